@@ -1,0 +1,56 @@
+# virt-steward. `make help` lists the targets; everything lands in .venv/ and the user's cache.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+          --only-binary :all: --no-header --no-strip-extras
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test stress check bench docs lock
+
+help:  ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.ready  ## Make .venv with everything that is pinned in requirements/
+
+demo: setup  ## Start a local control plane with all controllers and say what to try
+	@$(BIN)/virt-steward demo
+
+test: check  ## Check the code, then run the tests on a real control plane (built on the first run)
+	@$(BIN)/virt-steward local assets
+	@$(BIN)/pytest -n 2 --dist worksteal $(ARGS)
+
+stress: setup  ## Run the long tests: many kills, freezes, thousands of objects
+	@$(BIN)/virt-steward local assets
+	@$(BIN)/pytest -o addopts="--strict-markers --strict-config -rA -s" tests/stress $(ARGS)
+
+check: setup  ## Format, lint, types, import layers
+	@$(BIN)/ruff format --quiet --check . || { echo "run '$(BIN)/ruff format .'"; exit 1; }
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: setup  ## Measure latency, CPU and memory as ratios to a bare request
+	@$(BIN)/virt-steward local assets
+	@$(BIN)/python -m tests.bench
+
+docs: setup  ## Write the generated parts of docs/ anew
+	@$(BIN)/python docs/generate.py
+
+lock: setup  ## Pin the newest versions of all dependencies, with hashes
+	@cd requirements && ../$(LOCK) --upgrade uv.in -o uv.txt
+	@$(LOCK) --upgrade pyproject.toml -o requirements/run.txt
+	@$(LOCK) --upgrade pyproject.toml --all-extras --group dev -o requirements/dev.txt
+	@$(LOCK) controlplane/toolchain.in -o controlplane/toolchain.txt
+
+$(VENV)/.ready: pyproject.toml requirements/uv.txt requirements/dev.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "virt-steward needs Python 3.11 or newer; 'make PYTHON=/path/to/python3.12 ...' names another one" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "$(PYTHON) lacks the venv module; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	@echo "setting up $(VENV)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements/uv.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --only-binary :all: -r requirements/dev.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $@
