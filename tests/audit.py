@@ -1,0 +1,71 @@
+"""What the API server's audit log tells: who asked for what, and what came of it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NewType
+
+import msgspec
+
+Mark = NewType("Mark", int)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request that was answered, or a watch that has begun (stage ResponseStarted) or ended."""
+
+    user: str
+    verb: str
+    resource: str
+    subresource: str
+    namespace: str
+    name: str
+    code: int
+    stage: str
+    received: datetime
+    time: datetime
+    user_agent: str
+    uri: str
+
+    @property
+    def is_write(self) -> bool:
+        return self.verb not in {"get", "list", "watch"}
+
+
+class AuditLog:
+    """Reads the log of one API server.
+
+    The server writes an entry before it sends the end of the answer, so whatever was answered is there.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def mark(self) -> Mark:
+        """Remember where the log ends now."""
+        return Mark(self._path.stat().st_size)
+
+    def since(self, mark: Mark) -> list[Request]:
+        assert mark <= self.mark(), "the log was rotated in between"
+        with self._path.open("rb") as log:
+            log.seek(mark)
+            lines = log.read().split(b"\n")
+        return [_request(msgspec.json.decode(line)) for line in lines[:-1]]  # the last is empty, or not yet complete
+
+
+def _request(entry: dict[str, Any]) -> Request:
+    target = entry.get("objectRef", {})
+    return Request(
+        user=entry.get("impersonatedUser", entry["user"])["username"],
+        verb=entry["verb"],
+        resource=target.get("resource", ""),
+        subresource=target.get("subresource", ""),
+        namespace=target.get("namespace", ""),
+        name=target.get("name", ""),
+        code=entry.get("responseStatus", {}).get("code", 0),
+        stage=entry["stage"],
+        received=datetime.fromisoformat(entry["requestReceivedTimestamp"]),
+        time=datetime.fromisoformat(entry["stageTimestamp"]),
+        user_agent=entry.get("userAgent", ""),
+        uri=entry["requestURI"],
+    )

@@ -1,0 +1,104 @@
+"""Where the programs come from, and what decides it."""
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from virt_steward.local import LocalError
+from virt_steward.local.binaries import find_or_build
+from virt_steward.local.folders import cache_folder, state_folder
+from virt_steward.local.progress import Narrator
+from virt_steward.local.recipe import INGREDIENTS, Recipe, go_environment, shipped_recipe
+
+
+def a_recipe(folder: Path) -> Recipe:
+    for name in INGREDIENTS:
+        (folder / name).write_text(name)
+    return Recipe(folder)
+
+
+def test_kubebuilder_assets_come_first(tmp_path: Path) -> None:
+    for name in ("etcd", "kube-apiserver", "kube-controller-manager"):
+        (tmp_path / name).touch(0o700)
+    assert find_or_build({"KUBEBUILDER_ASSETS": str(tmp_path)}, Narrator()).folder == tmp_path
+
+
+def test_incomplete_kubebuilder_assets_are_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "etcd").touch(0o700)
+    (tmp_path / "kube-apiserver").touch(0o600)
+    with pytest.raises(LocalError, match=r"has no program kube-apiserver, kube-controller-manager: .* unset"):
+        find_or_build({"KUBEBUILDER_ASSETS": str(tmp_path)}, Narrator())
+
+
+def test_what_is_cached_is_used(tmp_path: Path) -> None:
+    cached = tmp_path / "virt-steward" / shipped_recipe().name
+    cached.mkdir(parents=True)
+    assert find_or_build({"XDG_CACHE_HOME": str(tmp_path)}, Narrator()).folder == cached
+
+
+@pytest.mark.parametrize("ingredient", INGREDIENTS)
+def test_the_name_of_a_build_changes_with(tmp_path: Path, ingredient: str) -> None:
+    recipe = a_recipe(tmp_path)
+    before = recipe.name
+    (tmp_path / ingredient).write_text("changed")
+    assert recipe.name != before
+
+
+def test_the_version_comes_from_the_module_that_is_shipped() -> None:
+    recipe = shipped_recipe()
+    assert f"k8s.io/kubernetes {recipe.kubernetes_version}\n" in (recipe.sources / "go.mod").read_text()
+    assert f"version.gitVersion={recipe.kubernetes_version} " in recipe.build_flags()[-1]
+
+
+def test_a_module_without_kubernetes_is_refused_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(LocalError, match=r"requires no k8s\.io/kubernetes"):
+        _ = a_recipe(tmp_path).kubernetes_version
+
+
+@pytest.mark.parametrize(
+    ("user", "seen"),
+    [
+        pytest.param({"GOFLAGS": "-mod=vendor"}, {"GOFLAGS": "-mod=readonly"}, id="GOFLAGS are ours"),
+        pytest.param({"GOROOT": "/usr/lib/go"}, {"GOROOT": None}, id="another toolchain's GOROOT is dropped"),
+        pytest.param({"GOARCH": "riscv64"}, {"GOARCH": None}, id="a foreign GOARCH is dropped"),
+        pytest.param({"GOPROXY": "off"}, {"GOPROXY": "off"}, id="GOPROXY is the user's"),
+        pytest.param({"GOCACHE": "/mine"}, {"GOCACHE": "/mine"}, id="GOCACHE is the user's"),
+        pytest.param({}, {"GOCACHE": "/cache", "GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}, id="the rest is set"),
+    ],
+)
+def test_in_the_environment_of_a_build(user: dict[str, str], seen: dict[str, str | None]) -> None:
+    env = go_environment(user, Path("/scratch"), Path("/cache"))
+    assert {name: env.get(name) for name in seen} == seen
+
+
+@pytest.mark.parametrize(
+    ("env", "base"),
+    [
+        pytest.param({"XDG_CACHE_HOME": "/c", "XDG_STATE_HOME": "/s"}, ("/c", "/s"), id="named"),
+        pytest.param({}, ("~/.cache", "~/.local/state"), id="not named"),
+        pytest.param(
+            {"XDG_CACHE_HOME": "c", "XDG_STATE_HOME": ""}, ("~/.cache", "~/.local/state"), id="relative or empty"
+        ),
+    ],
+)
+def test_folders_follow_the_xdg_rules_when(env: dict[str, str], base: tuple[str, str]) -> None:
+    found = (cache_folder(env), state_folder(env))
+    assert found == tuple(Path(folder).expanduser() / "virt-steward" for folder in base)
+
+
+def test_a_terminal_shows_how_many_packages_are_done() -> None:
+    screen = io.StringIO()
+    with Narrator(Console(file=screen, force_terminal=True, width=100)) as narrator:
+        narrator.show("compiling packages", 3, 2104)
+    assert "compiling packages" in screen.getvalue()
+    assert "3/2104" in screen.getvalue()
+
+
+def test_a_log_shows_sentences_only() -> None:
+    log = io.StringIO()
+    with Narrator(Console(file=log, width=20)) as narrator:
+        narrator.say("a sentence [that] is longer than the line")
+        narrator.show("compiling packages", 3, 2104)
+    assert log.getvalue() == "a sentence [that] is longer than the line\n"

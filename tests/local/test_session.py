@@ -1,0 +1,174 @@
+"""`virt-steward local`, each command as a process of its own."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster import PlainClient
+from tests.eventually import eventually
+from tests.local.test_processes import is_running
+
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+COMMAND = """
+import sys
+from virt_steward.cli.local import app
+from virt_steward.local import LocalError
+try:
+    app()
+except LocalError as error:
+    sys.exit(f"error: {error}")
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a command printed, and how it ended."""
+
+    out: str
+    err: str
+    code: int
+
+    @property
+    def document(self) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads(self.out)
+        return document
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Somebody with a home of their own."""
+
+    home: Path
+
+    def begin(self, *arguments: str, **variables: str) -> subprocess.Popen[str]:
+        env = {**os.environ, "XDG_STATE_HOME": str(self.home), **variables}
+        argv = [sys.executable, "-c", COMMAND, *arguments]
+        return subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def runs(self, *arguments: str, **variables: str) -> Said:
+        return said(self.begin(*arguments, **variables))
+
+    def admin(self) -> PlainClient:
+        return PlainClient.from_kubeconfig(self.home / "virt-steward" / "local" / "run" / "kubeconfig")
+
+
+def said(process: subprocess.Popen[str]) -> Said:
+    out, err = process.communicate()
+    return Said(out, err, process.returncode)
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> Iterator[User]:
+    user = User(tmp_path)
+    yield user
+    assert user.runs("down").code == 0
+
+
+@pytest.fixture(scope="module")
+def starts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[User, list[Said]]]:
+    """A user whose control plane runs, and what was said to the two commands that started it at once."""
+    user = User(tmp_path_factory.mktemp("home"))
+    yield user, [said(command) for command in (user.begin("up"), user.begin("up"))]
+    assert user.runs("down").out == "stopped\n"
+    assert list((user.home / "virt-steward" / "local").glob("run*")) == []
+
+
+@pytest.fixture
+def busy(starts: tuple[User, list[Said]]) -> User:
+    return starts[0]
+
+
+def test_of_two_who_start_it_at_once_one_does_and_the_other_is_told(starts: tuple[User, list[Said]]) -> None:
+    told = [answer.err for answer in starts[1]]
+    assert sum("is ready at" in err for err in told) == 1
+    assert sum("runs already" in err for err in told) == 1
+
+
+def test_up_prints_a_line_for_the_shell(starts: tuple[User, list[Said]]) -> None:
+    user, answers = starts
+    started = next(answer for answer in answers if "is ready at" in answer.err)
+    assert started.out == f"export KUBECONFIG={shlex.quote(user.runs('kubeconfig').out.strip())}\n"
+    assert user.admin().get(CONFIG_MAPS).code == 200
+
+
+def test_up_again_says_that_it_runs_and_prints_the_same(busy: User) -> None:
+    again = busy.runs("up")
+    assert "runs already, since" in again.err
+    assert again.out.startswith("export KUBECONFIG=")
+
+
+def test_up_with_other_data_is_refused_while_it_runs(busy: User) -> None:
+    refused = busy.runs("up", "--keep-data")
+    assert refused.code == 1
+    assert "stop it with 'virt-steward local down' first" in refused.err
+
+
+def test_status_tells_what_runs_and_where(busy: User) -> None:
+    told = busy.runs("status", "-o", "json").document
+    assert told["state"] == "running"
+    assert told["version"] == busy.admin().get("/version").body["gitVersion"]
+    assert set(told["pids"]) == {"supervisor", "etcd", "kube-apiserver", "kube-controller-manager"}
+    assert all(is_running(pid) for pid in told["pids"].values())
+    assert told["server"] in busy.runs("status").out
+
+
+def test_a_kubeconfig_can_be_printed(busy: User) -> None:
+    path = Path(busy.runs("kubeconfig").out.strip())
+    assert busy.runs("kubeconfig", "--raw").out == path.read_text()
+    assert busy.runs("kubeconfig", "--raw", "-o", "json").document["kind"] == "Config"
+
+
+def test_without_a_control_plane_the_commands_say_so(user: User) -> None:
+    assert user.runs("status") == Said("nothing runs\n", "", 1)
+    assert user.runs("status", "-o", "json").document == {"state": "stopped"}
+    assert user.runs("down") == Said("nothing runs\n", "", 0)
+    assert user.runs("kubeconfig").err == "error: no control plane runs: 'virt-steward local up' starts one\n"
+
+
+def test_assets_prints_the_folder_last(user: User) -> None:
+    folder = Path(user.runs("assets").out.splitlines()[-1])
+    assert (folder / "kube-apiserver").exists()
+
+
+def test_data_that_is_to_be_kept_is_there_after_down_and_up(user: User) -> None:
+    user.runs("up", "--keep-data")
+    admin = user.admin()
+    admin.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept"}})
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    token = admin.create("/api/v1/namespaces/default/serviceaccounts/default/token", request).body["status"]["token"]
+    assert "its data is kept in" in user.runs("down").out
+    user.runs("up", "--keep-data")
+    assert user.admin().token != admin.token
+    assert user.admin().get(f"{CONFIG_MAPS}/kept").code == 200
+    assert replace(user.admin(), token=token).get(CONFIG_MAPS).code == 403  # known still, though without rights
+
+
+def test_a_killed_supervisor_takes_everything_along_and_up_starts_anew(user: User) -> None:
+    pids = user.runs("up", "-o", "json").document["pids"]
+    os.kill(pids["supervisor"], signal.SIGKILL)
+    assert eventually(lambda: not any(is_running(pid) for pid in pids.values()))
+    assert user.runs("status").out == "nothing runs\n"
+    again = user.runs("up", "-o", "json").document["pids"]
+    os.kill(again["etcd"], signal.SIGKILL)
+    assert eventually(lambda: not any(is_running(pid) for pid in again.values()))
+    assert "etcd has ended" in (user.home / "virt-steward" / "local" / "supervisor.log").read_text()
+
+
+def test_a_failed_start_is_one_line_that_names_the_program_and_leaves_nothing_running(user: User) -> None:
+    for name in ("etcd", "kube-apiserver", "kube-controller-manager"):
+        (user.home / name).write_text("#!/bin/sh\necho no luck\nexit 1\n")
+        (user.home / name).chmod(0o700)
+    failed = user.runs("up", KUBEBUILDER_ASSETS=str(user.home))
+    assert failed.code == 1
+    assert failed.err.startswith("error: etcd has ended, see ")
+    assert failed.err.endswith(": no luck\n")
+    assert user.runs("status").out == "nothing runs\n"

@@ -1,0 +1,47 @@
+"""The commands of a build."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.local.test_processes import is_running
+from virt_steward.local.errors import LocalError
+from virt_steward.local.progress import Narrator
+from virt_steward.local.steps import Steps
+
+
+class Impatient(Narrator):
+    """Gives up as soon as there is something to show."""
+
+    def show(self, phase: str, done: int, total: int | None) -> None:
+        super().show(phase, done, total)
+        if done:
+            raise KeyboardInterrupt
+
+
+def steps_in(folder: Path, narrator: Narrator) -> Steps:
+    return Steps(folder, os.environ, folder / "log", narrator)
+
+
+def test_an_interrupted_step_leaves_no_process_behind(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        steps_in(tmp_path, Impatient()).run("sleeping", ["/bin/sh", "-c", "echo $$; exec sleep 60"])
+    assert not is_running(int((tmp_path / "log").read_text()))
+
+
+def test_a_step_answers_its_own_lines_only(tmp_path: Path) -> None:
+    steps = steps_in(tmp_path, Narrator())
+    assert steps.run("first", ["/bin/echo", "one"]) == ["one"]
+    assert steps.run("second", ["/bin/echo", "two"]) == ["two"]
+    assert (tmp_path / "log").read_text() == "one\ntwo\n"
+
+
+def test_a_step_that_fails_without_a_word_is_named(tmp_path: Path) -> None:
+    with pytest.raises(LocalError, match="thinking failed: it said nothing"):
+        steps_in(tmp_path, Narrator()).run("thinking", ["/bin/false"])
+
+
+def test_a_program_that_is_not_there_is_a_failed_step(tmp_path: Path) -> None:
+    with pytest.raises(LocalError, match=r"getting failed: .*No such file"):
+        steps_in(tmp_path, Narrator()).run("getting", ["/absent/go"])
