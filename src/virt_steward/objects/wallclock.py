@@ -1,0 +1,47 @@
+"""Local times as instants, also where the clock is put forward or back."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import date
+    from zoneinfo import ZoneInfo
+
+DAY = timedelta(days=1)
+
+
+def rfc3339(moment: datetime) -> str:
+    """Write a moment as Kubernetes does, in UTC and whole seconds."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def instants(local: datetime, zone: ZoneInfo) -> tuple[datetime, ...]:
+    """Return when the clock shows this time: once, or twice if it is put back; a skipped time is when it jumps."""
+    early, late = (local.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
+    if early > late:  # in a gap the two readings swap, one on either side of the jump
+        return (_jump(late, early, zone),)
+    return (early,) if early == late else (early, late)
+
+
+def midnight_of(day: date) -> datetime:
+    return datetime(day.year, day.month, day.day)  # noqa: DTZ001 - a local time gets its zone later
+
+
+def is_plain(day: date, zone: ZoneInfo) -> bool:
+    """Tell whether nobody touches the clock, as on nearly all days."""
+    midnight = midnight_of(day)
+    return instants(midnight + DAY, zone)[-1] - instants(midnight, zone)[0] == DAY
+
+
+def _jump(before: datetime, after: datetime, zone: ZoneInfo) -> datetime:
+    """Return the first instant in between at which the clock runs by its new offset."""
+    old = before.astimezone(zone).utcoffset()
+
+    def jumped(seconds: int) -> bool:
+        return (before + timedelta(seconds=seconds)).astimezone(zone).utcoffset() != old
+
+    between = range(int((after - before).total_seconds()))
+    return before + timedelta(seconds=bisect_left(between, True, key=jumped))

@@ -1,0 +1,161 @@
+"""Windows of time that come again and again, as half-open intervals: open at their first instant, closed at the end.
+
+A window opens when its local clock shows the time of its schedule, and stays open for its duration, however the clock
+is moved meanwhile. A time that the clock skips opens it at the jump. A time that comes twice opens it at the first;
+at both if the hour or the minute begins with `*`, since such a schedule says how often, not when.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, timedelta
+from heapq import merge
+from typing import TYPE_CHECKING, NamedTuple
+from zoneinfo import ZoneInfo
+
+from virt_steward.objects.cron import BadSchedule, Schedule
+from virt_steward.objects.durations import BadDuration, parse_duration
+from virt_steward.objects.wallclock import DAY, instants, is_plain, midnight_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+CLOSING_LOOKED_FOR = timedelta(days=32)
+OPENING_LOOKED_FOR = 41 * 366 * DAY  # the 29th of February falls on a given weekday again after 40 years at most
+
+_NO_ZONES = ("posix/", "right/", "localtime", "posixrules", "Factory")  # files beside the zones, or copies of them
+
+
+class BadWindow(ValueError):
+    """The text does not describe a window."""
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A window is open."""
+
+    until: datetime | None
+    """When all are closed again; None if one follows another for longer than CLOSING_LOOKED_FOR."""
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """No window is open."""
+
+    until: datetime | None
+    """When the next one opens; None if none ever does."""
+
+
+State = Open | Closed
+
+
+class _Interval(NamedTuple):
+    open: datetime
+    close: datetime
+
+
+class _Run(NamedTuple):
+    """Times of day, counted from midnight, between which the window does not close."""
+
+    first: timedelta
+    last: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """When it opens, in which time zone that is read, and for how long."""
+
+    schedule: Schedule
+    duration: timedelta
+    zone: ZoneInfo
+    runs: tuple[_Run, ...]
+    """What the schedule makes of a day on which nobody touches the clock."""
+
+    @classmethod
+    def parse(cls, schedule: str, duration: str, time_zone: str = "UTC") -> Window:
+        try:
+            times, lasts = Schedule.parse(schedule), parse_duration(duration)
+        except (BadSchedule, BadDuration) as bad:
+            raise BadWindow(str(bad)) from bad
+        if not lasts:
+            raise BadWindow(f"a window of {duration!r} is never open; it must last longer than nothing")
+        return cls(times, lasts, _zone(time_zone), tuple(_runs(times, lasts)))
+
+
+def state(windows: Sequence[Window], now: datetime) -> State:
+    """Tell whether any of the windows is open; where there are none, nothing is ever closed."""
+    if not windows:
+        return Open(until=None)
+    until = max(_open_until(window, now) for window in windows)
+    upcoming = merge(*(_upcoming(window, now) for window in windows))
+    if until == now:
+        following = next(upcoming, None)
+        return Closed(following.open if following else None)
+    for interval in upcoming:
+        if interval.open > until:
+            break
+        if interval.open > now + CLOSING_LOOKED_FOR:
+            return Open(until=None)
+        until = max(until, interval.close)
+    return Open(until)
+
+
+def _open_until(window: Window, now: datetime) -> datetime:
+    """Return when it closes that opened last; now, if it has closed already."""
+    until = now
+    tomorrow, oldest = _day(now, window.zone) + 1, _day(now - window.duration, window.zone) - 1
+    for day in _days(window.schedule, range(tomorrow, oldest - 1, -1)):
+        until = max([until, *(interval.close for interval in _intervals(window, day) if interval.open <= now)])
+        if until >= instants(midnight_of(day), window.zone)[-1] + window.duration:
+            break  # whatever opened on an earlier day closes no later
+    return until
+
+
+def _upcoming(window: Window, now: datetime) -> Iterator[_Interval]:
+    """Yield in order what opens after now."""
+    today = _day(now, window.zone)
+    held: list[_Interval] = []
+    for day in _days(window.schedule, range(today - 1, today + OPENING_LOOKED_FOR.days)):
+        begin = instants(midnight_of(day), window.zone)[0]
+        yield from (interval for interval in held if interval.open < begin)
+        later = (interval for interval in held if interval.open >= begin)  # the clock was put back over midnight
+        held = sorted([*later, *(interval for interval in _intervals(window, day) if interval.open > now)])
+    yield from held
+
+
+def _intervals(window: Window, day: date) -> list[_Interval]:
+    midnight = midnight_of(day)
+    if is_plain(day, window.zone):
+        begin = instants(midnight, window.zone)[0]
+        return [_Interval(begin + run.first, begin + run.last + window.duration) for run in window.runs]
+    shown = (instants(midnight + time, window.zone) for time in window.schedule.times)
+    openings = (at for times in shown for at in (times if window.schedule.by_interval else times[:1]))
+    return [_Interval(at, at + window.duration) for at in openings]
+
+
+def _runs(schedule: Schedule, duration: timedelta) -> Iterator[_Run]:
+    first = last = schedule.times[0]
+    for time in schedule.times:
+        if time - last > duration:
+            yield _Run(first, last)
+            first = time
+        last = time
+    yield _Run(first, last)
+
+
+def _days(schedule: Schedule, ordinals: range) -> Iterator[date]:
+    return (day for day in map(date.fromordinal, ordinals) if schedule.falls_on(day))
+
+
+def _day(moment: datetime, zone: ZoneInfo) -> int:
+    return moment.astimezone(zone).toordinal()
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        if not name.startswith(_NO_ZONES):
+            return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):  # no such zone, no such name, a folder of zones
+        pass
+    raise BadWindow(f"{name!r} is no time zone; write its IANA name, such as Europe/Oslo")

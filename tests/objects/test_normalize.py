@@ -1,0 +1,118 @@
+"""Objects without the server's additions, and their digests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.objects.builders import a_config_map, a_deployment, an_edited_config_map
+from tests.objects.strategies import modest, specs
+from virt_steward.objects.canonical import same
+from virt_steward.objects.normalize import content_digest, managed_hash, sanitized
+from virt_steward.objects.ownership import owned_by
+from virt_steward.objects.paths import Pointer, leaves, with_value, without
+
+if TYPE_CHECKING:
+    import random
+
+
+def changed(obj: dict[str, Any], text: str, value: Any) -> dict[str, Any]:
+    new: dict[str, Any] = with_value(obj, Pointer.parse(text), value)
+    return new
+
+
+def shuffled(value: Any, order: random.Random) -> Any:
+    match value:
+        case dict():
+            return {name: shuffled(value[name], order) for name in order.sample([*value], len(value))}
+        case list():
+            return [shuffled(item, order) for item in value]
+    return value
+
+
+def test_a_sanitized_object_is_what_its_author_wrote() -> None:
+    assert sanitized(an_edited_config_map()) == {
+        "kind": "ConfigMap",
+        "apiVersion": "v1",
+        "metadata": {"name": "settings", "namespace": "default", "labels": {"app.kubernetes.io/name": "x"}},
+        "data": {"a": "1", "b.txt": "line\nline", "c": "3"},
+        "binaryData": {"z": "AAAA"},
+    }
+
+
+def test_status_goes_unless_it_is_asked_for() -> None:
+    obj = a_deployment()
+    assert "status" not in sanitized(obj)
+    assert sanitized(obj, keep_status=True)["status"] == obj["status"]
+
+
+def test_sanitizing_leaves_the_original_alone() -> None:
+    obj = a_deployment()
+    sanitized(obj)
+    assert obj == a_deployment()
+
+
+@pytest.mark.parametrize(
+    ("where", "value"),
+    [
+        ("/status/replicas", 7),
+        ("/metadata/generation", 7),
+        ("/metadata/resourceVersion", "7"),
+        ("/metadata/managedFields", []),
+    ],
+)
+def test_the_digest_stays_when_the_server_moves(where: str, value: Any) -> None:
+    assert content_digest(changed(a_deployment(), where, value)) == content_digest(a_deployment())
+
+
+@pytest.mark.parametrize(
+    ("where", "value"),
+    [
+        ("/metadata/uid", "other"),
+        ("/metadata/labels", {}),
+        ("/metadata/deletionTimestamp", "2026-11-16T03:08:44Z"),
+        ("/spec/replicas", 3),
+        ("/spec/replicas", "2"),
+        ("/spec/status", {}),
+        ("/data", None),
+    ],
+)
+def test_the_digest_moves_with(where: str, value: Any) -> None:
+    assert content_digest(changed(a_deployment(), where, value)) != content_digest(a_deployment())
+
+
+@modest
+@given(specs, st.randoms(use_true_random=False))
+def test_the_digest_does_not_depend_on_the_order_of_keys(obj: dict[str, Any], order: random.Random) -> None:
+    assert content_digest(shuffled(obj, order)) == content_digest(obj)
+
+
+@modest
+@given(specs)
+def test_every_leaf_counts_in_the_digest(obj: dict[str, Any]) -> None:
+    for pointer, _ in leaves(obj):
+        assert content_digest(without(obj, pointer)) != content_digest(obj)
+
+
+@pytest.mark.parametrize(("one", "other"), [(True, 1), (False, 0), (None, ""), ("1", 1), ([], {})])
+def test_values_of_different_types_are_not_the_same(one: Any, other: Any) -> None:
+    assert not same({"a": one}, {"a": other})
+
+
+def test_the_hash_covers_the_fields_of_one_manager_only() -> None:
+    obj = an_edited_config_map()
+    fields = owned_by(obj, "owner")
+    before = managed_hash(obj, fields)
+    assert managed_hash(changed(obj, "/data/c", "edited by another"), fields) == before
+    assert managed_hash(changed(obj, "/metadata/resourceVersion", "217"), fields) == before
+    assert managed_hash(changed(obj, "/data/a", "2"), fields) != before
+    assert managed_hash(without(obj, Pointer.parse("/data/a")), fields) != before
+
+
+def test_the_hash_is_known() -> None:
+    assert managed_hash(a_config_map(), owned_by(a_config_map(), "nobody")) == (
+        "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
+    )
