@@ -1,0 +1,74 @@
+"""How long to wait after a failure: by its cause, longer each time, never in step with others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from virt_steward.kube.errors import (
+    Expired,
+    Forbidden,
+    KubeError,
+    TimedOut,
+    TooManyRequests,
+    Unauthorized,
+    Unavailable,
+    Unreachable,
+)
+
+if TYPE_CHECKING:
+    import random
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Delays in seconds: the first, and the longest that doubling leads to."""
+
+    first: float
+    longest: float
+
+
+# The first match counts. A server that comes back is met within seconds; one that says no is not pestered.
+PACES: tuple[tuple[type[KubeError], Pace], ...] = (
+    (Expired, Pace(0.0, 2.0)),
+    (TimedOut, Pace(0.0, 2.0)),
+    (Unreachable, Pace(0.1, 2.0)),
+    (Unavailable, Pace(0.5, 30.0)),
+    (Unauthorized, Pace(2.0, 60.0)),
+    (Forbidden, Pace(2.0, 60.0)),
+    (KubeError, Pace(1.0, 60.0)),
+)
+CLOSED_AT_ONCE = Pace(0.1, 5.0)
+
+
+class Backoff:
+    """Counts failures since the last success, each cause by itself: a long outage does not slow what follows it."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._failures: Counter[Pace] = Counter()
+
+    def succeeded(self) -> None:
+        self._failures.clear()
+
+    def after(self, error: KubeError) -> float:
+        """Seconds to wait now."""
+        pace = next(pace for cause, pace in PACES if isinstance(error, cause))
+        delay = self._next(pace)
+        # A server that starts or stops guesses 5 s with its 503: too long, where a whole cache waits for it.
+        if isinstance(error, TooManyRequests) and error.retry_after is not None:
+            return max(delay, error.retry_after)
+        return delay
+
+    def after_close(self) -> float:
+        """For a stream that the server ended properly but too soon."""
+        return self._next(CLOSED_AT_ONCE)
+
+    def _next(self, pace: Pace) -> float:
+        doublings = min(self._failures[pace], 16)
+        self._failures[pace] += 1
+        if doublings == 0 and pace.first == 0.0:
+            return 0.0
+        ceiling = min(max(pace.first, 0.1) * 2.0**doublings, pace.longest)
+        return ceiling * self._rng.uniform(0.5, 1.0)

@@ -1,0 +1,277 @@
+"""The verbs of the API: get, list, create, delete, merge patch, JSON patch and apply."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+import msgspec
+
+from virt_steward.kube.connection import REQUEST_TIMEOUT, Pool, Request
+from virt_steward.kube.errors import NotFound, NotServed, Unavailable
+from virt_steward.objects.identity import Key, Kind, Ref, ref_of, version_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+
+    from virt_steward.kube.connection import Answer, Connection, Permit
+    from virt_steward.kube.discovery import Discovery, Resource
+
+Object = dict[str, Any]
+T = TypeVar("T")
+
+PAGE = 500
+METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+METADATA_ONLY_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+APPLY = "application/apply-patch+yaml"  # JSON is YAML
+MERGE_PATCH = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which objects of a kind. Empty means all."""
+
+    namespace: str = ""
+    labels: str = ""
+    fields: str = ""
+    metadata_only: bool = False
+
+    def query(self) -> dict[str, str]:
+        return {
+            name: value for name, value in (("labelSelector", self.labels), ("fieldSelector", self.fields)) if value
+        }
+
+    @classmethod
+    def one(cls, key: Key, *, metadata_only: bool = False) -> Selection:
+        return cls(key.namespace, fields=f"metadata.name={key.name}", metadata_only=metadata_only)
+
+
+EVERYTHING = Selection()
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The server's answer to an apply."""
+
+    object: Object
+    created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """On whose behalf requests are made, and within which limits."""
+
+    agent: str = ""
+    """The User-Agent, if not the connection's own."""
+    timeout: float = REQUEST_TIMEOUT
+    pool: Pool = Pool.REQUESTS
+    permit: Permit | None = None
+    """Asked before each write; without one, writes are always permitted."""
+
+
+ANYONE = Caller()
+
+
+class Reader:
+    """What may be asked without changing anything."""
+
+    def __init__(self, connection: Connection, discovery: Discovery, caller: Caller = ANYONE) -> None:
+        self.connection = connection
+        self.discovery = discovery
+        self._caller = caller
+
+    @overload
+    async def get(self, ref: Ref) -> Object: ...
+    @overload
+    async def get(self, ref: Ref, into: type[T]) -> T: ...
+    async def get(self, ref: Ref, into: Any = dict) -> Any:
+        """One object. Raises NotFound if it is not there, NotServed if its kind is not."""
+        resource = await self.discovery.resource(ref.kind)
+        answer = await self._send(
+            Request("get", "GET", resource.path(ref.key.namespace, ref.key.name), what=f"get {ref}")
+        )
+        return msgspec.json.decode(answer.body, type=into)
+
+    async def pages(self, kind: Kind, selection: Selection = EVERYTHING, *, page: int = PAGE) -> AsyncIterator[Page]:
+        """A list, page by page, so that memory holds one page at a time."""
+        resource = await self.discovery.resource(kind)
+        query = {**selection.query(), "limit": str(page)}
+        request = Request(
+            "list",
+            "GET",
+            resource.path(selection.namespace),
+            what=f"list {kind}" + (f" in {selection.namespace}" if selection.namespace else ""),
+            query=query,
+            headers={"Accept": METADATA_ONLY_LIST} if selection.metadata_only else {},
+        )
+        while True:
+            answer = await self._send(request)
+            try:
+                part = msgspec.json.decode(answer.body, type=Page)
+            except (ValueError, RecursionError) as error:
+                raise Unavailable(f"{request.what}: the answer cannot be read: {error}") from None
+            yield part
+            if not part.metadata.continue_:
+                return
+            request = replace(request, query={**query, "continue": part.metadata.continue_})
+
+    @overload
+    async def list(self, kind: Kind, selection: Selection = ...) -> list[Object]: ...
+    @overload
+    async def list(self, kind: Kind, selection: Selection, into: type[T]) -> list[T]: ...
+    async def list(self, kind: Kind, selection: Selection = EVERYTHING, into: Any = dict) -> list[Any]:
+        return [
+            msgspec.json.decode(item, type=into) async for page in self.pages(kind, selection) for item in page.items
+        ]
+
+    async def raw(self, path: str) -> bytes:
+        """A path that is no resource: /version, /readyz."""
+        return (await self._send(Request("get", "GET", path, what=f"get {path}"))).body
+
+    async def _send(self, request: Request) -> Answer:
+        caller = self._caller
+        agent = {"User-Agent": caller.agent} if caller.agent else {}
+        try:
+            return await self.connection.send(
+                replace(
+                    request,
+                    headers={**request.headers, **agent},
+                    timeout=min(request.timeout, caller.timeout),
+                    pool=caller.pool,
+                )
+            )
+        except NotFound as error:
+            if error.reason:  # the server knows the kind and names the object
+                raise
+            self.discovery.forget()  # "404 page not found": the kind has gone since we asked
+            raise NotServed(error.code, "NotServed", str(error)) from None
+
+
+class Client(Reader):
+    """A reader that may also write, as long as its caller's permit lasts."""
+
+    async def create(self, obj: Mapping[str, Any], *, subresource: str = "", dry_run: bool = False) -> Object:
+        """POST; a subresource (a ServiceAccount's `token`) is created below the object that `obj` names."""
+        ref = ref_of(obj)
+        if subresource:
+            resource = await self.discovery.resource(_OWNERS.get(ref.kind, ref.kind))
+            path = resource.path(ref.key.namespace, ref.key.name, subresource)
+        else:
+            resource = await self.discovery.resource(ref.kind, version_of(obj))
+            path = resource.path(ref.key.namespace)
+        answer = await self._write("create", "POST", path, f"create {ref}", body=obj, query=_dry(dry_run))
+        return _object(answer)
+
+    async def delete(
+        self, ref: Ref, *, uid: str = "", resource_version: str = "", propagation: str = "Background"
+    ) -> None:
+        """Delete, if it still is the object that was seen."""
+        preconditions = {k: v for k, v in (("uid", uid), ("resourceVersion", resource_version)) if v}
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
+        body = {**options, "preconditions": preconditions} if preconditions else options
+        resource = await self.discovery.resource(ref.kind)
+        await self._write("delete", "DELETE", _at(resource, ref), f"delete {ref}", body=body)
+
+    async def merge_patch(
+        self, ref: Ref, patch: Mapping[str, Any], *, subresource: str = "", manager: str = "", dry_run: bool = False
+    ) -> Object:
+        """RFC 7386. A `metadata.resourceVersion` in the patch is a precondition."""
+        resource = await self.discovery.resource(ref.kind)
+        answer = await self._write(
+            "patch",
+            "PATCH",
+            _at(resource, ref, subresource),
+            f"patch {ref}",
+            body=patch,
+            media=MERGE_PATCH,
+            query=_dry(dry_run) | _named(manager),
+        )
+        return _object(answer)
+
+    async def json_patch(
+        self, ref: Ref, operations: Sequence[Mapping[str, Any]], *, subresource: str = "", manager: str = ""
+    ) -> Object:
+        """RFC 6902. A `test` operation that fails is Invalid."""
+        resource = await self.discovery.resource(ref.kind)
+        path = _at(resource, ref, subresource)
+        answer = await self._write(
+            "patch", "PATCH", path, f"patch {ref}", body=operations, media=JSON_PATCH, query=_named(manager)
+        )
+        return _object(answer)
+
+    async def apply(
+        self, obj: Mapping[str, Any], *, manager: str, force: bool = False, dry_run: bool = False, subresource: str = ""
+    ) -> Applied:
+        """Server-side apply of a manager's complete intent. A resourceVersion (and uid) in it is a precondition."""
+        ref = ref_of(obj)
+        resource = await self.discovery.resource(ref.kind, version_of(obj))
+        answer = await self._write(
+            "dryrun" if dry_run else "apply",
+            "PATCH",
+            _at(resource, ref, subresource),
+            f"{'preview' if dry_run else 'apply'} {ref}",
+            body=obj,
+            media=APPLY,
+            query=_dry(dry_run) | _named(manager) | {"force": "true" if force else "false"},
+        )
+        return Applied(_object(answer), created=answer.status == 201)
+
+    async def _write(  # noqa: PLR0913 - one place for what the five verbs share
+        self,
+        verb: str,
+        method: str,
+        path: str,
+        what: str,
+        *,
+        body: Any,
+        media: str = "application/json",
+        query: Mapping[str, str] | None = None,
+    ) -> Answer:
+        query = query or {}
+        permit = None if "dryRun" in query else self._caller.permit
+        return await self._send(
+            Request(
+                verb,
+                method,
+                path,
+                what=what,
+                query=query,
+                headers={"Content-Type": media},
+                body=msgspec.json.encode(body),
+                timeout=REQUEST_TIMEOUT if permit is None else permit.remaining(),
+                permit=permit,
+            )
+        )
+
+
+class _ListMeta(msgspec.Struct, rename={"continue_": "continue", "resource_version": "resourceVersion"}):
+    continue_: str = ""
+    resource_version: str = ""
+
+
+class Page(msgspec.Struct):
+    """A part of a list; its items are decoded by those who asked."""
+
+    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+    items: list[msgspec.Raw] = []
+
+
+# A TokenRequest is posted below its ServiceAccount.
+_OWNERS = {Kind("authentication.k8s.io", "TokenRequest"): Kind("", "ServiceAccount")}
+
+
+def _at(resource: Resource, ref: Ref, subresource: str = "") -> str:
+    return resource.path(ref.key.namespace, ref.key.name, subresource)
+
+
+def _object(answer: Answer) -> Object:
+    return msgspec.json.decode(answer.body, type=dict[str, Any])
+
+
+def _dry(dry_run: bool) -> dict[str, str]:
+    return {"dryRun": "All"} if dry_run else {}
+
+
+def _named(manager: str) -> dict[str, str]:
+    return {"fieldManager": manager} if manager else {}

@@ -1,0 +1,264 @@
+"""HTTP to one API server, over three pools, with errors of our own tree."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import os
+import time
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import aiohttp
+from aiohttp import payload
+from yarl import URL
+
+from virt_steward.kube.errors import (
+    KubeError,
+    TimedOut,
+    TooManyRequests,
+    Unauthorized,
+    Unreachable,
+    Untrusted,
+    error_from,
+)
+from virt_steward.kube.tls import ssl_context
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import AsyncIterator, Iterator, Mapping
+
+    from aiohttp.abc import AbstractStreamWriter
+
+    from virt_steward.kube.credentials import Authentication
+    from virt_steward.kube.kubeconfig import Cluster
+    from virt_steward.kube.tls import ClientCertificate
+
+CONNECT_TIMEOUT = 10.0
+REQUEST_TIMEOUT = 30.0
+KEEPALIVE = 60.0
+CHUNK = 256 * 1024
+BACKOFF_WHEN_THROTTLED = (0.1, 0.2, 0.4, 0.8)
+
+
+class Pool(enum.Enum):
+    """HTTP/1.1 gives each watch a connection of its own, so watches must not starve patches, nor patches the lease."""
+
+    REQUESTS = 10
+    WATCHES = 0  # as many as there are watches
+    LEASE = 1
+
+
+class Permit(Protocol):
+    """Says whether a write may be sent now."""
+
+    def remaining(self) -> float:
+        """Seconds in which a write must have ended; raises NotLeading when there are none."""
+
+
+class Observer(Protocol):
+    """Is told of every answer."""
+
+    def __call__(self, verb: str, code: str, seconds: float) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request, before credentials."""
+
+    verb: str
+    """The API's verb (`list`, `apply`), for metrics and messages."""
+    method: str
+    path: str
+    what: str
+    """What is asked for, in words, for error messages."""
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    timeout: float = REQUEST_TIMEOUT
+    pool: Pool = Pool.REQUESTS
+    permit: Permit | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    body: bytes
+
+
+class Connection:
+    """Connections to one API server; opened on first use."""
+
+    def __init__(self, cluster: Cluster, *, user_agent: str, observe: Observer) -> None:
+        self.cluster = cluster
+        self._user_agent = user_agent
+        self._observe = observe
+        self._sessions: dict[Pool, aiohttp.ClientSession] = {}
+        self._tls: tuple[ClientCertificate | None, ssl.SSLContext] | None = None
+
+    async def send(self, request: Request) -> Answer:
+        """Send, and again while the server asks for patience: a 429 executed nothing, whatever the verb."""
+        deadline = time.monotonic() + request.timeout
+        for backoff in BACKOFF_WHEN_THROTTLED:
+            try:
+                return await self._send_once(request, deadline)
+            except TooManyRequests as error:
+                delay = backoff if error.retry_after is None else error.retry_after
+                if time.monotonic() + delay > deadline:
+                    raise
+                await asyncio.sleep(delay)
+        return await self._send_once(request, deadline)
+
+    @asynccontextmanager
+    async def stream(self, request: Request, *, silence: float) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Open a watch; its chunks end when the server ends it. `silence` seconds without a byte are a TimedOut."""
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=silence)
+        with self._errors_of(request):
+            async with await self._open(request, limits) as response:
+                try:
+                    yield response.content.iter_any()
+                finally:
+                    _abandon(response)
+
+    async def close(self) -> None:
+        sessions, self._sessions = self._sessions, {}
+        for session in sessions.values():
+            await session.close()
+
+    async def _send_once(self, request: Request, deadline: float) -> Answer:
+        left = max(deadline - time.monotonic(), 0.001)  # aiohttp takes 0 for "no limit"
+        limits = aiohttp.ClientTimeout(total=left, sock_connect=CONNECT_TIMEOUT)
+        with self._errors_of(request):
+            async with await self._open(request, limits) as response:
+                return Answer(response.status, await response.read())
+
+    async def _open(self, request: Request, limits: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+        """The response, if it is a success. Credentials that a 401 refuses are renewed once."""
+        credentials = self.cluster.credentials
+        used = await credentials.current()
+        try:
+            return await self._open_as(used, request, limits)
+        except Unauthorized as error:
+            if not await credentials.rejected(used):
+                raise Unauthorized(error.code, error.reason, f"{error}: {credentials.explain()}") from None
+        try:
+            return await self._open_as(await credentials.current(), request, limits)
+        except Unauthorized as error:
+            raise Unauthorized(error.code, error.reason, f"{error}: {credentials.explain()}") from None
+
+    async def _open_as(
+        self, who: Authentication, request: Request, limits: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
+        started, code = time.monotonic(), "none"
+        try:
+            response = await self._session(request.pool).request(
+                request.method,
+                URL(self.cluster.server + request.path, encoded=True).update_query(request.query),
+                headers=(*self._headers(request), *who.headers),
+                data=None if request.body is None else _Body(request.body, request.permit),
+                timeout=limits,
+                ssl=self._ssl(who.client_certificate),
+                server_hostname=self.cluster.server_name,
+                proxy=self.cluster.proxy,
+                allow_redirects=False,
+            )
+            code = str(response.status)
+        finally:
+            self._observe(request.verb, code, time.monotonic() - started)
+        if response.status >= 300:
+            async with response:
+                body = await response.read()
+            raise error_from(response.status, body, what=request.what, retry_after=response.headers.get("Retry-After"))
+        return response
+
+    def _headers(self, request: Request) -> tuple[tuple[str, str], ...]:
+        common = {"Accept": "application/json", "User-Agent": self._user_agent}
+        return (*(common | dict(request.headers)).items(), *self.cluster.impersonate)
+
+    def _session(self, pool: Pool) -> aiohttp.ClientSession:
+        if pool not in self._sessions:
+            connector = aiohttp.TCPConnector(limit=pool.value, keepalive_timeout=KEEPALIVE)
+            self._sessions[pool] = aiohttp.ClientSession(
+                connector=connector, auto_decompress=True, read_bufsize=CHUNK, cookie_jar=aiohttp.DummyCookieJar()
+            )
+        return self._sessions[pool]
+
+    def _ssl(self, certificate: ClientCertificate | None) -> ssl.SSLContext:
+        if self._tls is None or self._tls[0] != certificate:
+            self._tls = (certificate, ssl_context(self.cluster.trust, certificate))
+        return self._tls[1]
+
+    @contextmanager
+    def _errors_of(self, request: Request) -> Iterator[None]:
+        try:
+            yield
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise self._translated(error, request) from error
+
+    def _translated(self, error: Exception, request: Request) -> KubeError:
+        if isinstance(error.__cause__, KubeError):  # the permit refused while the body was about to be sent
+            return error.__cause__
+        server = self.cluster.server
+        if isinstance(error, aiohttp.ClientConnectorCertificateError):
+            self._tls = None  # a rotated authority is read again
+            detail = getattr(error.certificate_error, "verify_message", "") or str(error)
+            return Untrusted(
+                f"{request.what}: the certificate of {server} is not trusted ({detail}); "
+                f"check {self.cluster.trust.origin}"
+            )
+        if isinstance(error, TimeoutError):
+            return TimedOut(f"{request.what}: no answer from {server} in time")
+        return Unreachable(f"{request.what}: cannot reach {server}: {_in_words(error)}")
+
+
+class _Body(payload.Payload):
+    """Bytes that look at the permit in the very moment in which they are sent."""
+
+    _value: bytes
+    _autoclose = True
+
+    def __init__(self, value: bytes, permit: Permit | None) -> None:
+        super().__init__(value)
+        self._size = len(value)
+        self._permit = permit
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        return self._value.decode(encoding, errors)
+
+    async def as_bytes(self, encoding: str = "utf-8", errors: str = "strict") -> bytes:  # noqa: ARG002 - aiohttp's signature
+        return self._value
+
+    async def write(self, writer: AbstractStreamWriter) -> None:
+        if self._permit is not None:
+            self._permit.remaining()
+        await writer.write(self._value)
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:  # noqa: ARG002
+        await self.write(writer)
+
+
+def _abandon(response: aiohttp.ClientResponse) -> None:
+    """Leave a stream in the middle: a TLS farewell would wait for a server that has more to say."""
+    if response.connection is not None and response.connection.transport is not None:
+        response.connection.transport.abort()
+
+
+def _in_words(error: Exception) -> str:
+    match error:
+        case aiohttp.ClientConnectorDNSError():
+            return "no such host"
+        case aiohttp.ClientConnectorSSLError():
+            return f"it does not speak TLS as we do ({getattr(error.os_error, 'reason', None) or error.os_error})"
+        case aiohttp.ClientConnectorError() if error.os_error.errno:
+            return os.strerror(error.os_error.errno)
+        case aiohttp.ClientPayloadError():
+            return "the answer broke off"
+        case aiohttp.ServerDisconnectedError():
+            return "the server closed the connection"
+        case _:
+            return str(error) or type(error).__name__
+
+
+def unobserved(verb: str, code: str, seconds: float) -> None:
+    """Observe nothing: for commands that have no metrics."""

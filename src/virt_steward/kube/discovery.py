@@ -1,0 +1,173 @@
+"""Which kinds the server serves now, in which version and under which path. No guessing of plurals."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from virt_steward.kube.connection import Request
+from virt_steward.kube.errors import BadRequest, NotServed, Unavailable, one_line
+from virt_steward.objects.identity import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from virt_steward.kube.connection import Connection
+
+CUSTOM_RESOURCE_DEFINITION = Kind("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions")
+
+NOT_IN_NAMES = frozenset("/%?#\\")
+
+# Two requests tell everything; v2beta1 is for servers from 1.27 to 1.29.
+ACCEPT = ",".join(
+    f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList" for version in ("v2", "v2beta1")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A kind as the server serves it."""
+
+    kind: Kind
+    version: str
+    plural: str
+    namespaced: bool
+    subresources: frozenset[str]
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.kind.group}/{self.version}" if self.kind.group else self.version
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """Raises BadRequest for what cannot be a name, lest it lead to another object."""
+        for part in (namespace, name):
+            if part in {".", ".."} or not NOT_IN_NAMES.isdisjoint(part):
+                raise BadRequest(400, "BadRequest", one_line(f"{part!r} cannot be the name of any object"))
+        parts = [f"/apis/{self.kind.group}" if self.kind.group else "/api", self.version]
+        if self.namespaced and namespace:
+            parts += ["namespaces", namespace]
+        parts += [part for part in (self.plural, name, subresource) if part]
+        return "/".join(parts)
+
+
+class Discovery:
+    """What one server serves, remembered until somebody says that it may have changed."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._core: dict[Kind, tuple[Resource, ...]] = {}
+        self._groups: dict[Kind, tuple[Resource, ...]] = {}
+        self._stale = True
+        self._plurals: frozenset[tuple[str, str]] = frozenset()
+        self._fetching = asyncio.Lock()
+        self._changed = asyncio.Event()
+
+    async def resource(self, kind: Kind, version: str = "") -> Resource:
+        """The kind in that version, else in the server's preferred one. Raises NotServed."""
+        if self._stale:
+            async with self._fetching:
+                if self._stale:  # somebody else may have asked meanwhile
+                    await self._fetch_all()
+        for resource in self._known(kind):
+            if version in ("", resource.version):
+                return resource
+        named = f"{kind} in version {version}" if version else str(kind)
+        raise NotServed(404, "NotServed", f"the server has no kind {named}")
+
+    def serves(self, group: str, plural: str) -> bool:
+        """Whether a resource is known by its plural, as CRDs are named."""
+        return (group, plural) in self._plurals
+
+    async def refresh(self) -> None:
+        """Ask the server anew. Those who wait in `changed` are woken if anything differs."""
+        async with self._fetching:
+            await self._fetch_all()
+
+    def forget(self) -> None:
+        """Make the next question ask the server."""
+        self._stale = True
+
+    async def changed(self) -> None:
+        """Wait until a refresh finds something different."""
+        await self._changed.wait()
+
+    def _known(self, kind: Kind) -> tuple[Resource, ...]:
+        return self._groups.get(kind) or self._core.get(kind, ())
+
+    async def _fetch_all(self) -> None:
+        if not self._core:  # built in: it does not change while the server runs
+            self._core = await self._fetch("/api")
+        groups = await self._fetch("/apis")
+        self._stale = False
+        if groups != self._groups:
+            self._groups = groups
+            self._plurals = frozenset((kind.group, one.plural) for kind, served in groups.items() for one in served)
+            self._changed.set()
+            self._changed = asyncio.Event()
+
+    async def _fetch(self, path: str) -> dict[Kind, tuple[Resource, ...]]:
+        request = Request(
+            "discover", "GET", path, what="discover the kinds that are served", headers={"Accept": ACCEPT}
+        )
+        answer = await self._connection.send(request)
+        try:
+            groups = msgspec.json.decode(answer.body, type=_Groups)
+        except ValueError as error:
+            raise Unavailable(f"{request.what}: the answer makes no sense: {error}") from None
+        if groups.kind != "APIGroupDiscoveryList":
+            raise Unavailable("the server offers no aggregated discovery: Kubernetes 1.27 or newer is needed")
+        found: dict[Kind, list[Resource]] = {}
+        for resource in _resources(groups):
+            found.setdefault(resource.kind, []).append(resource)
+        return {kind: tuple(resources) for kind, resources in found.items()}
+
+
+def _resources(groups: _Groups) -> Iterator[Resource]:
+    """In the order of the server: preferred versions first."""
+    for group in groups.items:
+        for version in group.versions:
+            for resource in version.resources:
+                yield Resource(
+                    Kind(group.metadata.name, resource.response_kind.kind),
+                    version.version,
+                    resource.resource,
+                    namespaced=resource.scope == "Namespaced",
+                    subresources=frozenset(sub.subresource for sub in resource.subresources),
+                )
+
+
+class _Name(msgspec.Struct):
+    name: str = ""
+
+
+class _ResponseKind(msgspec.Struct):
+    kind: str = ""
+
+
+class _Subresource(msgspec.Struct):
+    subresource: str
+
+
+class _Resource(msgspec.Struct, rename="camel"):
+    resource: str
+    scope: str
+    response_kind: _ResponseKind = msgspec.field(default_factory=_ResponseKind)
+    subresources: list[_Subresource] = []
+
+
+class _Version(msgspec.Struct):
+    version: str
+    resources: list[_Resource] = []
+
+
+class _Group(msgspec.Struct):
+    metadata: _Name = msgspec.field(default_factory=_Name)
+    versions: list[_Version] = []
+
+
+class _Groups(msgspec.Struct):
+    kind: str = ""
+    items: list[_Group] = []

@@ -1,0 +1,184 @@
+"""Events that people see beside an object: told once, even across restarts, and never in a flood.
+
+An event's name follows from what it regards, its reason and its episode, so a second telling meets the first one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import re
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+import structlog
+
+from virt_steward.kube.errors import AlreadyExists, KubeError, NotFound
+from virt_steward.objects.identity import Key, Kind, Ref
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from virt_steward.kube.client import Client, Object
+
+log = structlog.get_logger()
+
+EVENT = Kind("events.k8s.io", "Event", "events")
+REMEMBERED = 2048
+WAITING = 1000
+REPEAT_INTERVAL = 60.0
+LONGEST_NOTE = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Regarding:
+    """The object that an event is about."""
+
+    ref: Ref
+    api_version: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """Something that happened, in words."""
+
+    regarding: Regarding
+    type: Literal["Normal", "Warning"]
+    reason: str
+    """For machines, in CamelCase."""
+    action: str
+    """What was done or refused, in CamelCase."""
+    note: str
+    """For people, a sentence with names."""
+    episode: str = ""
+    """Tells one occurrence from the next of the same reason: a generation, a hash, a point in time."""
+
+    @property
+    def key(self) -> Key:
+        told = f"{self.regarding.uid}\0{self.reason}\0{self.episode}"
+        digest = hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
+        # Roles and their like have colons in their names, which events may not have.
+        name = re.sub("[^a-z0-9.-]", "-", self.regarding.ref.key.name.lower())[:230].rstrip(".-")
+        return Key(self.regarding.ref.key.namespace or "default", f"{name}.{digest}")
+
+
+class Limiter(Protocol):
+    """Says whether one more event of a source is acceptable now."""
+
+    def allows(self, source: str) -> bool: ...
+
+
+@dataclass(slots=True)
+class _Told:
+    count: int
+    last_sent: float
+
+
+class Recorder:
+    """Tells occurrences in the background: a reconcile never waits for an event, nor fails because of one."""
+
+    def __init__(
+        self, client: Client, controller: str, instance: str, *, limiter: Limiter, clock: Callable[[], datetime]
+    ) -> None:
+        self._client = client
+        self._controller = controller
+        self._instance = instance
+        self._limiter = limiter
+        self._clock = clock
+        self._told: OrderedDict[Key, _Told] = OrderedDict()
+        self._waiting: asyncio.Queue[tuple[Occurrence, int]] = asyncio.Queue(WAITING)
+        self.dropped = 0
+
+    def once(self, occurrence: Occurrence) -> None:
+        """Tell it, unless it was told before: by us, or by a process before us."""
+        if occurrence.key not in self._told:
+            self._enqueue(occurrence, 1)
+
+    def again(self, occurrence: Occurrence) -> None:
+        """Tell it, and count how often it happened; the count reaches the server at most once a minute."""
+        told = self._told.get(occurrence.key)
+        if told is None:
+            self._enqueue(occurrence, 1)
+            return
+        told.count += 1
+        if self._now() - told.last_sent >= REPEAT_INTERVAL:
+            self._enqueue(occurrence, told.count)
+
+    async def run(self) -> None:
+        """Send what is recorded, one at a time; ends only by cancellation."""
+        while True:
+            occurrence, count = await self._waiting.get()
+            try:
+                await self._send(occurrence, count)
+            except KubeError as error:
+                self._told.pop(occurrence.key, None)  # the next telling tries again
+                log.warning("event not written", reason=occurrence.reason, error=str(error))
+            finally:
+                self._waiting.task_done()
+
+    async def flush(self, grace: float) -> None:
+        """Wait until all is sent, but not for ever."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._waiting.join(), grace)
+
+    def _enqueue(self, occurrence: Occurrence, count: int) -> None:
+        if self._waiting.full() or not self._limiter.allows(occurrence.regarding.uid):
+            self.dropped += 1  # a hot loop: the log has it all
+            return
+        self._remember(occurrence.key, count)
+        self._waiting.put_nowait((occurrence, count))
+
+    def _remember(self, key: Key, count: int) -> None:
+        self._told[key] = _Told(count, self._now())
+        self._told.move_to_end(key)
+        while len(self._told) > REMEMBERED:
+            self._told.popitem(last=False)
+
+    async def _send(self, occurrence: Occurrence, count: int) -> None:
+        if count == 1:
+            with contextlib.suppress(AlreadyExists):  # told before a restart
+                await self._client.create(self._event(occurrence))
+            return
+        series = {"count": count, "lastObservedTime": _micro_time(self._clock())}
+        try:
+            await self._client.merge_patch(Ref(EVENT, occurrence.key), {"series": series})
+        except NotFound:  # expired meanwhile
+            await self._client.create(self._event(occurrence))
+
+    def _event(self, occurrence: Occurrence) -> Object:
+        regarding, key = occurrence.regarding, occurrence.key
+        return {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": key.name, "namespace": key.namespace},
+            "eventTime": _micro_time(self._clock()),
+            "reportingController": self._controller,
+            "reportingInstance": self._instance,
+            "type": occurrence.type,
+            "reason": occurrence.reason,
+            "action": occurrence.action,
+            "note": _shortened(occurrence.note),
+            "regarding": {
+                "apiVersion": regarding.api_version,
+                "kind": regarding.ref.kind.name,
+                "namespace": regarding.ref.key.namespace,
+                "name": regarding.ref.key.name,
+                "uid": regarding.uid,
+            },
+        }
+
+    def _now(self) -> float:
+        return self._clock().timestamp()
+
+
+def _shortened(note: str) -> str:
+    raw = note.encode()
+    return note if len(raw) <= LONGEST_NOTE else raw[: LONGEST_NOTE - 3].decode(errors="ignore") + "…"
+
+
+def _micro_time(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,290 @@
+"""All objects of a selection, now and from now on: a stream that survives whatever the server does.
+
+The server sends the present objects first and marks their end (a streaming list); servers without that are listed
+page by page. A stream that breaks resumes where it stopped; one whose past has expired begins anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+import msgspec
+
+from virt_steward.kube.backoff import Backoff
+from virt_steward.kube.client import EVERYTHING, METADATA_ONLY
+from virt_steward.kube.connection import Pool, Request
+from virt_steward.kube.errors import (
+    BadRequest,
+    Expired,
+    Invalid,
+    KubeError,
+    NotFound,
+    NotServed,
+    Unavailable,
+    error_from,
+)
+from virt_steward.kube.nesting import shallow
+from virt_steward.objects.meta import Meta
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+
+    from virt_steward.kube.client import Reader, Selection
+    from virt_steward.kube.discovery import Resource
+    from virt_steward.objects.identity import Kind
+
+SILENCE = 150.0
+"""Bookmarks come about once a minute: two and a half minutes without a byte mean that nobody is there."""
+LIFETIME = (290, 590)
+"""Seconds after which the server ends a stream, drawn anew each time so that watches do not reconnect in step."""
+SHORT_LIVED = 1.0
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+
+class Projected(Protocol):
+    """An object as we decode it: anything that keeps its metadata."""
+
+    @property
+    def metadata(self) -> Meta: ...
+
+
+T = TypeVar("T", bound=Projected)
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """A new listing begins: what is not put again before Synced is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Put(Generic[T]):
+    object: T
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """An object that does not fit its projection."""
+
+    metadata: Meta
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    metadata: Meta
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """What was put and not gone is all there is: a listing is complete, or a broken stream has been resumed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """The stream broke and is tried again after the delay."""
+
+    error: KubeError
+    delay: float
+
+
+Event = Reset | Put[T] | Unreadable | Gone | Synced | Trouble
+
+
+class Watch(Generic[T]):
+    """One selection of one kind, decoded by `decode`. Iterate `events()`; it ends only by NotServed."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        kind: Kind,
+        decode: Callable[[bytes], T],
+        *,
+        selection: Selection = EVERYTHING,
+        silence: float = SILENCE,
+    ) -> None:
+        self._reader = reader
+        self._kind = kind
+        self._decode = decode
+        self._selection = selection
+        self._silence = silence
+        self._rng = random.Random()  # noqa: S311 - spreads reconnects
+        self._position = ""
+        self._streaming_list = True
+
+    async def events(self, resource: Resource) -> AsyncGenerator[Event[T], None]:
+        """Raises NotServed when the kind is not (or no longer) served."""
+        backoff = Backoff(self._rng)
+        loop = asyncio.get_running_loop()
+        self._position = ""
+        while True:
+            started = loop.time()
+            try:
+                async for event in self._attempt(resource):
+                    yield event
+                if loop.time() - started > SHORT_LIVED:
+                    backoff.succeeded()
+                else:  # however much it told: a server that always ends streams must not be stormed
+                    await asyncio.sleep(backoff.after_close())
+            except NotFound as error:
+                raise NotServed(error.code, "NotServed", str(error)) from None
+            except KubeError as error:
+                if loop.time() - started > SHORT_LIVED:
+                    backoff.succeeded()
+                delay = 0.0 if self._falls_back(error) else backoff.after(error)
+                if isinstance(error, Expired):
+                    self._position = ""
+                yield Trouble(error, delay)
+                await asyncio.sleep(delay)
+
+    def _falls_back(self, error: KubeError) -> bool:
+        """Whether from now on we list: a server without streaming lists refuses the options, which is no failure."""
+        if not self._streaming_list or self._position or not isinstance(error, BadRequest | Invalid):
+            return False
+        self._streaming_list = False
+        return True
+
+    async def _attempt(self, resource: Resource) -> AsyncIterator[Event[T]]:
+        """One stream, with the listing before it where there is no position to resume from."""
+        if not self._position:
+            yield Reset()
+            if not self._streaming_list:
+                async for event in self._listed():
+                    yield event
+        async for event in self._streamed(resource):
+            yield event
+
+    async def _listed(self) -> AsyncIterator[Event[T]]:
+        position = ""
+        async for page in self._reader.pages(self._kind, self._selection):
+            position = page.metadata.resource_version
+            for item in page.items:
+                yield self._put(bytes(item))
+        self._position = position
+
+    async def _streamed(self, resource: Resource) -> AsyncIterator[Event[T]]:
+        async with self._reader.connection.stream(self._request(resource), silence=self._silence) as chunks:
+            if self._position:
+                yield Synced()
+            lines = Lines()
+            async for chunk in chunks:
+                for line in lines.feed(chunk):
+                    for event in self._frame(line):
+                        yield event
+
+    def _request(self, resource: Resource) -> Request:
+        query = {
+            **self._selection.query(),
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(self._rng.randint(*LIFETIME)),
+        }
+        if self._position:
+            query["resourceVersion"] = self._position
+        else:
+            query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        return Request(
+            "watch",
+            "GET",
+            resource.path(self._selection.namespace),
+            what=f"watch {self._kind}" + (f" in {self._selection.namespace}" if self._selection.namespace else ""),
+            query=query,
+            headers={"Accept": METADATA_ONLY} if self._selection.metadata_only else {},
+            pool=Pool.WATCHES,
+        )
+
+    def _frame(self, line: bytes) -> Iterator[Event[T]]:
+        frame = self._decoded(line)
+        match frame.type:
+            case "ERROR":
+                code = _CODE.decode(frame.object).code
+                raise error_from(code, bytes(frame.object), what=f"watch {self._kind}")
+            case "ADDED" | "MODIFIED":
+                event = _too_deep(frame.object) if isinstance(frame, _Shortened) else self._put(frame.object)
+                yield event
+                if self._position:  # until the initial events have ended, their versions are in no order
+                    self._position = (event.object if isinstance(event, Put) else event).metadata.resource_version
+            case "DELETED":
+                metadata = _BARE.decode(frame.object).metadata
+                yield Gone(metadata)
+                if self._position:
+                    self._position = metadata.resource_version
+            case "BOOKMARK":
+                metadata = _BARE.decode(frame.object).metadata
+                if metadata.annotations.get(INITIAL_EVENTS_END) == "true":
+                    yield Synced()
+                    self._position = metadata.resource_version
+                elif self._position:
+                    self._position = metadata.resource_version
+
+    def _decoded(self, line: bytes) -> _Frame:
+        try:
+            return _FRAME.decode(line)
+        except RecursionError:
+            return _SHORTENED.decode(shallow(line))
+        except ValueError as error:
+            raise Unavailable(f"watch {self._kind}: what the server sends makes no sense: {error}") from None
+
+    def _put(self, raw: bytes | msgspec.Raw) -> Put[T] | Unreadable:
+        try:
+            return Put(self._decode(raw))
+        except RecursionError:
+            return _too_deep(shallow(bytes(raw)))
+        except ValueError as error:  # of msgspec, or a string that is no UTF-8
+            return Unreadable(_BARE.decode(raw).metadata, str(error))
+
+
+class Lines:
+    """Splits chunks at newlines. Objects may be larger than any chunk, so nothing is searched twice."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        *complete, rest = chunk.split(b"\n")
+        for line in complete:
+            self._parts.append(line)
+            whole = b"".join(self._parts)
+            self._parts.clear()
+            if whole:
+                yield whole
+        if rest:
+            self._parts.append(rest)
+
+
+def _too_deep(shortened: bytes | msgspec.Raw) -> Unreadable:
+    return Unreadable(_BARE.decode(shortened).metadata, "it is nested too deeply")
+
+
+class _Annotated(Meta, frozen=True, rename="camel", gc=False):
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class _Bare(msgspec.Struct):
+    metadata: _Annotated
+
+
+class _Code(msgspec.Struct):
+    code: int = 500
+
+
+class _Frame(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _Shortened(_Frame):
+    """Has lost what was nested too deep."""
+
+
+_FRAME: msgspec.json.Decoder[_Frame] = msgspec.json.Decoder(_Frame)
+_SHORTENED: msgspec.json.Decoder[_Shortened] = msgspec.json.Decoder(_Shortened)
+_BARE: msgspec.json.Decoder[_Bare] = msgspec.json.Decoder(_Bare)
+_CODE: msgspec.json.Decoder[_Code] = msgspec.json.Decoder(_Code)
+
+
+def projection(shape: type[T]) -> Callable[[bytes], T]:
+    """The decoder of a projection."""
+    return msgspec.json.Decoder(shape).decode

@@ -1,0 +1,263 @@
+import asyncio
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from tests.audit import AuditLog
+from tests.clients import a_client
+from tests.gateway import Gateway
+from tests.widgets import V1, WIDGET, Widget, a_widget, the_widget
+from virt_steward.kube.client import Client, Selection
+from virt_steward.kube.errors import (
+    AlreadyExists,
+    BadRequest,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    NotServed,
+    Unavailable,
+)
+from virt_steward.kube.watch import Put, Watch, projection
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.objects.identity import Key, Kind, Ref, ref_of
+
+CONFIG_MAP = Kind("", "ConfigMap")
+MEGABYTE = 2**20
+
+
+def names(objects: list[dict[str, Any]]) -> list[str]:
+    return [each["metadata"]["name"] for each in objects]
+
+
+def a_config_map(namespace: str, **data: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "settings", "namespace": namespace},
+        "data": data,
+    }
+
+
+async def test_what_is_created_can_be_read_as_plain_data_and_as_a_projection(admin: Client, widgets: str) -> None:
+    created = await admin.create(a_widget(widgets, size=3))
+    assert await admin.get(the_widget(widgets)) == created
+    assert (await admin.get(the_widget(widgets), Widget)).spec.size == 3
+    with pytest.raises(AlreadyExists, match=f"create Widget {widgets}/one"):
+        await admin.create(a_widget(widgets))
+
+
+async def test_absent_is_not_found_and_never_not_served(admin: Client, widgets: str) -> None:
+    with pytest.raises(NotFound) as error:
+        await admin.get(the_widget(widgets))
+    assert type(error.value) is NotFound
+
+
+async def test_a_list_is_read_in_pages(admin: Client, widgets: str, audit_log: AuditLog) -> None:
+    expected = [f"w{number}" for number in range(5)]
+    for name in expected:
+        await admin.create(a_widget(widgets, name))
+    mark = audit_log.mark()
+    pages = [page async for page in admin.pages(WIDGET, Selection(widgets), page=2)]
+    assert [len(page.items) for page in pages] == [2, 2, 1]
+    assert [request.verb for request in audit_log.since(mark) if request.namespace == widgets] == ["list"] * 3
+    assert names(await admin.list(WIDGET, Selection(widgets))) == expected
+
+
+@pytest.mark.parametrize(
+    ("selection", "expected"),
+    [
+        pytest.param({"labels": "tier=a"}, ["one"], id="an equal label"),
+        pytest.param({"labels": "tier in (a,b),!odd"}, ["one", "two"], id="a set of labels and a missing one"),
+        pytest.param({"fields": "metadata.name=two"}, ["two"], id="a name"),
+        pytest.param({"labels": "tier", "metadata_only": True}, ["one", "three", "two"], id="metadata alone"),
+    ],
+)
+async def test_a_list_can_be_narrowed_by(
+    selection: dict[str, Any], expected: list[str], admin: Client, widgets: str
+) -> None:
+    await admin.create(a_widget(widgets, "one", labels={"tier": "a"}))
+    await admin.create(a_widget(widgets, "two", labels={"tier": "b"}))
+    await admin.create(a_widget(widgets, "three", labels={"tier": "b", "odd": ""}))
+    found = await admin.list(WIDGET, Selection(widgets, **selection))
+    assert names(found) == expected
+    assert ["spec" in each for each in found] == [not selection.get("metadata_only")] * len(found)
+
+
+@pytest.mark.parametrize("stale", ["uid", "resource_version"])
+async def test_a_delete_spares_an_object_that_is_no_longer_the_one_seen(
+    stale: str, admin: Client, widgets: str
+) -> None:
+    metadata = (await admin.create(a_widget(widgets)))["metadata"]
+    seen = {"uid": metadata["uid"], "resource_version": metadata["resourceVersion"]}
+    with pytest.raises(Conflict):
+        await admin.delete(the_widget(widgets), **(seen | {stale: "1"}))
+    await admin.get(the_widget(widgets))
+    await admin.delete(the_widget(widgets), **seen)
+    with pytest.raises(NotFound):
+        await admin.get(the_widget(widgets))
+
+
+async def test_a_merge_patch_from_an_old_reading_is_a_conflict(admin: Client, widgets: str) -> None:
+    seen = await admin.create(a_widget(widgets, size=1))
+    version = {"resourceVersion": seen["metadata"]["resourceVersion"]}
+    patched = await admin.merge_patch(the_widget(widgets), {"metadata": version, "spec": {"size": 2}}, manager="me")
+    assert patched["spec"] == {"size": 2}
+    assert "me" in {entry["manager"] for entry in patched["metadata"]["managedFields"]}
+    with pytest.raises(Conflict):
+        await admin.merge_patch(the_widget(widgets), {"metadata": version, "spec": {"size": 3}})
+    assert (await admin.get(the_widget(widgets)))["spec"] == {"size": 2}
+
+
+async def test_a_json_patch_whose_test_fails_changes_nothing(admin: Client, widgets: str) -> None:
+    await admin.create(a_widget(widgets, size=1))
+    change = {"op": "replace", "path": "/spec/size", "value": 2}
+    with pytest.raises(Invalid):
+        await admin.json_patch(the_widget(widgets), [{"op": "test", "path": "/spec/size", "value": 9}, change])
+    patched = await admin.json_patch(the_widget(widgets), [{"op": "test", "path": "/spec/size", "value": 1}, change])
+    assert patched["spec"] == {"size": 2}
+
+
+async def test_an_apply_tells_whether_it_created(admin: Client, widgets: str) -> None:
+    assert (await admin.apply(a_widget(widgets, size=1), manager="me")).created
+    again = await admin.apply(a_widget(widgets, size=2), manager="me")
+    assert not again.created
+    assert again.object["spec"] == {"size": 2}
+    forced = await admin.apply(a_widget(widgets, size=3), manager="another", force=True)
+    assert forced.object["spec"] == {"size": 3}
+
+
+@pytest.mark.parametrize("verb", ["apply", "create", "merge patch"])
+async def test_a_dry_run_persists_nothing(verb: str, admin: Client, widgets: str) -> None:
+    existing = await admin.create(a_widget(widgets, "existing", size=1))
+    match verb:
+        case "apply":
+            preview = (await admin.apply(a_widget(widgets, size=2), manager="me", dry_run=True)).object
+        case "create":
+            preview = await admin.create(a_widget(widgets, size=2), dry_run=True)
+        case _:
+            preview = await admin.merge_patch(ref_of(existing), {"spec": {"size": 2}}, dry_run=True)
+    assert preview["spec"] == {"size": 2}
+    assert await admin.list(WIDGET, Selection(widgets)) == [existing]
+
+
+async def test_an_apply_that_expects_nothing_there_never_merges_into_something(admin: Client, widgets: str) -> None:
+    intent = a_widget(widgets, size=1)
+    intent["metadata"]["resourceVersion"] = "1"
+    assert (await admin.apply(intent, manager="me")).created
+    with pytest.raises(Conflict):
+        await admin.apply(intent, manager="me")
+
+
+async def test_an_apply_with_a_uid_does_not_bring_back_what_was_deleted(admin: Client, widgets: str) -> None:
+    seen = (await admin.create(a_widget(widgets)))["metadata"]
+    await admin.delete(the_widget(widgets))
+    intent = a_widget(widgets, size=1)
+    intent["metadata"] |= {"uid": seen["uid"], "resourceVersion": seen["resourceVersion"]}
+    with pytest.raises(Conflict):
+        await admin.apply(intent, manager="me", force=True)
+    assert await admin.list(WIDGET, Selection(widgets)) == []
+
+
+async def test_status_is_written_beside_the_spec(admin: Client, widgets: str) -> None:
+    await admin.create(a_widget(widgets, size=1))
+    intent = {"apiVersion": V1, "kind": "Widget", "metadata": {"name": "one", "namespace": widgets}}
+    await admin.apply({**intent, "status": {"phase": "Ready"}}, manager="me", subresource="status")
+    await admin.merge_patch(the_widget(widgets), {"spec": {"size": 9}, "status": {"n": 1}}, subresource="status")
+    await admin.json_patch(
+        the_widget(widgets), [{"op": "add", "path": "/status/m", "value": 2}], subresource="status", manager="me"
+    )
+    found = await admin.get(the_widget(widgets))
+    assert (found["spec"], found["status"]) == ({"size": 1}, {"phase": "Ready", "n": 1, "m": 2})
+
+
+async def test_an_object_of_more_than_a_megabyte_is_written_listed_and_watched(admin: Client, widgets: str) -> None:
+    colour = "x" * int(1.2 * MEGABYTE)
+    await admin.create(a_widget(widgets, colour=colour))
+    await admin.merge_patch(the_widget(widgets), {"spec": {"size": 7}})
+    assert (await admin.get(the_widget(widgets), Widget)).spec.colour == colour
+    watch = Watch(admin, WIDGET, projection(Widget), selection=Selection(widgets))
+    async with asyncio.timeout(10), aclosing(watch.events(await admin.discovery.resource(WIDGET))) as events:
+        [put] = [event async for event in _until_put(events)]
+    assert (put.object.spec.size, len(put.object.spec.colour)) == (7, len(colour))
+
+
+async def _until_put(events: Any) -> Any:
+    async for event in events:
+        if isinstance(event, Put):
+            yield event
+            return
+
+
+async def test_a_config_map_that_is_too_large_is_invalid(admin: Client, namespace: str) -> None:
+    await admin.create(a_config_map(namespace, large="x" * (MEGABYTE - 100)))
+    await admin.delete(Ref(CONFIG_MAP, Key(namespace, "settings")))
+    with pytest.raises(Invalid, match="Too long"):
+        await admin.create(a_config_map(namespace, large="x" * (MEGABYTE + 1)))
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        pytest.param({"apiVersion": "no.such.group/v1", "kind": "Widget"}, id="group"),
+        pytest.param({"apiVersion": "v1", "kind": "Configmap"}, id="kind"),
+        pytest.param({"apiVersion": "v7", "kind": "ConfigMap"}, id="version"),
+    ],
+)
+async def test_nothing_is_guessed_or_sent_for_an_unknown(
+    obj: dict[str, Any], admin: Client, namespace: str, audit_log: AuditLog
+) -> None:
+    await admin.discovery.refresh()
+    mark = audit_log.mark()
+    with pytest.raises(NotServed, match=obj["kind"]):
+        await admin.apply({**obj, "metadata": {"name": "x", "namespace": namespace}}, manager="me")
+    assert [request for request in audit_log.since(mark) if request.user == "admin"] == []
+
+
+@pytest.mark.parametrize("name", ["../secrets/token", "..", ".", "a/b", "a%2fb", "a?dryRun=All", "a#b"])
+async def test_a_name_that_a_user_made_up_leads_nowhere_else(
+    name: str, admin: Client, namespace: str, audit_log: AuditLog
+) -> None:
+    await admin.discovery.refresh()
+    mark = audit_log.mark()
+    for key in (Key(namespace, name), Key(name, "fine")):
+        with pytest.raises(BadRequest, match="cannot be the name"):
+            await admin.get(Ref(CONFIG_MAP, key))
+    assert [request for request in audit_log.since(mark) if request.user == "admin"] == []
+
+
+async def test_whoever_lacks_a_right_learns_which(admin: Client, widgets: str, control_plane: ControlPlane) -> None:
+    await admin.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _named("poor", widgets)})
+    answer = await admin.create(
+        {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "metadata": _named("poor", widgets),
+            "spec": {"expirationSeconds": 600},
+        },
+        subresource="token",
+    )
+    async with a_client(control_plane, answer["status"]["token"]) as poor:
+        with pytest.raises(Forbidden) as error:
+            await poor.merge_patch(the_widget(widgets), {"spec": {"size": 1}})
+    assert str(error.value).startswith(f"patch Widget {widgets}/one: ")
+    for fact in (f"system:serviceaccount:{widgets}:poor", 'cannot patch resource "widgets"', f'namespace "{widgets}"'):
+        assert fact in str(error.value)
+
+
+def _named(name: str, namespace: str) -> dict[str, str]:
+    return {"name": name, "namespace": namespace}
+
+
+async def test_a_list_that_makes_no_sense_is_no_empty_list(
+    gateway: Gateway, control_plane: ControlPlane, widgets: str
+) -> None:
+    async def login_page(request: Any) -> Any:
+        return web.Response(text="<html>Log in</html>") if request.path.endswith("/widgets") else None
+
+    gateway.intercept = login_page
+    async with a_client(control_plane, server=gateway.server) as client:
+        with pytest.raises(Unavailable, match="list Widget"):
+            await client.list(WIDGET, Selection(widgets))

@@ -1,0 +1,338 @@
+import asyncio
+import datetime as dt
+import json
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from tests.audit import AuditLog
+from tests.clients import a_client
+from tests.gateway import Gateway, a_status
+from tests.kube.certificates import an_authority
+from tests.kube.kubeconfigs import a_kubeconfig, b64, written
+from tests.proxy import FaultProxy
+from tests.widgets import V1, a_widget, the_widget
+from virt_steward.kube.client import Caller, Client
+from virt_steward.kube.connection import Connection, Pool, Request, unobserved
+from virt_steward.kube.discovery import Discovery
+from virt_steward.kube.errors import NotLeading, TimedOut, TooManyRequests, Unauthorized, Unreachable, Untrusted
+from virt_steward.kube.kubeconfig import load_kubeconfig
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.local.ports import ReservedPort
+
+VERSION = Request("get", "GET", "/version", what="get /version")
+PATIENCE = 2.0
+
+
+@asynccontextmanager
+async def connected(config: str | Path) -> AsyncIterator[Connection]:
+    connection = Connection(load_kubeconfig(str(config), env={}), user_agent="tests", observe=unobserved)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+def a_config(control_plane: ControlPlane, folder: Path, *, user: dict[str, Any], **cluster: str) -> str:
+    where = {"server": control_plane.server, "certificate-authority-data": b64(control_plane.authority.certificate)}
+    return written(folder / "config", a_kubeconfig(user=user, cluster={**where, **cluster}))
+
+
+def as_caller(client: Client, caller: Caller) -> Client:
+    return Client(client.connection, client.discovery, caller)
+
+
+class Lease:
+    """A permit that lasts for so many questions."""
+
+    def __init__(self, *answers: float) -> None:
+        self._answers = list(answers)
+
+    def remaining(self) -> float:
+        if not self._answers:
+            raise NotLeading("the lease is lost")
+        return self._answers.pop(0)
+
+
+@pytest.mark.parametrize("pool", [Pool.REQUESTS, Pool.LEASE])
+async def test_sixty_open_watches_do_not_delay_a_write_in_the_pool_of(pool: Pool, admin: Client, widgets: str) -> None:
+    await admin.create(a_widget(widgets))
+    watch = Request("watch", "GET", f"/apis/{V1}/widgets", what="watch", query={"watch": "true"}, pool=Pool.WATCHES)
+    async with AsyncExitStack() as watches:
+        streams = (watches.enter_async_context(admin.connection.stream(watch, silence=60)) for _ in range(60))
+        await asyncio.gather(*streams)
+        client = as_caller(admin, Caller(pool=pool, timeout=PATIENCE))
+        patched = await client.merge_patch(the_widget(widgets), {"spec": {"size": 60}})
+    assert patched["spec"] == {"size": 60}
+
+
+async def test_ten_slow_requests_do_not_delay_the_lease(
+    admin: Client, proxy: FaultProxy, control_plane: ControlPlane
+) -> None:
+    async with a_client(control_plane, server=proxy.server) as client:
+        proxy.freeze()
+        slow = [asyncio.ensure_future(client.connection.send(VERSION)) for _ in range(20)]
+        async with asyncio.timeout(PATIENCE):
+            while proxy.accepted < Pool.REQUESTS.value:
+                await asyncio.sleep(0.01)
+        lease = Request("get", "GET", "/version", what="renew", pool=Pool.LEASE)
+        renewal = asyncio.ensure_future(client.connection.send(lease))
+        async with asyncio.timeout(PATIENCE):
+            while proxy.accepted < Pool.REQUESTS.value + 1:
+                await asyncio.sleep(0.01)
+        assert proxy.accepted == Pool.REQUESTS.value + 1
+        proxy.thaw()
+        assert {answer.status for answer in await asyncio.gather(renewal, *slow)} == {200}
+
+
+async def test_a_frozen_server_costs_a_caller_no_more_than_its_timeout(
+    proxy: FaultProxy, control_plane: ControlPlane
+) -> None:
+    async with a_client(control_plane, server=proxy.server) as client:
+        await client.raw("/version")
+        proxy.freeze()
+        started = time.monotonic()
+        with pytest.raises(TimedOut, match=rf"get /version: no answer from {proxy.server} in time"):
+            await as_caller(client, Caller(timeout=0.3)).raw("/version")
+        assert 0.3 <= time.monotonic() - started < PATIENCE
+        await proxy.cut()
+        proxy.thaw()
+        await client.raw("/version")
+
+
+async def test_a_refused_connection_is_said_at_once(control_plane: ControlPlane) -> None:
+    port = ReservedPort()
+    try:
+        nowhere = f"https://127.0.0.1:{port.number}"
+        async with asyncio.timeout(PATIENCE), a_client(control_plane, server=nowhere) as client:
+            with pytest.raises(Unreachable, match=f"cannot reach {nowhere}: Connection refused"):
+                await client.raw("/version")
+    finally:
+        port.release()
+
+
+async def test_a_server_that_is_no_tls_server_is_not_called_untrusted(
+    gateway: Gateway, control_plane: ControlPlane
+) -> None:
+    async with a_client(control_plane, server=gateway.server.replace("http:", "https:")) as client:
+        with pytest.raises(Unreachable, match="does not speak TLS") as error:
+            await client.raw("/version")
+    assert type(error.value) is Unreachable
+
+
+async def test_a_connection_cut_in_the_middle_of_an_answer_is_unreachable(
+    gateway: Gateway, control_plane: ControlPlane
+) -> None:
+    async def cut(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Length": "100"})
+        await response.prepare(request)
+        await response.write(b"{")
+        assert request.transport is not None
+        request.transport.abort()
+        return response
+
+    gateway.intercept = cut
+    async with a_client(control_plane, server=gateway.server) as client:
+        with pytest.raises(Unreachable):
+            await client.raw("/version")
+
+
+async def test_a_wrong_authority_is_one_line_and_its_replacement_is_noticed(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    authority = tmp_path / "ca.crt"
+    authority.write_bytes(an_authority().chain)
+    cluster = {"server": control_plane.server, "certificate-authority": str(authority)}
+    config = written(tmp_path / "config", a_kubeconfig(user={"token": control_plane.token}, cluster=cluster))
+    async with connected(config) as connection:
+        with pytest.raises(Untrusted) as error:
+            await connection.send(VERSION)
+        assert str(error.value).startswith(
+            f"get /version: the certificate of {control_plane.server} is not trusted (unable to get local issuer"
+        )
+        assert str(error.value).endswith(f"check certificate authority of cluster here in {config}")
+        assert str(error.value).isprintable()
+        authority.write_bytes(control_plane.authority.certificate)
+        assert (await connection.send(VERSION)).status == 200
+
+
+async def test_a_token_that_rotates_is_read_again_when_the_old_one_is_refused(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("x" * len(control_plane.token))
+    async with connected(a_config(control_plane, tmp_path, user={"tokenFile": str(token)})) as connection:
+        with pytest.raises(Unauthorized) as error:
+            await connection.send(VERSION)
+        assert str(error.value).endswith(f"token in {token} of user admin in {tmp_path}/config was refused: renew it")
+        token.write_text(control_plane.token)
+        assert (await connection.send(VERSION)).status == 200
+
+
+async def test_a_plugin_runs_again_when_its_token_is_refused(control_plane: ControlPlane, tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    credential = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential"}
+    answers = [json.dumps({**credential, "status": {"token": token}}) for token in ("revoked", control_plane.token)]
+    (tmp_path / "login.py").write_text(
+        f"from pathlib import Path\n"
+        f"runs = Path({str(runs)!r})\n"
+        f"runs.open('a').write('x')\n"
+        f"print({answers!r}[len(runs.read_text()) > 1])\n"
+    )
+    spec = {"command": sys.executable, "args": [str(tmp_path / "login.py")], "interactiveMode": "Never"}
+    user = {"exec": {**spec, "apiVersion": credential["apiVersion"]}}
+    async with connected(a_config(control_plane, tmp_path, user=user)) as connection:
+        assert (await connection.send(VERSION)).status == 200
+        assert (await connection.send(VERSION)).status == 200
+    assert len(runs.read_text()) == 2
+
+
+async def test_an_expired_client_certificate_is_named_with_its_file_and_expiry(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    for name, lifetime in (("fresh", dt.timedelta(hours=1)), ("expired", dt.timedelta(days=-2))):
+        identity = control_plane.authority.client("someone", ["system:masters"], lifetime=lifetime)
+        (tmp_path / f"{name}.crt").write_bytes(identity.certificate)
+        (tmp_path / f"{name}.key").write_bytes(identity.key)
+    chain, key = tmp_path / "client.crt", tmp_path / "client.key"
+    _link(chain, key, to="expired")
+    user = {"client-certificate": str(chain), "client-key": str(key)}
+    async with connected(a_config(control_plane, tmp_path, user=user)) as connection:
+        with pytest.raises(Unauthorized) as error:
+            await connection.send(VERSION)
+        day = dt.datetime.now(dt.UTC) - dt.timedelta(days=2)
+        assert f"client certificate in {chain} of user admin" in str(error.value)
+        assert f"expired {day:%Y-%m-%d}" in str(error.value)
+        _link(chain, key, to="fresh")
+        assert (await connection.send(VERSION)).status == 200
+
+
+def _link(chain: Path, key: Path, *, to: str) -> None:
+    for path in (chain, key):
+        path.unlink(missing_ok=True)
+        path.symlink_to(path.with_stem(to))
+
+
+@pytest.mark.parametrize("headers", [{"Retry-After": "1"}, {}], ids=["as long as it says", "at its own pace"])
+async def test_a_client_waits_for_a_busy_server(
+    headers: dict[str, str], gateway: Gateway, control_plane: ControlPlane
+) -> None:
+    # The real server answers 429 only under a load that no test should make.
+    async def busy_once(_: web.Request) -> web.StreamResponse | None:
+        busy = a_status(429, "TooManyRequests")
+        busy.headers.update(headers)
+        return busy if len(gateway.requests) == 1 else None
+
+    gateway.intercept = busy_once
+    async with a_client(control_plane, server=gateway.server) as client:
+        started = time.monotonic()
+        await client.raw("/version")
+    assert len(gateway.requests) == 2
+    assert time.monotonic() - started >= float(headers.get("Retry-After", "0.1"))
+
+
+async def test_a_client_does_not_wait_beyond_its_timeout_for_a_busy_server(
+    gateway: Gateway, control_plane: ControlPlane
+) -> None:
+    async def busy(_: web.Request) -> web.StreamResponse:
+        answer = a_status(429, "TooManyRequests")
+        answer.headers["Retry-After"] = "3600"
+        return answer
+
+    gateway.intercept = busy
+    async with a_client(control_plane, server=gateway.server) as client:
+        with pytest.raises(TooManyRequests) as error:
+            await client.raw("/version")
+    assert error.value.retry_after == 3600
+    assert len(gateway.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "lease", [pytest.param(Lease(), id="before"), pytest.param(Lease(10.0), id="in the moment of sending")]
+)
+async def test_nothing_reaches_the_server_once_the_lease_is_lost(
+    lease: Lease, admin: Client, widgets: str, audit_log: AuditLog
+) -> None:
+    await admin.create(a_widget(widgets, size=1))
+    mark = audit_log.mark()
+    with pytest.raises(NotLeading, match="the lease is lost"):
+        await as_caller(admin, Caller(permit=lease)).merge_patch(the_widget(widgets), {"spec": {"size": 2}})
+    assert (await admin.get(the_widget(widgets)))["spec"] == {"size": 1}
+    verbs = [request.verb for request in audit_log.since(mark) if request.namespace == widgets]
+    assert verbs == ["get"]
+
+
+async def test_a_write_whose_lease_was_lost_while_it_waited_for_patience_is_not_sent_again(
+    gateway: Gateway, control_plane: ControlPlane, admin: Client, widgets: str
+) -> None:
+    async def busy(request: web.Request) -> web.StreamResponse | None:
+        return a_status(429, "TooManyRequests") if request.method == "PATCH" else None
+
+    await admin.create(a_widget(widgets, size=1))
+    gateway.intercept = busy
+    async with a_client(control_plane, server=gateway.server) as client:
+        with pytest.raises(NotLeading):
+            await as_caller(client, Caller(permit=Lease(10.0, 10.0))).merge_patch(
+                the_widget(widgets), {"spec": {"size": 2}}
+            )
+    assert [request.method for request in gateway.requests].count("PATCH") == 1
+
+
+async def test_a_write_ends_with_the_lease(
+    proxy: FaultProxy, control_plane: ControlPlane, admin: Client, widgets: str
+) -> None:
+    await admin.create(a_widget(widgets))
+    async with a_client(control_plane, server=proxy.server) as client:
+        await client.discovery.refresh()
+        proxy.freeze()
+        started = time.monotonic()
+        with pytest.raises(TimedOut):
+            await as_caller(client, Caller(permit=Lease(0.3, 0.3))).merge_patch(the_widget(widgets), {"spec": {}})
+        assert time.monotonic() - started < PATIENCE
+        await proxy.cut()
+
+
+async def test_a_preview_needs_no_lease(admin: Client, widgets: str) -> None:
+    client = as_caller(admin, Caller(permit=Lease()))
+    preview = await client.apply(a_widget(widgets, size=1), manager="me", dry_run=True)
+    assert preview.object["spec"] == {"size": 1}
+
+
+async def test_the_server_sees_who_calls(admin: Client, namespace: str, audit_log: AuditLog) -> None:
+    mark = audit_log.mark()
+    await as_caller(admin, Caller(agent="virt-steward/approver")).raw(f"/api/v1/namespaces/{namespace}")
+    await admin.raw(f"/api/v1/namespaces/{namespace}")
+    agents = [request.user_agent for request in audit_log.since(mark) if request.name == namespace]
+    assert agents == ["virt-steward/approver", "tests"]
+
+
+async def test_every_answer_is_observed_with_its_verb_and_code(control_plane: ControlPlane, widgets: str) -> None:
+    seen: list[tuple[str, str]] = []
+    cluster = load_kubeconfig(str(control_plane.kubeconfig), env={})
+    connection = Connection(cluster, user_agent="tests", observe=lambda verb, code, _: seen.append((verb, code)))
+    client = Client(connection, Discovery(connection))
+    try:
+        await client.apply(a_widget(widgets), manager="me")
+        with pytest.raises(TimedOut):
+            await as_caller(client, Caller(timeout=0.00001)).get(the_widget(widgets))
+    finally:
+        await connection.close()
+    assert seen == [("discover", "200"), ("discover", "200"), ("apply", "201"), ("get", "none")]
+
+
+async def test_a_closed_connection_leaves_nothing_open(proxy: FaultProxy, control_plane: ControlPlane) -> None:
+    async with a_client(control_plane, server=proxy.server) as client:
+        await asyncio.gather(*(client.raw("/version") for _ in range(5)))
+        watch = Request("watch", "GET", "/api/v1/pods", what="watch", query={"watch": "true"}, pool=Pool.WATCHES)
+        async with client.connection.stream(watch, silence=60):
+            assert proxy.open_connections == 6
+    async with asyncio.timeout(PATIENCE):
+        while proxy.open_connections:
+            await asyncio.sleep(0.01)
+    assert proxy.open_connections == 0

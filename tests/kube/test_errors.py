@@ -1,0 +1,125 @@
+import json
+from typing import Any
+
+import pytest
+
+from tests.widgets import a_widget
+from virt_steward.kube.client import Client
+from virt_steward.kube.errors import (
+    AlreadyExists,
+    BadRequest,
+    Claim,
+    Conflict,
+    Expired,
+    FieldConflict,
+    Forbidden,
+    Invalid,
+    KubeError,
+    NotFound,
+    Refused,
+    ServerError,
+    TooManyRequests,
+    Unauthorized,
+    Unavailable,
+    error_from,
+)
+
+
+def a_status(reason: str = "", message: str = "", **details: Any) -> bytes:
+    return json.dumps({"kind": "Status", "reason": reason, "message": message, "details": details}).encode()
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "expected"),
+    [
+        pytest.param(400, "BadRequest", BadRequest, id="400"),
+        pytest.param(401, "Unauthorized", Unauthorized, id="401"),
+        pytest.param(403, "Forbidden", Forbidden, id="403"),
+        pytest.param(404, "NotFound", NotFound, id="404"),
+        pytest.param(405, "MethodNotAllowed", Refused, id="405"),
+        pytest.param(409, "Conflict", Conflict, id="409"),
+        pytest.param(409, "AlreadyExists", AlreadyExists, id="409 of a second create"),
+        pytest.param(410, "Expired", Expired, id="410"),
+        pytest.param(413, "RequestEntityTooLarge", Invalid, id="413"),
+        pytest.param(415, "UnsupportedMediaType", Refused, id="415"),
+        pytest.param(422, "Invalid", Invalid, id="422"),
+        pytest.param(429, "TooManyRequests", TooManyRequests, id="429"),
+        pytest.param(500, "InternalError", ServerError, id="500"),
+        pytest.param(503, "ServiceUnavailable", ServerError, id="503"),
+        pytest.param(504, "Timeout", ServerError, id="504"),
+    ],
+)
+def test_an_answer_becomes_the_error_that_it_stands_for(code: int, reason: str, expected: type[KubeError]) -> None:
+    error = error_from(code, a_status(reason, "the server's words"), what="get ConfigMap a/b")
+    assert type(error) is expected
+    assert str(error) == "get ConfigMap a/b: the server's words"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"404 page not found\n", id="plain text"),
+        pytest.param(b"<html>\n<body>\r\nBad Gateway\x1b[31m</body></html>" * 50, id="a page of a load balancer"),
+        pytest.param(b"\xff\xfe\x00", id="no text at all"),
+        pytest.param(b'{"message": "\xff"}', id="JSON that is no UTF-8"),
+        pytest.param(b"[1, 2]", id="JSON that is no object"),
+        pytest.param(b'{"message": 3}', id="JSON of another shape"),
+        pytest.param(b'{"message": "x", "odd": ' + b"[" * 5000 + b"]" * 5000 + b"}", id="JSON nested without end"),
+        pytest.param(a_status(message="several\nlines\x00"), id="a message of several lines"),
+    ],
+)
+@pytest.mark.parametrize(("code", "expected"), [(404, NotFound), (502, ServerError)])
+def test_one_readable_line_comes_of(body: bytes, code: int, expected: type[KubeError]) -> None:
+    error = error_from(code, body, what="get it")
+    assert type(error) is expected
+    assert str(error).startswith("get it: ")
+    assert str(error).isprintable()
+    assert len(str(error)) < 300
+
+
+@pytest.mark.parametrize(
+    ("header", "details", "expected"),
+    [
+        pytest.param("7", {}, 7.0, id="by its header"),
+        pytest.param(None, {"retryAfterSeconds": 5}, 5.0, id="by its body"),
+        pytest.param("7", {"retryAfterSeconds": 5}, 7.0, id="by both, where the header counts"),
+        pytest.param("Wed, 21 Oct 2026 07:28:00 GMT", {}, None, id="by a date, which is passed over"),
+        pytest.param(None, {}, None, id="not at all"),
+    ],
+)
+@pytest.mark.parametrize("code", [429, 503])
+def test_a_server_says_when_to_come_back(
+    code: int, header: str | None, details: dict[str, Any], expected: float | None
+) -> None:
+    error = error_from(code, a_status(**details), what="get it", retry_after=header)
+    assert isinstance(error, Unavailable)
+    assert error.retry_after == expected
+
+
+def test_a_field_conflict_names_managers_and_fields() -> None:
+    causes = [
+        {"reason": "FieldManagerConflict", "message": 'conflict with "kubectl" using v1', "field": ".data.a"},
+        {
+            "reason": "FieldManagerConflict",
+            "message": 'conflict with "olm" with subresource "status" using g/v1 at 2026-11-01T12:00:00Z',
+            "field": ".status.phase",
+        },
+    ]
+    error = error_from(409, a_status("Conflict", "Apply failed", causes=causes), what="apply it")
+    assert isinstance(error, FieldConflict)
+    assert error.claims == (Claim("kubectl", ".data.a"), Claim("olm", ".status.phase"))
+
+
+async def test_the_real_server_names_who_owns_what(admin: Client, widgets: str) -> None:
+    await admin.apply(a_widget(widgets, size=1, colour="red"), manager="first owner")
+    status = {**a_widget(widgets), "status": {"phase": "Ready"}}
+    del status["spec"]
+    await admin.apply(status, manager="its status", subresource="status")
+    with pytest.raises(FieldConflict) as of_spec:
+        await admin.apply(a_widget(widgets, size=2, colour="red"), manager="second")
+    assert of_spec.value.claims == (Claim("first owner", ".spec.size"),)
+    status["status"] = {"phase": "Lost"}
+    with pytest.raises(FieldConflict) as of_status:
+        await admin.apply(status, manager="second", subresource="status")
+    assert of_status.value.claims == (Claim("its status", ".status.phase"),)

@@ -1,0 +1,241 @@
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from tests.audit import AuditLog
+from tests.clients import a_client
+from tests.proxy import FaultProxy
+from virt_steward.kube.client import Client, Selection
+from virt_steward.kube.events import EVENT, LONGEST_NOTE, REPEAT_INTERVAL, Occurrence, Recorder, Regarding
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.objects.identity import Ref, ref_of
+
+GRACE = 10
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = datetime.now(UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+
+class Allowance:
+    """Lets so many events pass."""
+
+    def __init__(self, left: int) -> None:
+        self._left = left
+
+    def allows(self, _source: str) -> bool:
+        self._left -= 1
+        return self._left >= 0
+
+
+class Desk:
+    """A recorder at work."""
+
+    def __init__(self, client: Client, allowance: int = 1000) -> None:
+        self.clock = Clock()
+        self.recorder = Recorder(client, "virt-steward", "pod-1", limiter=Allowance(allowance), clock=self.clock)
+
+    async def written(self) -> None:
+        await self.recorder.flush(GRACE)
+
+
+@asynccontextmanager
+async def a_desk(client: Client, allowance: int = 1000) -> AsyncIterator[Desk]:
+    desk = Desk(client, allowance)
+    task = asyncio.ensure_future(desk.recorder.run())
+    try:
+        yield desk
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def about(client: Client, namespace: str, name: str = "thing") -> Occurrence:
+    metadata = {"name": name, "namespace": namespace}
+    thing = await client.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    return occurrence(thing)
+
+
+def occurrence(regarding: dict[str, Any]) -> Occurrence:
+    which = Regarding(ref_of(regarding), regarding["apiVersion"], regarding["metadata"]["uid"])
+    return Occurrence(which, "Normal", "PlanApproved", "Approve", "plan install-abc approved", episode="1")
+
+
+async def events(client: Client, namespace: str) -> list[dict[str, Any]]:
+    return await client.list(EVENT, Selection(namespace, fields="reportingController=virt-steward"))
+
+
+async def test_an_event_says_what_happened_to_what(admin: Client, namespace: str) -> None:
+    happened = await about(admin, namespace)
+    async with a_desk(admin) as desk:
+        desk.recorder.once(happened)
+        await desk.written()
+    [event] = await events(admin, namespace)
+    assert (event["type"], event["reason"], event["action"]) == ("Normal", "PlanApproved", "Approve")
+    assert event["note"] == "plan install-abc approved"
+    assert (event["reportingController"], event["reportingInstance"]) == ("virt-steward", "pod-1")
+    assert event["regarding"] == {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "namespace": namespace,
+        "name": "thing",
+        "uid": happened.regarding.uid,
+    }
+    assert event["metadata"]["name"] == happened.key.name
+
+
+async def test_once_is_once_also_after_a_restart(admin: Client, namespace: str) -> None:
+    happened = await about(admin, namespace)
+    for _process in range(2):
+        async with a_desk(admin) as desk:
+            desk.recorder.once(happened)
+            desk.recorder.once(happened)
+            await desk.written()
+            desk.recorder.once(replace(happened, note="in other words"))
+            await desk.written()
+    assert [event["note"] for event in await events(admin, namespace)] == [happened.note]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"episode": "2"}, id="episode"),
+        pytest.param({"reason": "PlanRefused"}, id="reason"),
+    ],
+)
+async def test_a_second_event_is_told_for_another(changes: dict[str, str], admin: Client, namespace: str) -> None:
+    happened = await about(admin, namespace)
+    async with a_desk(admin) as desk:
+        desk.recorder.once(happened)
+        desk.recorder.once(replace(happened, **changes))
+        await desk.written()
+    assert len(await events(admin, namespace)) == 2
+
+
+async def test_repeats_are_counted_and_written_once_a_minute(
+    admin: Client, namespace: str, audit_log: AuditLog
+) -> None:
+    happened = await about(admin, namespace)
+    mark = audit_log.mark()
+    async with a_desk(admin) as desk:
+        for _ in range(5):
+            desk.recorder.again(happened)
+        await desk.written()
+        [event] = await events(admin, namespace)
+        assert "series" not in event
+        desk.clock.advance(REPEAT_INTERVAL)
+        desk.recorder.again(happened)
+        desk.recorder.again(happened)
+        await desk.written()
+    [event] = await events(admin, namespace)
+    assert event["series"]["count"] == 6
+    assert event["series"]["lastObservedTime"] == desk.clock.now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    writes = [request.verb for request in audit_log.since(mark) if request.resource == "events" and request.is_write]
+    assert writes == ["create", "patch"]
+
+
+async def test_a_repeat_of_an_event_that_has_expired_is_told_anew(admin: Client, namespace: str) -> None:
+    happened = await about(admin, namespace)
+    async with a_desk(admin) as desk:
+        desk.recorder.again(happened)
+        await desk.written()
+        await admin.delete(Ref(EVENT, happened.key))
+        desk.clock.advance(REPEAT_INTERVAL)
+        desk.recorder.again(happened)
+        await desk.written()
+    assert len(await events(admin, namespace)) == 1
+
+
+async def test_a_hot_loop_is_cut_short(admin: Client, namespace: str) -> None:
+    happened = await about(admin, namespace)
+    async with a_desk(admin, allowance=3) as desk:
+        for episode in range(50):
+            desk.recorder.once(replace(happened, episode=str(episode)))
+        await desk.written()
+    assert len(await events(admin, namespace)) == 3
+    assert desk.recorder.dropped == 47
+
+
+@pytest.mark.parametrize("letter", ["x", "ü", "€"], ids=["one byte", "two bytes", "three bytes"])
+async def test_a_long_note_is_shortened_in_letters_of(letter: str, admin: Client, namespace: str) -> None:
+    happened = replace(await about(admin, namespace), note=letter * 2000)
+    async with a_desk(admin) as desk:
+        desk.recorder.once(happened)
+        await desk.written()
+    [event] = await events(admin, namespace)
+    assert event["note"].endswith(letter + "…")
+    assert LONGEST_NOTE - 5 < len(event["note"].encode()) <= LONGEST_NOTE
+
+
+@pytest.mark.parametrize("name", ["n" * 253, f"{'n' * 229}.{'n' * 23}"], ids=["long", "with a dot where it is cut"])
+async def test_an_event_fits_a_name_that_is(name: str, admin: Client, namespace: str) -> None:
+    happened = await about(admin, namespace, name)
+    async with a_desk(admin) as desk:
+        desk.recorder.once(happened)
+        await desk.written()
+    assert len(await events(admin, namespace)) == 1
+
+
+async def test_an_event_on_a_cluster_scoped_object_is_in_the_default_namespace(admin: Client, namespace: str) -> None:
+    name = f"System:{namespace}"
+    rbac = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name}}
+    happened = occurrence(await admin.create(rbac))
+    async with a_desk(admin) as desk:
+        desk.recorder.once(happened)
+        await desk.written()
+    event = await admin.get(Ref(EVENT, happened.key))
+    assert event["metadata"]["namespace"] == "default"
+    assert event["regarding"]["name"] == name
+
+
+async def test_an_event_that_is_refused_is_logged_and_the_next_one_is_written(admin: Client, namespace: str) -> None:
+    happened = await about(admin, namespace)
+    with capture_logs() as logged:
+        async with a_desk(admin) as desk:
+            desk.recorder.once(replace(happened, reason=""))
+            desk.recorder.once(happened)
+            await desk.written()
+    assert [line["event"] for line in logged] == ["event not written"]
+    assert [event["reason"] for event in await events(admin, namespace)] == ["PlanApproved"]
+
+
+async def test_an_event_that_nobody_takes_is_told_when_it_happens_again(
+    admin: Client, namespace: str, control_plane: ControlPlane, proxy: FaultProxy
+) -> None:
+    happened = await about(admin, namespace)
+    async with a_client(control_plane, server=proxy.server) as client, a_desk(client) as desk:
+        proxy.refuse()
+        with capture_logs() as logged:
+            desk.recorder.once(happened)
+            await desk.written()
+        assert [line["event"] for line in logged] == ["event not written"]
+        await proxy.accept()
+        desk.recorder.once(happened)
+        await desk.written()
+    assert len(await events(admin, namespace)) == 1
+
+
+async def test_events_that_cannot_be_sent_hold_up_the_end_no_longer_than_the_grace(
+    control_plane: ControlPlane, proxy: FaultProxy, admin: Client, namespace: str
+) -> None:
+    happened = await about(admin, namespace)
+    async with a_client(control_plane, server=proxy.server) as client, a_desk(client) as desk:
+        proxy.freeze()
+        desk.recorder.once(happened)
+        async with asyncio.timeout(GRACE):
+            await desk.recorder.flush(0.1)
+        await proxy.cut()

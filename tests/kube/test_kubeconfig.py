@@ -1,0 +1,334 @@
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.kube.certificates import a_pair, an_authority
+from tests.kube.kubeconfigs import SECRET, a_context, a_kubeconfig, b64, written
+from virt_steward.kube.errors import BadConfig
+from virt_steward.kube.kubeconfig import Cluster, load_from_bytes, load_kubeconfig
+
+
+def loaded(tmp_path: Path, config: object, context: str | None = None) -> Cluster:
+    return load_kubeconfig(written(tmp_path / "config", config), context, env={})
+
+
+def refusal(tmp_path: Path, config: object, context: str | None = None) -> str:
+    with pytest.raises(BadConfig) as refused:
+        loaded(tmp_path, config, context)
+    return str(refused.value).replace(str(tmp_path), "~")
+
+
+def listed(*paths: object) -> dict[str, str]:
+    return {"KUBECONFIG": os.pathsep.join(map(str, paths))}
+
+
+async def token_of(cluster: Cluster) -> str:
+    return (await cluster.credentials.current()).headers[0][1].removeprefix("Bearer ")
+
+
+def test_the_current_context_decides_unless_another_is_named(tmp_path: Path) -> None:
+    config = a_kubeconfig(contexts=[a_context("home"), a_context("work", namespace="virt")])
+    assert (loaded(tmp_path, config).context, loaded(tmp_path, config).namespace) == ("home", "default")
+    assert (loaded(tmp_path, config, "work").context, loaded(tmp_path, config, "work").namespace) == ("work", "virt")
+
+
+@pytest.mark.parametrize(
+    ("cluster", "attribute", "value"),
+    [
+        pytest.param({"server": "https://h:1/prefix/"}, "server", "https://h:1/prefix", id="a server with a prefix"),
+        pytest.param({"server": "https://[::1]:6443"}, "server", "https://[::1]:6443", id="an IPv6 server"),
+        pytest.param({"tls-server-name": "kubernetes"}, "server_name", "kubernetes", id="tls-server-name"),
+        pytest.param({"proxy-url": "http://u:p@proxy:3128"}, "proxy", "http://u:p@proxy:3128", id="proxy-url"),
+        pytest.param({}, "proxy", None, id="no proxy"),
+    ],
+)
+def test_a_cluster_may_have(cluster: dict[str, Any], attribute: str, value: object, tmp_path: Path) -> None:
+    assert getattr(loaded(tmp_path, a_kubeconfig(cluster=cluster)), attribute) == value
+
+
+def test_an_authority_comes_from_data_first_then_from_a_file_beside_the_kubeconfig(tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_bytes(an_authority().chain)
+    both = {"certificate-authority-data": b64(an_authority("other").chain), "certificate-authority": "missing"}
+    assert loaded(tmp_path, a_kubeconfig(cluster=both)).trust.authority == an_authority("other").chain
+    file = {"certificate-authority": "ca.crt"}
+    assert loaded(tmp_path, a_kubeconfig(cluster=file)).trust.authority == tmp_path / "ca.crt"
+
+
+@pytest.mark.parametrize("insecure", [True, False])
+def test_a_users_own_kubeconfig_may_skip_verification(insecure: bool, tmp_path: Path) -> None:
+    cluster = {"insecure-skip-tls-verify": insecure}
+    assert loaded(tmp_path, a_kubeconfig(cluster=cluster)).trust.verify is not insecure
+
+
+def test_impersonation_becomes_headers_in_order(tmp_path: Path) -> None:
+    user = {
+        "token": SECRET,
+        "as": "jane",
+        "as-uid": "42",
+        "as-groups": ["dev", "ops"],
+        "as-user-extra": {"example.org/scope": ["a", "b"]},
+    }
+    assert loaded(tmp_path, a_kubeconfig(user=user)).impersonate == (
+        ("Impersonate-User", "jane"),
+        ("Impersonate-Uid", "42"),
+        ("Impersonate-Group", "dev"),
+        ("Impersonate-Group", "ops"),
+        ("Impersonate-Extra-example.org%2Fscope", "a"),
+        ("Impersonate-Extra-example.org%2Fscope", "b"),
+    )
+
+
+async def test_of_several_files_the_first_that_says_something_wins(tmp_path: Path) -> None:
+    first = written(tmp_path / "1", {"users": [{"name": "admin", "user": {"token": "first"}}], "current-context": ""})
+    second = written(tmp_path / "2", a_kubeconfig(user={"token": "second", "as": "jane"}))
+    third = written(tmp_path / "3", a_kubeconfig(cluster={"server": "https://third"}, current_context="none"))
+    cluster = load_kubeconfig(env=listed(first, second, third, first))
+    assert await token_of(cluster) == "first"
+    assert cluster.impersonate == ()  # a user is taken whole
+    assert cluster.server == "https://api.example:6443"
+
+
+async def test_relative_paths_start_at_the_file_that_they_stand_in(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "token").write_text("beside-b")
+    first = written(tmp_path / "a" / "config", {"current-context": "home"})
+    second = written(tmp_path / "b" / "config", a_kubeconfig(user={"tokenFile": "token"}))
+    assert await token_of(load_kubeconfig(env=listed(first, second))) == "beside-b"
+
+
+def test_a_missing_file_in_the_list_is_passed_over(tmp_path: Path) -> None:
+    config = written(tmp_path / "config", a_kubeconfig())
+    assert load_kubeconfig(env=listed("", tmp_path / "missing", config)).context == "home"
+
+
+def test_a_path_wins_over_the_list_and_the_list_over_the_home_folder(tmp_path: Path) -> None:
+    for place in ("path", "listed", "home/.kube/config"):
+        written(tmp_path / place, a_kubeconfig(cluster={"server": f"https://{place[:4]}"}))
+    home = {"HOME": str(tmp_path / "home")}
+    env = home | listed(tmp_path / "listed")
+    assert load_kubeconfig(str(tmp_path / "path"), env=env).server == "https://path"
+    assert load_kubeconfig(env=env).server == "https://list"
+    assert load_kubeconfig(env=home).server == "https://home"
+
+
+@pytest.fixture
+def service_account(tmp_path: Path) -> Path:
+    mounted = tmp_path / "serviceaccount"
+    mounted.mkdir()
+    (mounted / "token").write_text("mounted")
+    (mounted / "namespace").write_text("virt-steward")
+    (mounted / "ca.crt").write_bytes(an_authority().chain)
+    return mounted
+
+
+@pytest.mark.parametrize(
+    ("host", "server"),
+    [
+        pytest.param("10.0.0.1", "https://10.0.0.1:443", id="of IPv4"),
+        pytest.param("fd00::1", "https://[fd00::1]:443", id="of IPv6"),
+    ],
+)
+async def test_a_pod_uses_its_service_account_in_a_cluster(host: str, server: str, service_account: Path) -> None:
+    env = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": "443"}
+    cluster = load_kubeconfig(env=env, service_account=service_account)
+    assert (cluster.server, cluster.context, cluster.namespace) == (server, "in-cluster", "virt-steward")
+    assert await token_of(cluster) == "mounted"
+    (service_account / "token").write_text("rotated")
+    assert await token_of(cluster) == "rotated"
+
+
+def test_a_kubeconfig_wins_over_the_service_account(tmp_path: Path, service_account: Path) -> None:
+    written(tmp_path / ".kube" / "config", a_kubeconfig())
+    env = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "HOME": str(tmp_path)}
+    assert load_kubeconfig(env=env, service_account=service_account).context == "home"
+
+
+def test_a_list_of_missing_files_is_never_replaced_by_the_service_account(service_account: Path) -> None:
+    env = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", **listed("/nowhere/config")}
+    with pytest.raises(BadConfig, match="there is none at /nowhere/config: set"):
+        load_kubeconfig(env=env, service_account=service_account)
+
+
+@pytest.mark.parametrize(
+    ("env", "context", "places"),
+    [
+        pytest.param({"HOME": "/h"}, None, "/h/.kube/config, /nowhere", id="at home or in a pod"),
+        pytest.param({"KUBECONFIG": "/a:/b", "HOME": "/h"}, None, "/a, /b", id="in the list"),
+        pytest.param({"KUBERNETES_SERVICE_HOST": "h"}, "work", "/nowhere", id="for a context that no pod has"),
+    ],
+)
+def test_all_places_are_named_when_there_is_no_kubeconfig(
+    env: dict[str, str], context: str | None, places: str
+) -> None:
+    with pytest.raises(BadConfig) as refused:
+        load_kubeconfig(context=context, env=env, service_account=Path("/nowhere"))
+    assert str(refused.value) == f"no kubeconfig: there is none at {places}: set --kubeconfig or KUBECONFIG"
+
+
+def test_a_named_file_that_is_missing_or_unreadable_is_said(tmp_path: Path) -> None:
+    with pytest.raises(BadConfig, match="cannot read /nowhere/config: No such file or directory"):
+        load_kubeconfig("/nowhere/config", env={})
+    with pytest.raises(BadConfig, match=f"cannot read {tmp_path}: Is a directory"):
+        load_kubeconfig(env=listed(tmp_path))
+
+
+HERE, ADMIN = "cluster here in ~/config", "user admin in ~/config"
+PAIR = a_pair()
+
+
+@pytest.mark.parametrize(
+    ("config", "line"),
+    [
+        pytest.param([], "~/config: is no kubeconfig: Expected `object`, got `array`", id="no mapping"),
+        pytest.param(a_kubeconfig(users={}), "Expected `array | null`, got `object` - at `$.users`", id="users as map"),
+        pytest.param(a_kubeconfig(users=[{"name": 5}]), "got `int` - at `$.users[0].name`", id="a number as name"),
+        pytest.param(a_kubeconfig(current_context=None), "has no current-context: choose one of home", id="no current"),
+        pytest.param(a_kubeconfig(current_context="x"), "no context x: choose one of home", id="an absent context"),
+        pytest.param({}, "~/config: has no current-context: choose one of none", id="nothing at all"),
+        pytest.param(a_kubeconfig(clusters=[]), "context home in ~/config: there is no cluster here", id="no cluster"),
+        pytest.param(a_kubeconfig(users=None), "context home in ~/config: there is no user admin", id="no user"),
+        pytest.param(
+            a_kubeconfig(contexts=[{"name": "home"}]), "context home in ~/config: names no cluster", id="empty context"
+        ),
+        pytest.param(
+            a_kubeconfig(users=[{"name": "admin"}] * 2), f"{ADMIN}: is there twice: remove one", id="one user twice"
+        ),
+        pytest.param(a_kubeconfig(cluster={"server": None}), f"{HERE}: server is no address", id="no server"),
+        pytest.param(a_kubeconfig(cluster={"server": "h:6443"}), f"{HERE}: server is no address", id="no scheme"),
+        pytest.param(a_kubeconfig(cluster={"server": "https://h:x"}), f"{HERE}: server is no address", id="a bad port"),
+        pytest.param(
+            a_kubeconfig(cluster={"server": f"https://u:{SECRET}@h"}), f"{HERE}: server has more", id="a password in it"
+        ),
+        pytest.param(
+            a_kubeconfig(cluster={"proxy-url": f"socks5://u:{SECRET}@h"}), f"{HERE}: proxy-url is a SOCKS", id="SOCKS"
+        ),
+        pytest.param(
+            a_kubeconfig(cluster={"certificate-authority-data": "?"}),
+            f"{HERE}: certificate-authority-data is not base64: get a new kubeconfig",
+            id="an authority that is not base64",
+        ),
+        pytest.param(
+            a_kubeconfig(cluster={"certificate-authority-data": b64("x")}),
+            f"certificate authority of {HERE}: it is not a PEM certificate: get a new kubeconfig",
+            id="an authority that is no PEM",
+        ),
+        pytest.param(
+            a_kubeconfig(cluster={"certificate-authority": "ca"}),
+            f"certificate authority of {HERE}: cannot read ~/ca: No such file or directory",
+            id="an authority that is missing",
+        ),
+        pytest.param(
+            a_kubeconfig(cluster={"certificate-authority": "ca", "insecure-skip-tls-verify": True}),
+            f"{HERE}: has a certificate authority and insecure-skip-tls-verify: keep one of them",
+            id="an authority that is not asked",
+        ),
+        pytest.param(
+            a_kubeconfig(user={"client-certificate-data": b64(PAIR.chain), "client-key-data": b64(a_pair().key)}),
+            f"{ADMIN}: the key does not belong to the certificate",
+            id="another certificate's key",
+        ),
+        pytest.param(
+            a_kubeconfig(user={"client-certificate-data": b64(PAIR.chain)}),
+            f"{ADMIN}: has a client certificate without its key",
+            id="no key",
+        ),
+        pytest.param(
+            a_kubeconfig(user={"client-certificate-data": "?", "client-key-data": SECRET + "?"}),
+            f"{ADMIN}: client-certificate-data is not base64",
+            id="a certificate that is not base64",
+        ),
+        pytest.param(
+            a_kubeconfig(user={"tokenFile": "token"}), f"{ADMIN}: cannot read ~/token: No such", id="no token file"
+        ),
+        pytest.param(
+            a_kubeconfig(user={"tokenFile": "a\0b"}), f"{ADMIN}: cannot read ~/a?b: no such path", id="no path at all"
+        ),
+        pytest.param(
+            a_kubeconfig(user={"token": SECRET, "username": "u"}), f"{ADMIN}: has a username and a token", id="both"
+        ),
+        pytest.param(
+            a_kubeconfig(user={"auth-provider": {"name": "oidc", "config": {"id-token": SECRET}}}),
+            f"{ADMIN}: auth-provider is not supported, nor by kubectl any more: use an exec plugin",
+            id="an auth-provider",
+        ),
+        pytest.param(
+            a_kubeconfig(user={"as-groups": ["ops"]}), f"{ADMIN}: impersonates a uid, groups", id="groups of nobody"
+        ),
+        pytest.param(
+            a_kubeconfig(user={"as": "jane\r\nX: y"}), f"{ADMIN}: impersonates a name that no header", id="two headers"
+        ),
+    ],
+)
+def test_one_line_without_secrets_refuses(config: object, line: str, tmp_path: Path) -> None:
+    said = refusal(tmp_path, config)
+    assert line in said
+    assert said.isprintable()
+    assert SECRET not in said
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        pytest.param(f"token: [{SECRET}".encode(), "Secret a/b: is not YAML (line ", id="an open bracket"),
+        pytest.param(f"a: *{SECRET}".encode(), "aliases", id="an alias"),
+        pytest.param(b"\xff\xfe\x00", "Secret a/b: is not YAML", id="no text"),
+        pytest.param(b"[" * 100_000, "Secret a/b: is nested more than 64 levels deep", id="brackets without end"),
+        pytest.param(b"a: " + b"9" * 5000, "Secret a/b: is not YAML", id="a number without end"),
+        pytest.param(b"a: 1\n---\nb: 2", "Secret a/b: is not YAML (line 2)", id="two documents"),
+    ],
+)
+def test_text_is_refused_that_is(text: bytes, line: str) -> None:
+    with pytest.raises(BadConfig) as refused:
+        load_from_bytes(text, source="Secret a/b", trusted=False)
+    assert line in str(refused.value)
+    assert SECRET not in str(refused.value)
+
+
+EXEC = {"command": "login", "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never"}
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        pytest.param(a_kubeconfig(user={"exec": EXEC}), "exec runs a command here", id="an exec plugin"),
+        pytest.param(a_kubeconfig(user={"tokenFile": "/etc/t"}), "tokenFile reads a local file", id="a token file"),
+        pytest.param(
+            a_kubeconfig(user={"client-certificate": "/c"}), "client-certificate reads a local file", id="a certificate"
+        ),
+        pytest.param(a_kubeconfig(user={"client-key": "/k"}), "client-key reads a local file", id="a key file"),
+        pytest.param(
+            a_kubeconfig(cluster={"certificate-authority": "/ca"}),
+            "certificate-authority reads a local file",
+            id="an authority file",
+        ),
+        pytest.param(a_kubeconfig(cluster={"proxy-url": "http://p"}), "proxy-url sends requests", id="a proxy"),
+        pytest.param(
+            a_kubeconfig(cluster={"insecure-skip-tls-verify": True}),
+            "insecure-skip-tls-verify trusts any server",
+            id="no verification",
+        ),
+    ],
+)
+def test_a_kubeconfig_from_a_secret_may_not_have(config: dict[str, Any], words: str) -> None:
+    with pytest.raises(BadConfig) as refused:
+        load_from_bytes(yaml.safe_dump(config).encode(), source="Secret fleet/east", trusted=False)
+    assert f"in Secret fleet/east: {words}" in str(refused.value)
+    assert "which a kubeconfig from a Secret may not" in str(refused.value)
+
+
+async def test_a_kubeconfig_from_a_secret_may_have_all_that_is_data() -> None:
+    config = a_kubeconfig(
+        user={"token": "abc", "client-certificate-data": b64(PAIR.chain), "client-key-data": b64(PAIR.key)},
+        cluster={"certificate-authority-data": b64(an_authority().chain)},
+    )
+    cluster = load_from_bytes(yaml.safe_dump(config).encode(), source="Secret fleet/east", trusted=False)
+    assert await token_of(cluster) == "abc"
+    assert cluster.trust.authority == an_authority().chain
+
+
+def test_no_secret_shows_in_the_repr_of_a_cluster(tmp_path: Path) -> None:
+    cluster = loaded(tmp_path, a_kubeconfig(cluster={"proxy-url": f"http://u:{SECRET}@proxy"}))
+    assert SECRET not in repr(cluster)

@@ -1,0 +1,148 @@
+import asyncio
+import contextlib
+import re
+import ssl
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
+
+from tests.kube.certificates import Pair, a_pair, an_authority
+from virt_steward.kube.errors import BadConfig
+from virt_steward.kube.tls import ClientCertificate, Trust, ssl_context
+
+LAST_YEAR = datetime.now(UTC) - timedelta(days=300)
+
+
+def trust_in(authority: Pair) -> Trust:
+    return Trust("authority of cluster here", authority.chain)
+
+
+def shown(pair: Pair) -> ClientCertificate:
+    return ClientCertificate("user admin", pair.chain, pair.key)
+
+
+@contextlib.asynccontextmanager
+async def a_server(pair: Pair, tmp_path: Path) -> AsyncIterator[int]:
+    """Answers each connection with the common name of the client's certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    (tmp_path / "server.pem").write_bytes(pair.chain + pair.key)
+    context.load_cert_chain(tmp_path / "server.pem")
+    context.load_verify_locations(cadata=an_authority().chain.decode())
+    context.verify_mode = ssl.CERT_OPTIONAL
+
+    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        peer = writer.get_extra_info("peercert")
+        writer.write(peer["subject"][0][0][1].encode() if peer else b"nobody")
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context) as server:
+        yield server.sockets[0].getsockname()[1]
+
+
+async def greeting(port: int, context: ssl.SSLContext) -> str:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context, server_hostname="localhost")
+    try:
+        return (await reader.read()).decode()
+    finally:
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_a_server_signed_by_the_given_authority_is_trusted_and_sees_our_certificate(tmp_path: Path) -> None:
+    async with a_server(a_pair(), tmp_path) as port:
+        context = ssl_context(trust_in(an_authority()), shown(a_pair("admin")))
+        assert await greeting(port, context) == "admin"
+
+
+async def test_an_authority_may_be_a_file(tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_bytes(an_authority().chain)
+    async with a_server(a_pair(), tmp_path) as port:
+        assert await greeting(port, ssl_context(Trust("here", tmp_path / "ca.crt"), None)) == "nobody"
+
+
+async def test_an_intermediate_authority_is_enough(tmp_path: Path) -> None:
+    intermediate = a_pair("intermediate", authority=True)
+    async with a_server(a_pair(signed_by=intermediate), tmp_path) as port:
+        assert await greeting(port, ssl_context(trust_in(intermediate), None)) == "nobody"
+
+
+@pytest.mark.parametrize(
+    ("server", "trust", "reason"),
+    [
+        pytest.param(a_pair(), trust_in(an_authority("other")), "self-signed certificate in", id="signed by another"),
+        pytest.param(a_pair(), Trust("here"), "self-signed certificate in", id="unknown to this system"),
+        pytest.param(a_pair("elsewhere"), trust_in(an_authority()), "Hostname mismatch", id="with another name"),
+        pytest.param(a_pair(expires=LAST_YEAR), trust_in(an_authority()), "expired", id="that has expired"),
+    ],
+)
+async def test_no_server_is_trusted_whose_certificate_is(
+    server: Pair, trust: Trust, reason: str, tmp_path: Path
+) -> None:
+    async with a_server(server, tmp_path) as port:
+        with pytest.raises(ssl.SSLCertVerificationError, match=reason):
+            await greeting(port, ssl_context(trust, None))
+
+
+async def test_any_server_is_trusted_where_the_user_says_so(tmp_path: Path) -> None:
+    async with a_server(a_pair("elsewhere", expires=LAST_YEAR), tmp_path) as port:
+        assert await greeting(port, ssl_context(Trust("here", verify=False), None)) == "nobody"
+
+
+def test_only_the_given_authority_is_loaded() -> None:
+    assert ssl_context(trust_in(an_authority()), None).cert_store_stats()["x509"] == 1
+
+
+@pytest.mark.parametrize(
+    ("chain", "key", "line"),
+    [
+        pytest.param(
+            a_pair().chain, a_pair().key, "user admin: the key does not belong to the certificate", id="of two pairs"
+        ),
+        pytest.param(b"x", b"y", "user admin: certificate or key is not PEM", id="that are no PEM"),
+        pytest.param(b"", b"", "user admin: certificate or key is not PEM", id="that are empty"),
+        pytest.param(
+            (locked := a_pair()).chain,
+            locked.key_locked_with(BestAvailableEncryption(b"password")),
+            "or the key is encrypted",
+            id="locked with a password",
+        ),
+    ],
+)
+def test_one_line_refuses_a_certificate_and_key(chain: bytes, key: bytes, line: str) -> None:
+    with pytest.raises(BadConfig, match=re.escape(line)):
+        ssl_context(Trust("here"), ClientCertificate("user admin", chain, key))
+
+
+@pytest.mark.parametrize(
+    ("authority", "line"),
+    [
+        pytest.param(b"garbage", "here: it is not a PEM certificate", id="data that is no PEM"),
+        pytest.param(b"\xff\x00", "here: it is not a PEM certificate", id="data that is no text"),
+        pytest.param(b"", "here: it is not a PEM certificate", id="empty data"),
+        pytest.param(Path(__file__), "here: it is not a PEM certificate", id="a file that is no PEM"),
+        pytest.param(Path("/nowhere/ca.crt"), "here: cannot read /nowhere/ca.crt: No such file", id="a missing file"),
+        pytest.param(Path("a\0b"), "here: it is not a PEM certificate", id="an impossible path"),
+    ],
+)
+def test_one_line_refuses_as_authority(authority: bytes | Path, line: str) -> None:
+    with pytest.raises(BadConfig, match=re.escape(line)):
+        ssl_context(Trust("here", authority), None)
+
+
+def test_a_key_leaves_no_file_and_no_open_descriptor_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    before = {*Path("/proc/self/fd").iterdir()}
+    ssl_context(Trust("here"), shown(a_pair()))
+    assert {*Path("/proc/self/fd").iterdir()} == before
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_key_shows_in_a_repr() -> None:
+    pair = a_pair()
+    assert pair.key.decode()[40:80] not in repr(shown(pair))
+    assert "PRIVATE" not in repr(shown(pair))

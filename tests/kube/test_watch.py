@@ -1,0 +1,379 @@
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.clients import a_client
+from tests.gateway import Gateway, a_status
+from tests.proxy import FaultProxy
+from tests.widgets import V1, WIDGET, Widget, a_widget, the_widget
+from virt_steward.kube.client import Client, Reader, Selection
+from virt_steward.kube.connection import Request
+from virt_steward.kube.errors import Expired, Invalid, NotServed, TimedOut, TooManyRequests, Unavailable, Unreachable
+from virt_steward.kube.nesting import DEEP, shallow
+from virt_steward.kube.watch import (
+    SILENCE,
+    Event,
+    Gone,
+    Lines,
+    Put,
+    Reset,
+    Trouble,
+    Unreadable,
+    Watch,
+    projection,
+)
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.objects.meta import Existing
+
+PATIENCE = 10
+
+
+def in_words(event: Event[Any]) -> str:
+    match event:
+        case Put(obj):
+            return f"put {obj.metadata.name}"
+        case Gone(metadata):
+            return f"gone {metadata.name}"
+        case Unreadable(metadata, _):
+            return f"unreadable {metadata.name}"
+        case Trouble(error, _):
+            return type(error).__name__
+        case _:
+            return type(event).__name__
+
+
+class Followed:
+    """A watch of one namespace's widgets whose events are taken one by one."""
+
+    def __init__(self, events: AsyncIterator[Event[Any]]) -> None:
+        self._events = events
+        self.last: Event[Any] = Reset()
+
+    async def until(self, end: str) -> list[str]:
+        """The events up to that one, in words."""
+        told: list[str] = []
+        async with asyncio.timeout(PATIENCE):
+            async for event in self._events:
+                told.append(in_words(event))
+                self.last = event
+                if told[-1] == end:
+                    break
+        return told
+
+
+@asynccontextmanager
+async def followed(
+    reader: Reader,
+    namespace: str,
+    decode: Callable[[bytes], Any] = projection(Widget),
+    *,
+    silence: float = SILENCE,
+    **selection: Any,
+) -> AsyncIterator[Followed]:
+    watch = Watch(reader, WIDGET, decode, selection=Selection(namespace, **selection), silence=silence)
+    async with aclosing(watch.events(await reader.discovery.resource(WIDGET))) as events:
+        yield Followed(events)
+
+
+async def no_streaming_list(request: web.Request) -> web.StreamResponse | None:
+    """As servers answer that have the feature turned off."""
+    return a_status(422, "Invalid", "sendInitialEvents is forbidden") if "sendInitialEvents" in request.query else None
+
+
+@pytest.fixture(params=["a streaming list", "a paged list"])
+async def reader(
+    request: pytest.FixtureRequest, gateway: Gateway, control_plane: ControlPlane
+) -> AsyncIterator[Reader]:
+    if request.param == "a paged list":
+        gateway.intercept = no_streaming_list
+    async with a_client(control_plane, server=gateway.server) as client:
+        yield client
+
+
+async def test_what_is_there_comes_first_and_then_what_happens(reader: Reader, admin: Client, widgets: str) -> None:
+    for name in ("one", "two"):
+        await admin.create(a_widget(widgets, name))
+    async with followed(reader, widgets) as events:
+        assert (await events.until("Synced"))[-4:] == ["Reset", "put one", "put two", "Synced"]
+        await admin.merge_patch(the_widget(widgets), {"spec": {"size": 2}})
+        assert await events.until("put one") == ["put one"]
+        await admin.delete(the_widget(widgets))
+        await admin.create(a_widget(widgets, "three"))
+        assert await events.until("put three") == ["gone one", "put three"]
+
+
+async def test_an_empty_selection_is_synced_too(reader: Reader, widgets: str) -> None:
+    async with followed(reader, widgets) as events:
+        assert (await events.until("Synced"))[-2:] == ["Reset", "Synced"]
+
+
+async def test_a_server_without_streaming_lists_is_asked_only_once_for_one(
+    gateway: Gateway, control_plane: ControlPlane, widgets: str
+) -> None:
+    gateway.intercept = no_streaming_list
+    async with a_client(control_plane, server=gateway.server) as client, followed(client, widgets) as events:
+        assert await events.until("Synced") == ["Reset", Invalid.__name__, "Reset", "Synced"]
+    streams = [request for request in gateway.requests if "sendInitialEvents" in request.query]
+    assert len(streams) == 1
+
+
+async def test_a_broken_stream_resumes_where_it_stopped(
+    proxy: FaultProxy, control_plane: ControlPlane, admin: Client, widgets: str
+) -> None:
+    for name in ("one", "two"):
+        await admin.create(a_widget(widgets, name))
+    async with a_client(control_plane, server=proxy.server) as client, followed(client, widgets) as events:
+        await events.until("Synced")
+        proxy.refuse()
+        await proxy.cut()
+        await admin.delete(the_widget(widgets, "two"))
+        await admin.create(a_widget(widgets, "three"))
+        assert await events.until(Unreachable.__name__) == [Unreachable.__name__]
+        await proxy.accept()
+        told = await events.until("put three")
+        assert [word for word in told if word != Unreachable.__name__] == ["Synced", "gone two", "put three"]
+
+
+async def test_a_stream_whose_past_has_expired_begins_anew(
+    gateway: Gateway, control_plane: ControlPlane, admin: Client, widgets: str
+) -> None:
+    async def long_ago(request: web.Request) -> web.StreamResponse | None:
+        """Ask the real server for a past that it has forgotten."""
+        return await gateway.forward(request, resourceVersion="1") if "resourceVersion" in request.query else None
+
+    async def ended_after_sync(request: web.Request) -> web.StreamResponse | None:
+        if "sendInitialEvents" not in request.query:
+            return None
+        return await gateway.forward(request, timeoutSeconds="1")
+
+    await admin.create(a_widget(widgets))
+    gateway.intercept = ended_after_sync
+    async with a_client(control_plane, server=gateway.server) as client, followed(client, widgets) as events:
+        await events.until("Synced")
+        gateway.intercept = long_ago
+        await admin.delete(the_widget(widgets))
+        told = await events.until(Expired.__name__)
+        assert told[-2:] == ["Synced", Expired.__name__]
+        assert await events.until("Synced") == ["Reset", "Synced"]
+
+
+async def test_a_stream_that_falls_silent_is_opened_anew(
+    proxy: FaultProxy, control_plane: ControlPlane, admin: Client, widgets: str
+) -> None:
+    async with a_client(control_plane, server=proxy.server) as client:
+        async with followed(client, widgets, silence=0.5) as events:
+            await events.until("Synced")
+            proxy.freeze()
+            await admin.create(a_widget(widgets))
+            assert await events.until(TimedOut.__name__) == [TimedOut.__name__]
+            await proxy.cut()
+            proxy.thaw()
+            assert (await events.until("put one"))[-1] == "put one"
+
+
+async def ended_at_once(_gateway: Gateway, request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse()
+    await response.prepare(request)
+    return response
+
+
+async def ended_after_a_word(_gateway: Gateway, request: web.Request) -> web.StreamResponse:
+    response = await ended_at_once(_gateway, request)
+    metadata = {"resourceVersion": "7", "annotations": {"k8s.io/initial-events-end": "true"}}
+    await response.write(json.dumps({"type": "BOOKMARK", "object": {"metadata": metadata}}).encode() + b"\n")
+    return response
+
+
+async def expired_after_a_word(gateway: Gateway, request: web.Request) -> web.StreamResponse:
+    response = await ended_after_a_word(gateway, request)
+    await response.write(json.dumps({"type": "ERROR", "object": {"code": 410}}).encode() + b"\n")
+    return response
+
+
+async def cut_after_a_word(gateway: Gateway, request: web.Request) -> web.StreamResponse:
+    response = await ended_after_a_word(gateway, request)
+    assert request.transport is not None
+    request.transport.close()
+    return response
+
+
+async def refused(_gateway: Gateway, _request: web.Request) -> web.StreamResponse:
+    return a_status(503, "ServiceUnavailable")
+
+
+@pytest.mark.parametrize(
+    "misdeed", [ended_at_once, ended_after_a_word, expired_after_a_word, cut_after_a_word, refused]
+)
+async def test_a_server_is_not_stormed_when_streams_are(
+    misdeed: Callable[[Gateway, web.Request], Awaitable[web.StreamResponse]],
+    gateway: Gateway,
+    control_plane: ControlPlane,
+    widgets: str,
+) -> None:
+    async def intercept(request: web.Request) -> web.StreamResponse | None:
+        return await misdeed(gateway, request) if "watch" in request.query else None
+
+    gateway.intercept = intercept
+    async with a_client(control_plane, server=gateway.server) as client, followed(client, widgets) as events:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await events.until("the end of time")
+    watches = [request for request in gateway.requests if "watch" in request.query]
+    assert 1 <= len(watches) <= 6
+
+
+async def test_a_busy_server_is_left_alone_for_as_long_as_it_says(
+    gateway: Gateway, control_plane: ControlPlane, widgets: str
+) -> None:
+    async def busy(request: web.Request) -> web.StreamResponse | None:
+        if "watch" not in request.query:
+            return None
+        return a_status(429, "TooManyRequests", retryAfterSeconds=77)
+
+    gateway.intercept = busy
+    async with a_client(control_plane, server=gateway.server) as client, followed(client, widgets) as events:
+        await events.until(TooManyRequests.__name__)
+        assert isinstance(events.last, Trouble)
+        assert events.last.delay == 77
+
+
+async def test_words_that_make_no_sense_are_trouble_and_not_the_end(
+    gateway: Gateway, control_plane: ControlPlane, admin: Client, widgets: str
+) -> None:
+    async def garbled(request: web.Request) -> web.StreamResponse | None:
+        if "watch" not in request.query:
+            return None
+        gateway.intercept = lambda _: asyncio.sleep(0)
+        return web.Response(body=b'{"type": "ADDED", "object": {"meta\n<html>\n')
+
+    await admin.create(a_widget(widgets))
+    gateway.intercept = garbled
+    async with a_client(control_plane, server=gateway.server) as client, followed(client, widgets) as events:
+        expected = ["Reset", Unavailable.__name__, "Reset", "put one", "Synced"]
+        assert await events.until("Synced") == expected
+
+
+async def test_a_kind_that_is_not_served_ends_the_watch(admin: Client, widgets: str) -> None:
+    resource = replace(await admin.discovery.resource(WIDGET), version="v7")
+    watch = Watch(admin, WIDGET, projection(Widget), selection=Selection(widgets))
+    with pytest.raises(NotServed):
+        await Followed(watch.events(resource)).until("Synced")
+
+
+async def test_an_object_that_does_not_fit_is_named_and_the_others_go_on(
+    reader: Reader, admin: Client, widgets: str
+) -> None:
+    await admin.create(a_widget(widgets, "bad", size="large"))
+    await admin.create(a_widget(widgets, "good", size=1))
+    async with followed(reader, widgets) as events:
+        assert (await events.until("Synced"))[-3:] == ["unreadable bad", "put good", "Synced"]
+        await admin.merge_patch(the_widget(widgets, "bad"), {"spec": {"size": "huge"}})
+        await events.until("unreadable bad")
+        assert isinstance(events.last, Unreadable)
+        assert "`int`" in events.last.why
+        assert "spec.size" in events.last.why
+        await admin.merge_patch(the_widget(widgets, "bad"), {"spec": {"size": 3}})
+        assert await events.until("put bad") == ["put bad"]
+
+
+async def test_an_object_nested_deeper_than_we_read_is_named_and_the_others_go_on(admin: Client, widgets: str) -> None:
+    async with followed(admin, widgets) as events:
+        await events.until("Synced")
+        await _create_deep(admin, widgets, "deep", 1500)
+        await admin.create(a_widget(widgets, "good"))
+        assert await events.until("put good") == ["unreadable deep", "put good"]
+        await admin.delete(the_widget(widgets, "deep"))
+        assert await events.until("gone deep") == ["gone deep"]
+
+
+async def _create_deep(client: Client, namespace: str, name: str, depth: int) -> None:
+    """By raw text: what encodes our objects cannot go that deep either."""
+    head = json.dumps({**a_widget(namespace, name), "spec": None}).removesuffix("null}")
+    body = head + '{"a":' * depth + "1" + "}" * depth + "}"
+    path = f"/apis/{V1}/namespaces/{namespace}/widgets"
+    request = Request(
+        "create", "POST", path, "create", headers={"Content-Type": "application/json"}, body=body.encode()
+    )
+    await client.connection.send(request)
+
+
+async def test_metadata_alone_is_sent_when_it_is_enough(reader: Reader, admin: Client, widgets: str) -> None:
+    sent: list[bytes] = []
+
+    def decode(raw: bytes) -> Existing:
+        sent.append(bytes(raw))
+        return msgspec.json.decode(raw, type=Existing)
+
+    await admin.create(a_widget(widgets, size=1))
+    async with followed(reader, widgets, decode, metadata_only=True) as events:
+        await events.until("Synced")
+        await admin.merge_patch(the_widget(widgets), {"spec": {"size": 2}})
+        await events.until("put one")
+    assert len(sent) == 2
+    assert not any(b'"spec":' in raw for raw in sent)
+
+
+async def test_one_object_is_watched_by_its_name(reader: Reader, admin: Client, widgets: str) -> None:
+    for name in ("one", "two"):
+        await admin.create(a_widget(widgets, name))
+    async with followed(reader, widgets, fields="metadata.name=two") as events:
+        assert (await events.until("Synced"))[-3:] == ["Reset", "put two", "Synced"]
+        await admin.delete(the_widget(widgets, "one"))
+        await admin.delete(the_widget(widgets, "two"))
+        assert await events.until("gone two") == ["gone two"]
+
+
+async def test_an_object_that_no_longer_matches_is_gone(reader: Reader, admin: Client, widgets: str) -> None:
+    await admin.create(a_widget(widgets, labels={"tier": "a"}))
+    async with followed(reader, widgets, labels="tier=a") as events:
+        await events.until("Synced")
+        await admin.merge_patch(the_widget(widgets), {"metadata": {"labels": {"tier": "b"}}})
+        assert await events.until("gone one") == ["gone one"]
+
+
+@given(st.lists(st.binary()), st.data())
+def test_lines_do_not_depend_on_how_they_are_cut_into_chunks(lines: list[bytes], data: st.DataObject) -> None:
+    whole = [line for text in lines for line in text.split(b"\n") if line]
+    text = b"".join(line + b"\n" for line in whole)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
+    splitter = Lines()
+    chunks = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    assert [line for chunk in chunks for line in splitter.feed(chunk)] == whole
+
+
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.text(alphabet='{}[]"\\a'),
+        lambda children: (
+            st.lists(children, max_size=3) | st.dictionaries(st.text(alphabet='{"\\'), children, max_size=3)
+        ),
+    ),
+    st.integers(0, 2 * DEEP),
+)
+def test_only_what_is_nested_too_deep_is_cut_out(inner: Any, depth: int) -> None:
+    for _ in range(depth):
+        inner = [inner, {}]
+    text = json.dumps({"before": inner, "after": "}]"})
+    found = json.loads(shallow(text.encode()))
+    assert found == _cut(json.loads(text), DEEP)
+
+
+def _cut(value: Any, levels: int) -> Any:
+    if isinstance(value, dict | list) and levels == 0:
+        return None
+    match value:
+        case dict():
+            return {key: _cut(each, levels - 1) for key, each in value.items()}
+        case list():
+            return [_cut(each, levels - 1) for each in value]
+        case _:
+            return value
