@@ -1,0 +1,205 @@
+"""What a controller may do on a cluster: it declares grants, and its ServiceAccount and roles follow from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any
+
+from virt_steward.objects.identity import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+READ = ("get",)
+WATCH = ("list", "watch")  # a streaming list asks for watch alone; list is for servers that refuse to stream one
+PATCH = ("patch",)
+APPLY = ("create", "patch")  # an apply that finds no object is also checked for create, by name
+
+VERBS = ("get", "list", "watch", "create", "patch", "delete")
+"""All that may be granted, in the order in which rules show them. `update` is missing on purpose: it overwrites."""
+
+LEASE = Kind("coordination.k8s.io", "Lease", "leases")
+EVENT = Kind("events.k8s.io", "Event", "events")
+CRD = Kind("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions")
+SECRET = Kind("", "Secret", "secrets")
+
+NAMESPACE = "virt-steward"
+RBAC = "rbac.authorization.k8s.io"
+DESCRIPTION = "kubernetes.io/description"
+
+
+class GrantError(ValueError):
+    """A declaration that asks for more than any controller should have."""
+
+
+class Reach(Enum):
+    """How far a grant goes."""
+
+    CLUSTER = auto()
+    """Everywhere, always: cluster-scoped kinds."""
+    TARGETS = auto()
+    """In the target namespaces; everywhere if the installation names none."""
+    OWN = auto()
+    """In the namespace where the controller runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Verbs on one resource, and why they are needed."""
+
+    kind: Kind
+    verbs: tuple[str, ...]
+    why: str
+    """Part of a sentence for the admin who reviews the role: `to see which plans wait`."""
+    where: Reach | str = Reach.CLUSTER
+    """A string is a namespace."""
+    subresource: str = ""
+    names: tuple[str, ...] = ()
+    """Only these objects. Holds for watches by field selector and for applies that create, not for a POST."""
+
+    def __post_init__(self) -> None:
+        if unknown := [verb for verb in self.verbs if verb not in VERBS]:
+            raise GrantError(f"{self.kind}: {', '.join(unknown)} is not granted here, only {', '.join(VERBS)}")
+        if not self.verbs or not self.why:
+            raise GrantError(f"{self.kind}: a grant says which verbs, and why")
+        if not self.kind.plural:
+            raise GrantError(f"{self.kind}: a grant needs the plural of its kind")
+        if "" in (self.where, *self.names):  # in a rule, nothing would mean everything
+            raise GrantError(f"{self.kind}: an empty name is no name")
+        if any("*" in part for part in (self.kind.group, self.kind.plural, self.subresource, *self.names)):
+            raise GrantError(f"{self.kind}: no wildcards")
+        if self.kind == SECRET and self.where in (Reach.CLUSTER, Reach.TARGETS):
+            raise GrantError("Secrets are granted namespace by namespace, never cluster-wide")
+
+    @property
+    def resource(self) -> str:
+        return f"{self.kind.plural}/{self.subresource}" if self.subresource else self.kind.plural
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """All that one controller may do."""
+
+    controller: str
+    grants: tuple[Grant, ...] = ()
+
+    @property
+    def lease(self) -> str:
+        """The name of the Lease by which its replicas elect a leader."""
+        return f"virt-steward-{self.controller}"
+
+    @property
+    def all_grants(self) -> tuple[Grant, ...]:
+        """Its own grants, and those that the runtime needs for every controller."""
+        return (
+            *self.grants,
+            Grant(LEASE, (*READ, *APPLY), "to elect a leader", where=Reach.OWN, names=(self.lease,)),
+            Grant(EVENT, ("create", "patch"), "to tell what was decided", where=Reach.TARGETS),
+            Grant(CRD, (*READ, *WATCH), "to notice kinds that come and go"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """Where controllers run, and which namespaces they look after."""
+
+    namespace: str = NAMESPACE
+    prefix: str = "virt-steward"
+    """Before the controller's name, in the names of its ServiceAccount and roles."""
+    target_namespaces: tuple[str, ...] = ()
+    """None means all: then one ClusterRole stands where a Role in each would."""
+
+    def __post_init__(self) -> None:
+        if not all((self.namespace, *self.target_namespaces)):  # an empty one would mean the whole cluster
+            raise GrantError("a namespace has a name")
+
+    def account(self, access: Access) -> str:
+        return f"{self.prefix}-{access.controller}"
+
+
+def manifests(access: Access, installation: Installation) -> list[dict[str, Any]]:
+    """The ServiceAccount of a controller, and its roles with their bindings: first cluster-wide, then by namespace."""
+    places: dict[str, list[Grant]] = {}
+    for grant in access.all_grants:
+        for namespace in _namespaces(grant, installation):
+            places.setdefault(namespace, []).append(grant)
+    account = {"apiVersion": "v1", "kind": "ServiceAccount"}
+    found: list[dict[str, Any]] = [account | {"metadata": _metadata(access, installation, installation.namespace)}]
+    for namespace, grants in sorted(places.items()):
+        found += _role_and_binding(access, installation, namespace, grants)
+    return found
+
+
+def rules(grants: Iterable[Grant]) -> list[dict[str, Any]]:
+    """The fewest rules that allow these grants and nothing else, in an order that does not depend on theirs."""
+    verbs_on: dict[tuple[str, str, str], set[str]] = {}
+    for grant in grants:
+        for name in grant.names or ("",):
+            verbs_on.setdefault((grant.kind.group, grant.resource, name), set()).update(grant.verbs)
+    resources: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    names: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for (group, resource, name), verbs in sorted(verbs_on.items()):
+        if not name:
+            resources.setdefault((group, _ordered(verbs)), []).append(resource)
+        elif left := verbs - verbs_on.get((group, resource, ""), set()):  # what holds for all needs no name
+            names.setdefault((group, resource, _ordered(left)), []).append(name)
+    found = [_rule(group, group_resources, verbs) for (group, verbs), group_resources in resources.items()]
+    found += [_rule(group, [resource], verbs, some) for (group, resource, verbs), some in names.items()]
+    return sorted(found, key=lambda rule: (rule["apiGroups"], rule["resources"], rule.get("resourceNames", [])))
+
+
+def _rule(group: str, resources: list[str], verbs: tuple[str, ...], names: list[str] | None = None) -> dict[str, Any]:
+    rule = {"apiGroups": [group], "resources": resources}
+    if names:
+        rule["resourceNames"] = names
+    return rule | {"verbs": list(verbs)}
+
+
+def _ordered(verbs: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(verbs, key=VERBS.index))
+
+
+def _namespaces(grant: Grant, installation: Installation) -> tuple[str, ...]:
+    """Where the grant holds. The empty string is the whole cluster."""
+    match grant.where:
+        case Reach.CLUSTER:
+            return ("",)
+        case Reach.TARGETS:
+            return tuple(dict.fromkeys(installation.target_namespaces)) or ("",)
+        case Reach.OWN:
+            return (installation.namespace,)
+        case namespace:
+            return (namespace,)
+
+
+def _role_and_binding(
+    access: Access, installation: Installation, namespace: str, grants: list[Grant]
+) -> list[dict[str, Any]]:
+    prefix = "" if namespace else "Cluster"
+    role = {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": f"{prefix}Role",
+        "metadata": _metadata(access, installation, namespace) | {"annotations": {DESCRIPTION: _reasons(grants)}},
+        "rules": rules(grants),
+    }
+    name = installation.account(access)
+    binding = {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": f"{prefix}RoleBinding",
+        "metadata": _metadata(access, installation, namespace),
+        "roleRef": {"apiGroup": RBAC, "kind": role["kind"], "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": installation.namespace}],
+    }
+    return [role, binding]
+
+
+def _metadata(access: Access, installation: Installation, namespace: str) -> dict[str, Any]:
+    labels = {"app.kubernetes.io/name": "virt-steward", "app.kubernetes.io/component": access.controller}
+    place = {"namespace": namespace} if namespace else {}
+    return {"name": installation.account(access)} | place | {"labels": labels}
+
+
+def _reasons(grants: Iterable[Grant]) -> str:
+    """One line per grant, for whoever reviews the role."""
+    return "\n".join(f"{grant.resource}: {', '.join(_ordered(grant.verbs))} {grant.why}" for grant in grants)

@@ -1,0 +1,52 @@
+"""Where a server listens, as an admin writes it: `:8080`, `127.0.0.1:8081`, `[::1]:8081`, or `0` for off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+
+class BadAddress(ValueError):
+    """An address that makes no sense, is not allowed, or cannot be bound: one line that names flag and address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    flag: str
+    """Where it was set, for messages."""
+    host: str
+    """Empty: all interfaces."""
+    port: int
+    """0: any that is free."""
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        try:
+            return self.host == "localhost" or ip_address(self.host).is_loopback
+        except ValueError:  # all interfaces, or a name that may resolve to anything
+            return False
+
+    def error(self, why: str) -> BadAddress:
+        return BadAddress(f"{self.flag} {self}: {why}")
+
+
+def parse_address(flag: str, text: str) -> Address | None:
+    """None means off."""
+    if text == "0":
+        return None
+    host, colon, port = text.rpartition(":")
+    bracketed = host.startswith("[") and host.endswith("]")
+    if not colon or (":" in host and not bracketed):
+        raise BadAddress(f"{flag} {text}: write :8080, 127.0.0.1:8080, [::1]:8080, or 0 to turn it off")
+    if not (port.isascii() and port.isdigit() and int(port) < 65536):
+        raise BadAddress(f"{flag} {text}: {port or 'nothing'} is not a port")
+    return Address(flag, host[1:-1] if bracketed else host, int(port))
+
+
+def loopback_only(address: Address) -> Address:
+    if not address.is_loopback:
+        raise address.error(f"this is served on loopback only; use 127.0.0.1:{address.port}")
+    return address

@@ -1,0 +1,76 @@
+"""What a controller is to the manager: rights, triggers and a reconcile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from virt_steward.kube.watch import Projected
+from virt_steward.objects.identity import Key
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+    from virt_steward.kube.client import Client
+    from virt_steward.kube.events import Recorder
+    from virt_steward.runtime.access import Access
+    from virt_steward.runtime.clock import Clock
+    from virt_steward.runtime.informer import Source
+    from virt_steward.runtime.informers import Borrowed
+    from virt_steward.runtime.outcomes import Outcome
+    from virt_steward.runtime.store import Store
+
+T = TypeVar("T", bound=Projected)
+Wakes = Callable[[Key, Any, Any], Iterable[Hashable]]
+"""Which keys a change may concern, of (key, before, after): pure and quick."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger(Generic[T]):
+    """A change of what is watched, and the keys whose reconcile it may concern."""
+
+    source: Source[T]
+    wakes: Callable[[Key, T | None, T | None], Iterable[Hashable]]
+
+
+class Controller(Protocol):
+    """Level-based: a key says where to look, never what happened."""
+
+    @property
+    def triggers(self) -> tuple[Trigger[Any], ...]: ...
+
+    async def reconcile(self, key: Any) -> Outcome: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What a controller is built from."""
+
+    informers: Borrowed
+    client: Client
+    """Writes only while this process leads."""
+    recorder: Recorder
+    clock: Clock
+    registry: CollectorRegistry
+    wake: Callable[[Hashable], None]
+    """Adds a key to the controller's own queue."""
+
+    def store(self, source: Source[T]) -> Store[T]:
+        """What is known of a source; it fills once the manager runs."""
+        return self.informers.of(source).store
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A controller before it is built: enough for its RBAC, its lease and the command line."""
+
+    name: str
+    access: Access
+    build: Callable[[Tools], Controller]
+    concurrency: int = 4
+
+
+def itself(key: Key, _before: object, _after: object) -> tuple[Key]:
+    """Wakes the key of what changed."""
+    return (key,)

@@ -1,0 +1,178 @@
+"""Keeps a store true to the cluster and tells handlers what changed, while kinds come and go."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import structlog
+
+from virt_steward.kube.client import EVERYTHING, Selection
+from virt_steward.kube.errors import KubeError, NotServed
+from virt_steward.kube.watch import SILENCE, Gone, Projected, Put, Reset, Synced, Trouble, Unreadable, Watch
+from virt_steward.runtime.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from virt_steward.kube.client import Reader
+    from virt_steward.kube.discovery import Resource
+    from virt_steward.kube.watch import Event
+    from virt_steward.objects.identity import Key, Kind
+
+log = structlog.get_logger()
+
+LAG = 0.5
+"""Seconds to wait before asking again what discovery and the server tell differently."""
+
+T = TypeVar("T", bound=Projected)
+
+
+@dataclass(frozen=True, eq=False)
+class Source(Generic[T]):
+    """What to watch, declared once; informers and RBAC follow from it. Equal only to itself, so it can be shared."""
+
+    kind: Kind
+    decode: Callable[[bytes], T]
+    selection: Selection = EVERYTHING
+    indexes: Mapping[str, Callable[[T], Iterable[str]]] | None = None
+
+
+class State(Enum):
+    STARTING = "starting"
+    ABSENT = "kind not served"
+    SYNCED = "synced"
+    BROKEN = "not connected"
+
+
+class Informer(Generic[T]):
+    """One source, watched for ever. Handlers get (key, before, after); None stands for absent or unreadable."""
+
+    def __init__(self, reader: Reader, source: Source[T], *, silence: float = SILENCE) -> None:
+        self.source = source
+        self.store: Store[T] = Store(source.indexes or {})
+        self.state = State.STARTING
+        self.trouble = ""
+        self._reader = reader
+        self._watch = Watch(reader, source.kind, source.decode, selection=source.selection, silence=silence)
+        self._handlers: list[Callable[[Key, T | None, T | None], None]] = []
+        self._unseen: set[Key] | None = None
+        self._settled = asyncio.Event()
+
+    def tell(self, handler: Callable[[Key, T | None, T | None], None]) -> None:
+        """Call the handler on every change from now on, and at once for everything that is there."""
+        self._handlers.append(handler)
+        for key in sorted(self.store.known()):
+            handler(key, None, self.store.get(key))
+
+    async def settled(self) -> None:
+        """Wait until the store is complete, or the kind is known to be absent."""
+        await self._settled.wait()
+
+    async def run(self) -> None:
+        """Follow the kind wherever it is served; ends only by cancellation."""
+        discovery = self._reader.discovery
+        while True:
+            try:
+                resource = await discovery.resource(self.source.kind)
+            except NotServed:
+                self._absent()
+                await discovery.changed()
+            except KubeError as error:
+                self._troubled(error, LAG)
+                await asyncio.sleep(LAG)
+            else:
+                await self._follow_until_moved(resource)
+
+    async def _follow_until_moved(self, resource: Resource) -> None:
+        """Watch the kind as it is served now, until it is served otherwise or no longer."""
+        following = asyncio.create_task(self._follow(resource))
+        moved = asyncio.create_task(self._moved(resource))
+        try:
+            await asyncio.wait((following, moved), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            moved.cancel()
+            following.cancel()
+            ended = (await asyncio.gather(following, moved, return_exceptions=True))[0]
+        if isinstance(ended, NotServed):  # discovery may be behind by a moment
+            self._reader.discovery.forget()
+            await asyncio.sleep(LAG)
+        elif isinstance(ended, Exception):
+            raise ended
+
+    async def _moved(self, resource: Resource) -> None:
+        discovery = self._reader.discovery
+        while True:
+            await discovery.changed()
+            # A server that starts lists nothing at first: that a kind is gone, the watch itself must find.
+            with suppress(KubeError):
+                if await discovery.resource(self.source.kind) != resource:
+                    return
+
+    async def _follow(self, resource: Resource) -> None:
+        async with aclosing(self._watch.events(resource)) as events:
+            async for event in events:
+                self._take(event)
+
+    def _take(self, event: Event[T]) -> None:
+        match event:
+            case Put(obj):
+                key = obj.metadata.key
+                self._seen(key)
+                before = self.store.put(obj)
+                if before != obj:  # a new listing repeats what has not changed
+                    self._notify(key, before, obj)
+            case Gone(metadata):
+                self._remove(metadata.key)
+            case Unreadable(metadata, why):
+                self._seen(metadata.key)
+                log.warning("object cannot be read", kind=str(self.source.kind), object=str(metadata.key), why=why)
+                self._notify(metadata.key, self.store.put_unreadable(metadata.key, why), None)
+            case Reset():
+                self._unseen = self.store.known()
+            case Synced():
+                for key in self._unseen or ():
+                    self._remove(key)
+                self._unseen = None
+                self._reached(State.SYNCED)
+            case Trouble(error, delay):
+                self._troubled(error, delay)
+
+    def _seen(self, key: Key) -> None:
+        if self._unseen is not None:
+            self._unseen.discard(key)
+
+    def _remove(self, key: Key) -> None:
+        known = self.store.unreadable(key) is not None
+        before = self.store.remove(key)
+        if known or before is not None:
+            self._notify(key, before, None)
+
+    def _notify(self, key: Key, before: T | None, after: T | None) -> None:
+        for handler in self._handlers:
+            try:
+                handler(key, before, after)
+            except Exception:  # one bad object must not end the watch of all others
+                log.exception("change not handled", kind=str(self.source.kind), object=str(key))
+
+    def _absent(self) -> None:
+        for key in self.store.known():
+            self._remove(key)
+        self._reached(State.ABSENT)
+
+    def _reached(self, state: State) -> None:
+        if self.state is not state:
+            log.info("watch settled", kind=str(self.source.kind), state=state.value, objects=len(self.store))
+        self.state = state
+        self.trouble = ""
+        self._settled.set()
+
+    def _troubled(self, error: KubeError, delay: float = 0.0) -> None:
+        if self.trouble != str(error):
+            log.warning("watch interrupted", kind=str(self.source.kind), error=str(error), retry_in=round(delay, 1))
+        self.trouble = str(error)
+        if self.state is State.SYNCED:
+            self.state = State.BROKEN

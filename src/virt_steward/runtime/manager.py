@@ -1,0 +1,204 @@
+"""Runs controllers: caches first, then leadership, then work; and all of it backwards at the end."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from virt_steward.kube.client import Caller, Client
+from virt_steward.kube.connection import Pool
+from virt_steward.kube.events import Recorder
+from virt_steward.objects.identity import Key
+from virt_steward.runtime.controller import Tools
+from virt_steward.runtime.informers import Borrowed, Informers
+from virt_steward.runtime.kinds import DEFINITIONS, Kinds
+from virt_steward.runtime.leader import Candidacy, Elector, LeasesOnly, LeaseTimes, Unopposed
+from virt_steward.runtime.throttle import KeyedBuckets, Rate, Taken
+from virt_steward.runtime.worker import Workers
+from virt_steward.runtime.workqueue import WorkQueue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable
+
+    from virt_steward.kube.connection import Connection
+    from virt_steward.kube.discovery import Discovery
+    from virt_steward.runtime.clock import Clock
+    from virt_steward.runtime.controller import Definition, Wakes
+    from virt_steward.runtime.metrics import Metrics
+
+log = structlog.get_logger()
+
+EVENTS = Rate(capacity=25, per_second=1 / 60)
+"""Per object: enough for any honest story, too little for a loop."""
+FLUSH = 1.0
+"""Seconds that events still to be told get when the process stops."""
+
+
+@dataclass(frozen=True, slots=True)
+class Election:
+    """How this process takes part in elections."""
+
+    namespace: str
+    identity: str
+    manager: str
+    times: LeaseTimes
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all controllers of a process share."""
+
+    connection: Connection
+    discovery: Discovery
+    clock: Clock
+    metrics: Metrics
+    agent: str
+    """Begins every User-Agent."""
+    election: Election | None
+    """None: this process is alone, and always leads."""
+    grace: float
+    """Seconds that running reconciles get when the process stops."""
+
+
+class Unit:
+    """One controller in this process: its queue, its workers, its candidacy."""
+
+    def __init__(self, definition: Definition, around: Surroundings, informers: Informers) -> None:
+        self.name = definition.name
+        self._around = around
+        self._leading = False
+        self._informers = Borrowed(informers)
+        agent = f"{around.agent} {definition.name}"
+        self.elector = self._candidate(definition, agent)
+        client = Client(around.connection, around.discovery, Caller(agent, permit=self.elector.permit))
+        limiter = EventLimiter(around.clock)
+        self.recorder = Recorder(client, definition.name, agent, limiter=limiter, clock=around.clock.utc)
+        self.queue: WorkQueue[Any] = WorkQueue(definition.name, around.clock, Random(), around.metrics)  # noqa: S311 - jitter
+        tools = Tools(self._informers, client, self.recorder, around.clock, around.metrics.registry, self.queue.add)
+        controller = definition.build(tools)
+        self._workers = Workers(self.queue, controller.reconcile, definition.concurrency, around.clock, around.metrics)
+        self._triggers = [(self._informers.of(trigger.source), trigger.wakes) for trigger in controller.triggers]
+        for informer, wakes in self._triggers:
+            informer.tell(self._handler(wakes))
+        around.metrics.leads(self.name, leading=False)
+
+    def not_ready(self) -> str | None:
+        """Why this one could not lead now; None if it could, or does."""
+        return f"{self.name} {self.elector.trouble}" if self.elector.trouble else None
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work whenever we lead, until told to stop."""
+        await _first(self._informers.settled(), stop.wait())
+        while not stop.is_set():
+            await _first(self.elector.campaign(), stop.wait())
+            if self.elector.leads:
+                await self._lead(stop)
+        self.queue.shut_down()
+
+    async def _lead(self, stop: asyncio.Event) -> None:
+        self._mark_leading(leading=True)
+        self._look_at_everything()
+        self._workers.start()
+        holding = asyncio.create_task(self.elector.hold(), name=f"{self.name}-lease")
+        await _first(asyncio.shield(holding), stop.wait())
+        abandoned = await self._workers.stop(self._around.grace if self.elector.leads else 0.0)
+        if self.elector.leads:
+            await self.recorder.flush(FLUSH)
+        holding.cancel()
+        await asyncio.gather(holding, return_exceptions=True)
+        self._mark_leading(leading=False)
+        if abandoned:  # what they have sent may still be executed: nobody should lead before the lease has run out
+            log.warning("reconciles cut off", controller=self.name, keys=[str(key) for key in abandoned])
+        else:
+            await self.elector.release()
+
+    def _mark_leading(self, *, leading: bool) -> None:
+        self._leading = leading
+        self._around.metrics.leads(self.name, leading=leading)
+
+    def _look_at_everything(self) -> None:
+        """What happened while another led, or nobody, shows in what there is now."""
+        for informer, wakes in self._triggers:
+            for obj in informer.store:
+                self._add(wakes(obj.metadata.key, None, obj))
+
+    def _handler(self, wakes: Wakes) -> Callable[[Key, Any, Any], None]:
+        return lambda key, before, after: self._add(wakes(key, before, after))
+
+    def _add(self, keys: Iterable[Any]) -> None:
+        if not self._leading:  # whoever begins to lead looks at everything; until then keys would only pile up
+            return
+        for key in keys:
+            self.queue.add(key)
+
+    def _candidate(self, definition: Definition, agent: str) -> Elector | Unopposed:
+        around, election = self._around, self._around.election
+        if election is None:
+            return Unopposed()
+        lease = Key(election.namespace, definition.access.lease)
+        candidacy = Candidacy(lease, election.identity, election.manager, election.times)
+        caller = Caller(agent, timeout=election.times.usable / 2, pool=Pool.LEASE)
+        client = Client(around.connection, LeasesOnly(around.connection), caller)
+        return Elector(client, candidacy, around.clock, Random())  # noqa: S311 - jitter
+
+
+class Manager:
+    """All controllers of this process, on one set of informers."""
+
+    def __init__(self, around: Surroundings, definitions: Iterable[Definition]) -> None:
+        reader = Client(around.connection, around.discovery, Caller(around.agent))
+        self.informers = Informers(reader)
+        self._kinds = Kinds(around.discovery)
+        self.informers.of(DEFINITIONS).tell(self._kinds.handle)
+        self.units = [Unit(definition, around, self.informers) for definition in definitions]
+
+    def not_ready(self) -> str | None:
+        """Why this process should not be relied on yet; None if it should."""
+        reasons = (self.informers.unsettled(), *(unit.not_ready() for unit in self.units))
+        return "; ".join(reason for reason in reasons if reason) or None
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until told to stop; then finish or abandon what runs, within the grace period, and release the leases."""
+        async with asyncio.TaskGroup() as background:
+            tasks = [
+                background.create_task(coroutine, name=name)
+                for name, coroutine in (
+                    ("kinds", self._kinds.run()),
+                    *((f"informer-{informer.source.kind}", informer.run()) for informer in self.informers),
+                    *((f"{unit.name}-events", unit.recorder.run()) for unit in self.units),
+                )
+            ]
+            async with asyncio.TaskGroup() as work:
+                work.create_task(stop.wait(), name="stop")
+                for unit in self.units:
+                    work.create_task(unit.run(stop), name=unit.name)
+            for task in tasks:
+                task.cancel()
+
+
+class EventLimiter:
+    """Keeps a hot loop from flooding the server with events."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._buckets: KeyedBuckets[str] = KeyedBuckets(EVENTS)
+
+    def allows(self, source: str) -> bool:
+        return isinstance(self._buckets.take(source, self._clock.now()), Taken)
+
+
+async def _first(*awaitables: Coroutine[Any, Any, Any] | asyncio.Future[Any]) -> None:
+    """Wait for one, which must not fail; the others are cancelled."""
+    tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
+    try:
+        ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    for task in ended:
+        task.result()

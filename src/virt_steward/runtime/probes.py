@@ -1,0 +1,142 @@
+"""The HTTP servers of a running process: metrics, health, and debug pages on loopback."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import msgspec
+from aiohttp import web
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+
+from virt_steward.runtime.addresses import Address, loopback_only
+from virt_steward.runtime.debug import Page, tasks_page
+
+if TYPE_CHECKING:
+    from virt_steward.runtime.metrics import Metrics
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+Check = Callable[[], str | None]
+"""None if all is well, else the reason, for people."""
+
+_SECONDS_TO_FINISH = 1.0  # for answers under way when the server stops
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """By name. Read at each request, so a check that is added later counts."""
+
+    alive: Mapping[str, Check] = field(default_factory=dict)
+    ready: Mapping[str, Check] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """None means off."""
+
+    metrics: Address | None
+    debug: Address | None
+    health: Address | None
+
+
+class Server:
+    """Routes on one address."""
+
+    def __init__(self, address: Address, routes: Mapping[str, Handler]) -> None:
+        self._address = address
+        application = web.Application()
+        for path, handler in routes.items():
+            application.router.add_get(path, handler)
+        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=_SECONDS_TO_FINISH)
+
+    @property
+    def bound(self) -> Address:
+        """Where it listens, with the port that was picked if any would do."""
+        return replace(self._address, port=self._runner.addresses[0][1])
+
+    async def start(self) -> None:
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, self._address.host or None, self._address.port)
+        try:
+            await site.start()
+        except OSError as error:
+            await self._runner.cleanup()
+            raise self._address.error(f"{_reason(error)}; choose another address, or 0 to turn it off") from error
+
+    async def stop(self) -> None:
+        await self._runner.cleanup()
+
+
+class Probes:
+    """The three servers together. `pages` are those under /debug/, by path."""
+
+    def __init__(self, addresses: Addresses, metrics: Metrics, checks: Checks, pages: Mapping[str, Page]) -> None:
+        self.servers: dict[str, Server] = {}
+        if addresses.metrics:
+            self.servers["metrics"] = Server(addresses.metrics, {"/metrics": _metrics_handler(metrics)})
+        if addresses.debug:
+            all_pages = {"/debug/tasks": tasks_page, **pages}
+            self.servers["debug"] = Server(loopback_only(addresses.debug), _debug_routes(all_pages))
+        if addresses.health:
+            routes = {"/healthz": _check_handler(checks.alive), "/readyz": _check_handler(checks.ready)}
+            self.servers["health"] = Server(addresses.health, routes)
+
+    async def start(self) -> None:
+        """All, or none and BadAddress."""
+        try:
+            for server in self.servers.values():
+                await server.start()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        for server in self.servers.values():
+            await server.stop()
+
+
+def _metrics_handler(metrics: Metrics) -> Handler:
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(body=metrics.exposition(), headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
+
+    return answer
+
+
+def _check_handler(checks: Mapping[str, Check]) -> Handler:
+    async def answer(request: web.Request) -> web.Response:
+        reasons = {name: check() for name, check in checks.items()}
+        failed = [f"[-] {name}: {reason}" for name, reason in reasons.items() if reason is not None]
+        passed = [f"[+] {name}" for name, reason in reasons.items() if reason is None]
+        lines = [*(passed if "verbose" in request.query else ()), *failed, "failed" if failed else "ok"]
+        return web.Response(status=503 if failed else 200, text="\n".join(lines) + "\n")
+
+    return answer
+
+
+def _debug_routes(pages: Mapping[str, Page]) -> dict[str, Handler]:
+    index = "".join(f"{path}\n" for path in sorted(pages))
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(text=index)
+
+    return {"/debug": answer, "/debug/": answer, **{path: _page_handler(page) for path, page in pages.items()}}
+
+
+def _page_handler(page: Page) -> Handler:
+    async def answer(_: web.Request) -> web.Response:
+        content = await page()
+        if isinstance(content, str):
+            return web.Response(text=content)
+        body = msgspec.json.format(msgspec.json.encode(content))
+        return web.Response(body=body, content_type="application/json")
+
+    return answer
+
+
+def _reason(error: OSError) -> str:
+    """The system's words, without the address that asyncio repeats; a name that does not resolve has its own."""
+    number = error.errno or 0
+    return os.strerror(number) if number > 0 else error.strerror or str(error)

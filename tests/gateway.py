@@ -1,0 +1,68 @@
+"""A gateway in front of the API server that can answer in its stead, for what a healthy server never says."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+
+from virt_steward.kube.tls import Trust, ssl_context
+from virt_steward.local.controlplane import ControlPlane
+
+Interception = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
+
+
+async def forwarded(_request: web.Request) -> web.StreamResponse | None:
+    return None
+
+
+class Gateway:
+    """Takes plain HTTP and forwards it with the caller's token, unless `intercept` gives an answer of its own."""
+
+    def __init__(self, server: str, upstream: aiohttp.ClientSession) -> None:
+        self.server = ""
+        self.requests: list[web.Request] = []
+        self.intercept: Interception = forwarded
+        self._target = server
+        self._upstream = upstream
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        self.requests.append(request)
+        return await self.intercept(request) or await self.forward(request)
+
+    async def forward(self, request: web.Request, **changed_query: str) -> web.StreamResponse:
+        headers = {name: value for name, value in request.headers.items() if name not in {"Host", "Accept-Encoding"}}
+        query = {**request.query, **changed_query}
+        async with self._upstream.request(
+            request.method,
+            self._target + request.path,
+            params=query,
+            headers=headers,
+            data=await request.read() or None,
+        ) as answer:
+            response = web.StreamResponse(status=answer.status, headers={"Content-Type": answer.content_type})
+            await response.prepare(request)
+            async for chunk in answer.content.iter_any():
+                await response.write(chunk)
+            return response
+
+
+@asynccontextmanager
+async def a_gateway(control_plane: ControlPlane) -> AsyncIterator[Gateway]:
+    trust = ssl_context(Trust("tests", control_plane.authority.certificate), None)
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trust, limit=0)) as upstream:
+        gateway = Gateway(control_plane.server, upstream)
+        runner = web.ServerRunner(web.Server(gateway.handle), handler_cancellation=True, shutdown_timeout=0.05)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        gateway.server = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        try:
+            yield gateway
+        finally:
+            await runner.cleanup()
+
+
+def a_status(code: int, reason: str, message: str = "", **details: Any) -> web.Response:
+    body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason}
+    return web.json_response({**body, "message": message or reason, "details": details}, status=code)

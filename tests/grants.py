@@ -1,0 +1,64 @@
+"""Running a controller under exactly the rights that it declares, and asking the audit log whether they fit."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.audit import Request
+from virt_steward.kube.client import Client
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.runtime.access import Access, Installation, manifests
+
+NOT_ALWAYS_USED = {
+    "list": "for servers that cannot stream a list",
+    "patch events": "only when something happens again a minute later",
+    "get customresourcedefinitions": "only where a controller reads schemas",
+}
+"""Grants that a test need not use, by verb or by verb and resource, each with its reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A ServiceAccount with the roles of one controller."""
+
+    access: Access
+    user: str
+    """Its name in the audit log."""
+    token: str
+
+    def write_kubeconfig(self, path: Path, control_plane: ControlPlane, server: str = "") -> Path:
+        """A kubeconfig for it; `server` is another way to the control plane, as through a proxy."""
+        text = control_plane.kubeconfig.read_text().replace(control_plane.token, self.token)
+        path.write_text(text.replace(control_plane.server, server or control_plane.server))
+        return path
+
+    def denied(self, requests: Iterable[Request]) -> list[str]:
+        """What it asked for and may not have."""
+        return [f"{one.verb} {one.uri}" for one in requests if one.user == self.user and one.code == 403]
+
+    def unused(self, requests: Iterable[Request]) -> list[str]:
+        """What it may do and did not."""
+        used = {what for one in requests if one.user == self.user for what in _uses(one)}
+        granted = {f"{verb} {grant.resource}" for grant in self.access.all_grants for verb in grant.verbs}
+        return sorted(what for what in granted - used if not {what, what.split()[0]} & NOT_ALWAYS_USED.keys())
+
+
+async def an_account(client: Client, access: Access, installation: Installation) -> Account:
+    """Install the generated ServiceAccount and roles, and get a token."""
+    for manifest in manifests(access, installation):
+        await client.apply(manifest, manager="tests", force=True)
+    name, namespace = installation.account(access), installation.namespace
+    request = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"expirationSeconds": 3600},
+    }
+    answer = await client.create(request, subresource="token")
+    return Account(access, f"system:serviceaccount:{namespace}:{name}", answer["status"]["token"])
+
+
+def _uses(request: Request) -> tuple[str, ...]:
+    resource = f"{request.resource}/{request.subresource}" if request.subresource else request.resource
+    what = f"{request.verb} {resource}"
+    return (what, f"create {resource}") if request.code == 201 else (what,)  # an apply may create

@@ -1,0 +1,398 @@
+"""Controllers in this process: what they wait for, what they report, and how they stop."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import msgspec
+import pytest
+from aiohttp import web
+
+from tests.audit import AuditLog
+from tests.clients import a_client
+from tests.eventually import soon
+from tests.gateway import Gateway, a_status, forwarded
+from tests.grants import Account, an_account
+from tests.stamper import CONFIG_MAP, COUNT, NAME, a_paper, a_stamper
+from tests.widgets import a_new_kind
+from virt_steward import app
+from virt_steward.kube.client import Client, Selection
+from virt_steward.kube.errors import Unreachable
+from virt_steward.kube.watch import projection
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.local.ports import ReservedPort
+from virt_steward.objects.identity import Key, Kind, Ref
+from virt_steward.objects.meta import Existing
+from virt_steward.runtime.access import SECRET, Access, Installation
+from virt_steward.runtime.addresses import Address
+from virt_steward.runtime.clock import SystemClock
+from virt_steward.runtime.controller import Definition, Tools, Trigger, itself
+from virt_steward.runtime.informer import Source, State
+from virt_steward.runtime.leader import LEASE, LeaseTimes
+from virt_steward.runtime.manager import Election, Manager, Surroundings
+from virt_steward.runtime.metrics import Metrics
+from virt_steward.runtime.outcomes import Done, Outcome
+from virt_steward.runtime.probes import Addresses
+from virt_steward.settings import Settings
+
+MOMENTS = LeaseTimes(duration=1, retry=0.1)
+WATCHER = Access("watcher")
+
+Reconcile = Callable[[Tools, Key], Awaitable[Outcome]]
+
+
+class Watcher:
+    """A controller on the objects of a source, whose reconcile is a test's."""
+
+    def __init__(self, tools: Tools, source: Source[Existing], reconcile: Reconcile) -> None:
+        self.triggers: tuple[Trigger[Any], ...] = (Trigger(source, itself),)
+        self._tools = tools
+        self._reconcile = reconcile
+
+    async def reconcile(self, key: Key) -> Outcome:
+        return await self._reconcile(self._tools, key)
+
+
+def a_source(kind: Kind, namespace: str) -> Source[Existing]:
+    return Source(kind, projection(Existing), Selection(namespace, labels="stamp=wanted"))
+
+
+def a_watcher(namespace: str, reconcile: Reconcile, kind: Kind = CONFIG_MAP) -> Definition:
+    source = a_source(kind, namespace)
+    return Definition("watcher", WATCHER, lambda tools: Watcher(tools, source, reconcile))
+
+
+async def nothing(_tools: Tools, _key: Key) -> Outcome:
+    return Done()
+
+
+class Running:
+    """A manager at work."""
+
+    def __init__(self, manager: Manager, metrics: Metrics) -> None:
+        self.manager = manager
+        self.metrics = metrics
+        self._stop = asyncio.Event()
+        self._task = asyncio.create_task(manager.run(self._stop))
+
+    async def stop(self) -> float:
+        """Tell it to stop; gives the seconds that this took."""
+        started = time.monotonic()
+        self._stop.set()
+        await asyncio.wait_for(self._task, timeout=10)
+        return time.monotonic() - started
+
+
+@asynccontextmanager
+async def running(
+    control_plane: ControlPlane,
+    definition: Definition,
+    *,
+    election: Election | None = None,
+    grace: float = 5.0,
+    server: str = "",
+) -> AsyncIterator[Running]:
+    async with a_client(control_plane, server=server) as client:
+        metrics = Metrics()
+        around = Surroundings(client.connection, client.discovery, SystemClock(), metrics, "tests", election, grace)
+        started = Running(Manager(around, [definition]), metrics)
+        try:
+            yield started
+        finally:
+            await started.stop()
+
+
+def an_election(namespace: str, times: LeaseTimes = MOMENTS) -> Election:
+    return Election(namespace, "ann", "tests-lease", times)
+
+
+def the_lease(namespace: str, access: Access = WATCHER) -> Ref:
+    return Ref(LEASE, Key(namespace, access.lease))
+
+
+async def holder(admin: Client, lease: Ref) -> str:
+    spec = (await admin.get(lease))["spec"]
+    return str(spec.get("holderIdentity", ""))
+
+
+def a_free_port() -> int:
+    port = ReservedPort()
+    port.release()
+    return port.number
+
+
+def the_settings(kubeconfig: Path, namespace: str) -> Settings:
+    metrics, health = (Address("--test", "127.0.0.1", a_free_port()) for _ in range(2))
+    return Settings(
+        controllers=(NAME,),
+        kubeconfig=str(kubeconfig),
+        context=None,
+        namespace=namespace,
+        leader_elect=True,
+        lease=LeaseTimes(duration=5, retry=0.5),
+        grace=5.0,
+        addresses=Addresses(metrics, None, health),
+    )
+
+
+@asynccontextmanager
+async def the_process(settings: Settings, definition: Definition) -> AsyncIterator[None]:
+    """All that a process does, but within this one."""
+    stop = asyncio.Event()
+    task = asyncio.create_task(app.run(settings, (definition,), stop))
+    try:
+        yield
+    finally:
+        stop.set()
+        await asyncio.wait_for(task, timeout=10)
+
+
+async def fetch(address: Address | None, path: str) -> tuple[int, str]:
+    """Status and text; the status is 0 while nobody listens."""
+    with suppress(aiohttp.ClientConnectorError):
+        async with aiohttp.ClientSession() as session, session.get(f"http://{address}{path}") as answer:
+            return answer.status, await answer.text()
+    return 0, ""
+
+
+@pytest.fixture
+async def account(admin: Client, namespace: str) -> Account:
+    installation = Installation(namespace, target_namespaces=(namespace,))
+    return await an_account(admin, a_stamper(namespace).access, installation)
+
+
+@pytest.fixture
+def settings(control_plane: ControlPlane, account: Account, namespace: str, tmp_path: Path) -> Settings:
+    return the_settings(account.write_kubeconfig(tmp_path / "kubeconfig", control_plane), namespace)
+
+
+async def test_a_controller_needs_all_that_it_declares_and_nothing_else(
+    admin: Client, namespace: str, account: Account, settings: Settings, audit_log: AuditLog
+) -> None:
+    begin = audit_log.mark()
+    await admin.create(a_paper(namespace, "early"))
+    async with the_process(settings, a_stamper(namespace)):
+        assert await soon(lambda: stamps(admin, namespace, "early", "1"))
+        await admin.create(a_paper(namespace, "late"))
+        assert await soon(lambda: stamps(admin, namespace, "late", "1"))
+        await admin.merge_patch(Ref(CONFIG_MAP, Key(namespace, "late")), {"data": {"content": "changed"}})
+        assert await soon(lambda: stamps(admin, namespace, "late", "2"))
+    assert await holder(admin, the_lease(namespace, account.access)) == ""
+    requests = audit_log.since(begin)
+    assert account.denied(requests) == []
+    assert account.unused(requests) == []
+
+
+async def stamps(admin: Client, namespace: str, name: str, count: str) -> bool:
+    paper = await admin.get(Ref(CONFIG_MAP, Key(namespace, name)))
+    return bool(paper["metadata"].get("annotations", {}).get(COUNT) == count)
+
+
+async def test_metrics_tell_of_queue_reconciles_requests_and_leadership(
+    admin: Client, namespace: str, settings: Settings
+) -> None:
+    await admin.create(a_paper(namespace, "one"))
+    async with the_process(settings, a_stamper(namespace)):
+        assert await soon(lambda: stamps(admin, namespace, "one", "1"))
+        _, text = await fetch(settings.addresses.metrics, "/metrics")
+    series = {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in text.splitlines() if line[0] != "#"}
+    assert series['leader_election_master_status{name="stamper"}'] == 1
+    assert series['controller_runtime_reconcile_total{controller="stamper",result="success"}'] >= 1
+    assert series['workqueue_adds_total{name="stamper"}'] >= 1
+    assert series['workqueue_depth{name="stamper"}'] == 0
+    assert series['rest_client_requests_total{code="200",verb="apply"}'] >= 1
+
+
+async def test_a_process_is_ready_only_when_its_caches_are_synced(
+    control_plane: ControlPlane, namespace: str, account: Account, gateway: Gateway, tmp_path: Path
+) -> None:
+    async def unavailable(request: web.Request) -> web.StreamResponse | None:
+        return a_status(503, "ServiceUnavailable", "not yet") if "configmaps" in request.path else None
+
+    gateway.intercept = unavailable
+    kubeconfig = account.write_kubeconfig(tmp_path / "kubeconfig", control_plane, gateway.server)
+    settings = the_settings(kubeconfig, namespace)
+    async with the_process(settings, a_stamper(namespace)):
+        health = settings.addresses.health
+
+        async def is_ready() -> bool:
+            return (await fetch(health, "/readyz"))[0] == 200
+
+        async def says_why() -> bool:
+            status, text = await fetch(health, "/readyz")
+            return status == 503 and "ConfigMap watch ConfigMap" in text and "not yet" in text
+
+        assert await soon(says_why)
+        assert (await fetch(health, "/healthz"))[0] == 200
+        gateway.intercept = forwarded
+        assert await soon(is_ready)
+
+
+async def test_a_server_that_cannot_be_reached_at_start_is_said_at_once(namespace: str, tmp_path: Path) -> None:
+    nowhere = f"https://127.0.0.1:{a_free_port()}"
+    cluster = {"name": "nowhere", "cluster": {"server": nowhere}}
+    context = {"name": "nowhere", "context": {"cluster": "nowhere", "user": "nobody"}}
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_bytes(
+        msgspec.yaml.encode(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "clusters": [cluster],
+                "users": [{"name": "nobody", "user": {"token": "none"}}],
+                "contexts": [context],
+                "current-context": "nowhere",
+            }
+        )
+    )
+    with pytest.raises(Unreachable, match=nowhere):
+        await app.run(the_settings(kubeconfig, namespace), (a_stamper(namespace),), asyncio.Event())
+
+
+async def test_a_kind_that_is_not_served_keeps_nobody_from_being_ready(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    definition = a_watcher(namespace, nothing, kind=a_new_kind())
+    async with running(control_plane, definition, election=an_election(namespace)) as process:
+        assert process.manager.not_ready() is not None
+        assert await soon(lambda: process.manager.not_ready() is None)
+
+
+async def test_nothing_is_reconciled_before_all_that_is_read_is_known(
+    control_plane: ControlPlane, admin: Client, namespace: str, gateway: Gateway
+) -> None:
+    secrets, papers = a_source(SECRET, namespace), a_source(CONFIG_MAP, namespace)
+    known: list[int] = []
+
+    def build(tools: Tools) -> Watcher:
+        store = tools.store(secrets)
+
+        async def count(_tools: Tools, _key: Key) -> Outcome:
+            known.append(len(store))
+            return Done()
+
+        return Watcher(tools, papers, count)
+
+    refused = 0
+
+    async def unavailable(request: web.Request) -> web.StreamResponse | None:
+        nonlocal refused
+        if "secrets" not in request.path or refused == 2:
+            return None
+        refused += 1
+        return a_status(503, "ServiceUnavailable")
+
+    gateway.intercept = unavailable
+    metadata = {"name": "one", "namespace": namespace, "labels": {"stamp": "wanted"}}
+    await admin.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata})
+    await admin.create(a_paper(namespace, "one"))
+    async with running(control_plane, Definition("watcher", WATCHER, build), server=gateway.server) as process:
+        assert await soon(lambda: bool(known))
+        assert all(informer.state is State.SYNCED for informer in process.manager.informers)
+    assert known == [1]
+
+
+async def test_who_waits_for_the_lease_is_ready_and_piles_up_no_work(
+    control_plane: ControlPlane, admin: Client, namespace: str
+) -> None:
+    metadata = {"name": WATCHER.lease, "namespace": namespace}
+    spec = {"holderIdentity": "bob", "leaseDurationSeconds": 3600}
+    await admin.create({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec})
+    async with running(control_plane, a_watcher(namespace, nothing), election=an_election(namespace)) as process:
+        await admin.create(a_paper(namespace, "one"))
+        (unit,) = process.manager.units
+        papers = next(one for one in process.manager.informers if one.source.kind == CONFIG_MAP)
+        assert await soon(lambda: len(papers.store) == 1 and process.manager.not_ready() is None)
+        assert len(unit.queue) == 0
+        assert b'leader_election_master_status{name="watcher"} 0.0' in process.metrics.exposition()
+
+
+async def test_who_may_not_take_the_lease_is_not_ready(
+    control_plane: ControlPlane, namespace: str, gateway: Gateway
+) -> None:
+    async def forbidden(request: web.Request) -> web.StreamResponse | None:
+        return a_status(403, "Forbidden", "no leases for you") if "leases" in request.path else None
+
+    gateway.intercept = forbidden
+    definition = a_watcher(namespace, nothing)
+    async with running(control_plane, definition, election=an_election(namespace), server=gateway.server) as process:
+        assert await soon(lambda: "no leases for you" in (process.manager.not_ready() or ""))
+
+
+class Gate:
+    """A reconcile that says when it runs, and ends when it may."""
+
+    def __init__(self) -> None:
+        self.entered = 0
+        self.cut_off = 0
+        self.may_end = asyncio.Event()
+
+    async def __call__(self, tools: Tools, key: Key) -> Outcome:
+        self.entered += 1
+        try:
+            await self.may_end.wait()
+        except asyncio.CancelledError:
+            self.cut_off += 1
+            raise
+        patch = {"metadata": {"annotations": {"reconciled": "yes"}}}
+        await tools.client.merge_patch(Ref(CONFIG_MAP, key), patch)
+        return Done()
+
+
+async def test_a_reconcile_that_ends_within_the_grace_period_may_still_write(
+    control_plane: ControlPlane, admin: Client, namespace: str
+) -> None:
+    gate = Gate()
+    await admin.create(a_paper(namespace, "one"))
+    async with running(control_plane, a_watcher(namespace, gate), election=an_election(namespace)) as process:
+        assert await soon(lambda: gate.entered == 1)
+        stopping = asyncio.create_task(process.stop())
+        asyncio.get_running_loop().call_later(1.5 * MOMENTS.duration, gate.may_end.set)  # it renews meanwhile
+        await stopping
+    paper = await admin.get(Ref(CONFIG_MAP, Key(namespace, "one")))
+    assert paper["metadata"]["annotations"] == {"reconciled": "yes"}
+    assert await holder(admin, the_lease(namespace)) == ""
+
+
+async def test_a_reconcile_that_does_not_end_is_cut_off_and_the_lease_left_to_run_out(
+    control_plane: ControlPlane, admin: Client, namespace: str
+) -> None:
+    gate = Gate()
+    await admin.create(a_paper(namespace, "one"))
+    definition = a_watcher(namespace, gate)
+    async with running(control_plane, definition, election=an_election(namespace), grace=0.3) as process:
+        assert await soon(lambda: gate.entered == 1)
+        assert 0.3 <= await process.stop() < 1.0
+    assert gate.cut_off == 1
+    assert await holder(admin, the_lease(namespace)) == "ann"  # what was sent may still be executed
+
+
+async def test_a_reconcile_is_cut_off_when_the_lease_is_lost_and_taken_up_when_it_is_back(
+    control_plane: ControlPlane, admin: Client, namespace: str
+) -> None:
+    gate = Gate()
+    await admin.create(a_paper(namespace, "one"))
+    async with running(control_plane, a_watcher(namespace, gate), election=an_election(namespace)) as process:
+        assert await soon(lambda: gate.entered == 1)
+        await admin.merge_patch(the_lease(namespace), {"spec": {"holderIdentity": "bob"}})
+        assert await soon(lambda: gate.cut_off == 1)
+        gate.may_end.set()
+        (unit,) = process.manager.units
+        assert not unit.elector.leads
+        assert await soon(lambda: gate.entered >= 2 and unit.elector.leads)  # its write wakes it once more
+
+
+async def test_a_process_that_is_told_to_stop_before_it_leads_just_stops(
+    control_plane: ControlPlane, namespace: str, gateway: Gateway
+) -> None:
+    async def unavailable(request: web.Request) -> web.StreamResponse | None:
+        return a_status(503, "ServiceUnavailable") if "configmaps" in request.path else None
+
+    gateway.intercept = unavailable
+    async with running(control_plane, a_watcher(namespace, nothing), server=gateway.server) as process:
+        assert await soon(lambda: any("configmaps" in request.path for request in gateway.requests))
+        assert await process.stop() < 1.0

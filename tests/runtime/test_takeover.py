@@ -1,0 +1,139 @@
+"""Two processes, one lease: handed over, taken over, never held by both. Users of their own tell them apart."""
+
+import signal
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from tests.audit import AuditLog, Request
+from tests.eventually import soon
+from tests.grants import Account
+from tests.proxy import FaultProxy
+from tests.replicas import Replicas, effective, some_replicas
+from virt_steward.kube.client import Client
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.objects.identity import Key, Ref
+from virt_steward.runtime.leader import LEASE
+
+MOMENTS = ("--lease-duration=1", "--lease-retry=0.1")
+
+
+@pytest.fixture
+def replicas(control_plane: ControlPlane, admin: Client, namespace: str, tmp_path: Path) -> Iterator[Replicas]:
+    with some_replicas(control_plane, admin, namespace, tmp_path) as started:
+        yield started
+
+
+@pytest.fixture
+async def ann(replicas: Replicas) -> Account:
+    return await replicas.account("ann")
+
+
+@pytest.fixture
+async def bob(replicas: Replicas) -> Account:
+    return await replicas.account("bob")
+
+
+def looks(requests: list[Request], account: Account) -> int:
+    """How often somebody asked who leads."""
+    return sum(one.user == account.user and one.resource == "leases" and one.verb == "get" for one in requests)
+
+
+def attempts(requests: list[Request], account: Account) -> list[Request]:
+    """Of somebody to stamp."""
+    return [one for one in requests if one.user == account.user and one.resource == "configmaps" and one.is_write]
+
+
+async def test_a_process_that_is_told_to_stop_hands_over_at_once(
+    replicas: Replicas, ann: Account, bob: Account, admin: Client, audit_log: AuditLog
+) -> None:
+    begin = audit_log.mark()
+    first = replicas.start(ann, "--lease-duration=60", "--lease-retry=1")
+    assert await soon(lambda: first.leads)
+    second = replicas.start(bob, "--lease-duration=60", "--lease-retry=0.1")
+    assert await soon(lambda: looks(audit_log.since(begin), bob) > 0)
+    assert not second.leads
+    first.send(signal.SIGTERM)
+    assert await soon(lambda: second.leads)
+    assert first.exit_code == 0
+    assert first.log()[-1]["event"] == "stopped"
+    second.send(signal.SIGINT)
+    assert await soon(lambda: not second.alive)
+    assert second.exit_code == 0
+    lease = await admin.get(Ref(LEASE, Key(replicas.namespace, ann.access.lease)))
+    assert lease["spec"] == {"leaseTransitions": 1}
+
+
+async def test_a_second_signal_ends_a_process_that_cannot_finish(
+    replicas: Replicas, ann: Account, proxy: FaultProxy
+) -> None:
+    replica = replicas.start(ann, "--lease-duration=60", "--lease-retry=10", server=proxy.server)
+    assert await soon(lambda: replica.leads)
+    proxy.freeze()  # it cannot release its lease now, and waits for that
+    replica.send(signal.SIGTERM)
+    assert await soon(lambda: not replica.catches(signal.SIGTERM))
+    assert replica.alive
+    replica.send(signal.SIGTERM)
+    assert await soon(lambda: not replica.alive, within=2)
+    assert replica.exit_code == -signal.SIGTERM
+
+
+async def test_a_leader_stopped_beyond_its_lease_writes_nothing_when_it_wakes(
+    replicas: Replicas, ann: Account, bob: Account, audit_log: AuditLog
+) -> None:
+    first = replicas.start(ann, *MOMENTS, fault="stamp.before:stop")
+    assert await soon(lambda: first.leads)
+    await replicas.ask_for_stamps("one")
+    assert await soon(lambda: first.is_stopped)
+    second = replicas.start(bob, *MOMENTS)
+    assert await soon(lambda: second.leads)
+    takeover = audit_log.mark()
+    first.send(signal.SIGCONT)
+    assert await soon(lambda: first.said("no longer leading"))
+    assert await soon(lambda: looks(audit_log.since(takeover), ann) > 2)
+    assert await soon(replicas.all_are_stamped)
+    assert [one for one in audit_log.since(takeover) if one.user == ann.user and one.is_write] == []
+    assert await replicas.stamps() == {"one": 1}
+
+
+async def test_a_write_that_arrives_after_a_takeover_comes_to_nothing(
+    replicas: Replicas, ann: Account, bob: Account, proxy: FaultProxy, audit_log: AuditLog
+) -> None:
+    begin = audit_log.mark()
+    first = replicas.start(ann, "--lease-duration=2", fault="stamp.before:stop", server=proxy.server)
+    assert await soon(lambda: first.leads)
+    second = replicas.start(bob, "--lease-duration=2")
+    assert await soon(lambda: looks(audit_log.since(begin), bob) > 0)
+    await replicas.ask_for_stamps("one")
+    assert await soon(lambda: first.is_stopped)
+    proxy.freeze()
+    first.send(signal.SIGCONT)  # in time: the write goes out, and gets stuck on its way
+    assert await soon(lambda: first.said("no longer leading"))
+    assert await soon(replicas.all_are_stamped)
+    assert second.leads
+    takeover = audit_log.mark()
+    proxy.thaw()
+    assert await soon(lambda: bool(attempts(audit_log.since(takeover), ann)))
+    codes = {one.code for one in attempts(audit_log.since(takeover), ann)}
+    assert codes <= {409, 504}  # the object has changed; or the server saw that nobody waits for its answer
+    assert effective(audit_log.since(takeover), ann.user) == []
+    assert await replicas.stamps() == {"one": 1}
+
+
+async def test_a_server_that_freezes_and_thaws_never_has_two_leaders(
+    replicas: Replicas, ann: Account, bob: Account, control_plane: ControlPlane
+) -> None:
+    both = [replicas.start(account, *MOMENTS) for account in (ann, bob)]
+    assert await soon(lambda: any(one.leads for one in both))
+    await replicas.ask_for_stamps(*(f"before-{number}" for number in range(10)))
+    control_plane.freeze()
+    try:
+        assert await soon(lambda: not any(one.leads for one in both))
+    finally:
+        control_plane.thaw()
+    await replicas.ask_for_stamps(*(f"after-{number}" for number in range(10)))
+    assert await soon(replicas.all_are_stamped)
+    assert [(one, other) for one, other in product(*(one.terms() for one in both)) if one.overlaps(other)] == []
+    assert set((await replicas.stamps()).values()) == {1}

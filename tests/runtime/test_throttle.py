@@ -1,0 +1,66 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from virt_steward.runtime.throttle import Empty, KeyedBuckets, Rate, Taken, TokenBucket
+
+TEN_A_MINUTE = Rate(capacity=10, per_second=10 / 60)
+
+
+def test_a_full_bucket_gives_its_capacity_at_once_and_then_says_when_to_come_back() -> None:
+    bucket = TokenBucket(TEN_A_MINUTE, now=0.0)
+    assert [bucket.take(0.0) for _ in range(11)] == [Taken()] * 10 + [Empty(retry_in=6.0)]
+
+
+def test_a_bucket_never_holds_more_than_its_capacity() -> None:
+    bucket = TokenBucket(TEN_A_MINUTE, now=0.0)
+    taken = [bucket.take(1_000_000.0) for _ in range(11)]
+    assert taken.count(Taken()) == 10
+
+
+@given(
+    rate=st.builds(Rate, capacity=st.integers(1, 20), per_second=st.floats(0.1, 10)),
+    waits=st.lists(st.floats(0, 0.2), min_size=30, max_size=50),
+)
+def test_whoever_waits_as_long_as_told_gets_a_token(rate: Rate, waits: list[float]) -> None:
+    now = 5_000_000.0
+    bucket = TokenBucket(rate, now)
+    for wait in waits:
+        now += wait
+        answer = bucket.take(now)
+        if isinstance(answer, Empty):
+            now += answer.retry_in
+            assert bucket.take(now) == Taken()
+
+
+@given(waits=st.lists(st.floats(0, 60), max_size=100))
+def test_no_pattern_of_asking_gets_more_than_capacity_and_refill(waits: list[float]) -> None:
+    now = 0.0
+    bucket = TokenBucket(TEN_A_MINUTE, now)
+    taken = 0
+    for wait in waits:
+        now += wait
+        taken += bucket.take(now) == Taken()
+    assert taken <= 10 + now * TEN_A_MINUTE.per_second + 0.001
+
+
+def test_keys_do_not_take_each_others_tokens() -> None:
+    buckets: KeyedBuckets[str] = KeyedBuckets(Rate(capacity=1, per_second=1.0))
+    assert buckets.take("a", 0.0) == Taken()
+    assert buckets.take("b", 0.0) == Taken()
+    assert buckets.take("a", 0.5) == Empty(retry_in=0.5)
+
+
+def test_a_key_that_is_full_again_is_forgotten() -> None:
+    buckets: KeyedBuckets[int] = KeyedBuckets(Rate(capacity=2, per_second=1.0))
+    for key in range(1000):
+        buckets.take(key, 0.0)
+    buckets.take(0, 1.5)
+    assert len(buckets) == 1000
+    buckets.take(-1, 2.0)
+    assert len(buckets) == 2
+
+
+def test_a_key_in_constant_use_is_not_forgotten_while_it_lacks_tokens() -> None:
+    buckets: KeyedBuckets[str] = KeyedBuckets(Rate(capacity=2, per_second=0.1))
+    answers = [buckets.take("a", float(second)) for second in range(60)]
+    assert answers.count(Taken()) <= 2 + 6

@@ -1,0 +1,245 @@
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from random import Random
+from typing import Any
+
+import pytest
+import structlog
+from structlog.contextvars import merge_contextvars
+from structlog.testing import capture_logs
+from structlog.typing import EventDict
+
+from tests.runtime.clocks import ManualClock, settle
+from virt_steward.kube.errors import Conflict, NotLeading, TooManyRequests, Unreachable
+from virt_steward.runtime.metrics import Metrics
+from virt_steward.runtime.outcomes import Done, Outcome, RequeueAfter, Terminal
+from virt_steward.runtime.worker import Workers
+from virt_steward.runtime.workqueue import Backoff, WorkQueue
+
+RETRIES_WITHIN = 10.0
+
+
+class Bench:
+    """A queue with workers on it, and a reconcile that tests write."""
+
+    def __init__(self, reconcile: Callable[[str], Awaitable[Outcome]], concurrency: int = 1) -> None:
+        self.runs: list[str] = []
+        self.clock = ManualClock()
+        self.metrics = Metrics()
+        backoff = Backoff(base=RETRIES_WITHIN, cap=RETRIES_WITHIN)
+        self.queue: WorkQueue[str] = WorkQueue("tested", self.clock, Random(3), self.metrics, backoff)
+        self.workers = Workers(self.queue, self._recorded, concurrency, self.clock, self.metrics)
+        self._reconcile = reconcile
+
+    async def _recorded(self, key: str) -> Outcome:
+        self.runs.append(key)
+        return await self._reconcile(key)
+
+    async def work_on(self, *keys: str) -> None:
+        self.workers.start()
+        for key in keys:
+            self.queue.add(key)
+        await settle()
+
+    def counted(self, result: str) -> float | None:
+        labels = {"controller": "tested", "result": result}
+        return self.metrics.registry.get_sample_value("controller_runtime_reconcile_total", labels)
+
+
+@pytest.fixture
+def logged() -> Iterator[list[EventDict]]:
+    with capture_logs(processors=[merge_contextvars]) as lines:
+        yield lines
+
+
+def ends_with(outcome: Outcome | BaseException) -> Callable[[str], Awaitable[Outcome]]:
+    async def reconcile(_: str) -> Outcome:
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    return reconcile
+
+
+async def forever(_: str) -> Outcome:
+    await asyncio.get_running_loop().create_future()
+    return Done()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "result"),
+    [
+        pytest.param(Done(), "success", id="done"),
+        pytest.param(Terminal("spec.window names no time zone"), "terminal", id="a-terminal-error"),
+    ],
+)
+async def test_a_key_does_not_come_back_by_itself_after(outcome: Outcome | Exception, result: str) -> None:
+    bench = Bench(ends_with(outcome))
+    await bench.work_on("a")
+    await bench.clock.advance(3600)
+    assert bench.runs == ["a"]
+    assert bench.counted(result) == 1
+
+
+async def test_a_key_comes_back_when_a_reconcile_asked_for_it() -> None:
+    bench = Bench(ends_with(RequeueAfter(60, why="the window opens then")))
+    await bench.work_on("a")
+    await bench.clock.advance(59)
+    assert bench.runs == ["a"]
+    await bench.clock.advance(2)
+    assert bench.runs == ["a", "a"]
+    assert bench.counted("requeue_after") == 2
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(Conflict(409, "Conflict", "changed meanwhile"), id="a-refusal"),
+        pytest.param(Unreachable("connection refused"), id="a-silent-server"),
+        pytest.param(KeyError("spec"), id="a-bug"),
+        pytest.param(None, id="a-reconcile-that-forgot-its-outcome"),
+        pytest.param(asyncio.CancelledError("by others"), id="a-cancellation-that-nobody-asked-for"),
+    ],
+)
+async def test_a_key_is_retried_after(error: Any) -> None:
+    bench = Bench(ends_with(error))
+    await bench.work_on("a")
+    assert bench.runs == ["a"]
+    await bench.clock.advance(RETRIES_WITHIN)
+    assert len(bench.runs) >= 2
+    assert bench.counted("error") == len(bench.runs)
+
+
+async def test_a_server_that_asks_to_wait_is_not_asked_sooner() -> None:
+    bench = Bench(ends_with(TooManyRequests("slow down", retry_after=100)))
+    await bench.work_on("a")
+    await bench.clock.advance(99.9)
+    assert bench.runs == ["a"]
+    await bench.clock.advance(RETRIES_WITHIN + 1)
+    assert bench.runs == ["a", "a"]
+
+
+async def test_who_does_not_lead_drops_the_key_and_says_nothing(logged: list[EventDict]) -> None:
+    bench = Bench(ends_with(NotLeading("the lease is lost")))
+    await bench.work_on("a")
+    await bench.clock.advance(3600)
+    assert bench.runs == ["a"]
+    assert logged == []
+    assert [bench.counted(result) for result in ("success", "error", "terminal")] == [0, 0, 0]
+
+
+async def test_success_ends_the_memory_of_failures() -> None:
+    failing = True
+
+    async def reconcile(_: str) -> Outcome:
+        if failing:
+            raise Unreachable("connection refused")
+        return Done()
+
+    bench = Bench(reconcile)
+    await bench.work_on("a")
+    assert bench.queue._failures == {"a": 1}
+    failing = False
+    await bench.clock.advance(RETRIES_WITHIN)
+    assert bench.queue._failures == {}
+
+
+async def test_one_bad_key_does_not_stop_the_others() -> None:
+    async def reconcile(key: str) -> Outcome:
+        if key == "bad":
+            raise ZeroDivisionError
+        return Done()
+
+    bench = Bench(reconcile)
+    await bench.work_on("bad", "good", "also good")
+    assert bench.runs == ["bad", "good", "also good"]
+    assert bench.counted("success") == 2
+
+
+async def test_every_line_of_a_reconcile_carries_controller_key_and_an_id_of_its_own(logged: list[EventDict]) -> None:
+    async def reconcile(_: str) -> Outcome:
+        structlog.get_logger().info("looked")
+        return Done()
+
+    bench = Bench(reconcile)
+    await bench.work_on("a", "b")
+    looked = [line for line in logged if line["event"] == "looked"]
+    assert [(line["controller"], line["key"]) for line in looked] == [("tested", "a"), ("tested", "b")]
+    assert len({line["reconcile_id"] for line in looked}) == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "level", "with_traceback"),
+    [
+        pytest.param(Unreachable("connection refused"), "warning", False, id="a-failed-request-in-one-line"),
+        pytest.param(KeyError("spec"), "error", True, id="a-bug-with-its-traceback"),
+        pytest.param(Terminal("no such time zone"), "error", False, id="a-terminal-error-in-one-line"),
+    ],
+)
+async def test_the_log_shows(logged: list[EventDict], error: Exception, level: str, *, with_traceback: bool) -> None:
+    await Bench(ends_with(error)).work_on("a")
+    [line] = logged
+    assert line["log_level"] == level
+    assert str(error) in line["error"]
+    assert (line.get("exc_info") is error) is with_traceback
+
+
+async def test_keys_are_worked_on_side_by_side_but_one_key_only_once() -> None:
+    bench = Bench(forever, concurrency=3)
+    await bench.work_on("a", "b")
+    bench.queue.add("a")
+    await settle()
+    assert sorted(bench.runs) == ["a", "b"]
+    labels = {"controller": "tested"}
+    assert bench.metrics.registry.get_sample_value("controller_runtime_active_workers", labels) == 2
+    assert bench.metrics.registry.get_sample_value("controller_runtime_max_concurrent_reconciles", labels) == 3
+
+
+async def test_stop_lets_a_reconcile_end_within_its_grace_and_takes_no_new_key() -> None:
+    release = asyncio.Event()
+
+    async def reconcile(_: str) -> Outcome:
+        await release.wait()
+        return Done()
+
+    bench = Bench(reconcile)
+    await bench.work_on("a", "b")
+    stopping = asyncio.create_task(bench.workers.stop(grace=10))
+    await bench.clock.advance(9)
+    assert not stopping.done()
+    release.set()
+    assert await stopping == ()
+    assert bench.runs == ["a"]
+    assert bench.counted("success") == 1
+
+
+async def test_stop_abandons_what_outlasts_its_grace_and_the_key_waits_for_the_next_start() -> None:
+    bench = Bench(forever, concurrency=2)
+    await bench.work_on("a", "b", "c")
+    stopping = asyncio.create_task(bench.workers.stop(grace=10))
+    await bench.clock.advance(10)
+    assert sorted(await stopping) == ["a", "b"]
+    assert (bench.queue.running, len(bench.queue)) == ({}, 3)
+    bench.workers.start()
+    await settle()
+    assert bench.runs[2] == "c"
+    assert bench.workers.active == 2
+
+
+async def test_idle_workers_stop_at_once() -> None:
+    bench = Bench(forever, concurrency=4)
+    await bench.work_on()
+    stopping = asyncio.create_task(bench.workers.stop(grace=10))
+    await settle()
+    assert stopping.result() == ()
+    bench.queue.add("a")
+    await settle()
+    assert bench.runs == []
+
+
+async def test_workers_end_with_their_queue() -> None:
+    bench = Bench(forever)
+    await bench.work_on()
+    bench.queue.shut_down()
+    await settle()
+    assert all(task.done() for task in bench.workers._tasks)
