@@ -1,0 +1,63 @@
+"""Applying an intent: under a lock, and taking from others exactly what was listed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from virt_steward.kube.client import Applied
+from virt_steward.kube.errors import Claim, Conflict, FieldConflict
+from virt_steward.kube.faults import reach
+from virt_steward.ssa.locks import Absent, Lock, Stale, Unlocked, locked
+from virt_steward.ssa.managers import Force
+from virt_steward.ssa.refusals import refuse_unsafe
+
+if TYPE_CHECKING:
+    from virt_steward.kube.client import Client
+    from virt_steward.ssa.locks import Object
+    from virt_steward.ssa.managers import Manager
+
+
+@dataclass(frozen=True, slots=True)
+class Contested:
+    """Others own other fields than those listed, so nothing was written."""
+
+    claims: frozenset[Claim]
+
+
+Outcome = Applied | Stale | Contested
+
+
+async def apply(
+    client: Client, intent: Object, manager: Manager, lock: Lock, taking: frozenset[Claim] = frozenset()
+) -> Outcome:
+    """Write the manager's complete intent. Raises RefusedIntent if it would lose what is not the manager's.
+
+    `taking` are the claims to take from others: force is used if the server names these and no others, on the
+    resourceVersion of the lock.
+    """
+    refuse_unsafe(intent, manager, lock, taking)
+    by_force = manager.force is Force.ALWAYS or isinstance(lock, Unlocked)
+    try:
+        return await _send(client, intent, manager, lock, force=by_force)
+    except FieldConflict as conflict:
+        if isinstance(lock, Absent):  # something appeared, and the server names its owners first
+            return Stale(str(conflict))
+        claims = frozenset(conflict.claims)
+        if claims != taking:
+            return Contested(claims)
+    except Conflict as error:
+        return Stale(str(error))
+    try:
+        return await _send(client, intent, manager, lock, force=True)
+    except Conflict as error:
+        return Stale(str(error))
+
+
+async def _send(client: Client, intent: Object, manager: Manager, lock: Lock, *, force: bool) -> Applied:
+    reach("apply.send")
+    applied = await client.apply(
+        locked(intent, lock), manager=manager.name, force=force, subresource=manager.subresource
+    )
+    reach("apply.sent")
+    return applied

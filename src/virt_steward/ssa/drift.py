@@ -1,0 +1,70 @@
+"""Which live values differ from what is wanted, and who set them: for events and plans."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from virt_steward.objects.diff import changes
+from virt_steward.objects.fieldpaths import Field, FieldPath, Indexed, item_steps, readable
+from virt_steward.objects.fieldsets import FieldSet
+from virt_steward.objects.ownership import who_owns
+from virt_steward.objects.paths import NothingThere, Pointer, get
+from virt_steward.ssa.preview import Changes, Conflicts
+
+if TYPE_CHECKING:
+    from virt_steward.objects.fieldpaths import Step
+    from virt_steward.ssa.locks import Object
+    from virt_steward.ssa.managers import Manager
+    from virt_steward.ssa.preview import Preview
+
+_NOWHERE = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """One value that is not as wanted."""
+
+    path: str
+    by: tuple[str, ...]
+    """The other managers that own it; none where the value was removed or only the intent has changed."""
+
+    def __str__(self) -> str:
+        return f"{self.path} (set by {', '.join(self.by)})" if self.by else self.path
+
+
+def drifts(preview: Preview, manager: Manager) -> tuple[Drift, ...]:
+    """List what an apply would set right, in the order of the object."""
+    match preview:
+        case Changes(live, planned) | Conflicts(live, planned):
+            return tuple(
+                Drift(readable(change.path), _others(live, change.path, manager)) for change in changes(live, planned)
+            )
+    return ()
+
+
+def _others(live: Object, path: FieldPath, manager: Manager) -> tuple[str, ...]:
+    names = {owner.manager for owner in who_owns(live, _pointer(live, path))}
+    return tuple(sorted(names - {manager.name}))
+
+
+def _pointer(live: Object, path: FieldPath) -> Pointer:
+    pointer = Pointer()
+    for step in path:
+        pointer /= _token(live, pointer, step)
+    return pointer
+
+
+def _token(live: Object, parent: Pointer, step: Step) -> str | int:
+    match step:
+        case Field(name):
+            return name
+        case Indexed(index):
+            return index
+    try:
+        items = get(live, parent)
+    except NothingThere:
+        return _NOWHERE
+    names = FieldSet.of((step,)).key_names()
+    found = (index for index, item in enumerate(items) if step in item_steps(item, index, names))
+    return next(found, _NOWHERE)

@@ -1,0 +1,113 @@
+"""What an apply would change, from a dry run on the server: with its defaults, its admission and its conflicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from virt_steward.kube.errors import Conflict, FieldConflict, NotFound, NotServed
+from virt_steward.objects.normalize import content_digest
+from virt_steward.objects.ownership import owned_by
+from virt_steward.ssa.locks import Lock, SeenAs, Stale, lock_on, locked
+from virt_steward.ssa.managers import Force
+from virt_steward.ssa.refusals import RefusedIntent, refuse_unsafe
+
+if TYPE_CHECKING:
+    from virt_steward.kube.client import Client, Reader
+    from virt_steward.kube.errors import Claim
+    from virt_steward.objects.identity import Ref
+    from virt_steward.ssa.locks import Object
+    from virt_steward.ssa.managers import Manager
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """Live is as wanted, and the manager owns what it wants: there is nothing to apply."""
+
+    live: Object
+
+
+@dataclass(frozen=True, slots=True)
+class Reowns:
+    """No value changes, only who owns it. Nothing to show or to approve, but to be applied once."""
+
+    live: Object
+    planned: Object
+
+
+@dataclass(frozen=True, slots=True)
+class Creates:
+    planned: Object
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    live: Object
+    planned: Object
+
+
+@dataclass(frozen=True, slots=True)
+class Conflicts:
+    """Others own what would change. `planned` is what taking all of these claims, and no others, would lead to."""
+
+    live: Object
+    planned: Object
+    claims: frozenset[Claim]
+
+
+Preview = Unchanged | Reowns | Creates | Changes | Conflicts | Stale
+
+
+async def fetch(reader: Reader, ref: Ref) -> Object | None:
+    """Return the live object, None if there is none. A kind that is not served is no absent object."""
+    try:
+        return await reader.get(ref)
+    except NotServed:
+        raise
+    except NotFound:
+        return None
+
+
+async def preview(client: Client, intent: Object, manager: Manager, live: Object | None) -> Preview:
+    """Ask the server once, or twice if there are conflicts. What is compared is this very live object, or it is stale.
+
+    For intents and annotations; a status is compared by its author.
+    """
+    if manager.subresource:
+        raise RefusedIntent(f"{manager.name} writes a {manager.subresource}, which has no preview")
+    lock = lock_on(live)
+    refuse_unsafe(intent, manager, lock)
+    try:
+        planned = await _dry_run(client, intent, manager, lock, force=manager.force is Force.ALWAYS)
+    except FieldConflict as conflict:
+        return await _contested(client, intent, manager, lock, conflict)
+    except Conflict as error:
+        return Stale(str(error))
+    return _compared(live, planned, manager)
+
+
+async def _contested(
+    client: Client, intent: Object, manager: Manager, lock: Lock, conflict: FieldConflict
+) -> Conflicts | Stale:
+    if not isinstance(lock, SeenAs):  # nobody can own fields of what is not there
+        return Stale(str(conflict))
+    try:
+        planned = await _dry_run(client, intent, manager, lock, force=True)
+    except Conflict as error:  # the server names conflicts before it looks at the lock
+        return Stale(str(error))
+    return Conflicts(lock.live, planned, frozenset(conflict.claims))
+
+
+async def _dry_run(client: Client, intent: Object, manager: Manager, lock: Lock, *, force: bool) -> Object:
+    answer = await client.apply(locked(intent, lock), manager=manager.name, force=force, dry_run=True)
+    return answer.object
+
+
+def _compared(live: Object | None, planned: Object, manager: Manager) -> Preview:
+    if live is None:
+        return Creates(planned)
+    if content_digest(live) != content_digest(planned):
+        return Changes(live, planned)
+    if owned_by(live, manager.name) != owned_by(planned, manager.name):
+        return Reowns(live, planned)
+    return Unchanged(live)

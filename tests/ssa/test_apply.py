@@ -1,0 +1,174 @@
+import asyncio
+
+import pytest
+
+from tests.ssa.gadgets import (
+    Build,
+    a_config_map,
+    a_gadget,
+    a_gadget_status,
+    a_name,
+    a_pod_template,
+    claims,
+    live,
+    managers_of,
+    written,
+)
+from virt_steward.kube.client import Applied, Client
+from virt_steward.kube.errors import Claim, NotFound
+from virt_steward.objects.identity import ref_of
+from virt_steward.ssa.apply import Contested, apply
+from virt_steward.ssa.locks import Absent, SeenAs, Stale, Unlocked
+from virt_steward.ssa.managers import ADVISOR, ADVISOR_STATUS, AUTOPILOT
+from virt_steward.ssa.preview import Conflicts, preview
+from virt_steward.ssa.refusals import WouldOverwrite
+
+BYPASS = Unlocked("the admin asked for it")
+
+
+async def test_what_was_absent_is_created(client: Client) -> None:
+    intent = a_gadget(a_name(), size=1)
+    outcome = await apply(client, intent, AUTOPILOT, Absent())
+    assert isinstance(outcome, Applied)
+    assert outcome.created
+    assert outcome.object == await live(client, intent)
+
+
+async def test_what_was_seen_is_changed(client: Client) -> None:
+    name = a_name()
+    seen = await written(client, a_gadget(name, size=1), by=AUTOPILOT.name)
+    outcome = await apply(client, a_gadget(name, size=2), AUTOPILOT, SeenAs(seen))
+    assert isinstance(outcome, Applied)
+    assert not outcome.created
+    assert outcome.object["spec"]["size"] == 2
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [pytest.param({"color": "red"}, id="does not conflict"), pytest.param({"size": 1}, id="conflicts")],
+)
+async def test_nothing_is_merged_into_a_strangers_object_that_appeared_and(
+    client: Client, theirs: dict[str, str | int]
+) -> None:
+    name = a_name()
+    appeared = await written(client, a_gadget(name, **theirs), by="kubectl")
+    assert isinstance(await apply(client, a_gadget(name, size=2), AUTOPILOT, Absent()), Stale)
+    assert await live(client, appeared) == appeared
+
+
+@pytest.mark.parametrize("build", [a_gadget, a_config_map], ids=["custom resource", "object without generation"])
+async def test_a_deleted_object_is_not_created_anew_be_it_a(client: Client, build: Build) -> None:
+    seen = await written(client, build(a_name(), color="red"), by=AUTOPILOT.name)
+    await client.delete(ref_of(seen))
+    intent = build(seen["metadata"]["name"], color="blue")
+    assert isinstance(await apply(client, intent, AUTOPILOT, SeenAs(seen)), Stale)
+    with pytest.raises(NotFound):
+        await live(client, seen)
+
+
+async def test_an_object_deleted_and_created_again_is_another_one(client: Client) -> None:
+    name = a_name()
+    seen = await written(client, a_gadget(name, size=1), by=AUTOPILOT.name)
+    await client.delete(ref_of(seen))
+    successor = await written(client, a_gadget(name, color="red"), by="kubectl")
+    assert isinstance(await apply(client, a_gadget(name, size=2), AUTOPILOT, SeenAs(seen)), Stale)
+    taking = claims(color="kubectl")
+    assert isinstance(await apply(client, a_gadget(name, color="blue"), AUTOPILOT, SeenAs(seen), taking), Stale)
+    assert await live(client, seen) == successor
+
+
+async def test_of_two_managers_that_saw_the_same_one_writes_and_the_other_looks_again(client: Client) -> None:
+    name = a_name()
+    seen = await written(client, a_gadget(name, size=1), by="kubectl")
+    outcomes = await asyncio.gather(
+        apply(client, a_gadget(name, color="red"), ADVISOR, SeenAs(seen)),
+        apply(client, a_gadget(name, tags=["x"]), AUTOPILOT, SeenAs(seen)),
+    )
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Applied", "Stale"]
+
+
+async def test_managers_share_a_list_whose_items_have_keys(client: Client) -> None:
+    name = a_name()
+    await written(client, a_pod_template(name, web="w:1"), by="kubectl")
+    seen = await written(client, a_pod_template(name, web="w:1", sidecar="s:1"), by=AUTOPILOT.name)
+    outcome = await apply(client, a_pod_template(name, web="w:1", sidecar="s:2"), AUTOPILOT, SeenAs(seen))
+    assert isinstance(outcome, Applied)
+    containers = outcome.object["template"]["spec"]["containers"]
+    assert {item["name"]: item["image"] for item in containers} == {"web": "w:1", "sidecar": "s:2"}
+
+
+async def test_a_field_of_others_is_not_taken_unasked(client: Client) -> None:
+    name = a_name()
+    seen = await written(client, a_gadget(name, size=1, args=["a"]), by="kubectl")
+    outcome = await apply(client, a_gadget(name, size=2, args=["b"]), ADVISOR, SeenAs(seen))
+    assert outcome == Contested(claims(size="kubectl", args="kubectl"))
+    assert await live(client, seen) == seen
+
+
+async def test_the_listed_fields_are_taken(client: Client) -> None:
+    name = a_name()
+    seen = await written(client, a_gadget(name, size=1, color="red"), by="kubectl")
+    intent = a_gadget(name, size=2)
+    planned = await preview(client, intent, ADVISOR, seen)
+    assert isinstance(planned, Conflicts)
+    outcome = await apply(client, intent, ADVISOR, SeenAs(seen), planned.claims)
+    assert isinstance(outcome, Applied)
+    assert outcome.object["spec"] == planned.planned["spec"]
+    assert outcome.object["spec"] == {"size": 2, "color": "red", "mode": "Automatic"}
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        pytest.param(claims(size="kubectl"), id="one more conflicts"),
+        pytest.param(claims(size="kubectl", color="kubectl", args="kubectl"), id="one of them does not conflict"),
+        pytest.param(claims(size="kubectl", color="helm"), id="another manager owns one of them"),
+    ],
+)
+async def test_the_listed_fields_are_not_taken_if(client: Client, listed: frozenset[Claim]) -> None:
+    name = a_name()
+    seen = await written(client, a_gadget(name, size=1, color="red"), by="kubectl")
+    outcome = await apply(client, a_gadget(name, size=2, color="blue"), ADVISOR, SeenAs(seen), listed)
+    assert outcome == Contested(claims(size="kubectl", color="kubectl"))
+    assert await live(client, seen) == seen
+
+
+async def test_the_listed_fields_are_not_taken_from_an_object_that_changed_meanwhile(client: Client) -> None:
+    name = a_name()
+    seen = await written(client, a_gadget(name, size=1), by="kubectl")
+    edited = await written(client, a_gadget(name, size=7), by="kubectl")
+    outcome = await apply(client, a_gadget(name, size=2), ADVISOR, SeenAs(seen), claims(size="kubectl"))
+    assert isinstance(outcome, Stale)
+    assert await live(client, seen) == edited
+
+
+async def test_bypass_takes_whatever_is_there(client: Client) -> None:
+    name = a_name()
+    await written(client, a_gadget(name, size=1, args=["a"]), by="kubectl")
+    outcome = await apply(client, a_gadget(name, size=2, args=["b"]), ADVISOR, BYPASS)
+    assert isinstance(outcome, Applied)
+    assert outcome.object["spec"] == {"size": 2, "args": ["b"], "mode": "Automatic"}
+
+
+async def test_a_status_is_written_over_its_former_author(client: Client) -> None:
+    name = a_name()
+    await written(client, a_gadget(name, size=1), by="kubectl")
+    seen = await written(client, a_gadget_status(name, phase="Old"), by="predecessor")
+    outcome = await apply(client, a_gadget_status(name, phase="New"), ADVISOR_STATUS, SeenAs(seen))
+    assert isinstance(outcome, Applied)
+    assert outcome.object["status"] == {"phase": "New"}
+    assert "predecessor" not in managers_of(outcome.object)
+
+
+async def test_a_status_does_not_wipe_the_conditions_of_others_unless_they_are_listed(client: Client) -> None:
+    name = a_name()
+    await written(client, a_gadget(name, size=1), by="kubectl")
+    seen = await written(client, a_gadget_status(name, conditions=[{"type": "Ready"}]), by="its-owner")
+    intent = a_gadget_status(name, conditions=[{"type": "Placed"}])
+    with pytest.raises(WouldOverwrite) as refused:
+        await apply(client, intent, ADVISOR_STATUS, SeenAs(seen))
+    assert refused.value.claims == {Claim("its-owner", ".status.conditions")}
+    assert await live(client, seen) == seen
+    outcome = await apply(client, intent, ADVISOR_STATUS, SeenAs(seen), refused.value.claims)
+    assert isinstance(outcome, Applied)
+    assert outcome.object["status"]["conditions"] == [{"type": "Placed"}]

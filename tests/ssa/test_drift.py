@@ -1,0 +1,67 @@
+from typing import Any
+
+import pytest
+
+from tests.ssa.gadgets import a_gadget, a_name, live, written
+from virt_steward.kube.client import Client
+from virt_steward.objects.identity import ref_of
+from virt_steward.ssa.drift import Drift, drifts
+from virt_steward.ssa.managers import AUTOPILOT
+from virt_steward.ssa.preview import preview
+
+WANTED: dict[str, Any] = {
+    "size": 1,
+    "args": ["a", "b"],
+    "ports": [{"name": "web", "port": 80}, {"name": "dns", "port": 53}],
+}
+
+
+@pytest.mark.parametrize(
+    ("edit", "drift"),
+    [
+        pytest.param({"size": 7}, Drift(".spec.size", ("editor",)), id="a value"),
+        pytest.param({"args": ["a", "c"]}, Drift(".spec.args[1]", ("editor",)), id="an element of an atomic list"),
+        pytest.param({"args": ["a"]}, Drift(".spec.args[1]", ("editor",)), id="an atomic list, by shortening it"),
+        pytest.param(
+            {"ports": [{"name": "web", "port": 80}, {"name": "dns", "port": 5353}]},
+            Drift('.spec.ports[name="dns"].port', ("editor",)),
+            id="a field of a keyed item",
+        ),
+        pytest.param({"size": None}, Drift(".spec.size", ()), id="a value, by removing it"),
+    ],
+)
+async def test_drift_names_the_path_and_who_changed(client: Client, edit: dict[str, Any], drift: Drift) -> None:
+    intent = a_gadget(a_name(), **WANTED)
+    await written(client, intent, by=AUTOPILOT.name)
+    await client.merge_patch(ref_of(intent), {"spec": edit}, manager="editor")
+    seen = await live(client, intent)
+    assert drifts(await preview(client, intent, AUTOPILOT, seen), AUTOPILOT) == (drift,)
+
+
+async def test_a_new_intent_is_no_drift_by_anybody(client: Client) -> None:
+    name = a_name()
+    seen = await written(client, a_gadget(name, size=1), by=AUTOPILOT.name)
+    outcome = await preview(client, a_gadget(name, size=2), AUTOPILOT, seen)
+    assert drifts(outcome, AUTOPILOT) == (Drift(".spec.size", ()),)
+
+
+async def test_a_removed_item_is_drift_too(client: Client) -> None:
+    intent = a_gadget(a_name(), **WANTED)
+    await written(client, intent, by=AUTOPILOT.name)
+    await client.merge_patch(ref_of(intent), {"spec": {"ports": [{"name": "web", "port": 80}]}}, manager="editor")
+    outcome = await preview(client, intent, AUTOPILOT, await live(client, intent))
+    assert [drift.path for drift in drifts(outcome, AUTOPILOT)] == [
+        '.spec.ports[name="dns"].name',
+        '.spec.ports[name="dns"].port',
+    ]
+
+
+async def test_without_a_change_there_is_no_drift(client: Client) -> None:
+    intent = a_gadget(a_name(), **WANTED)
+    seen = await written(client, intent, by=AUTOPILOT.name)
+    assert drifts(await preview(client, intent, AUTOPILOT, seen), AUTOPILOT) == ()
+
+
+def test_drift_reads_as_a_path_and_its_author() -> None:
+    assert str(Drift(".spec.size", ("editor", "helm"))) == ".spec.size (set by editor, helm)"
+    assert str(Drift(".spec.size", ())) == ".spec.size"
