@@ -1,0 +1,8 @@
+"""Typed spec and status of our kinds, from which their CRDs are generated.
+
+Not here: the kinds of others, which controllers read as projections, and anything that decides or does.
+"""
+
+from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER_CRD
+
+CRDS = (INSTALL_PLAN_APPROVER_CRD,)

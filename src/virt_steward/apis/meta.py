@@ -1,0 +1,148 @@
+"""Parts that several of our kinds share, named as Kubernetes names them: selectors, conditions, windows."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from virt_steward.apis.schema import ATOMIC, ApiStruct, matching, rule
+
+Time = Annotated[datetime, Meta(tz=True)]
+
+NamespaceName = Annotated[
+    str,
+    Meta(min_length=1, max_length=63),
+    matching("[a-z0-9]([-a-z0-9]*[a-z0-9])?", "a namespace is named in lower case letters, digits and '-'"),
+]
+
+Duration = Annotated[
+    str,
+    Meta(min_length=2, max_length=32),
+    matching(
+        "([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?",
+        "a duration is whole days, hours, minutes and seconds in this order, such as 7d, 24h or 1h30m",
+    ),
+]
+
+
+def _cron_field(value: str) -> str:
+    """A comma-separated list of values, ranges and `*`, each with an optional step."""
+    element = rf"(\*|({value})(-({value}))?)(/[1-9][0-9]?)?"
+    return f"{element}(,{element})*"
+
+
+_CRON = " +".join(
+    _cron_field(value)
+    for value in (
+        "[0-5]?[0-9]",
+        "[01]?[0-9]|2[0-3]",
+        "0?[1-9]|[12][0-9]|3[01]",
+        "0?[1-9]|1[0-2]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec",
+        "[0-7]|sun|mon|tue|wed|thu|fri|sat",
+    )
+)
+
+Schedule = Annotated[
+    str,
+    Meta(min_length=9, max_length=128),
+    matching(
+        f"(?i:{_CRON})",
+        "a schedule is five cron fields: minute, hour, day of month, month, day of week, such as 0 22 * * FRI",
+    ),
+]
+
+
+class Window(ApiStruct, frozen=True):
+    """A time that comes again and again."""
+
+    schedule: Annotated[
+        Schedule, Meta(description="When the window opens: minute, hour, day of month, month and day of week.")
+    ]
+    duration: Annotated[
+        Duration,
+        rule("self.matches('[1-9]')", "a window lasts longer than nothing"),
+        Meta(description="How long it stays open, such as 4h or 1h30m."),
+    ]
+    time_zone: Annotated[
+        str,
+        Meta(
+            description="The IANA time zone in which the schedule is read. An unknown one is reported as a condition.",
+            min_length=1,
+            max_length=64,
+        ),
+        matching("[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*", "a time zone is an IANA name, such as Europe/Oslo"),
+    ] = "UTC"
+
+
+class Requirement(ApiStruct, frozen=True):
+    """One condition on labels."""
+
+    rules = (
+        rule(
+            "self.operator in ['In', 'NotIn'] ? has(self.values) && size(self.values) > 0"
+            " : !has(self.values) || size(self.values) == 0",
+            "In and NotIn need values, Exists and DoesNotExist take none",
+        ),
+    )
+
+    key: Annotated[str, Meta(description="The label.", min_length=1, max_length=317)]
+    operator: Annotated[
+        Literal["In", "NotIn", "Exists", "DoesNotExist"], Meta(description="How the label relates to the values.")
+    ]
+    values: Annotated[
+        tuple[Annotated[str, Meta(max_length=63)], ...],
+        Meta(description="Values for In and NotIn.", max_length=50),
+        ATOMIC,
+    ] = ()
+
+    def holds_for(self, labels: Mapping[str, str]) -> bool:
+        match self.operator:
+            case "In":
+                return labels.get(self.key) in self.values
+            case "NotIn":
+                return labels.get(self.key) not in self.values
+            case "Exists":
+                return self.key in labels
+            case "DoesNotExist":
+                return self.key not in labels
+
+
+class LabelSelector(ApiStruct, frozen=True):
+    """Which objects are meant. All that is listed must hold; an empty selector means all objects."""
+
+    match_labels: Annotated[
+        dict[str, Annotated[str, Meta(max_length=63)]],
+        Meta(description="Labels that an object must have, with exactly these values.", max_length=50),
+    ] = msgspec.field(default_factory=dict)
+    match_expressions: Annotated[
+        tuple[Requirement, ...], Meta(description="Further conditions on labels.", max_length=50), ATOMIC
+    ] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        return self.match_labels.items() <= labels.items() and all(
+            requirement.holds_for(labels) for requirement in self.match_expressions
+        )
+
+
+class Condition(ApiStruct, frozen=True):
+    """One aspect of an object's state."""
+
+    type: Annotated[str, Meta(description="Which aspect.", min_length=1, max_length=316)]
+    status: Annotated[Literal["True", "False", "Unknown"], Meta(description="Whether it holds.")]
+    reason: Annotated[
+        str,
+        Meta(
+            description="Why, as one word for machines.",
+            min_length=1,
+            max_length=1024,
+            pattern="^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
+        ),
+    ]
+    message: Annotated[str, Meta(description="Why, as a sentence for people.", max_length=32768)]
+    last_transition_time: Annotated[Time, Meta(description="Since when the status is what it is.")]
+    observed_generation: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(description="The generation of the object that this was said about."),
+    ] = None
