@@ -4,6 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
           --only-binary :all: --no-header --no-strip-extras
+LOCKS  := requirements/uv.txt requirements/run.txt requirements/dev.txt controlplane/toolchain.txt
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test stress check bench docs lock
@@ -37,11 +38,15 @@ bench: setup  ## Measure latency, CPU and memory as ratios to a bare request
 docs: setup  ## Write the generated parts of docs/ anew
 	@$(BIN)/python docs/generate.py
 
-lock: setup  ## Pin the newest versions of all dependencies, with hashes
+lock: setup  ## Pin the newest versions of all dependencies, with hashes, and see that wheels exist everywhere
 	@cd requirements && ../$(LOCK) --upgrade uv.in -o uv.txt
 	@$(LOCK) --upgrade pyproject.toml -o requirements/run.txt
 	@$(LOCK) --upgrade pyproject.toml --all-extras --group dev -o requirements/dev.txt
 	@$(LOCK) controlplane/toolchain.in -o controlplane/toolchain.txt
+	@set -e; for python in 3.11 3.12 3.13 3.14; do for machine in x86_64 aarch64; do for lock in $(LOCKS); do \
+	  $(BIN)/uv pip install --quiet --dry-run --target .venv/none --python-version $$python \
+	    --python-platform $$machine-manylinux_2_28 --only-binary :all: --require-hashes -r $$lock; \
+	done; done; done
 
 $(VENV)/.ready: pyproject.toml requirements/uv.txt requirements/dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

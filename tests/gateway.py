@@ -10,10 +10,10 @@ from aiohttp import web
 from virt_steward.kube.tls import Trust, ssl_context
 from virt_steward.local.controlplane import ControlPlane
 
-Interception = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
+Interception = Callable[[web.BaseRequest], Awaitable[web.StreamResponse | None]]
 
 
-async def forwarded(_request: web.Request) -> web.StreamResponse | None:
+async def forwarded(_request: web.BaseRequest) -> web.StreamResponse | None:
     return None
 
 
@@ -22,16 +22,16 @@ class Gateway:
 
     def __init__(self, server: str, upstream: aiohttp.ClientSession) -> None:
         self.server = ""
-        self.requests: list[web.Request] = []
+        self.requests: list[web.BaseRequest] = []
         self.intercept: Interception = forwarded
         self._target = server
         self._upstream = upstream
 
-    async def handle(self, request: web.Request) -> web.StreamResponse:
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         self.requests.append(request)
         return await self.intercept(request) or await self.forward(request)
 
-    async def forward(self, request: web.Request, **changed_query: str) -> web.StreamResponse:
+    async def forward(self, request: web.BaseRequest, **changed_query: str) -> web.StreamResponse:
         headers = {name: value for name, value in request.headers.items() if name not in {"Host", "Accept-Encoding"}}
         query = {**request.query, **changed_query}
         async with self._upstream.request(

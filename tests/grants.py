@@ -12,7 +12,6 @@ from virt_steward.runtime.access import Access, Installation, manifests
 NOT_ALWAYS_USED = {
     "list": "for servers that cannot stream a list",
     "patch events": "only when something happens again a minute later",
-    "get customresourcedefinitions": "only where a controller reads schemas",
 }
 """Grants that a test need not use, by verb or by verb and resource, each with its reason."""
 

@@ -118,7 +118,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     logs.configure("json", "info")
     settings = Settings(
-        controllers=(NAME,),
         kubeconfig=given.kubeconfig,
         context=None,
         namespace=given.namespace,

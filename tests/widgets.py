@@ -43,7 +43,7 @@ def the_widget(namespace: str, name: str = "one") -> Ref:
 def a_definition(
     kind: str, *, plural: str = "", versions: tuple[str, ...] = ("v1",), scope: str = "Namespaced"
 ) -> dict[str, Any]:
-    """A kind that takes any spec, in a group of its own unless it shares the kind's name; the last version is stored."""
+    """A kind that takes any spec and has a status; the last version is the stored one."""
     plural = plural or f"{kind.lower()}s"
     return {
         "apiVersion": "apiextensions.k8s.io/v1",

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from aiohttp import web
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.clients import a_client
@@ -35,6 +35,7 @@ from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.meta import Existing
 
 PATIENCE = 10
+AS_WIDGET = projection(Widget)
 
 
 def in_words(event: Event[Any]) -> str:
@@ -74,7 +75,7 @@ class Followed:
 async def followed(
     reader: Reader,
     namespace: str,
-    decode: Callable[[bytes], Any] = projection(Widget),
+    decode: Callable[[bytes], Any] = AS_WIDGET,
     *,
     silence: float = SILENCE,
     **selection: Any,
@@ -84,7 +85,7 @@ async def followed(
         yield Followed(events)
 
 
-async def no_streaming_list(request: web.Request) -> web.StreamResponse | None:
+async def no_streaming_list(request: web.BaseRequest) -> web.StreamResponse | None:
     """As servers answer that have the feature turned off."""
     return a_status(422, "Invalid", "sendInitialEvents is forbidden") if "sendInitialEvents" in request.query else None
 
@@ -146,11 +147,11 @@ async def test_a_broken_stream_resumes_where_it_stopped(
 async def test_a_stream_whose_past_has_expired_begins_anew(
     gateway: Gateway, control_plane: ControlPlane, admin: Client, widgets: str
 ) -> None:
-    async def long_ago(request: web.Request) -> web.StreamResponse | None:
+    async def long_ago(request: web.BaseRequest) -> web.StreamResponse | None:
         """Ask the real server for a past that it has forgotten."""
         return await gateway.forward(request, resourceVersion="1") if "resourceVersion" in request.query else None
 
-    async def ended_after_sync(request: web.Request) -> web.StreamResponse | None:
+    async def ended_after_sync(request: web.BaseRequest) -> web.StreamResponse | None:
         if "sendInitialEvents" not in request.query:
             return None
         return await gateway.forward(request, timeoutSeconds="1")
@@ -169,44 +170,46 @@ async def test_a_stream_whose_past_has_expired_begins_anew(
 async def test_a_stream_that_falls_silent_is_opened_anew(
     proxy: FaultProxy, control_plane: ControlPlane, admin: Client, widgets: str
 ) -> None:
-    async with a_client(control_plane, server=proxy.server) as client:
-        async with followed(client, widgets, silence=0.5) as events:
-            await events.until("Synced")
-            proxy.freeze()
-            await admin.create(a_widget(widgets))
-            assert await events.until(TimedOut.__name__) == [TimedOut.__name__]
-            await proxy.cut()
-            proxy.thaw()
-            assert (await events.until("put one"))[-1] == "put one"
+    async with (
+        a_client(control_plane, server=proxy.server) as client,
+        followed(client, widgets, silence=0.5) as events,
+    ):
+        await events.until("Synced")
+        proxy.freeze()
+        await admin.create(a_widget(widgets))
+        assert await events.until(TimedOut.__name__) == [TimedOut.__name__]
+        await proxy.cut()
+        proxy.thaw()
+        assert (await events.until("put one"))[-1] == "put one"
 
 
-async def ended_at_once(_gateway: Gateway, request: web.Request) -> web.StreamResponse:
+async def ended_at_once(_gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
     response = web.StreamResponse()
     await response.prepare(request)
     return response
 
 
-async def ended_after_a_word(_gateway: Gateway, request: web.Request) -> web.StreamResponse:
+async def ended_after_a_word(_gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
     response = await ended_at_once(_gateway, request)
     metadata = {"resourceVersion": "7", "annotations": {"k8s.io/initial-events-end": "true"}}
     await response.write(json.dumps({"type": "BOOKMARK", "object": {"metadata": metadata}}).encode() + b"\n")
     return response
 
 
-async def expired_after_a_word(gateway: Gateway, request: web.Request) -> web.StreamResponse:
+async def expired_after_a_word(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
     response = await ended_after_a_word(gateway, request)
     await response.write(json.dumps({"type": "ERROR", "object": {"code": 410}}).encode() + b"\n")
     return response
 
 
-async def cut_after_a_word(gateway: Gateway, request: web.Request) -> web.StreamResponse:
+async def cut_after_a_word(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
     response = await ended_after_a_word(gateway, request)
     assert request.transport is not None
     request.transport.close()
     return response
 
 
-async def refused(_gateway: Gateway, _request: web.Request) -> web.StreamResponse:
+async def refused(_gateway: Gateway, _request: web.BaseRequest) -> web.StreamResponse:
     return a_status(503, "ServiceUnavailable")
 
 
@@ -214,12 +217,12 @@ async def refused(_gateway: Gateway, _request: web.Request) -> web.StreamRespons
     "misdeed", [ended_at_once, ended_after_a_word, expired_after_a_word, cut_after_a_word, refused]
 )
 async def test_a_server_is_not_stormed_when_streams_are(
-    misdeed: Callable[[Gateway, web.Request], Awaitable[web.StreamResponse]],
+    misdeed: Callable[[Gateway, web.BaseRequest], Awaitable[web.StreamResponse]],
     gateway: Gateway,
     control_plane: ControlPlane,
     widgets: str,
 ) -> None:
-    async def intercept(request: web.Request) -> web.StreamResponse | None:
+    async def intercept(request: web.BaseRequest) -> web.StreamResponse | None:
         return await misdeed(gateway, request) if "watch" in request.query else None
 
     gateway.intercept = intercept
@@ -234,7 +237,7 @@ async def test_a_server_is_not_stormed_when_streams_are(
 async def test_a_busy_server_is_left_alone_for_as_long_as_it_says(
     gateway: Gateway, control_plane: ControlPlane, widgets: str
 ) -> None:
-    async def busy(request: web.Request) -> web.StreamResponse | None:
+    async def busy(request: web.BaseRequest) -> web.StreamResponse | None:
         if "watch" not in request.query:
             return None
         return a_status(429, "TooManyRequests", retryAfterSeconds=77)
@@ -249,7 +252,7 @@ async def test_a_busy_server_is_left_alone_for_as_long_as_it_says(
 async def test_words_that_make_no_sense_are_trouble_and_not_the_end(
     gateway: Gateway, control_plane: ControlPlane, admin: Client, widgets: str
 ) -> None:
-    async def garbled(request: web.Request) -> web.StreamResponse | None:
+    async def garbled(request: web.BaseRequest) -> web.StreamResponse | None:
         if "watch" not in request.query:
             return None
         gateway.intercept = lambda _: asyncio.sleep(0)
@@ -350,6 +353,7 @@ def test_lines_do_not_depend_on_how_they_are_cut_into_chunks(lines: list[bytes],
     assert [line for chunk in chunks for line in splitter.feed(chunk)] == whole
 
 
+@settings(max_examples=50)
 @given(
     st.recursive(
         st.none() | st.integers() | st.text(alphabet='{}[]"\\a'),

@@ -75,6 +75,7 @@ def test_the_days_of_a_month_are(schedule: str, days: list[int]) -> None:
         pytest.param("0 0 0 * *", "'0' is no day of month", id="day 0"),
         pytest.param("0 0 * 13 *", "'13' is no month", id="month 13"),
         pytest.param("0 0 * * 8", "'8' is no day of week", id="weekday 8"),
+        pytest.param("0 0 * * 07", "'07' is no day of week", id="a weekday with a zero in front"),
         pytest.param("0 0 * * jan", "'jan' is no day of week", id="a month as weekday"),
         pytest.param("0 0 L * *", "'l' is no day of month", id="the last day"),
         pytest.param("0 0 * * MON#1", "'mon#1' is no day of week", id="the first Monday"),

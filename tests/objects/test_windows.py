@@ -129,6 +129,30 @@ def test_a_window_on_friday_nights_seen(now: str, expected: State) -> None:
             id="the clock is put back over midnight",
         ),
         pytest.param(
+            "0 0 * * SUN for 30m in America/St_Johns",
+            "2010-11-07T02:40Z",
+            opened("2010-11-07T03:00Z"),
+            id="the clock is back in the day before the window's",
+        ),
+        pytest.param(
+            "45 * * * SAT for 10m in America/St_Johns",
+            "2010-11-07T02:30:30Z",
+            closed("2010-11-07T03:15Z"),
+            id="the day before is to come again",
+        ),
+        pytest.param(
+            "0,45 * * * * for 5m in America/St_Johns",
+            "2010-11-07T02:40Z",
+            closed("2010-11-07T03:15Z"),
+            id="minutes of two days take turns",
+        ),
+        pytest.param(
+            "*/20 * * * * for 5m in Europe/Oslo",
+            "2026-10-25T00:06Z",
+            closed("2026-10-25T00:20Z"),
+            id="the first of two hours of the same name goes on",
+        ),
+        pytest.param(
             "0 22 * * * for 1h in Asia/Kolkata",
             "2026-03-29T16:00Z",
             closed("2026-03-29T16:30Z"),
@@ -156,6 +180,7 @@ def test_where_clocks_are_moved(window: str, now: str, expected: State) -> None:
             ["0 12 * * * for 1h", "0 15 * * * for 1h in Europe/Oslo"], opened("2026-06-10T14:00Z"), id="two zones"
         ),
         pytest.param(["0 15 * * * for 1h", "0 14 * * * for 1h"], closed("2026-06-10T14:00Z"), id="two to come"),
+        pytest.param(["0 22 * * * for 20h"], opened("2026-06-10T18:00Z"), id="one from the day before"),
         pytest.param(["0 0 * * * for 24h"], Open(None), id="day after day"),
         pytest.param(["* * * * * for 1m"], Open(None), id="minute after minute"),
         pytest.param(["* * * * 1-5 for 1m in Europe/Oslo"], opened("2026-06-12T22:00Z"), id="all minutes of a week"),

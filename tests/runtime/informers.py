@@ -23,7 +23,7 @@ class Told:
         self.changes: list[Change] = []
 
     def __call__(self, key: Key, before: Widget | None, after: Widget | None) -> None:
-        self.changes.append((key.name, before and before.spec.size, after and after.spec.size))
+        self.changes.append((key.name, before.spec.size if before else None, after.spec.size if after else None))
 
 
 def widgets_of(namespace: str, kind: Kind = WIDGET, **more: Any) -> Source[Widget]:

@@ -219,7 +219,7 @@ async def test_an_account_has_what_was_declared_and_nothing_else(control_plane: 
     access = Access("tested", (a_grant(CONFIG_MAP, WATCH), a_grant(PLAN, PATCH, where="kube-public")))
     everywhere = [
         a_rule("", ["configmaps"], WATCH),
-        a_rule("apiextensions.k8s.io", ["customresourcedefinitions"], ["get", "list", "watch"]),
+        a_rule("apiextensions.k8s.io", ["customresourcedefinitions"], ["list", "watch"]),
         a_rule("events.k8s.io", ["events"], ["create", "patch"]),
     ]
     lease = a_rule("coordination.k8s.io", ["leases"], ["get", "create", "patch"], ["virt-steward-tested"])

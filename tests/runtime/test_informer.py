@@ -14,6 +14,7 @@ from tests.runtime.informers import Told, informed, kinds_followed, sizes, widge
 from tests.widgets import GROUP, WIDGET, a_definition, a_new_kind, a_version, a_widget, define, the_widget
 from virt_steward.kube.client import Client, Selection
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
+from virt_steward.kube.errors import NotServed
 from virt_steward.kube.watch import projection
 from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Key, Kind, Ref
@@ -88,27 +89,29 @@ async def test_whatever_happened_while_we_were_cut_off_is_told_as_its_outcome(
 ) -> None:
     for name in ("kept", "changed", "deleted"):
         await admin.create(a_widget(widgets, name, size=1))
-    async with a_client(control_plane, server=proxy.server) as client:
-        async with informed(client, widgets_of(widgets)) as (informer, told):
-            await settled(informer)
-            told.changes.clear()
-            proxy.refuse()
-            await proxy.cut()
-            assert await soon(lambda: informer.state is State.BROKEN)
-            assert f"cannot reach {proxy.server}" in informer.trouble
-            await admin.merge_patch(the_widget(widgets, "changed"), {"spec": {"size": 2}})
-            await admin.delete(the_widget(widgets, "deleted"))
-            await admin.create(a_widget(widgets, "made", size=3))
-            await proxy.accept()
-            assert await soon(lambda: len(told.changes) == 3, within=RESYNC)
-            assert set(told.changes) == {("changed", 1, 2), ("deleted", 1, None), ("made", None, 3)}
-            assert (informer.state, informer.trouble) == (State.SYNCED, "")
+    async with (
+        a_client(control_plane, server=proxy.server) as client,
+        informed(client, widgets_of(widgets)) as (informer, told),
+    ):
+        await settled(informer)
+        told.changes.clear()
+        proxy.refuse()
+        await proxy.cut()
+        assert await soon(lambda: informer.state is State.BROKEN)
+        assert f"cannot reach {proxy.server}" in informer.trouble
+        await admin.merge_patch(the_widget(widgets, "changed"), {"spec": {"size": 2}})
+        await admin.delete(the_widget(widgets, "deleted"))
+        await admin.create(a_widget(widgets, "made", size=3))
+        await proxy.accept()
+        assert await soon(lambda: len(told.changes) == 3, within=RESYNC)
+        assert set(told.changes) == {("changed", 1, 2), ("deleted", 1, None), ("made", None, 3)}
+        assert (informer.state, informer.trouble) == (State.SYNCED, "")
 
 
 async def test_a_new_listing_tells_only_what_differs(
     gateway: Gateway, control_plane: ControlPlane, admin: Client, widgets: str
 ) -> None:
-    async def short_then_forgotten(request: web.Request) -> web.StreamResponse | None:
+    async def short_then_forgotten(request: web.BaseRequest) -> web.StreamResponse | None:
         """End the first stream soon, change things, and resume in a past that the real server has forgotten."""
         if "sendInitialEvents" in request.query:
             return await gateway.forward(request, timeoutSeconds="1")
@@ -123,13 +126,15 @@ async def test_a_new_listing_tells_only_what_differs(
     for name in ("kept", "changed", "deleted"):
         await admin.create(a_widget(widgets, name, size=1))
     gateway.intercept = short_then_forgotten
-    async with a_client(control_plane, server=gateway.server) as client:
-        async with informed(client, widgets_of(widgets)) as (informer, told):
-            await settled(informer)
-            told.changes.clear()
-            assert await soon(lambda: len(told.changes) == 3)
-            assert sorted(told.changes, key=str) == [("changed", 1, 2), ("deleted", 1, None), ("made", None, 3)]
-            assert sum("sendInitialEvents" in request.query for request in gateway.requests) == 2
+    async with (
+        a_client(control_plane, server=gateway.server) as client,
+        informed(client, widgets_of(widgets)) as (informer, told),
+    ):
+        await settled(informer)
+        told.changes.clear()
+        assert await soon(lambda: len(told.changes) == 3)
+        assert sorted(told.changes, key=str) == [("changed", 1, 2), ("deleted", 1, None), ("made", None, 3)]
+        assert sum("sendInitialEvents" in request.query for request in gateway.requests) == 2
 
 
 async def test_a_server_killed_and_restarted_is_met_again_with_nothing_missed(
@@ -170,6 +175,32 @@ async def test_a_kind_may_come_go_and_come_again_with_other_objects(admin: Clien
         assert told.changes == [("old", None, 1), ("old", 1, None), ("new", None, 2)]
 
 
+async def test_a_kind_that_vanished_while_we_were_cut_off_takes_its_objects_along(
+    proxy: FaultProxy, control_plane: ControlPlane, admin: Client, namespace: str
+) -> None:
+    kind = a_new_kind()
+    await define(admin, a_definition(kind.name))
+    await admin.create(a_gadget(kind, namespace, size=1))
+    source = widgets_of(namespace, kind)
+    async with a_client(control_plane, server=proxy.server) as client, informed(client, source) as (informer, told):
+        await settled(informer)
+        proxy.refuse()
+        await proxy.cut()
+        await admin.delete(the_definition(kind))
+        assert await soon(lambda: _is_absent(admin, kind))
+        await proxy.accept()
+        assert await soon(lambda: informer.state is State.ABSENT)
+        assert told.changes == [("one", None, 1), ("one", 1, None)]
+
+
+async def _is_absent(client: Client, kind: Kind) -> bool:
+    try:
+        await client.list(kind)
+    except NotServed:
+        return True
+    return False
+
+
 async def test_a_kind_is_followed_to_another_version(admin: Client, namespace: str) -> None:
     kind = a_new_kind()
     await define(admin, a_definition(kind.name, versions=("v1alpha1",)))
@@ -192,24 +223,26 @@ async def test_a_kind_that_discovery_forgets_for_a_moment_keeps_its_objects(
     gateway: Gateway, control_plane: ControlPlane, admin: Client, widgets: str
 ) -> None:
     # A server that starts lists the kinds of definitions only after a while, too briefly for a test to rely on.
-    async def starting(request: web.Request) -> web.StreamResponse | None:
+    async def starting(request: web.BaseRequest) -> web.StreamResponse | None:
         if request.path != "/apis":
             return None
         return web.json_response({"kind": "APIGroupDiscoveryList", "items": []})
 
     await admin.create(a_widget(widgets, size=1))
-    async with a_client(control_plane, server=gateway.server) as client:
-        async with informed(client, widgets_of(widgets)) as (informer, told):
-            await settled(informer)
-            gateway.intercept = starting
-            await client.discovery.refresh()
-            gateway.intercept = forwarded
-            await admin.create(a_widget(widgets, "two", size=2))
-            assert await soon(lambda: len(told.changes) == 2)
-            await client.discovery.refresh()
-            await admin.create(a_widget(widgets, "three", size=3))
-            assert await soon(lambda: len(told.changes) == 3)
-            assert told.changes == [("one", None, 1), ("two", None, 2), ("three", None, 3)]
+    async with (
+        a_client(control_plane, server=gateway.server) as client,
+        informed(client, widgets_of(widgets)) as (informer, told),
+    ):
+        await settled(informer)
+        gateway.intercept = starting
+        await client.discovery.refresh()
+        gateway.intercept = forwarded
+        await admin.create(a_widget(widgets, "two", size=2))
+        assert await soon(lambda: len(told.changes) == 2)
+        await client.discovery.refresh()
+        await admin.create(a_widget(widgets, "three", size=3))
+        assert await soon(lambda: len(told.changes) == 3)
+        assert told.changes == [("one", None, 1), ("two", None, 2), ("three", None, 3)]
 
 
 async def test_a_right_granted_later_is_noticed(admin: Client, widgets: str, control_plane: ControlPlane) -> None:
@@ -217,18 +250,20 @@ async def test_a_right_granted_later_is_noticed(admin: Client, widgets: str, con
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": _named(widgets)}
     answer = await admin.create(request, subresource="token")
     await admin.create(a_widget(widgets, size=1))
-    async with a_client(control_plane, answer["status"]["token"]) as poor:
-        async with informed(poor, widgets_of(widgets)) as (informer, _):
-            assert await soon(lambda: "forbidden" in informer.trouble)
-            assert informer.state is State.STARTING
-            rules = [{"apiGroups": [GROUP], "resources": ["widgets"], "verbs": ["list", "watch"]}]
-            rbac = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": _named(widgets)}
-            await admin.create({**rbac, "kind": "Role", "rules": rules})
-            role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "poor"}
-            subjects = [{"kind": "ServiceAccount", **_named(widgets)}]
-            await admin.create({**rbac, "kind": "RoleBinding", "roleRef": role, "subjects": subjects})
-            assert await soon(lambda: sizes(informer) == {"one": 1})
-            assert (informer.state, informer.trouble) == (State.SYNCED, "")
+    async with (
+        a_client(control_plane, answer["status"]["token"]) as poor,
+        informed(poor, widgets_of(widgets)) as (informer, _),
+    ):
+        assert await soon(lambda: "forbidden" in informer.trouble)
+        assert informer.state is State.STARTING
+        rules = [{"apiGroups": [GROUP], "resources": ["widgets"], "verbs": ["list", "watch"]}]
+        rbac = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": _named(widgets)}
+        await admin.create({**rbac, "kind": "Role", "rules": rules})
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "poor"}
+        subjects = [{"kind": "ServiceAccount", **_named(widgets)}]
+        await admin.create({**rbac, "kind": "RoleBinding", "roleRef": role, "subjects": subjects})
+        assert await soon(lambda: sizes(informer) == {"one": 1})
+        assert (informer.state, informer.trouble) == (State.SYNCED, "")
 
 
 def _named(namespace: str) -> dict[str, str]:

@@ -28,7 +28,7 @@ async def test_discovery_follows_definitions_that_come_and_go(admin: Client) -> 
 async def test_an_outage_in_the_wrong_moment_does_not_leave_a_kind_unknown(
     gateway: Gateway, control_plane: ControlPlane, admin: Client
 ) -> None:
-    async def no_discovery(request: web.Request) -> web.StreamResponse | None:
+    async def no_discovery(request: web.BaseRequest) -> web.StreamResponse | None:
         return a_status(503, "ServiceUnavailable") if request.path == "/apis" else None
 
     kind = a_new_kind()

@@ -5,10 +5,10 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import aiohttp
-import msgspec
 import pytest
 from aiohttp import web
 
@@ -17,7 +17,7 @@ from tests.clients import a_client
 from tests.eventually import soon
 from tests.gateway import Gateway, a_status, forwarded
 from tests.grants import Account, an_account
-from tests.stamper import CONFIG_MAP, COUNT, NAME, a_paper, a_stamper
+from tests.stamper import CONFIG_MAP, COUNT, a_paper, a_stamper
 from tests.widgets import a_new_kind
 from virt_steward import app
 from virt_steward.kube.client import Client, Selection
@@ -35,6 +35,7 @@ from virt_steward.runtime.informer import Source, State
 from virt_steward.runtime.leader import LEASE, LeaseTimes
 from virt_steward.runtime.manager import Election, Manager, Surroundings
 from virt_steward.runtime.metrics import Metrics
+from virt_steward.runtime.notify import Notifier
 from virt_steward.runtime.outcomes import Done, Outcome
 from virt_steward.runtime.probes import Addresses
 from virt_steward.settings import Settings
@@ -98,7 +99,9 @@ async def running(
 ) -> AsyncIterator[Running]:
     async with a_client(control_plane, server=server) as client:
         metrics = Metrics()
-        around = Surroundings(client.connection, client.discovery, SystemClock(), metrics, "tests", election, grace)
+        clock = SystemClock()
+        notifier = Notifier({}, clock, Random(), metrics.registry)
+        around = Surroundings(client.connection, client.discovery, clock, metrics, "tests", election, grace, notifier)
         started = Running(Manager(around, [definition]), metrics)
         try:
             yield started
@@ -128,7 +131,6 @@ def a_free_port() -> int:
 def the_settings(kubeconfig: Path, namespace: str) -> Settings:
     metrics, health = (Address("--test", "127.0.0.1", a_free_port()) for _ in range(2))
     return Settings(
-        controllers=(NAME,),
         kubeconfig=str(kubeconfig),
         context=None,
         namespace=namespace,
@@ -210,7 +212,7 @@ async def test_metrics_tell_of_queue_reconciles_requests_and_leadership(
 async def test_a_process_is_ready_only_when_its_caches_are_synced(
     control_plane: ControlPlane, namespace: str, account: Account, gateway: Gateway, tmp_path: Path
 ) -> None:
-    async def unavailable(request: web.Request) -> web.StreamResponse | None:
+    async def unavailable(request: web.BaseRequest) -> web.StreamResponse | None:
         return a_status(503, "ServiceUnavailable", "not yet") if "configmaps" in request.path else None
 
     gateway.intercept = unavailable
@@ -232,23 +234,11 @@ async def test_a_process_is_ready_only_when_its_caches_are_synced(
         assert await soon(is_ready)
 
 
-async def test_a_server_that_cannot_be_reached_at_start_is_said_at_once(namespace: str, tmp_path: Path) -> None:
+async def test_a_server_that_cannot_be_reached_at_start_is_said_at_once(
+    control_plane: ControlPlane, account: Account, namespace: str, tmp_path: Path
+) -> None:
     nowhere = f"https://127.0.0.1:{a_free_port()}"
-    cluster = {"name": "nowhere", "cluster": {"server": nowhere}}
-    context = {"name": "nowhere", "context": {"cluster": "nowhere", "user": "nobody"}}
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_bytes(
-        msgspec.yaml.encode(
-            {
-                "apiVersion": "v1",
-                "kind": "Config",
-                "clusters": [cluster],
-                "users": [{"name": "nobody", "user": {"token": "none"}}],
-                "contexts": [context],
-                "current-context": "nowhere",
-            }
-        )
-    )
+    kubeconfig = account.write_kubeconfig(tmp_path / "kubeconfig", control_plane, nowhere)
     with pytest.raises(Unreachable, match=nowhere):
         await app.run(the_settings(kubeconfig, namespace), (a_stamper(namespace),), asyncio.Event())
 
@@ -279,7 +269,7 @@ async def test_nothing_is_reconciled_before_all_that_is_read_is_known(
 
     refused = 0
 
-    async def unavailable(request: web.Request) -> web.StreamResponse | None:
+    async def unavailable(request: web.BaseRequest) -> web.StreamResponse | None:
         nonlocal refused
         if "secrets" not in request.path or refused == 2:
             return None
@@ -314,7 +304,7 @@ async def test_who_waits_for_the_lease_is_ready_and_piles_up_no_work(
 async def test_who_may_not_take_the_lease_is_not_ready(
     control_plane: ControlPlane, namespace: str, gateway: Gateway
 ) -> None:
-    async def forbidden(request: web.Request) -> web.StreamResponse | None:
+    async def forbidden(request: web.BaseRequest) -> web.StreamResponse | None:
         return a_status(403, "Forbidden", "no leases for you") if "leases" in request.path else None
 
     gateway.intercept = forbidden
@@ -389,7 +379,7 @@ async def test_a_reconcile_is_cut_off_when_the_lease_is_lost_and_taken_up_when_i
 async def test_a_process_that_is_told_to_stop_before_it_leads_just_stops(
     control_plane: ControlPlane, namespace: str, gateway: Gateway
 ) -> None:
-    async def unavailable(request: web.Request) -> web.StreamResponse | None:
+    async def unavailable(request: web.BaseRequest) -> web.StreamResponse | None:
         return a_status(503, "ServiceUnavailable") if "configmaps" in request.path else None
 
     gateway.intercept = unavailable

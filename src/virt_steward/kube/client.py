@@ -254,7 +254,11 @@ class Page(msgspec.Struct):
     """A part of a list; its items are decoded by those who asked."""
 
     metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
-    items: list[msgspec.Raw] = []
+    listed: list[msgspec.Raw] | None = msgspec.field(default=None, name="items")
+
+    @property
+    def items(self) -> list[msgspec.Raw]:
+        return self.listed or []  # an empty list of metadata alone comes as null
 
 
 # A TokenRequest is posted below its ServiceAccount.

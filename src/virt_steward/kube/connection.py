@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import functools
 import os
 import time
 from contextlib import asynccontextmanager, contextmanager
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import aiohttp
 from aiohttp import payload
+from aiohttp.client_proto import ResponseHandler
 from yarl import URL
 
 from virt_steward.kube.errors import (
@@ -119,7 +121,7 @@ class Connection:
                 try:
                     yield response.content.iter_any()
                 finally:
-                    _abandon(response)
+                    response.close()  # in the middle of the stream: nothing more is to be read
 
     async def close(self) -> None:
         sessions, self._sessions = self._sessions, {}
@@ -127,10 +129,10 @@ class Connection:
             await session.close()
 
     async def _send_once(self, request: Request, deadline: float) -> Answer:
-        left = max(deadline - time.monotonic(), 0.001)  # aiohttp takes 0 for "no limit"
-        limits = aiohttp.ClientTimeout(total=left, sock_connect=CONNECT_TIMEOUT)
+        # Not aiohttp's own total: it loses a cancellation that comes together with it, as when a lease runs out.
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT)
         with self._errors_of(request):
-            async with await self._open(request, limits) as response:
+            async with asyncio.timeout(deadline - time.monotonic()), await self._open(request, limits) as response:
                 return Answer(response.status, await response.read())
 
     async def _open(self, request: Request, limits: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
@@ -178,7 +180,7 @@ class Connection:
 
     def _session(self, pool: Pool) -> aiohttp.ClientSession:
         if pool not in self._sessions:
-            connector = aiohttp.TCPConnector(limit=pool.value, keepalive_timeout=KEEPALIVE)
+            connector = _Connector(limit=pool.value, keepalive_timeout=KEEPALIVE)
             self._sessions[pool] = aiohttp.ClientSession(
                 connector=connector, auto_decompress=True, read_bufsize=CHUNK, cookie_jar=aiohttp.DummyCookieJar()
             )
@@ -209,7 +211,25 @@ class Connection:
             )
         if isinstance(error, TimeoutError):
             return TimedOut(f"{request.what}: no answer from {server} in time")
-        return Unreachable(f"{request.what}: cannot reach {server}: {_in_words(error)}")
+        return Unreachable(
+            f"{request.what}: cannot reach {server}: {_in_words(error)}; "
+            f"check that it runs, and that context {self.cluster.context} is the one meant"
+        )
+
+
+class _Handler(ResponseHandler):
+    """Ends a connection at once: a TLS farewell may wait half a minute for a server that froze or has more to say."""
+
+    def close(self) -> None:
+        self.abort()
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Connections that end at once. Those at rest are ended so by aiohttp itself, those in use are not."""
+
+    def __init__(self, *, limit: int, keepalive_timeout: float) -> None:
+        super().__init__(limit=limit, keepalive_timeout=keepalive_timeout)
+        self._factory = functools.partial(_Handler, loop=self._loop)  # type: ignore[assignment]  # a subclass
 
 
 class _Body(payload.Payload):
@@ -236,12 +256,6 @@ class _Body(payload.Payload):
 
     async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:  # noqa: ARG002
         await self.write(writer)
-
-
-def _abandon(response: aiohttp.ClientResponse) -> None:
-    """Leave a stream in the middle: a TLS farewell would wait for a server that has more to say."""
-    if response.connection is not None and response.connection.transport is not None:
-        response.connection.transport.abort()
 
 
 def _in_words(error: Exception) -> str:

@@ -30,8 +30,10 @@ from dataclasses import dataclass
 
 import msgspec
 
+from virt_steward.objects.complaints import Complaint
 
-class KubeError(Exception):
+
+class KubeError(Complaint):
     """Any failure to get an answer from an API server."""
 
 

@@ -161,7 +161,7 @@ class Watch(Generic[T]):
         async for page in self._reader.pages(self._kind, self._selection):
             position = page.metadata.resource_version
             for item in page.items:
-                yield self._put(bytes(item))
+                yield projected(self._decode, bytes(item))
         self._position = position
 
     async def _streamed(self, resource: Resource) -> AsyncIterator[Event[T]]:
@@ -202,7 +202,9 @@ class Watch(Generic[T]):
                 code = _CODE.decode(frame.object).code
                 raise error_from(code, bytes(frame.object), what=f"watch {self._kind}")
             case "ADDED" | "MODIFIED":
-                event = _too_deep(frame.object) if isinstance(frame, _Shortened) else self._put(frame.object)
+                event = (
+                    _too_deep(frame.object) if isinstance(frame, _Shortened) else projected(self._decode, frame.object)
+                )
                 yield event
                 if self._position:  # until the initial events have ended, their versions are in no order
                     self._position = (event.object if isinstance(event, Put) else event).metadata.resource_version
@@ -227,13 +229,15 @@ class Watch(Generic[T]):
         except ValueError as error:
             raise Unavailable(f"watch {self._kind}: what the server sends makes no sense: {error}") from None
 
-    def _put(self, raw: bytes | msgspec.Raw) -> Put[T] | Unreadable:
-        try:
-            return Put(self._decode(raw))
-        except RecursionError:
-            return _too_deep(shallow(bytes(raw)))
-        except ValueError as error:  # of msgspec, or a string that is no UTF-8
-            return Unreadable(_BARE.decode(raw).metadata, str(error))
+
+def projected(decode: Callable[[bytes], T], raw: bytes | msgspec.Raw) -> Put[T] | Unreadable:
+    """Read one object; one that does not fit is still known by its name."""
+    try:
+        return Put(decode(raw))
+    except RecursionError:
+        return _too_deep(shallow(bytes(raw)))
+    except ValueError as error:  # of msgspec, or a string that is no UTF-8
+        return Unreadable(_BARE.decode(raw).metadata, str(error))
 
 
 class Lines:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
+from virt_steward.objects.complaints import Complaint
 from virt_steward.objects.identity import Kind
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ RBAC = "rbac.authorization.k8s.io"
 DESCRIPTION = "kubernetes.io/description"
 
 
-class GrantError(ValueError):
+class GrantError(Complaint):
     """A declaration that asks for more than any controller should have."""
 
 
@@ -96,7 +97,7 @@ class Access:
             *self.grants,
             Grant(LEASE, (*READ, *APPLY), "to elect a leader", where=Reach.OWN, names=(self.lease,)),
             Grant(EVENT, ("create", "patch"), "to tell what was decided", where=Reach.TARGETS),
-            Grant(CRD, (*READ, *WATCH), "to notice kinds that come and go"),
+            Grant(CRD, WATCH, "to notice kinds that come and go"),
         )
 
 

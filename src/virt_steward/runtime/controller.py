@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from virt_steward.runtime.clock import Clock
     from virt_steward.runtime.informer import Source
     from virt_steward.runtime.informers import Borrowed
+    from virt_steward.runtime.notify import Notify
     from virt_steward.runtime.outcomes import Outcome
     from virt_steward.runtime.store import Store
 
@@ -55,6 +56,8 @@ class Tools:
     registry: CollectorRegistry
     wake: Callable[[Hashable], None]
     """Adds a key to the controller's own queue."""
+    notify: Notify
+    """Tells people and systems outside of the cluster."""
 
     def store(self, source: Source[T]) -> Store[T]:
         """What is known of a source; it fills once the manager runs."""

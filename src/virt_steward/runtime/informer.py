@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import structlog
 
 from virt_steward.kube.client import EVERYTHING, Selection
-from virt_steward.kube.errors import KubeError, NotServed
+from virt_steward.kube.errors import Forbidden, KubeError, NotServed
 from virt_steward.kube.watch import SILENCE, Gone, Projected, Put, Reset, Synced, Trouble, Unreadable, Watch
+from virt_steward.objects.identity import Key
+from virt_steward.runtime.access import Reach
 from virt_steward.runtime.store import Store
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from virt_steward.kube.client import Reader
     from virt_steward.kube.discovery import Resource
     from virt_steward.kube.watch import Event
-    from virt_steward.objects.identity import Key, Kind
+    from virt_steward.objects.identity import Kind
 
 log = structlog.get_logger()
 
@@ -39,6 +41,8 @@ class Source(Generic[T]):
     decode: Callable[[bytes], T]
     selection: Selection = EVERYTHING
     indexes: Mapping[str, Callable[[T], Iterable[str]]] | None = None
+    where: Reach = Reach.CLUSTER
+    """TARGETS: where a process is limited to some namespaces, each of them is watched by itself."""
 
 
 class State(Enum):
@@ -46,14 +50,22 @@ class State(Enum):
     ABSENT = "kind not served"
     SYNCED = "synced"
     BROKEN = "not connected"
+    DENIED = "not allowed"
 
 
 class Informer(Generic[T]):
-    """One source, watched for ever. Handlers get (key, before, after); None stands for absent or unreadable."""
+    """One source, watched for ever. Handlers get (key, before, after); None stands for absent or unreadable.
 
-    def __init__(self, reader: Reader, source: Source[T], *, silence: float = SILENCE) -> None:
+    Informers of several namespaces may share a store. Then one that is denied holds up none of the others: handlers
+    get a key without a name, which stands for all of the namespace, whenever it is denied or allowed again.
+    """
+
+    def __init__(
+        self, reader: Reader, source: Source[T], *, shared: Store[T] | None = None, silence: float = SILENCE
+    ) -> None:
         self.source = source
-        self.store: Store[T] = Store(source.indexes or {})
+        self.store: Store[T] = Store(source.indexes or {}) if shared is None else shared
+        self._is_one_of_several = shared is not None
         self.state = State.STARTING
         self.trouble = ""
         self._reader = reader
@@ -65,11 +77,11 @@ class Informer(Generic[T]):
     def tell(self, handler: Callable[[Key, T | None, T | None], None]) -> None:
         """Call the handler on every change from now on, and at once for everything that is there."""
         self._handlers.append(handler)
-        for key in sorted(self.store.known()):
+        for key in sorted(self._known()):
             handler(key, None, self.store.get(key))
 
     async def settled(self) -> None:
-        """Wait until the store is complete, or the kind is known to be absent."""
+        """Wait until the store is complete, or the kind is known to be absent or denied."""
         await self._settled.wait()
 
     async def run(self) -> None:
@@ -132,7 +144,7 @@ class Informer(Generic[T]):
                 log.warning("object cannot be read", kind=str(self.source.kind), object=str(metadata.key), why=why)
                 self._notify(metadata.key, self.store.put_unreadable(metadata.key, why), None)
             case Reset():
-                self._unseen = self.store.known()
+                self._unseen = self._known()
             case Synced():
                 for key in self._unseen or ():
                     self._remove(key)
@@ -159,9 +171,13 @@ class Informer(Generic[T]):
                 log.exception("change not handled", kind=str(self.source.kind), object=str(key))
 
     def _absent(self) -> None:
-        for key in self.store.known():
+        for key in self._known():
             self._remove(key)
         self._reached(State.ABSENT)
+
+    def _known(self) -> set[Key]:
+        namespace = self.source.selection.namespace
+        return {key for key in self.store.known() if namespace in ("", key.namespace)}
 
     def _reached(self, state: State) -> None:
         if self.state is not state:
@@ -169,10 +185,22 @@ class Informer(Generic[T]):
         self.state = state
         self.trouble = ""
         self._settled.set()
+        self._mark_denied(denied=False)
 
     def _troubled(self, error: KubeError, delay: float = 0.0) -> None:
         if self.trouble != str(error):
             log.warning("watch interrupted", kind=str(self.source.kind), error=str(error), retry_in=round(delay, 1))
         self.trouble = str(error)
-        if self.state is State.SYNCED:
+        if self._is_one_of_several and isinstance(error, Forbidden):
+            self.state = State.DENIED
+            self._settled.set()
+            self._mark_denied(denied=True)
+        elif self.state is State.SYNCED:
             self.state = State.BROKEN
+
+    def _mark_denied(self, *, denied: bool) -> None:
+        namespace = self.source.selection.namespace
+        if (namespace in self.store.denied) is denied:
+            return
+        (self.store.denied.add if denied else self.store.denied.discard)(namespace)
+        self._notify(Key(namespace, ""), None, None)

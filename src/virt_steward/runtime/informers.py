@@ -1,42 +1,72 @@
-"""One informer per source, shared by all who read it."""
+"""One informer per source, or one per source and namespace, shared by all who read it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from virt_steward.kube.watch import Projected
+from virt_steward.runtime.access import Reach
 from virt_steward.runtime.informer import Informer, State
+from virt_steward.runtime.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from virt_steward.kube.client import Reader
+    from virt_steward.objects.identity import Key
     from virt_steward.runtime.informer import Source
 
 T = TypeVar("T", bound=Projected)
 
 
-class Informers:
-    """Made on demand, run by the manager."""
+class Watched(Generic[T]):
+    """All that is known of one source, by however many informers."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, informers: Sequence[Informer[T]]) -> None:
+        self.informers = informers
+        self.store = informers[0].store
+
+    def tell(self, handler: Callable[[Key, T | None, T | None], None]) -> None:
+        for informer in self.informers:
+            informer.tell(handler)
+
+    async def settled(self) -> None:
+        for informer in self.informers:
+            await informer.settled()
+
+
+class Informers:
+    """Made on demand, run by the manager. Sources in reach of TARGETS are limited to `namespaces`, if there are any."""
+
+    def __init__(self, reader: Reader, namespaces: Sequence[str]) -> None:
         self._reader = reader
-        self._informers: dict[Source[Any], Informer[Any]] = {}
+        self._namespaces = namespaces
+        self._watched: dict[Source[Any], Watched[Any]] = {}
 
     def __iter__(self) -> Iterator[Informer[Any]]:
-        return iter(self._informers.values())
+        return (informer for watched in self._watched.values() for informer in watched.informers)
 
-    def of(self, source: Source[T]) -> Informer[T]:
-        if source not in self._informers:
-            self._informers[source] = Informer(self._reader, source)
-        return self._informers[source]
+    def of(self, source: Source[T]) -> Watched[T]:
+        if source not in self._watched:
+            self._watched[source] = Watched(self._made(source))
+        return self._watched[source]
+
+    def _made(self, source: Source[T]) -> list[Informer[T]]:
+        if not self._namespaces or source.where is not Reach.TARGETS:
+            return [Informer(self._reader, source)]
+        shared: Store[T] = Store(source.indexes or {})
+        return [
+            Informer(self._reader, replace(source, selection=replace(source.selection, namespace=name)), shared=shared)
+            for name in self._namespaces
+        ]
 
     def unsettled(self) -> str | None:
         """Why not all stores can be relied on now; None if they can."""
         waiting = [
             f"{informer.source.kind} {informer.trouble or informer.state.value}"
             for informer in self
-            if informer.state not in (State.SYNCED, State.ABSENT)
+            if informer.state not in (State.SYNCED, State.ABSENT, State.DENIED)  # what is denied is said elsewhere
         ]
         return "; ".join(waiting) or None
 
@@ -46,14 +76,14 @@ class Borrowed:
 
     def __init__(self, informers: Informers) -> None:
         self._informers = informers
-        self._borrowed: dict[Source[Any], Informer[Any]] = {}
+        self._borrowed: dict[Source[Any], Watched[Any]] = {}
 
-    def of(self, source: Source[T]) -> Informer[T]:
-        informer = self._informers.of(source)
-        self._borrowed[source] = informer
-        return informer
+    def of(self, source: Source[T]) -> Watched[T]:
+        watched = self._informers.of(source)
+        self._borrowed[source] = watched
+        return watched
 
     async def settled(self) -> None:
-        """Wait until each is complete, or its kind is known to be absent."""
-        for informer in self._borrowed.values():
-            await informer.settled()
+        """Wait until each is complete, or its kind is known to be absent or denied."""
+        for watched in self._borrowed.values():
+            await watched.settled()

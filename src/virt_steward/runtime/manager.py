@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from virt_steward.runtime.clock import Clock
     from virt_steward.runtime.controller import Definition, Wakes
     from virt_steward.runtime.metrics import Metrics
+    from virt_steward.runtime.notify import Notify
 
 log = structlog.get_logger()
 
@@ -62,6 +63,9 @@ class Surroundings:
     """None: this process is alone, and always leads."""
     grace: float
     """Seconds that running reconciles get when the process stops."""
+    notify: Notify
+    namespaces: tuple[str, ...] = ()
+    """All that this process may look at; none means the whole cluster."""
 
 
 class Unit:
@@ -78,7 +82,15 @@ class Unit:
         limiter = EventLimiter(around.clock)
         self.recorder = Recorder(client, definition.name, agent, limiter=limiter, clock=around.clock.utc)
         self.queue: WorkQueue[Any] = WorkQueue(definition.name, around.clock, Random(), around.metrics)  # noqa: S311 - jitter
-        tools = Tools(self._informers, client, self.recorder, around.clock, around.metrics.registry, self.queue.add)
+        tools = Tools(
+            self._informers,
+            client,
+            self.recorder,
+            around.clock,
+            around.metrics.registry,
+            self.queue.add,
+            around.notify,
+        )
         controller = definition.build(tools)
         self._workers = Workers(self.queue, controller.reconcile, definition.concurrency, around.clock, around.metrics)
         self._triggers = [(self._informers.of(trigger.source), trigger.wakes) for trigger in controller.triggers]
@@ -151,7 +163,7 @@ class Manager:
 
     def __init__(self, around: Surroundings, definitions: Iterable[Definition]) -> None:
         reader = Client(around.connection, around.discovery, Caller(around.agent))
-        self.informers = Informers(reader)
+        self.informers = Informers(reader, around.namespaces)
         self._kinds = Kinds(around.discovery)
         self.informers.of(DEFINITIONS).tell(self._kinds.handle)
         self.units = [Unit(definition, around, self.informers) for definition in definitions]

@@ -18,6 +18,8 @@ class Store(Generic[T]):
     """Objects by key. Reading costs no request; what is read was true a moment ago."""
 
     def __init__(self, indexes: Mapping[str, Callable[[T], Iterable[str]]]) -> None:
+        self.denied: set[str] = set()
+        """Namespaces that may not be read now: what is known of them may be out of date, or missing."""
         self._objects: dict[Key, T] = {}
         self._unreadable: dict[Key, str] = {}
         self._indexes = dict(indexes)

@@ -1,0 +1,107 @@
+"""An operator's objects as OLM leaves them, under small definitions of our own, so that no OLM is needed."""
+
+import json
+from typing import Any
+
+from tests.installplans import DEFINITION, GROUP
+from tests.widgets import define
+from virt_steward.apis import CRDS
+from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
+from virt_steward.controllers.approver.olm import API_VERSION, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION
+from virt_steward.kube.client import Client
+from virt_steward.objects.identity import Key, Kind, Ref, ref_of
+
+Object = dict[str, Any]
+
+PACKAGE = "demo-operator"
+
+
+async def define_operators(client: Client) -> None:
+    """Make the server know OLM's kinds and ours."""
+    await define(client, DEFINITION)
+    for kind in (SUBSCRIPTION, CLUSTER_SERVICE_VERSION):
+        await define(client, _definition(kind))
+    for crd in CRDS:
+        await define(client, crd.manifest())
+
+
+async def create(client: Client, *objects: Object) -> None:
+    """Create them with their status, in order."""
+    for obj in objects:
+        await client.create(obj)
+        if "status" in obj:
+            await client.merge_patch(ref_of(obj), {"status": obj["status"]}, subresource="status")
+
+
+def csv_of(version: str, package: str = PACKAGE) -> str:
+    return f"{package}.v{version}"
+
+
+def a_waiting_plan(
+    namespace: str, version: str = "1.0.0", *, name: str = "install-1", phase: str = "RequiresApproval", **spec: Any
+) -> Object:
+    """A plan for one version of the demo operator, whose package it tells as bundles do."""
+    csv = csv_of(version)
+    package = {"type": "olm.package", "value": {"packageName": PACKAGE, "version": version}}
+    lookup = {"identifier": csv, "properties": json.dumps({"properties": [package]})}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": INSTALL_PLAN.name,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "approval": "Manual",
+            "approved": False,
+            "generation": 1,
+            "clusterServiceVersionNames": [csv],
+            **spec,
+        },
+        "status": {"phase": phase, "bundleLookups": [lookup], "plan": []},
+    }
+
+
+def a_subscription(namespace: str, *, pin: str, offered: str, installed: str = "") -> Object:
+    """A Manual one, by versions."""
+    status = {"currentCSV": csv_of(offered), "installPlanGeneration": 1}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": SUBSCRIPTION.name,
+        "metadata": {"name": PACKAGE, "namespace": namespace},
+        "spec": {"name": PACKAGE, "startingCSV": csv_of(pin), "installPlanApproval": "Manual"},
+        "status": status | ({"installedCSV": csv_of(installed)} if installed else {}),
+    }
+
+
+def a_csv(namespace: str, version: str, phase: str, message: str = "") -> Object:
+    return {
+        "apiVersion": API_VERSION,
+        "kind": CLUSTER_SERVICE_VERSION.name,
+        "metadata": {"name": csv_of(version), "namespace": namespace},
+        "status": {"phase": phase, "message": message},
+    }
+
+
+def an_approver(namespace: str, name: str = "approver", **spec: Any) -> Object:
+    """One that looks after its own namespace, unless told otherwise."""
+    return {
+        "apiVersion": f"{INSTALL_PLAN_APPROVER.group}/v1alpha1",
+        "kind": INSTALL_PLAN_APPROVER.name,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"targetNamespaces": [namespace], **spec},
+    }
+
+
+def the_plan(namespace: str, name: str = "install-1") -> Ref:
+    return Ref(INSTALL_PLAN, Key(namespace, name))
+
+
+def the_csv(namespace: str, version: str) -> Ref:
+    return Ref(CLUSTER_SERVICE_VERSION, Key(namespace, csv_of(version)))
+
+
+def _definition(kind: Kind) -> Object:
+    names = {"kind": kind.name, "plural": kind.plural}
+    return {
+        **DEFINITION,
+        "metadata": {"name": f"{kind.plural}.{GROUP}"},
+        "spec": {**DEFINITION["spec"], "names": names},
+    }

@@ -1,0 +1,227 @@
+"""Notifications against a receiver on loopback."""
+
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
+
+from tests.eventually import soon
+from tests.kube.certificates import a_pair
+from tests.runtime.clocks import ManualClock
+from virt_steward.runtime.clock import SystemClock
+from virt_steward.runtime.endpoints import BadEndpoints, Endpoint, load_endpoints
+from virt_steward.runtime.notify import WAITING, Notice, Notifier
+
+NOTICE = Notice(
+    id="42",
+    type="cloud.bapu.operators.installplan.approved",
+    source="/apis/operators.bapu.cloud/v1alpha1/namespaces/shop/installplanapprovers/ann",
+    subject="shop/install-1",
+    time=datetime(2030, 1, 1, tzinfo=UTC),
+    text="InstallPlan shop/install-1 was approved, within >=1.0 <2.0",
+    data={"reason": "Approved"},
+)
+
+
+class Receiver:
+    """Keeps what it is sent, and answers as it is told."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.answers: list[int] = []
+        self.got: list[tuple[str, dict[str, Any]]] = []
+        self.authorizations: list[str | None] = []
+
+    async def take(self, request: web.Request) -> web.Response:
+        self.got.append((request.content_type, await request.json()))
+        self.authorizations.append(request.headers.get("Authorization"))
+        status = self.answers.pop(0) if self.answers else 204
+        return web.Response(status=status, headers={"Location": "/elsewhere"} if status == 307 else {})
+
+
+@asynccontextmanager
+async def receiving(trust: ssl.SSLContext | None = None) -> AsyncIterator[Receiver]:
+    receiver = Receiver()
+    application = web.Application()
+    application.router.add_post("/{any:.*}", receiver.take)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=trust)
+    await site.start()
+    scheme = "https" if trust else "http"
+    receiver.url = f"{scheme}://localhost:{runner.addresses[0][1]}/hook/s3cr3t"
+    try:
+        yield receiver
+    finally:
+        await runner.cleanup()
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    async with receiving() as started:
+        yield started
+
+
+def a_notifier(clock: ManualClock | SystemClock, **endpoints: Endpoint) -> tuple[Notifier, CollectorRegistry]:
+    registry = CollectorRegistry()
+    return Notifier(endpoints, clock, Random(1), registry), registry
+
+
+def counted(registry: CollectorRegistry, endpoint: str, outcome: str) -> float | None:
+    return registry.get_sample_value("virt_steward_notifications_total", {"endpoint": endpoint, "outcome": outcome})
+
+
+async def test_a_cloud_event_is_posted_as_structured_json(receiver: Receiver) -> None:
+    notifier, registry = a_notifier(SystemClock(), audit=Endpoint(receiver.url))
+    async with notifier.running():
+        notifier.send("audit", NOTICE)
+        assert await soon(lambda: counted(registry, "audit", "sent") == 1)
+    assert receiver.got == [
+        (
+            "application/cloudevents+json",
+            {
+                "specversion": "1.0",
+                "id": "42",
+                "type": NOTICE.type,
+                "source": NOTICE.source,
+                "subject": "shop/install-1",
+                "time": "2030-01-01T00:00:00Z",
+                "datacontenttype": "application/json",
+                "data": {"text": NOTICE.text, "reason": "Approved"},
+            },
+        )
+    ]
+
+
+async def test_a_chat_gets_the_sentence_with_its_signs_escaped(receiver: Receiver) -> None:
+    notifier, _ = a_notifier(SystemClock(), chat=Endpoint(receiver.url, "slack"))
+    async with notifier.running():
+        notifier.send("chat", NOTICE)
+        assert await soon(lambda: bool(receiver.got))
+    text = "InstallPlan shop/install-1 was approved, within &gt;=1.0 &lt;2.0"
+    assert receiver.got == [("application/json", {"text": text})]
+
+
+@pytest.mark.parametrize("status", [307, 401, 404, 429, 500, 503])
+async def test_a_notice_is_sent_again_after(status: int, receiver: Receiver) -> None:
+    clock = ManualClock()
+    receiver.answers = [status, status]
+    notifier, registry = a_notifier(clock, chat=Endpoint(receiver.url))
+    async with notifier.running():
+        notifier.send("chat", NOTICE)
+        for attempts in (1, 2):
+            assert await soon(lambda: clock.sleepers == 1)
+            assert len(receiver.got) == attempts
+            await clock.advance(2.0)
+        assert await soon(lambda: counted(registry, "chat", "sent") == 1)
+    assert len(receiver.got) == 3
+
+
+async def test_a_notice_that_the_receiver_objects_to_holds_up_no_other(receiver: Receiver) -> None:
+    receiver.answers = [422]
+    notifier, registry = a_notifier(SystemClock(), chat=Endpoint(receiver.url))
+    async with notifier.running():
+        notifier.send("chat", NOTICE)
+        notifier.send("chat", replace(NOTICE, id="43"))
+        assert await soon(lambda: counted(registry, "chat", "sent") == 1)
+    assert counted(registry, "chat", "refused") == 1
+    assert [body["id"] for _, body in receiver.got] == ["42", "43"]
+
+
+async def test_a_dead_endpoint_delays_no_other_and_loses_only_what_exceeds_the_bound(receiver: Receiver) -> None:
+    dead = Endpoint("http://127.0.0.1:1/hook/s3cr3t")
+    notifier, registry = a_notifier(ManualClock(), dead=dead, chat=Endpoint(receiver.url))
+    with capture_logs() as logged:
+        async with notifier.running():
+            notifier.send("dead", NOTICE)
+            assert await soon(lambda: any(line["event"] == "notice not sent yet" for line in logged))
+            for _ in range(WAITING + 3):
+                notifier.send("dead", NOTICE)
+            notifier.send("chat", NOTICE)
+            assert await soon(lambda: counted(registry, "chat", "sent") == 1)
+            assert counted(registry, "dead", "lost") == 3
+            waiting = registry.get_sample_value("virt_steward_notifications_waiting", {"endpoint": "dead"})
+            assert waiting == WAITING
+    assert "s3cr3t" not in str(logged)
+
+
+async def test_what_is_queued_when_the_process_stops_is_still_sent(receiver: Receiver) -> None:
+    notifier, _ = a_notifier(SystemClock(), chat=Endpoint(receiver.url))
+    async with notifier.running():
+        notifier.send("chat", NOTICE)
+    assert len(receiver.got) == 1
+
+
+async def test_a_rotated_authorization_is_read_anew(receiver: Receiver, tmp_path: Path) -> None:
+    secret = tmp_path / "authorization"
+    notifier, registry = a_notifier(SystemClock(), chat=Endpoint(receiver.url, authorization_file=str(secret)))
+    async with notifier.running():
+        for number, value in enumerate(("Bearer one", "Bearer two"), start=1):
+            secret.write_text(f"{value}\n")
+            notifier.send("chat", NOTICE)
+            assert await soon(lambda number=number: counted(registry, "chat", "sent") == number)  # type: ignore[misc]
+    assert receiver.authorizations == ["Bearer one", "Bearer two"]
+
+
+async def test_an_untrusted_certificate_gets_nothing(tmp_path: Path) -> None:
+    pair = a_pair("localhost")
+    (tmp_path / "chain").write_bytes(pair.chain)
+    (tmp_path / "key").write_bytes(pair.key)
+    trust = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    trust.load_cert_chain(tmp_path / "chain", tmp_path / "key")
+    async with receiving(trust) as receiver:
+        clock = ManualClock()
+        notifier, _ = a_notifier(clock, chat=Endpoint(receiver.url))
+        with capture_logs() as logged:
+            async with notifier.running():
+                notifier.send("chat", NOTICE)
+                assert await soon(lambda: clock.sleepers == 1)
+        assert receiver.got == []
+    assert [line["error"] for line in logged] == ["ClientConnectorCertificateError"]
+
+
+def test_endpoints_are_read_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "notify.yaml"
+    path.write_text("chat: {url: 'https://chat.example/hook', format: slack}\naudit: {url: 'http://audit.example'}\n")
+    assert load_endpoints(str(path)) == {
+        "chat": Endpoint("https://chat.example/hook", "slack"),
+        "audit": Endpoint("http://audit.example", "cloudevents"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        pytest.param("{", "this is not YAML", id="is no YAML"),
+        pytest.param("[]", "Expected `object`", id="is a list"),
+        pytest.param("chat: {url: 'https://s3cr3t.example', colour: red}", "colour", id="has an unknown setting"),
+        pytest.param("chat: {url: 'https://s3cr3t.example', format: fax}", "'fax'", id="has an unknown format"),
+        pytest.param("chat: {format: slack}", "missing required field `url`", id="lacks an address"),
+        pytest.param("chat: {url: 'ftp://s3cr3t.example'}", "https://", id="has an address that is not of the web"),
+        pytest.param("chat: {url: 'https://[s3cr3t'}", "cannot be read", id="has an address that makes no sense"),
+        pytest.param("chat: {url: 'https://a:s3cr3t@b.example'}", "authorizationFile", id="has a password inside"),
+    ],
+)
+def test_a_file_is_refused_without_quoting_addresses_if_it(text: str, complaint: str, tmp_path: Path) -> None:
+    path = tmp_path / "notify.yaml"
+    path.write_text(text)
+    with pytest.raises(BadEndpoints) as refused:
+        load_endpoints(str(path))
+    assert str(refused.value).startswith(f"--notify-config {path}: ")
+    assert complaint in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert "s3cr3t" not in str(refused.value)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadEndpoints, match="No such file"):
+        load_endpoints(str(tmp_path / "none"))
