@@ -8,6 +8,12 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from virt_steward.objects.complaints import Complaint
+
+
+class NotDone(Complaint):
+    """What was asked for was not done, or did not end well: one line that says why."""
+
 
 class Output(StrEnum):
     """How an answer is printed."""

@@ -1,0 +1,76 @@
+"""`virt-steward`: its commands, and how their errors reach a person: one line, never a traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer.exceptions import TyperException
+
+from virt_steward import __version__
+from virt_steward.objects.complaints import Complaint
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Where each command is. Only the one that is asked for gets imported: `run` need not carry what `local` is made of.
+COMMANDS = {
+    "run": "virt_steward.cli.run:run",
+    "demo": "virt_steward.cli.demo:demo",
+    "explain": "virt_steward.cli.explain:app",
+    "approve": "virt_steward.cli.approve:app",
+    "crds": "virt_steward.cli.generate:crds",
+    "rbac": "virt_steward.cli.generate:rbac",
+    "local": "virt_steward.cli.local:app",
+    "version": "virt_steward.cli.version:version",
+}
+
+app = typer.Typer(
+    name="virt-steward",
+    help="Governs everything around KubeVirt on a cluster.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback(invoke_without_command=True)
+def options(
+    *,
+    show_version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
+) -> None:
+    if show_version:
+        typer.echo(f"virt-steward {__version__}")
+        raise typer.Exit
+
+
+def load(wanted: Sequence[str]) -> typer.Typer:
+    """The app with the commands that these words may mean: one of them, or all where help has to list them."""
+    first = next((word for word in wanted if not word.startswith("-")), "")
+    named: Sequence[str] = (first,) if first in COMMANDS else tuple(COMMANDS)
+    for name in () if "--version" in wanted[:1] else named:
+        module, _, attribute = COMMANDS[name].partition(":")
+        command = getattr(import_module(module), attribute)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name)
+        else:
+            app.command(name)(command)
+    return app
+
+
+def main() -> None:
+    try:
+        sys.exit(load(sys.argv[1:])(standalone_mode=False) or 0)
+    except Complaint as error:
+        sys.exit(f"virt-steward: {error}")
+    except TyperException as error:  # the words of the command line are off
+        if message := error.format_message().strip().rstrip("."):
+            typer.echo(f"virt-steward: {message}; --help tells what there is", err=True)
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        sys.exit(130)
+    except BrokenPipeError:  # `virt-steward crds | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,64 @@
+"""The two writes of the approver: a plan is approved, a status is reported."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER, InstallPlanApproverStatus
+from virt_steward.controllers.approver.olm import APPROVED_AT, APPROVED_BECAUSE, APPROVED_BY, INSTALL_PLAN
+from virt_steward.kube import faults
+from virt_steward.objects.identity import Ref
+from virt_steward.objects.wallclock import rfc3339
+from virt_steward.ssa import managers
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from virt_steward.controllers.approver.decide import Approval
+    from virt_steward.controllers.approver.olm import Plan
+    from virt_steward.controllers.approver.seen import Approver
+    from virt_steward.kube.client import Client
+
+
+async def approve(client: Client, plan: Plan, approval: Approval, now: datetime) -> None:
+    """Approve exactly the plan that was judged: one that has changed since is refused by the server."""
+    stamp = {
+        APPROVED_BY: approval.approver.metadata.uid,
+        APPROVED_AT: rfc3339(now),
+        APPROVED_BECAUSE: approval.because,
+    }
+    faults.reach("approver.approve.before")
+    await client.merge_patch(
+        Ref(INSTALL_PLAN, plan.metadata.key),
+        {
+            "metadata": {"resourceVersion": plan.metadata.resource_version, "annotations": stamp},
+            "spec": {"approved": True},
+        },
+        manager=managers.APPROVAL.name,
+    )
+    faults.reach("approver.approve.after")
+
+
+async def write_status(client: Client, approver: Approver, status: InstallPlanApproverStatus) -> None:
+    """Write the whole status, if the approver is still as it was read: what is counted must not be counted twice."""
+    seen = approver.metadata
+    faults.reach("approver.status.before")
+    await client.apply(
+        {
+            "apiVersion": f"{INSTALL_PLAN_APPROVER.group}/v1alpha1",
+            "kind": INSTALL_PLAN_APPROVER.name,
+            "metadata": {
+                "name": seen.name,
+                "namespace": seen.namespace,
+                "uid": seen.uid,
+                "resourceVersion": seen.resource_version,
+            },
+            "status": msgspec.to_builtins(status),
+        },
+        manager=managers.APPROVER_STATUS.name,
+        force=True,
+        subresource="status",
+    )
+    faults.reach("approver.status.after")

@@ -1,0 +1,212 @@
+"""The chain that a plan passes on its way to an approval, in order. The first check that does not hold decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from virt_steward.controllers.approver import policy
+from virt_steward.controllers.approver.conditions import how_to_allow
+from virt_steward.controllers.approver.olm import REQUIRES_APPROVAL
+from virt_steward.controllers.approver.verdicts import Leave, Reason, Wait
+from virt_steward.objects.versions import Version, version_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from virt_steward.controllers.approver.seen import Approver, Item, Seen
+
+    Check = Callable[["Case"], Leave | Wait | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One plan before one approver."""
+
+    seen: Seen
+    items: tuple[Item, ...]
+    approver: Approver
+    now: datetime
+
+
+def not_yet_approved(case: Case) -> Leave | None:
+    if case.seen.plan.approved:
+        return Leave(Reason.ALREADY_APPROVED, "the plan is approved")
+    return None
+
+
+def approval_is_manual(case: Case) -> Leave | None:
+    approval = case.seen.plan.approval
+    if approval != "Manual":
+        return Leave(Reason.AUTOMATIC, f"the plan's approval is {approval or 'not set'}: OLM asks nobody")
+    return None
+
+
+def waits_for_approval(case: Case) -> Leave | None:
+    """Approved earlier than this phase, a plan never runs: OLM makes another one, again and again."""
+    phase = case.seen.plan.phase
+    if phase != REQUIRES_APPROVAL:
+        return Leave(Reason.NOT_WAITING, f"the plan is in phase {phase or 'none yet'}, not {REQUIRES_APPROVAL}")
+    return None
+
+
+def namespace_is_in_scope(case: Case) -> Leave | None:
+    spec, namespace = case.approver.spec, case.seen.plan.metadata.namespace
+    if spec.target_namespaces and namespace not in spec.target_namespaces:
+        return Leave(Reason.OUT_OF_SCOPE, f"namespace {namespace} is none of its targetNamespaces")
+    labels = case.seen.namespace_labels
+    if spec.namespace_selector and (labels is None or not spec.namespace_selector.matches(labels)):
+        return Leave(Reason.OUT_OF_SCOPE, f"the labels of namespace {namespace} do not match its namespaceSelector")
+    return None
+
+
+def operators_are_in_scope(case: Case) -> Leave | None:
+    names = case.approver.spec.operator_names
+    for item in case.items:
+        if names and not item.is_new_dependency and not item.csv.startswith(names):
+            return Leave(Reason.OUT_OF_SCOPE, f"{item.csv} begins with none of its operatorNames")
+    return None
+
+
+def subscriptions_are_in_scope(case: Case) -> Leave | None:
+    selector = case.approver.spec.subscription_selector
+    for item in case.items:
+        for one in item.subscriptions:
+            if selector and not selector.matches(one.metadata.labels):
+                message = f"the labels of Subscription {one.metadata.name} do not match its subscriptionSelector"
+                return Leave(Reason.OUT_OF_SCOPE, message)
+    return None
+
+
+def everything_can_be_read(case: Case) -> Wait | None:
+    if case.seen.is_denied:
+        namespace = case.seen.plan.metadata.namespace
+        message = f"the controller may not see all of namespace {namespace}: {how_to_allow([namespace])}"
+        return Wait(Reason.NAMESPACE_DENIED, message)
+    if case.seen.unreadable:
+        names = ", ".join(case.seen.unreadable)
+        return Wait(Reason.UNREADABLE, f"Subscription {names} cannot be read, so its pin is unknown: correct it")
+    return None
+
+
+def every_csv_belongs_to_an_operator(case: Case) -> Wait | None:
+    if not case.items:
+        return Wait(Reason.UNKNOWN_PACKAGE, "the plan names no ClusterServiceVersion")
+    for item in case.items:
+        if item.package is None:
+            return Wait(Reason.UNKNOWN_PACKAGE, f"neither plan nor Subscriptions tell the package of {item.csv}")
+        if not item.subscriptions and not item.is_new_dependency:
+            message = f"no Subscription in the namespace is for {item.package}, the package of {item.csv}"
+            return Wait(Reason.NO_SUBSCRIPTION, message)
+    return None
+
+
+def subscriptions_have_caught_up(case: Case) -> Wait | None:
+    """OLM writes a plan first and its Subscriptions a moment later."""
+    plan = case.seen.plan
+    for item in case.items:
+        for one in item.subscriptions:
+            if not item.is_current and one.status.plan_generation < plan.generation:
+                message = f"OLM has not yet updated Subscription {one.metadata.name}, which should offer {item.csv}"
+                return Wait(Reason.SUBSCRIPTION_BEHIND, message)
+    return None
+
+
+def not_superseded(case: Case) -> Wait | None:
+    """OLM leaves an outdated plan waiting for ever; a pin that moves back must not run it."""
+    plan = case.seen.plan
+    for item in case.items:
+        if not item.is_new_dependency and not item.is_current:
+            offered = ", ".join(sorted({one.status.current_csv or "nothing" for one in item.subscriptions}))
+            message = f"OLM has moved on: for {item.package} it now offers {offered}, not {item.csv}"
+            return Wait(Reason.SUPERSEDED, message)
+    for other in case.seen.siblings:
+        if other.generation > plan.generation and set(other.csvs) == set(plan.csvs):
+            return Wait(Reason.SUPERSEDED, f"plan {other.metadata.name} is newer and carries the same")
+    if all(item.is_installed for item in case.items):
+        return Wait(Reason.SUPERSEDED, "everything in the plan is installed already")
+    return None
+
+
+def every_csv_is_pinned(case: Case) -> Wait | None:
+    """One plan can carry several operators: what is not pinned must be wanted by a person, or be a new dependency."""
+    unwanted = [item for item in case.items if not item.is_wanted]
+    pinned = [item for item in case.items if item.is_pinned]
+    if pinned and unwanted:
+        return _rides_along(pinned, unwanted)
+    if unwanted:
+        return _not_the_pin(unwanted[0])
+    if not pinned:
+        return Wait(Reason.NOT_PINNED, "no Subscription of the plan has a startingCSV: pin one, or approve it by hand")
+    return None
+
+
+def dependencies_are_allowed(case: Case) -> Wait | None:
+    rules = case.approver.spec.policy
+    new = [item.csv for item in case.items if item.is_new_dependency]
+    if new and rules and not rules.allow_dependencies:
+        message = f"the plan would also install {', '.join(new)}, and the policy allows no dependencies"
+        return Wait(Reason.DEPENDENCY_NOT_ALLOWED, message)
+    return None
+
+
+def automatic_approval_is_on(case: Case) -> Wait | None:
+    if not case.approver.spec.auto_approve:
+        return Wait(Reason.AUTO_APPROVE_OFF, "autoApprove is off: approve it by hand, or turn it on")
+    return None
+
+
+def not_a_dry_run(case: Case) -> Wait | None:
+    if case.approver.spec.dry_run:
+        return Wait(Reason.DRY_RUN, "everything allows it, but dryRun is on: nothing is approved")
+    return None
+
+
+CHECKS: tuple[Check, ...] = (
+    not_yet_approved,
+    approval_is_manual,
+    waits_for_approval,
+    namespace_is_in_scope,
+    operators_are_in_scope,
+    subscriptions_are_in_scope,
+    everything_can_be_read,
+    every_csv_belongs_to_an_operator,
+    subscriptions_have_caught_up,
+    not_superseded,
+    every_csv_is_pinned,
+    dependencies_are_allowed,
+    automatic_approval_is_on,
+    *policy.CHECKS,
+    not_a_dry_run,
+)
+
+
+def _rides_along(pinned: list[Item], unwanted: list[Item]) -> Wait:
+    rider = unwanted[0]
+    wanted = ", ".join(item.csv for item in pinned)
+    pin = f"its pin is {rider.pin}" if rider.pin else "it has no pin"
+    return Wait(
+        Reason.RIDES_ALONG,
+        f"{wanted} is pinned, but the plan would also install {rider.csv}, and {pin}: "
+        f"pin {rider.csv} too, or approve the plan by hand; OLM offers no other",
+    )
+
+
+def _not_the_pin(item: Item) -> Wait:
+    """Say which of the ways to miss a pin this is, and the way out."""
+    offered, pin = item.csv, item.pin
+    if not pin:
+        return Wait(Reason.NOT_PINNED, f"{offered} is offered, and no startingCSV pins {item.package}: set it")
+    if item.installed == pin:
+        return Wait(Reason.NOT_PINNED, f"{pin} is pinned and installed; move startingCSV to {offered} to upgrade")
+    if _is_before(offered, pin):
+        message = f"{pin} is pinned, and OLM goes there by way of {offered}: set startingCSV to that first"
+        return Wait(Reason.INTERMEDIATE_VERSION, message)
+    message = f"{pin} is pinned, but OLM offers {offered}: pin that, or a version that the channel still has"
+    return Wait(Reason.PIN_NOT_OFFERED, message)
+
+
+def _is_before(one: str, other: str) -> bool:
+    earlier, later = version_of(one), version_of(other)
+    return isinstance(earlier, Version) and isinstance(later, Version) and earlier < later

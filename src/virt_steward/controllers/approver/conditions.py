@@ -1,0 +1,95 @@
+"""The state of an approver itself: whether it is understood, heard, and able to see what it looks after."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from virt_steward.apis.meta import Condition
+from virt_steward.controllers.approver.policy import fault_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from datetime import datetime
+
+    from virt_steward.controllers.approver.seen import Approver
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What this process can do for an approver."""
+
+    endpoints: Collection[str] = ()
+    """Where it can send notices, by name."""
+    denied: Collection[str] = ()
+    """Namespaces that it should look at and may not."""
+
+
+ABLE = Abilities()
+
+
+@dataclass(frozen=True, slots=True)
+class _Fact:
+    type: str
+    reason: str
+    fault: str = ""
+    """Empty where all is well."""
+
+
+def conditions_of(approver: Approver, abilities: Abilities, now: datetime) -> tuple[Condition, ...]:
+    facts = (_policy(approver), _notices(approver, abilities), _sight(approver, abilities))
+    return tuple(_condition(fact, approver, now) for fact in facts if fact)
+
+
+def how_to_allow(namespaces: Iterable[str]) -> str:
+    names = ",".join(sorted(namespaces))
+    return f"apply what 'virt-steward rbac --controllers approver --target-namespaces {names}' prints"
+
+
+def _policy(approver: Approver) -> _Fact:
+    if fault := fault_of(approver.spec.policy):
+        return _Fact("PolicyValid", "BadPolicy", f"{fault}; nothing is approved until that is corrected")
+    return _Fact("PolicyValid", "Understood")
+
+
+def _notices(approver: Approver, abilities: Abilities) -> _Fact | None:
+    name = approver.spec.notify
+    if not name:
+        return None
+    if name not in abilities.endpoints:
+        known = ", ".join(sorted(abilities.endpoints)) or "none"
+        fault = f"no endpoint is called {name}, so nobody is notified; the controller's settings have: {known}"
+        return _Fact("Notifying", "UnknownEndpoint", fault)
+    return _Fact("Notifying", "EndpointKnown")
+
+
+def _sight(approver: Approver, abilities: Abilities) -> _Fact | None:
+    targets = approver.spec.target_namespaces
+    denied = [name for name in abilities.denied if not targets or name in targets]
+    if denied:
+        names = ", ".join(sorted(denied))
+        fault = f"the controller may not look into {names}, so nothing is approved there: {how_to_allow(denied)}"
+        return _Fact("NamespacesReadable", "Forbidden", fault)
+    if any(one.type == "NamespacesReadable" for one in approver.status.conditions):
+        return _Fact("NamespacesReadable", "Allowed")  # said only where something else was said before
+    return None
+
+
+def _condition(fact: _Fact, approver: Approver, now: datetime) -> Condition:
+    new = Condition(
+        type=fact.type,
+        status="False" if fact.fault else "True",
+        reason=fact.reason,
+        message=fact.fault,
+        last_transition_time=now,
+        observed_generation=approver.metadata.generation,
+    )
+    return _carried(new, approver.status.conditions)
+
+
+def _carried(new: Condition, before: Iterable[Condition]) -> Condition:
+    """The transition time moves only when the status does."""
+    old = next((one for one in before if one.type == new.type and one.status == new.status), None)
+    return msgspec.structs.replace(new, last_transition_time=old.last_transition_time) if old else new

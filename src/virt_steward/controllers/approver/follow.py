@@ -1,0 +1,127 @@
+"""Follows an approved plan until its operators run, or one of them has failed."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from virt_steward.controllers.approver.olm import CLUSTER_SERVICE_VERSION, INSTALL_PLAN
+from virt_steward.kube.client import Selection
+from virt_steward.kube.errors import Refused
+from virt_steward.kube.watch import Gone, Projected, Put, Synced, Trouble, Watch, projection
+from virt_steward.objects.meta import Meta
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from virt_steward.kube.client import Reader
+    from virt_steward.objects.identity import Key, Kind
+
+T = TypeVar("T", bound=Projected)
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """Every operator of the plan runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """OLM gave up on the plan, or on one of its operators."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Underway:
+    """Not over yet."""
+
+    state: str
+
+
+class Phase(msgspec.Struct, frozen=True):
+    phase: str = ""
+    message: str = ""
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """A plan or a ClusterServiceVersion, as far as it tells how things go."""
+
+    metadata: Meta
+    status: Phase = Phase()
+
+
+def progress(plan: Stage | None, csvs: Mapping[str, Stage], wanted: Sequence[str]) -> Running | Failed | Underway:
+    """How far it has got."""
+    if plan is None:
+        return Failed("the plan has been deleted")
+    if plan.status.phase == "Failed":
+        return Failed(f"the plan failed{_said(plan)}")
+    for name in wanted:
+        if name in csvs and csvs[name].status.phase == "Failed":
+            return Failed(f"{name} failed{_said(csvs[name])}")
+    phases = {name: csvs[name].status.phase if name in csvs else "" for name in wanted}
+    if plan.status.phase == "Complete" and set(phases.values()) <= {"Succeeded"}:
+        return Running()
+    operators = ", ".join(f"{name} {phase or 'not there yet'}" for name, phase in phases.items())
+    return Underway(f"plan {plan.status.phase or 'in no phase yet'}; {operators}")
+
+
+async def follow(reader: Reader, plan: Key, csvs: Sequence[str], say: Callable[[str], None]) -> Running | Failed:
+    """Watch until it is over, and say each change on the way. Outages are waited out; what is refused is raised."""
+    plans = _Stages(reader, INSTALL_PLAN, Selection.one(plan))
+    operators = _Stages(reader, CLUSTER_SERVICE_VERSION, Selection(plan.namespace))
+    changed = asyncio.Event()
+    try:
+        async with asyncio.TaskGroup() as watches:
+            tasks = [watches.create_task(stages.run(changed)) for stages in (plans, operators)]
+            said = ""
+            while True:
+                await changed.wait()
+                changed.clear()
+                if not (plans.complete and operators.complete):
+                    continue
+                match progress(plans.known.get(plan.name), operators.known, csvs):
+                    case Underway(state) if state != said:
+                        said = state
+                        say(state)
+                    case Running() | Failed() as over:
+                        for task in tasks:
+                            task.cancel()
+                        return over
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+
+
+class _Stages:
+    """What one watch knows, by name."""
+
+    def __init__(self, reader: Reader, kind: Kind, selection: Selection) -> None:
+        self._reader = reader
+        self._kind = kind
+        self._watch = Watch(reader, kind, projection(Stage), selection=selection)
+        self.known: dict[str, Stage] = {}
+        self.complete = False
+
+    async def run(self, changed: asyncio.Event) -> None:
+        resource = await self._reader.discovery.resource(self._kind)
+        async with aclosing(self._watch.events(resource)) as events:
+            async for event in events:
+                match event:
+                    case Put(stage):
+                        self.known[stage.metadata.name] = stage
+                    case Gone(metadata):
+                        self.known.pop(metadata.name, None)
+                    case Synced():
+                        self.complete = True
+                    case Trouble(Refused() as error, _):
+                        raise error
+                changed.set()
+
+
+def _said(stage: Stage) -> str:
+    return f": {stage.status.message}" if stage.status.message else ""

@@ -1,0 +1,70 @@
+"""Gathers what bears on one plan, from caches alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from virt_steward.controllers.approver.seen import Seen
+from virt_steward.objects.identity import Key
+from virt_steward.objects.meta import Meta
+
+if TYPE_CHECKING:
+    from virt_steward.controllers.approver.olm import InstalledCsv, Plan, Subscription
+    from virt_steward.controllers.approver.seen import Approver
+    from virt_steward.runtime.store import Store
+
+
+class NamespaceMeta(Meta, frozen=True):
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class Namespace(msgspec.Struct, frozen=True):
+    """A namespace, for selectors on its labels."""
+
+    metadata: NamespaceMeta
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """All that the approver reads."""
+
+    plans: Store[Plan]
+    subscriptions: Store[Subscription]
+    csvs: Store[InstalledCsv]
+    namespaces: Store[Namespace]
+    approvers: Store[Approver]
+
+    @property
+    def denied(self) -> frozenset[str]:
+        """Namespaces of which something may not be read."""
+        return frozenset().union(
+            *(store.denied for store in (self.plans, self.subscriptions, self.csvs, self.approvers))
+        )
+
+
+def observe(stores: Stores, key: Key) -> Seen | None:
+    """None: there is no such plan."""
+    plan = stores.plans.get(key)
+    if plan is None:
+        return None
+    namespace = stores.namespaces.get(Key("", key.namespace))
+    return Seen(
+        plan,
+        subscriptions=tuple(stores.subscriptions.by("namespace", key.namespace)),
+        unreadable=tuple(
+            sorted(one.name for one in stores.subscriptions.unreadables() if one.namespace == key.namespace)
+        ),
+        siblings=tuple(one for one in stores.plans.by("namespace", key.namespace) if one.metadata.key != key),
+        installed=tuple(stores.csvs.by("namespace", key.namespace)),
+        namespace_labels=namespace.metadata.labels if namespace else None,
+        approvers=tuple(sorted(stores.approvers, key=_age)),
+        is_denied=key.namespace in stores.denied,
+    )
+
+
+def _age(approver: Approver) -> tuple[object, str]:
+    """The older one counts where two cover a plan."""
+    return approver.metadata.creation_timestamp, approver.metadata.uid

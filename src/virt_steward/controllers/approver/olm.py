@@ -1,0 +1,239 @@
+"""What we read of OLM's objects: a plan of 300 KB becomes a record of a few hundred bytes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import msgspec
+
+from virt_steward.objects.identity import Kind
+from virt_steward.objects.meta import Meta
+
+API_VERSION = "operators.coreos.com/v1alpha1"
+INSTALL_PLAN = Kind("operators.coreos.com", "InstallPlan", "installplans")
+SUBSCRIPTION = Kind("operators.coreos.com", "Subscription", "subscriptions")
+CLUSTER_SERVICE_VERSION = Kind("operators.coreos.com", "ClusterServiceVersion", "clusterserviceversions")
+
+APPROVED_BY = "operators.bapu.cloud/approved-by"
+APPROVED_AT = "operators.bapu.cloud/approved-at"
+APPROVED_BECAUSE = "operators.bapu.cloud/approved-because"
+"""Stamped on a plan in the same write that approves it, so that no approval is lost or counted twice."""
+
+REQUIRES_APPROVAL = "RequiresApproval"
+
+LONGEST_LABEL = 63
+UNREADABLE = (ValueError, RecursionError)
+"""What reading a text that anybody may have written can raise."""
+
+EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+class Stamp(msgspec.Struct, frozen=True, gc=False):
+    """Our annotations on a plan; all others are not kept."""
+
+    by: str = msgspec.field(default="", name=APPROVED_BY)
+    at: str = msgspec.field(default="", name=APPROVED_AT)
+    because: str = msgspec.field(default="", name=APPROVED_BECAUSE)
+
+
+class PlanMeta(Meta, frozen=True, rename="camel"):
+    creation_timestamp: datetime = EPOCH
+    annotations: Stamp = Stamp()
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """An InstallPlan."""
+
+    metadata: PlanMeta
+    csvs: tuple[str, ...]
+    approval: str
+    approved: bool
+    phase: str
+    generation: int
+    """Counts up within the namespace: of two plans, the higher is the newer."""
+    packages: dict[str, str]
+    """By CSV, as far as the plan itself tells; empty where it contradicts itself."""
+    brings: dict[str, str]
+    """Subscriptions that the plan would create: their package, by name."""
+
+    @property
+    def stamp(self) -> Stamp:
+        return self.metadata.annotations
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it waits for an approval that OLM would accept now."""
+        return not self.approved and self.approval == "Manual" and self.phase == REQUIRES_APPROVAL
+
+
+class SubscriptionMeta(Meta, frozen=True, rename="camel"):
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class SubscriptionSpec(msgspec.Struct, frozen=True):
+    package: str = msgspec.field(default="", name="name")
+    starting_csv: str = msgspec.field(default="", name="startingCSV")
+    approval: str = msgspec.field(default="Automatic", name="installPlanApproval")
+
+
+class SubscriptionStatus(msgspec.Struct, frozen=True):
+    current_csv: str = msgspec.field(default="", name="currentCSV")
+    installed_csv: str = msgspec.field(default="", name="installedCSV")
+    plan_generation: int = msgspec.field(default=0, name="installPlanGeneration")
+
+
+class Subscription(msgspec.Struct, frozen=True):
+    """A wish for an operator, and what OLM makes of it."""
+
+    metadata: SubscriptionMeta
+    spec: SubscriptionSpec = SubscriptionSpec()
+    status: SubscriptionStatus = SubscriptionStatus()
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether OLM made it for a dependency; else a person did."""
+        return "olm.generated-by" in self.metadata.annotations
+
+
+class CsvMeta(Meta, frozen=True):
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class InstalledCsv(msgspec.Struct, frozen=True):
+    """An operator that is there, whoever brought it."""
+
+    metadata: CsvMeta
+
+    def is_of(self, package: str) -> bool:
+        """By its label `operators.coreos.com/<package>.<namespace>`, which OLM cuts where it is too long."""
+        name = f"{package}.{self.metadata.namespace}"[:LONGEST_LABEL].rstrip("._-")
+        return f"operators.coreos.com/{name}" in self.metadata.labels
+
+
+def decode_plan(raw: bytes) -> Plan:
+    """Read a plan and keep what matters; the manifests of its steps are only looked into where they tell a package."""
+    plan = _WIDE_PLAN.decode(raw)
+    told: dict[str, set[str]] = {}
+    brings: dict[str, str] = {}
+    for lookup in plan.status.bundle_lookups:
+        told.setdefault(lookup.identifier, set()).update(_packages_in(lookup.properties))
+    for step in plan.status.plan:
+        if step.resource.kind == "ClusterServiceVersion":
+            told.setdefault(step.resource.name or step.resolving, set()).update(
+                _packages_of_csv(step.resource.manifest)
+            )
+        elif step.resource.kind == "Subscription" and step.resource.group == SUBSCRIPTION.group:
+            package = _package_of_subscription(step.resource.manifest)
+            brings[step.resource.name] = package
+            told.setdefault(step.resolving, set()).add(package)
+    return Plan(
+        plan.metadata,
+        csvs=plan.spec.cluster_service_version_names,
+        approval=plan.spec.approval,
+        approved=plan.spec.approved,
+        phase=plan.status.phase,
+        generation=plan.spec.generation,
+        packages={csv: packages.pop() if len(packages) == 1 else "" for csv, packages in told.items() if packages},
+        brings=brings,
+    )
+
+
+class _WideSpec(msgspec.Struct, rename="camel"):
+    approval: str = ""
+    approved: bool = False
+    generation: int = 0
+    cluster_service_version_names: tuple[str, ...] = ()
+
+
+class _Resource(msgspec.Struct):
+    group: str = ""
+    kind: str = ""
+    name: str = ""
+    manifest: msgspec.Raw = msgspec.Raw(b'""')
+
+
+class _Step(msgspec.Struct):
+    resolving: str = ""
+    resource: _Resource = msgspec.field(default_factory=_Resource)
+
+
+class _Lookup(msgspec.Struct):
+    identifier: str = ""
+    properties: str = ""
+
+
+class _WideStatus(msgspec.Struct, rename="camel"):
+    phase: str = ""
+    plan: list[_Step] = msgspec.field(default_factory=list)
+    bundle_lookups: list[_Lookup] = msgspec.field(default_factory=list)
+
+
+class _WidePlan(msgspec.Struct):
+    metadata: PlanMeta
+    spec: _WideSpec = msgspec.field(default_factory=_WideSpec)
+    status: _WideStatus = msgspec.field(default_factory=_WideStatus)
+
+
+class _Property(msgspec.Struct):
+    type: str
+    value: msgspec.Raw
+
+
+class _Properties(msgspec.Struct):
+    properties: list[_Property] = msgspec.field(default_factory=list)
+
+
+class _Package(msgspec.Struct, rename="camel"):
+    package_name: str
+
+
+class _CsvAnnotations(msgspec.Struct):
+    properties: str = msgspec.field(default="", name="operatorframework.io/properties")
+
+
+class _CsvMetadata(msgspec.Struct):
+    annotations: _CsvAnnotations = msgspec.field(default_factory=_CsvAnnotations)
+
+
+class _CsvManifest(msgspec.Struct):
+    """A ClusterServiceVersion, or a reference to an unpacked bundle that carries its properties itself."""
+
+    metadata: _CsvMetadata = msgspec.field(default_factory=_CsvMetadata)
+    properties: str = ""
+
+
+_WIDE_PLAN: msgspec.json.Decoder[_WidePlan] = msgspec.json.Decoder(_WidePlan)
+
+
+def _packages_of_csv(manifest: msgspec.Raw) -> set[str]:
+    try:
+        csv = msgspec.json.decode(msgspec.json.decode(manifest, type=str), type=_CsvManifest)
+    except UNREADABLE:
+        return set()
+    return _packages_in(csv.metadata.annotations.properties) | _packages_in(csv.properties)
+
+
+def _packages_in(properties: str) -> set[str]:
+    """The package that `olm.package` names, in OLM's list of properties."""
+    try:
+        listed = msgspec.json.decode(properties or "{}", type=_Properties)
+        return {
+            msgspec.json.decode(one.value, type=_Package).package_name
+            for one in listed.properties
+            if one.type == "olm.package"
+        }
+    except UNREADABLE:
+        return set()
+
+
+def _package_of_subscription(manifest: msgspec.Raw) -> str:
+    try:
+        text = msgspec.json.decode(manifest, type=str)
+        return msgspec.json.decode(text, type=_SubscriptionManifest).spec.package
+    except UNREADABLE:
+        return ""
+
+
+class _SubscriptionManifest(msgspec.Struct):
+    spec: SubscriptionSpec = SubscriptionSpec()

@@ -1,0 +1,42 @@
+"""Which plans wait, for whom and why, as far as they have been judged since we lead."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from virt_steward.controllers.approver.watches import StatusOf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping
+
+    from virt_steward.controllers.approver.verdicts import Wait
+    from virt_steward.objects.identity import Key
+
+
+class Pending:
+    """Derived from the cluster and never written down: after a restart, every plan is judged again."""
+
+    def __init__(self, wake: Callable[[Hashable], None]) -> None:
+        self._wake = wake
+        self._waits: dict[Key, Mapping[Key, Wait]] = {}
+
+    def __contains__(self, plan: Key) -> bool:
+        """Whether the plan has been judged."""
+        return plan in self._waits
+
+    def set(self, plan: Key, waits: Mapping[Key, Wait]) -> bool:
+        """Keep what each approver waits for; tells whether that is news."""
+        before = self._waits.get(plan)
+        self._waits[plan] = waits
+        for approver in {**(before or {}), **waits}:
+            if before is None or before.get(approver) != waits.get(approver):
+                self._wake(StatusOf(approver))
+        return before != waits
+
+    def forget(self, plan: Key) -> None:
+        for approver in self._waits.pop(plan, {}):
+            self._wake(StatusOf(approver))
+
+    def of(self, approver: Key) -> list[tuple[Key, Wait]]:
+        """The plans that one approver lets wait."""
+        return [(plan, waits[approver]) for plan, waits in self._waits.items() if approver in waits]

@@ -1,0 +1,93 @@
+"""The conditions that an approver adds of its own. Each only narrows what is approved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from virt_steward.controllers.approver.verdicts import Reason, Wait
+from virt_steward.objects.durations import BadDuration, parse_duration
+from virt_steward.objects.ranges import BadRange, Range
+from virt_steward.objects.versions import Unversioned, version_of
+from virt_steward.objects.wallclock import rfc3339
+from virt_steward.objects.windows import BadWindow, Closed, Window, state
+
+if TYPE_CHECKING:
+    from virt_steward.apis.installplanapprover import Policy
+    from virt_steward.controllers.approver.checks import Case
+
+
+def versions_are_in_range(case: Case) -> Wait | None:
+    policy = case.approver.spec.policy
+    ranges = {one.operator: one.range for one in policy.versions} if policy else {}
+    for item in case.items:
+        wanted = ranges.get(item.package or "")
+        if wanted is None:
+            continue
+        version = version_of(item.csv)
+        if isinstance(version, Unversioned):
+            return Wait(Reason.VERSION_OUT_OF_RANGE, f"{version.message}, and the policy wants {wanted}")
+        try:
+            if version not in Range.parse(wanted):
+                return Wait(Reason.VERSION_OUT_OF_RANGE, f"{item.csv} is not within {wanted}, which the policy wants")
+        except BadRange as error:
+            return Wait(Reason.BAD_POLICY, f"policy.versions of {item.package}: {error}")
+    return None
+
+
+def only_first_installs(case: Case) -> Wait | None:
+    policy = case.approver.spec.policy
+    for item in case.items:
+        if policy and policy.first_install_only and item.replaced:
+            message = f"{item.replaced} is installed, and the policy leaves upgrades to a person"
+            return Wait(Reason.NOT_FIRST_INSTALL, message)
+    return None
+
+
+def old_enough(case: Case) -> Wait | None:
+    policy = case.approver.spec.policy
+    if not policy or not policy.minimum_age:
+        return None
+    try:
+        ripe = case.seen.plan.metadata.creation_timestamp + parse_duration(policy.minimum_age)
+    except (BadDuration, OverflowError) as error:
+        return Wait(Reason.BAD_POLICY, f"policy.minimumAge: {error}")
+    if case.now < ripe:
+        return Wait(Reason.TOO_YOUNG, f"the plan is younger than {policy.minimum_age}, until {rfc3339(ripe)}", ripe)
+    return None
+
+
+def a_window_is_open(case: Case) -> Wait | None:
+    policy = case.approver.spec.policy
+    if not policy or not policy.windows:
+        return None
+    try:
+        now = state(windows_of(policy), case.now)
+    except BadWindow as error:
+        return Wait(Reason.BAD_POLICY, f"policy.windows: {error}")
+    if not isinstance(now, Closed):
+        return None
+    if now.until is None:
+        return Wait(Reason.OUTSIDE_WINDOW, "none of the policy's windows ever opens: correct its schedule")
+    return Wait(Reason.OUTSIDE_WINDOW, f"the next window opens at {rfc3339(now.until)}", now.until)
+
+
+CHECKS = (versions_are_in_range, only_first_installs, old_enough, a_window_is_open)
+
+
+def windows_of(policy: Policy) -> list[Window]:
+    return [Window.parse(one.schedule, one.duration, one.time_zone) for one in policy.windows]
+
+
+def fault_of(policy: Policy | None) -> str | None:
+    """What of the policy cannot be understood, though the server accepted it; None if all can."""
+    if policy is None:
+        return None
+    try:
+        windows_of(policy)
+        for one in policy.versions:
+            Range.parse(one.range)
+        if policy.minimum_age:
+            parse_duration(policy.minimum_age)
+    except (BadWindow, BadRange, BadDuration) as error:
+        return str(error)
+    return None

@@ -1,0 +1,114 @@
+"""The approver: plans are judged one by one; an approver's status is written at most once a second."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from virt_steward.controllers.approver.act import approve, write_status
+from virt_steward.controllers.approver.conditions import Abilities
+from virt_steward.controllers.approver.decide import decide
+from virt_steward.controllers.approver.observe import observe
+from virt_steward.controllers.approver.report import fold
+from virt_steward.controllers.approver.watches import StatusOf, Wakes
+from virt_steward.kube.errors import Conflict
+from virt_steward.runtime.outcomes import Done, RequeueAfter
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from datetime import datetime
+
+    from virt_steward.controllers.approver.observe import Stores
+    from virt_steward.controllers.approver.pending import Pending
+    from virt_steward.controllers.approver.tell import Teller
+    from virt_steward.controllers.approver.verdicts import Wait
+    from virt_steward.kube.client import Client
+    from virt_steward.objects.identity import Key
+    from virt_steward.runtime.clock import Clock
+    from virt_steward.runtime.controller import Trigger
+    from virt_steward.runtime.outcomes import Outcome
+
+BETWEEN_STATUS_WRITES = 1.0
+LOOK_AGAIN = 180.0
+"""Seconds until a waiting plan is judged anew though nothing happened: events should make it needless."""
+
+
+class ApproverController:
+    """Joins seeing, deciding, acting and telling."""
+
+    def __init__(self, client: Client, stores: Stores, pending: Pending, teller: Teller, clock: Clock) -> None:
+        self._client = client
+        self._stores = stores
+        self._pending = pending
+        self._teller = teller
+        self._clock = clock
+        self._wakes = Wakes(stores, teller.opened)
+        self._approved: dict[Key, str] = {}
+        self._written: dict[Key, float] = {}
+
+    @property
+    def triggers(self) -> tuple[Trigger[Any], ...]:
+        return self._wakes.triggers
+
+    async def reconcile(self, key: Key | StatusOf) -> Outcome:
+        if isinstance(key, StatusOf):
+            return await self._report(key.approver)
+        return await self._judge(key)
+
+    async def _judge(self, key: Key) -> Outcome:
+        seen = observe(self._stores, key)
+        if seen is None or not seen.plan.is_open:
+            self._approved.pop(key, None)
+            self._pending.forget(key)
+            self._teller.closed(key)
+            return Done()
+        if self._approved.get(key) == seen.plan.metadata.resource_version:
+            return Done()  # our own approval has not come back yet
+        now = self._clock.utc()
+        decision = decide(seen, now)
+        waits = decision.waits
+        if self._pending.set(key, waits) and waits:
+            self._teller.waits(seen.plan, decision)
+        if approval := decision.approval:
+            await approve(self._client, seen.plan, approval, now)
+            self._approved[key] = seen.plan.metadata.resource_version
+            self._teller.approved(seen.plan, approval)
+            return Done()
+        if not waits:
+            self._teller.closed(key)  # nobody is in charge, so nobody is slow
+        return _look_again(waits.values(), now)
+
+    async def _report(self, key: Key) -> Outcome:
+        approver = self._stores.approvers.get(key)
+        if approver is None:
+            self._written.pop(key, None)
+            self._teller.gone(key)
+            return Done()
+        early = self._written.get(key, 0.0) + BETWEEN_STATUS_WRITES - self._clock.now()
+        if early > 0 or not self._everything_is_judged():
+            return RequeueAfter(max(early, 0.1), "more may come")
+        plans = {plan.metadata.key: plan for plan in self._stores.plans}
+        # What another process did while it led may not have been judged here.
+        waiting = [(plans[name], wait) for name, wait in self._pending.of(key) if name in plans and plans[name].is_open]
+        abilities = Abilities(self._teller.endpoints, self._stores.denied)
+        status = fold(approver, plans.values(), waiting, self._clock.utc(), abilities)
+        self._teller.status(approver, status)
+        if status == approver.status:
+            return Done()
+        self._written[key] = self._clock.now()
+        try:
+            await write_status(self._client, approver, status)
+        except Conflict:
+            return RequeueAfter(BETWEEN_STATUS_WRITES, "the approver has changed meanwhile")
+        return Done()
+
+    def _everything_is_judged(self) -> bool:
+        """Until then, a status would tell half the story, and forget since when plans wait."""
+        return all(plan.metadata.key in self._pending for plan in self._stores.plans if plan.is_open)
+
+
+def _look_again(waits: Collection[Wait], now: datetime) -> Outcome:
+    """By the time that a window opens or an age is reached; else after a while, in case an event was missed."""
+    known = [(wait.until - now).total_seconds() for wait in waits if wait.until]
+    if not known and not waits:
+        return Done()
+    return RequeueAfter(max(min([*known, LOOK_AGAIN]), 0.0), "it waits for approval")

@@ -1,0 +1,110 @@
+"""An approver's status: what was approved, counted exactly, and what waits, with its reason."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from virt_steward.apis.installplanapprover import (
+    COUNTED_PLANS_KEPT,
+    HISTORY_KEPT,
+    PENDING_SHOWN,
+    Approval,
+    InstallPlanApproverStatus,
+    PendingPlan,
+)
+from virt_steward.apis.meta import Time
+from virt_steward.controllers.approver.conditions import ABLE, conditions_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+    from datetime import datetime
+
+    from virt_steward.controllers.approver.conditions import Abilities
+    from virt_steward.controllers.approver.olm import Plan
+    from virt_steward.controllers.approver.seen import Approver
+    from virt_steward.controllers.approver.verdicts import Wait
+
+CSVS_SHOWN = 100
+LONGEST_CSV = 253
+
+
+def fold(
+    approver: Approver,
+    plans: Collection[Plan],
+    waiting: Sequence[tuple[Plan, Wait]],
+    now: datetime,
+    abilities: Abilities = ABLE,
+) -> InstallPlanApproverStatus:
+    """The status after all that is known now, of all `plans` that there are.
+
+    A stamp is counted once: the uids that are counted already stand in the status itself, and the write that
+    adds to them is refused if the status has changed since it was read.
+    """
+    before = approver.status
+    # Plans of a namespace that may not be read are not gone: forgotten now, they would be counted again.
+    counted = set(before.counted_plans) if abilities.denied else _still_counted(approver, plans)
+    room = COUNTED_PLANS_KEPT - len(counted)  # beyond it, a count that stops is better than one that runs away
+    fresh = sorted(
+        (plan for plan in plans if plan.stamp.by == approver.metadata.uid and plan.metadata.uid not in counted),
+        key=lambda plan: (plan.stamp.at, plan.metadata.key),
+        reverse=True,
+    )[:room]
+    approvals = tuple(_approval(plan, now) for plan in fresh)
+    history = (*approvals, *before.history)[:HISTORY_KEPT]
+    return InstallPlanApproverStatus(
+        observed_generation=approver.metadata.generation,
+        approved_count=before.approved_count + len(fresh),
+        last_approved_plan=history[0].plan if history else before.last_approved_plan,
+        last_approved_time=history[0].time if history else before.last_approved_time,
+        pending_count=len(waiting),
+        pending=_pending(waiting, before.pending, now),
+        history=history,
+        counted_plans=tuple(sorted(counted.union(plan.metadata.uid for plan in fresh))),
+        conditions=conditions_of(approver, abilities, now),
+    )
+
+
+def _still_counted(approver: Approver, plans: Collection[Plan]) -> set[str]:
+    """The uids that must stay in the status, lest their plans be counted again.
+
+    That a plan is gone can be told only from plans that were read after the status: a cache that is behind
+    may not have heard yet of one that is counted.
+    """
+    counted = set(approver.status.counted_plans)
+    newest = max((int(plan.metadata.resource_version) for plan in plans), default=0)
+    if newest < int(approver.metadata.resource_version):
+        return counted
+    return counted.intersection(plan.metadata.uid for plan in plans)
+
+
+def _approval(plan: Plan, now: datetime) -> Approval:
+    try:
+        time: datetime = msgspec.convert(plan.stamp.at, Time)
+    except msgspec.ValidationError:  # somebody edited the annotation
+        time = now
+    return Approval(plan=str(plan.metadata.key), csvs=_shown(plan.csvs), time=time, reason=plan.stamp.because[:1024])
+
+
+def _pending(
+    waiting: Sequence[tuple[Plan, Wait]], before: Iterable[PendingPlan], now: datetime
+) -> tuple[PendingPlan, ...]:
+    since = {(one.plan, one.reason): one.since for one in before}
+    shown = sorted(waiting, key=lambda item: item[0].metadata.key)[:PENDING_SHOWN]
+    return tuple(
+        PendingPlan(
+            plan=str(plan.metadata.key),
+            csvs=_shown(plan.csvs),
+            reason=wait.reason,
+            message=wait.message[:1024],
+            since=since.get((str(plan.metadata.key), wait.reason), now),
+            until=wait.until,
+        )
+        for plan, wait in shown
+    )
+
+
+def _shown(csvs: tuple[str, ...]) -> tuple[str, ...]:
+    """As the schema of our status wants them: one odd plan must not keep all others from being reported."""
+    return tuple(csv[:LONGEST_CSV] for csv in csvs if csv)[:CSVS_SHOWN]

@@ -1,0 +1,115 @@
+"""Tells people and machines what was decided: log, events on the plan, metrics, notices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import structlog
+from prometheus_client import Counter, Histogram
+
+from virt_steward.controllers.approver.gauges import PendingGauges
+from virt_steward.controllers.approver.olm import API_VERSION, INSTALL_PLAN
+from virt_steward.controllers.approver.verdicts import Reason, Wait
+from virt_steward.kube.events import Occurrence, Regarding
+from virt_steward.objects.identity import Ref
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from prometheus_client import CollectorRegistry
+
+    from virt_steward.apis.installplanapprover import InstallPlanApproverStatus
+    from virt_steward.controllers.approver.decide import Approval, Decision
+    from virt_steward.controllers.approver.notices import Notices
+    from virt_steward.controllers.approver.olm import Plan
+    from virt_steward.controllers.approver.seen import Approver
+    from virt_steward.kube.events import Recorder
+    from virt_steward.objects.identity import Key
+    from virt_steward.runtime.clock import Clock
+
+log = structlog.get_logger()
+
+PASSING = frozenset({Reason.SUBSCRIPTION_BEHIND})
+"""True for a moment in the life of every plan: nobody needs to hear of it."""
+ALARMING = frozenset(
+    {Reason.RIDES_ALONG, Reason.UNREADABLE, Reason.NAMESPACE_DENIED, Reason.UNKNOWN_PACKAGE, Reason.BAD_POLICY}
+)
+
+
+class Teller:
+    """Each decision is told once, when it is new."""
+
+    def __init__(self, recorder: Recorder, notices: Notices, clock: Clock, registry: CollectorRegistry) -> None:
+        self._recorder = recorder
+        self._notices = notices
+        self._clock = clock
+        self._opened: dict[Key, float] = {}
+        self._decisions = Counter(
+            "installplan_approver_decisions", "Verdicts on InstallPlans.", ["reason"], registry=registry
+        )
+        self._approvals = Counter(
+            "installplan_approver_approvals", "InstallPlans approved.", ["namespace"], registry=registry
+        )
+        self._latency = Histogram(
+            "installplan_approver_approval_latency_seconds",
+            "Seconds from seeing a plan in RequiresApproval to its approval, where nothing had to be waited for.",
+            buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30),
+            registry=registry,
+        )
+        self._pending = PendingGauges(registry)
+
+    @property
+    def endpoints(self) -> Collection[str]:
+        """Where notices can go, by name."""
+        return self._notices.endpoints
+
+    def opened(self, plan: Key) -> None:
+        """The plan began to wait for approval, as far as we can see."""
+        self._opened.setdefault(plan, self._clock.now())
+
+    def closed(self, plan: Key) -> None:
+        self._opened.pop(plan, None)
+
+    def approved(self, plan: Plan, approval: Approval) -> None:
+        key, by = plan.metadata.key, approval.approver.metadata.key
+        log.info("approved InstallPlan", plan=str(key), csvs=plan.csvs, approver=str(by), because=approval.because)
+        self._decisions.labels("Approved").inc()
+        self._approvals.labels(key.namespace).inc()
+        if (since := self._opened.pop(key, None)) is not None:
+            self._latency.observe(self._clock.now() - since)
+        note = f"approved by InstallPlanApprover {by}: {approval.because}"
+        self._recorder.once(Occurrence(_regarding(plan), "Normal", "Approved", "Approve", note))
+        self._notices.approved(plan, approval.approver, approval.because)
+
+    def waits(self, plan: Plan, decision: Decision) -> None:
+        """Said when a plan begins to wait, or waits for something else than before."""
+        for opinion in decision.opinions:
+            approver, wait = opinion.approver.metadata.key, opinion.verdict
+            if not isinstance(wait, Wait) or wait.reason in PASSING:
+                continue
+            self.closed(plan.metadata.key)  # what has to wait is not measured as latency
+            self._decisions.labels(wait.reason).inc()
+            log.info(
+                "skipping InstallPlan",
+                plan=str(plan.metadata.key),
+                csvs=plan.csvs,
+                approver=str(approver),
+                reason=wait.reason,
+                why=wait.message,
+            )
+            note = f"not approved by InstallPlanApprover {approver}: {wait.message}"
+            kind: Literal["Warning", "Normal"] = "Warning" if wait.reason in ALARMING else "Normal"
+            episode = f"{approver} {','.join(plan.csvs)}"
+            self._recorder.once(Occurrence(_regarding(plan), kind, wait.reason, "Wait", note, episode))
+            self._notices.waits(plan, opinion.approver, wait)
+
+    def status(self, approver: Approver, status: InstallPlanApproverStatus) -> None:
+        self._pending.show(approver.metadata.key, status)
+
+    def gone(self, approver: Key) -> None:
+        """The approver was deleted: its series must not go on."""
+        self._pending.remove(approver)
+
+
+def _regarding(plan: Plan) -> Regarding:
+    return Regarding(Ref(INSTALL_PLAN, plan.metadata.key), API_VERSION, plan.metadata.uid)

@@ -1,0 +1,131 @@
+"""What the approver watches, and which plans a change may concern."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
+from virt_steward.controllers.approver.observe import Namespace, Stores
+from virt_steward.controllers.approver.olm import (
+    CLUSTER_SERVICE_VERSION,
+    INSTALL_PLAN,
+    SUBSCRIPTION,
+    InstalledCsv,
+    Subscription,
+    decode_plan,
+)
+from virt_steward.controllers.approver.seen import Approver
+from virt_steward.kube.client import Selection
+from virt_steward.kube.watch import projection
+from virt_steward.objects.identity import Key, Kind
+from virt_steward.runtime.access import Reach
+from virt_steward.runtime.controller import Trigger
+from virt_steward.runtime.informer import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from virt_steward.controllers.approver.olm import Plan
+    from virt_steward.kube.watch import Projected
+
+    Wake = Callable[[Key, Any, Any], Iterable[Key | "StatusOf"]]
+
+NAMESPACE = Kind("", "Namespace", "namespaces")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class StatusOf:
+    """The key under which an approver's status is reported; plans go under their own."""
+
+    approver: Key
+
+    def __str__(self) -> str:
+        return f"status of {self.approver}"
+
+
+def _namespace(obj: Projected) -> tuple[str]:
+    return (obj.metadata.namespace,)
+
+
+def _namespace_if_open(plan: Plan) -> tuple[str, ...]:
+    return (plan.metadata.namespace,) if plan.is_open else ()
+
+
+PLANS = Source(
+    INSTALL_PLAN,
+    decode_plan,
+    indexes={"namespace": _namespace, "open": _namespace_if_open},
+    where=Reach.TARGETS,
+)
+SUBSCRIPTIONS = Source(SUBSCRIPTION, projection(Subscription), indexes={"namespace": _namespace}, where=Reach.TARGETS)
+# Copies are an operator's shadow in the namespaces that it looks after: they may be thousands, and install nothing.
+CSVS = Source(
+    CLUSTER_SERVICE_VERSION,
+    projection(InstalledCsv),
+    Selection(labels="!olm.copiedFrom", metadata_only=True),
+    indexes={"namespace": _namespace},
+    where=Reach.TARGETS,
+)
+NAMESPACES = Source(NAMESPACE, projection(Namespace), Selection(metadata_only=True))
+APPROVERS = Source(INSTALL_PLAN_APPROVER, projection(Approver), where=Reach.TARGETS)
+
+
+class Wakes:
+    """Maps each event to the keys that it can concern."""
+
+    def __init__(self, stores: Stores, opened: Callable[[Key], None]) -> None:
+        self._stores = stores
+        self._opened = opened
+
+    @property
+    def triggers(self) -> tuple[Trigger[Any], ...]:
+        return (
+            Trigger(PLANS, self._or_by_access(self._by_plan)),
+            Trigger(SUBSCRIPTIONS, self._or_by_access(self._by_neighbour)),
+            Trigger(CSVS, self._or_by_access(self._by_neighbour)),
+            Trigger(NAMESPACES, self._by_namespace),
+            Trigger(APPROVERS, self._or_by_access(self._by_approver)),
+        )
+
+    def _or_by_access(self, wakes: Wake) -> Wake:
+        """A key without a name stands for its namespace: what may be read there has changed."""
+        return lambda key, before, after: wakes(key, before, after) if key.name else self._by_access(key.namespace)
+
+    def _by_access(self, namespace: str) -> Iterable[Key | StatusOf]:
+        yield from self._open_plans_in(namespace)
+        yield from (StatusOf(approver.metadata.key) for approver in self._stores.approvers)
+
+    def _by_plan(self, key: Key, before: Plan | None, after: Plan | None) -> Iterable[Key | StatusOf]:
+        if after and after.is_open and not (before and before.is_open):
+            self._opened(key)
+        if (before and before.is_open) or (after and after.is_open):
+            yield key
+        if before and after is None:  # an older twin was held back by it
+            twins = self._stores.plans.by("open", key.namespace)
+            yield from (one.metadata.key for one in twins if set(one.csvs) == set(before.csvs))
+        stamps = {plan.stamp.by for plan in (before, after) if plan and plan.stamp.by}
+        if stamps and (before is None or after is None or before.stamp != after.stamp):
+            yield from (StatusOf(one.metadata.key) for one in self._stores.approvers if one.metadata.uid in stamps)
+
+    def _by_neighbour(self, key: Key, _before: object, _after: object) -> Iterable[Key]:
+        return self._open_plans_in(key.namespace)
+
+    def _by_namespace(self, key: Key, before: Namespace | None, after: Namespace | None) -> Iterable[Key]:
+        if before and after and before.metadata.labels == after.metadata.labels:
+            return ()
+        return self._open_plans_in(key.name)
+
+    def _by_approver(self, key: Key, before: Approver | None, after: Approver | None) -> Iterable[Key | StatusOf]:
+        yield StatusOf(key)
+        if before and after and before.spec == after.spec and before.metadata.uid == after.metadata.uid:
+            return
+        targets = [one.spec.target_namespaces for one in (before, after) if one]
+        if all(targets):
+            for namespace in {name for names in targets for name in names}:
+                yield from self._open_plans_in(namespace)
+        else:
+            yield from (plan.metadata.key for plan in self._stores.plans if plan.is_open)
+
+    def _open_plans_in(self, namespace: str) -> Iterable[Key]:
+        return [plan.metadata.key for plan in self._stores.plans.by("open", namespace)]

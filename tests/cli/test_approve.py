@@ -1,0 +1,155 @@
+import asyncio
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.audit import AuditLog
+from tests.cli.commands import Ended, steward
+from tests.clients import a_client
+from tests.eventually import soon
+from tests.grants import an_account
+from tests.operators import a_csv, a_waiting_plan, create, csv_of, the_csv, the_plan
+from virt_steward.controllers.approver.by_hand import (
+    APPROVAL_COMMENT,
+    APPROVED_BY_USER,
+    NotNow,
+    approve_by_hand,
+)
+from virt_steward.controllers.approver.follow import Failed, Phase, Running, Stage, Underway, follow, progress
+from virt_steward.controllers.approver.olm import APPROVED_AT, APPROVED_BY
+from virt_steward.kube.client import Client
+from virt_steward.kube.errors import Forbidden
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.objects.meta import Meta
+from virt_steward.runtime.access import Access, Installation
+
+
+def approve(kubeconfig: Path, namespace: str, *options: str) -> Any:
+    return steward("approve", "installplan", f"{namespace}/install-1", *options, kubeconfig=kubeconfig)
+
+
+async def test_an_approval_by_hand_says_who_when_and_why(
+    admin: Client, control_plane: ControlPlane, operators: str
+) -> None:
+    await create(admin, a_waiting_plan(operators))
+    ended: Ended = await approve(control_plane.kubeconfig, operators, "--comment", "agreed in the change board")
+    plan = await admin.get(the_plan(operators))
+    assert ended.code == 0
+    assert plan["spec"]["approved"] is True
+    notes = plan["metadata"]["annotations"]
+    assert notes[APPROVED_BY_USER] == "admin"
+    assert notes[APPROVAL_COMMENT] == "agreed in the change board"
+    assert APPROVED_AT in notes
+    assert APPROVED_BY not in notes, "or an approver would count it as its own"
+
+
+async def test_a_refusal_is_one_line_and_fails(admin: Client, control_plane: ControlPlane, operators: str) -> None:
+    await create(admin, a_waiting_plan(operators, phase="Planning"))
+    ended: Ended = await approve(control_plane.kubeconfig, operators)
+    assert (ended.code, ended.stdout) == (1, "")
+    [line] = ended.stderr.splitlines()
+    assert line.startswith(f"virt-steward: InstallPlan {operators}/install-1 is left alone: it is in phase Planning")
+
+
+@pytest.mark.parametrize(
+    ("plan", "why"),
+    [
+        pytest.param({"phase": "Planning"}, "OLM would not run it", id="that is still planned"),
+        pytest.param({"phase": ""}, "phase none yet", id="that has no phase yet"),
+        pytest.param({"phase": "Complete", "approved": True}, "approved already", id="that is approved"),
+        pytest.param({"approval": "Automatic"}, "OLM asks nobody", id="that OLM approves itself"),
+    ],
+)
+async def test_nothing_is_done_to_a_plan(
+    plan: dict[str, Any], why: str, admin: Client, operators: str, audit_log: AuditLog
+) -> None:
+    await create(admin, a_waiting_plan(operators, **plan))
+    mark = audit_log.mark()
+    answer = await approve_by_hand(admin, the_plan(operators).key, "", datetime.now(UTC))
+    assert isinstance(answer, NotNow)
+    assert why in answer.why
+    assert not [one for one in audit_log.since(mark) if one.namespace == operators and one.is_write]
+
+
+async def test_waiting_ends_well_when_the_operator_runs(
+    admin: Client, control_plane: ControlPlane, operators: str
+) -> None:
+    await create(admin, a_waiting_plan(operators))
+    waiting = asyncio.create_task(approve(control_plane.kubeconfig, operators, "--wait", "-o", "json"))
+    await _approved(admin, operators)
+    await create(admin, a_csv(operators, "1.0.0", "Installing"))
+    await admin.merge_patch(the_plan(operators), {"status": {"phase": "Complete"}}, subresource="status")
+    await admin.merge_patch(the_csv(operators, "1.0.0"), {"status": {"phase": "Succeeded"}}, subresource="status")
+    ended: Ended = await waiting
+    assert ended.code == 0, ended.stderr
+    assert json.loads(ended.stdout)["csvs"] == [csv_of("1.0.0")]
+
+
+@pytest.mark.parametrize(
+    ("plan_phase", "csv_phase", "why"),
+    [
+        pytest.param("Failed", "Pending", "the plan failed", id="the plan fails"),
+        pytest.param("Complete", "Failed", "demo-operator.v1.0.0 failed: no such image", id="its operator fails"),
+    ],
+)
+async def test_following_ends_when(plan_phase: str, csv_phase: str, why: str, admin: Client, operators: str) -> None:
+    await create(admin, a_waiting_plan(operators, phase="Installing"))
+    said: list[str] = []
+    following = asyncio.create_task(follow(admin, the_plan(operators).key, [csv_of("1.0.0")], said.append))
+    assert await soon(lambda: said == ["plan Installing; demo-operator.v1.0.0 not there yet"])
+    await create(admin, a_csv(operators, "1.0.0", csv_phase, "no such image"))
+    await admin.merge_patch(the_plan(operators), {"status": {"phase": plan_phase}}, subresource="status")
+    assert await asyncio.wait_for(following, 10) == Failed(why)
+
+
+async def test_following_without_the_right_to_look_is_refused(
+    admin: Client, control_plane: ControlPlane, operators: str
+) -> None:
+    account = await an_account(admin, Access("bystander"), Installation(operators))
+    async with a_client(control_plane, account.token) as client:
+        with pytest.raises(Forbidden):
+            await asyncio.wait_for(follow(client, the_plan(operators).key, [], print), 10)
+
+
+async def test_waiting_has_an_end(admin: Client, control_plane: ControlPlane, operators: str) -> None:
+    await create(admin, a_waiting_plan(operators))
+    ended: Ended = await approve(control_plane.kubeconfig, operators, "--wait", "--timeout", "1s")
+    assert ended.code == 1
+    assert "is approved, but not installed within 0:00:01; OLM goes on" in ended.stderr
+
+
+async def _approved(admin: Client, namespace: str) -> None:
+    async def is_approved() -> bool:
+        return bool((await admin.get(the_plan(namespace)))["spec"]["approved"])
+
+    assert await soon(is_approved, within=20)
+
+
+def a_stage(phase: str, message: str = "") -> Stage:
+    return Stage(Meta(), Phase(phase, message))
+
+
+@pytest.mark.parametrize(
+    ("plan", "csvs", "expected"),
+    [
+        pytest.param(None, {}, Failed("the plan has been deleted"), id="without a plan"),
+        pytest.param("Failed", {"a": "Succeeded", "b": "Succeeded"}, Failed("the plan failed"), id="of a failed plan"),
+        pytest.param("Installing", {"a": "Failed"}, Failed("a failed"), id="of an operator that failed early"),
+        pytest.param("Complete", {"a": "Succeeded", "b": "Succeeded"}, Running(), id="of two that run"),
+        pytest.param(
+            "Complete", {"a": "Succeeded"}, Underway("plan Complete; a Succeeded, b not there yet"), id="of one of two"
+        ),
+        pytest.param(
+            "Installing",
+            {"a": "Succeeded", "b": "Succeeded"},
+            Underway("plan Installing; a Succeeded, b Succeeded"),
+            id="of a plan that has not ended",
+        ),
+    ],
+)
+def test_the_progress(plan: str | None, csvs: dict[str, str], expected: object) -> None:
+    stages = {name: a_stage(phase) for name, phase in csvs.items()}
+    assert progress(a_stage(plan) if plan else None, stages, ("a", "b")) == expected

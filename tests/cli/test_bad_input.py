@@ -1,0 +1,134 @@
+"""What a person reads who got something wrong: one line on what to do, and no traceback."""
+
+import base64
+import socket
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cli.commands import Ended, steward
+from tests.grants import an_account
+from tests.kube.certificates import an_authority
+from virt_steward.kube.client import Client
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.local.ports import ReservedPort
+from virt_steward.runtime.access import Access, Installation
+
+NOBODY = Access("nobody")
+
+QUIET = ("--metrics-bind-address=0", "--debug-bind-address=0", "--health-probe-bind-address=0")
+RUN = ("run", "--controllers=approver", *QUIET)
+EXPLAIN = ("explain", "installplan", "default/install-1")
+
+
+def complaint(ended: Ended) -> str:
+    """The one line that it says."""
+    assert ended.code not in (0, None), ended.stdout
+    assert ended.stdout == ""
+    [line] = ended.stderr.splitlines()
+    assert line.startswith("virt-steward: ")
+    return line
+
+
+@pytest.fixture
+def altered(control_plane: ControlPlane, tmp_path: Path) -> Callable[..., Path]:
+    """A kubeconfig of the control plane with something else in its cluster or user."""
+
+    def write(cluster: dict[str, Any] | None = None, user: dict[str, Any] | None = None) -> Path:
+        config = yaml.safe_load(control_plane.kubeconfig.read_text())
+        config["clusters"][0]["cluster"].update(cluster or {})
+        if user is not None:
+            config["users"][0]["user"] = user
+        path = tmp_path / "config"
+        path.write_text(yaml.safe_dump(config))
+        return path
+
+    return write
+
+
+def encoded(text: bytes) -> str:
+    return base64.b64encode(text).decode()
+
+
+@pytest.mark.parametrize("command", [pytest.param(RUN, id="run"), pytest.param(EXPLAIN, id="explain")])
+async def test_a_kubeconfig_of_garbage_is_named(command: tuple[str, ...], tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_bytes(b"\x00\xff: [")
+    assert str(path) in complaint(await steward(*command, kubeconfig=path))
+
+
+async def test_a_kubeconfig_that_is_not_there_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "nowhere"
+    line = complaint(await steward(*RUN, "--kubeconfig", str(path), kubeconfig=path))
+    assert str(path) in line
+
+
+async def test_a_context_that_is_not_there_is_named_with_those_that_are(control_plane: ControlPlane) -> None:
+    line = complaint(await steward(*EXPLAIN, "--context", "moon", kubeconfig=control_plane.kubeconfig))
+    assert "moon" in line
+    assert yaml.safe_load(control_plane.kubeconfig.read_text())["contexts"][0]["name"] in line
+
+
+@pytest.mark.parametrize("command", [pytest.param(RUN, id="run"), pytest.param(EXPLAIN, id="explain")])
+async def test_a_server_that_does_not_answer_is_named(command: tuple[str, ...], altered: Callable[..., Path]) -> None:
+    port = ReservedPort()
+    port.release()
+    server = f"https://127.0.0.1:{port.number}"
+    line = complaint(await steward(*command, kubeconfig=altered(cluster={"server": server})))
+    assert f"cannot reach {server}: Connection refused; check that it runs" in line
+
+
+async def test_a_server_of_another_authority_is_not_trusted(altered: Callable[..., Path]) -> None:
+    path = altered(cluster={"certificate-authority-data": encoded(an_authority("stranger").chain)})
+    line = complaint(await steward(*EXPLAIN, kubeconfig=path))
+    assert "is not trusted" in line
+    assert line.endswith(f"in {path}")
+
+
+async def test_a_missing_permission_is_named(admin: Client, altered: Callable[..., Path], operators: str) -> None:
+    account = await an_account(admin, NOBODY, Installation(operators, prefix=operators))
+    line = complaint(await steward(*EXPLAIN, kubeconfig=altered(user={"token": account.token})))
+    assert f'User "{account.user}" cannot list resource "installplans"' in line
+
+
+@pytest.mark.parametrize("command", [pytest.param(RUN, id="run"), pytest.param(EXPLAIN, id="explain")])
+async def test_an_expired_client_certificate_is_said_to_be_so(
+    command: tuple[str, ...], control_plane: ControlPlane, altered: Callable[..., Path]
+) -> None:
+    identity = control_plane.authority.client("ann", ["system:masters"], lifetime=timedelta(days=-1))
+    user = {
+        "client-certificate-data": encoded(identity.certificate),
+        "client-key-data": encoded(identity.key),
+    }
+    line = complaint(await steward(*command, kubeconfig=altered(user=user)))
+    assert "expired" in line
+
+
+async def test_a_port_that_is_taken_is_named_with_its_flag(control_plane: ControlPlane) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        command = (*RUN, "--namespace=default", f"--metrics-bind-address={address}", "--log-level=error")
+        line = complaint(await steward(*command, kubeconfig=control_plane.kubeconfig))
+    assert f"--metrics-bind-address {address}: Address already in use; choose another address" in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        pytest.param(("explain", "installplan", "install-1"), "write NAMESPACE/NAME", id="a plan without namespace"),
+        pytest.param(
+            ("approve", "installplan", "a/b", "--wait", "--timeout=soon"), "--timeout: 'soon'", id="a timeout"
+        ),
+        pytest.param((*RUN, "--watch-namespaces=a,,b"), "a namespace has a name", id="a namespace without name"),
+        pytest.param((*RUN, "--notify-config=nowhere.yaml"), "nowhere.yaml: No such file", id="a missing file"),
+        pytest.param(("run", "--controllers=nobody"), "no controller is called 'nobody'", id="an unknown controller"),
+    ],
+)
+async def test_a_wrong_argument_is_named(
+    arguments: tuple[str, ...], expected: str, control_plane: ControlPlane
+) -> None:
+    assert expected in complaint(await steward(*arguments, kubeconfig=control_plane.kubeconfig))

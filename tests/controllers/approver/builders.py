@@ -1,0 +1,135 @@
+"""What an approver may see, made up. Left alone, the builders make one pinned operator that waits to be installed."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from virt_steward.apis.installplanapprover import InstallPlanApproverSpec, InstallPlanApproverStatus, Policy
+from virt_steward.controllers.approver.decide import decide
+from virt_steward.controllers.approver.olm import (
+    CsvMeta,
+    InstalledCsv,
+    Plan,
+    PlanMeta,
+    Stamp,
+    Subscription,
+    SubscriptionMeta,
+    SubscriptionSpec,
+    SubscriptionStatus,
+)
+from virt_steward.controllers.approver.seen import Approver, ApproverMeta, Seen
+from virt_steward.controllers.approver.verdicts import Verdict
+
+NAMESPACE = "shop"
+NOON = datetime(2030, 1, 7, 12, tzinfo=UTC)  # a Monday
+V1, V2, V3 = "db.v1.0.0", "db.v2.0.0", "db.v3.0.0"
+CACHE, CACHE2 = "cache.v1.0.0", "cache.v2.0.0"
+
+
+def package_of(csv: str) -> str:
+    return csv.partition(".")[0]
+
+
+def a_plan(
+    *csvs: str,
+    name: str = "install-1",
+    namespace: str = NAMESPACE,
+    approval: str = "Manual",
+    approved: bool = False,
+    phase: str = "RequiresApproval",
+    generation: int = 1,
+    brings: Iterable[str] = (),
+    packages: Mapping[str, str] | None = None,
+    created: datetime = NOON,
+    stamp: Stamp | None = None,
+    version: int = 1,
+) -> Plan:
+    """`brings` are the packages whose Subscriptions are steps of the plan."""
+    metadata = PlanMeta(name, namespace, f"uid-of-{namespace}-{name}", str(version), created, stamp or Stamp())
+    return Plan(
+        metadata,
+        csvs=csvs,
+        approval=approval,
+        approved=approved,
+        phase=phase,
+        generation=generation,
+        packages={csv: package_of(csv) for csv in csvs} if packages is None else dict(packages),
+        brings={f"{package}-stable-catalog-olm": package for package in brings},
+    )
+
+
+def a_subscription(
+    package: str = "db",
+    *,
+    name: str = "",
+    namespace: str = NAMESPACE,
+    pin: str = "",
+    current: str = "",
+    installed: str = "",
+    approval: str = "Manual",
+    generation: int = 1,
+    generated: bool = False,
+    labels: Mapping[str, str] | None = None,
+) -> Subscription:
+    annotations = {"olm.generated-by": "install-0"} if generated else {}
+    return Subscription(
+        SubscriptionMeta(name or package, namespace, f"uid-of-{package}", "1", dict(labels or {}), annotations),
+        SubscriptionSpec(package, pin, approval),
+        SubscriptionStatus(current, installed, generation),
+    )
+
+
+def a_csv(name: str, *, mark: str = "") -> InstalledCsv:
+    """`mark` is the label by which OLM tells the parts of an operator, `<package>.<namespace>`."""
+    labels = {f"operators.coreos.com/{mark}": ""} if mark else {}
+    return InstalledCsv(CsvMeta(name, NAMESPACE, f"uid-of-{name}", "1", labels))
+
+
+def an_approver(
+    name: str = "ann",
+    *,
+    created: datetime = NOON - timedelta(days=1),
+    generation: int = 1,
+    version: int = 1,
+    policy: Mapping[str, Any] | None = None,
+    status: InstallPlanApproverStatus | None = None,
+    **spec: Any,
+) -> Approver:
+    rules = Policy(**policy) if policy is not None else None
+    return Approver(
+        ApproverMeta(name, "approvers", f"uid-of-{name}", str(version), created, generation),
+        InstallPlanApproverSpec(policy=rules, **spec),
+        status or InstallPlanApproverStatus(),
+    )
+
+
+def seen(
+    plan: Plan,
+    *subscriptions: Subscription,
+    approvers: Iterable[Approver] = (),
+    unreadable: Iterable[str] = (),
+    siblings: Iterable[Plan] = (),
+    installed: Iterable[InstalledCsv] = (),
+    labels: Mapping[str, str] | None = None,
+) -> Seen:
+    """Judged by one approver with no wishes of its own, unless others are given."""
+    return Seen(
+        plan,
+        subscriptions=subscriptions,
+        unreadable=tuple(unreadable),
+        siblings=tuple(siblings),
+        installed=tuple(installed),
+        namespace_labels=labels or {},
+        approvers=tuple(approvers) or (an_approver(),),
+    )
+
+
+def a_pinned_install(approver: Approver | None = None, **around: Any) -> Seen:
+    """The plain case: everything says yes but perhaps the approver."""
+    approvers = (approver,) if approver else ()
+    return seen(a_plan(V1), a_subscription(pin=V1, current=V1), approvers=approvers, **around)
+
+
+def verdict(around: Seen, now: datetime = NOON) -> Verdict:
+    """What the oldest approver says."""
+    return decide(around, now).opinions[0].verdict

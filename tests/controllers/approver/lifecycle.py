@@ -1,0 +1,141 @@
+"""A stand-in for OLM: its kinds under small definitions of our own, and its writes in OLM's order."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from tests.controllers.approver.builders import package_of
+from tests.installplans import DEFINITION, GROUP, INSTALL_PLAN
+from tests.widgets import define
+from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER, INSTALL_PLAN_APPROVER_CRD
+from virt_steward.controllers.approver.olm import CLUSTER_SERVICE_VERSION, SUBSCRIPTION
+from virt_steward.kube.client import Client, Object
+from virt_steward.objects.identity import Key, Kind, Ref
+
+API = f"{GROUP}/v1alpha1"
+AT_ONCE = 8
+
+
+def a_definition_of(kind: Kind) -> Object:
+    """As loose as that of InstallPlans."""
+    names = {"kind": kind.name, "plural": kind.plural}
+    return {
+        **DEFINITION,
+        "metadata": {"name": f"{kind.plural}.{GROUP}"},
+        "spec": {**DEFINITION["spec"], "names": names},
+    }
+
+
+OLM_DEFINITIONS = (DEFINITION, a_definition_of(SUBSCRIPTION), a_definition_of(CLUSTER_SERVICE_VERSION))
+
+
+async def define_all(client: Client) -> None:
+    for definition in (*OLM_DEFINITIONS, INSTALL_PLAN_APPROVER_CRD.manifest()):
+        await define(client, definition)
+
+
+async def at_once(jobs: Iterable[Callable[[], Awaitable[object]]]) -> None:
+    """Several at a time, as the connection allows."""
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def run(job: Callable[[], Awaitable[object]]) -> None:
+        async with gate:
+            await job()
+
+    async with asyncio.TaskGroup() as group:
+        for job in jobs:
+            group.create_task(run(job))
+
+
+def a_step(csv: str) -> Object:
+    properties = {
+        "properties": [{"type": "olm.package", "value": {"packageName": package_of(csv), "version": "1.0.0"}}]
+    }
+    annotations = {"operatorframework.io/properties": msgspec.json.encode(properties).decode()}
+    manifest = msgspec.json.encode({"metadata": {"name": csv, "annotations": annotations}}).decode()
+    resource = {"group": GROUP, "kind": "ClusterServiceVersion", "name": csv, "manifest": manifest}
+    return {"resolving": csv, "resource": resource, "status": "Unknown"}
+
+
+def ballast(size: int) -> Object:
+    """The rest of a plan: a definition of so many bytes."""
+    group = "apiextensions.k8s.io"
+    return {"resource": {"group": group, "kind": "CustomResourceDefinition", "name": "big", "manifest": "x" * size}}
+
+
+@dataclass(frozen=True, slots=True)
+class Lifecycle:
+    """What OLM does in one namespace."""
+
+    client: Client
+    namespace: str
+    numbers: count  # type: ignore[type-arg]  # of int
+    """Generations of plans, also in their names."""
+
+    async def subscribe(self, package: str, pin: str = "", **spec: Any) -> Object:
+        """A person's wish."""
+        wish = {"name": package, "installPlanApproval": "Manual", **({"startingCSV": pin} if pin else {}), **spec}
+        metadata = {"name": package, "namespace": self.namespace}
+        return await self.client.create({"apiVersion": API, "kind": "Subscription", "metadata": metadata, "spec": wish})
+
+    async def pin(self, package: str, csv: str) -> None:
+        await self.client.merge_patch(self._subscription(package), {"spec": {"startingCSV": csv}})
+
+    async def plan(self, *csvs: str) -> Key:
+        """Write a plan without status, as it is at first."""
+        generation = next(self.numbers)
+        metadata = {"name": f"install-{generation}", "namespace": self.namespace}
+        spec = {"approval": "Manual", "approved": False, "clusterServiceVersionNames": csvs, "generation": generation}
+        await self.client.create({"apiVersion": API, "kind": "InstallPlan", "metadata": metadata, "spec": spec})
+        return Key(self.namespace, metadata["name"])
+
+    async def set_phase(self, plan: Key, phase: str, *csvs: str, size: int = 0) -> Object:
+        steps = [*(a_step(csv) for csv in csvs), *([ballast(size)] if size else [])]
+        status = {"status": {"phase": phase, **({"plan": steps} if steps else {})}}
+        return await self.client.merge_patch(Ref(INSTALL_PLAN, plan), status, subresource="status")
+
+    async def catch_up(self, plan: Key, *csvs: str) -> None:
+        """Write into the Subscriptions what the plan offers them."""
+        generation = int(plan.name.removeprefix("install-"))
+        for csv in csvs:
+            status = {"status": {"currentCSV": csv, "installPlanGeneration": generation}}
+            await self.client.merge_patch(self._subscription(package_of(csv)), status, subresource="status")
+
+    async def offer(self, *csvs: str, size: int = 0) -> Key:
+        """All that OLM writes until a plan waits for approval."""
+        plan = await self.plan(*csvs)
+        await self.set_phase(plan, "RequiresApproval", *csvs, size=size)
+        await self.catch_up(plan, *csvs)
+        return plan
+
+    async def is_approved(self, plan: Key) -> bool:
+        return bool((await self.client.get(Ref(INSTALL_PLAN, plan)))["spec"]["approved"])
+
+    def _subscription(self, package: str) -> Ref:
+        return Ref(SUBSCRIPTION, Key(self.namespace, package))
+
+
+async def a_lifecycle(client: Client, namespace: str) -> Lifecycle:
+    """In a new namespace of that name."""
+    await client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    return Lifecycle(client, namespace, count(1))
+
+
+async def an_approver(client: Client, namespace: str, name: str = "ann", **spec: Any) -> Object:
+    return await client.create(
+        {
+            "apiVersion": f"{INSTALL_PLAN_APPROVER.group}/v1alpha1",
+            "kind": INSTALL_PLAN_APPROVER.name,
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": spec,
+        }
+    )
+
+
+async def status_of(client: Client, namespace: str, name: str = "ann") -> Object:
+    found = await client.get(Ref(INSTALL_PLAN_APPROVER, Key(namespace, name)))
+    return found.get("status", {})

@@ -1,0 +1,100 @@
+"""The approver as a process of its own, under its own rights, to be watched and killed."""
+
+import os
+import signal
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tests.clients import a_client
+from tests.controllers.approver.lifecycle import define_all
+from tests.grants import Account, an_account
+from virt_steward.controllers.approver import ACCESS
+from virt_steward.kube.faults import VARIABLE
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.local.processes import Child
+from virt_steward.runtime.access import Installation
+
+ALONE = ("--no-leader-elect",)
+SHORT_LEASE = ("--lease-duration=1", "--lease-retry=0.1")
+
+
+async def an_installation(control_plane: ControlPlane) -> Account:
+    """The kinds, a namespace for the approver, and its generated rights on the whole cluster."""
+    namespace = f"steward-{uuid.uuid4().hex[:8]}"
+    async with a_client(control_plane) as client:
+        await define_all(client)
+        await client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+        return await an_account(client, ACCESS, Installation(namespace, prefix=namespace))
+
+
+def home_of(account: Account) -> str:
+    """The namespace in which the approver runs."""
+    return account.user.split(":")[2]
+
+
+class Process:
+    """`virt-steward run --controllers approver`, which logs as JSON and serves nothing."""
+
+    def __init__(self, kubeconfig: Path, namespace: str, log: Path, *, options: tuple[str, ...], fault: str) -> None:
+        argv = [sys.executable, "-m", "virt_steward", "run", "--controllers=approver", "--log-format=json"]
+        argv += [f"--kubeconfig={kubeconfig}", f"--namespace={namespace}"]
+        argv += [f"--{server}-bind-address=0" for server in ("metrics", "debug", "health-probe")]
+        env = {**os.environ, **({VARIABLE: fault} if fault else {})}
+        self._child = Child([*argv, *options], log=log, env=env)
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._child.alive
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether SIGKILL ended it."""
+        return not self.alive and self._child.exit_code == -signal.SIGKILL
+
+    @property
+    def cpu(self) -> float:
+        """Seconds that it has used so far, for itself and in the kernel."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    @property
+    def rss(self) -> float:
+        """MiB of memory that it holds now."""
+        status = Path(f"/proc/{self.pid}/status").read_text().split()
+        return int(status[status.index("VmRSS:") + 1]) / 1024
+
+    def kill(self) -> None:
+        self._child.kill()
+
+    def log(self) -> list[dict[str, Any]]:
+        lines = self._child.log.read_bytes().split(b"\n")
+        return [msgspec.json.decode(line) for line in lines[:-1]]  # the last is empty, or not yet complete
+
+    def said(self, event: str, **facts: Any) -> bool:
+        return any(entry["event"] == event and facts.items() <= entry.items() for entry in self.log())
+
+    @property
+    def troubles(self) -> list[dict[str, Any]]:
+        return [entry for entry in self.log() if entry["level"] in {"warning", "error"}]
+
+
+@contextmanager
+def a_process(kubeconfig: Path, namespace: str, *options: str, fault: str = "") -> Iterator[Process]:
+    """Logs beside the kubeconfig, each process into a file of its own."""
+    number = len(list(kubeconfig.parent.glob("approver-*.log")))
+    log = kubeconfig.parent / f"approver-{number}.log"
+    process = Process(kubeconfig, namespace, log, options=options or ALONE, fault=fault)
+    try:
+        yield process
+    finally:
+        process.kill()

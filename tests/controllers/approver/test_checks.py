@@ -1,0 +1,410 @@
+"""What is approved, what waits and what is left alone: each check, and the order in which they speak."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.controllers.approver.builders import (
+    CACHE,
+    CACHE2,
+    V1,
+    V2,
+    V3,
+    a_csv,
+    a_pinned_install,
+    a_plan,
+    a_subscription,
+    an_approver,
+    seen,
+    verdict,
+)
+from virt_steward.apis.meta import LabelSelector, Requirement
+from virt_steward.controllers.approver.seen import Seen
+from virt_steward.controllers.approver.verdicts import Approve, Leave, Reason, Wait
+
+PINNED = a_subscription(pin=V1, current=V1)
+UPGRADED = a_subscription(pin=V2, current=V2, installed=V1)
+LONG = "a-package-with-a-name-that-leaves-no-room-for-its-namespace-too"
+
+
+@pytest.mark.parametrize(
+    ("around", "because"),
+    [
+        pytest.param(a_pinned_install(), f"{V1} is the startingCSV of its Subscription", id="first-install"),
+        pytest.param(seen(a_plan(V2), UPGRADED), f"{V2} is the startingCSV", id="upgrade"),
+        pytest.param(
+            seen(a_plan(V1, CACHE), PINNED, a_subscription("cache", pin=CACHE, current=CACHE)),
+            f"{CACHE} is the startingCSV",
+            id="install-of-two",
+        ),
+        pytest.param(
+            seen(a_plan(V1, CACHE, brings=["cache"]), PINNED), f"{CACHE} is a new dependency", id="new-dependency"
+        ),
+        pytest.param(
+            seen(a_plan(V1, CACHE), PINNED, a_subscription("cache", current=CACHE, approval="Automatic")),
+            f"a person made the Subscription of {CACHE} Automatic",
+            id="operator-beside-one-that-a-person-made-automatic",
+        ),
+        pytest.param(
+            seen(a_plan(V1, CACHE), PINNED, a_subscription("cache", current=CACHE2, installed=CACHE)),
+            f"{CACHE} is installed already",
+            id="operator-beside-one-that-runs-already",
+        ),
+        pytest.param(
+            seen(a_plan(V2, packages={}), UPGRADED), V2, id="operator-whose-package-only-its-subscription-tells"
+        ),
+        pytest.param(
+            seen(a_plan(V1, generation=7), a_subscription(pin=V1, current=V1, generation=4)),
+            V1,
+            id="operator-whose-subscription-was-not-touched-for-a-combined-plan",
+        ),
+        pytest.param(
+            seen(a_plan(V1), PINNED, a_subscription("cache", pin=CACHE, current=CACHE2, installed=CACHE)),
+            V1,
+            id="operator-while-another-of-the-namespace-has-an-upgrade-pending",
+        ),
+        pytest.param(
+            seen(a_plan(V1, generation=2), PINNED, siblings=[a_plan(V1, name="install-0", generation=1)]),
+            V1,
+            id="newer-of-two-twins",
+        ),
+        pytest.param(
+            seen(a_plan(V1), PINNED, siblings=[a_plan(V1, CACHE, name="install-2", generation=2)]),
+            V1,
+            id="plan-that-a-newer-one-contains-with-more",
+        ),
+        pytest.param(
+            seen(a_plan(V1, CACHE, brings=["cache"]), PINNED, installed=[a_csv("queue.v1.0.0", mark="queue.shop")]),
+            CACHE,
+            id="new-dependency-beside-another-operator",
+        ),
+    ],
+)
+def test_approved_is_a_pinned(around: Seen, because: str) -> None:
+    found = verdict(around)
+    assert isinstance(found, Approve)
+    assert because in found.because
+
+
+@pytest.mark.parametrize(
+    ("around", "reason", "says"),
+    [
+        pytest.param(
+            seen(a_plan(V2), a_subscription(pin=V1, current=V2, installed=V1)),
+            Reason.NOT_PINNED,
+            f"move startingCSV to {V2}",
+            id="upgrade-while-the-pin-is-installed",
+        ),
+        pytest.param(
+            seen(a_plan(V1), a_subscription(current=V1)), Reason.NOT_PINNED, "no startingCSV pins db", id="no-pin"
+        ),
+        pytest.param(
+            seen(a_plan(V2), a_subscription(pin=V3, current=V2, installed=V1)),
+            Reason.INTERMEDIATE_VERSION,
+            f"by way of {V2}",
+            id="a-version-on-the-way-to-the-pin",
+        ),
+        pytest.param(
+            seen(a_plan(V3), a_subscription(pin=V2, current=V3, installed=V1)),
+            Reason.PIN_NOT_OFFERED,
+            f"OLM offers {V3}",
+            id="a-version-beyond-the-pin",
+        ),
+        pytest.param(
+            seen(a_plan("db.latest"), a_subscription(pin=V1, current="db.latest")),
+            Reason.PIN_NOT_OFFERED,
+            "OLM offers db.latest",
+            id="a-version-that-cannot-be-compared",
+        ),
+        pytest.param(
+            seen(
+                a_plan(V1, CACHE2),
+                PINNED,
+                a_subscription("cache", pin=CACHE, current=CACHE2, installed=CACHE),
+            ),
+            Reason.RIDES_ALONG,
+            f"also install {CACHE2}, and its pin is {CACHE}",
+            id="an-upgrade-of-another-that-is-pinned-elsewhere",
+        ),
+        pytest.param(
+            seen(a_plan(V1, CACHE2), PINNED, a_subscription("cache", current=CACHE2, installed=CACHE)),
+            Reason.RIDES_ALONG,
+            "it has no pin",
+            id="an-upgrade-of-another-without-pin",
+        ),
+        pytest.param(
+            seen(
+                a_plan(V1, CACHE2),
+                PINNED,
+                a_subscription(
+                    "cache", pin=CACHE2, current=CACHE2, installed=CACHE, approval="Automatic", generated=True
+                ),
+            ),
+            Reason.RIDES_ALONG,
+            "it has no pin",
+            id="an-upgrade-of-a-dependency-that-olm-itself-made-automatic-and-pinned",
+        ),
+        pytest.param(
+            seen(a_plan(CACHE), a_subscription("cache", current=CACHE, approval="Automatic")),
+            Reason.NOT_PINNED,
+            "no Subscription of the plan has a startingCSV",
+            id="only-what-a-person-made-automatic",
+        ),
+        pytest.param(
+            seen(a_plan(CACHE, brings=["cache"])),
+            Reason.NOT_PINNED,
+            "no Subscription of the plan has a startingCSV",
+            id="only-new-dependencies",
+        ),
+        pytest.param(
+            seen(a_plan(V1, CACHE), PINNED),
+            Reason.NO_SUBSCRIPTION,
+            "no Subscription in the namespace is for cache",
+            id="an-operator-that-nobody-subscribed-to",
+        ),
+        pytest.param(
+            seen(a_plan(V1, CACHE, brings=["cache"]), PINNED, installed=[a_csv("cache.v0.9.0", mark="cache.shop")]),
+            Reason.NO_SUBSCRIPTION,
+            "for cache",
+            id="a-dependency-of-which-an-older-version-is-there",
+        ),
+        pytest.param(
+            seen(
+                a_plan(V1, "long.v2.0.0", packages={V1: "db", "long.v2.0.0": LONG}, brings=[LONG]),
+                PINNED,
+                installed=[a_csv("long.v1.0.0", mark=LONG)],
+            ),
+            Reason.NO_SUBSCRIPTION,
+            f"for {LONG}",
+            id="a-dependency-that-is-there-under-a-label-cut-to-length",
+        ),
+        pytest.param(
+            seen(a_plan(V1, CACHE, brings=["cache"]), PINNED, installed=[a_csv(CACHE)]),
+            Reason.NO_SUBSCRIPTION,
+            "for cache",
+            id="a-dependency-that-is-there-without-its-label",
+        ),
+        pytest.param(
+            seen(
+                a_plan(V1, CACHE2, brings=["cache"]),
+                PINNED,
+                a_subscription("cache", current=CACHE2, installed=CACHE, generated=True),
+            ),
+            Reason.RIDES_ALONG,
+            CACHE2,
+            id="a-dependency-that-has-a-subscription",
+        ),
+        pytest.param(
+            seen(a_plan(V1), a_subscription(pin=V1, current=V2, generation=2)),
+            Reason.SUPERSEDED,
+            f"it now offers {V2}, not {V1}",
+            id="a-plan-that-olm-left-behind-though-the-pin-moved-back-to-it",
+        ),
+        pytest.param(
+            seen(a_plan(V1), a_subscription(pin=V1, current=V2, installed=V2, generation=2)),
+            Reason.SUPERSEDED,
+            f"it now offers {V2}",
+            id="a-downgrade",
+        ),
+        pytest.param(
+            seen(a_plan(V1), a_subscription(pin=V1, current=V1, installed=V1)),
+            Reason.SUPERSEDED,
+            "installed already",
+            id="a-plan-that-would-change-nothing",
+        ),
+        pytest.param(
+            seen(a_plan(V1), PINNED, siblings=[a_plan(V1, name="install-2", generation=2)]),
+            Reason.SUPERSEDED,
+            "install-2 is newer",
+            id="the-older-of-two-twins",
+        ),
+        pytest.param(
+            seen(a_plan(V1), PINNED, siblings=[a_plan(V1, name="install-2", generation=2, approved=True)]),
+            Reason.SUPERSEDED,
+            "install-2 is newer",
+            id="the-older-of-two-twins-when-the-newer-is-approved",
+        ),
+        pytest.param(
+            seen(a_plan(V1, generation=2), a_subscription(pin=V1)),
+            Reason.SUBSCRIPTION_BEHIND,
+            "should offer",
+            id="a-first-plan-that-olm-wrote-before-its-subscription",
+        ),
+        pytest.param(
+            seen(a_plan(V2, generation=2), a_subscription(pin=V2, current=V1, installed=V1)),
+            Reason.SUBSCRIPTION_BEHIND,
+            "OLM has not yet updated Subscription db",
+            id="an-upgrade-that-olm-wrote-before-its-subscription",
+        ),
+        pytest.param(
+            a_pinned_install(unreadable=["queue"]),
+            Reason.UNREADABLE,
+            "Subscription queue cannot be read",
+            id="a-subscription-of-the-namespace-that-cannot-be-read",
+        ),
+        pytest.param(
+            replace(a_pinned_install(), is_denied=True),
+            Reason.NAMESPACE_DENIED,
+            "shop",
+            id="a-namespace-that-may-not-be-looked-into",
+        ),
+        pytest.param(
+            seen(a_plan(V1, packages={}), a_subscription(pin=V1)),
+            Reason.UNKNOWN_PACKAGE,
+            f"the package of {V1}",
+            id="a-package-that-nobody-tells",
+        ),
+        pytest.param(
+            seen(a_plan(V1, packages={V1: "cache"}), PINNED, a_subscription("cache")),
+            Reason.UNKNOWN_PACKAGE,
+            f"the package of {V1}",
+            id="a-package-on-which-plan-and-subscription-disagree",
+        ),
+        pytest.param(
+            seen(a_plan(V1, packages={V1: ""}), PINNED),
+            Reason.UNKNOWN_PACKAGE,
+            f"the package of {V1}",
+            id="a-package-on-which-the-plan-disagrees-with-itself",
+        ),
+        pytest.param(
+            seen(a_plan(V1, "", packages={V1: "db"}), PINNED),
+            Reason.UNKNOWN_PACKAGE,
+            "the package of",
+            id="a-csv-without-name",
+        ),
+        pytest.param(
+            seen(a_plan(), PINNED), Reason.UNKNOWN_PACKAGE, "names no ClusterServiceVersion", id="a-plan-of-nothing"
+        ),
+        pytest.param(
+            seen(a_plan("db-extras.v1.0.0"), a_subscription("db", pin="db-extras.v1.0.0", current=V1)),
+            Reason.NO_SUBSCRIPTION,
+            "for db-extras",
+            id="a-pin-in-the-subscription-of-another-package",
+        ),
+    ],
+)
+def test_not_approved_is(around: Seen, reason: Reason, says: str) -> None:
+    found = verdict(around)
+    assert isinstance(found, Wait)
+    assert (found.reason, found.until) == (reason, None)
+    assert says in found.message
+
+
+@pytest.mark.parametrize(
+    ("plan", "reason"),
+    [
+        pytest.param({"approved": True}, Reason.ALREADY_APPROVED, id="is-approved"),
+        pytest.param({"approved": True, "phase": "Installing"}, Reason.ALREADY_APPROVED, id="is-being-installed"),
+        pytest.param({"approval": "Automatic"}, Reason.AUTOMATIC, id="asks-nobody"),
+        pytest.param({"approval": ""}, Reason.AUTOMATIC, id="does-not-say-whether-it-asks"),
+        *(
+            pytest.param({"phase": phase}, Reason.NOT_WAITING, id=f"is-in-phase-{phase or 'none'}")
+            for phase in ("", "Planning", "Installing", "Complete", "Failed", "Unknown", "requiresapproval")
+        ),
+    ],
+)
+def test_a_plan_is_left_alone_that(plan: dict[str, Any], reason: Reason) -> None:
+    found = verdict(seen(a_plan(V1, **plan), PINNED))
+    assert isinstance(found, Leave)
+    assert found.reason == reason
+
+
+PROD = LabelSelector({"stage": "prod"})
+NOT_CORE = LabelSelector({}, (Requirement("core", "DoesNotExist"),))
+
+
+@pytest.mark.parametrize(
+    ("spec", "around"),
+    [
+        pytest.param({"target_namespaces": ("garden",)}, {}, id="of-another-namespace"),
+        pytest.param({"target_namespaces": ("shop-2", "sho")}, {}, id="of-a-namespace-with-a-similar-name"),
+        pytest.param(
+            {"namespace_selector": PROD}, {"labels": {"stage": "test"}}, id="of-a-namespace-with-other-labels"
+        ),
+        pytest.param({"namespace_selector": PROD}, {}, id="of-a-namespace-without-labels"),
+        pytest.param({"operator_names": ("cache", "data")}, {}, id="of-an-operator-that-is-not-named"),
+        pytest.param({"operator_names": ("db.v1.0.0.1",)}, {}, id="of-a-longer-name"),
+        pytest.param({"operator_names": ("b.v",)}, {}, id="of-a-name-that-ends-so"),
+        pytest.param({"subscription_selector": PROD}, {}, id="of-a-subscription-without-labels"),
+    ],
+)
+def test_an_approver_does_not_care_for_plans(spec: dict[str, Any], around: dict[str, Any]) -> None:
+    found = verdict(a_pinned_install(an_approver(**spec), **around))
+    assert isinstance(found, Leave)
+    assert found.reason == Reason.OUT_OF_SCOPE
+
+
+def test_labels_that_are_not_known_match_no_selector() -> None:
+    approver = an_approver(namespace_selector=NOT_CORE)
+    assert isinstance(verdict(a_pinned_install(approver)), Approve)
+    found = verdict(replace(a_pinned_install(approver), namespace_labels=None))
+    assert isinstance(found, Leave)
+    assert found.reason == Reason.OUT_OF_SCOPE
+
+
+@pytest.mark.parametrize(
+    ("spec", "around"),
+    [
+        pytest.param({"target_namespaces": ("garden", "shop")}, {}, id="namespace"),
+        pytest.param({"namespace_selector": PROD}, {"labels": {"stage": "prod", "more": ""}}, id="namespace-labels"),
+        pytest.param({"namespace_selector": LabelSelector()}, {}, id="any-namespace-by-an-empty-selector"),
+        pytest.param({"operator_names": ("db",)}, {}, id="operator-by-its-package"),
+        pytest.param({"operator_names": ("db.v1.0.0",)}, {}, id="operator-by-its-whole-name"),
+        pytest.param({"operator_names": ("cache", "d")}, {}, id="operator-by-how-it-begins"),
+    ],
+)
+def test_an_approver_cares_for_a_plan_by(spec: dict[str, Any], around: dict[str, Any]) -> None:
+    assert isinstance(verdict(a_pinned_install(an_approver(**spec), **around)), Approve)
+
+
+def test_an_operator_name_also_means_those_that_begin_with_it() -> None:
+    webhook = "cert-manager-webhook.v1"
+    around = (a_plan(webhook), a_subscription("cert-manager-webhook", pin=webhook, current=webhook))
+    assert isinstance(verdict(seen(*around, approvers=[an_approver(operator_names=("cert-manager",))])), Approve)
+    assert isinstance(verdict(seen(*around, approvers=[an_approver(operator_names=("cert-manager.v",))])), Leave)
+
+
+def test_every_operator_of_a_plan_must_be_named_but_new_dependencies() -> None:
+    both = (PINNED, a_subscription("cache", pin=CACHE, current=CACHE))
+    approver = an_approver(operator_names=("db",))
+    assert isinstance(verdict(seen(a_plan(V1, CACHE), *both, approvers=[approver])), Leave)
+    assert isinstance(verdict(seen(a_plan(V1, CACHE, brings=["cache"]), PINNED, approvers=[approver])), Approve)
+
+
+def test_every_subscription_of_a_plan_must_match_the_selector() -> None:
+    db = a_subscription(pin=V1, current=V1, labels={"stage": "prod"})
+    cache, chosen_cache = (
+        a_subscription("cache", pin=CACHE, current=CACHE, labels=labels) for labels in ({}, {"stage": "prod"})
+    )
+    approver = an_approver(subscription_selector=PROD)
+    assert isinstance(verdict(seen(a_plan(V1, CACHE), db, cache, approvers=[approver])), Leave)
+    assert isinstance(verdict(seen(a_plan(V1, CACHE), db, chosen_cache, approvers=[approver])), Approve)
+    assert isinstance(verdict(seen(a_plan(V1), db, cache, approvers=[approver])), Approve)
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        pytest.param({"auto_approve": False}, Reason.AUTO_APPROVE_OFF, id="auto-approve-is-off"),
+        pytest.param({"dry_run": True}, Reason.DRY_RUN, id="it-is-a-dry-run"),
+        pytest.param(
+            {"dry_run": True, "policy": {"minimum_age": "1h"}},
+            Reason.TOO_YOUNG,
+            id="a-dry-run-would-not-approve-either",
+        ),
+    ],
+)
+def test_what_is_pinned_waits_where(spec: dict[str, Any], reason: Reason) -> None:
+    found = verdict(a_pinned_install(an_approver(**spec)))
+    assert isinstance(found, Wait)
+    assert found.reason == reason
+
+
+def test_dependencies_wait_where_the_policy_allows_none() -> None:
+    approver = an_approver(policy={"allow_dependencies": False})
+    found = verdict(seen(a_plan(V1, CACHE, brings=["cache"]), PINNED, approvers=[approver]))
+    assert isinstance(found, Wait)
+    assert found.reason == Reason.DEPENDENCY_NOT_ALLOWED
+    assert CACHE in found.message
+    assert isinstance(verdict(a_pinned_install(approver)), Approve)

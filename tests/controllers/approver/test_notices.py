@@ -1,0 +1,100 @@
+"""What goes out to an approver's endpoint, and what the approver says of itself if nothing can."""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from tests.controllers.approver.builders import NOON, V1, a_plan, an_approver
+from tests.runtime.clocks import ManualClock
+from virt_steward.apis.installplanapprover import InstallPlanApproverStatus
+from virt_steward.controllers.approver.conditions import Abilities, conditions_of
+from virt_steward.controllers.approver.notices import Notices
+from virt_steward.controllers.approver.report import fold
+from virt_steward.controllers.approver.verdicts import Reason, Wait
+from virt_steward.runtime.notify import Notice
+
+UNPINNED = Wait(Reason.NOT_PINNED, "nobody pinned it")
+
+
+@dataclass
+class Outbox:
+    endpoints: tuple[str, ...] = ("chat",)
+    sent: list[tuple[str, Notice]] = field(default_factory=list)
+
+    def send(self, endpoint: str, notice: Notice) -> None:
+        self.sent.append((endpoint, notice))
+
+
+def notices(outbox: Outbox) -> Notices:
+    return Notices(outbox, ManualClock())
+
+
+def test_an_approval_goes_to_the_endpoint_that_its_approver_names() -> None:
+    outbox = Outbox()
+    notices(outbox).approved(a_plan(V1), an_approver(notify="chat"), "db.v1.0.0 is pinned")
+    [(endpoint, notice)] = outbox.sent
+    assert endpoint == "chat"
+    assert notice.type == "cloud.bapu.operators.installplan.approved"
+    assert notice.source == "/apis/operators.bapu.cloud/v1alpha1/namespaces/approvers/installplanapprovers/ann"
+    assert notice.subject == "shop/install-1"
+    assert notice.text == "InstallPlan shop/install-1 (db.v1.0.0) was approved by approvers/ann: db.v1.0.0 is pinned"
+    assert notice.data == {"reason": "Approved", "csvs": (V1,), "approver": "approvers/ann"}
+
+
+def test_a_refusal_goes_out_once() -> None:
+    outbox = Outbox()
+    told, ann = notices(outbox), an_approver(notify="chat")
+    told.waits(a_plan(V1), ann, UNPINNED)
+    told.waits(a_plan(V1), ann, UNPINNED)
+    told.waits(a_plan(V1), ann, Wait(Reason.TOO_YOUNG, "not yet"))
+    assert [notice.data["reason"] for _, notice in outbox.sent] == ["NotPinned", "TooYoung"]
+    assert outbox.sent[0][1].type == "cloud.bapu.operators.installplan.waiting"
+
+
+def test_a_refusal_that_the_status_tells_already_is_no_news_to_the_next_process() -> None:
+    outbox = Outbox()
+    plan, ann = a_plan(V1), an_approver(notify="chat")
+    status = fold(ann, [plan], [(plan, UNPINNED)], NOON)
+    notices(outbox).waits(plan, an_approver(notify="chat", status=status), UNPINNED)
+    assert outbox.sent == []
+
+
+def test_the_same_news_has_the_same_id_whichever_process_tells_it() -> None:
+    one, other = Outbox(), Outbox()
+    for outbox in (one, other):
+        notices(outbox).waits(a_plan(V1), an_approver(notify="chat"), UNPINNED)
+    assert one.sent[0][1].id == other.sent[0][1].id
+
+
+def test_nothing_goes_out_without_an_endpoint_or_to_an_unknown_one() -> None:
+    outbox = Outbox()
+    for name in ("", "fax"):
+        notices(outbox).waits(a_plan(V1), an_approver(notify=name), UNPINNED)
+    assert outbox.sent == []
+
+
+def test_an_unknown_endpoint_is_a_condition() -> None:
+    _, condition = conditions_of(an_approver(notify="fax"), Abilities(endpoints=("chat",)), NOON)
+    assert (condition.type, condition.status, condition.reason) == ("Notifying", "False", "UnknownEndpoint")
+    assert "no endpoint is called fax" in condition.message
+    assert condition.message.endswith("have: chat")
+
+
+def test_a_known_endpoint_is_a_condition_too() -> None:
+    _, condition = conditions_of(an_approver(notify="chat"), Abilities(endpoints=("chat",)), NOON)
+    assert (condition.type, condition.status) == ("Notifying", "True")
+
+
+def test_a_denied_namespace_concerns_only_approvers_that_look_after_it() -> None:
+    abilities = Abilities(denied=("shop",))
+    for targets, types in (((), ["PolicyValid", "NamespacesReadable"]), (("bank",), ["PolicyValid"])):
+        found = conditions_of(an_approver(target_namespaces=targets), abilities, NOON)
+        assert [condition.type for condition in found] == types
+
+
+def test_a_namespace_allowed_again_is_said_with_the_time() -> None:
+    denied = conditions_of(an_approver(), Abilities(denied=("shop",)), NOON)
+    before = an_approver(status=InstallPlanApproverStatus(conditions=denied))
+    later = NOON + timedelta(hours=1)
+    condition = conditions_of(before, Abilities(), later)[-1]
+    assert (condition.type, condition.status) == ("NamespacesReadable", "True")
+    assert condition.last_transition_time == later

@@ -1,0 +1,158 @@
+"""The conditions that an approver adds: ranges, first installations, age and windows. They only ever narrow."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.controllers.approver.builders import (
+    CACHE,
+    NOON,
+    V1,
+    V2,
+    a_csv,
+    a_pinned_install,
+    a_plan,
+    a_subscription,
+    an_approver,
+    seen,
+    verdict,
+)
+from virt_steward.apis.installplanapprover import Policy, VersionRange
+from virt_steward.apis.meta import Window
+from virt_steward.controllers.approver.policy import fault_of
+from virt_steward.controllers.approver.seen import Seen
+from virt_steward.controllers.approver.verdicts import Approve, Reason, Verdict, Wait
+
+
+def under(policy: dict[str, Any], around: Seen | None = None, now: datetime = NOON) -> Verdict:
+    given = around or a_pinned_install()
+    return verdict(
+        seen(given.plan, *given.subscriptions, installed=given.installed, approvers=[an_approver(policy=policy)]), now
+    )
+
+
+def an_upgrade() -> Seen:
+    return seen(a_plan(V2), a_subscription(pin=V2, current=V2, installed=V1))
+
+
+def refusal(found: Verdict) -> Reason:
+    assert isinstance(found, Wait)
+    return found.reason
+
+
+@pytest.mark.parametrize(
+    "range_",
+    ["1.0.0", ">=1.0.0 <2.0.0", "^1", "~1.0", "1.x", "2.x || 1.x"],
+)
+def test_a_version_is_approved_within(range_: str) -> None:
+    assert isinstance(under({"versions": (VersionRange("db", range_),)}), Approve)
+
+
+@pytest.mark.parametrize("range_", [">1.0.0", "^2", "<1.0.0", "!=1.0.0"])
+def test_a_version_waits_beyond(range_: str) -> None:
+    assert refusal(under({"versions": (VersionRange("db", range_),)})) == Reason.VERSION_OUT_OF_RANGE
+
+
+def test_a_range_is_for_one_package_by_its_whole_name() -> None:
+    others = (VersionRange("d", "^9"), VersionRange("db-extras", "^9"), VersionRange(V1, "^9"))
+    assert isinstance(under({"versions": others}), Approve)
+
+
+def test_a_range_never_widens_what_is_pinned() -> None:
+    waiting = seen(a_plan(V2), a_subscription(pin=V1, current=V2, installed=V1))
+    assert refusal(under({"versions": (VersionRange("db", "*"),)}, waiting)) == Reason.NOT_PINNED
+
+
+def test_a_range_narrows_dependencies_too() -> None:
+    combined = seen(a_plan(V1, CACHE, brings=["cache"]), a_subscription(pin=V1, current=V1))
+    assert refusal(under({"versions": (VersionRange("cache", "^2"),)}, combined)) == Reason.VERSION_OUT_OF_RANGE
+
+
+def test_a_name_without_version_is_in_no_range() -> None:
+    unversioned = seen(a_plan("db.latest"), a_subscription(pin="db.latest", current="db.latest"))
+    assert refusal(under({"versions": (VersionRange("db", "*"),)}, unversioned)) == Reason.VERSION_OUT_OF_RANGE
+
+
+def test_only_first_installs_are_approved_where_the_policy_says_so() -> None:
+    assert isinstance(under({"first_install_only": True}), Approve)
+    assert isinstance(under({"first_install_only": False}, an_upgrade()), Approve)
+    found = under({"first_install_only": True}, an_upgrade())
+    assert refusal(found) == Reason.NOT_FIRST_INSTALL
+
+
+def test_an_operator_that_lost_its_subscription_meanwhile_is_not_new() -> None:
+    subscribed_again = seen(
+        a_plan(V2),
+        a_subscription(pin=V2, current=V2),
+        installed=[a_csv(V1, mark="db.shop"), a_csv(CACHE, mark="cache.shop")],
+    )
+    found = under({"first_install_only": True}, subscribed_again)
+    assert isinstance(found, Wait)
+    assert found.reason == Reason.NOT_FIRST_INSTALL
+    assert V1 in found.message
+
+
+def test_a_plan_waits_until_it_is_old_enough() -> None:
+    policy = {"minimum_age": "1h30m"}
+    ripe = NOON + timedelta(minutes=90)
+    found = under(policy)
+    assert isinstance(found, Wait)
+    assert (found.reason, found.until) == (Reason.TOO_YOUNG, ripe)
+    assert "2030-01-07T13:30:00Z" in found.message
+    assert refusal(under(policy, now=ripe - timedelta(microseconds=1))) == Reason.TOO_YOUNG
+    assert isinstance(under(policy, now=ripe), Approve)
+
+
+NIGHTS = Window("0 22 * * *", "2h")
+EVENINGS_IN_OSLO = Window("30 13 * * MON", "1h", "Europe/Oslo")
+
+
+@pytest.mark.parametrize(
+    ("windows", "opens"),
+    [
+        pytest.param((NIGHTS,), datetime(2030, 1, 7, 22, tzinfo=UTC), id="the-next"),
+        pytest.param((NIGHTS, EVENINGS_IN_OSLO), datetime(2030, 1, 7, 12, 30, tzinfo=UTC), id="the-first-of-two"),
+        pytest.param((Window("0 0 29 2 *", "1h"),), datetime(2032, 2, 29, tzinfo=UTC), id="one-in-years"),
+        pytest.param((Window("0 0 31 2 *", "1h"),), None, id="never"),
+    ],
+)
+def test_a_plan_waits_until_a_window_opens(windows: tuple[Window, ...], opens: datetime | None) -> None:
+    found = under({"windows": windows})
+    assert isinstance(found, Wait)
+    assert (found.reason, found.until) == (Reason.OUTSIDE_WINDOW, opens)
+    if opens:
+        assert isinstance(under({"windows": windows}, now=opens), Approve)
+
+
+def test_a_plan_is_approved_until_the_window_closes() -> None:
+    closing = datetime(2030, 1, 8, tzinfo=UTC)
+    assert isinstance(under({"windows": (NIGHTS,)}, now=closing - timedelta(microseconds=1)), Approve)
+    assert refusal(under({"windows": (NIGHTS,)}, now=closing)) == Reason.OUTSIDE_WINDOW
+
+
+def test_age_is_waited_for_before_windows_are_looked_at() -> None:
+    assert refusal(under({"minimum_age": "1h", "windows": (NIGHTS,)})) == Reason.TOO_YOUNG
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        pytest.param({"versions": (VersionRange("db", ">=1.0.0-"),)}, id="range"),
+        pytest.param({"minimum_age": "99999999999999999999999999d"}, id="age"),
+        pytest.param({"windows": (Window("0 22 * * *", "2h", "Mars/Olympus"),)}, id="time-zone"),
+        pytest.param({"windows": (Window("61 22 * * *", "2h"),)}, id="schedule"),
+        pytest.param({"windows": (Window("0 22 * * *", "9999999999999999d"),)}, id="duration"),
+    ],
+)
+def test_nothing_is_approved_while_nobody_understands_the(policy: dict[str, Any]) -> None:
+    found = under(policy)
+    assert isinstance(found, Wait)
+    assert found.reason == Reason.BAD_POLICY
+    assert fault_of(Policy(**policy))
+
+
+def test_a_policy_that_is_understood_has_no_fault() -> None:
+    assert fault_of(None) is None
+    understood = Policy(versions=(VersionRange("db", "^1"),), minimum_age="7d", windows=(NIGHTS, EVENINGS_IN_OSLO))
+    assert fault_of(understood) is None

@@ -1,0 +1,126 @@
+"""What people and machines hear of a decision: once, in time, and measured only where it means something."""
+
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from tests.controllers.approver.builders import NOON, V1, a_pinned_install, a_plan, an_approver
+from tests.runtime.clocks import ManualClock
+from virt_steward.controllers.approver.decide import Decision, Opinion, decide
+from virt_steward.controllers.approver.notices import Notices
+from virt_steward.controllers.approver.report import fold
+from virt_steward.controllers.approver.tell import Teller
+from virt_steward.controllers.approver.verdicts import Reason, Wait
+from virt_steward.objects.identity import Key
+
+ANN = Key("approvers", "ann")
+PLAN = a_plan(V1)
+LATENCY = "installplan_approver_approval_latency_seconds"
+
+
+class Listener:
+    """Keeps what would become events."""
+
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+
+    def once(self, occurrence: Any) -> None:
+        self.heard.append(occurrence)
+
+
+class Nobody:
+    """There is no endpoint for notices."""
+
+    endpoints = ()
+
+    def send(self, endpoint: str, _notice: Any) -> None:
+        raise AssertionError(endpoint)
+
+
+class Story:
+    """A teller and whatever comes of what it tells."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.listener = Listener()
+        self._registry = CollectorRegistry()
+        self.teller = Teller(self.listener, Notices(Nobody(), self.clock), self.clock, self._registry)  # type: ignore[arg-type]
+
+    def metric(self, name: str, **labels: str) -> float | None:
+        return self._registry.get_sample_value(name, labels)
+
+    def approves(self) -> None:
+        approval = decide(a_pinned_install(), NOON).approval
+        assert approval
+        self.teller.approved(PLAN, approval)
+
+    def waits(self, reason: Reason) -> None:
+        self.teller.waits(PLAN, Decision((Opinion(an_approver(), Wait(reason, "not now")),)))
+
+
+async def test_the_latency_of_an_approval_runs_from_the_plans_opening() -> None:
+    story = Story()
+    story.teller.opened(PLAN.metadata.key)
+    await story.clock.advance(0.5)
+    story.teller.opened(PLAN.metadata.key)
+    story.approves()
+    assert story.metric(f"{LATENCY}_sum") == 0.5
+    story.approves()
+    assert story.metric(f"{LATENCY}_count") == 1
+    assert story.metric("installplan_approver_approvals_total", namespace="shop") == 2
+    assert story.metric("installplan_approver_decisions_total", reason="Approved") == 2
+
+
+@pytest.mark.parametrize(
+    ("reason", "measured"),
+    [
+        pytest.param(Reason.SUBSCRIPTION_BEHIND, 1, id="a-moment-that-every-plan-passes-is-measured"),
+        pytest.param(Reason.NOT_PINNED, 0, id="a-wait-for-a-person-is-not"),
+        pytest.param(Reason.OUTSIDE_WINDOW, 0, id="a-wait-for-a-window-is-not"),
+    ],
+)
+async def test_of_what_a_plan_waits_for(reason: Reason, measured: int) -> None:
+    story = Story()
+    story.teller.opened(PLAN.metadata.key)
+    story.waits(reason)
+    story.approves()
+    assert story.metric(f"{LATENCY}_count") == measured
+
+
+def test_a_moment_that_every_plan_passes_is_not_told() -> None:
+    story = Story()
+    story.waits(Reason.SUBSCRIPTION_BEHIND)
+    assert story.listener.heard == []
+    assert story.metric("installplan_approver_decisions_total", reason="SubscriptionBehind") is None
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [
+        (Reason.NOT_PINNED, "Normal"),
+        (Reason.RIDES_ALONG, "Warning"),
+        (Reason.UNREADABLE, "Warning"),
+        (Reason.BAD_POLICY, "Warning"),
+    ],
+)
+def test_a_wait_is_an_event_on_the_plan(reason: Reason, kind: str) -> None:
+    story = Story()
+    story.waits(reason)
+    story.waits(reason)
+    first, second = story.listener.heard
+    assert (first.type, first.reason, first.regarding.uid) == (kind, reason, PLAN.metadata.uid)
+    assert "approvers/ann: not now" in first.note
+    assert first.key == second.key  # so it is told once, also across restarts
+
+
+def test_the_gauge_of_what_waits_goes_with_its_approver() -> None:
+    story = Story()
+    approver = an_approver()
+    status = fold(approver, [], [(PLAN, Wait(Reason.NOT_PINNED, "not pinned"))], NOON)
+    labels = {"namespace": "approvers", "approver": "ann"}
+    story.teller.status(approver, status)
+    assert story.metric("installplan_approver_pending", **labels) == 1
+    story.teller.gone(ANN)
+    story.teller.gone(ANN)
+    assert story.metric("installplan_approver_pending", **labels) is None

@@ -1,0 +1,13 @@
+"""Fixtures for questions about operators."""
+
+import pytest
+
+from tests.operators import define_operators
+from virt_steward.kube.client import Client
+
+
+@pytest.fixture
+async def operators(admin: Client, namespace: str) -> str:
+    """A namespace that may hold plans, Subscriptions and approvers."""
+    await define_operators(admin)
+    return namespace

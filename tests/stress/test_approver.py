@@ -1,0 +1,211 @@
+"""The approver under kills and in crowds. STRESS_SCALE=0.1 tries the same with a tenth of everything."""
+
+import asyncio
+import os
+import random
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+import pytest
+
+from tests.audit import AuditLog
+from tests.bench.bare import Bare
+from tests.clients import a_client
+from tests.controllers.approver.builders import V1, V2
+from tests.controllers.approver.lifecycle import Lifecycle, a_lifecycle, an_approver, at_once, status_of
+from tests.controllers.approver.process import Process, a_process, an_installation, home_of
+from tests.eventually import soon
+from tests.grants import Account
+from tests.installplans import INSTALL_PLAN, sizes
+from virt_steward.kube.client import Client, Selection
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.objects.identity import Key, Ref
+
+SCALE = float(os.environ.get("STRESS_SCALE", "1"))
+KILLS = int(50 * SCALE)
+NAMESPACES = int(50 * SCALE)
+PLANS = 10
+"""In each namespace."""
+CROWD = int(5_000 * SCALE)
+TURNS = 60
+IDLE = 20.0
+NAME = "everything"
+
+_batches = count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """A cluster with OLM's kinds and ours, and the rights of the approver on it."""
+
+    client: Client
+    audit_log: AuditLog
+    account: Account
+    kubeconfig: Path
+
+    def process(self) -> AbstractContextManager[Process]:
+        return a_process(self.kubeconfig, home_of(self.account))
+
+    async def namespaces(self, number: int) -> list[Lifecycle]:
+        batch = next(_batches)
+        return [await a_lifecycle(self.client, f"stress-{batch}-{one}") for one in range(number)]
+
+    async def approver(self, places: list[Lifecycle]) -> None:
+        namespaces = [one.namespace for one in places]
+        await an_approver(self.client, places[0].namespace, NAME, targetNamespaces=namespaces)
+
+    async def has_counted(self, place: Lifecycle, number: int) -> bool:
+        return bool((await status_of(self.client, place.namespace, NAME)).get("approvedCount", 0) == number)
+
+    async def approved(self, places: list[Lifecycle]) -> dict[Key, bool]:
+        """Every plan there, and whether it is approved."""
+        plans = [plan for one in places for plan in await self.client.list(INSTALL_PLAN, Selection(one.namespace))]
+        return {
+            Key(plan["metadata"]["namespace"], plan["metadata"]["name"]): plan["spec"]["approved"] for plan in plans
+        }
+
+
+@pytest.fixture
+async def arena(control_plane: ControlPlane, audit_log: AuditLog, tmp_path: Path) -> AsyncIterator[Arena]:
+    account = await an_installation(control_plane)
+    kubeconfig = account.write_kubeconfig(tmp_path / "kubeconfig", control_plane)
+    async with a_client(control_plane) as client:
+        yield Arena(client, audit_log, account, kubeconfig)
+
+
+async def subscribe_to_all(place: Lifecycle) -> None:
+    for number in range(PLANS):
+        await place.subscribe(f"op-{number}", f"op-{number}.v1.0.0")
+
+
+async def test_counts_are_exact_after_fifty_kills_in_a_burst(arena: Arena) -> None:
+    rng = random.Random(4)
+    places = await arena.namespaces(NAMESPACES)
+    await at_once(partial(subscribe_to_all, place) for place in places)
+    await at_once(partial(place.subscribe, "db", V1) for place in places)
+    await arena.approver(places)
+    wanted = [partial(place.offer, f"op-{number}.v1.0.0") for place in places for number in range(PLANS)]
+    unwanted = [partial(place.offer, V2) for place in places]
+    offers = wanted + unwanted
+    rng.shuffle(offers)
+    refused = set()
+
+    async def offer(job: partial) -> None:  # type: ignore[type-arg]
+        plan = await job()
+        if job in unwanted:
+            refused.add(plan)
+
+    for kill in range(KILLS):
+        with arena.process() as process:
+            assert await soon(partial(process.said, "started"))
+            burst = asyncio.create_task(at_once(partial(offer, job) for job in offers[kill::KILLS]))
+            await asyncio.sleep(rng.uniform(0.0, 0.5))  # a kill at any moment is what is tried
+            process.kill()
+            await burst
+    with arena.process():
+        assert await soon(partial(arena.has_counted, places[0], len(wanted)), within=60)
+    approved = await arena.approved(places)
+    assert {plan for plan, yes in approved.items() if not yes} == refused
+    assert len(approved) == len(offers)
+    status = await status_of(arena.client, places[0].namespace, NAME)
+    print(f"\n{KILLS} kills: {status['approvedCount']} approved and counted, {status['pendingCount']} wait")
+    assert status["pendingCount"] == len(refused)
+
+
+async def test_five_hundred_plans_at_once_take_two_seconds_and_half_a_second_of_cpu(arena: Arena) -> None:
+    places = await arena.namespaces(NAMESPACES)
+    await at_once(partial(subscribe_to_all, place) for place in places)
+    await at_once(partial(place.offer, f"op-{number}.v1.0.0") for place in places for number in range(PLANS))
+    with arena.process() as process:
+        assert await soon(partial(process.said, "watch settled", kind="InstallPlanApprover.operators.bapu.cloud"))
+        assert await soon(partial(is_at_rest, process))
+        used, mark = process.cpu, arena.audit_log.mark()
+        await arena.approver(places)
+        assert await soon(partial(arena.has_counted, places[0], NAMESPACES * PLANS), within=60)
+        requests = [one for one in arena.audit_log.since(mark) if one.resource.startswith("installplan")]
+        began = next(one.time for one in requests if one.verb == "create")
+        approvals = [one for one in requests if one.resource == "installplans" and one.verb == "patch"]
+        wall = (max(one.time for one in approvals) - began).total_seconds()
+        assert await soon(partial(is_at_rest, process))
+        cpu = process.cpu - used
+    print(f"\n{len(approvals)} at once: {wall:.2f} s, {cpu:.2f} s of CPU with status and events")
+    assert len(approvals) == NAMESPACES * PLANS
+    assert wall <= 2
+    assert cpu <= 0.5
+
+
+async def is_at_rest(process: Process) -> bool:
+    """Whether it uses no CPU for a moment."""
+    used = process.cpu
+    await asyncio.sleep(0.5)
+    return process.cpu == used
+
+
+async def test_five_thousand_plans_cost_no_time_and_little_memory(arena: Arena) -> None:
+    (place,) = await arena.namespaces(1)
+    await arena.approver([place])
+    bare = await Bare.on(arena.client)
+    numbers = count()
+    with arena.process() as process:
+        assert await soon(partial(process.said, "started"))
+        await reactions(arena, place, bare, numbers)  # warm
+        alone, patch = await reactions(arena, place, bare, numbers)
+        crowd = await a_crowd(arena)
+        assert await soon(partial(is_at_rest, process), within=30)
+        in_crowd, patch_in_crowd = await reactions(arena, place, bare, numbers)
+        await soon(partial(is_at_rest, process))
+        rss, used, mark = process.rss, process.cpu, arena.audit_log.mark()
+        await asyncio.sleep(IDLE)  # what is measured is that nothing happens
+        asked = [one for one in arena.audit_log.since(mark) if one.user == arena.account.user]
+        idle = process.cpu - used
+    print(
+        f"\np50 to approved: {alone * 1000:.1f} ms, a bare PATCH {patch * 1000:.1f} ms: {alone / patch:.2f} times"
+        f"\namong {CROWD} plans of {crowd / 2**20:.0f} MiB: {in_crowd * 1000:.1f} ms, "
+        f"a bare PATCH {patch_in_crowd * 1000:.1f} ms: {in_crowd / patch_in_crowd:.2f} times"
+        f"\n{rss:.1f} MiB RSS; idle for {IDLE:.0f} s: {len(asked)} requests, {idle:.2f} s of CPU"
+    )
+    assert asked == []
+    assert idle <= 0.1
+    assert rss <= 60
+    assert alone <= 2 * patch
+    assert in_crowd / patch_in_crowd <= 1.2 * alone / patch
+
+
+async def reactions(arena: Arena, place: Lifecycle, bare: Bare, numbers: "count[int]") -> tuple[float, float]:
+    """Medians in seconds: from RequiresApproval to approved by the server's clock, and of a bare request in turns."""
+    mark = arena.audit_log.mark()
+    patches = []
+    for _ in range(TURNS):
+        csv = f"turn-{next(numbers)}.v1.0.0"
+        await place.subscribe(csv.partition(".")[0], csv)
+        plan = await place.plan(csv)
+        await place.catch_up(plan, csv)
+        await place.set_phase(plan, "RequiresApproval", csv)
+        assert await soon(partial(place.is_approved, plan))
+        started = perf_counter()
+        await bare.patch()
+        patches.append(perf_counter() - started)
+    requests = [one for one in arena.audit_log.since(mark) if (one.resource, one.verb) == ("installplans", "patch")]
+    waiting = {one.name: one.time for one in requests if one.subresource == "status"}
+    approved = {one.name: one.time for one in requests if not one.subresource}
+    return median((approved[name] - waiting[name]).total_seconds() for name in waiting), median(patches)
+
+
+async def a_crowd(arena: Arena) -> int:
+    """Plans of all sizes that are done; gives their bytes."""
+    places = await arena.namespaces(max(CROWD // 50, 1))
+    all_sizes = list(sizes(CROWD, random.Random(1)))
+
+    async def one(place: Lifecycle, size: int) -> None:
+        plan = await place.plan(V1)
+        await place.client.merge_patch(Ref(INSTALL_PLAN, plan), {"spec": {"approved": True}})
+        await place.set_phase(plan, "Complete", V1, size=size)
+
+    await at_once(partial(one, places[number % len(places)], size) for number, size in enumerate(all_sizes))
+    return sum(all_sizes)

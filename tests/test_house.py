@@ -1,0 +1,126 @@
+"""The house rules that a machine can check."""
+
+import ast
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from virt_steward.controllers import CONTROLLERS
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "virt_steward"
+LONGEST_MODULE = 400
+
+LOCKS = ("requirements/dev.txt", "requirements/run.txt", "requirements/uv.txt", "controlplane/toolchain.txt")
+PROSE = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")
+
+REGISTRIES = re.compile(
+    r"pypi\.(org|io)|pythonhosted\.|(proxy|sum)\.golang\.|npmjs\.|https?://\S*/simple\b", re.IGNORECASE
+)
+MACHINE_PATHS = re.compile(r"(?<![\w.$}/~*-])/(work|root|home|tmp)\b")
+PATH = re.compile(r"`((?:[\w.-]+/)+[\w.-]*)`")
+LINK = re.compile(r"\]\(([^)#:]+)\)")
+
+
+@cache
+def text_files() -> dict[str, str]:
+    """Everything that is or would be committed, by its path."""
+    listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listing, cwd=ROOT, capture_output=True, check=True, text=True).stdout.split("\0")
+    return {name: (ROOT / name).read_text() for name in names if name and (ROOT / name).is_file()}
+
+
+def modules() -> dict[str, str]:
+    return {name: text for name, text in text_files().items() if name.endswith(".py")}
+
+
+@cache
+def targets() -> frozenset[str]:
+    phony = re.search(r"^\.PHONY:(.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert phony
+    return frozenset(phony[1].split())
+
+
+def lines_with(pattern: re.Pattern[str]) -> list[str]:
+    return [
+        f"{name}:{number}"
+        for name, text in text_files().items()
+        for number, line in enumerate(text.splitlines(), start=1)
+        if pattern.search(line)
+    ]
+
+
+def test_no_module_is_longer_than_four_hundred_lines() -> None:
+    assert not {name for name, text in modules().items() if len(text.splitlines()) > LONGEST_MODULE}
+
+
+def test_every_module_of_ours_opens_with_a_sentence() -> None:
+    ours = {name: text for name, text in modules().items() if name.startswith("src/")}
+    assert not {name for name, text in ours.items() if not ast.get_docstring(ast.parse(text))}
+
+
+def test_no_module_is_named_for_nothing() -> None:
+    assert not {name for name in modules() if Path(name).stem in {"utils", "util", "helpers", "common", "misc"}}
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [pytest.param(REGISTRIES, id="a-package-registry"), pytest.param(MACHINE_PATHS, id="a-path-of-a-machine")],
+)
+def test_no_file_mentions(pattern: re.Pattern[str]) -> None:
+    assert not lines_with(pattern)
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_a_lock_pins_every_package_by_version_and_hash(lock: str) -> None:
+    text = re.sub(r"^\s*#.*\n?", "", text_files()[lock], flags=re.MULTILINE)
+    pinned = re.split(r"\n(?=\S)", text.strip())
+    assert not [
+        entry for entry in pinned if not re.match(r"[\w.\[\]-]+==\S+.*\\\n(\s+--hash=sha256:\w{64}( \\)?\n?)+$", entry)
+    ]
+
+
+def test_make_help_lists_every_target() -> None:
+    told = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, check=True, text=True).stdout
+    assert set(re.findall(r"^\s*make (\S+)", told, re.MULTILINE)) == targets()
+
+
+@pytest.mark.parametrize("page", PROSE)
+def test_make_commands_exist_that_are_named_in(page: str) -> None:
+    named = set(re.findall(r"`make (?:\w+=\S+ )*([a-z]+)", text_files()[page]))
+    assert named <= targets()
+
+
+@pytest.mark.parametrize("page", [*PROSE, *sorted(name for name in text_files() if name.startswith("docs/decisions/"))])
+def test_what_is_linked_exists_in(page: str) -> None:
+    folder = (ROOT / page).parent
+    assert not [target for target in LINK.findall(text_files()[page]) if not (folder / target).exists()]
+
+
+@pytest.mark.parametrize("page", [*PROSE, *sorted(name for name in text_files() if name.startswith("docs/decisions/"))])
+def test_files_exist_that_are_named_in(page: str) -> None:
+    named = PATH.findall(text_files()[page])
+    assert not {name for name in named if not any((place / name).exists() for place in (ROOT, SOURCE))}
+
+
+def test_the_architecture_names_every_layer() -> None:
+    layers = {init.parent.name for init in SOURCE.glob("*/__init__.py")} | {
+        path.name for path in SOURCE.glob("[!_]*.py")
+    }
+    cells = re.findall(r"^\| (`.*?) \|", text_files()["ARCHITECTURE.md"], re.MULTILINE)
+    assert {name for cell in cells for name in re.findall(r"`(.+?)`", cell)} == layers
+
+
+def test_the_readme_tells_which_controllers_are_yet_to_come() -> None:
+    states = dict(re.findall(r"^\| (\w+) \| .* \| (to come|begun|here) \|$", text_files()["README.md"], re.MULTILINE))
+    assert {name for name, state in states.items() if state != "to come"} == {known.name for known in CONTROLLERS}
+
+
+def test_the_reference_is_what_the_code_says() -> None:
+    command = [sys.executable, "docs/generate.py", "--check"]
+    checked = subprocess.run(command, cwd=ROOT, capture_output=True, check=False, text=True)
+    assert checked.returncode == 0, checked.stderr
