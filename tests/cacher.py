@@ -19,6 +19,7 @@ class Footprint(msgspec.Struct):
     """In MiB and seconds; `peak` counts what was freed again."""
 
     objects: int
+    read: float
     imports: float
     rss: float
     peak: float
@@ -28,12 +29,20 @@ class Footprint(msgspec.Struct):
 async def footprint(kubeconfig: str) -> Footprint:
     imports = _memory("VmRSS")
     async with virt_steward.app.connected(kubeconfig, None) as client:
-        informer = Informer(client, Source(INSTALL_PLAN, projection(InstallPlan)))
+        read = 0
+        decode = projection(InstallPlan)
+
+        def counting(raw: bytes) -> InstallPlan:
+            nonlocal read
+            read += len(bytes(raw))
+            return decode(raw)
+
+        informer = Informer(client, Source(INSTALL_PLAN, counting))
         started = time.perf_counter()
         running = asyncio.create_task(informer.run())
         await informer.settled()
         seconds = time.perf_counter() - started
-        found = Footprint(len(informer.store), imports, _memory("VmRSS"), _memory("VmHWM"), seconds)
+        found = Footprint(len(informer.store), read / 2**20, imports, _memory("VmRSS"), _memory("VmHWM"), seconds)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
     return found

@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from virt_steward.objects.identity import Kind
+from virt_steward.kube.client import Client
+from virt_steward.objects.identity import Kind, ref_of
 from virt_steward.objects.meta import Meta
 
 GROUP = "operators.coreos.com"
@@ -71,6 +72,12 @@ def an_install_plan(
         "spec": {"approval": "Manual", "approved": False, "clusterServiceVersionNames": [csv]},
         "status": {"phase": "RequiresApproval", "plan": [step]},
     }
+
+
+async def create_install_plan(client: Client, plan: dict[str, Any]) -> None:
+    """Do as OLM does: the plan first, and in a second write its status, which holds nearly all of its bytes."""
+    await client.create(plan)
+    await client.merge_patch(ref_of(plan), {"status": plan["status"]}, subresource="status")
 
 
 def sizes(count: int, rng: random.Random) -> Iterator[int]:

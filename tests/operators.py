@@ -1,28 +1,16 @@
-"""An operator's objects as OLM leaves them, under small definitions of our own, so that no OLM is needed."""
+"""An operator's objects as OLM leaves them while a plan waits."""
 
 import json
 from typing import Any
 
-from tests.installplans import DEFINITION, GROUP
-from tests.widgets import define
-from virt_steward.apis import CRDS
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.controllers.approver.olm import API_VERSION, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION
 from virt_steward.kube.client import Client
-from virt_steward.objects.identity import Key, Kind, Ref, ref_of
+from virt_steward.objects.identity import Key, Ref, ref_of
 
 Object = dict[str, Any]
 
 PACKAGE = "demo-operator"
-
-
-async def define_operators(client: Client) -> None:
-    """Make the server know OLM's kinds and ours."""
-    await define(client, DEFINITION)
-    for kind in (SUBSCRIPTION, CLUSTER_SERVICE_VERSION):
-        await define(client, _definition(kind))
-    for crd in CRDS:
-        await define(client, crd.manifest())
 
 
 async def create(client: Client, *objects: Object) -> None:
@@ -96,12 +84,3 @@ def the_plan(namespace: str, name: str = "install-1") -> Ref:
 
 def the_csv(namespace: str, version: str) -> Ref:
     return Ref(CLUSTER_SERVICE_VERSION, Key(namespace, csv_of(version)))
-
-
-def _definition(kind: Kind) -> Object:
-    names = {"kind": kind.name, "plural": kind.plural}
-    return {
-        **DEFINITION,
-        "metadata": {"name": f"{kind.plural}.{GROUP}"},
-        "spec": {**DEFINITION["spec"], "names": names},
-    }

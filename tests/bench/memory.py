@@ -10,7 +10,7 @@ from tests.bench.bare import NAMESPACE
 from tests.bench.figures import Figure, Round
 from tests.bench.writer import plan_name
 from tests.cacher import Footprint
-from tests.installplans import an_install_plan
+from tests.installplans import an_install_plan, create_install_plan
 from virt_steward.kube.client import Client
 
 PLANS = 4_000
@@ -43,7 +43,7 @@ async def _fill(client: Client) -> None:
 
     async def create(number: int) -> None:
         async with places:
-            await client.create(an_install_plan(plan_name(number), NAMESPACE))
+            await create_install_plan(client, an_install_plan(plan_name(number), NAMESPACE))
 
     async with asyncio.TaskGroup() as group:
         for number in range(PLANS):

@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from tests.audit import AuditLog
 from tests.cli.commands import Ended, steward
 from tests.clients import a_client
 from tests.eventually import soon
+from tests.gateway import Gateway
 from tests.grants import an_account
 from tests.operators import a_csv, a_waiting_plan, create, csv_of, the_csv, the_plan
 from virt_steward.controllers.approver.by_hand import (
@@ -21,7 +23,7 @@ from virt_steward.controllers.approver.by_hand import (
 from virt_steward.controllers.approver.follow import Failed, Phase, Running, Stage, Underway, follow, progress
 from virt_steward.controllers.approver.olm import APPROVED_AT, APPROVED_BY
 from virt_steward.kube.client import Client
-from virt_steward.kube.errors import Forbidden
+from virt_steward.kube.errors import Conflict, Forbidden
 from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.meta import Meta
 from virt_steward.runtime.access import Access, Installation
@@ -72,6 +74,22 @@ async def test_nothing_is_done_to_a_plan(
     assert isinstance(answer, NotNow)
     assert why in answer.why
     assert not [one for one in audit_log.since(mark) if one.namespace == operators and one.is_write]
+
+
+async def test_a_plan_that_changes_while_it_is_looked_at_is_not_approved(
+    admin: Client, control_plane: ControlPlane, gateway: Gateway, operators: str
+) -> None:
+    await create(admin, a_waiting_plan(operators))
+
+    async def changed_meanwhile(request: web.Request) -> None:
+        if "selfsubjectreviews" in request.path:
+            await admin.merge_patch(the_plan(operators), {"spec": {"clusterServiceVersionNames": ["another"]}})
+
+    gateway.intercept = changed_meanwhile
+    async with a_client(control_plane, server=gateway.server) as client:
+        with pytest.raises(Conflict):
+            await approve_by_hand(client, the_plan(operators).key, "", datetime.now(UTC))
+    assert (await admin.get(the_plan(operators)))["spec"]["approved"] is False
 
 
 async def test_waiting_ends_well_when_the_operator_runs(

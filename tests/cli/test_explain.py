@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 
@@ -45,16 +46,21 @@ async def test_explain_answers_programs_too(control_plane: ControlPlane, refused
     assert chain["steps"][-1]["refusal"]["reason"] == "NotPinned"
 
 
-async def test_of_two_that_approve_the_older_is_named(
+async def test_of_two_that_approve_the_older_is_named_and_one_that_waits_says_until_when(
     admin: Client, control_plane: ControlPlane, operators: str
 ) -> None:
+    never = {"windows": [{"schedule": "0 0 1 1 *", "duration": "1s"}]}
     await create(
         admin,
         a_waiting_plan(operators),
         a_subscription(operators, pin="1.0.0", offered="1.0.0"),
         an_approver(operators, "one"),
         an_approver(operators, "two"),
+        an_approver(operators, "three", policy=never),
     )
     ended = await steward("explain", "installplan", f"{operators}/install-1", kubeconfig=control_plane.kubeconfig)
     assert "approves: demo-operator.v1.0.0 is the startingCSV of its Subscription" in ended.stdout
     assert f"would approve it, but the older {operators}/" in ended.stdout
+    assert re.search(
+        r"^  \[-\] a window is open: OutsideWindow, until 20\d\d-01-01T00:00:00Z$", ended.stdout, re.MULTILINE
+    )

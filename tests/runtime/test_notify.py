@@ -2,21 +2,19 @@
 
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
-from aiohttp import web
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
 from tests.eventually import soon
 from tests.kube.certificates import a_pair
 from tests.runtime.clocks import ManualClock
+from tests.runtime.receiver import Receiver, receiving
 from virt_steward.runtime.clock import SystemClock
 from virt_steward.runtime.endpoints import BadEndpoints, Endpoint, load_endpoints
 from virt_steward.runtime.notify import WAITING, Notice, Notifier
@@ -30,39 +28,6 @@ NOTICE = Notice(
     text="InstallPlan shop/install-1 was approved, within >=1.0 <2.0",
     data={"reason": "Approved"},
 )
-
-
-class Receiver:
-    """Keeps what it is sent, and answers as it is told."""
-
-    def __init__(self) -> None:
-        self.url = ""
-        self.answers: list[int] = []
-        self.got: list[tuple[str, dict[str, Any]]] = []
-        self.authorizations: list[str | None] = []
-
-    async def take(self, request: web.Request) -> web.Response:
-        self.got.append((request.content_type, await request.json()))
-        self.authorizations.append(request.headers.get("Authorization"))
-        status = self.answers.pop(0) if self.answers else 204
-        return web.Response(status=status, headers={"Location": "/elsewhere"} if status == 307 else {})
-
-
-@asynccontextmanager
-async def receiving(trust: ssl.SSLContext | None = None) -> AsyncIterator[Receiver]:
-    receiver = Receiver()
-    application = web.Application()
-    application.router.add_post("/{any:.*}", receiver.take)
-    runner = web.AppRunner(application)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=trust)
-    await site.start()
-    scheme = "https" if trust else "http"
-    receiver.url = f"{scheme}://localhost:{runner.addresses[0][1]}/hook/s3cr3t"
-    try:
-        yield receiver
-    finally:
-        await runner.cleanup()
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -96,7 +96,7 @@ async def test_counts_are_exact_after_fifty_kills_in_a_burst(arena: Arena) -> No
     rng.shuffle(offers)
     refused = set()
 
-    async def offer(job: partial) -> None:  # type: ignore[type-arg]
+    async def offer(job: Callable[[], Awaitable[Key]]) -> None:
         plan = await job()
         if job in unwanted:
             refused.add(plan)
@@ -177,7 +177,7 @@ async def test_five_thousand_plans_cost_no_time_and_little_memory(arena: Arena) 
     assert in_crowd / patch_in_crowd <= 1.2 * alone / patch
 
 
-async def reactions(arena: Arena, place: Lifecycle, bare: Bare, numbers: "count[int]") -> tuple[float, float]:
+async def reactions(arena: Arena, place: Lifecycle, bare: Bare, numbers: Iterator[int]) -> tuple[float, float]:
     """Medians in seconds: from RequiresApproval to approved by the server's clock, and of a bare request in turns."""
     mark = arena.audit_log.mark()
     patches = []

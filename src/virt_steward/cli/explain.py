@@ -52,7 +52,7 @@ def _lines(found: Why) -> Iterator[str]:
     for chain in found.approvers:
         yield ""
         yield f"InstallPlanApprover {chain.approver} {_verdict(chain, acting)}"
-        yield from (f"  {line}" for step in chain.steps for line in _step(step))
+        yield from (f"  {_outcome(step)}" for step in chain.steps)
 
 
 def _facts(csv: Csv) -> str:
@@ -69,11 +69,9 @@ def _verdict(chain: Chain, acting: Chain | None) -> str:
     return f"{chain.verdict}: {chain.because}"
 
 
-def _step(step: Step) -> Iterator[str]:
+def _outcome(step: Step) -> str:
+    """The sentence of a refusal stands in the headline already."""
     if step.refusal is None:
-        yield f"[+] {step.check}"
-        return
-    yield f"[-] {step.check}: {step.refusal.reason}"
-    yield f"    {step.refusal.message}"
-    if step.refusal.until:
-        yield f"    until {step.refusal.until}"
+        return f"[+] {step.check}"
+    until = f", until {step.refusal.until}" if step.refusal.until else ""
+    return f"[-] {step.check}: {step.refusal.reason}{until}"

@@ -202,5 +202,8 @@ class Informer(Generic[T]):
         namespace = self.source.selection.namespace
         if (namespace in self.store.denied) is denied:
             return
-        (self.store.denied.add if denied else self.store.denied.discard)(namespace)
+        if denied:
+            self.store.denied.add(namespace)
+        else:
+            self.store.denied.discard(namespace)
         self._notify(Key(namespace, ""), None, None)

@@ -39,9 +39,9 @@ class Watched(Generic[T]):
 class Informers:
     """Made on demand, run by the manager. Sources in reach of TARGETS are limited to `namespaces`, if there are any."""
 
-    def __init__(self, reader: Reader, namespaces: Sequence[str]) -> None:
+    def __init__(self, reader: Reader, namespaces: tuple[str, ...]) -> None:
+        self.namespaces = namespaces
         self._reader = reader
-        self._namespaces = namespaces
         self._watched: dict[Source[Any], Watched[Any]] = {}
 
     def __iter__(self) -> Iterator[Informer[Any]]:
@@ -53,12 +53,12 @@ class Informers:
         return self._watched[source]
 
     def _made(self, source: Source[T]) -> list[Informer[T]]:
-        if not self._namespaces or source.where is not Reach.TARGETS:
+        if not self.namespaces or source.where is not Reach.TARGETS:
             return [Informer(self._reader, source)]
         shared: Store[T] = Store(source.indexes or {})
         return [
             Informer(self._reader, replace(source, selection=replace(source.selection, namespace=name)), shared=shared)
-            for name in self._namespaces
+            for name in self.namespaces
         ]
 
     def unsettled(self) -> str | None:
@@ -75,6 +75,7 @@ class Borrowed:
     """The informers that one controller reads. It must not act before they have settled: unknown is not absent."""
 
     def __init__(self, informers: Informers) -> None:
+        self.namespaces = informers.namespaces
         self._informers = informers
         self._borrowed: dict[Source[Any], Watched[Any]] = {}
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from virt_steward.apis.installplanapprover import InstallPlanApproverSpec, InstallPlanApproverStatus, Policy
 from virt_steward.controllers.approver.decide import decide
+from virt_steward.controllers.approver.observe import Stores
 from virt_steward.controllers.approver.olm import (
     CsvMeta,
     InstalledCsv,
@@ -19,6 +20,8 @@ from virt_steward.controllers.approver.olm import (
 )
 from virt_steward.controllers.approver.seen import Approver, ApproverMeta, Seen
 from virt_steward.controllers.approver.verdicts import Verdict
+from virt_steward.controllers.approver.watches import APPROVERS, CSVS, NAMESPACES, PLANS, SUBSCRIPTIONS
+from virt_steward.runtime.store import Store
 
 NAMESPACE = "shop"
 NOON = datetime(2030, 1, 7, 12, tzinfo=UTC)  # a Monday
@@ -133,3 +136,14 @@ def a_pinned_install(approver: Approver | None = None, **around: Any) -> Seen:
 def verdict(around: Seen, now: datetime = NOON) -> Verdict:
     """What the oldest approver says."""
     return decide(around, now).opinions[0].verdict
+
+
+def empty_stores() -> Stores:
+    """For a test to fill in place of watches."""
+    return Stores(
+        plans=Store(PLANS.indexes or {}),
+        subscriptions=Store(SUBSCRIPTIONS.indexes or {}),
+        csvs=Store(CSVS.indexes or {}),
+        namespaces=Store(NAMESPACES.indexes or {}),
+        approvers=Store(APPROVERS.indexes or {}),
+    )

@@ -1,7 +1,7 @@
 """A stand-in for OLM: its kinds under small definitions of our own, and its writes in OLM's order."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -73,7 +73,7 @@ class Lifecycle:
 
     client: Client
     namespace: str
-    numbers: count  # type: ignore[type-arg]  # of int
+    numbers: Iterator[int]
     """Generations of plans, also in their names."""
 
     async def subscribe(self, package: str, pin: str = "", **spec: Any) -> Object:
@@ -137,5 +137,5 @@ async def an_approver(client: Client, namespace: str, name: str = "ann", **spec:
 
 
 async def status_of(client: Client, namespace: str, name: str = "ann") -> Object:
-    found = await client.get(Ref(INSTALL_PLAN_APPROVER, Key(namespace, name)))
-    return found.get("status", {})
+    status: Object = (await client.get(Ref(INSTALL_PLAN_APPROVER, Key(namespace, name)))).get("status", {})
+    return status

@@ -202,6 +202,12 @@ def test_approved_is_a_pinned(around: Seen, because: str) -> None:
             id="a-plan-that-olm-left-behind-though-the-pin-moved-back-to-it",
         ),
         pytest.param(
+            seen(a_plan(V1, generation=2), a_subscription(pin=V1, current=V2, generation=2)),
+            Reason.SUPERSEDED,
+            f"it now offers {V2}",
+            id="a-plan-whose-subscription-is-as-new-and-offers-another",
+        ),
+        pytest.param(
             seen(a_plan(V1), a_subscription(pin=V1, current=V2, installed=V2, generation=2)),
             Reason.SUPERSEDED,
             f"it now offers {V2}",

@@ -91,6 +91,14 @@ def test_a_denied_namespace_concerns_only_approvers_that_look_after_it() -> None
         assert [condition.type for condition in found] == types
 
 
+def test_a_target_that_is_not_watched_is_said() -> None:
+    abilities = Abilities(watched=("shop",))
+    condition = conditions_of(an_approver(target_namespaces=("shop", "bank")), abilities, NOON)[-1]
+    assert (condition.type, condition.status, condition.reason) == ("NamespacesReadable", "False", "NotWatched")
+    assert "does not look into bank: add that to its --watch-namespaces" in condition.message
+    assert len(conditions_of(an_approver(target_namespaces=("shop",)), abilities, NOON)) == 1
+
+
 def test_a_namespace_allowed_again_is_said_with_the_time() -> None:
     denied = conditions_of(an_approver(), Abilities(denied=("shop",)), NOON)
     before = an_approver(status=InstallPlanApproverStatus(conditions=denied))

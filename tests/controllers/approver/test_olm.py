@@ -137,6 +137,12 @@ def test_only_the_subscriptions_of_olm_are_brought_along() -> None:
     assert plan.packages == {V1: "db", CACHE: "cache"}
 
 
+def test_of_a_plan_that_is_done_no_steps_are_kept() -> None:
+    steps = [an_inlined_csv("db"), a_brought_subscription("cache")]
+    plan = decoded(steps, spec={"approved": True})
+    assert (plan.csvs, plan.packages, plan.brings) == ((V1,), {}, {})
+
+
 def test_of_all_annotations_only_our_stamp_is_kept() -> None:
     metadata = {"annotations": {"operators.bapu.cloud/approved-by": "uid", "long": "x" * 10_000}}
     plan = decoded(metadata=metadata)

@@ -10,9 +10,10 @@ import aiohttp
 import pytest
 
 from tests.audit import AuditLog
+from tests.controllers.approver.lifecycle import define_all
 from tests.eventually import soon
 from tests.grants import Account, an_account
-from tests.operators import a_subscription, a_waiting_plan, an_approver, create, define_operators, the_plan
+from tests.operators import a_subscription, a_waiting_plan, an_approver, create, the_plan
 from virt_steward import app
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.controllers.approver import ACCESS, DEFINITION
@@ -32,7 +33,7 @@ ROLE_BINDING = Kind("rbac.authorization.k8s.io", "RoleBinding")
 @pytest.fixture
 async def two(admin: Client, namespace: str) -> tuple[str, str]:
     """Two namespaces, each with a pinned plan; an approver in the first looks after both."""
-    await define_operators(admin)
+    await define_all(admin)
     other = f"{namespace}-other"
     await admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": other}})
     await create(admin, an_approver(namespace, targetNamespaces=[namespace, other]))

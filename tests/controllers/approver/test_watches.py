@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.controllers.approver.builders import CACHE, V1, V2, a_csv, a_plan, a_subscription, an_approver
-from virt_steward.controllers.approver.observe import Namespace, NamespaceMeta, Stores, observe
+from tests.controllers.approver.builders import CACHE, V1, V2, a_csv, a_plan, a_subscription, an_approver, empty_stores
+from virt_steward.controllers.approver.observe import Namespace, NamespaceMeta, observe
 from virt_steward.controllers.approver.olm import Plan, Stamp
 from virt_steward.controllers.approver.pending import Pending
 from virt_steward.controllers.approver.verdicts import Reason, Wait
@@ -22,7 +22,6 @@ from virt_steward.controllers.approver.watches import (
 )
 from virt_steward.objects.identity import Key
 from virt_steward.runtime.informer import Source
-from virt_steward.runtime.store import Store
 
 ANN = an_approver("ann")
 HERE, THERE = Key("shop", "install-1"), Key("garden", "install-1")
@@ -32,10 +31,10 @@ class Room:
     """Stores that tests fill, and what is woken by a change of them."""
 
     def __init__(self, *objects: Any) -> None:
-        self.stores = Stores(*(Store(one.indexes or {}) for one in (PLANS, SUBSCRIPTIONS, CSVS, NAMESPACES, APPROVERS)))
+        self.stores = empty_stores()
         self.opened: list[Key] = []
         self._wakes = {one.source: one.wakes for one in Wakes(self.stores, self.opened.append).triggers}
-        self._places: dict[Source[Any], Store[Any]] = {
+        self._places: dict[Source[Any], Any] = {
             PLANS: self.stores.plans,
             SUBSCRIPTIONS: self.stores.subscriptions,
             CSVS: self.stores.csvs,

@@ -43,6 +43,7 @@ def build(tools: Tools) -> ApproverController:
         csvs=tools.store(CSVS),
         namespaces=tools.store(NAMESPACES),
         approvers=tools.store(APPROVERS),
+        watched=tools.informers.namespaces,
     )
     teller = Teller(tools.recorder, Notices(tools.notify, tools.clock), tools.clock, tools.registry)
     return ApproverController(tools.client, stores, Pending(tools.wake), teller, tools.clock)

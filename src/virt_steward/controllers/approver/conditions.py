@@ -25,6 +25,8 @@ class Abilities:
     """Where it can send notices, by name."""
     denied: Collection[str] = ()
     """Namespaces that it should look at and may not."""
+    watched: Collection[str] = ()
+    """The only namespaces that it looks at; none means all."""
 
 
 ABLE = Abilities()
@@ -67,11 +69,14 @@ def _notices(approver: Approver, abilities: Abilities) -> _Fact | None:
 
 def _sight(approver: Approver, abilities: Abilities) -> _Fact | None:
     targets = approver.spec.target_namespaces
-    denied = [name for name in abilities.denied if not targets or name in targets]
+    denied = sorted(name for name in abilities.denied if not targets or name in targets)
     if denied:
-        names = ", ".join(sorted(denied))
-        fault = f"the controller may not look into {names}, so nothing is approved there: {how_to_allow(denied)}"
-        return _Fact("NamespacesReadable", "Forbidden", fault)
+        fault = f"the controller may not look into {', '.join(denied)}, so nothing is approved there: "
+        return _Fact("NamespacesReadable", "Forbidden", fault + how_to_allow(denied))
+    if left_out := sorted(name for name in targets if abilities.watched and name not in abilities.watched):
+        names = ", ".join(left_out)
+        fault = f"the controller does not look into {names}: add that to its --watch-namespaces"
+        return _Fact("NamespacesReadable", "NotWatched", fault)
     if any(one.type == "NamespacesReadable" for one in approver.status.conditions):
         return _Fact("NamespacesReadable", "Allowed")  # said only where something else was said before
     return None

@@ -36,6 +36,8 @@ class Stores:
     csvs: Store[InstalledCsv]
     namespaces: Store[Namespace]
     approvers: Store[Approver]
+    watched: tuple[str, ...] = ()
+    """The only namespaces that are looked at; none means all."""
 
     @property
     def denied(self) -> frozenset[str]:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from virt_steward.objects.identity import Kind
 from virt_steward.objects.meta import Meta
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 API_VERSION = "operators.coreos.com/v1alpha1"
 INSTALL_PLAN = Kind("operators.coreos.com", "InstallPlan", "installplans")
@@ -26,6 +30,8 @@ UNREADABLE = (ValueError, RecursionError)
 """What reading a text that anybody may have written can raise."""
 
 EPOCH = datetime.fromtimestamp(0, UTC)
+NOTHING: dict[str, str] = {}
+"""Shared by all plans that keep nothing of their steps."""
 
 
 class Stamp(msgspec.Struct, frozen=True, gc=False):
@@ -52,7 +58,7 @@ class Plan(msgspec.Struct, frozen=True):
     generation: int
     """Counts up within the namespace: of two plans, the higher is the newer."""
     packages: dict[str, str]
-    """By CSV, as far as the plan itself tells; empty where it contradicts itself."""
+    """By CSV, as far as the plan itself tells while it is open; empty where it contradicts itself."""
     brings: dict[str, str]
     """Subscriptions that the plan would create: their package, by name."""
 
@@ -112,31 +118,39 @@ class InstalledCsv(msgspec.Struct, frozen=True):
 
 
 def decode_plan(raw: bytes) -> Plan:
-    """Read a plan and keep what matters; the manifests of its steps are only looked into where they tell a package."""
-    plan = _WIDE_PLAN.decode(raw)
-    told: dict[str, set[str]] = {}
-    brings: dict[str, str] = {}
-    for lookup in plan.status.bundle_lookups:
-        told.setdefault(lookup.identifier, set()).update(_packages_in(lookup.properties))
-    for step in plan.status.plan:
-        if step.resource.kind == "ClusterServiceVersion":
-            told.setdefault(step.resource.name or step.resolving, set()).update(
-                _packages_of_csv(step.resource.manifest)
-            )
-        elif step.resource.kind == "Subscription" and step.resource.group == SUBSCRIPTION.group:
-            package = _package_of_subscription(step.resource.manifest)
-            brings[step.resource.name] = package
-            told.setdefault(step.resolving, set()).add(package)
-    return Plan(
-        plan.metadata,
-        csvs=plan.spec.cluster_service_version_names,
-        approval=plan.spec.approval,
-        approved=plan.spec.approved,
-        phase=plan.status.phase,
-        generation=plan.spec.generation,
-        packages={csv: packages.pop() if len(packages) == 1 else "" for csv, packages in told.items() if packages},
-        brings=brings,
+    """Read a plan and keep what matters: of its steps, only what they tell of packages, and only while it is open."""
+    wide = _WIDE_PLAN.decode(raw)
+    plan = Plan(
+        wide.metadata,
+        csvs=wide.spec.cluster_service_version_names,
+        approval=wide.spec.approval,
+        approved=wide.spec.approved,
+        phase=wide.status.phase,
+        generation=wide.spec.generation,
+        packages=NOTHING,
+        brings=NOTHING,
     )
+    if not plan.is_open:
+        return plan
+    brings = {
+        step.resource.name: _package_of_subscription(step.resource.manifest)
+        for step in wide.status.plan
+        if step.resource.is_subscription
+    }
+    return msgspec.structs.replace(plan, packages=_packages_told(wide.status, brings), brings=brings)
+
+
+def _packages_told(status: _WideStatus, brings: Mapping[str, str]) -> dict[str, str]:
+    told: dict[str, set[str]] = {}
+    for lookup in status.bundle_lookups:
+        told.setdefault(lookup.identifier, set()).update(_packages_in(lookup.properties))
+    for step in status.plan:
+        resource = step.resource
+        if resource.kind == CLUSTER_SERVICE_VERSION.name:
+            told.setdefault(resource.name or step.resolving, set()).update(_packages_of_csv(resource.manifest))
+        elif resource.is_subscription:
+            told.setdefault(step.resolving, set()).add(brings[resource.name])
+    return {csv: packages.pop() if len(packages) == 1 else "" for csv, packages in told.items() if packages}
 
 
 class _WideSpec(msgspec.Struct, rename="camel"):
@@ -151,6 +165,10 @@ class _Resource(msgspec.Struct):
     kind: str = ""
     name: str = ""
     manifest: msgspec.Raw = msgspec.Raw(b'""')
+
+    @property
+    def is_subscription(self) -> bool:
+        return (self.group, self.kind) == (SUBSCRIPTION.group, SUBSCRIPTION.name)
 
 
 class _Step(msgspec.Struct):

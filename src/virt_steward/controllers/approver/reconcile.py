@@ -89,7 +89,7 @@ class ApproverController:
         plans = {plan.metadata.key: plan for plan in self._stores.plans}
         # What another process did while it led may not have been judged here.
         waiting = [(plans[name], wait) for name, wait in self._pending.of(key) if name in plans and plans[name].is_open]
-        abilities = Abilities(self._teller.endpoints, self._stores.denied)
+        abilities = Abilities(self._teller.endpoints, self._stores.denied, self._stores.watched)
         status = fold(approver, plans.values(), waiting, self._clock.utc(), abilities)
         self._teller.status(approver, status)
         if status == approver.status:

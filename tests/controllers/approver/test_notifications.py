@@ -1,0 +1,37 @@
+"""Notifications from the approver as a process, to a receiver on loopback."""
+
+from pathlib import Path
+
+from tests.controllers.approver.builders import V1, V2
+from tests.controllers.approver.conftest import Start
+from tests.controllers.approver.lifecycle import Lifecycle, an_approver, status_of
+from tests.eventually import soon
+from tests.runtime.receiver import receiving
+from virt_steward.kube.client import Client
+
+
+async def test_refusals_and_approvals_reach_the_endpoint_and_a_restart_repeats_none(
+    cluster: Client, olm: Lifecycle, start: Start, tmp_path: Path
+) -> None:
+    await an_approver(cluster, olm.namespace, targetNamespaces=[olm.namespace], notify="audit")
+    await olm.subscribe("db", V1)
+    config = tmp_path / "notify.yaml"
+    async with receiving() as receiver:
+        config.write_text(f"audit: {{url: '{receiver.url}'}}")
+        options = ("--no-leader-elect", f"--notify-config={config}")
+
+        def told() -> list[tuple[str, str]]:
+            return [(body["subject"], body["data"]["reason"]) for _, body in receiver.got]
+
+        async def is_listed() -> bool:
+            return bool((await status_of(cluster, olm.namespace)).get("pending"))
+
+        with start(*options):
+            plan = await olm.offer(V2)
+            assert await soon(lambda: told() == [(str(plan), "PinNotOffered")], within=20)
+            assert await soon(is_listed)
+        with start(*options) as process:
+            assert await soon(lambda: process.said("skipping InstallPlan"), within=20)
+            await olm.pin("db", V2)
+            assert await soon(lambda: len(told()) == 2, within=20)
+    assert told()[1] == (str(plan), "Approved")

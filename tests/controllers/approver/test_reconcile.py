@@ -1,0 +1,124 @@
+"""The controller itself, on stores that a test fills: what it does with what it sees, step by step."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from prometheus_client import CollectorRegistry
+
+from tests.controllers.approver.builders import V1, a_plan, a_subscription, empty_stores
+from tests.controllers.approver.lifecycle import Lifecycle, an_approver, status_of
+from tests.controllers.approver.test_tell import Listener, Nobody
+from tests.installplans import INSTALL_PLAN
+from tests.runtime.clocks import ManualClock
+from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
+from virt_steward.controllers.approver.notices import Notices
+from virt_steward.controllers.approver.olm import decode_plan
+from virt_steward.controllers.approver.pending import Pending
+from virt_steward.controllers.approver.reconcile import BETWEEN_STATUS_WRITES, LOOK_AGAIN, ApproverController
+from virt_steward.controllers.approver.seen import Approver
+from virt_steward.controllers.approver.tell import Teller
+from virt_steward.controllers.approver.watches import PLANS, StatusOf
+from virt_steward.kube.client import Client
+from virt_steward.objects.identity import Key, Ref
+from virt_steward.runtime.outcomes import Done, RequeueAfter
+
+HERE = Key("shop", "install-1")
+
+
+class Desk:
+    """A controller with its stores, its clock, and one approver that exists on the server."""
+
+    def __init__(self, client: Client, namespace: str) -> None:
+        self.stores = empty_stores()
+        self.clock = ManualClock()
+        self.woken: list[Any] = []
+        self.listener = Listener()
+        self.registry = CollectorRegistry()
+        teller = Teller(self.listener, Notices(Nobody(), self.clock), self.clock, self.registry)  # type: ignore[arg-type]
+        pending = Pending(self.woken.append)
+        self.controller = ApproverController(client, self.stores, pending, teller, self.clock)
+        self.approver = Key(namespace, "ann")
+        self._client = client
+
+    async def see_approver(self) -> None:
+        """As its watch would."""
+        found = await self._client.get(Ref(INSTALL_PLAN_APPROVER, self.approver))
+        self.stores.approvers.put(msgspec.convert(found, Approver, strict=False))
+
+    async def status(self) -> dict[str, Any]:
+        return await status_of(self._client, self.approver.namespace)
+
+    @property
+    def latencies(self) -> float | None:
+        return self.registry.get_sample_value("installplan_approver_approval_latency_seconds_count")
+
+
+@pytest.fixture
+async def desk(cluster: Client, namespace: str) -> Desk:
+    await an_approver(cluster, namespace)
+    desk = Desk(cluster, namespace)
+    await desk.see_approver()
+    return desk
+
+
+async def test_a_plan_that_another_process_finished_meanwhile_is_not_shown_as_waiting(desk: Desk) -> None:
+    desk.stores.plans.put(a_plan(V1))
+    desk.stores.subscriptions.put(a_subscription(current=V1))
+    assert await desk.controller.reconcile(HERE) == RequeueAfter(LOOK_AGAIN, "it waits for approval")
+    await desk.controller.reconcile(StatusOf(desk.approver))
+    assert (await desk.status())["pendingCount"] == 1
+    desk.stores.plans.put(a_plan(V1, approved=True))  # while somebody else leads, nobody here is told
+    await desk.see_approver()
+    await desk.clock.advance(BETWEEN_STATUS_WRITES)
+    await desk.controller.reconcile(StatusOf(desk.approver))
+    assert "pending" not in await desk.status()
+
+
+async def test_a_status_waits_until_every_open_plan_is_judged(desk: Desk) -> None:
+    desk.stores.plans.put(a_plan(V1))
+    assert isinstance(await desk.controller.reconcile(StatusOf(desk.approver)), RequeueAfter)
+    assert await desk.status() == {}
+    await desk.controller.reconcile(HERE)
+    assert desk.woken == [StatusOf(desk.approver)]
+    assert await desk.controller.reconcile(StatusOf(desk.approver)) == Done()
+    assert (await desk.status())["pending"][0]["reason"] == "NoSubscription"
+
+
+async def test_status_writes_keep_a_second_between_them(desk: Desk) -> None:
+    assert await desk.controller.reconcile(StatusOf(desk.approver)) == Done()
+    first = await desk.status()
+    await desk.see_approver()
+    assert await desk.controller.reconcile(StatusOf(desk.approver)) == RequeueAfter(
+        BETWEEN_STATUS_WRITES, "more may come"
+    )
+    await desk.clock.advance(BETWEEN_STATUS_WRITES)
+    assert await desk.controller.reconcile(StatusOf(desk.approver)) == Done()
+    assert await desk.status() == first
+
+
+async def test_a_status_on_outdated_knowledge_is_refused_and_written_later(desk: Desk, cluster: Client) -> None:
+    await cluster.merge_patch(Ref(INSTALL_PLAN_APPROVER, desk.approver), {"metadata": {"labels": {"touched": "yes"}}})
+    assert isinstance(await desk.controller.reconcile(StatusOf(desk.approver)), RequeueAfter)
+    assert await desk.status() == {}
+    await desk.see_approver()
+    await desk.clock.advance(BETWEEN_STATUS_WRITES)
+    assert await desk.controller.reconcile(StatusOf(desk.approver)) == Done()
+    assert (await desk.status())["observedGeneration"] == 1
+
+
+async def test_time_without_an_approver_in_charge_is_no_latency(desk: Desk, olm: Lifecycle) -> None:
+    await olm.subscribe("db", V1)
+    key = await olm.offer(V1)
+    plan = decode_plan(msgspec.json.encode(await olm.client.get(Ref(INSTALL_PLAN, key))))
+    wakes = next(one.wakes for one in desk.controller.triggers if one.source is PLANS)
+    approver = desk.stores.approvers.remove(desk.approver)
+    assert approver
+    desk.stores.subscriptions.put(a_subscription(namespace=olm.namespace, pin=V1, current=V1))
+    desk.stores.plans.put(plan)
+    assert list(wakes(key, None, plan)) == [key]
+    assert await desk.controller.reconcile(key) == Done()
+    desk.stores.approvers.put(approver)
+    assert await desk.controller.reconcile(key) == Done()
+    assert await olm.is_approved(key)
+    assert desk.latencies == 0
