@@ -203,6 +203,7 @@ async def test_metrics_tell_of_queue_reconciles_requests_and_leadership(
         _, text = await fetch(settings.addresses.metrics, "/metrics")
     series = {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in text.splitlines() if line[0] != "#"}
     assert series['leader_election_master_status{name="stamper"}'] == 1
+    assert series['virt_steward_events_dropped{controller="stamper"}'] == 0
     assert series['controller_runtime_reconcile_total{controller="stamper",result="success"}'] >= 1
     assert series['workqueue_adds_total{name="stamper"}'] >= 1
     assert series['workqueue_depth{name="stamper"}'] == 0

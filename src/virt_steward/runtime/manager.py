@@ -97,6 +97,7 @@ class Unit:
         for informer, wakes in self._triggers:
             informer.tell(self._handler(wakes))
         around.metrics.leads(self.name, leading=False)
+        around.metrics.events(self.name, lambda: self.recorder.dropped)
 
     def not_ready(self) -> str | None:
         """Why this one could not lead now; None if it could, or does."""

@@ -16,7 +16,7 @@ from prometheus_client import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 Result = Literal["success", "requeue_after", "error", "terminal"]
 
@@ -56,6 +56,12 @@ class Metrics:
         self._leading = Gauge(
             "leader_election_master_status", "1 while this process leads.", ["name"], registry=self.registry
         )
+        self._events_dropped = Gauge(
+            "virt_steward_events_dropped",
+            "Events so far that were too many to be written.",
+            ["controller"],
+            registry=self.registry,
+        )
         self._requests = Counter(
             "rest_client_requests", "Requests to API servers.", ["verb", "code"], registry=self.registry
         )
@@ -66,6 +72,10 @@ class Metrics:
             buckets=_SECONDS,
             registry=self.registry,
         )
+
+    def events(self, controller: str, dropped: Callable[[], float]) -> None:
+        """Follow how many of a controller's events were held back."""
+        self._events_dropped.labels(controller).set_function(dropped)
 
     def queue(self, queue: Queue) -> QueueMetrics:
         """Follow a queue; its name is the label."""
