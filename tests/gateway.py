@@ -23,13 +23,22 @@ class Gateway:
     def __init__(self, server: str, upstream: aiohttp.ClientSession) -> None:
         self.server = ""
         self.requests: list[web.BaseRequest] = []
+        self._open: set[Any] = set()
         self.intercept: Interception = forwarded
         self._target = server
         self._upstream = upstream
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         self.requests.append(request)
+        if request.transport is not None:
+            self._open.add(request.transport)
         return await self.intercept(request) or await self.forward(request)
+
+    async def cut(self) -> None:
+        """End all connections; new ones are welcome."""
+        for transport in self._open:
+            transport.abort()
+        self._open.clear()
 
     async def forward(self, request: web.BaseRequest, **changed_query: str) -> web.StreamResponse:
         headers = {name: value for name, value in request.headers.items() if name not in {"Host", "Accept-Encoding"}}

@@ -68,6 +68,8 @@ class FaultProxy:
     ) -> None:
         self.refuse()
         await self.cut()
+        for _ in range(3):  # turns of the loop in which aborted sockets really close
+            await asyncio.sleep(0)
         self._reserved.release()
 
     async def _serve(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:

@@ -19,7 +19,8 @@ _HIDDEN = "[redacted]"
 _SECRET_KEY = re.compile(
     r"token|authorization|passw|secret|credential|kubeconfig|private.?key|key.?data|cookie", re.IGNORECASE
 )
-_SECRET_TEXT = re.compile(r"(?i)(?<=bearer )\S+|eyJ[\w-]+\.[\w-]+\.[\w-]+")  # in any text: a bearer token, a JWT
+# In any text: a bearer token, a JWT, a password within a URL.
+_SECRET_TEXT = re.compile(r"(?i)(?<=bearer )\S+|eyJ[\w-]+\.[\w-]+\.[\w-]+|(?<=://)[^/@\s]+(?=@)")
 
 
 def configure(format: Format, level: Level, stream: TextIO = sys.stderr) -> None:  # noqa: A002 - the flag's name

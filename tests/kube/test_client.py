@@ -216,7 +216,9 @@ async def test_nothing_is_guessed_or_sent_for_an_unknown(
     assert [request for request in audit_log.since(mark) if request.user == "admin"] == []
 
 
-@pytest.mark.parametrize("name", ["../secrets/token", "..", ".", "a/b", "a%2fb", "a?dryRun=All", "a#b"])
+@pytest.mark.parametrize(
+    "name", ["../secrets/token", "..", ".", "a/b", "a%2fb", "a?dryRun=All", "a#b", "a b", "a\x00b", "a\nb", "ä"]
+)
 async def test_a_name_that_a_user_made_up_leads_nowhere_else(
     name: str, admin: Client, namespace: str, audit_log: AuditLog
 ) -> None:
@@ -226,6 +228,16 @@ async def test_a_name_that_a_user_made_up_leads_nowhere_else(
         with pytest.raises(BadRequest, match="cannot be the name"):
             await admin.get(Ref(CONFIG_MAP, key))
     assert [request for request in audit_log.since(mark) if request.user == "admin"] == []
+
+
+@pytest.mark.parametrize("key", [Key("somewhere", ""), Key("", "somebody"), Key("", "")], ids=repr)
+async def test_what_lacks_a_name_is_never_taken_for_all_of_its_kind(key: Key, admin: Client, widgets: str) -> None:
+    await admin.create(a_widget(widgets))
+    ref = Ref(WIDGET, Key(widgets if key.namespace else "", key.name))
+    for ask in (admin.get(ref), admin.delete(ref), admin.merge_patch(ref, {}), admin.json_patch(ref, [])):
+        with pytest.raises(BadRequest, match="is no object"):
+            await ask
+    assert len(await admin.list(WIDGET, Selection(widgets))) == 1
 
 
 async def test_whoever_lacks_a_right_learns_which(admin: Client, widgets: str, control_plane: ControlPlane) -> None:
@@ -261,3 +273,20 @@ async def test_a_list_that_makes_no_sense_is_no_empty_list(
     async with a_client(control_plane, server=gateway.server) as client:
         with pytest.raises(Unavailable, match="list Widget"):
             await client.list(WIDGET, Selection(widgets))
+
+
+async def test_an_answer_that_makes_no_sense_is_an_answer_of_nobody(
+    gateway: Gateway, control_plane: ControlPlane, widgets: str
+) -> None:
+    async def login_page(request: Any) -> Any:
+        return web.Response(text="<html>Log in</html>") if "widgets/" in request.path else None
+
+    gateway.intercept = login_page
+    async with a_client(control_plane, server=gateway.server) as client:
+        for ask in (
+            client.get(the_widget(widgets)),
+            client.apply(a_widget(widgets), manager="me"),
+            client.merge_patch(the_widget(widgets), {}),
+        ):
+            with pytest.raises(Unavailable, match="the answer cannot be read"):
+                await ask

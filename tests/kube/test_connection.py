@@ -121,6 +121,23 @@ async def test_a_server_that_is_no_tls_server_is_not_called_untrusted(
     assert type(error.value) is Unreachable
 
 
+async def test_the_password_of_a_proxy_is_in_no_error(gateway: Gateway, control_plane: ControlPlane) -> None:
+    async def who_are_you(_request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(status=407)
+
+    gateway.intercept = who_are_you
+    proxied = gateway.server.replace("http://", "http://bob:S3CRET@")
+    text = control_plane.kubeconfig.read_text().replace("server:", f"proxy-url: {proxied}\n    server:")
+    cluster = load_from_bytes(text.encode(), source="tests", trusted=True, env={})
+    connection = Connection(cluster, user_agent="tests", observe=unobserved)
+    try:
+        with pytest.raises(Unreachable, match="the proxy answered 407") as error:
+            await Client(connection, Discovery(connection)).raw("/version")
+        assert "S3CRET" not in str(error.value)
+    finally:
+        await connection.close()
+
+
 async def test_a_connection_cut_in_the_middle_of_an_answer_is_unreachable(
     gateway: Gateway, control_plane: ControlPlane
 ) -> None:

@@ -1,6 +1,7 @@
 """A process that asks for the programs: SOURCES CACHE GO. It prints their folder, or why not."""
 
 import os
+import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,4 +33,5 @@ def main(sources: str, cache: str, go: str) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell are started deaf to it
     main(*sys.argv[1:])

@@ -1,7 +1,7 @@
 """Informers of widgets, run for the length of a test, and what they told."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -10,7 +10,7 @@ from virt_steward.kube.client import Reader, Selection
 from virt_steward.kube.discovery import Discovery
 from virt_steward.kube.watch import SILENCE, projection
 from virt_steward.objects.identity import Key, Kind
-from virt_steward.runtime.informer import Informer, Source
+from virt_steward.runtime.informer import DOUBTS, Informer, Source
 from virt_steward.runtime.kinds import DEFINITIONS, Kinds
 
 Change = tuple[str, int | None, int | None]
@@ -32,9 +32,9 @@ def widgets_of(namespace: str, kind: Kind = WIDGET, **more: Any) -> Source[Widge
 
 @asynccontextmanager
 async def informed(
-    reader: Reader, source: Source[Any], *, silence: float = SILENCE
+    reader: Reader, source: Source[Any], *, silence: float = SILENCE, doubts: Sequence[float] = DOUBTS
 ) -> AsyncIterator[tuple[Informer[Any], Told]]:
-    informer, told = Informer(reader, source, silence=silence), Told()
+    informer, told = Informer(reader, source, silence=silence, doubts=doubts), Told()
     informer.tell(told)
     async with running(informer):
         yield informer, told

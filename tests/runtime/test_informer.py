@@ -245,6 +245,52 @@ async def test_a_kind_that_discovery_forgets_for_a_moment_keeps_its_objects(
         assert told.changes == [("one", None, 1), ("two", None, 2), ("three", None, 3)]
 
 
+async def test_a_lagging_server_among_several_costs_no_objects(
+    gateway: Gateway, control_plane: ControlPlane, admin: Client, widgets: str
+) -> None:
+    # Of several API servers one may not know a kind yet: its watch and its discovery both say so for a while.
+    async def lagging(request: web.BaseRequest) -> web.StreamResponse | None:
+        if request.path == "/apis":
+            return web.json_response({"kind": "APIGroupDiscoveryList", "items": []})
+        return web.Response(status=404, text="404 page not found") if "watch" in request.query else None
+
+    await admin.create(a_widget(widgets, size=1))
+    async with (
+        a_client(control_plane, server=gateway.server) as client,
+        informed(client, widgets_of(widgets)) as (informer, told),
+    ):
+        await settled(informer)
+        gateway.intercept = lagging
+        await gateway.cut()
+        before = len(gateway.requests)
+        assert await soon(lambda: any(one.path == "/apis" for one in gateway.requests[before:]))
+        gateway.intercept = forwarded
+        await admin.create(a_widget(widgets, "two", size=2))
+        assert await soon(lambda: told.changes == [("one", None, 1), ("two", None, 2)])
+
+
+async def test_a_kind_that_was_given_up_in_error_is_found_again(
+    gateway: Gateway, control_plane: ControlPlane, admin: Client, widgets: str
+) -> None:
+    async def lagging(request: web.BaseRequest) -> web.StreamResponse | None:
+        if request.path == "/apis":
+            return web.json_response({"kind": "APIGroupDiscoveryList", "items": []})
+        return web.Response(status=404, text="404 page not found") if "watch" in request.query else None
+
+    await admin.create(a_widget(widgets, size=1))
+    async with (
+        a_client(control_plane, server=gateway.server) as client,
+        informed(client, widgets_of(widgets), doubts=(0.05,) * 3 + (0.2,) * 20) as (informer, told),
+    ):
+        await settled(informer)
+        gateway.intercept = lagging
+        await gateway.cut()
+        assert await soon(lambda: informer.state is State.ABSENT)
+        gateway.intercept = forwarded
+        assert await soon(lambda: informer.state is State.SYNCED)
+        assert told.changes == [("one", None, 1), ("one", 1, None), ("one", None, 1)]
+
+
 async def test_a_right_granted_later_is_noticed(admin: Client, widgets: str, control_plane: ControlPlane) -> None:
     await admin.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _named(widgets)})
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": _named(widgets)}

@@ -110,6 +110,10 @@ async def test_counts_are_exact_after_fifty_kills_in_a_burst(arena: Arena) -> No
             await burst
     with arena.process():
         assert await soon(partial(arena.has_counted, places[0], len(wanted)), within=60)
+        await places[0].subscribe("last", "last.v1.0.0")
+        offers.append(partial(places[0].offer, "last.v1.0.0"))
+        await offers[-1]()
+        assert await soon(partial(arena.has_counted, places[0], len(wanted) + 1))  # nothing was counted meanwhile
     approved = await arena.approved(places)
     assert {plan for plan, yes in approved.items() if not yes} == refused
     assert len(approved) == len(offers)

@@ -66,6 +66,10 @@ def main() -> None:
         sys.exit(load(sys.argv[1:])(standalone_mode=False) or 0)
     except Complaint as error:
         sys.exit(f"virt-steward: {error}")
+    except BaseExceptionGroup as group:  # of several tasks that ran at once
+        if complaint := _complaint_in(group):
+            sys.exit(f"virt-steward: {complaint}")
+        raise
     except TyperException as error:  # the words of the command line are off
         if message := error.format_message().strip().rstrip("."):
             typer.echo(f"virt-steward: {message}; --help tells what there is", err=True)
@@ -74,3 +78,12 @@ def main() -> None:
         sys.exit(130)
     except BrokenPipeError:  # `virt-steward crds | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _complaint_in(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
+    """The first one, if there are no other errors: those would be bugs, and are shown in full."""
+    complaints, others = group.split(Complaint)
+    if complaints is None or others is not None:
+        return None
+    first = complaints.exceptions[0]
+    return _complaint_in(first) if isinstance(first, BaseExceptionGroup) else first

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 import msgspec
 
 from virt_steward.kube.connection import REQUEST_TIMEOUT, Pool, Request
-from virt_steward.kube.errors import NotFound, NotServed, Unavailable
+from virt_steward.kube.errors import NotFound, NotServed, Unavailable, one_line
 from virt_steward.objects.identity import Key, Kind, Ref, ref_of, version_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
     from virt_steward.kube.connection import Answer, Connection, Permit
-    from virt_steward.kube.discovery import Discovery, Resource
+    from virt_steward.kube.discovery import Discovery
 
 Object = dict[str, Any]
 T = TypeVar("T")
@@ -88,10 +88,8 @@ class Reader:
     async def get(self, ref: Ref, into: Any = dict) -> Any:
         """One object. Raises NotFound if it is not there, NotServed if its kind is not."""
         resource = await self.discovery.resource(ref.kind)
-        answer = await self._send(
-            Request("get", "GET", resource.path(ref.key.namespace, ref.key.name), what=f"get {ref}")
-        )
-        return msgspec.json.decode(answer.body, type=into)
+        request = Request("get", "GET", resource.path_of(ref.key), what=f"get {ref}")
+        return _read((await self._send(request)).body, into, request.what)
 
     async def pages(self, kind: Kind, selection: Selection = EVERYTHING, *, page: int = PAGE) -> AsyncIterator[Page]:
         """A list, page by page, so that memory holds one page at a time."""
@@ -106,11 +104,7 @@ class Reader:
             headers={"Accept": METADATA_ONLY_LIST} if selection.metadata_only else {},
         )
         while True:
-            answer = await self._send(request)
-            try:
-                part = msgspec.json.decode(answer.body, type=Page)
-            except (ValueError, RecursionError) as error:
-                raise Unavailable(f"{request.what}: the answer cannot be read: {error}") from None
+            part: Page = _read((await self._send(request)).body, Page, request.what)
             yield part
             if not part.metadata.continue_:
                 return
@@ -121,9 +115,7 @@ class Reader:
     @overload
     async def list(self, kind: Kind, selection: Selection, into: type[T]) -> list[T]: ...
     async def list(self, kind: Kind, selection: Selection = EVERYTHING, into: Any = dict) -> list[Any]:
-        return [
-            msgspec.json.decode(item, type=into) async for page in self.pages(kind, selection) for item in page.items
-        ]
+        return [_read(item, into, f"list {kind}") async for page in self.pages(kind, selection) for item in page.items]
 
     async def raw(self, path: str) -> bytes:
         """A path that is no resource: /version, /readyz."""
@@ -156,7 +148,7 @@ class Client(Reader):
         ref = ref_of(obj)
         if subresource:
             resource = await self.discovery.resource(_OWNERS.get(ref.kind, ref.kind))
-            path = resource.path(ref.key.namespace, ref.key.name, subresource)
+            path = resource.path_of(ref.key, subresource)
         else:
             resource = await self.discovery.resource(ref.kind, version_of(obj))
             path = resource.path(ref.key.namespace)
@@ -171,7 +163,7 @@ class Client(Reader):
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
         body = {**options, "preconditions": preconditions} if preconditions else options
         resource = await self.discovery.resource(ref.kind)
-        await self._write("delete", "DELETE", _at(resource, ref), f"delete {ref}", body=body)
+        await self._write("delete", "DELETE", resource.path_of(ref.key), f"delete {ref}", body=body)
 
     async def merge_patch(
         self, ref: Ref, patch: Mapping[str, Any], *, subresource: str = "", manager: str = "", dry_run: bool = False
@@ -181,7 +173,7 @@ class Client(Reader):
         answer = await self._write(
             "patch",
             "PATCH",
-            _at(resource, ref, subresource),
+            resource.path_of(ref.key, subresource),
             f"patch {ref}",
             body=patch,
             media=MERGE_PATCH,
@@ -194,7 +186,7 @@ class Client(Reader):
     ) -> Object:
         """RFC 6902. A `test` operation that fails is Invalid."""
         resource = await self.discovery.resource(ref.kind)
-        path = _at(resource, ref, subresource)
+        path = resource.path_of(ref.key, subresource)
         answer = await self._write(
             "patch", "PATCH", path, f"patch {ref}", body=operations, media=JSON_PATCH, query=_named(manager)
         )
@@ -209,7 +201,7 @@ class Client(Reader):
         answer = await self._write(
             "dryrun" if dry_run else "apply",
             "PATCH",
-            _at(resource, ref, subresource),
+            resource.path_of(ref.key, subresource),
             f"{'preview' if dry_run else 'apply'} {ref}",
             body=obj,
             media=APPLY,
@@ -265,12 +257,17 @@ class Page(msgspec.Struct):
 _OWNERS = {Kind("authentication.k8s.io", "TokenRequest"): Kind("", "ServiceAccount")}
 
 
-def _at(resource: Resource, ref: Ref, subresource: str = "") -> str:
-    return resource.path(ref.key.namespace, ref.key.name, subresource)
+def _read(raw: bytes | msgspec.Raw, into: Any, what: str) -> Any:
+    """Decode an answer. One that makes no sense is of somebody in between: a login page, a load balancer."""
+    try:
+        return msgspec.json.decode(raw, type=into)
+    except (ValueError, RecursionError) as error:
+        raise Unavailable(one_line(f"{what}: the answer cannot be read: {error}")) from None
 
 
 def _object(answer: Answer) -> Object:
-    return msgspec.json.decode(answer.body, type=dict[str, Any])
+    found: Object = _read(answer.body, dict[str, Any], "write")
+    return found
 
 
 def _dry(dry_run: bool) -> dict[str, str]:

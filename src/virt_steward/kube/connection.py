@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT = 10.0
 REQUEST_TIMEOUT = 30.0
 KEEPALIVE = 60.0
+TURNS_TO_CLOSE = 3
+"""Turns of the event loop in which sockets that were given up in the middle of a handshake really close."""
 CHUNK = 256 * 1024
 BACKOFF_WHEN_THROTTLED = (0.1, 0.2, 0.4, 0.8)
 
@@ -127,6 +129,8 @@ class Connection:
         sessions, self._sessions = self._sessions, {}
         for session in sessions.values():
             await session.close()
+        for _ in range(TURNS_TO_CLOSE):
+            await asyncio.sleep(0)
 
     async def _send_once(self, request: Request, deadline: float) -> Answer:
         # Not aiohttp's own total: it loses a cancellation that comes together with it, as when a lease runs out.
@@ -260,16 +264,16 @@ class _Body(payload.Payload):
 
 def _in_words(error: Exception) -> str:
     match error:
+        case aiohttp.ClientHttpProxyError():  # its own text shows the proxy's password
+            return f"the proxy answered {error.status}"
         case aiohttp.ClientConnectorDNSError():
             return "no such host"
         case aiohttp.ClientConnectorSSLError():
             return f"it does not speak TLS as we do ({getattr(error.os_error, 'reason', None) or error.os_error})"
         case aiohttp.ClientConnectorError() if error.os_error.errno:
             return os.strerror(error.os_error.errno)
-        case aiohttp.ClientPayloadError():
-            return "the answer broke off"
-        case aiohttp.ServerDisconnectedError():
-            return "the server closed the connection"
+        case aiohttp.ClientPayloadError() | aiohttp.ServerDisconnectedError():
+            return "the server broke the connection off"
         case _:
             return str(error) or type(error).__name__
 

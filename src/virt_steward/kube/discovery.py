@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from virt_steward.kube.connection import Connection
+    from virt_steward.objects.identity import Key
 
 CUSTOM_RESOURCE_DEFINITION = Kind("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions")
 
-NOT_IN_NAMES = frozenset("/%?#\\")
+NOT_IN_NAMES = frozenset("/%?#\\ ")
 
 # Two requests tell everything; v2beta1 is for servers from 1.27 to 1.29.
 ACCEPT = ",".join(
@@ -44,13 +45,20 @@ class Resource:
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """Raises BadRequest for what cannot be a name, lest it lead to another object."""
         for part in (namespace, name):
-            if part in {".", ".."} or not NOT_IN_NAMES.isdisjoint(part):
+            if part in {".", ".."} or not NOT_IN_NAMES.isdisjoint(part) or not (part.isascii() and part.isprintable()):
                 raise BadRequest(400, "BadRequest", one_line(f"{part!r} cannot be the name of any object"))
         parts = [f"/apis/{self.kind.group}" if self.kind.group else "/api", self.version]
         if self.namespaced and namespace:
             parts += ["namespaces", namespace]
         parts += [part for part in (self.plural, name, subresource) if part]
         return "/".join(parts)
+
+    def path_of(self, key: Key, subresource: str = "") -> str:
+        """Where one object is. Without its name, a delete would mean all of them."""
+        if not key.name or (self.namespaced and not key.namespace):
+            lacking = "namespace" if key.name else "name"
+            raise BadRequest(400, "BadRequest", f"a {self.kind} without a {lacking} is no object")
+        return self.path(key.namespace, key.name, subresource)
 
 
 class Discovery:

@@ -96,7 +96,7 @@ class ExecCredentials:
         return self._renewal
 
     async def _run_unless_just_failed(self) -> Issued | Failed:
-        if self._failed and self._now() < self._failed.at + PAUSE:
+        if self._failed and self._failed.at <= self._now() < self._failed.at + PAUSE:  # clocks may be set back
             return self._failed
         try:
             self._issued = issued = read_credential(await run(self._plugin, self._patience), self._plugin)

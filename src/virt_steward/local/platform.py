@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from virt_steward.kube.errors import NotServed, Unavailable
+from virt_steward.local.errors import LocalError
 from virt_steward.objects.identity import Key, Kind, Ref, ref_of
 from virt_steward.ssa import managers
 
@@ -19,7 +20,7 @@ INSTALL_PLAN = Kind(OLM, "InstallPlan", "installplans")
 SUBSCRIPTION = Kind(OLM, "Subscription", "subscriptions")
 CLUSTER_SERVICE_VERSION = Kind(OLM, "ClusterServiceVersion", "clusterserviceversions")
 
-SECONDS_TO_SERVE = 15.0
+SECONDS_TO_SERVE = 60.0
 
 
 def definition(kind: Kind, version: str, *, scope: str = "Namespaced") -> Object:
@@ -61,10 +62,13 @@ async def install(client: Client, definitions: Iterable[Object]) -> None:
         await client.apply(one, manager=managers.INSTALL.name)
         names = one["spec"]["names"]
         wanted.append(Kind(one["spec"]["group"], names["kind"], names["plural"]))
-    async with asyncio.timeout(SECONDS_TO_SERVE):
-        for kind in wanted:
-            while not await _is_served(client, kind):  # noqa: ASYNC110 - only the server can tell
-                await asyncio.sleep(0.1)
+    try:
+        async with asyncio.timeout(SECONDS_TO_SERVE):
+            for kind in wanted:
+                while not await _is_served(client, kind):  # noqa: ASYNC110 - only the server can tell
+                    await asyncio.sleep(0.1)
+    except TimeoutError:
+        raise LocalError(f"the API server does not serve {kind} after {SECONDS_TO_SERVE:g} s: try again") from None
 
 
 async def _is_served(client: Client, kind: Kind) -> bool:

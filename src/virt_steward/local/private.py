@@ -8,9 +8,9 @@ from virt_steward.local.errors import LocalError
 
 
 def make_folder(folder: Path) -> Path:
+    """One that is there already stays as it is: it may be somebody's own. The files in it are private by themselves."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder.chmod(0o700)  # mkdir leaves an existing folder as it was
     except OSError as error:
         raise LocalError(
             f"cannot use the folder {folder} ({error.strerror}): make room for it or name another"

@@ -18,7 +18,7 @@ from virt_steward.runtime.access import Reach
 from virt_steward.runtime.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from virt_steward.kube.client import Reader
     from virt_steward.kube.discovery import Resource
@@ -29,6 +29,9 @@ log = structlog.get_logger()
 
 LAG = 0.5
 """Seconds to wait before asking again what discovery and the server tell differently."""
+DOUBTS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+"""Seconds between questions for a kind that has vanished; after that, only a change of definitions counts."""
+DOUBTS_BEFORE_ABSENT = 3
 
 T = TypeVar("T", bound=Projected)
 
@@ -61,11 +64,18 @@ class Informer(Generic[T]):
     """
 
     def __init__(
-        self, reader: Reader, source: Source[T], *, shared: Store[T] | None = None, silence: float = SILENCE
+        self,
+        reader: Reader,
+        source: Source[T],
+        *,
+        shared: Store[T] | None = None,
+        silence: float = SILENCE,
+        doubts: Sequence[float] = DOUBTS,
     ) -> None:
         self.source = source
         self.store: Store[T] = Store(source.indexes or {}) if shared is None else shared
         self._is_one_of_several = shared is not None
+        self._doubts = doubts
         self.state = State.STARTING
         self.trouble = ""
         self._reader = reader
@@ -77,8 +87,12 @@ class Informer(Generic[T]):
     def tell(self, handler: Callable[[Key, T | None, T | None], None]) -> None:
         """Call the handler on every change from now on, and at once for everything that is there."""
         self._handlers.append(handler)
+        self.replay(handler)
+
+    def replay(self, handler: Callable[[Key, T | None, T | None], None]) -> None:
+        """Call the handler for everything that is there, also for what cannot be read."""
         for key in sorted(self._known()):
-            handler(key, None, self.store.get(key))
+            self._call(handler, key, None, self.store.get(key))
 
     async def settled(self) -> None:
         """Wait until the store is complete, or the kind is known to be absent or denied."""
@@ -91,13 +105,38 @@ class Informer(Generic[T]):
             try:
                 resource = await discovery.resource(self.source.kind)
             except NotServed:
-                self._absent()
-                await discovery.changed()
+                await self._wait_while_absent()
             except KubeError as error:
                 self._troubled(error, LAG)
                 await asyncio.sleep(LAG)
             else:
                 await self._follow_until_moved(resource)
+
+    async def _wait_while_absent(self) -> None:
+        """Until the kind may be served again. What was there a moment ago is not given up at the first word.
+
+        Of several API servers one may lag, and a store that is emptied looks as if everything had been deleted.
+        """
+        discovery = self._reader.discovery
+        lost = self.state in (State.SYNCED, State.BROKEN)
+        for number, delay in enumerate(self._doubts if lost else (), 1):
+            if number > DOUBTS_BEFORE_ABSENT:
+                self._absent()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(discovery.changed(), delay)
+                return
+            discovery.forget()
+            if await self._is_served():
+                return
+        self._absent()
+        await discovery.changed()
+
+    async def _is_served(self) -> bool:
+        try:
+            await self._reader.discovery.resource(self.source.kind)
+        except KubeError as error:
+            return not isinstance(error, NotServed)  # whoever cannot say is asked again by the caller
+        return True
 
     async def _follow_until_moved(self, resource: Resource) -> None:
         """Watch the kind as it is served now, until it is served otherwise or no longer."""
@@ -165,10 +204,15 @@ class Informer(Generic[T]):
 
     def _notify(self, key: Key, before: T | None, after: T | None) -> None:
         for handler in self._handlers:
-            try:
-                handler(key, before, after)
-            except Exception:  # one bad object must not end the watch of all others
-                log.exception("change not handled", kind=str(self.source.kind), object=str(key))
+            self._call(handler, key, before, after)
+
+    def _call(
+        self, handler: Callable[[Key, T | None, T | None], None], key: Key, before: T | None, after: T | None
+    ) -> None:
+        try:
+            handler(key, before, after)
+        except Exception:  # one bad object must not end the watch of all others
+            log.exception("change not handled", kind=str(self.source.kind), object=str(key))
 
     def _absent(self) -> None:
         for key in self._known():

@@ -31,6 +31,10 @@ class Watched(Generic[T]):
         for informer in self.informers:
             informer.tell(handler)
 
+    def replay(self, handler: Callable[[Key, T | None, T | None], None]) -> None:
+        for informer in self.informers:
+            informer.replay(handler)
+
     async def settled(self) -> None:
         for informer in self.informers:
             await informer.settled()

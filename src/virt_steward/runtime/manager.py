@@ -136,8 +136,7 @@ class Unit:
     def _look_at_everything(self) -> None:
         """What happened while another led, or nobody, shows in what there is now."""
         for informer, wakes in self._triggers:
-            for obj in informer.store:
-                self._add(wakes(obj.metadata.key, None, obj))
+            informer.replay(self._handler(wakes))
 
     def _handler(self, wakes: Wakes) -> Callable[[Key, Any, Any], None]:
         return lambda key, before, after: self._add(wakes(key, before, after))

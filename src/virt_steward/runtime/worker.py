@@ -125,8 +125,8 @@ class Workers(Generic[K]):
                 self._queue.add_after(key, seconds)
                 log.debug("reconcile waits", seconds=seconds, why=why)
                 return "requeue_after"
-            case NotLeading():  # the next leader looks at everything
-                self._queue.forget(key)
+            case NotLeading():  # the next leader looks at everything; should it be us after all, so do we
+                self._queue.retry(key)
                 return None
             case Terminal():
                 self._queue.forget(key)

@@ -11,7 +11,7 @@ from aiohttp import web
 from tests.audit import Request
 from tests.clients import a_client
 from tests.cluster import a_control_plane
-from tests.controllers.approver.builders import V1, V2
+from tests.controllers.approver.builders import V1, V2, package_of
 from tests.controllers.approver.conftest import Asked, Lifecycles, Start
 from tests.controllers.approver.lifecycle import (
     OLM_DEFINITIONS,
@@ -137,25 +137,26 @@ async def test_counts_are_exact_though_the_process_is_killed_at(
 ) -> None:
     olm, unpinned = await lifecycles(), await lifecycles()
     await an_approver(cluster, olm.namespace, targetNamespaces=[olm.namespace, unpinned.namespace])
-    operators = [f"op-{number}" for number in range(3)]
-    for package in operators:
-        await olm.subscribe(package, f"{package}.v1.0.0")
-    plans = [await olm.offer(f"{package}.v1.0.0") for package in operators]
+    csvs = [f"op-{number}.v1.0.0" for number in range(4)]
+    for csv in csvs:
+        await olm.subscribe(package_of(csv), csv)
+    plans = [await olm.offer(csv) for csv in csvs[:3]]
     await unpinned.subscribe("db", V1)
     refused = await unpinned.offer(V2)
 
     async def all_is_told() -> bool:
         status = await status_of(cluster, olm.namespace)
-        return (status.get("approvedCount", 0), status.get("pendingCount", 0)) == (3, 1)
+        return (status.get("approvedCount", 0), status.get("pendingCount", 0)) == (4, 1)
 
     with start(fault=f"{point}:kill") as first:
         assert await soon(lambda: first.was_killed)
     with start():
+        plans.append(await olm.offer(csvs[3]))  # so that what the first process did is counted before the end
         assert await soon(all_is_told)
     status = await status_of(cluster, olm.namespace)
     assert sorted(one["plan"] for one in status["history"]) == sorted(map(str, plans))
-    assert len(status["countedPlans"]) == 3
-    assert [await olm.is_approved(plan) for plan in plans] == [True] * 3
+    assert len(status["countedPlans"]) == 4
+    assert [await olm.is_approved(plan) for plan in plans] == [True] * 4
     assert not await unpinned.is_approved(refused)
 
 

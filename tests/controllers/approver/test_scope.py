@@ -1,0 +1,92 @@
+"""Which plans an approver cares for: by namespace, by operator, by the labels of Subscriptions."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.controllers.approver.builders import (
+    CACHE,
+    V1,
+    a_pinned_install,
+    a_plan,
+    a_subscription,
+    an_approver,
+    seen,
+    verdict,
+)
+from virt_steward.apis.meta import LabelSelector, Requirement
+from virt_steward.controllers.approver.verdicts import Approve, Leave, Reason
+
+PINNED = a_subscription(pin=V1, current=V1)
+PROD = LabelSelector({"stage": "prod"})
+NOT_CORE = LabelSelector({}, (Requirement("core", "DoesNotExist"),))
+
+
+@pytest.mark.parametrize(
+    ("spec", "around"),
+    [
+        pytest.param({"target_namespaces": ("garden",)}, {}, id="of-another-namespace"),
+        pytest.param({"target_namespaces": ("shop-2", "sho")}, {}, id="of-a-namespace-with-a-similar-name"),
+        pytest.param(
+            {"namespace_selector": PROD}, {"labels": {"stage": "test"}}, id="of-a-namespace-with-other-labels"
+        ),
+        pytest.param({"namespace_selector": PROD}, {}, id="of-a-namespace-without-labels"),
+        pytest.param({"operator_names": ("cache", "data")}, {}, id="of-an-operator-that-is-not-named"),
+        pytest.param({"operator_names": ("db.v1.0.0.1",)}, {}, id="of-a-longer-name"),
+        pytest.param({"operator_names": ("b.v",)}, {}, id="of-a-name-that-ends-so"),
+        pytest.param({"subscription_selector": PROD}, {}, id="of-a-subscription-without-labels"),
+    ],
+)
+def test_an_approver_does_not_care_for_plans(spec: dict[str, Any], around: dict[str, Any]) -> None:
+    found = verdict(a_pinned_install(an_approver(**spec), **around))
+    assert isinstance(found, Leave)
+    assert found.reason == Reason.OUT_OF_SCOPE
+
+
+def test_labels_that_are_not_known_match_no_selector() -> None:
+    approver = an_approver(namespace_selector=NOT_CORE)
+    assert isinstance(verdict(a_pinned_install(approver)), Approve)
+    found = verdict(replace(a_pinned_install(approver), namespace_labels=None))
+    assert isinstance(found, Leave)
+    assert found.reason == Reason.OUT_OF_SCOPE
+
+
+@pytest.mark.parametrize(
+    ("spec", "around"),
+    [
+        pytest.param({"target_namespaces": ("garden", "shop")}, {}, id="namespace"),
+        pytest.param({"namespace_selector": PROD}, {"labels": {"stage": "prod", "more": ""}}, id="namespace-labels"),
+        pytest.param({"namespace_selector": LabelSelector()}, {}, id="any-namespace-by-an-empty-selector"),
+        pytest.param({"operator_names": ("db",)}, {}, id="operator-by-its-package"),
+        pytest.param({"operator_names": ("db.v1.0.0",)}, {}, id="operator-by-its-whole-name"),
+        pytest.param({"operator_names": ("cache", "d")}, {}, id="operator-by-how-it-begins"),
+    ],
+)
+def test_an_approver_cares_for_a_plan_by(spec: dict[str, Any], around: dict[str, Any]) -> None:
+    assert isinstance(verdict(a_pinned_install(an_approver(**spec), **around)), Approve)
+
+
+def test_an_operator_name_also_means_those_that_begin_with_it() -> None:
+    webhook = "cert-manager-webhook.v1"
+    around = (a_plan(webhook), a_subscription("cert-manager-webhook", pin=webhook, current=webhook))
+    assert isinstance(verdict(seen(*around, approvers=[an_approver(operator_names=("cert-manager",))])), Approve)
+    assert isinstance(verdict(seen(*around, approvers=[an_approver(operator_names=("cert-manager.v",))])), Leave)
+
+
+def test_every_operator_of_a_plan_must_be_named_but_new_dependencies() -> None:
+    both = (PINNED, a_subscription("cache", pin=CACHE, current=CACHE))
+    approver = an_approver(operator_names=("db",))
+    assert isinstance(verdict(seen(a_plan(V1, CACHE), *both, approvers=[approver])), Leave)
+    assert isinstance(verdict(seen(a_plan(V1, CACHE, brings=["cache"]), PINNED, approvers=[approver])), Approve)
+
+
+def test_every_subscription_of_a_plan_must_match_the_selector() -> None:
+    db = a_subscription(pin=V1, current=V1, labels={"stage": "prod"})
+    cache, chosen_cache = (
+        a_subscription("cache", pin=CACHE, current=CACHE, labels=labels) for labels in ({}, {"stage": "prod"})
+    )
+    approver = an_approver(subscription_selector=PROD)
+    assert isinstance(verdict(seen(a_plan(V1, CACHE), db, cache, approvers=[approver])), Leave)
+    assert isinstance(verdict(seen(a_plan(V1, CACHE), db, chosen_cache, approvers=[approver])), Approve)
+    assert isinstance(verdict(seen(a_plan(V1), db, cache, approvers=[approver])), Approve)
