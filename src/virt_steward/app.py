@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import socket
@@ -69,6 +70,7 @@ async def run(settings: Settings, definitions: Iterable[Definition], stop: async
             settings.addresses, metrics, checks, {"/debug/queues": queues_page([unit.queue for unit in manager.units])}
         )
         await probes.start()
+        gc.freeze()  # what was imported stays: there is no need to look through it again and again
         log.info(
             "started", version=__version__, server=cluster.server, controllers=[unit.name for unit in manager.units]
         )

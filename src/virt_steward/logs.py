@@ -7,6 +7,7 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
+import msgspec
 import structlog
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def configure(format: Format, level: Level, stream: TextIO = sys.stderr) -> None
         processors=[*first, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         wrapper_class=structlog.make_filtering_bound_logger(_number(level)),
         logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=True,
     )
     handler = logging.StreamHandler(stream)  # a full disk or a closed pipe stops here and not in a reconcile
     rendering = _rendering(as_json=as_json, colors=stream.isatty())
@@ -70,12 +72,16 @@ def _redacted(key: object, value: Any) -> Any:
 
 def _rendering(*, as_json: bool, colors: bool) -> tuple[Processor, ...]:
     if as_json:
-        return (_facts_last, structlog.processors.JSONRenderer())
+        return (_facts_last, structlog.processors.JSONRenderer(serializer=_json))
     return (structlog.dev.ConsoleRenderer(colors=colors),)
 
 
 def _facts_last(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     return {"timestamp": event.pop("timestamp"), "level": event.pop("level"), "event": event.pop("event"), **event}
+
+
+def _json(event: EventDict, **_: Any) -> str:
+    return msgspec.json.encode(event, enc_hook=str).decode()
 
 
 def _number(level: Level) -> int:

@@ -165,10 +165,17 @@ class Client(Reader):
         resource = await self.discovery.resource(ref.kind)
         await self._write("delete", "DELETE", resource.path_of(ref.key), f"delete {ref}", body=body)
 
-    async def merge_patch(
-        self, ref: Ref, patch: Mapping[str, Any], *, subresource: str = "", manager: str = "", dry_run: bool = False
+    async def merge_patch(  # noqa: PLR0913 - each is an option of the API
+        self,
+        ref: Ref,
+        patch: Mapping[str, Any],
+        *,
+        subresource: str = "",
+        manager: str = "",
+        dry_run: bool = False,
+        brief: bool = False,
     ) -> Object:
-        """RFC 7386. A `metadata.resourceVersion` in the patch is a precondition."""
+        """RFC 7386. A `metadata.resourceVersion` in the patch is a precondition. A `brief` answer has metadata only."""
         resource = await self.discovery.resource(ref.kind)
         answer = await self._write(
             "patch",
@@ -178,6 +185,7 @@ class Client(Reader):
             body=patch,
             media=MERGE_PATCH,
             query=_dry(dry_run) | _named(manager),
+            accept=METADATA_ONLY if brief else "",
         )
         return _object(answer)
 
@@ -219,6 +227,7 @@ class Client(Reader):
         body: Any,
         media: str = "application/json",
         query: Mapping[str, str] | None = None,
+        accept: str = "",
     ) -> Answer:
         query = query or {}
         permit = None if "dryRun" in query else self._caller.permit
@@ -229,7 +238,7 @@ class Client(Reader):
                 path,
                 what=what,
                 query=query,
-                headers={"Content-Type": media},
+                headers={"Content-Type": media, **({"Accept": accept} if accept else {})},
                 body=msgspec.json.encode(body),
                 timeout=REQUEST_TIMEOUT if permit is None else permit.remaining(),
                 permit=permit,

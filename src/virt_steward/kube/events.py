@@ -90,32 +90,34 @@ class Recorder:
         self._limiter = limiter
         self._clock = clock
         self._told: OrderedDict[Key, _Told] = OrderedDict()
-        self._waiting: asyncio.Queue[tuple[Occurrence, int]] = asyncio.Queue(WAITING)
+        self._waiting: asyncio.Queue[tuple[Key, Occurrence, int]] = asyncio.Queue(WAITING)
         self.dropped = 0
 
     def once(self, occurrence: Occurrence) -> None:
         """Tell it, unless it was told before: by us, or by a process before us."""
-        if occurrence.key not in self._told:
-            self._enqueue(occurrence, 1)
+        key = occurrence.key
+        if key not in self._told:
+            self._enqueue(key, occurrence, 1)
 
     def again(self, occurrence: Occurrence) -> None:
         """Tell it, and count how often it happened; the count reaches the server at most once a minute."""
-        told = self._told.get(occurrence.key)
+        key = occurrence.key
+        told = self._told.get(key)
         if told is None:
-            self._enqueue(occurrence, 1)
+            self._enqueue(key, occurrence, 1)
             return
         told.count += 1
         if self._now() - told.last_sent >= REPEAT_INTERVAL:
-            self._enqueue(occurrence, told.count)
+            self._enqueue(key, occurrence, told.count)
 
     async def run(self) -> None:
         """Send what is recorded, one at a time; ends only by cancellation."""
         while True:
-            occurrence, count = await self._waiting.get()
+            key, occurrence, count = await self._waiting.get()
             try:
-                await self._send(occurrence, count)
+                await self._send(key, occurrence, count)
             except KubeError as error:
-                self._told.pop(occurrence.key, None)  # the next telling tries again
+                self._told.pop(key, None)  # the next telling tries again
                 log.warning("event not written", reason=occurrence.reason, error=str(error))
             finally:
                 self._waiting.task_done()
@@ -125,12 +127,12 @@ class Recorder:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._waiting.join(), grace)
 
-    def _enqueue(self, occurrence: Occurrence, count: int) -> None:
+    def _enqueue(self, key: Key, occurrence: Occurrence, count: int) -> None:
         if self._waiting.full() or not self._limiter.allows(occurrence.regarding.uid):
             self.dropped += 1  # a hot loop: the log has it all
             return
-        self._remember(occurrence.key, count)
-        self._waiting.put_nowait((occurrence, count))
+        self._remember(key, count)
+        self._waiting.put_nowait((key, occurrence, count))
 
     def _remember(self, key: Key, count: int) -> None:
         self._told[key] = _Told(count, self._now())
@@ -138,19 +140,19 @@ class Recorder:
         while len(self._told) > REMEMBERED:
             self._told.popitem(last=False)
 
-    async def _send(self, occurrence: Occurrence, count: int) -> None:
+    async def _send(self, key: Key, occurrence: Occurrence, count: int) -> None:
         if count == 1:
             with contextlib.suppress(AlreadyExists):  # told before a restart
-                await self._client.create(self._event(occurrence))
+                await self._client.create(self._event(key, occurrence))
             return
         series = {"count": count, "lastObservedTime": _micro_time(self._clock())}
         try:
-            await self._client.merge_patch(Ref(EVENT, occurrence.key), {"series": series})
+            await self._client.merge_patch(Ref(EVENT, key), {"series": series})
         except NotFound:  # expired meanwhile
-            await self._client.create(self._event(occurrence))
+            await self._client.create(self._event(key, occurrence))
 
-    def _event(self, occurrence: Occurrence) -> Object:
-        regarding, key = occurrence.regarding, occurrence.key
+    def _event(self, key: Key, occurrence: Occurrence) -> Object:
+        regarding = occurrence.regarding
         return {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,9 +22,11 @@ class Kind:
         return f"{self.name}.{self.group}" if self.group else self.name
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Key:
-    """Where an object is within its kind. A cluster-scoped one has no namespace."""
+class Key(NamedTuple):
+    """Where an object is within its kind. A cluster-scoped one has no namespace.
+
+    A tuple, since keys are hashed and compared more often than anything else.
+    """
 
     namespace: str
     name: str

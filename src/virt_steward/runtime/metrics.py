@@ -65,6 +65,7 @@ class Metrics:
         self._requests = Counter(
             "rest_client_requests", "Requests to API servers.", ["verb", "code"], registry=self.registry
         )
+        self._request_series: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
         self._request_seconds = Histogram(
             "rest_client_request_duration_seconds",
             "Seconds until an API server answered.",
@@ -91,8 +92,12 @@ class Metrics:
 
     def request_observed(self, verb: str, code: str, seconds: float) -> None:
         """Count one answered or failed request to an API server."""
-        self._requests.labels(verb, code).inc()
-        self._request_seconds.labels(verb).observe(seconds)
+        series = self._request_series.get((verb, code))
+        if series is None:  # looked up once: there is no more frequent call than this
+            series = (self._requests.labels(verb, code), self._request_seconds.labels(verb))
+            self._request_series[verb, code] = series
+        series[0].inc()
+        series[1].observe(seconds)
 
     def exposition(self) -> bytes:
         """All of them, in Prometheus' text format 0.0.4."""

@@ -46,6 +46,7 @@ def a_plan(
     created: datetime = NOON,
     stamp: Stamp | None = None,
     version: int = 1,
+    versions: Mapping[str, str] | None = None,
 ) -> Plan:
     """`brings` are the packages whose Subscriptions are steps of the plan."""
     metadata = PlanMeta(name, namespace, f"uid-of-{namespace}-{name}", str(version), created, stamp or Stamp())
@@ -58,6 +59,7 @@ def a_plan(
         generation=generation,
         packages={csv: package_of(csv) for csv in csvs} if packages is None else dict(packages),
         brings={f"{package}-stable-catalog-olm": package for package in brings},
+        versions=dict(versions or {}),
     )
 
 

@@ -54,6 +54,15 @@ def test_a_version_waits_beyond(range_: str) -> None:
     assert refusal(under({"versions": (VersionRange("db", range_),)})) == Reason.VERSION_OUT_OF_RANGE
 
 
+def test_a_rebuild_that_is_named_like_a_pre_release_counts_by_the_version_of_its_bundle() -> None:
+    csv = "db.v1.2.3-0.1634.p"
+    policy = {"versions": (VersionRange("db", ">=1.2.0 <2.0.0"),)}
+    subscription = a_subscription(pin=csv, current=csv)
+    assert refusal(under(policy, seen(a_plan(csv), subscription))) == Reason.VERSION_OUT_OF_RANGE
+    rebuilt = a_plan(csv, versions={csv: "1.2.3+0.1634.p"})
+    assert isinstance(under(policy, seen(rebuilt, subscription)), Approve)
+
+
 def test_a_range_is_for_one_package_by_its_whole_name() -> None:
     others = (VersionRange("d", "^9"), VersionRange("db-extras", "^9"), VersionRange(V1, "^9"))
     assert isinstance(under({"versions": others}), Approve)

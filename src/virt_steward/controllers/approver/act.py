@@ -37,6 +37,7 @@ async def approve(client: Client, plan: Plan, approval: Approval, now: datetime)
             "spec": {"approved": True},
         },
         manager=managers.APPROVAL.name,
+        brief=True,
     )
     faults.reach("approver.approve.after")
 

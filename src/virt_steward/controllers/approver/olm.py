@@ -11,7 +11,7 @@ from virt_steward.objects.identity import Kind
 from virt_steward.objects.meta import Meta
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 API_VERSION = "operators.coreos.com/v1alpha1"
 INSTALL_PLAN = Kind("operators.coreos.com", "InstallPlan", "installplans")
@@ -61,6 +61,8 @@ class Plan(msgspec.Struct, frozen=True):
     """By CSV, as far as the plan itself tells while it is open; empty where it contradicts itself."""
     brings: dict[str, str]
     """Subscriptions that the plan would create: their package, by name."""
+    versions: dict[str, str] = NOTHING
+    """By CSV, as its bundle says: a rebuild's name reads like a pre-release, its version does not."""
 
     @property
     def stamp(self) -> Stamp:
@@ -129,6 +131,7 @@ def decode_plan(raw: bytes) -> Plan:
         generation=wide.spec.generation,
         packages=NOTHING,
         brings=NOTHING,
+        versions=NOTHING,
     )
     if not plan.is_open:
         return plan
@@ -137,20 +140,33 @@ def decode_plan(raw: bytes) -> Plan:
         for step in wide.status.plan
         if step.resource.is_subscription
     }
-    return msgspec.structs.replace(plan, packages=_packages_told(wide.status, brings), brings=brings)
+    told = _told(wide.status, brings)
+    return msgspec.structs.replace(
+        plan,
+        packages={csv: _agreed(one.package_name for one in packages) for csv, packages in told.items() if packages},
+        brings=brings,
+        versions={csv: _agreed(one.version for one in packages if one.version) for csv, packages in told.items()},
+    )
 
 
-def _packages_told(status: _WideStatus, brings: Mapping[str, str]) -> dict[str, str]:
-    told: dict[str, set[str]] = {}
+def _told(status: _WideStatus, brings: Mapping[str, str]) -> dict[str, list[_Package]]:
+    """All that the plan says of the package and the version of each CSV."""
+    told: dict[str, list[_Package]] = {}
     for lookup in status.bundle_lookups:
-        told.setdefault(lookup.identifier, set()).update(_packages_in(lookup.properties))
+        told.setdefault(lookup.identifier, []).extend(_packages_in(lookup.properties))
     for step in status.plan:
         resource = step.resource
         if resource.kind == CLUSTER_SERVICE_VERSION.name:
-            told.setdefault(resource.name or step.resolving, set()).update(_packages_of_csv(resource.manifest))
+            told.setdefault(resource.name or step.resolving, []).extend(_packages_of_csv(resource.manifest))
         elif resource.is_subscription:
-            told.setdefault(step.resolving, set()).add(brings[resource.name])
-    return {csv: packages.pop() if len(packages) == 1 else "" for csv, packages in told.items() if packages}
+            told.setdefault(step.resolving, []).append(_Package(brings[resource.name]))
+    return told
+
+
+def _agreed(words: Iterable[str]) -> str:
+    """What all say; empty where they contradict each other."""
+    said = set(words)
+    return said.pop() if len(said) == 1 else ""
 
 
 class _WideSpec(msgspec.Struct, rename="camel"):
@@ -204,6 +220,7 @@ class _Properties(msgspec.Struct):
 
 class _Package(msgspec.Struct, rename="camel"):
     package_name: str
+    version: str = ""
 
 
 class _CsvAnnotations(msgspec.Struct):
@@ -224,25 +241,21 @@ class _CsvManifest(msgspec.Struct):
 _WIDE_PLAN: msgspec.json.Decoder[_WidePlan] = msgspec.json.Decoder(_WidePlan)
 
 
-def _packages_of_csv(manifest: msgspec.Raw) -> set[str]:
+def _packages_of_csv(manifest: msgspec.Raw) -> list[_Package]:
     try:
         csv = msgspec.json.decode(msgspec.json.decode(manifest, type=str), type=_CsvManifest)
     except UNREADABLE:
-        return set()
-    return _packages_in(csv.metadata.annotations.properties) | _packages_in(csv.properties)
+        return []
+    return _packages_in(csv.metadata.annotations.properties) + _packages_in(csv.properties)
 
 
-def _packages_in(properties: str) -> set[str]:
-    """The package that `olm.package` names, in OLM's list of properties."""
+def _packages_in(properties: str) -> list[_Package]:
+    """What `olm.package` says, in OLM's list of properties."""
     try:
         listed = msgspec.json.decode(properties or "{}", type=_Properties)
-        return {
-            msgspec.json.decode(one.value, type=_Package).package_name
-            for one in listed.properties
-            if one.type == "olm.package"
-        }
+        return [msgspec.json.decode(one.value, type=_Package) for one in listed.properties if one.type == "olm.package"]
     except UNREADABLE:
-        return set()
+        return []
 
 
 def _package_of_subscription(manifest: msgspec.Raw) -> str:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from virt_steward.controllers.approver.verdicts import Reason, Wait
 from virt_steward.objects.durations import BadDuration, parse_duration
 from virt_steward.objects.ranges import BadRange, Range
-from virt_steward.objects.versions import Unversioned, version_of
+from virt_steward.objects.versions import BadVersion, Unversioned, Version, version_of
 from virt_steward.objects.wallclock import rfc3339
 from virt_steward.objects.windows import BadWindow, Closed, Window, state
 
 if TYPE_CHECKING:
     from virt_steward.apis.installplanapprover import Policy
     from virt_steward.controllers.approver.checks import Case
+    from virt_steward.controllers.approver.seen import Item
 
 
 def versions_are_in_range(case: Case) -> Wait | None:
@@ -23,7 +24,7 @@ def versions_are_in_range(case: Case) -> Wait | None:
         wanted = ranges.get(item.package or "")
         if wanted is None:
             continue
-        version = version_of(item.csv)
+        version = _version(item)
         if isinstance(version, Unversioned):
             return Wait(Reason.VERSION_OUT_OF_RANGE, f"{version.message}, and the policy wants {wanted}")
         try:
@@ -32,6 +33,14 @@ def versions_are_in_range(case: Case) -> Wait | None:
         except BadRange as error:
             return Wait(Reason.BAD_POLICY, f"policy.versions of {item.package}: {error}")
     return None
+
+
+def _version(item: Item) -> Version | Unversioned:
+    """As the bundle says it, else as the name tells it: operators rebuilt as 1.2.3+0.1 are named like pre-releases."""
+    try:
+        return Version.parse(item.version)
+    except BadVersion:
+        return version_of(item.csv)
 
 
 def only_first_installs(case: Case) -> Wait | None:

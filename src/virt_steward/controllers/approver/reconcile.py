@@ -55,8 +55,9 @@ class ApproverController:
         return await self._judge(key)
 
     async def _judge(self, key: Key) -> Outcome:
-        seen = observe(self._stores, key)
-        if seen is None or not seen.plan.is_open:
+        plan = self._stores.plans.get(key)
+        seen = observe(self._stores, key) if plan and plan.is_open else None
+        if seen is None:
             self._approved.pop(key, None)
             self._pending.forget(key)
             self._teller.closed(key)

@@ -65,6 +65,8 @@ class Item:
     """CSVs of that package that are in the namespace, whoever brought them."""
     is_brought: bool
     """The plan would create its Subscription."""
+    version: str = ""
+    """As its bundle says; empty if it says nothing."""
 
     @property
     def is_new_dependency(self) -> bool:
@@ -121,7 +123,14 @@ def _item(csv: str, seen: Seen) -> Item:
     present = (
         one.metadata.name for one in seen.installed if one.metadata.name == csv or (package and one.is_of(package))
     )
-    return Item(csv, package, subscriptions, tuple(sorted(present)), is_brought=package in seen.plan.brings.values())
+    return Item(
+        csv,
+        package,
+        subscriptions,
+        tuple(sorted(present)),
+        is_brought=package in seen.plan.brings.values(),
+        version=seen.plan.versions.get(csv, ""),
+    )
 
 
 def _package_of(csv: str, seen: Seen) -> str | None:
