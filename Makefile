@@ -41,7 +41,7 @@ docs: setup  ## Write the generated parts of docs/ anew
 lock: setup  ## Pin the newest versions of all dependencies, with hashes, and see that wheels exist everywhere
 	@cd requirements && ../$(LOCK) --upgrade uv.in -o uv.txt
 	@$(LOCK) --upgrade pyproject.toml -o requirements/run.txt
-	@$(LOCK) --upgrade pyproject.toml --all-extras --group dev -o requirements/dev.txt
+	@$(LOCK) --upgrade pyproject.toml --group dev -o requirements/dev.txt
 	@$(LOCK) controlplane/toolchain.in -o controlplane/toolchain.txt
 	@set -e; for python in 3.11 3.12 3.13 3.14; do for machine in x86_64 aarch64; do for lock in $(LOCKS); do \
 	  $(BIN)/uv pip install --quiet --dry-run --target .venv/none --python-version $$python \

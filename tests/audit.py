@@ -1,5 +1,6 @@
 """What the API server's audit log tells: who asked for what, and what came of it."""
 
+import os
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any, NewType
 import msgspec
 
 Mark = NewType("Mark", int)
+LONGEST_ENTRY = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +44,12 @@ class AuditLog:
         self._path = path
 
     def mark(self) -> Mark:
-        """Remember where the log ends now."""
-        return Mark(self._path.stat().st_size)
+        """Remember where the log ends now: behind the last entry that is complete."""
+        with self._path.open("rb") as log:
+            size = log.seek(0, os.SEEK_END)
+            tail = min(size, LONGEST_ENTRY)
+            log.seek(-tail, os.SEEK_END)
+            return Mark(size - tail + log.read(tail).rfind(b"\n") + 1)
 
     def since(self, mark: Mark) -> list[Request]:
         assert mark <= self.mark(), "the log was rotated in between"

@@ -119,11 +119,11 @@ async def test_a_server_that_asks_to_wait_is_not_asked_sooner() -> None:
     assert bench.runs == ["a", "a"]
 
 
-async def test_who_does_not_lead_drops_the_key_and_says_nothing(logged: list[EventDict]) -> None:
+async def test_who_does_not_lead_says_nothing_and_looks_again_should_it_lead_after_all(logged: list[EventDict]) -> None:
     bench = Bench(ends_with(NotLeading("the lease is lost")))
     await bench.work_on("a")
     await bench.clock.advance(3600)
-    assert bench.runs == ["a"]
+    assert len(bench.runs) > 1
     assert logged == []
     assert [bench.counted(result) for result in ("success", "error", "terminal")] == [0, 0, 0]
 
