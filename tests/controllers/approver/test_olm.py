@@ -81,11 +81,12 @@ def test_the_package_is_told_by(steps: list[dict[str, Any]], lookups: list[dict[
     assert decoded(steps, lookups).packages == {V1: "db"}
 
 
-def test_the_version_is_that_of_the_bundle_and_none_where_bundles_differ() -> None:
+def test_a_version_is_kept_where_the_name_says_otherwise_and_all_bundles_agree() -> None:
     rebuilt = a_lookup("db")
     rebuilt["properties"] = rebuilt["properties"].replace("1.0.0", "1.0.0+0.1634")
     assert decoded([], [rebuilt]).versions == {V1: "1.0.0+0.1634"}
-    assert decoded([an_inlined_csv("db")], [rebuilt]).versions == {V1: ""}
+    assert decoded([an_inlined_csv("db")], [rebuilt]).versions == {}
+    assert decoded([an_inlined_csv("db")]).versions == {}
 
 
 @pytest.mark.parametrize(

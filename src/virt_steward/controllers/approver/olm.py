@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from sys import intern
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -62,7 +63,7 @@ class Plan(msgspec.Struct, frozen=True):
     brings: dict[str, str]
     """Subscriptions that the plan would create: their package, by name."""
     versions: dict[str, str] = NOTHING
-    """By CSV, as its bundle says: a rebuild's name reads like a pre-release, its version does not."""
+    """By CSV, as its bundle says, where the name says otherwise: a rebuild is named like a pre-release and is none."""
 
     @property
     def stamp(self) -> Stamp:
@@ -124,10 +125,10 @@ def decode_plan(raw: bytes) -> Plan:
     wide = _WIDE_PLAN.decode(raw)
     plan = Plan(
         wide.metadata,
-        csvs=wide.spec.cluster_service_version_names,
-        approval=wide.spec.approval,
+        csvs=tuple(map(intern, wide.spec.cluster_service_version_names)),
+        approval=intern(wide.spec.approval),
         approved=wide.spec.approved,
-        phase=wide.status.phase,
+        phase=intern(wide.status.phase),
         generation=wide.spec.generation,
         packages=NOTHING,
         brings=NOTHING,
@@ -143,9 +144,13 @@ def decode_plan(raw: bytes) -> Plan:
     told = _told(wide.status, brings)
     return msgspec.structs.replace(
         plan,
-        packages={csv: _agreed(one.package_name for one in packages) for csv, packages in told.items() if packages},
-        brings=brings,
-        versions={csv: _agreed(one.version for one in packages if one.version) for csv, packages in told.items()},
+        packages={
+            intern(csv): intern(_agreed(one.package_name for one in packages))
+            for csv, packages in told.items()
+            if packages
+        },
+        brings=brings or NOTHING,
+        versions=_versions_not_in_names(told) or NOTHING,
     )
 
 
@@ -161,6 +166,11 @@ def _told(status: _WideStatus, brings: Mapping[str, str]) -> dict[str, list[_Pac
         elif resource.is_subscription:
             told.setdefault(step.resolving, []).append(_Package(brings[resource.name]))
     return told
+
+
+def _versions_not_in_names(told: Mapping[str, Iterable[_Package]]) -> dict[str, str]:
+    agreed = {csv: _agreed(one.version for one in packages if one.version) for csv, packages in told.items()}
+    return {csv: version for csv, version in agreed.items() if version and not csv.endswith(version)}
 
 
 def _agreed(words: Iterable[str]) -> str:
