@@ -75,11 +75,11 @@ class Arena:
 
 
 @pytest.fixture
-async def arena(control_plane: ControlPlane, audit_log: AuditLog, tmp_path: Path) -> AsyncIterator[Arena]:
-    account = await an_installation(control_plane)
-    kubeconfig = account.write_kubeconfig(tmp_path / "kubeconfig", control_plane)
-    async with a_client(control_plane) as client:
-        yield Arena(client, audit_log, account, kubeconfig)
+async def arena(empty_cluster: ControlPlane, tmp_path: Path) -> AsyncIterator[Arena]:
+    account = await an_installation(empty_cluster)
+    kubeconfig = account.write_kubeconfig(tmp_path / "kubeconfig", empty_cluster)
+    async with a_client(empty_cluster) as client:
+        yield Arena(client, AuditLog(empty_cluster.audit_log), account, kubeconfig)
 
 
 async def subscribe_to_all(place: Lifecycle) -> None:

@@ -18,12 +18,12 @@ PLANS = 5_000
 LIMIT_MIB = 60
 
 
-async def test_five_thousand_install_plans_are_cached_in_sixty_mebibytes(control_plane: ControlPlane) -> None:
-    async with a_client(control_plane) as client:
+async def test_five_thousand_install_plans_are_cached_in_sixty_mebibytes(empty_cluster: ControlPlane) -> None:
+    async with a_client(empty_cluster) as client:
         await client.apply(DEFINITION, manager="tests")
         assert await soon(lambda: _is_served(client))
         total = await _fill(client)
-    command = [sys.executable, "-m", "tests.cacher", str(control_plane.kubeconfig)]
+    command = [sys.executable, "-m", "tests.cacher", str(empty_cluster.kubeconfig)]
     answer = await asyncio.to_thread(subprocess.run, command, capture_output=True, check=True)
     found = msgspec.json.decode(answer.stdout, type=Footprint)
     print(
