@@ -110,17 +110,33 @@ async def test_waiting_ends_well_when_the_operator_runs(
     ("plan_phase", "csv_phase", "why"),
     [
         pytest.param("Failed", "Pending", "the plan failed", id="the plan fails"),
-        pytest.param("Complete", "Failed", "demo-operator.v1.0.0 failed: no such image", id="its operator fails"),
+        pytest.param(
+            "Complete", "Failed", "demo-operator.v1.0.0 failed: no such image", id="its operator stays failed"
+        ),
     ],
 )
 async def test_following_ends_when(plan_phase: str, csv_phase: str, why: str, admin: Client, operators: str) -> None:
     await create(admin, a_waiting_plan(operators, phase="Installing"))
     said: list[str] = []
-    following = asyncio.create_task(follow(admin, the_plan(operators).key, [csv_of("1.0.0")], said.append))
+    following = asyncio.create_task(follow(admin, the_plan(operators).key, [csv_of("1.0.0")], said.append, lasting=0.2))
     assert await soon(lambda: said == ["plan Installing; demo-operator.v1.0.0 not there yet"])
     await create(admin, a_csv(operators, "1.0.0", csv_phase, "no such image"))
     await admin.merge_patch(the_plan(operators), {"status": {"phase": plan_phase}}, subresource="status")
-    assert await asyncio.wait_for(following, 10) == Failed(why)
+    ended = await asyncio.wait_for(following, 10)
+    assert isinstance(ended, Failed)
+    assert ended.why == why
+
+
+async def test_an_operator_that_fails_for_a_moment_while_it_is_replaced_is_waited_for(
+    admin: Client, operators: str
+) -> None:
+    await create(admin, a_waiting_plan(operators, phase="Complete"))
+    await create(admin, a_csv(operators, "1.0.0", "Failed", "requirements not met"))
+    following = asyncio.create_task(follow(admin, the_plan(operators).key, [csv_of("1.0.0")], print))
+    csv = the_csv(operators, "1.0.0")
+    await admin.merge_patch(csv, {"status": {"phase": "Pending"}}, subresource="status")
+    await admin.merge_patch(csv, {"status": {"phase": "Succeeded"}}, subresource="status")
+    assert await asyncio.wait_for(following, 5) == Running()
 
 
 async def test_following_without_the_right_to_look_is_refused(
@@ -155,7 +171,9 @@ def a_stage(phase: str, message: str = "") -> Stage:
     [
         pytest.param(None, {}, Failed("the plan has been deleted"), id="without a plan"),
         pytest.param("Failed", {"a": "Succeeded", "b": "Succeeded"}, Failed("the plan failed"), id="of a failed plan"),
-        pytest.param("Installing", {"a": "Failed"}, Failed("a failed"), id="of an operator that failed early"),
+        pytest.param(
+            "Installing", {"a": "Failed"}, Failed("a failed", may_recover=True), id="of an operator that failed early"
+        ),
         pytest.param("Complete", {"a": "Succeeded", "b": "Succeeded"}, Running(), id="of two that run"),
         pytest.param(
             "Complete", {"a": "Succeeded"}, Underway("plan Complete; a Succeeded, b not there yet"), id="of one of two"

@@ -22,7 +22,7 @@ RULES = [
     for rule in group["rules"]
 ]
 METRIC = re.compile(r"\b[a-z]+(?:_[a-z]+)+(?=\{)")
-WAITING = set(Reason) - {Reason.ALREADY_APPROVED, Reason.AUTOMATIC, Reason.NOT_WAITING, Reason.OUT_OF_SCOPE}
+WAITING = set(Reason) - {Reason.ALREADY_APPROVED, Reason.AUTOMATIC, Reason.NOT_WAITING}
 
 
 def exported() -> set[str]:

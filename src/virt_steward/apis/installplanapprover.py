@@ -146,7 +146,8 @@ class InstallPlanApproverStatus(ApiStruct, frozen=True):
     pending: Annotated[
         tuple[PendingPlan, ...],
         Meta(
-            description="Plans that wait, by namespace and name; no more than the first 50.", max_length=PENDING_SHOWN
+            description="Plans that wait, no more than 50; those that need a person first, then by namespace and name.",
+            max_length=PENDING_SHOWN,
         ),
         ATOMIC,
     ] = ()

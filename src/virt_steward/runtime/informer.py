@@ -59,8 +59,9 @@ class State(Enum):
 class Informer(Generic[T]):
     """One source, watched for ever. Handlers get (key, before, after); None stands for absent or unreadable.
 
-    Informers of several namespaces may share a store. Then one that is denied holds up none of the others: handlers
-    get a key without a name, which stands for all of the namespace, whenever it is denied or allowed again.
+    Whenever it is denied or allowed again, handlers get a key without a name, which stands for all of the namespace,
+    or of the cluster if that has no name either. Informers of several namespaces may share a store; then one that is
+    denied holds up none of the others.
     """
 
     def __init__(
@@ -235,10 +236,11 @@ class Informer(Generic[T]):
         if self.trouble != str(error):
             log.warning("watch interrupted", kind=str(self.source.kind), error=str(error), retry_in=round(delay, 1))
         self.trouble = str(error)
+        if isinstance(error, Forbidden):
+            self._mark_denied(denied=True)
         if self._is_one_of_several and isinstance(error, Forbidden):
             self.state = State.DENIED
             self._settled.set()
-            self._mark_denied(denied=True)
         elif self.state is State.SYNCED:
             self.state = State.BROKEN
 

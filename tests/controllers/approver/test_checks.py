@@ -111,10 +111,22 @@ def test_approved_is_a_pinned(around: Seen, because: str) -> None:
             id="a-version-beyond-the-pin",
         ),
         pytest.param(
-            seen(a_plan("db.latest"), a_subscription(pin=V1, current="db.latest")),
+            seen(a_plan("db.latest"), a_subscription(pin=V1, current="db.latest", installed=V3)),
             Reason.PIN_NOT_OFFERED,
             "OLM offers db.latest",
             id="a-version-that-cannot-be-compared",
+        ),
+        pytest.param(
+            seen(a_plan(V1), a_subscription(pin=V2, current=V1)),
+            Reason.PIN_NOT_OFFERED,
+            f"this plan is for {V1}: delete it",
+            id="another-version-before-the-first-installation",
+        ),
+        pytest.param(
+            seen(a_plan(V2), a_subscription(pin=V2, current=V2, installed=V1, generated=True)),
+            Reason.NOT_PINNED,
+            "was made by OLM, so its startingCSV is no pin",
+            id="an-upgrade-of-what-olm-brought-along",
         ),
         pytest.param(
             seen(

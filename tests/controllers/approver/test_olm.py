@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.controllers.approver.builders import CACHE, V1
-from virt_steward.controllers.approver.olm import Plan, decode_plan
+from virt_steward.controllers.approver.olm import Plan, decode_csv, decode_plan
 
 
 def properties(*packages: str) -> str:
@@ -136,6 +136,24 @@ def test_a_plan_is_read_whose_manifest_is(manifest: Any) -> None:
 def test_no_manifest_keeps_a_plan_from_being_read(manifest: str) -> None:
     plan = decoded([a_step("ClusterServiceVersion", manifest)], [{"identifier": V1, "properties": manifest}])
     assert plan.phase == "RequiresApproval"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "cache", "db"),
+    [
+        pytest.param({"labels": {"operators.coreos.com/cache.shop": ""}}, True, False, id="its label says so"),
+        pytest.param(
+            {"annotations": {"operatorframework.io/properties": properties("cache")}},
+            True,
+            False,
+            id="its bundle says so",
+        ),
+        pytest.param({}, True, True, id="it says nothing and may be anything"),
+    ],
+)
+def test_an_installed_csv_is_of_a_package_if(metadata: dict[str, Any], cache: bool, db: bool) -> None:
+    csv = decode_csv(msgspec.json.encode({"metadata": {"name": "x.v1", "namespace": "shop", **metadata}}))
+    assert (csv.is_of("cache"), csv.is_of("db")) == (cache, db)
 
 
 def test_only_the_subscriptions_of_olm_are_brought_along() -> None:

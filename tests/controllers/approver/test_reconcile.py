@@ -6,9 +6,11 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
+from tests.clients import a_client
 from tests.controllers.approver.builders import V1, a_plan, a_subscription, empty_stores
 from tests.controllers.approver.lifecycle import Lifecycle, an_approver, status_of
 from tests.controllers.approver.test_tell import Listener, Nobody
+from tests.grants import an_account
 from tests.installplans import INSTALL_PLAN
 from tests.runtime.clocks import ManualClock
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
@@ -20,7 +22,10 @@ from virt_steward.controllers.approver.seen import Approver
 from virt_steward.controllers.approver.tell import Teller
 from virt_steward.controllers.approver.watches import PLANS, StatusOf
 from virt_steward.kube.client import Client
+from virt_steward.kube.errors import Forbidden
+from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Key, Ref
+from virt_steward.runtime.access import Access, Installation
 from virt_steward.runtime.outcomes import Done, RequeueAfter
 
 HERE = Key("shop", "install-1")
@@ -73,6 +78,22 @@ async def test_a_plan_that_another_process_finished_meanwhile_is_not_shown_as_wa
     await desk.clock.advance(BETWEEN_STATUS_WRITES)
     await desk.controller.reconcile(StatusOf(desk.approver))
     assert "pending" not in await desk.status()
+
+
+async def test_an_approval_that_the_server_refuses_is_shown_as_waiting(
+    desk: Desk, cluster: Client, namespace: str, control_plane: ControlPlane
+) -> None:
+    account = await an_account(cluster, Access("bystander"), Installation(namespace, prefix=namespace))
+    async with a_client(control_plane, account.token) as powerless:
+        poor = Desk(powerless, namespace)
+        poor.stores.approvers.put(next(iter(desk.stores.approvers)))
+        poor.stores.plans.put(a_plan(V1))
+        poor.stores.subscriptions.put(a_subscription(pin=V1, current=V1))
+        for _ in range(2):
+            with pytest.raises(Forbidden):
+                await poor.controller.reconcile(HERE)
+    assert [one.reason for one in poor.listener.heard] == ["ApprovalRefused"]
+    assert poor.woken == [StatusOf(poor.approver)]
 
 
 async def test_a_status_waits_until_every_open_plan_is_judged(desk: Desk) -> None:

@@ -13,6 +13,7 @@ from virt_steward.apis.installplanapprover import (
     InstallPlanApproverStatus,
 )
 from virt_steward.apis.meta import Window
+from virt_steward.controllers.approver.conditions import Abilities
 from virt_steward.controllers.approver.olm import Plan, Stamp
 from virt_steward.controllers.approver.report import fold
 from virt_steward.controllers.approver.seen import Approver
@@ -124,6 +125,25 @@ def test_what_waits_is_shown_in_order_and_counted_beyond_what_is_shown() -> None
     status = fold(ANN, [], waiting, NOON)
     assert status.pending_count == PENDING_SHOWN + 20
     assert [one.plan for one in status.pending] == [f"shop/install-{number:03}" for number in range(PENDING_SHOWN)]
+
+
+def test_what_needs_a_person_is_shown_before_what_needs_nobody() -> None:
+    outdated = [(a_plan(V1, name=f"a-{number}"), Wait(Reason.SUPERSEDED, "")) for number in range(60)]
+    blocked = (a_plan(V1, name="zeta"), Wait(Reason.RIDES_ALONG, ""))
+    status = fold(ANN, [], [*outdated, blocked], NOON)
+    assert status.pending[0].reason == Reason.RIDES_ALONG
+    assert status.pending_count == 61
+
+
+def test_a_namespace_that_is_not_looked_at_for_a_while_is_not_counted_again() -> None:
+    plan = a_stamped(1, version=5)
+    counted = after(ANN, fold(ANN, [plan], [], NOON), version=6)
+    elsewhere = a_plan(V1, name="other", version=9)
+    narrowed = after(counted, fold(counted, [elsewhere], [], NOON, Abilities(watched=("other",))), version=10)
+    widened = fold(
+        narrowed, [plan, a_plan(V1, name="other", version=11)], [], NOON, Abilities(watched=("other", "shop"))
+    )
+    assert widened.approved_count == 1
 
 
 def test_a_plan_waits_since_its_reason_came_up() -> None:

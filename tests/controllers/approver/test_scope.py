@@ -12,11 +12,14 @@ from tests.controllers.approver.builders import (
     a_plan,
     a_subscription,
     an_approver,
+    empty_stores,
     seen,
     verdict,
 )
 from virt_steward.apis.meta import LabelSelector, Requirement
-from virt_steward.controllers.approver.verdicts import Approve, Leave, Reason
+from virt_steward.controllers.approver.observe import observe
+from virt_steward.controllers.approver.verdicts import Approve, Leave, Reason, Wait
+from virt_steward.objects.identity import Key
 
 PINNED = a_subscription(pin=V1, current=V1)
 PROD = LabelSelector({"stage": "prod"})
@@ -77,8 +80,29 @@ def test_an_operator_name_also_means_those_that_begin_with_it() -> None:
 def test_every_operator_of_a_plan_must_be_named_but_new_dependencies() -> None:
     both = (PINNED, a_subscription("cache", pin=CACHE, current=CACHE))
     approver = an_approver(operator_names=("db",))
-    assert isinstance(verdict(seen(a_plan(V1, CACHE), *both, approvers=[approver])), Leave)
+    refused = verdict(seen(a_plan(V1, CACHE), *both, approvers=[approver]))
+    assert isinstance(refused, Wait)
+    assert refused.reason is Reason.OUT_OF_SCOPE
+    assert f"carries {V1}, but also {CACHE}" in refused.message
+    assert isinstance(verdict(seen(a_plan(CACHE), *both, approvers=[approver])), Leave)
     assert isinstance(verdict(seen(a_plan(V1, CACHE, brings=["cache"]), PINNED, approvers=[approver])), Approve)
+
+
+@pytest.mark.parametrize("denied", ["", "shop"], ids=["the cluster", "the namespace"])
+def test_nothing_is_approved_by_old_pins_where_something_may_not_be_read_in(denied: str) -> None:
+    stores = empty_stores()
+    stores.plans.put(a_plan(V1))
+    stores.subscriptions.put(PINNED)
+    stores.approvers.put(an_approver())
+    before = observe(stores, Key("shop", "install-1"))
+    stores.subscriptions.denied.add(denied)
+    after = observe(stores, Key("shop", "install-1"))
+    assert before is not None
+    assert after is not None
+    assert isinstance(verdict(before), Approve)
+    refused = verdict(after)
+    assert isinstance(refused, Wait)
+    assert refused.reason is Reason.NAMESPACE_DENIED
 
 
 def test_every_subscription_of_a_plan_must_match_the_selector() -> None:
@@ -87,6 +111,7 @@ def test_every_subscription_of_a_plan_must_match_the_selector() -> None:
         a_subscription("cache", pin=CACHE, current=CACHE, labels=labels) for labels in ({}, {"stage": "prod"})
     )
     approver = an_approver(subscription_selector=PROD)
-    assert isinstance(verdict(seen(a_plan(V1, CACHE), db, cache, approvers=[approver])), Leave)
+    assert isinstance(verdict(seen(a_plan(V1, CACHE), db, cache, approvers=[approver])), Wait)
+    assert isinstance(verdict(seen(a_plan(CACHE), db, cache, approvers=[approver])), Leave)
     assert isinstance(verdict(seen(a_plan(V1, CACHE), db, chosen_cache, approvers=[approver])), Approve)
     assert isinstance(verdict(seen(a_plan(V1), db, cache, approvers=[approver])), Approve)

@@ -61,22 +61,36 @@ def namespace_is_in_scope(case: Case) -> Leave | None:
     return None
 
 
-def operators_are_in_scope(case: Case) -> Leave | None:
+def operators_are_in_scope(case: Case) -> Leave | Wait | None:
     names = case.approver.spec.operator_names
-    for item in case.items:
-        if names and not item.is_new_dependency and not item.csv.startswith(names):
-            return Leave(Reason.OUT_OF_SCOPE, f"{item.csv} begins with none of its operatorNames")
-    return None
+    if not names:
+        return None
+    inside = [item for item in case.items if item.csv.startswith(names)]
+    outside = [item for item in case.items if item not in inside and not item.is_new_dependency]
+    return _partly_outside(inside, outside, "operatorNames")
 
 
-def subscriptions_are_in_scope(case: Case) -> Leave | None:
+def subscriptions_are_in_scope(case: Case) -> Leave | Wait | None:
     selector = case.approver.spec.subscription_selector
-    for item in case.items:
-        for one in item.subscriptions:
-            if selector and not selector.matches(one.metadata.labels):
-                message = f"the labels of Subscription {one.metadata.name} do not match its subscriptionSelector"
-                return Leave(Reason.OUT_OF_SCOPE, message)
-    return None
+    if not selector:
+        return None
+    outside = [
+        item for item in case.items if any(not selector.matches(one.metadata.labels) for one in item.subscriptions)
+    ]
+    inside = [item for item in case.items if item.subscriptions and item not in outside]
+    return _partly_outside(inside, outside, "subscriptionSelector")
+
+
+def _partly_outside(inside: list[Item], outside: list[Item], limit: str) -> Leave | Wait | None:
+    """A plan that is none of ours is left alone; one that is partly ours waits, and says what else it carries."""
+    if not outside:
+        return None
+    others = ", ".join(item.csv for item in outside)
+    if not inside:
+        return Leave(Reason.OUT_OF_SCOPE, f"its {limit} leave out {others}")
+    ours = ", ".join(item.csv for item in inside)
+    message = f"the plan carries {ours}, but also {others}, which the approver's {limit} leave out"
+    return Wait(Reason.OUT_OF_SCOPE, f"{message}: widen them, or approve it by hand")
 
 
 def everything_can_be_read(case: Case) -> Wait | None:
@@ -186,20 +200,35 @@ def _rides_along(pinned: list[Item], unwanted: list[Item]) -> Wait:
     rider = unwanted[0]
     wanted = ", ".join(item.csv for item in pinned)
     pin = f"its pin is {rider.pin}" if rider.pin else "it has no pin"
+    remedy = _how_to_own(rider) if rider.is_left_to_olm else f"pin {rider.csv} too"
     return Wait(
         Reason.RIDES_ALONG,
         f"{wanted} is pinned, but the plan would also install {rider.csv}, and {pin}: "
-        f"pin {rider.csv} too, or approve the plan by hand; OLM offers no other",
+        f"{remedy}, or approve the plan by hand; OLM offers no other",
+    )
+
+
+def _how_to_own(item: Item) -> str:
+    """What OLM made for a dependency pins nothing, whatever it says."""
+    name = item.subscriptions[0].metadata.name
+    return (
+        f"Subscription {name} was made by OLM, so its startingCSV is no pin; keep it in Git with startingCSV "
+        f"{item.csv}, and remove its annotation olm.generated-by"
     )
 
 
 def _not_the_pin(item: Item) -> Wait:
     """Say which of the ways to miss a pin this is, and the way out."""
     offered, pin = item.csv, item.pin
+    if item.is_left_to_olm:
+        return Wait(Reason.NOT_PINNED, f"{offered} is offered: {_how_to_own(item)}, or approve it by hand")
     if not pin:
         return Wait(Reason.NOT_PINNED, f"{offered} is offered, and no startingCSV pins {item.package}: set it")
     if item.installed == pin:
         return Wait(Reason.NOT_PINNED, f"{pin} is pinned and installed; move startingCSV to {offered} to upgrade")
+    if not item.installed:  # nothing has to be passed on the way: OLM offers the pin once this plan is gone
+        message = f"{pin} is pinned, but this plan is for {offered}: delete it, and OLM makes one for the pin if it can"
+        return Wait(Reason.PIN_NOT_OFFERED, message)
     if _is_before(offered, pin):
         message = f"{pin} is pinned, and OLM goes there by way of {offered}: set startingCSV to that first"
         return Wait(Reason.INTERMEDIATE_VERSION, message)

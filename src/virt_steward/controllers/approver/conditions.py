@@ -45,9 +45,13 @@ def conditions_of(approver: Approver, abilities: Abilities, now: datetime) -> tu
     return tuple(_condition(fact, approver, now) for fact in facts if fact)
 
 
-def how_to_allow(namespaces: Iterable[str]) -> str:
-    names = ",".join(sorted(namespaces))
-    return f"apply what 'virt-steward rbac --controllers approver --target-namespaces {names}' prints"
+def how_to_allow(namespaces: Collection[str]) -> str:
+    """An empty name stands for the whole cluster."""
+    targets = "" if "" in namespaces else f" --target-namespaces {','.join(sorted(namespaces))}"
+    return (
+        f"apply what 'virt-steward rbac --controllers approver{targets}' prints "
+        "(with --namespace, if it is installed elsewhere than in virt-steward)"
+    )
 
 
 def _policy(approver: Approver) -> _Fact:
@@ -69,9 +73,10 @@ def _notices(approver: Approver, abilities: Abilities) -> _Fact | None:
 
 def _sight(approver: Approver, abilities: Abilities) -> _Fact | None:
     targets = approver.spec.target_namespaces
-    denied = sorted(name for name in abilities.denied if not targets or name in targets)
+    denied = sorted(name for name in abilities.denied if not name or not targets or name in targets)
     if denied:
-        fault = f"the controller may not look into {', '.join(denied)}, so nothing is approved there: "
+        places = "all that it should" if "" in denied else ", ".join(denied)
+        fault = f"the controller may not look into {places}, so nothing is approved there: "
         return _Fact("NamespacesReadable", "Forbidden", fault + how_to_allow(denied))
     if left_out := sorted(name for name in targets if abilities.watched and name not in abilities.watched):
         names = ", ".join(left_out)

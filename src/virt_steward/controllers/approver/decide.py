@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from virt_steward.controllers.approver.checks import CHECKS, Case
 from virt_steward.controllers.approver.seen import items_of
-from virt_steward.controllers.approver.verdicts import Approve, Wait
+from virt_steward.controllers.approver.verdicts import Approve, Reason, Wait
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -46,6 +46,13 @@ class Decision:
             if isinstance(one.verdict, Approve):
                 return Approval(one.approver, one.verdict.because)
         return None
+
+    def refused(self, message: str) -> Decision:
+        """The same, after the server did not let the approval through."""
+        wait = Wait(Reason.APPROVAL_REFUSED, f"the API server refuses the approval: {message}")
+        return Decision(
+            tuple(replace(one, verdict=wait) if isinstance(one.verdict, Approve) else one for one in self.opinions)
+        )
 
     @property
     def waits(self) -> dict[Key, Wait]:

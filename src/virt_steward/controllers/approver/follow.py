@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound=Projected)
 
 
+LASTING = 10.0
+"""Seconds after which an operator that has failed is not expected to recover by itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class Running:
     """Every operator of the plan runs."""
@@ -34,6 +38,8 @@ class Failed:
     """OLM gave up on the plan, or on one of its operators."""
 
     why: str
+    may_recover: bool = False
+    """An operator may fail for a moment while OLM replaces another version of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +69,7 @@ def progress(plan: Stage | None, csvs: Mapping[str, Stage], wanted: Sequence[str
         return Failed(f"the plan failed{_said(plan)}")
     for name in wanted:
         if name in csvs and csvs[name].status.phase == "Failed":
-            return Failed(f"{name} failed{_said(csvs[name])}")
+            return Failed(f"{name} failed{_said(csvs[name])}", may_recover=True)
     phases = {name: csvs[name].status.phase if name in csvs else "" for name in wanted}
     if plan.status.phase == "Complete" and set(phases.values()) <= {"Succeeded"}:
         return Running()
@@ -71,7 +77,9 @@ def progress(plan: Stage | None, csvs: Mapping[str, Stage], wanted: Sequence[str
     return Underway(f"plan {plan.status.phase or 'in no phase yet'}; {operators}")
 
 
-async def follow(reader: Reader, plan: Key, csvs: Sequence[str], say: Callable[[str], None]) -> Running | Failed:
+async def follow(
+    reader: Reader, plan: Key, csvs: Sequence[str], say: Callable[[str], None], *, lasting: float = LASTING
+) -> Running | Failed:
     """Watch until it is over, and say each change on the way. Outages are waited out; what is refused is raised."""
     plans = _Stages(reader, INSTALL_PLAN, Selection.one(plan))
     operators = _Stages(reader, CLUSTER_SERVICE_VERSION, Selection(plan.namespace))
@@ -80,21 +88,32 @@ async def follow(reader: Reader, plan: Key, csvs: Sequence[str], say: Callable[[
         async with asyncio.TaskGroup() as watches:
             tasks = [watches.create_task(stages.run(changed)) for stages in (plans, operators)]
             said = ""
+            failing: Failed | None = None
             while True:
-                await changed.wait()
+                try:
+                    async with asyncio.timeout(lasting if failing else None):
+                        await changed.wait()
+                except TimeoutError:
+                    return _ended(tasks, failing or Running())
                 changed.clear()
                 if not (plans.complete and operators.complete):
                     continue
-                match progress(plans.known.get(plan.name), operators.known, csvs):
+                reached = progress(plans.known.get(plan.name), operators.known, csvs)
+                failing = reached if isinstance(reached, Failed) and reached.may_recover else None
+                match reached:
                     case Underway(state) if state != said:
                         said = state
                         say(state)
-                    case Running() | Failed() as over:
-                        for task in tasks:
-                            task.cancel()
-                        return over
+                    case Running() | Failed(may_recover=False) as over:
+                        return _ended(tasks, over)
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from None
+
+
+def _ended(tasks: Sequence[asyncio.Task[None]], over: Running | Failed) -> Running | Failed:
+    for task in tasks:
+        task.cancel()
+    return over
 
 
 class _Stages:

@@ -27,6 +27,9 @@ class Namespace(msgspec.Struct, frozen=True):
     metadata: NamespaceMeta
 
 
+EVERYWHERE = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Stores:
     """All that the approver reads."""
@@ -41,7 +44,7 @@ class Stores:
 
     @property
     def denied(self) -> frozenset[str]:
-        """Namespaces of which something may not be read."""
+        """Namespaces of which something may not be read, or EVERYWHERE: what is kept of them may be out of date."""
         return frozenset().union(
             *(store.denied for store in (self.plans, self.subscriptions, self.csvs, self.approvers))
         )
@@ -63,7 +66,7 @@ def observe(stores: Stores, key: Key) -> Seen | None:
         installed=tuple(stores.csvs.by("namespace", key.namespace)),
         namespace_labels=namespace.metadata.labels if namespace else None,
         approvers=tuple(sorted(stores.approvers, key=_age)),
-        is_denied=key.namespace in stores.denied,
+        is_denied=not stores.denied.isdisjoint({EVERYWHERE, key.namespace}),
     )
 
 

@@ -113,11 +113,28 @@ class InstalledCsv(msgspec.Struct, frozen=True):
     """An operator that is there, whoever brought it."""
 
     metadata: CsvMeta
+    package: str = ""
+    """As its bundle says; empty if it has none, as one that was written by hand."""
 
     def is_of(self, package: str) -> bool:
-        """By its label `operators.coreos.com/<package>.<namespace>`, which OLM cuts where it is too long."""
+        """By its bundle, or by the label `operators.coreos.com/<package>.<namespace>`, which OLM cuts if too long.
+
+        One that tells neither may be of any package: whoever asks must not take the package for absent.
+        """
+        if self.package:
+            return self.package == package
+        if not any(label.startswith("operators.coreos.com/") for label in self.metadata.labels):
+            return True
         name = f"{package}.{self.metadata.namespace}"[:LONGEST_LABEL].rstrip("._-")
         return f"operators.coreos.com/{name}" in self.metadata.labels
+
+
+def decode_csv(raw: bytes) -> InstalledCsv:
+    wide = _WIDE_CSV.decode(raw)
+    told = _agreed(one.package_name for one in _packages_in(wide.metadata.annotations.properties))
+    kept = wide.metadata
+    metadata = CsvMeta(kept.name, kept.namespace, kept.uid, kept.resource_version, labels=kept.labels)
+    return InstalledCsv(metadata, intern(told))
 
 
 def decode_plan(raw: bytes) -> Plan:
@@ -248,6 +265,15 @@ class _CsvManifest(msgspec.Struct):
     properties: str = ""
 
 
+class _WideCsvMeta(CsvMeta, frozen=True, rename="camel"):
+    annotations: _CsvAnnotations = msgspec.field(default_factory=_CsvAnnotations)
+
+
+class _WideCsv(msgspec.Struct):
+    metadata: _WideCsvMeta
+
+
+_WIDE_CSV: msgspec.json.Decoder[_WideCsv] = msgspec.json.Decoder(_WideCsv)
 _WIDE_PLAN: msgspec.json.Decoder[_WidePlan] = msgspec.json.Decoder(_WidePlan)
 
 

@@ -10,14 +10,16 @@ from virt_steward.controllers.approver.decide import decide
 from virt_steward.controllers.approver.observe import observe
 from virt_steward.controllers.approver.report import fold
 from virt_steward.controllers.approver.watches import StatusOf, Wakes
-from virt_steward.kube.errors import Conflict
+from virt_steward.kube.errors import Conflict, NotFound, Refused
 from virt_steward.runtime.outcomes import Done, RequeueAfter
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from datetime import datetime
 
+    from virt_steward.controllers.approver.decide import Decision
     from virt_steward.controllers.approver.observe import Stores
+    from virt_steward.controllers.approver.olm import Plan
     from virt_steward.controllers.approver.pending import Pending
     from virt_steward.controllers.approver.tell import Teller
     from virt_steward.controllers.approver.verdicts import Wait
@@ -67,16 +69,27 @@ class ApproverController:
         now = self._clock.utc()
         decision = decide(seen, now)
         waits = decision.waits
-        if self._pending.set(key, waits) and waits:
-            self._teller.waits(seen.plan, decision)
-        if approval := decision.approval:
-            await approve(self._client, seen.plan, approval, now)
+        approval = decision.approval
+        if approval is None or key not in self._pending:  # one that was refused stays so until it is approved
+            self._keep(seen.plan, decision)
+        if approval:
+            try:
+                await approve(self._client, seen.plan, approval, now)
+            except Refused as error:
+                if not isinstance(error, Conflict | NotFound):  # those mean that there is something new to look at
+                    self._keep(seen.plan, decision.refused(str(error)))
+                raise
             self._approved[key] = seen.plan.metadata.resource_version
             self._teller.approved(seen.plan, approval)
             return Done()
         if not waits:
             self._teller.closed(key)  # nobody is in charge, so nobody is slow
         return _look_again(waits.values(), now)
+
+    def _keep(self, plan: Plan, decision: Decision) -> None:
+        """Remember who waits for what, and tell it if that is news."""
+        if self._pending.set(plan.metadata.key, decision.waits) and decision.waits:
+            self._teller.waits(plan, decision)
 
     async def _report(self, key: Key) -> Outcome:
         approver = self._stores.approvers.get(key)

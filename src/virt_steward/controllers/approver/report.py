@@ -16,6 +16,7 @@ from virt_steward.apis.installplanapprover import (
 )
 from virt_steward.apis.meta import Time
 from virt_steward.controllers.approver.conditions import ABLE, conditions_of
+from virt_steward.controllers.approver.verdicts import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -43,8 +44,9 @@ def fold(
     adds to them is refused if the status has changed since it was read.
     """
     before = approver.status
-    # Plans of a namespace that may not be read are not gone: forgotten now, they would be counted again.
-    counted = set(before.counted_plans) if abilities.denied else _still_counted(approver, plans)
+    # Plans of a namespace that is not looked at are not gone: forgotten now, they would be counted again.
+    blind = abilities.denied or abilities.watched
+    counted = set(before.counted_plans) if blind else _still_counted(approver, plans)
     room = COUNTED_PLANS_KEPT - len(counted)  # beyond it, a count that stops is better than one that runs away
     fresh = sorted(
         (plan for plan in plans if plan.stamp.by == approver.metadata.uid and plan.metadata.uid not in counted),
@@ -91,7 +93,7 @@ def _pending(
     waiting: Sequence[tuple[Plan, Wait]], before: Iterable[PendingPlan], now: datetime
 ) -> tuple[PendingPlan, ...]:
     since = {(one.plan, one.reason): one.since for one in before}
-    shown = sorted(waiting, key=lambda item: item[0].metadata.key)[:PENDING_SHOWN]
+    shown = sorted(waiting, key=lambda item: (_urgency(item[1]), item[0].metadata.key))[:PENDING_SHOWN]
     return tuple(
         PendingPlan(
             plan=str(plan.metadata.key),
@@ -103,6 +105,11 @@ def _pending(
         )
         for plan, wait in shown
     )
+
+
+def _urgency(wait: Wait) -> int:
+    """What needs a person comes first: outdated plans lie about by the dozen, and need nobody."""
+    return {Reason.SUPERSEDED: 2, Reason.NOT_PINNED: 1}.get(wait.reason, 0)
 
 
 def _shown(csvs: tuple[str, ...]) -> tuple[str, ...]:

@@ -108,6 +108,11 @@ class Item:
         return next((csv for csv in (self.installed, *self.present) if csv not in ("", self.csv)), "")
 
     @property
+    def is_left_to_olm(self) -> bool:
+        """Whether all that is known of it was made by OLM, for a dependency."""
+        return bool(self.subscriptions) and all(one.is_generated for one in self.subscriptions)
+
+    @property
     def pin(self) -> str:
         pins = (one.spec.starting_csv for one in self.subscriptions if not one.is_generated)
         return next((pin for pin in pins if pin), "")

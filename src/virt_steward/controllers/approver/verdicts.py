@@ -32,6 +32,7 @@ class Reason(StrEnum):
     UNREADABLE = "SubscriptionUnreadable"
     NAMESPACE_DENIED = "NamespaceDenied"
     BAD_POLICY = "BadPolicy"
+    APPROVAL_REFUSED = "ApprovalRefused"
     # The approver's own conditions.
     AUTO_APPROVE_OFF = "AutoApproveOff"
     VERSION_OUT_OF_RANGE = "VersionOutOfRange"

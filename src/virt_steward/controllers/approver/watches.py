@@ -11,8 +11,8 @@ from virt_steward.controllers.approver.olm import (
     CLUSTER_SERVICE_VERSION,
     INSTALL_PLAN,
     SUBSCRIPTION,
-    InstalledCsv,
     Subscription,
+    decode_csv,
     decode_plan,
 )
 from virt_steward.controllers.approver.seen import Approver
@@ -62,7 +62,7 @@ SUBSCRIPTIONS = Source(SUBSCRIPTION, projection(Subscription), indexes={"namespa
 # Copies are an operator's shadow in the namespaces that it looks after: they may be thousands, and install nothing.
 CSVS = Source(
     CLUSTER_SERVICE_VERSION,
-    projection(InstalledCsv),
+    decode_csv,
     Selection(labels="!olm.copiedFrom", metadata_only=True),
     indexes={"namespace": _namespace},
     where=Reach.TARGETS,
@@ -128,4 +128,6 @@ class Wakes:
             yield from (plan.metadata.key for plan in self._stores.plans if plan.is_open)
 
     def _open_plans_in(self, namespace: str) -> Iterable[Key]:
+        if not namespace:  # all of the cluster was denied, or is allowed again
+            return [plan.metadata.key for plan in self._stores.plans if plan.is_open]
         return [plan.metadata.key for plan in self._stores.plans.by("open", namespace)]
