@@ -302,6 +302,7 @@ async def test_a_right_granted_later_is_noticed(admin: Client, widgets: str, con
     ):
         assert await soon(lambda: "forbidden" in informer.trouble)
         assert informer.state is State.STARTING
+        assert informer.store.denied == {widgets}
         rules = [{"apiGroups": [GROUP], "resources": ["widgets"], "verbs": ["list", "watch"]}]
         rbac = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": _named(widgets)}
         await admin.create({**rbac, "kind": "Role", "rules": rules})
@@ -310,6 +311,7 @@ async def test_a_right_granted_later_is_noticed(admin: Client, widgets: str, con
         await admin.create({**rbac, "kind": "RoleBinding", "roleRef": role, "subjects": subjects})
         assert await soon(lambda: sizes(informer) == {"one": 1})
         assert (informer.state, informer.trouble) == (State.SYNCED, "")
+        assert informer.store.denied == set()
 
 
 def _named(namespace: str) -> dict[str, str]:
