@@ -1,0 +1,93 @@
+"""KubevirtConfig: a cluster that can run machines, and how to reach it. A superset of what others install."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from virt_steward.apis.crd import AGE, Column, Crd, Version
+from virt_steward.apis.meta import Condition, NamespaceName, Time
+from virt_steward.apis.schema import INT32, ApiStruct, keyed_by, matching
+from virt_steward.objects.identity import Kind
+
+Quantity = Annotated[
+    str,
+    Meta(min_length=1, max_length=32),
+    matching("[0-9]+([.][0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti|P|Pi)?", "a quantity is a number with a unit, such as 512Gi"),
+]
+
+
+class Capacity(ApiStruct, frozen=True):
+    """What the cluster offers to machines, where it does not tell itself."""
+
+    cpu: Annotated[Quantity | None, Meta(description="Cores, such as 128.")] = None
+    memory: Annotated[Quantity | None, Meta(description="Memory, such as 2Ti.")] = None
+
+
+class KubevirtConfigSpec(ApiStruct, frozen=True):
+    """Where the cluster is, and what may be placed on it."""
+
+    name: Annotated[str, Meta(description="A name for people.", max_length=253)] = ""
+    kubeconfig_secret_ref: Annotated[
+        str,
+        Meta(description="The Secret that holds a kubeconfig under the key kubeconfig.", max_length=253),
+    ] = ""
+    secret_namespace: Annotated[NamespaceName | None, Meta(description="The namespace of that Secret.")] = None
+    default: Annotated[
+        bool, Meta(description="Machines that say nothing go here. Two defaults block, rather than guess.")
+    ] = False
+    weight: Annotated[
+        int,
+        Meta(description="How cheap the cluster is: the strategy weight prefers higher ones.", ge=0, le=1000),
+        INT32,
+    ] = 100
+    schedulable: Annotated[
+        bool, Meta(description="Turned off, no machine is newly placed here unless it names this cluster itself.")
+    ] = True
+    capacity: Annotated[Capacity | None, Meta(description="What the cluster offers to machines.")] = None
+
+
+class KubevirtConfigStatus(ApiStruct, frozen=True):
+    """What was last seen of the cluster."""
+
+    name: Annotated[str, Meta(description="The name of the cluster.", max_length=253)] = ""
+    phase: Annotated[str, Meta(description="One word for the state.", max_length=64)] = ""
+    status: Annotated[str, Meta(description="The state in short.", max_length=256)] = ""
+    message: Annotated[str, Meta(description="The state as a sentence.", max_length=1024)] = ""
+    created: Annotated[Time | None, Meta(description="When the cluster was created, where somebody knows.")] = None
+    version: Annotated[str, Meta(description="The Kubernetes version of the cluster.", max_length=64)] = ""
+    machines: Annotated[int, Meta(description="How many machines are placed here.", ge=0), INT32] = 0
+    observed_generation: Annotated[
+        int, Meta(description="The generation of the spec that this status speaks of.", ge=0)
+    ] = 0
+    conditions: Annotated[
+        tuple[Condition, ...],
+        Meta(description="Whether the cluster can be reached, and its credentials are good.", max_length=20),
+        keyed_by("type"),
+    ] = ()
+
+
+KUBEVIRT_CONFIG = Kind("vitistack.io", "KubevirtConfig", "kubevirtconfigs")
+
+KUBEVIRT_CONFIG_CRD = Crd(
+    kind=KUBEVIRT_CONFIG,
+    scope="Cluster",
+    description="A cluster that can run machines, and how to reach it. Labels describe it to selectors.",
+    short_names=("kvc",),
+    versions=(
+        Version(
+            "v1alpha1",
+            spec=KubevirtConfigSpec,
+            status=KubevirtConfigStatus,
+            columns=(
+                Column("SecretNamespace", "string", ".spec.secretNamespace", "Where its kubeconfig is."),
+                Column(
+                    "Reachable", "string", ".status.conditions[?(@.type=='Reachable')].status", "Whether it answers."
+                ),
+                Column("Machines", "integer", ".status.machines", "Machines placed here."),
+                Column("Version", "string", ".status.version", "Its Kubernetes version."),
+                Column("Phase", "string", ".status.phase", "One word for the state.", wide=True),
+                AGE,
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,248 @@
+"""The clusters behind KubevirtConfigs: who can be asked, how long we wait, and whom we leave in peace."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import msgspec
+
+from virt_steward.controllers.placement.secrets import Present
+from virt_steward.controllers.placement.seen import Silent, Unusable
+from virt_steward.controllers.placement.sentences import in_words, missing, owner, secret_of
+from virt_steward.controllers.placement.verdicts import Reason
+from virt_steward.kube.client import Reader
+from virt_steward.kube.discovery import Discovery
+from virt_steward.kube.errors import BadConfig, KubeError, Refused, Unauthorized, one_line
+from virt_steward.kube.kubeconfig import load_from_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from virt_steward.apis.kubevirtconfig import KubevirtConfigSpec
+    from virt_steward.controllers.placement.secrets import Secrets
+    from virt_steward.kube.connection import Connection
+    from virt_steward.kube.kubeconfig import Cluster
+    from virt_steward.runtime.clock import Clock
+
+T = TypeVar("T")
+
+NOWHERE = 0
+"""The edition of a cluster that there is no way to."""
+LONGEST_VERSION = 64
+"""Characters; it is a stranger's word, and ends in a status."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How patient we are with one cluster, in seconds."""
+
+    timeout: float = 5.0
+    """For one question."""
+    first_retry: float = 1.0
+    """So long a cluster is not asked again after a failure; each further one doubles it."""
+    longest_retry: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected(Silent):
+    """It answered, but does not accept our credentials."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """It answered."""
+
+    version: str
+
+
+class Observer(Protocol):
+    """Is told how long each question took."""
+
+    def __call__(self, config: str, seconds: float, *, answered: bool) -> None: ...
+
+
+class Fleet:
+    """Asks clusters. Clients are made on first use and shared, and made anew when their kubeconfig changes."""
+
+    def __init__(
+        self,
+        secrets: Secrets,
+        *,
+        limits: Limits,
+        clock: Clock,
+        connect: Callable[[Cluster], Connection],
+        observe: Observer,
+    ) -> None:
+        self._secrets = secrets
+        self._limits = limits
+        self._clock = clock
+        self._connect = connect
+        self._observe = observe
+        self._specs: dict[str, KubevirtConfigSpec] = {}
+        self._ways: dict[str, _Way] = {}
+        self._editions = count(NOWHERE + 1)
+        self._farewells: set[asyncio.Task[None]] = set()
+
+    def follow(self, config: str, spec: KubevirtConfigSpec | None) -> None:
+        """The config as it is from now on; None if it is gone."""
+        before = self._specs.pop(config, None)
+        if spec:
+            self._specs[config] = spec
+        if secret_of(before) != secret_of(spec):
+            self._leave(config)
+            self._secrets.follow(config, secret_of(spec))
+
+    async def run(self) -> None:
+        """Keep the kubeconfigs up to date; when it is cancelled, all connections are closed."""
+        try:
+            await self._secrets.run()
+        finally:
+            for config in list(self._ways):
+                self._leave(config)
+            await asyncio.gather(*self._farewells)
+
+    async def settled(self) -> None:
+        """Wait until the Secrets of all configs were looked at: unknown is not absent."""
+        await self._secrets.settled()
+
+    def usable(self, config: str) -> Unusable | None:
+        """Why the cluster cannot be asked at all; None if it can, whether or not it would answer."""
+        link = self._link(config)
+        return link if isinstance(link, Unusable) else None
+
+    def edition(self, config: str) -> int:
+        """Another number whenever the name may stand for another cluster, or another user of it."""
+        link = self._link(config)
+        return NOWHERE if isinstance(link, Unusable) else link.edition
+
+    def silence(self, config: str) -> Silent | None:
+        """Why the last question failed; None if it did not, or nobody has asked."""
+        link = self._link(config)
+        return None if isinstance(link, Unusable) else link.pause.since
+
+    async def probe(self, config: str) -> Reached | Silent | Unusable:
+        """Whether the cluster answers, and as what."""
+        if unusable := self.usable(config):
+            return unusable
+        return await self.ask(config, _version)
+
+    async def ask(self, config: str, question: Callable[[Reader], Awaitable[T]]) -> T | Silent:
+        """The answer, or why there is none. A cluster that failed is left in peace until its next try."""
+        link = self._link(config)
+        if isinstance(link, Unusable):
+            return Silent(link.because)
+        began = self._clock.now()
+        if link.pause.since and began < link.pause.until:
+            return link.pause.since
+        try:
+            answer = await self._answer(link, question)
+        finally:
+            if link.left:  # the question may have opened connections after the farewell
+                await link.reader.connection.close()
+        self._observe(config, self._clock.now() - began, answered=not isinstance(answer, Silent))
+        return answer
+
+    async def _answer(self, link: _Link, question: Callable[[Reader], Awaitable[T]]) -> T | Silent:
+        try:
+            async with asyncio.timeout(self._limits.timeout):
+                answer = await question(link.reader)
+        except TimeoutError:
+            return self._failed(link, Silent(f"{link} does not answer within {self._limits.timeout:g} s"))
+        except Unauthorized:
+            shown = link.reader.connection.cluster.credentials.explain()
+            return self._failed(link, Rejected(f"{link} does not accept our credentials: {shown}"))
+        except Refused as error:  # it answers, though not this question
+            link.pause = NONE
+            return Silent(f"{link} {in_words(error)}")
+        except KubeError as error:
+            return self._failed(link, Silent(f"{link} {in_words(error)}"))
+        except (msgspec.MsgspecError, RecursionError):
+            return self._failed(link, Silent(f"{link} gives an answer that makes no sense"))
+        link.pause = NONE
+        return answer
+
+    def _failed(self, link: _Link, silence: Silent) -> Silent:
+        now = self._clock.now()
+        if now >= link.pause.until:  # else it was asked before a failure that is counted already
+            delay = min(link.pause.delay * 2 or self._limits.first_retry, self._limits.longest_retry)
+            link.pause = _Pause(silence, delay, now + delay)
+        return silence
+
+    def _link(self, config: str) -> _Link | Unusable:
+        """The way to the cluster, as its config and Secret describe it now."""
+        spec = self._specs.get(config)
+        if spec is None:
+            return Unusable(Reason.CONFIG_NOT_FOUND, f"there is no KubevirtConfig {config}")
+        content = self._secrets.content(config)
+        way = self._ways.get(config)
+        if way and way.content == content:
+            return way.leads_to
+        self._leave(config)
+        if not isinstance(content, Present):
+            return missing(config, spec, content)
+        made = self._made(config, spec, content.kubeconfig)
+        self._ways[config] = _Way(content, made)
+        return made
+
+    def _made(self, config: str, spec: KubevirtConfigSpec, kubeconfig: bytes) -> _Link | Unusable:
+        try:
+            cluster = load_from_bytes(kubeconfig, source=owner(config, spec), trusted=False, env={})
+        except BadConfig as error:
+            return Unusable(Reason.BAD_KUBECONFIG, str(error))
+        connection = self._connect(cluster)
+        return _Link(config, next(self._editions), Reader(connection, Discovery(connection)))
+
+    def _leave(self, config: str) -> None:
+        way = self._ways.pop(config, None)
+        if way and isinstance(way.leads_to, _Link):
+            way.leads_to.left = True
+            farewell = asyncio.create_task(way.leads_to.reader.connection.close())
+            self._farewells.add(farewell)
+            farewell.add_done_callback(self._farewells.discard)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pause:
+    """In which a cluster that failed is not asked."""
+
+    since: Silent | None = None
+    delay: float = 0.0
+    until: float = 0.0
+
+
+NONE = _Pause()
+
+
+@dataclass(slots=True)
+class _Link:
+    """A client of one cluster, and how it went of late."""
+
+    config: str
+    edition: int
+    reader: Reader
+    pause: _Pause = NONE
+    left: bool = False
+    """No longer the way to its cluster."""
+
+    def __str__(self) -> str:
+        return f"cluster {self.config}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """What the content of a Secret leads to."""
+
+    content: Present
+    leads_to: _Link | Unusable
+
+
+class _Version(msgspec.Struct, rename={"git_version": "gitVersion"}):
+    git_version: str
+
+
+async def _version(reader: Reader) -> Reached:
+    told = msgspec.json.decode(await reader.raw("/version"), type=_Version)
+    return Reached(one_line(told.git_version)[:LONGEST_VERSION])

@@ -1,0 +1,142 @@
+"""The frozen record of what was seen around one machine: itself, the clusters, and where its VM was found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from virt_steward.apis.meta import LabelSelector
+from virt_steward.objects.identity import Kind
+from virt_steward.objects.meta import Meta
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from virt_steward.controllers.placement.verdicts import Reason
+
+MACHINE = Kind("vitistack.io", "Machine", "machines")
+CONFIG_ANNOTATION = "vitistack.io/kubevirt-config"
+SELECTOR_ANNOTATION = "vitistack.io/cluster-selector"
+STRATEGY_ANNOTATION = "vitistack.io/placement-strategy"
+PROVIDER = "kubevirt"
+
+
+class Wishes(msgspec.Struct, frozen=True):
+    """Our annotations on a machine; all others are not kept."""
+
+    config: str = msgspec.field(default="", name=CONFIG_ANNOTATION)
+    selector: str = msgspec.field(default="", name=SELECTOR_ANNOTATION)
+    strategy: str = msgspec.field(default="", name=STRATEGY_ANNOTATION)
+
+
+class MachineMeta(Meta, frozen=True, rename="camel"):
+    annotations: Wishes = Wishes()
+
+
+class ProviderConfig(msgspec.Struct, frozen=True):
+    name: str = ""
+
+
+class MachineSpec(msgspec.Struct, frozen=True, rename="camel"):
+    provider: str = ""
+    provider_config: ProviderConfig = ProviderConfig()
+    cluster_selector: LabelSelector | None = None
+
+
+class MachineCondition(msgspec.Struct, frozen=True, rename="camel"):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str = ""
+
+
+class MachineStatus(msgspec.Struct, frozen=True):
+    conditions: tuple[MachineCondition, ...] = ()
+
+
+class Machine(msgspec.Struct, frozen=True):
+    metadata: MachineMeta
+    spec: MachineSpec = MachineSpec()
+    status: MachineStatus = MachineStatus()
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is for KubeVirt: no provider is named, or this one."""
+        return {self.spec.provider, self.spec.provider_config.name} <= {"", PROVIDER}
+
+    @property
+    def wishes(self) -> Wishes:
+        return self.metadata.annotations
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """Why nothing can be done with a cluster, whoever asks for it."""
+
+    reason: Reason
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A KubevirtConfig, and what is known of the cluster behind it."""
+
+    name: str
+    labels: Mapping[str, str]
+    default: bool = False
+    weight: int = 100
+    schedulable: bool = True
+    unusable: Unusable | None = None
+    silent: str = ""
+    """Why it does not answer; empty if it does, or nobody has asked."""
+    machines: int = 0
+    """Machines placed here."""
+    free_memory: float | None = None
+    """The free part of its memory, from 0 to 1, where it can be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The cluster has the VM."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotThere:
+    """The cluster was asked, and has no such VM."""
+
+
+@dataclass(frozen=True, slots=True)
+class Silent:
+    """Nobody can say: the cluster did not answer."""
+
+    because: str
+
+
+Finding = Found | NotThere | Silent
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The settings that bear on a choice."""
+
+    default_config: str = ""
+    strategy: str = "none"
+    strict_search: bool = False
+    spread_label: str = "topology.kubernetes.io/region"
+    vm_name: str = "vm-{machine}"
+
+    def vm_of(self, machine: Machine) -> str:
+        return self.vm_name.format(machine=machine.metadata.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    machine: Machine
+    clusters: tuple[Cluster, ...]
+    """By name."""
+    findings: Mapping[str, Finding]
+    """By cluster, as far as they were asked."""
+    rules: Rules

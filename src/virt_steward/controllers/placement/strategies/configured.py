@@ -1,0 +1,29 @@
+"""The installation, or the machine itself, has named a way to choose among equals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from virt_steward.controllers.placement.preferences import PREFERENCES
+from virt_steward.controllers.placement.verdicts import Abstain, Blocked, Chosen, Reason
+
+if TYPE_CHECKING:
+    from virt_steward.controllers.placement.case import Case
+    from virt_steward.controllers.placement.verdicts import Verdict
+
+
+def configured(case: Case) -> Verdict:
+    name = case.machine.wishes.strategy or case.rules.strategy
+    if name == "none":
+        return Abstain("no placement strategy is configured")
+    preference = PREFERENCES.get(name)
+    if preference is None:
+        known = ", ".join(("none", *PREFERENCES))
+        return Blocked(Reason.UNKNOWN_STRATEGY, f"there is no placement strategy {name}: use one of {known}")
+    open_ones = tuple(one for one in case.candidates if one.schedulable and not one.unusable and not one.silent)
+    if not open_ones:
+        names = ", ".join(one.name for one in case.candidates)
+        return Blocked(Reason.NO_ROOM, f"none of {names} is schedulable, reachable and has usable credentials")
+    ranked = preference(open_ones, case.rules)
+    best = ranked[0]
+    return Chosen(best.cluster, f"{name}: {best.words}", tuple((one.cluster, one.words) for one in ranked))

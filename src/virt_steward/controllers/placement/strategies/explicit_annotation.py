@@ -1,0 +1,21 @@
+"""The machine names its cluster. A choice once recorded is never changed here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from virt_steward.controllers.placement.case import missing, take
+from virt_steward.controllers.placement.seen import CONFIG_ANNOTATION
+from virt_steward.controllers.placement.verdicts import Abstain
+
+if TYPE_CHECKING:
+    from virt_steward.controllers.placement.case import Case
+    from virt_steward.controllers.placement.verdicts import Verdict
+
+
+def explicit_annotation(case: Case) -> Verdict:
+    name = case.machine.wishes.config
+    if not name:
+        return Abstain(f"it has no annotation {CONFIG_ANNOTATION}")
+    cluster = case.named(name)
+    return take(cluster, f"its annotation says {name}") if cluster else missing(name, f"annotation {CONFIG_ANNOTATION}")

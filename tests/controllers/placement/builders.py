@@ -1,0 +1,45 @@
+"""Machines and clusters with sane defaults."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from virt_steward.apis.meta import LabelSelector
+from virt_steward.controllers.placement.seen import (
+    Cluster,
+    Finding,
+    Machine,
+    MachineMeta,
+    MachineSpec,
+    ProviderConfig,
+    Rules,
+    Seen,
+    Unusable,
+    Wishes,
+)
+from virt_steward.controllers.placement.verdicts import Reason
+
+NO_SECRET = Unusable(Reason.SECRET_NOT_FOUND, "Secret kubevirt-secrets/east not found")
+
+
+def a_machine(
+    name: str = "my-vm",
+    *,
+    config: str = "",
+    selector: str = "",
+    strategy: str = "",
+    provider: str = "",
+    provider_config: str = "",
+    cluster_selector: LabelSelector | None = None,
+) -> Machine:
+    return Machine(
+        MachineMeta(name=name, namespace="default", uid=name, annotations=Wishes(config, selector, strategy)),
+        MachineSpec(provider, ProviderConfig(provider_config), cluster_selector),
+    )
+
+
+def a_cluster(name: str, **facts: Any) -> Cluster:
+    return Cluster(name, facts.pop("labels", {}), **facts)
+
+
+def a_view(machine: Machine, *clusters: Cluster, findings: Mapping[str, Finding] | None = None, **rules: Any) -> Seen:
+    return Seen(machine, tuple(sorted(clusters, key=lambda one: one.name)), findings or {}, Rules(**rules))

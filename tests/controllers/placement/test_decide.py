@@ -1,0 +1,348 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.controllers.placement.builders import NO_SECRET, a_cluster, a_machine, a_view
+from virt_steward.apis.meta import LabelSelector
+from virt_steward.controllers.placement.decide import decide
+from virt_steward.controllers.placement.preferences import PREFERENCES
+from virt_steward.controllers.placement.seen import Cluster, Found, Machine, NotThere, Silent
+from virt_steward.controllers.placement.verdicts import Ask, Blocked, Chosen, Reason
+
+EAST, WEST = a_cluster("east", labels={"region": "east"}), a_cluster("west", labels={"region": "west"})
+SOUTH = a_cluster("south", labels={"region": "west"})
+NOWHERE = {"east": NotThere(), "west": NotThere()}
+
+
+@pytest.mark.parametrize(
+    ("machine", "clusters", "rules", "chosen", "by"),
+    [
+        pytest.param(a_machine(config="west"), (EAST, WEST), {}, "west", "explicit_annotation", id="its annotation"),
+        pytest.param(
+            a_machine(config="west"),
+            (EAST, WEST),
+            {"default_config": "east"},
+            "west",
+            "explicit_annotation",
+            id="its annotation rather than the default",
+        ),
+        pytest.param(
+            a_machine(selector="region=east"),
+            (EAST, WEST),
+            {},
+            "east",
+            "cluster_selector",
+            id="the only one it selects",
+        ),
+        pytest.param(
+            a_machine(cluster_selector=LabelSelector({"region": "east"})),
+            (EAST, WEST),
+            {},
+            "east",
+            "cluster_selector",
+            id="the only one that its spec selects",
+        ),
+        pytest.param(
+            a_machine(), (EAST, WEST), {"default_config": "east"}, "east", "environment_default", id="the default"
+        ),
+        pytest.param(
+            a_machine(),
+            (EAST, a_cluster("west", default=True)),
+            {},
+            "west",
+            "default_flag",
+            id="the one marked default",
+        ),
+        pytest.param(a_machine(), (EAST,), {}, "east", "the_only_one", id="the only one"),
+        pytest.param(a_machine(config=""), (EAST,), {}, "east", "the_only_one", id="an empty annotation is none"),
+        pytest.param(
+            a_machine(selector="region=west"),
+            (EAST, WEST, a_cluster("south", labels={"region": "west"}, default=True)),
+            {"default_config": "east"},
+            "south",
+            "default_flag",
+            id="a default that the selector leaves out does not count",
+        ),
+        pytest.param(
+            a_machine(), (a_cluster("east", silent="no route"),), {}, "east", "the_only_one", id="it need not answer"
+        ),
+    ],
+)
+def test_the_cluster_is(
+    machine: Machine, clusters: tuple[Cluster, ...], rules: dict[str, Any], chosen: str, by: str
+) -> None:
+    decision = decide(a_view(machine, *clusters, **rules))
+    assert isinstance(decision.outcome, Chosen)
+    assert (decision.outcome.cluster, decision.strategy) == (chosen, by)
+
+
+@pytest.mark.parametrize(
+    ("findings", "rules", "chosen", "words"),
+    [
+        pytest.param({"east": NotThere(), "west": Found()}, {}, "west", "vm-my-vm exists there", id="where its VM is"),
+        pytest.param(
+            {"east": Silent("timeout"), "west": Found()},
+            {},
+            "west",
+            "vm-my-vm exists there; east did not answer",
+            id="where its VM is, and who was silent is said",
+        ),
+        pytest.param(
+            {"east": Found(), "west": NotThere()},
+            {"vm_name": "{machine}"},
+            "east",
+            "my-vm exists there",
+            id="by another name",
+        ),
+    ],
+)
+def test_a_machine_stays(findings: dict[str, Any], rules: dict[str, Any], chosen: str, words: str) -> None:
+    outcome = decide(a_view(a_machine(), EAST, WEST, findings=findings, **rules)).outcome
+    assert outcome == Chosen(chosen, words)
+
+
+@pytest.mark.parametrize(
+    ("machine", "clusters", "view", "reason", "text"),
+    [
+        pytest.param(
+            a_machine(),
+            (),
+            {},
+            Reason.NO_CONFIGS,
+            "machine default/my-vm has no KubevirtConfig reference and no KubevirtConfigs are available",
+            id="no configs",
+        ),
+        pytest.param(
+            a_machine(),
+            (EAST, WEST, SOUTH),
+            {"findings": NOWHERE | {"south": NotThere()}},
+            Reason.AMBIGUOUS,
+            "machine default/my-vm has no KubevirtConfig reference and 3 configs are available - cannot determine "
+            "placement. Please set annotation 'vitistack.io/kubevirt-config' or DEFAULT_KUBEVIRT_CONFIG env var",
+            id="several configs and no VM",
+        ),
+        pytest.param(
+            a_machine(config="north"),
+            (EAST,),
+            {},
+            Reason.CONFIG_NOT_FOUND,
+            "KubevirtConfig north not found: annotation vitistack.io/kubevirt-config names it; "
+            "create it, or name another",
+            id="an annotation that names nobody",
+        ),
+        pytest.param(
+            a_machine(),
+            (EAST,),
+            {"default_config": "north"},
+            Reason.CONFIG_NOT_FOUND,
+            "KubevirtConfig north not found: DEFAULT_KUBEVIRT_CONFIG names it; create it, or name another",
+            id="a default that names nobody",
+        ),
+        pytest.param(
+            a_machine(config="east"),
+            (a_cluster("east", unusable=NO_SECRET),),
+            {},
+            Reason.SECRET_NOT_FOUND,
+            NO_SECRET.because,
+            id="a Secret that is missing",
+        ),
+        pytest.param(
+            a_machine(),
+            (a_cluster("east", default=True), a_cluster("west", default=True)),
+            {},
+            Reason.TWO_DEFAULTS,
+            "east and west are all marked as default: leave the mark on one",
+            id="two defaults",
+        ),
+        pytest.param(
+            a_machine(selector="region=north"),
+            (EAST, WEST),
+            {},
+            Reason.NOTHING_SELECTED,
+            "no KubevirtConfig has labels that match region=north",
+            id="a selector that matches nothing",
+        ),
+        pytest.param(
+            a_machine(),
+            (EAST, WEST),
+            {"findings": {"east": Found(), "west": Found()}},
+            Reason.FOUND_TWICE,
+            "vm-my-vm exists in east and west: delete all but one, or annotate the machine with the right one",
+            id="a VM in two clusters",
+        ),
+        pytest.param(
+            a_machine(),
+            (EAST, WEST),
+            {"findings": {"east": NotThere(), "west": Silent("no answer in 5 s")}},
+            Reason.CLUSTERS_SILENT,
+            "vm-my-vm may exist in a cluster that does not answer (west: no answer in 5 s)",
+            id="nowhere, while one is silent",
+        ),
+        pytest.param(
+            a_machine(),
+            (EAST, WEST),
+            {"findings": {"east": Found(), "west": Silent("refused")}, "strict_search": True},
+            Reason.CLUSTERS_SILENT,
+            "vm-my-vm may exist in a cluster that does not answer (west: refused)",
+            id="a silent one, where search is strict",
+        ),
+        pytest.param(
+            a_machine(strategy="roulette"),
+            (EAST, WEST),
+            {"findings": NOWHERE},
+            Reason.UNKNOWN_STRATEGY,
+            "there is no placement strategy roulette: use one of none, round-robin, least-loaded, spread, weight",
+            id="an unknown strategy",
+        ),
+        pytest.param(
+            a_machine(),
+            (a_cluster("east", schedulable=False), a_cluster("west", silent="refused")),
+            {"findings": NOWHERE, "strategy": "round-robin"},
+            Reason.NO_ROOM,
+            "none of east, west is schedulable, reachable and has usable credentials",
+            id="nobody who takes new ones",
+        ),
+    ],
+)
+def test_nothing_is_placed_with(
+    machine: Machine, clusters: tuple[Cluster, ...], view: dict[str, Any], reason: Reason, text: str
+) -> None:
+    assert decide(a_view(machine, *clusters, **view)).outcome == Blocked(reason, text)
+
+
+def test_a_bad_selector_is_shown_with_what_is_wrong() -> None:
+    outcome = decide(a_view(a_machine(selector="region=="), EAST, WEST)).outcome
+    assert isinstance(outcome, Chosen | Blocked)
+    outcome = decide(a_view(a_machine(selector="region in"), EAST, WEST)).outcome
+    assert isinstance(outcome, Blocked)
+    assert outcome.reason is Reason.BAD_SELECTOR
+    assert "'region in' is no condition on a label" in outcome.because
+
+
+def test_clusters_are_asked_only_when_nothing_else_decides_and_only_those_in_question() -> None:
+    assert decide(a_view(a_machine(), EAST, WEST)).outcome == Ask(("east", "west"))
+    assert decide(a_view(a_machine(), EAST, WEST, findings={"east": NotThere()})).outcome == Ask(("west",))
+    assert decide(a_view(a_machine(selector="region=west"), EAST, WEST, SOUTH)).outcome == Ask(("south", "west"))
+
+
+@pytest.mark.parametrize(
+    ("strategy", "clusters", "chosen"),
+    [
+        pytest.param("round-robin", (EAST, WEST), "east", id="round-robin begins with the first"),
+        pytest.param("round-robin", (a_cluster("east", machines=1), WEST), "west", id="round-robin goes on"),
+        pytest.param("least-loaded", (a_cluster("east", machines=3), WEST), "west", id="fewest machines"),
+        pytest.param(
+            "least-loaded",
+            (a_cluster("east", machines=3, free_memory=0.7), a_cluster("west", free_memory=0.2)),
+            "east",
+            id="most free memory, where all tell it",
+        ),
+        pytest.param(
+            "spread",
+            (
+                a_cluster("a", labels={"topology.kubernetes.io/region": "x"}, machines=1),
+                a_cluster("b", labels={"topology.kubernetes.io/region": "x"}, machines=0),
+                a_cluster("c", labels={"topology.kubernetes.io/region": "y"}, machines=0),
+            ),
+            "c",
+            id="the emptier region",
+        ),
+        pytest.param("weight", (EAST, a_cluster("west", weight=200)), "west", id="the heaviest"),
+        pytest.param(
+            "weight",
+            (a_cluster("east", machines=2), a_cluster("west", machines=1)),
+            "west",
+            id="of equal weight, the emptier",
+        ),
+        pytest.param(
+            "round-robin", (a_cluster("east", schedulable=False), WEST), "west", id="not one that takes no new ones"
+        ),
+    ],
+)
+def test_the_strategy_chooses(strategy: str, clusters: tuple[Cluster, ...], chosen: str) -> None:
+    findings = {one.name: NotThere() for one in clusters}
+    by_rule = decide(a_view(a_machine(), *clusters, findings=findings, strategy=strategy)).outcome
+    by_machine = decide(a_view(a_machine(strategy=strategy), *clusters, findings=findings)).outcome
+    assert isinstance(by_rule, Chosen)
+    assert by_rule.cluster == chosen
+    assert by_machine == by_rule
+    assert by_rule.scores[0][0] == chosen
+
+
+def test_a_machine_that_runs_on_a_cordoned_cluster_stays_there() -> None:
+    cordoned = a_cluster("east", schedulable=False)
+    outcome = decide(a_view(a_machine(), cordoned, WEST, findings={"east": Found(), "west": NotThere()})).outcome
+    assert outcome == Chosen("east", "vm-my-vm exists there")
+
+
+def test_round_robin_spreads_evenly_whatever_the_number() -> None:
+    counts = dict.fromkeys("abcde", 0)
+    for _ in range(1_003):
+        clusters = [a_cluster(name, machines=number) for name, number in counts.items()]
+        findings = {name: NotThere() for name in counts}
+        outcome = decide(a_view(a_machine(), *clusters, findings=findings, strategy="round-robin")).outcome
+        assert isinstance(outcome, Chosen)
+        counts[outcome.cluster] += 1
+    assert max(counts.values()) - min(counts.values()) <= 1
+
+
+@pytest.mark.parametrize(
+    ("provider", "config", "ours"),
+    [
+        pytest.param("", "", True, id="none named"),
+        pytest.param("kubevirt", "", True, id="ours"),
+        pytest.param("", "kubevirt", True, id="ours in the provider's configuration"),
+        pytest.param("aws", "", False, id="another"),
+        pytest.param("kubevirt", "aws", False, id="two that differ"),
+    ],
+)
+def test_whose_machine_it_is(provider: str, config: str, ours: bool) -> None:
+    assert a_machine(provider=provider, provider_config=config).is_ours is ours
+
+
+clusters = st.lists(
+    st.builds(
+        a_cluster,
+        st.sampled_from("abcd"),
+        default=st.booleans(),
+        schedulable=st.booleans(),
+        unusable=st.sampled_from([None, NO_SECRET]),
+        silent=st.sampled_from(["", "refused"]),
+        machines=st.integers(0, 5),
+        weight=st.integers(0, 1000),
+        free_memory=st.none() | st.floats(0, 1),
+    ),
+    unique_by=lambda one: one.name,
+    max_size=4,
+)
+
+
+@given(
+    clusters,
+    st.dictionaries(st.sampled_from("abcd"), st.sampled_from([Found(), NotThere(), Silent("refused")])),
+    st.sampled_from(["none", *PREFERENCES]),
+    st.booleans(),
+)
+def test_every_machine_gets_an_answer_and_only_a_usable_cluster(
+    all_clusters: list[Cluster], findings: dict[str, Any], strategy: str, strict: bool
+) -> None:
+    seen = a_view(a_machine(), *all_clusters, findings=findings, strategy=strategy, strict_search=strict)
+    decision = decide(seen)
+    by_name = {one.name: one for one in all_clusters}
+    match decision.outcome:
+        case Chosen(name):
+            assert by_name[name].unusable is None
+            holders = {one for one, finding in findings.items() if finding == Found() and one in by_name}
+            if decision.strategy in {"existing_vm", "configured"}:
+                assert holders <= {name}
+                assert all(one in findings for one in by_name)
+            if decision.strategy == "configured":
+                assert by_name[name].schedulable
+                assert not any(isinstance(findings[one], Silent) for one in by_name)
+        case Blocked(_, because):
+            assert because
+        case Ask(names):
+            assert names
+            assert not set(names) & set(findings)

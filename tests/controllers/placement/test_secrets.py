@@ -1,0 +1,169 @@
+import asyncio
+import uuid
+
+import pytest
+
+from tests.audit import AuditLog
+from tests.clients import a_client
+from tests.eventually import soon
+from tests.fleet import a_secret, at_work, the_secret
+from tests.grants import an_account
+from tests.kube.kubeconfigs import SECRET, b64
+from tests.proxy import FaultProxy
+from tests.runtime.clocks import settle
+from virt_steward.controllers.placement.secrets import (
+    Absent,
+    Content,
+    KeyMissing,
+    Present,
+    Secrets,
+    Unknown,
+    Unreadable,
+)
+from virt_steward.kube.client import Client
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.objects.identity import Key
+from virt_steward.runtime import access
+from virt_steward.runtime.access import WATCH, Access, Grant, Installation
+
+PATIENCE = 10
+
+
+async def settled(watched: Secrets) -> None:
+    await asyncio.wait_for(watched.settled(), PATIENCE)
+
+
+@pytest.mark.parametrize(
+    ("key", "kubeconfig", "content"),
+    [
+        pytest.param("kubeconfig", SECRET, Present(SECRET.encode()), id="present"),
+        pytest.param("value", SECRET, KeyMissing(), id="key missing"),
+        pytest.param("kubeconfig", "", KeyMissing(), id="key empty"),
+        pytest.param("kubeconfig", None, KeyMissing(), id="no data at all"),
+    ],
+)
+async def test_a_secret_is_known_as(
+    key: str, kubeconfig: str | None, content: Content, admin: Client, namespace: str
+) -> None:
+    await admin.create(a_secret(namespace, "east", kubeconfig, key=key))
+    watched = Secrets(admin, changed=lambda _: None)
+    watched.follow("east", Key(namespace, "east"))
+    assert watched.content("east") == Unknown()
+    async with at_work(watched):
+        await settled(watched)
+        assert watched.content("east") == content
+
+
+async def test_the_config_is_told_of_every_change_of_the_kubeconfig_and_of_nothing_else(
+    admin: Client, namespace: str
+) -> None:
+    told: list[Content] = []
+    watched = Secrets(admin, changed=lambda config: told.append(watched.content(config)))
+    watched.follow("east", Key(namespace, "east"))
+    async with at_work(watched):
+        assert await soon(lambda: told == [Absent()])
+        await admin.create(a_secret(namespace, "east", "one"))
+        await admin.create(a_secret(namespace, "neighbour", "other"))
+        await admin.merge_patch(the_secret(namespace, "east"), {"metadata": {"labels": {"a": "b"}}})
+        await admin.merge_patch(the_secret(namespace, "east"), {"data": {"more": b64("more")}})
+        await admin.merge_patch(the_secret(namespace, "east"), {"data": {"kubeconfig": b64("two")}})
+        await admin.delete(the_secret(namespace, "east"))
+        assert await soon(lambda: len(told) == 4)
+    assert told == [Absent(), Present(b"one"), Present(b"two"), Absent()]
+
+
+async def test_configs_that_name_the_same_secret_share_a_watch_until_the_last_has_gone(
+    proxy: FaultProxy, control_plane: ControlPlane, admin: Client, namespace: str
+) -> None:
+    await admin.create(a_secret(namespace, "both", "one"))
+    told: list[str] = []
+    async with a_client(control_plane, server=proxy.server) as client:
+        watched = Secrets(client, changed=told.append)
+        watched.follow("east", Key(namespace, "both"))
+        async with at_work(watched):
+            await settled(watched)
+            connections = proxy.open_connections
+            watched.follow("west", Key(namespace, "both"))
+            assert watched.content("west") == Present(b"one")
+            told.clear()
+            await admin.merge_patch(the_secret(namespace, "both"), {"data": {"kubeconfig": b64("two")}})
+            assert await soon(lambda: told == ["east", "west"])
+            assert proxy.open_connections == connections
+            watched.follow("east", None)
+            assert watched.content("east") == Unknown()
+            assert watched.content("west") == Present(b"two")
+            watched.follow("west", None)
+            assert await soon(lambda: proxy.open_connections == connections - 1)
+
+
+async def test_a_config_that_names_another_secret_sees_that_one(admin: Client, namespace: str) -> None:
+    for name in ("old", "new"):
+        await admin.create(a_secret(namespace, name, name))
+    watched = Secrets(admin, changed=lambda _: None)
+    watched.follow("east", Key(namespace, "old"))
+    async with at_work(watched):
+        await settled(watched)
+        watched.follow("east", Key(namespace, "new"))
+        assert watched.content("east") == Unknown()
+        await settled(watched)
+        assert watched.content("east") == Present(b"new")
+
+
+async def test_nobody_waits_for_the_secret_of_a_config_that_has_gone(admin: Client, namespace: str) -> None:
+    watched = Secrets(admin, changed=lambda _: None)
+    watched.follow("east", Key(namespace, "east"))
+    waiting = asyncio.create_task(watched.settled())
+    await settle()
+    assert not waiting.done()
+    watched.follow("east", None)
+    await asyncio.wait_for(waiting, PATIENCE)
+
+
+async def test_secrets_are_asked_for_by_name_only(admin: Client, namespace: str, audit_log: AuditLog) -> None:
+    begin = audit_log.mark()
+    watched = Secrets(admin, changed=lambda _: None)
+    watched.follow("east", Key(namespace, "east"))
+    watched.follow("west", Key(namespace, "west"))
+    async with at_work(watched):
+        await settled(watched)
+    asked = [one for one in audit_log.since(begin) if one.resource == "secrets" and one.user_agent == "tests"]
+    assert {(one.namespace, one.name) for one in asked} == {(namespace, "east"), (namespace, "west")}
+    assert all(f"fieldSelector=metadata.name%3D{one.name}" in one.uri for one in asked)
+
+
+async def test_a_secret_that_may_not_be_read_is_not_taken_for_absent_and_found_once_it_may(
+    control_plane: ControlPlane, admin: Client, namespace: str
+) -> None:
+    await admin.create(a_secret(namespace, "east", "one"))
+    home = Installation(namespace=namespace)
+    name = f"reader-{uuid.uuid4().hex[:8]}"
+    account = await an_account(admin, Access(name, ()), home)
+    told: list[str] = []
+    async with a_client(control_plane, account.token) as client:
+        watched = Secrets(client, changed=told.append)
+        watched.follow("east", Key(namespace, "east"))
+        async with at_work(watched):
+            await settled(watched)
+            content = watched.content("east")
+            assert isinstance(content, Unreadable)
+            assert f"watch of Secret {namespace}/east" in content.because
+            assert await soon(lambda: "east" in told)
+            told.clear()
+            grant = Grant(access.SECRET, WATCH, "to read a kubeconfig", where=namespace, names=("east",))
+            await an_account(admin, Access(name, (grant,)), home)
+            assert await soon(lambda: "east" in told)
+            assert await soon(lambda: watched.content("east") == Present(b"one"))
+
+
+async def test_nothing_shows_what_a_secret_holds(admin: Client, namespace: str) -> None:
+    await admin.create(a_secret(namespace, "east", SECRET))
+    watched = Secrets(admin, changed=lambda _: None)
+    watched.follow("east", Key(namespace, "east"))
+    async with at_work(watched):
+        await settled(watched)
+        [watch] = watched._watches.values()
+        [kept] = watch.informer.store
+        assert watched.content("east") == Present(SECRET.encode())
+        shown = f"{watched.content('east')!r} {kept!r}"
+    assert SECRET not in shown
+    assert b64(SECRET) not in shown

@@ -1,0 +1,133 @@
+"""A fleet for tests: one real API server, behind as many KubevirtConfigs and ways to it as a test wants."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Any
+
+from tests.kube.kubeconfigs import b64
+from tests.widgets import a_version
+from virt_steward.apis.kubevirtconfig import KubevirtConfigSpec
+from virt_steward.controllers.placement.fleet import Fleet, Limits
+from virt_steward.controllers.placement.search import VIRTUAL_MACHINE
+from virt_steward.controllers.placement.secrets import Secrets
+from virt_steward.kube.client import Client, Reader
+from virt_steward.kube.connection import Connection, unobserved
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.objects.identity import Key, Ref
+from virt_steward.runtime.access import SECRET
+from virt_steward.runtime.clock import Clock, SystemClock
+
+PATIENCE = 10
+AGENT = "fleet"
+"""What the members' API servers take us for."""
+
+
+def a_machine_definition() -> dict[str, Any]:
+    """Stands for KubeVirt's."""
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{VIRTUAL_MACHINE.plural}.{VIRTUAL_MACHINE.group}"},
+        "spec": {
+            "group": VIRTUAL_MACHINE.group,
+            "names": {"kind": VIRTUAL_MACHINE.name, "plural": VIRTUAL_MACHINE.plural},
+            "scope": "Namespaced",
+            "versions": [a_version("v1", stored=True)],
+        },
+    }
+
+
+def a_vm(namespace: str, name: str) -> dict[str, Any]:
+    return {
+        "apiVersion": f"{VIRTUAL_MACHINE.group}/v1",
+        "kind": VIRTUAL_MACHINE.name,
+        "metadata": {"name": name, "namespace": namespace},
+    }
+
+
+def the_vm(namespace: str, name: str) -> Ref:
+    return Ref(VIRTUAL_MACHINE, Key(namespace, name))
+
+
+def a_secret(namespace: str, name: str, kubeconfig: str | None, *, key: str = "kubeconfig") -> dict[str, Any]:
+    data = {} if kubeconfig is None else {key: b64(kubeconfig)}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace}, "data": data}
+
+
+def the_secret(namespace: str, name: str) -> Ref:
+    return Ref(SECRET, Key(namespace, name))
+
+
+def a_spec(namespace: str, secret: str) -> KubevirtConfigSpec:
+    return KubevirtConfigSpec(kubeconfig_secret_ref=secret, secret_namespace=namespace)
+
+
+class Members:
+    """A fleet, and the Secrets of its configs, each named as its config."""
+
+    def __init__(self, fleet: Fleet, admin: Client, namespace: str, control_plane: ControlPlane) -> None:
+        self.fleet = fleet
+        self.namespace = namespace
+        self.observed: list[tuple[str, bool]] = []
+        """Which configs were asked, and whether they answered."""
+        self._admin = admin
+        self._control_plane = control_plane
+
+    def kubeconfig(self, server: str = "", token: str = "") -> str:
+        """For the control plane, by way of another server, or as another user."""
+        text = self._control_plane.kubeconfig.read_text()
+        text = text.replace(self._control_plane.token, token or self._control_plane.token)
+        return text.replace(self._control_plane.server, server or self._control_plane.server)
+
+    async def join(self, *configs: str, kubeconfig: str | None = "", server: str = "") -> None:
+        """Create their Secrets and the configs, and wait until they are known. None is a Secret without the key."""
+        text = self.kubeconfig(server) if kubeconfig == "" else kubeconfig
+        for config in configs:
+            await self._admin.create(a_secret(self.namespace, config, text))
+            self.fleet.follow(config, a_spec(self.namespace, config))
+        await asyncio.wait_for(self.fleet.settled(), PATIENCE)
+
+    async def rotate(self, config: str, kubeconfig: str) -> None:
+        patch = {"data": {"kubeconfig": b64(kubeconfig)}}
+        await self._admin.merge_patch(the_secret(self.namespace, config), patch)
+
+    def observe(self, config: str, seconds: float, *, answered: bool) -> None:
+        assert seconds >= 0
+        self.observed.append((config, answered))
+
+
+@asynccontextmanager
+async def a_fleet(
+    control_plane: ControlPlane,
+    admin: Client,
+    namespace: str,
+    *,
+    clock: Clock | None = None,
+    limits: Limits | None = None,
+) -> AsyncIterator[Members]:
+    def observe(config: str, seconds: float, *, answered: bool) -> None:
+        members.observe(config, seconds, answered=answered)
+
+    fleet = Fleet(
+        Secrets(Reader(admin.connection, admin.discovery), changed=lambda _: None),
+        limits=limits or Limits(),
+        clock=clock or SystemClock(),
+        connect=partial(Connection, user_agent=AGENT, observe=unobserved),
+        observe=observe,
+    )
+    members = Members(fleet, admin, namespace, control_plane)
+    async with at_work(fleet):
+        yield members
+
+
+@asynccontextmanager
+async def at_work(runs: Fleet | Secrets) -> AsyncIterator[None]:
+    task = asyncio.create_task(runs.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
