@@ -6,8 +6,9 @@ from pathlib import Path
 
 from tests.audit import Request
 from virt_steward.kube.client import Client
+from virt_steward.local.accounts import token_of
 from virt_steward.local.controlplane import ControlPlane
-from virt_steward.runtime.access import Access, Installation, manifests
+from virt_steward.runtime.access import Access, Installation
 
 NOT_ALWAYS_USED = {
     "list": "for servers that cannot stream a list",
@@ -44,17 +45,9 @@ class Account:
 
 async def an_account(client: Client, access: Access, installation: Installation) -> Account:
     """Install the generated ServiceAccount and roles, and get a token."""
-    for manifest in manifests(access, installation):
-        await client.apply(manifest, manager="tests", force=True)
-    name, namespace = installation.account(access), installation.namespace
-    request = {
-        "apiVersion": "authentication.k8s.io/v1",
-        "kind": "TokenRequest",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"expirationSeconds": 3600},
-    }
-    answer = await client.create(request, subresource="token")
-    return Account(access, f"system:serviceaccount:{namespace}:{name}", answer["status"]["token"])
+    token = await token_of(client, access, installation)
+    user = f"system:serviceaccount:{installation.namespace}:{installation.account(access)}"
+    return Account(access, user, token)
 
 
 def _uses(request: Request) -> tuple[str, ...]:

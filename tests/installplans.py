@@ -6,37 +6,14 @@ from typing import Any
 
 import msgspec
 
+from virt_steward.controllers.approver.olm import INSTALL_PLAN
 from virt_steward.kube.client import Client
-from virt_steward.objects.identity import Kind, ref_of
+from virt_steward.local.platform import definition
+from virt_steward.objects.identity import ref_of
 from virt_steward.objects.meta import Meta
 
-GROUP = "operators.coreos.com"
-INSTALL_PLAN = Kind(GROUP, "InstallPlan", "installplans")
-
-DEFINITION: dict[str, Any] = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": f"installplans.{GROUP}"},
-    "spec": {
-        "group": GROUP,
-        "names": {
-            "kind": "InstallPlan",
-            "plural": "installplans",
-            "singular": "installplan",
-            "listKind": "InstallPlanList",
-        },
-        "scope": "Namespaced",
-        "versions": [
-            {
-                "name": "v1alpha1",
-                "served": True,
-                "storage": True,
-                "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-            }
-        ],
-    },
-}
+GROUP = INSTALL_PLAN.group
+DEFINITION = definition(INSTALL_PLAN, "v1alpha1")
 
 
 class Spec(msgspec.Struct, frozen=True, rename="camel"):

@@ -245,15 +245,16 @@ async def test_a_kind_that_discovery_forgets_for_a_moment_keeps_its_objects(
         assert told.changes == [("one", None, 1), ("two", None, 2), ("three", None, 3)]
 
 
+async def lagging(request: web.BaseRequest) -> web.StreamResponse | None:
+    """As one of several API servers that does not know a kind yet: its watch and its discovery both say so."""
+    if request.path == "/apis":
+        return web.json_response({"kind": "APIGroupDiscoveryList", "items": []})
+    return web.Response(status=404, text="404 page not found") if "watch" in request.query else None
+
+
 async def test_a_lagging_server_among_several_costs_no_objects(
     gateway: Gateway, control_plane: ControlPlane, admin: Client, widgets: str
 ) -> None:
-    # Of several API servers one may not know a kind yet: its watch and its discovery both say so for a while.
-    async def lagging(request: web.BaseRequest) -> web.StreamResponse | None:
-        if request.path == "/apis":
-            return web.json_response({"kind": "APIGroupDiscoveryList", "items": []})
-        return web.Response(status=404, text="404 page not found") if "watch" in request.query else None
-
     await admin.create(a_widget(widgets, size=1))
     async with (
         a_client(control_plane, server=gateway.server) as client,
@@ -272,11 +273,6 @@ async def test_a_lagging_server_among_several_costs_no_objects(
 async def test_a_kind_that_was_given_up_in_error_is_found_again(
     gateway: Gateway, control_plane: ControlPlane, admin: Client, widgets: str
 ) -> None:
-    async def lagging(request: web.BaseRequest) -> web.StreamResponse | None:
-        if request.path == "/apis":
-            return web.json_response({"kind": "APIGroupDiscoveryList", "items": []})
-        return web.Response(status=404, text="404 page not found") if "watch" in request.query else None
-
     await admin.create(a_widget(widgets, size=1))
     async with (
         a_client(control_plane, server=gateway.server) as client,

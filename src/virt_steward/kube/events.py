@@ -17,6 +17,7 @@ import structlog
 
 from virt_steward.kube.errors import AlreadyExists, KubeError, NotFound
 from virt_steward.objects.identity import Key, Kind, Ref
+from virt_steward.objects.wallclock import rfc3339_micro
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -145,7 +146,7 @@ class Recorder:
             with contextlib.suppress(AlreadyExists):  # told before a restart
                 await self._client.create(self._event(key, occurrence))
             return
-        series = {"count": count, "lastObservedTime": _micro_time(self._clock())}
+        series = {"count": count, "lastObservedTime": rfc3339_micro(self._clock())}
         try:
             await self._client.merge_patch(Ref(EVENT, key), {"series": series})
         except NotFound:  # expired meanwhile
@@ -157,7 +158,7 @@ class Recorder:
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
             "metadata": {"name": key.name, "namespace": key.namespace},
-            "eventTime": _micro_time(self._clock()),
+            "eventTime": rfc3339_micro(self._clock()),
             "reportingController": self._controller,
             "reportingInstance": self._instance,
             "type": occurrence.type,
@@ -180,7 +181,3 @@ class Recorder:
 def _shortened(note: str) -> str:
     raw = note.encode()
     return note if len(raw) <= LONGEST_NOTE else raw[: LONGEST_NOTE - 3].decode(errors="ignore") + "…"
-
-
-def _micro_time(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from virt_steward.controllers.approver.olm import API_VERSION, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION
 from virt_steward.kube.errors import NotServed, Unavailable
 from virt_steward.local.errors import LocalError
 from virt_steward.objects.identity import Key, Kind, Ref, ref_of
@@ -14,11 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from virt_steward.kube.client import Client, Object
-
-OLM = "operators.coreos.com"
-INSTALL_PLAN = Kind(OLM, "InstallPlan", "installplans")
-SUBSCRIPTION = Kind(OLM, "Subscription", "subscriptions")
-CLUSTER_SERVICE_VERSION = Kind(OLM, "ClusterServiceVersion", "clusterserviceversions")
 
 SECONDS_TO_SERVE = 60.0
 
@@ -93,7 +89,10 @@ async def offer_operator(client: Client, namespace: str, *, pinned: str, offered
     await _set_status(client, subscription, {"currentCSV": offered, "installedCSV": installed})
     plan = _plan(namespace, package, offered)
     await client.apply(plan, manager=managers.INSTALL.name)
-    step = {"resolving": offered, "resource": {"group": OLM, "kind": "ClusterServiceVersion", "name": offered}}
+    step = {
+        "resolving": offered,
+        "resource": {"group": INSTALL_PLAN.group, "kind": "ClusterServiceVersion", "name": offered},
+    }
     properties = f'{{"properties":[{{"type":"olm.package","value":{{"packageName":"{package}"}}}}]}}'
     lookup = {"identifier": offered, "properties": properties}
     status = {"phase": "RequiresApproval", "plan": [step], "bundleLookups": [lookup]}
@@ -107,7 +106,7 @@ async def _set_status(client: Client, ref: Ref, status: dict[str, Any]) -> None:
 
 def _subscription(namespace: str, package: str, pinned: str) -> Object:
     return {
-        "apiVersion": f"{OLM}/v1alpha1",
+        "apiVersion": API_VERSION,
         "kind": "Subscription",
         "metadata": {"name": package, "namespace": namespace},
         "spec": {"name": package, "channel": "stable", "startingCSV": pinned, "installPlanApproval": "Manual"},
@@ -116,7 +115,7 @@ def _subscription(namespace: str, package: str, pinned: str) -> Object:
 
 def _plan(namespace: str, package: str, offered: str) -> Object:
     return {
-        "apiVersion": f"{OLM}/v1alpha1",
+        "apiVersion": API_VERSION,
         "kind": "InstallPlan",
         "metadata": {"name": f"install-{package}", "namespace": namespace},
         "spec": {"approval": "Manual", "approved": False, "clusterServiceVersionNames": [offered]},

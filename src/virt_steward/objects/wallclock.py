@@ -18,6 +18,11 @@ def rfc3339(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def rfc3339_micro(moment: datetime) -> str:
+    """Write a moment as Kubernetes does in leases and events, in UTC and microseconds."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
 def instants(local: datetime, zone: ZoneInfo) -> tuple[datetime, ...]:
     """Return when the clock shows this time: once, or twice if it is put back; a skipped time is when it jumps."""
     early, late = (local.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))

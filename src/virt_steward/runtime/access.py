@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
+from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
+from virt_steward.kube.events import EVENT
 from virt_steward.objects.complaints import Complaint
 from virt_steward.objects.identity import Kind
 
@@ -21,8 +23,6 @@ VERBS = ("get", "list", "watch", "create", "patch", "delete")
 """All that may be granted, in the order in which rules show them. `update` is missing on purpose: it overwrites."""
 
 LEASE = Kind("coordination.k8s.io", "Lease", "leases")
-EVENT = Kind("events.k8s.io", "Event", "events")
-CRD = Kind("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions")
 SECRET = Kind("", "Secret", "secrets")
 
 NAMESPACE = "virt-steward"
@@ -97,7 +97,7 @@ class Access:
             *self.grants,
             Grant(LEASE, (*READ, *APPLY), "to elect a leader", where=Reach.OWN, names=(self.lease,)),
             Grant(EVENT, ("create", "patch"), "to tell what was decided", where=Reach.TARGETS),
-            Grant(CRD, WATCH, "to notice kinds that come and go"),
+            Grant(CUSTOM_RESOURCE_DEFINITION, WATCH, "to notice kinds that come and go"),
         )
 
 

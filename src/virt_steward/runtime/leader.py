@@ -18,9 +18,10 @@ import structlog
 from virt_steward.kube.discovery import Discovery, Resource
 from virt_steward.kube.errors import Conflict, KubeError, NotFound, NotLeading
 from virt_steward.objects.identity import Key, Kind, Ref
+from virt_steward.objects.wallclock import rfc3339_micro
+from virt_steward.runtime.access import LEASE
 
 if TYPE_CHECKING:
-    from datetime import datetime
     from random import Random
 
     from virt_steward.kube.client import Client, Object
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-LEASE = Kind("coordination.k8s.io", "Lease", "leases")
 ONLY_IF_ABSENT = "1"
 """As a resourceVersion it makes an apply create or fail: no object ever has it."""
 
@@ -201,7 +201,7 @@ class Elector:
     async def _claim(self) -> None:
         """Write our name with the time of now; what we may do on it counts from before the request."""
         before = self._lease.spec if self._lease else LeaseSpec()
-        sent, now = self._clock.now(), _micro_time(self._clock.utc())
+        sent, now = self._clock.now(), rfc3339_micro(self._clock.utc())
         await self._write(
             LeaseSpec(
                 holder_identity=self.candidacy.identity,
@@ -245,7 +245,3 @@ class Unopposed:
 
     async def release(self) -> None:
         """There is nothing to give up."""
-
-
-def _micro_time(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
