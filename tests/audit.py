@@ -62,7 +62,7 @@ class AuditLog:
 def _request(entry: dict[str, Any]) -> Request:
     target = entry.get("objectRef", {})
     return Request(
-        user=entry.get("impersonatedUser", entry["user"])["username"],
+        user=entry.get("impersonatedUser", entry["user"]).get("username", ""),  # who has no valid token has no name
         verb=entry["verb"],
         resource=target.get("resource", ""),
         subresource=target.get("subresource", ""),

@@ -16,9 +16,9 @@ from virt_steward import app, logs
 from virt_steward.kube import faults
 from virt_steward.kube.client import Selection
 from virt_steward.kube.errors import Conflict
-from virt_steward.kube.events import Occurrence, Regarding
+from virt_steward.kube.events import Occurrence
 from virt_steward.kube.watch import projection
-from virt_steward.objects.identity import Key, Kind, Ref
+from virt_steward.objects.identity import Key, Kind, Ref, Regarding
 from virt_steward.objects.meta import Meta
 from virt_steward.runtime.access import PATCH, WATCH, Access, Grant
 from virt_steward.runtime.addresses import parse_address

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import re
 import sys
+from contextlib import suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import msgspec
@@ -29,26 +31,39 @@ def configure(format: Format, level: Level, stream: TextIO = sys.stderr) -> None
     as_json = format == "json" or (format == "auto" and not stream.isatty())
     first: list[Processor] = [
         structlog.contextvars.merge_contextvars,
-        structlog.stdlib.add_log_level,
-        structlog.stdlib.PositionalArgumentsFormatter(),
+        structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,  # as text, and here: the console's own way shows local variables
     ]
+    last: list[Processor] = [redact, *_rendering(as_json=as_json, colors=stream.isatty())]
     structlog.configure(
-        processors=[*first, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        processors=[*first, *last],
         wrapper_class=structlog.make_filtering_bound_logger(_number(level)),
-        logger_factory=structlog.stdlib.LoggerFactory(),
+        logger_factory=lambda *_: _Lines(stream),
         cache_logger_on_first_use=True,
     )
-    handler = logging.StreamHandler(stream)  # a full disk or a closed pipe stops here and not in a reconcile
-    rendering = _rendering(as_json=as_json, colors=stream.isatty())
+    handler = logging.StreamHandler(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=first,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, redact, *rendering],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
         )
     )
     logging.basicConfig(handlers=[handler], level=_number(level), force=True)
+
+
+class _Lines:
+    """Writes lines. A full disk or a closed pipe stops here and not in a reconcile."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def msg(self, line: str) -> None:
+        with suppress(OSError, ValueError):  # the latter: it is closed
+            self._stream.write(f"{line}\n")
+            self._stream.flush()
+
+    debug = info = warning = error = critical = msg
 
 
 def redact(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
@@ -57,7 +72,7 @@ def redact(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 
 
 def _redacted(key: object, value: Any) -> Any:
-    if isinstance(key, str) and _SECRET_KEY.search(key):
+    if isinstance(key, str) and _is_secret(key):
         return _HIDDEN
     match value:
         case bool() | int() | float() | None:
@@ -68,6 +83,11 @@ def _redacted(key: object, value: Any) -> Any:
             return [_redacted(None, inner) for inner in value]
         case _:
             return _SECRET_TEXT.sub(_HIDDEN, str(value))
+
+
+@lru_cache(maxsize=1024)
+def _is_secret(key: str) -> bool:
+    return _SECRET_KEY.search(key) is not None
 
 
 def _rendering(*, as_json: bool, colors: bool) -> tuple[Processor, ...]:

@@ -55,12 +55,13 @@ async def test_absent_is_not_found_and_never_not_served(admin: Client, widgets: 
     assert type(error.value) is NotFound
 
 
-async def test_a_list_is_read_in_pages(admin: Client, widgets: str, audit_log: AuditLog) -> None:
+@pytest.mark.parametrize("may_lag", [False, True])
+async def test_a_list_is_read_in_pages(admin: Client, widgets: str, audit_log: AuditLog, *, may_lag: bool) -> None:
     expected = [f"w{number}" for number in range(5)]
     for name in expected:
         await admin.create(a_widget(widgets, name))
     mark = audit_log.mark()
-    pages = [page async for page in admin.pages(WIDGET, Selection(widgets), page=2)]
+    pages = [page async for page in admin.pages(WIDGET, Selection(widgets), page=2, may_lag=may_lag)]
     assert [len(page.items) for page in pages] == [2, 2, 1]
     assert [request.verb for request in audit_log.since(mark) if request.namespace == widgets] == ["list"] * 3
     assert names(await admin.list(WIDGET, Selection(widgets))) == expected

@@ -12,9 +12,9 @@ from tests.audit import AuditLog
 from tests.clients import a_client
 from tests.proxy import FaultProxy
 from virt_steward.kube.client import Client, Selection
-from virt_steward.kube.events import EVENT, LONGEST_NOTE, REPEAT_INTERVAL, Occurrence, Recorder, Regarding
+from virt_steward.kube.events import EVENT, LONGEST_NOTE, REPEAT_INTERVAL, Occurrence, Recorder
 from virt_steward.local.controlplane import ControlPlane
-from virt_steward.objects.identity import Ref, ref_of
+from virt_steward.objects.identity import Ref, Regarding, ref_of
 
 GRACE = 10
 
@@ -98,6 +98,16 @@ async def test_an_event_says_what_happened_to_what(admin: Client, namespace: str
     assert event["metadata"]["name"] == happened.key.name
 
 
+async def test_an_event_names_the_other_object_that_it_is_about(admin: Client, namespace: str) -> None:
+    happened, other = await about(admin, namespace), await about(admin, namespace, "other")
+    async with a_desk(admin) as desk:
+        desk.recorder.once(replace(happened, related=other.regarding))
+        await desk.written()
+    [event] = await events(admin, namespace)
+    assert (event["regarding"]["name"], event["related"]["name"]) == ("thing", "other")
+    assert event["related"]["uid"] == other.regarding.uid
+
+
 async def test_once_is_once_also_after_a_restart(admin: Client, namespace: str) -> None:
     happened = await about(admin, namespace)
     with capture_logs() as logged:
@@ -117,6 +127,7 @@ async def test_once_is_once_also_after_a_restart(admin: Client, namespace: str) 
     [
         pytest.param(lambda first: replace(first, episode="2"), id="episode"),
         pytest.param(lambda first: replace(first, reason="PlanRefused"), id="reason"),
+        pytest.param(lambda first: replace(first, related=first.regarding), id="related object"),
     ],
 )
 async def test_a_second_event_is_told_for_another(

@@ -138,6 +138,7 @@ async def test_a_pod_uses_its_service_account_in_a_cluster(host: str, server: st
     assert await token_of(cluster) == "mounted"
     (service_account / "token").write_text("rotated")
     assert await token_of(cluster) == "rotated"
+    assert load_kubeconfig(env={**env, "HTTPS_PROXY": "proxy:1"}, service_account=service_account).proxy
 
 
 def test_a_kubeconfig_wins_over_the_service_account(tmp_path: Path, service_account: Path) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import Any, Protocol
 
 from tests.widgets import WIDGET, Widget
 from virt_steward.kube.client import Reader, Selection
@@ -14,6 +14,10 @@ from virt_steward.runtime.informer import DOUBTS, Informer, Source
 from virt_steward.runtime.kinds import DEFINITIONS, Kinds
 
 Change = tuple[str, int | None, int | None]
+
+
+class Runs(Protocol):
+    async def run(self) -> None: ...
 
 
 class Told:
@@ -51,7 +55,7 @@ async def kinds_followed(reader: Reader, discovery: Discovery) -> AsyncIterator[
 
 
 @asynccontextmanager
-async def running(runs: Informer[Any] | Kinds) -> AsyncIterator[None]:
+async def running(runs: Runs) -> AsyncIterator[None]:
     task = asyncio.ensure_future(runs.run())
     try:
         yield

@@ -67,6 +67,7 @@ def a_rule(group: str, resources: list[str], verbs: Iterable[str], names: list[s
             id="watching Secrets in targets, which may be all namespaces",
         ),
         pytest.param(lambda: Installation(target_namespaces=("a", "")), "has a name", id="a target without name"),
+        pytest.param(lambda: Installation(secret_namespaces=("",)), "has a name", id="Secrets of no namespace"),
         pytest.param(lambda: Installation(""), "has a name", id="running in no namespace"),
     ],
 )
@@ -145,6 +146,32 @@ def test_target_namespaces_turn_cluster_wide_rights_into_a_role_in_each() -> Non
         "openshift-cnv": ["configmaps"],
         "virt-steward": ["leases"],
     }
+
+
+def test_secrets_are_granted_by_a_role_in_each_namespace_that_is_named_and_nowhere_else() -> None:
+    access = Access("placement", (a_grant(SECRET, WATCH, where=Reach.SECRETS),))
+
+    assert "secrets" not in str(places(access, Installation(target_namespaces=("a",))))
+    assert places(access, Installation(secret_namespaces=("b", "a", "a"))) == {
+        "": ["customresourcedefinitions", "events"],
+        "a": ["secrets"],
+        "b": ["secrets"],
+        "virt-steward": ["leases"],
+    }
+
+
+def test_a_right_that_one_can_do_without_is_a_role_of_its_own_for_the_same_account() -> None:
+    access = Access("approver", extras={"deletes": (a_grant(PLAN, ("delete",)),)})
+    plain, granted = manifests(access, Installation()), manifests(access, Installation(extras=("deletes",)))
+    role, binding = granted[len(plain) :]
+
+    assert granted[: len(plain)] == plain
+    assert (role["kind"], role["metadata"]["name"]) == ("ClusterRole", "virt-steward-approver-deletes")
+    assert [rule["verbs"] for rule in role["rules"]] == [["delete"]]
+    assert binding["roleRef"]["name"] == "virt-steward-approver-deletes"
+    assert [one["name"] for one in binding["subjects"]] == ["virt-steward-approver"]
+    with pytest.raises(GrantError, match="approver has no use for it"):
+        manifests(Access("approver"), Installation(extras=("it",)))
 
 
 def test_a_role_says_why_each_right_is_there() -> None:

@@ -28,7 +28,7 @@ BYPASS = Unlocked("the admin asked for it")
 
 async def test_what_was_absent_is_created(client: Client) -> None:
     intent = a_gadget(a_name(), size=1)
-    outcome = await apply(client, intent, AUTOPILOT, Absent())
+    outcome = await apply(client, intent, ADVISOR, Absent())
     assert isinstance(outcome, Applied)
     assert outcome.created
     assert outcome.object == await live(client, intent)
@@ -36,8 +36,8 @@ async def test_what_was_absent_is_created(client: Client) -> None:
 
 async def test_what_was_seen_is_changed(client: Client) -> None:
     name = a_name()
-    seen = await written(client, a_gadget(name, size=1), by=AUTOPILOT.name)
-    outcome = await apply(client, a_gadget(name, size=2), AUTOPILOT, SeenAs(seen))
+    seen = await written(client, a_gadget(name, size=1), by=ADVISOR.name)
+    outcome = await apply(client, a_gadget(name, size=2), ADVISOR, SeenAs(seen))
     assert isinstance(outcome, Applied)
     assert not outcome.created
     assert outcome.object["spec"]["size"] == 2
@@ -52,28 +52,28 @@ async def test_nothing_is_merged_into_a_strangers_object_that_appeared_and(
 ) -> None:
     name = a_name()
     appeared = await written(client, a_gadget(name, **theirs), by="kubectl")
-    assert isinstance(await apply(client, a_gadget(name, size=2), AUTOPILOT, Absent()), Stale)
+    assert isinstance(await apply(client, a_gadget(name, size=2), ADVISOR, Absent()), Stale)
     assert await live(client, appeared) == appeared
 
 
 @pytest.mark.parametrize("build", [a_gadget, a_config_map], ids=["custom resource", "object without generation"])
 async def test_a_deleted_object_is_not_created_anew_be_it_a(client: Client, build: Build) -> None:
-    seen = await written(client, build(a_name(), color="red"), by=AUTOPILOT.name)
+    seen = await written(client, build(a_name(), color="red"), by=ADVISOR.name)
     await client.delete(ref_of(seen))
     intent = build(seen["metadata"]["name"], color="blue")
-    assert isinstance(await apply(client, intent, AUTOPILOT, SeenAs(seen)), Stale)
+    assert isinstance(await apply(client, intent, ADVISOR, SeenAs(seen)), Stale)
     with pytest.raises(NotFound):
         await live(client, seen)
 
 
 async def test_an_object_deleted_and_created_again_is_another_one(client: Client) -> None:
     name = a_name()
-    seen = await written(client, a_gadget(name, size=1), by=AUTOPILOT.name)
+    seen = await written(client, a_gadget(name, size=1), by=ADVISOR.name)
     await client.delete(ref_of(seen))
     successor = await written(client, a_gadget(name, color="red"), by="kubectl")
-    assert isinstance(await apply(client, a_gadget(name, size=2), AUTOPILOT, SeenAs(seen)), Stale)
+    assert isinstance(await apply(client, a_gadget(name, size=2), ADVISOR, SeenAs(seen)), Stale)
     taking = claims(color="kubectl")
-    assert isinstance(await apply(client, a_gadget(name, color="blue"), AUTOPILOT, SeenAs(seen), taking), Stale)
+    assert isinstance(await apply(client, a_gadget(name, color="blue"), ADVISOR, SeenAs(seen), taking), Stale)
     assert await live(client, seen) == successor
 
 
@@ -90,8 +90,8 @@ async def test_of_two_managers_that_saw_the_same_one_writes_and_the_other_looks_
 async def test_managers_share_a_list_whose_items_have_keys(client: Client) -> None:
     name = a_name()
     await written(client, a_pod_template(name, web="w:1"), by="kubectl")
-    seen = await written(client, a_pod_template(name, web="w:1", sidecar="s:1"), by=AUTOPILOT.name)
-    outcome = await apply(client, a_pod_template(name, web="w:1", sidecar="s:2"), AUTOPILOT, SeenAs(seen))
+    seen = await written(client, a_pod_template(name, web="w:1", sidecar="s:1"), by=ADVISOR.name)
+    outcome = await apply(client, a_pod_template(name, web="w:1", sidecar="s:2"), ADVISOR, SeenAs(seen))
     assert isinstance(outcome, Applied)
     containers = outcome.object["template"]["spec"]["containers"]
     assert {item["name"]: item["image"] for item in containers} == {"web": "w:1", "sidecar": "s:2"}
@@ -103,6 +103,18 @@ async def test_a_field_of_others_is_not_taken_unasked(client: Client) -> None:
     outcome = await apply(client, a_gadget(name, size=2, args=["b"]), ADVISOR, SeenAs(seen))
     assert outcome == Contested(claims(size="kubectl", args="kubectl"))
     assert await live(client, seen) == seen
+
+
+async def test_the_autopilot_takes_what_it_has_seen_and_nothing_that_came_later(client: Client) -> None:
+    name = a_name()
+    seen = await written(client, a_gadget(name, size=1, args=["a"]), by="kubectl")
+    intent = a_gadget(name, size=2, args=["b"])
+    outcome = await apply(client, intent, AUTOPILOT, SeenAs(seen))
+    assert isinstance(outcome, Applied)
+    assert outcome.object["spec"] == {"size": 2, "args": ["b"], "mode": "Automatic"}
+    later = await written(client, a_gadget(name, size=3), by="editor")
+    assert isinstance(await apply(client, intent, AUTOPILOT, SeenAs(outcome.object)), Stale)
+    assert await live(client, seen) == later
 
 
 async def test_the_listed_fields_are_taken(client: Client) -> None:

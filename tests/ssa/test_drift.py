@@ -6,7 +6,7 @@ from tests.ssa.gadgets import a_gadget, a_name, live, written
 from virt_steward.kube.client import Client
 from virt_steward.objects.identity import ref_of
 from virt_steward.ssa.drift import Drift, drifts
-from virt_steward.ssa.managers import AUTOPILOT
+from virt_steward.ssa.managers import ADVISOR, AUTOPILOT, Manager
 from virt_steward.ssa.preview import preview
 
 WANTED: dict[str, Any] = {
@@ -30,27 +30,32 @@ WANTED: dict[str, Any] = {
         pytest.param({"size": None}, Drift(".spec.size", ()), id="a value, by removing it"),
     ],
 )
-async def test_drift_names_the_path_and_who_changed(client: Client, edit: dict[str, Any], drift: Drift) -> None:
+@pytest.mark.parametrize("manager", [ADVISOR, AUTOPILOT], ids=["advisor", "autopilot"])
+async def test_drift_names_the_path_and_who_changed(
+    client: Client, manager: Manager, edit: dict[str, Any], drift: Drift
+) -> None:
     intent = a_gadget(a_name(), **WANTED)
-    await written(client, intent, by=AUTOPILOT.name)
+    await written(client, intent, by=manager.name)
     await client.merge_patch(ref_of(intent), {"spec": edit}, manager="editor")
     seen = await live(client, intent)
-    assert drifts(await preview(client, intent, AUTOPILOT, seen), AUTOPILOT) == (drift,)
+    assert drifts(await preview(client, intent, manager, seen), manager) == (drift,)
 
 
 async def test_a_new_intent_is_no_drift_by_anybody(client: Client) -> None:
     name = a_name()
-    seen = await written(client, a_gadget(name, size=1), by=AUTOPILOT.name)
-    outcome = await preview(client, a_gadget(name, size=2), AUTOPILOT, seen)
-    assert drifts(outcome, AUTOPILOT) == (Drift(".spec.size", ()),)
+    seen = await written(client, a_gadget(name, size=1), by=ADVISOR.name)
+    outcome = await preview(client, a_gadget(name, size=2), ADVISOR, seen)
+    (drift,) = drifts(outcome, ADVISOR)
+    assert drift == Drift(".spec.size", (), is_own=True)
+    assert not drift.is_foreign
 
 
 async def test_a_removed_item_is_drift_too(client: Client) -> None:
     intent = a_gadget(a_name(), **WANTED)
-    await written(client, intent, by=AUTOPILOT.name)
+    await written(client, intent, by=ADVISOR.name)
     await client.merge_patch(ref_of(intent), {"spec": {"ports": [{"name": "web", "port": 80}]}}, manager="editor")
-    outcome = await preview(client, intent, AUTOPILOT, await live(client, intent))
-    assert [drift.path for drift in drifts(outcome, AUTOPILOT)] == [
+    outcome = await preview(client, intent, ADVISOR, await live(client, intent))
+    assert [drift.path for drift in drifts(outcome, ADVISOR)] == [
         '.spec.ports[name="dns"].name',
         '.spec.ports[name="dns"].port',
     ]
@@ -58,8 +63,8 @@ async def test_a_removed_item_is_drift_too(client: Client) -> None:
 
 async def test_without_a_change_there_is_no_drift(client: Client) -> None:
     intent = a_gadget(a_name(), **WANTED)
-    seen = await written(client, intent, by=AUTOPILOT.name)
-    assert drifts(await preview(client, intent, AUTOPILOT, seen), AUTOPILOT) == ()
+    seen = await written(client, intent, by=ADVISOR.name)
+    assert drifts(await preview(client, intent, ADVISOR, seen), ADVISOR) == ()
 
 
 def test_drift_reads_as_a_path_and_its_author() -> None:

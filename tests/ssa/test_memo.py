@@ -120,3 +120,10 @@ def test_a_memory_in_use_outlives_one_that_is_not() -> None:
     memo.remember(a_gadget("new"), AUTOPILOT, SIGHTING, now=1.0)
     known = [name for name in ("used", "unused", "new") if memo.knows(a_gadget(name), AUTOPILOT, SIGHTING, now=2.0)]
     assert known == ["used", "new"]
+
+
+def test_what_else_bears_on_an_intent_is_part_of_the_finding() -> None:
+    memo = a_memo_of_the_intent()
+    assert not memo.knows(INTENT, AUTOPILOT, SIGHTING, now=1.0, basis="a field is left out")
+    memo.remember(INTENT, AUTOPILOT, SIGHTING, now=1.0, basis="a field is left out")
+    assert memo.knows(INTENT, AUTOPILOT, SIGHTING, now=2.0, basis="a field is left out")

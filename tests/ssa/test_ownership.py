@@ -27,8 +27,9 @@ from virt_steward.objects.normalize import sanitized
 from virt_steward.ssa.apply import apply
 from virt_steward.ssa.locks import SeenAs, Stale
 from virt_steward.ssa.managers import AUTOPILOT, RELEASE
-from virt_steward.ssa.ownership import Released, carried, owned_alone, release, release_operations
+from virt_steward.ssa.ownership import carried, owned_alone
 from virt_steward.ssa.preview import Unchanged, preview
+from virt_steward.ssa.release import Released, disclaim, release, release_operations
 
 KINDS = [pytest.param(a_gadget, id="a custom resource"), pytest.param(a_config_map, id="a config map")]
 
@@ -149,6 +150,16 @@ async def test_an_object_that_changed_meanwhile_is_not_released(client: Client) 
     assert await live(client, seen) == edited
     await client.delete(ref_of(seen))
     assert isinstance(await release(client, seen, AUTOPILOT), Stale)
+
+
+async def test_what_a_release_has_set_is_nobodys_though_the_object_moves_on(client: Client) -> None:
+    name = a_name()
+    await written(client, a_gadget(name, size=1), by="kubectl")
+    path = {"op": "replace", "path": "/spec/size", "value": 2}
+    seen = await client.json_patch(ref_of(a_gadget(name)), [path], manager=RELEASE.name)
+    await written(client, a_gadget_status(name, phase="Ready"), by="operator")
+    await disclaim(client, seen)
+    assert (await client.apply(a_gadget(name, size=3), manager="argocd")).object["spec"]["size"] == 3
 
 
 async def test_a_failed_test_operation_looks_like_any_invalid_object(client: Client) -> None:

@@ -18,7 +18,7 @@ from virt_steward.kube.client import Client
 from virt_steward.kube.errors import NotFound, NotServed
 from virt_steward.objects.identity import Key, Kind, Ref, ref_of
 from virt_steward.ssa.locks import Stale
-from virt_steward.ssa.managers import ADVISOR, ADVISOR_STATUS, AUTOPILOT, PAUSE
+from virt_steward.ssa.managers import ADVISOR, ADVISOR_STATUS, PAUSE
 from virt_steward.ssa.preview import Changes, Conflicts, Creates, Reowns, Unchanged, fetch, preview
 from virt_steward.ssa.refusals import RefusedIntent
 
@@ -39,37 +39,37 @@ KINDS = (
 @pytest.mark.parametrize(("build", "rebuild"), KINDS)
 async def test_a_preview_tells_creation_change_and_convergence_of(client: Client, build: Build, rebuild: Build) -> None:
     name = a_name()
-    created = await preview(client, build(name), AUTOPILOT, None)
+    created = await preview(client, build(name), ADVISOR, None)
     assert isinstance(created, Creates)
     with pytest.raises(NotFound):
         await client.get(ref_of(build(name)))
 
-    seen = await written(client, build(name), by=AUTOPILOT.name)
-    assert await preview(client, build(name), AUTOPILOT, seen) == Unchanged(seen)
+    seen = await written(client, build(name), by=ADVISOR.name)
+    assert await preview(client, build(name), ADVISOR, seen) == Unchanged(seen)
 
-    changed = await preview(client, rebuild(name), AUTOPILOT, seen)
+    changed = await preview(client, rebuild(name), ADVISOR, seen)
     assert isinstance(changed, Changes)
     assert await live(client, seen) == seen
 
 
 async def test_defaults_of_the_server_are_no_change(client: Client) -> None:
     intent = a_gadget(a_name(), size=1)
-    seen = await written(client, intent, by=AUTOPILOT.name)
+    seen = await written(client, intent, by=ADVISOR.name)
     assert seen["spec"]["mode"] == "Automatic"
-    assert isinstance(await preview(client, intent, AUTOPILOT, seen), Unchanged)
+    assert isinstance(await preview(client, intent, ADVISOR, seen), Unchanged)
 
 
 async def test_sharing_an_equal_value_changes_nothing_but_its_owners(client: Client) -> None:
     intent = a_gadget(a_name(), size=1)
     seen = await written(client, intent, by="kubectl")
-    assert isinstance(await preview(client, intent, AUTOPILOT, seen), Reowns)
+    assert isinstance(await preview(client, intent, ADVISOR, seen), Reowns)
 
 
 async def test_giving_up_a_shared_value_changes_nothing_but_its_owners(client: Client) -> None:
     name = a_name()
-    await written(client, a_gadget(name, size=1, color="red"), by=AUTOPILOT.name)
+    await written(client, a_gadget(name, size=1, color="red"), by=ADVISOR.name)
     seen = await written(client, a_gadget(name, color="red"), by="kubectl")
-    assert isinstance(await preview(client, a_gadget(name, size=1), AUTOPILOT, seen), Reowns)
+    assert isinstance(await preview(client, a_gadget(name, size=1), ADVISOR, seen), Reowns)
 
 
 async def test_conflicts_come_with_their_owners_and_with_what_taking_them_would_lead_to(client: Client) -> None:
@@ -92,17 +92,17 @@ async def test_our_own_marker_is_previewed_by_force(client: Client) -> None:
 
 async def test_a_live_object_that_has_changed_meanwhile_is_not_compared(client: Client) -> None:
     name = a_name()
-    seen = await written(client, a_gadget(name, size=1), by=AUTOPILOT.name)
+    seen = await written(client, a_gadget(name, size=1), by=ADVISOR.name)
     await written(client, a_gadget(name, color="red"), by="kubectl")
-    assert isinstance(await preview(client, a_gadget(name, size=1), AUTOPILOT, seen), Stale)
-    assert isinstance(await preview(client, a_gadget(name, size=1, color="blue"), AUTOPILOT, seen), Stale)
+    assert isinstance(await preview(client, a_gadget(name, size=1), ADVISOR, seen), Stale)
+    assert isinstance(await preview(client, a_gadget(name, size=1, color="blue"), ADVISOR, seen), Stale)
 
 
 async def test_an_object_that_has_appeared_is_not_taken_for_absent(client: Client) -> None:
     name = a_name()
     await written(client, a_gadget(name, size=1), by="kubectl")
-    assert isinstance(await preview(client, a_gadget(name, color="red"), AUTOPILOT, None), Stale)
-    assert isinstance(await preview(client, a_gadget(name, size=2), AUTOPILOT, None), Stale)
+    assert isinstance(await preview(client, a_gadget(name, color="red"), ADVISOR, None), Stale)
+    assert isinstance(await preview(client, a_gadget(name, size=2), ADVISOR, None), Stale)
 
 
 async def test_a_preview_is_one_request_and_one_more_if_there_are_conflicts(
@@ -111,9 +111,9 @@ async def test_a_preview_is_one_request_and_one_more_if_there_are_conflicts(
     name = a_name()
     seen = await written(client, a_gadget(name, size=1), by="kubectl")
     mark = audit_log.mark()
-    await preview(client, a_gadget(name, size=1), AUTOPILOT, seen)
+    await preview(client, a_gadget(name, size=1), ADVISOR, seen)
     assert [request.verb for request in audit_log.since(mark) if request.name == name] == ["patch"]
-    await preview(client, a_gadget(name, size=2), AUTOPILOT, seen)
+    await preview(client, a_gadget(name, size=2), ADVISOR, seen)
     requests = [request for request in audit_log.since(mark) if request.name == name]
     assert [("dryRun=All" in request.uri, request.code) for request in requests] == [
         (True, 200),

@@ -5,7 +5,6 @@ import pytest
 from tests.objects.builders import managed
 from tests.ssa.gadgets import Object, a_gadget, a_gadget_status, a_name, annotated, live, written
 from virt_steward.kube.client import Client
-from virt_steward.kube.errors import Claim
 from virt_steward.ssa.apply import apply
 from virt_steward.ssa.locks import Absent, SeenAs, Unlocked
 from virt_steward.ssa.managers import (
@@ -76,12 +75,6 @@ def test_bypass_is_only_for_intents_and_not_for(manager: Manager) -> None:
     bare = {name: value for name, value in a_gadget("one").items() if name != "spec"}
     with pytest.raises(NotItsForce, match="only to what it has seen"):
         refuse_unsafe(bare, manager, Unlocked("hurry"))
-
-
-def test_a_choice_that_somebody_made_for_a_machine_cannot_be_taken() -> None:
-    bare = {name: value for name, value in a_gadget("one").items() if name != "spec"}
-    with pytest.raises(NotItsForce, match="takes no field from others"):
-        refuse_unsafe(bare, PLACEMENT, Absent(), frozenset((Claim("kubectl", ".metadata.annotations"),)))
 
 
 def test_a_lock_needs_an_object_that_was_read_from_a_server() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from virt_steward.apis.schema import schema_of
+from virt_steward.apis.schema import VALIDATIONS, schema_of, validations
 
 if TYPE_CHECKING:
+    from msgspec import Meta
+
     from virt_steward.apis.schema import ApiStruct
     from virt_steward.objects.identity import Kind
 
@@ -44,6 +46,8 @@ class Version:
     status: type[ApiStruct]
     columns: tuple[Column, ...] = (AGE,)
     storage: bool = True
+    rules: tuple[Meta, ...] = ()
+    """What must hold for the object as a whole, its name included."""
 
     def manifest(self, description: str) -> dict[str, Any]:
         return {
@@ -68,7 +72,11 @@ class Version:
                 "status": {"description": "What was last seen and done.", **status},
             },
         }
-        return schema | ({"required": ["spec"]} if "required" in spec else {})
+        if "required" in spec:
+            schema["required"] = ["spec"]
+        if self.rules:
+            schema[VALIDATIONS] = validations(self.rules)
+        return schema
 
 
 @dataclass(frozen=True, slots=True)

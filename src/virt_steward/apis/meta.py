@@ -1,8 +1,8 @@
 """Parts that several of our kinds share, named as Kubernetes names them: selectors, conditions, windows."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import msgspec
 from msgspec import Meta
@@ -146,3 +146,8 @@ class Condition(ApiStruct, frozen=True):
         Annotated[int, Meta(ge=0)] | None,
         Meta(description="The generation of the object that this was said about."),
     ] = None
+
+    def carrying_on(self, before: Iterable[Self]) -> Self:
+        """The same, with the transition time of its like before: it moves only when the status does."""
+        old = next((one for one in before if one.type == self.type and one.status == self.status), None)
+        return msgspec.structs.replace(self, last_transition_time=old.last_transition_time) if old else self

@@ -29,6 +29,11 @@ def rule(cel: str, message: str) -> Meta:
     return Meta(extra_json_schema={VALIDATIONS: [{"rule": cel, "message": message}]})
 
 
+def validations(rules: tuple[Meta, ...]) -> list[dict[str, str]]:
+    """Rules as a schema lists them."""
+    return [found for made in rules for found in (made.extra_json_schema or {})[VALIDATIONS]]
+
+
 def matching(regex: str, message: str) -> Meta:
     """A text must match as a whole. Unlike a pattern, it is refused with words that a person can act on."""
     return rule(f"self.matches(r'^({regex})$')", message)
@@ -107,8 +112,8 @@ def _object(kind: inspect.Type, path: str) -> dict[str, Any]:
         schema["properties"][field.encode_name] = _field(field, f"{path}.{field.encode_name}")
     if required := [field.encode_name for field in kind.fields if field.required]:
         schema["required"] = required
-    if validations := [found for made in kind.cls.rules for found in (made.extra_json_schema or {})[VALIDATIONS]]:
-        schema[VALIDATIONS] = validations
+    if kind.cls.rules:
+        schema[VALIDATIONS] = validations(kind.cls.rules)
     return schema
 
 

@@ -21,6 +21,7 @@ Object = dict[str, Any]
 T = TypeVar("T")
 
 PAGE = 500
+ANY_AGE = {"resourceVersion": "1", "resourceVersionMatch": "NotOlderThan"}
 METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 METADATA_ONLY_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 APPLY = "application/apply-patch+yaml"  # JSON is YAML
@@ -91,8 +92,13 @@ class Reader:
         request = Request("get", "GET", resource.path_of(ref.key), what=f"get {ref}")
         return _read((await self._send(request)).body, into, request.what)
 
-    async def pages(self, kind: Kind, selection: Selection = EVERYTHING, *, page: int = PAGE) -> AsyncIterator[Page]:
-        """A list, page by page, so that memory holds one page at a time."""
+    async def pages(
+        self, kind: Kind, selection: Selection = EVERYTHING, *, page: int = PAGE, may_lag: bool = False
+    ) -> AsyncIterator[Page]:
+        """A list, page by page, so that memory holds one page at a time.
+
+        One that `may_lag` need not wait until the server's cache has caught up, which takes many times as long.
+        """
         resource = await self.discovery.resource(kind)
         query = {**selection.query(), "limit": str(page)}
         request = Request(
@@ -100,7 +106,7 @@ class Reader:
             "GET",
             resource.path(selection.namespace),
             what=f"list {kind}" + (f" in {selection.namespace}" if selection.namespace else ""),
-            query=query,
+            query=query | (ANY_AGE if may_lag else {}),
             headers={"Accept": METADATA_ONLY_LIST} if selection.metadata_only else {},
         )
         while True:
@@ -111,11 +117,14 @@ class Reader:
             request = replace(request, query={**query, "continue": part.metadata.continue_})
 
     @overload
-    async def list(self, kind: Kind, selection: Selection = ...) -> list[Object]: ...
+    async def list(self, kind: Kind, selection: Selection = ..., *, may_lag: bool = ...) -> list[Object]: ...
     @overload
-    async def list(self, kind: Kind, selection: Selection, into: type[T]) -> list[T]: ...
-    async def list(self, kind: Kind, selection: Selection = EVERYTHING, into: Any = dict) -> list[Any]:
-        return [_read(item, into, f"list {kind}") async for page in self.pages(kind, selection) for item in page.items]
+    async def list(self, kind: Kind, selection: Selection, into: type[T], *, may_lag: bool = ...) -> list[T]: ...
+    async def list(
+        self, kind: Kind, selection: Selection = EVERYTHING, into: Any = dict, *, may_lag: bool = False
+    ) -> list[Any]:
+        pages = self.pages(kind, selection, may_lag=may_lag)
+        return [_read(item, into, f"list {kind}") async for page in pages for item in page.items]
 
     async def raw(self, path: str) -> bytes:
         """A path that is no resource: /version, /readyz."""
@@ -190,13 +199,25 @@ class Client(Reader):
         return _object(answer)
 
     async def json_patch(
-        self, ref: Ref, operations: Sequence[Mapping[str, Any]], *, subresource: str = "", manager: str = ""
+        self,
+        ref: Ref,
+        operations: Sequence[Mapping[str, Any]],
+        *,
+        subresource: str = "",
+        manager: str = "",
+        dry_run: bool = False,
     ) -> Object:
         """RFC 6902. A `test` operation that fails is Invalid."""
         resource = await self.discovery.resource(ref.kind)
         path = resource.path_of(ref.key, subresource)
         answer = await self._write(
-            "patch", "PATCH", path, f"patch {ref}", body=operations, media=JSON_PATCH, query=_named(manager)
+            "patch",
+            "PATCH",
+            path,
+            f"patch {ref}",
+            body=operations,
+            media=JSON_PATCH,
+            query=_dry(dry_run) | _named(manager),
         )
         return _object(answer)
 

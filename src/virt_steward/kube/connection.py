@@ -7,13 +7,16 @@ import enum
 import functools
 import os
 import time
+from asyncio.sslproto import SSLProtocol
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
+from urllib.parse import quote
 
 import aiohttp
 from aiohttp import payload
 from aiohttp.client_proto import ResponseHandler
+from multidict import CIMultiDict
 from yarl import URL
 
 from virt_steward.kube.errors import (
@@ -21,6 +24,7 @@ from virt_steward.kube.errors import (
     TimedOut,
     TooManyRequests,
     Unauthorized,
+    Unavailable,
     Unreachable,
     Untrusted,
     error_from,
@@ -44,6 +48,10 @@ TURNS_TO_CLOSE = 3
 """Turns of the event loop in which sockets that were given up in the middle of a handshake really close."""
 CHUNK = 256 * 1024
 BACKOFF_WHEN_THROTTLED = (0.1, 0.2, 0.4, 0.8)
+# Not aiohttp's own total: it loses a cancellation that comes together with it, as when a lease runs out.
+LIMITS = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT)
+# Each TLS connection keeps a buffer of this size, and each watch keeps a connection: the usual 256 KiB add up.
+SSLProtocol.max_size = 32 * 1024
 
 
 class Pool(enum.Enum):
@@ -84,6 +92,12 @@ class Request:
     pool: Pool = Pool.REQUESTS
     permit: Permit | None = None
 
+    @property
+    def target(self) -> str:
+        """Path and query, in the form in which they are sent."""
+        query = "&".join(f"{name}={quote(value, safe='')}" for name, value in self.query.items())
+        return f"{self.path}?{query}" if query else self.path
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -94,8 +108,12 @@ class Answer:
 class Connection:
     """Connections to one API server; opened on first use."""
 
-    def __init__(self, cluster: Cluster, *, user_agent: str, observe: Observer) -> None:
+    def __init__(
+        self, cluster: Cluster, *, user_agent: str, observe: Observer, longest_answer: int | None = None
+    ) -> None:
+        """Take answers of any length, unless `longest_answer` limits their bytes: for servers of strangers."""
         self.cluster = cluster
+        self._longest_answer = longest_answer
         self._user_agent = user_agent
         self._observe = observe
         self._sessions: dict[Pool, aiohttp.ClientSession] = {}
@@ -133,11 +151,9 @@ class Connection:
             await asyncio.sleep(0)
 
     async def _send_once(self, request: Request, deadline: float) -> Answer:
-        # Not aiohttp's own total: it loses a cancellation that comes together with it, as when a lease runs out.
-        limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT)
         with self._errors_of(request):
-            async with asyncio.timeout(deadline - time.monotonic()), await self._open(request, limits) as response:
-                return Answer(response.status, await response.read())
+            async with asyncio.timeout(deadline - time.monotonic()), await self._open(request, LIMITS) as response:
+                return Answer(response.status, await self._read(response, request))
 
     async def _open(self, request: Request, limits: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
         """The response, if it is a success. Credentials that a 401 refuses are renewed once."""
@@ -160,8 +176,8 @@ class Connection:
         try:
             response = await self._session(request.pool).request(
                 request.method,
-                URL(self.cluster.server + request.path, encoded=True).update_query(request.query),
-                headers=(*self._headers(request), *who.headers),
+                URL(self.cluster.server + request.target, encoded=True),
+                headers=self._headers(request, who),
                 data=None if request.body is None else _Body(request.body, request.permit),
                 timeout=limits,
                 ssl=self._ssl(who.client_certificate),
@@ -174,13 +190,25 @@ class Connection:
             self._observe(request.verb, code, time.monotonic() - started)
         if response.status >= 300:
             async with response:
-                body = await response.read()
+                body = await self._read(response, request)
             raise error_from(response.status, body, what=request.what, retry_after=response.headers.get("Retry-After"))
         return response
 
-    def _headers(self, request: Request) -> tuple[tuple[str, str], ...]:
-        common = {"Accept": "application/json", "User-Agent": self._user_agent}
-        return (*(common | dict(request.headers)).items(), *self.cluster.impersonate)
+    async def _read(self, response: aiohttp.ClientResponse, request: Request) -> bytes:
+        if self._longest_answer is None:
+            return await response.read()
+        body = bytearray()
+        async for chunk in response.content.iter_any():
+            body += chunk
+            if len(body) > self._longest_answer:
+                response.close()
+                raise Unavailable(f"{request.what}: the answer is longer than {self._longest_answer} bytes")
+        return bytes(body)
+
+    def _headers(self, request: Request, who: Authentication) -> CIMultiDict[str]:
+        headers = CIMultiDict({"Accept": "application/json", "User-Agent": self._user_agent, **request.headers})
+        headers.extend((*self.cluster.impersonate, *who.headers))
+        return headers
 
     def _session(self, pool: Pool) -> aiohttp.ClientSession:
         if pool not in self._sessions:

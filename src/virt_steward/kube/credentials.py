@@ -117,7 +117,7 @@ class UserCredentials:
         if pair := certificate.current():
             shown.append((certificate, expiry_of(pair)))
         if values := headers.current():
-            shown.append((headers, _expiry_of_token(values[0][1])))
+            shown.append((headers, expiry_of_token(values[0][1])))
         if not shown:
             return one_line(f"{headers.name}: add a token, a client certificate or an exec plugin")
         now = self._now()
@@ -198,7 +198,7 @@ def _stamp_of(path: Path) -> tuple[int, int, int] | None:
     return found.st_mtime_ns, found.st_ino, found.st_size
 
 
-def _expiry_of_token(header: str) -> datetime | None:
+def expiry_of_token(header: str) -> datetime | None:
     """Most tokens are JWTs, which say when they expire; others keep it to themselves."""
     try:
         payload = header.split(".")[1]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import structlog
 
 from virt_steward.kube.errors import AlreadyExists, KubeError, NotFound
-from virt_steward.objects.identity import Key, Kind, Ref
+from virt_steward.objects.identity import Key, Kind, Ref, Regarding
 from virt_steward.objects.wallclock import rfc3339_micro
 
 if TYPE_CHECKING:
@@ -35,15 +35,6 @@ LONGEST_NOTE = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Regarding:
-    """The object that an event is about."""
-
-    ref: Ref
-    api_version: str
-    uid: str
-
-
-@dataclass(frozen=True, slots=True)
 class Occurrence:
     """Something that happened, in words."""
 
@@ -57,10 +48,17 @@ class Occurrence:
     """For people, a sentence with names."""
     episode: str = ""
     """Tells one occurrence from the next of the same reason: a generation, a hash, a point in time."""
+    related: Regarding | None = None
+    """The other object that it is about, where many are reported on one."""
+
+    @property
+    def source(self) -> str:
+        """What a flood of events would be about."""
+        return f"{self.regarding.uid} {self.related.ref}" if self.related else self.regarding.uid
 
     @property
     def key(self) -> Key:
-        told = f"{self.regarding.uid}\0{self.reason}\0{self.episode}"
+        told = f"{self.source}\0{self.reason}\0{self.episode}"
         digest = hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
         # Roles and their like have colons in their names, which events may not have.
         name = re.sub("[^a-z0-9.-]", "-", self.regarding.ref.key.name.lower())[:230].rstrip(".-")
@@ -129,7 +127,7 @@ class Recorder:
             await asyncio.wait_for(self._waiting.join(), grace)
 
     def _enqueue(self, key: Key, occurrence: Occurrence, count: int) -> None:
-        if self._waiting.full() or not self._limiter.allows(occurrence.regarding.uid):
+        if self._waiting.full() or not self._limiter.allows(occurrence.source):
             self.dropped += 1  # a hot loop: the log has it all
             return
         self._remember(key, count)
@@ -153,7 +151,7 @@ class Recorder:
             await self._client.create(self._event(key, occurrence))
 
     def _event(self, key: Key, occurrence: Occurrence) -> Object:
-        regarding = occurrence.regarding
+        related = {"related": _reference(occurrence.related)} if occurrence.related else {}
         return {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
@@ -165,17 +163,22 @@ class Recorder:
             "reason": occurrence.reason,
             "action": occurrence.action,
             "note": _shortened(occurrence.note),
-            "regarding": {
-                "apiVersion": regarding.api_version,
-                "kind": regarding.ref.kind.name,
-                "namespace": regarding.ref.key.namespace,
-                "name": regarding.ref.key.name,
-                "uid": regarding.uid,
-            },
+            "regarding": _reference(occurrence.regarding),
+            **related,
         }
 
     def _now(self) -> float:
         return self._clock().timestamp()
+
+
+def _reference(regarding: Regarding) -> dict[str, str]:
+    return {
+        "apiVersion": regarding.api_version,
+        "kind": regarding.ref.kind.name,
+        "namespace": regarding.ref.key.namespace,
+        "name": regarding.ref.key.name,
+        "uid": regarding.uid,
+    }
 
 
 def _shortened(note: str) -> str:

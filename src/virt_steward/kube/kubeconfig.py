@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
 from virt_steward.kube.credentials import UserCredentials, no_certificate, read_file, token_file
+from virt_steward.kube.environment_proxy import is_excepted, proxy_variable
 from virt_steward.kube.errors import unusable
 from virt_steward.kube.kubeconfig_file import (
     ClusterSpec,
@@ -124,7 +125,7 @@ def _choose(config: Merged, context: str | None, *, env: Mapping[str, str], now:
         credentials=credentials_of(user, cluster, env=env, now=now),
         context=name,
         namespace=chosen.spec.namespace or "default",
-        proxy=_proxy(cluster),
+        proxy=_proxy(cluster, env),
         server_name=cluster.spec.tls_server_name or None,
         impersonate=impersonation_of(user),
     )
@@ -158,11 +159,21 @@ def _server(cluster: Entry[ClusterSpec]) -> str:
     return server.rstrip("/")
 
 
-def _proxy(cluster: Entry[ClusterSpec]) -> str | None:
-    proxy = cluster.spec.proxy_url
-    if proxy:
+def _proxy(cluster: Entry[ClusterSpec], env: Mapping[str, str]) -> str | None:
+    if proxy := cluster.spec.proxy_url:
         _url(proxy, "proxy-url", cluster.where)
-    return proxy or None
+        return proxy
+    # What is around this process says how to reach its own cluster, and nothing of those that a Secret names.
+    return _proxy_around(_server(cluster), env) if cluster.origin.trusted else None
+
+
+def _proxy_around(server: str, env: Mapping[str, str]) -> str | None:
+    variable = proxy_variable(urlsplit(server).scheme, env)
+    if not variable or is_excepted(server, env):
+        return None
+    proxy = env[variable] if "://" in env[variable] else f"http://{env[variable]}"
+    _url(proxy, variable, "the environment")
+    return proxy
 
 
 def _url(text: str, field: str, where: str) -> SplitResult:
@@ -216,10 +227,12 @@ def _in_cluster(env: Mapping[str, str], service_account: Path, now: Callable[[],
     trust = Trust(f"certificate authority of {owner}", service_account / "ca.crt")
     check_authority(trust)
     namespace = read_file(service_account / "namespace", owner).decode(errors="replace").strip()
+    server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
     return Cluster(
-        server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
+        server=server,
         trust=trust,
         credentials=UserCredentials(token_file(service_account / "token", owner), no_certificate(), now),
         context=IN_CLUSTER,
         namespace=namespace or "default",
+        proxy=_proxy_around(server, env),
     )

@@ -52,6 +52,15 @@ class Ref:
         return f"{self.kind.name} {self.key}"
 
 
+@dataclass(frozen=True, slots=True)
+class Regarding:
+    """One object as an event refers to it: this very one, and no other of the same name."""
+
+    ref: Ref
+    api_version: str
+    uid: str
+
+
 def kind_of(obj: Mapping[str, Any]) -> Kind:
     group, slash, _ = str(obj["apiVersion"]).partition("/")
     return Kind(group if slash else "", str(obj["kind"]))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from virt_steward.objects.fieldpaths import Field, Step, item_steps
 from virt_steward.objects.fieldsets import FieldSet, decode
@@ -34,8 +37,14 @@ def owners(obj: Mapping[str, Any]) -> dict[Owner, FieldSet]:
             subresource=entry.get("subresource", ""),
             api_version=entry.get("apiVersion", ""),
         )
-        found[owner] = found.get(owner, FieldSet()) | decode(entry.get("fieldsV1") or {})
+        fields = _decoded(msgspec.json.encode(entry.get("fieldsV1") or {}))
+        found[owner] = found[owner] | fields if owner in found else fields
     return found
+
+
+@lru_cache(maxsize=32)  # one look at an object asks a dozen times, and decoding is most of the work then
+def _decoded(fields: bytes) -> FieldSet:
+    return decode(msgspec.json.decode(fields))
 
 
 def owned_by(obj: Mapping[str, Any], manager: str, *, subresource: str = "") -> FieldSet:

@@ -1,13 +1,16 @@
-"""Label selectors as kubectl writes them: `region=north,tier in (gold,silver),!cordoned`."""
+"""Label selectors, as kubectl writes them (`region=north,tier in (gold,silver),!cordoned`) and as objects have them."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+LONGEST = 1024
+"""Characters: what is longer takes too long to read."""
 
 _NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
 _KEY = rf"({_NAME}/)?{_NAME}"
@@ -45,12 +48,37 @@ class Selector:
 
 
 def parse_selector(text: str) -> Selector:
+    if len(text) > LONGEST:
+        raise BadSelector(f"a selector of {len(text)} characters is too long: write {LONGEST} at most")
     return Selector(tuple(_term(part) for part in _parts(text)))
+
+
+def read_selector(data: Mapping[str, Any]) -> Selector:
+    """The one in an object: matchLabels and matchExpressions. An empty one matches everything."""
+    labels = (Term(key, frozenset({value}), negated=False) for key, value in (data.get("matchLabels") or {}).items())
+    return Selector((*labels, *(_requirement(one) for one in data.get("matchExpressions") or ())))
+
+
+def _requirement(data: Mapping[str, Any]) -> Term:
+    values = frozenset(data.get("values") or ())
+    match data.get("operator"):
+        case "In" | "NotIn" as operator:
+            return Term(data["key"], values, negated=operator == "NotIn")
+        case "Exists" | "DoesNotExist" as operator:
+            return Term(data["key"], None, negated=operator == "DoesNotExist")
+    raise BadSelector(f"{data.get('operator')!r} is no operator of a label selector")
 
 
 def _parts(text: str) -> list[str]:
     """Split at commas, but not at those within parentheses."""
-    return re.split(r",(?![^(]*\))", text)
+    parts, begin, inside = [], 0, False
+    for found in re.finditer("[(),]", text):
+        if found[0] != ",":
+            inside = found[0] == "("
+        elif not inside:
+            parts.append(text[begin : found.start()])
+            begin = found.end()
+    return [*parts, text[begin:]]
 
 
 def _term(text: str) -> Term:

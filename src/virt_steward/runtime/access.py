@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +12,16 @@ from virt_steward.objects.complaints import Complaint
 from virt_steward.objects.identity import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
 READ = ("get",)
 WATCH = ("list", "watch")  # a streaming list asks for watch alone; list is for servers that refuse to stream one
 PATCH = ("patch",)
 APPLY = ("create", "patch")  # an apply that finds no object is also checked for create, by name
 
-VERBS = ("get", "list", "watch", "create", "patch", "delete")
+BY_NAME_ONLY = ("bind", "use")
+"""Verbs by which rights are handed on to others, so never on whatever bears some name."""
+VERBS = ("get", "list", "watch", "create", "patch", "delete", *BY_NAME_ONLY)
 """All that may be granted, in the order in which rules show them. `update` is missing on purpose: it overwrites."""
 
 LEASE = Kind("coordination.k8s.io", "Lease", "leases")
@@ -43,6 +45,8 @@ class Reach(Enum):
     """In the target namespaces; everywhere if the installation names none."""
     OWN = auto()
     """In the namespace where the controller runs."""
+    SECRETS = auto()
+    """In the namespaces that hold Secrets for it; nowhere if the installation names none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,8 @@ class Grant:
             raise GrantError(f"{self.kind}: {', '.join(unknown)} is not granted here, only {', '.join(VERBS)}")
         if not self.verbs or not self.why:
             raise GrantError(f"{self.kind}: a grant says which verbs, and why")
+        if not self.names and (unnamed := [verb for verb in self.verbs if verb in BY_NAME_ONLY]):
+            raise GrantError(f"{self.kind}: {', '.join(unnamed)} is granted by name")
         if not self.kind.plural:
             raise GrantError(f"{self.kind}: a grant needs the plural of its kind")
         if "" in (self.where, *self.names):  # in a rule, nothing would mean everything
@@ -84,6 +90,10 @@ class Access:
 
     controller: str
     grants: tuple[Grant, ...] = ()
+    extras: Mapping[str, tuple[Grant, ...]] = field(default_factory=dict)
+    """What an installation may grant besides, each in a role of its own, by name."""
+    only_looks: bool = False
+    """It elects no leader and tells no events, since it never writes."""
 
     @property
     def lease(self) -> str:
@@ -93,11 +103,14 @@ class Access:
     @property
     def all_grants(self) -> tuple[Grant, ...]:
         """Its own grants, and those that the runtime needs for every controller."""
+        kinds = Grant(CUSTOM_RESOURCE_DEFINITION, WATCH, "to notice kinds that come and go")
+        if self.only_looks:
+            return (*self.grants, kinds)
         return (
             *self.grants,
             Grant(LEASE, (*READ, *APPLY), "to elect a leader", where=Reach.OWN, names=(self.lease,)),
             Grant(EVENT, ("create", "patch"), "to tell what was decided", where=Reach.TARGETS),
-            Grant(CUSTOM_RESOURCE_DEFINITION, WATCH, "to notice kinds that come and go"),
+            kinds,
         )
 
 
@@ -110,9 +123,15 @@ class Installation:
     """Before the controller's name, in the names of its ServiceAccount and roles."""
     target_namespaces: tuple[str, ...] = ()
     """None means all: then one ClusterRole stands where a Role in each would."""
+    secret_namespaces: tuple[str, ...] = ()
+    """Where Secrets may be read. None means nowhere."""
+    extras: tuple[str, ...] = ()
+    """Which rights are granted that a controller can do without."""
 
     def __post_init__(self) -> None:
-        if not all((self.namespace, *self.target_namespaces)):  # an empty one would mean the whole cluster
+        if not all(
+            (self.namespace, *self.target_namespaces, *self.secret_namespaces)
+        ):  # an empty one would mean the whole cluster
             raise GrantError("a namespace has a name")
 
     def account(self, access: Access) -> str:
@@ -129,6 +148,10 @@ def manifests(access: Access, installation: Installation) -> list[dict[str, Any]
     found: list[dict[str, Any]] = [account | {"metadata": _metadata(access, installation, installation.namespace)}]
     for namespace, grants in sorted(places.items()):
         found += _role_and_binding(access, installation, namespace, grants)
+    for extra in installation.extras:
+        if extra not in access.extras:
+            raise GrantError(f"{access.controller} has no use for {extra}")
+        found += _role_and_binding(access, installation, "", access.extras[extra], extra)
     return found
 
 
@@ -170,27 +193,31 @@ def _namespaces(grant: Grant, installation: Installation) -> tuple[str, ...]:
             return tuple(dict.fromkeys(installation.target_namespaces)) or ("",)
         case Reach.OWN:
             return (installation.namespace,)
+        case Reach.SECRETS:
+            return tuple(dict.fromkeys(installation.secret_namespaces))
         case namespace:
             return (namespace,)
 
 
 def _role_and_binding(
-    access: Access, installation: Installation, namespace: str, grants: list[Grant]
+    access: Access, installation: Installation, namespace: str, grants: Sequence[Grant], extra: str = ""
 ) -> list[dict[str, Any]]:
     prefix = "" if namespace else "Cluster"
+    account = installation.account(access)
+    metadata = _metadata(access, installation, namespace)
+    metadata["name"] = f"{account}-{extra}" if extra else account
     role = {
         "apiVersion": f"{RBAC}/v1",
         "kind": f"{prefix}Role",
-        "metadata": _metadata(access, installation, namespace) | {"annotations": {DESCRIPTION: _reasons(grants)}},
+        "metadata": metadata | {"annotations": {DESCRIPTION: _reasons(grants)}},
         "rules": rules(grants),
     }
-    name = installation.account(access)
     binding = {
         "apiVersion": f"{RBAC}/v1",
         "kind": f"{prefix}RoleBinding",
-        "metadata": _metadata(access, installation, namespace),
-        "roleRef": {"apiGroup": RBAC, "kind": role["kind"], "name": name},
-        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": installation.namespace}],
+        "metadata": metadata,
+        "roleRef": {"apiGroup": RBAC, "kind": role["kind"], "name": metadata["name"]},
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": installation.namespace}],
     }
     return [role, binding]
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from virt_steward.kube.events import Recorder
     from virt_steward.runtime.access import Access
     from virt_steward.runtime.clock import Clock
+    from virt_steward.runtime.debug import Page
     from virt_steward.runtime.informer import Source
     from virt_steward.runtime.informers import Borrowed
     from virt_steward.runtime.notify import Notify
@@ -44,6 +45,16 @@ class Controller(Protocol):
     async def reconcile(self, key: Any) -> Outcome: ...
 
 
+class Companion(Protocol):
+    """Runs beside a controller for as long as the process does, whether or not it leads: a cache, a connection."""
+
+    async def run(self) -> None:
+        """Until it is cancelled; then it has cleaned up."""
+
+    async def settled(self) -> None:
+        """Wait until the controller can rely on it; nothing is reconciled before."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tools:
     """What a controller is built from."""
@@ -55,9 +66,13 @@ class Tools:
     clock: Clock
     registry: CollectorRegistry
     wake: Callable[[Hashable], None]
-    """Adds a key to the controller's own queue."""
+    """Adds a key to the controller's own queue, while it leads: whoever begins to lead looks at everything."""
     notify: Notify
     """Tells people and systems outside of the cluster."""
+    accompany: Callable[[Companion], None]
+    """Has a companion run beside the controller that is built."""
+    show: Callable[[str, Page], None]
+    """Has a debug page answered at a path, once the caches are complete."""
 
     def store(self, source: Source[T]) -> Store[T]:
         """What is known of a source; it fills once the manager runs."""

@@ -4,11 +4,32 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Protocol
 
-Page = Callable[[], Awaitable[Any]]
-"""Gives text, or data that becomes JSON."""
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a request for a page says."""
+
+    path: Mapping[str, str] = field(default_factory=dict)
+    """The variable parts, by name."""
+    query: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer in a form of its own."""
+
+    text: str
+    status: int = 200
+    media: str = "text/plain"
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+Page = Callable[[Asked], Awaitable[Any]]
+"""Gives text, a reply, or data that becomes JSON."""
 
 _FRAMES = 8
 
@@ -31,7 +52,7 @@ class Queue(Protocol):
 def queues_page(queues: Iterable[Queue]) -> Page:
     """Per queue: how many keys wait, for how long, and which are worked on."""
 
-    async def page() -> Any:
+    async def page(_: Asked) -> Any:
         return {
             queue.name: {
                 "depth": len(queue),
@@ -45,7 +66,7 @@ def queues_page(queues: Iterable[Queue]) -> Page:
     return page
 
 
-async def tasks_page() -> Any:
+async def tasks_page(_: Asked) -> Any:
     """Per task, from the outside in: where it is."""
     tasks = sorted(asyncio.all_tasks(), key=lambda task: task.get_name())
     return [{"name": task.get_name(), "stack": _stack(task)} for task in tasks]

@@ -12,7 +12,18 @@ import structlog
 
 from virt_steward.kube.client import EVERYTHING, Selection
 from virt_steward.kube.errors import Forbidden, KubeError, NotServed
-from virt_steward.kube.watch import SILENCE, Gone, Projected, Put, Reset, Synced, Trouble, Unreadable, Watch
+from virt_steward.kube.watch import (
+    SILENCE,
+    Gone,
+    Projected,
+    Put,
+    Reset,
+    Synced,
+    Trouble,
+    Unreadable,
+    Watch,
+    projected,
+)
 from virt_steward.objects.identity import Key
 from virt_steward.runtime.access import Reach
 from virt_steward.runtime.store import Store
@@ -98,6 +109,17 @@ class Informer(Generic[T]):
     async def settled(self) -> None:
         """Wait until the store is complete, or the kind is known to be absent or denied."""
         await self._settled.wait()
+
+    async def list_once(self) -> None:
+        """Fill the store without watching, for a question that is asked but once. Raises KubeError."""
+        try:
+            async for page in self._reader.pages(self.source.kind, self.source.selection):
+                for item in page.items:
+                    self._take(projected(self.source.decode, bytes(item)))
+        except NotServed:
+            self._absent()
+        else:
+            self._take(Synced())
 
     async def run(self) -> None:
         """Follow the kind wherever it is served; ends only by cancellation."""

@@ -14,6 +14,7 @@ from virt_steward.kube.connection import Pool
 from virt_steward.kube.events import Recorder
 from virt_steward.objects.identity import Key
 from virt_steward.runtime.controller import Tools
+from virt_steward.runtime.debug import Reply
 from virt_steward.runtime.informers import Borrowed, Informers
 from virt_steward.runtime.kinds import DEFINITIONS, Kinds
 from virt_steward.runtime.leader import Candidacy, Elector, LeasesOnly, LeaseTimes, Unopposed
@@ -22,12 +23,13 @@ from virt_steward.runtime.worker import Workers
 from virt_steward.runtime.workqueue import WorkQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable
+    from collections.abc import Callable, Coroutine, Hashable, Iterable
 
     from virt_steward.kube.connection import Connection
     from virt_steward.kube.discovery import Discovery
     from virt_steward.runtime.clock import Clock
-    from virt_steward.runtime.controller import Definition, Wakes
+    from virt_steward.runtime.controller import Companion, Definition, Wakes
+    from virt_steward.runtime.debug import Asked, Page
     from virt_steward.runtime.metrics import Metrics
     from virt_steward.runtime.notify import Notify
 
@@ -76,6 +78,9 @@ class Unit:
         self._around = around
         self._leading = False
         self._informers = Borrowed(informers)
+        self.companions: list[Companion] = []
+        self.pages: dict[str, Page] = {}
+        self._is_settled = False
         agent = f"{around.agent} {definition.name}"
         self.elector = self._candidate(definition, agent)
         client = Client(around.connection, around.discovery, Caller(agent, permit=self.elector.permit))
@@ -88,8 +93,10 @@ class Unit:
             self.recorder,
             around.clock,
             around.metrics.registry,
-            self.queue.add,
+            self._wake,
             around.notify,
+            self.companions.append,
+            self._show,
         )
         controller = definition.build(tools)
         self._workers = Workers(self.queue, controller.reconcile, definition.concurrency, around.clock, around.metrics)
@@ -105,23 +112,40 @@ class Unit:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work whenever we lead, until told to stop."""
-        await _first(self._informers.settled(), stop.wait())
+        await _first(self._settled(), stop.wait())
         while not stop.is_set():
             await _first(self.elector.campaign(), stop.wait())
             if self.elector.leads:
                 await self._lead(stop)
         self.queue.shut_down()
 
+    async def _settled(self) -> None:
+        """Informers first: companions may look after what those have found."""
+        await self._informers.settled()
+        for companion in self.companions:
+            await companion.settled()
+        self._is_settled = True
+
+    def _show(self, path: str, page: Page) -> None:
+        async def answer(asked: Asked) -> Any:
+            if not self._is_settled:  # a page must not take for absent what is not known yet
+                return Reply(f"{self.name} has not seen everything yet\n", status=503)
+            return await page(asked)
+
+        self.pages[path] = answer
+
     async def _lead(self, stop: asyncio.Event) -> None:
         self._mark_leading(leading=True)
         self._look_at_everything()
         self._workers.start()
         holding = asyncio.create_task(self.elector.hold(), name=f"{self.name}-lease")
-        await _first(asyncio.shield(holding), stop.wait())
-        abandoned = await self._workers.stop(self._around.grace if self.elector.leads else 0.0)
-        if self.elector.leads:
-            await self.recorder.flush(FLUSH)
-        holding.cancel()
+        try:
+            await _first(asyncio.shield(holding), stop.wait())
+            abandoned = await self._workers.stop(self._around.grace if self.elector.leads else 0.0)
+            if self.elector.leads:
+                await self.recorder.flush(FLUSH)
+        finally:  # also when whoever runs us is cancelled
+            holding.cancel()
         await asyncio.gather(holding, return_exceptions=True)
         self._mark_leading(leading=False)
         if abandoned:  # what they have sent may still be executed: nobody should lead before the lease has run out
@@ -137,6 +161,9 @@ class Unit:
         """What happened while another led, or nobody, shows in what there is now."""
         for informer, wakes in self._triggers:
             informer.replay(self._handler(wakes))
+
+    def _wake(self, key: Hashable) -> None:
+        self._add((key,))
 
     def _handler(self, wakes: Wakes) -> Callable[[Key, Any, Any], None]:
         return lambda key, before, after: self._add(wakes(key, before, after))
@@ -182,6 +209,7 @@ class Manager:
                     ("kinds", self._kinds.run()),
                     *((f"informer-{informer.source.kind}", informer.run()) for informer in self.informers),
                     *((f"{unit.name}-events", unit.recorder.run()) for unit in self.units),
+                    *((f"{unit.name}-companion", one.run()) for unit in self.units for one in unit.companions),
                 )
             ]
             async with asyncio.TaskGroup() as work:

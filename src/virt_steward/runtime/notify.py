@@ -93,7 +93,7 @@ class Notifier:
         )
         waiting = Gauge("virt_steward_notifications_waiting", "Notices to send.", ["endpoint"], registry=registry)
         for name, line in self._lines.items():
-            waiting.labels(name).set_function(line.queue.qsize)
+            waiting.labels(name).set_function(line.unsent)
             for outcome in ("sent", "refused", "lost"):
                 self._notices.labels(name, outcome)
 
@@ -127,12 +127,13 @@ class Notifier:
     async def _deliver(self, name: str, line: _Line, session: aiohttp.ClientSession) -> None:
         """One after the other, in order; ends only by cancellation."""
         while True:
-            notice = await line.queue.get()
+            notice = line.in_hand = await line.queue.get()
             pause = FIRST_PAUSE
             while (answer := await self._attempt(name, line.endpoint, notice, session)) is Answer.NONE:
                 await self._clock.sleep(self._rng.uniform(pause / 2, pause))
                 pause = min(2 * pause, LONGEST_PAUSE)
             self._count(name, "sent" if answer is Answer.TAKEN else "refused", notice)
+            line.in_hand = None
             line.queue.task_done()
 
     async def _attempt(self, name: str, endpoint: Endpoint, notice: Notice, session: aiohttp.ClientSession) -> Answer:
@@ -162,6 +163,11 @@ class _Line:
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         self.queue: asyncio.Queue[Notice] = asyncio.Queue(WAITING)
+        self.in_hand: Notice | None = None
+
+    def unsent(self) -> int:
+        """How many wait, with the one that is tried now: it may be tried for days."""
+        return self.queue.qsize() + (self.in_hand is not None)
 
 
 def _body(endpoint: Endpoint, notice: Notice) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,7 @@ from aiohttp import web
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from virt_steward.runtime.addresses import Address, loopback_only
-from virt_steward.runtime.debug import Page, tasks_page
+from virt_steward.runtime.debug import Asked, Page, Reply, tasks_page
 
 if TYPE_CHECKING:
     from virt_steward.runtime.metrics import Metrics
@@ -22,6 +23,8 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Check = Callable[[], str | None]
 """None if all is well, else the reason, for people."""
 
+LONGEST_PAGE = 30.0
+"""Seconds until nobody waits for a debug page any more."""
 _SECONDS_TO_FINISH = 1.0  # for answers under way when the server stops
 
 
@@ -117,7 +120,7 @@ def _check_handler(checks: Mapping[str, Check]) -> Handler:
 
 
 def _debug_routes(pages: Mapping[str, Page]) -> dict[str, Handler]:
-    index = "".join(f"{path}\n" for path in sorted(pages))
+    index = "".join(f"{path.replace(':.*}', '}')}\n" for path in sorted(pages))
 
     async def answer(_: web.Request) -> web.Response:
         return web.Response(text=index)
@@ -126,8 +129,16 @@ def _debug_routes(pages: Mapping[str, Page]) -> dict[str, Handler]:
 
 
 def _page_handler(page: Page) -> Handler:
-    async def answer(_: web.Request) -> web.Response:
-        content = await page()
+    async def answer(request: web.Request) -> web.Response:
+        try:
+            async with asyncio.timeout(LONGEST_PAGE):
+                content = await page(Asked(dict(request.match_info), dict(request.query)))
+        except TimeoutError:
+            return web.Response(status=503, text=f"no answer within {LONGEST_PAGE:g} seconds\n")
+        if isinstance(content, Reply):
+            return web.Response(
+                status=content.status, text=content.text, content_type=content.media, headers=content.headers
+            )
         if isinstance(content, str):
             return web.Response(text=content)
         body = msgspec.json.format(msgspec.json.encode(content))

@@ -9,7 +9,7 @@ from virt_steward.kube.client import Applied
 from virt_steward.kube.errors import Claim, Conflict, FieldConflict
 from virt_steward.kube.faults import reach
 from virt_steward.ssa.locks import Absent, Lock, Stale, Unlocked, locked
-from virt_steward.ssa.managers import Force
+from virt_steward.ssa.managers import AT_ONCE
 from virt_steward.ssa.refusals import refuse_unsafe
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ async def apply(
     resourceVersion of the lock.
     """
     refuse_unsafe(intent, manager, lock, taking)
-    by_force = manager.force is Force.ALWAYS or isinstance(lock, Unlocked)
+    by_force = manager.force in AT_ONCE or isinstance(lock, Unlocked)
     try:
         return await _send(client, intent, manager, lock, force=by_force)
     except FieldConflict as conflict:

@@ -28,6 +28,13 @@ class Drift:
     path: str
     by: tuple[str, ...]
     """The other managers that own it; none where the value was removed or only the intent has changed."""
+    is_own: bool = False
+    """The manager itself owns the value that is there."""
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether others had a part in it; otherwise only the intent has changed."""
+        return bool(self.by) or not self.is_own
 
     def __str__(self) -> str:
         return f"{self.path} (set by {', '.join(self.by)})" if self.by else self.path
@@ -37,15 +44,13 @@ def drifts(preview: Preview, manager: Manager) -> tuple[Drift, ...]:
     """List what an apply would set right, in the order of the object."""
     match preview:
         case Changes(live, planned) | Conflicts(live, planned):
-            return tuple(
-                Drift(readable(change.path), _others(live, change.path, manager)) for change in changes(live, planned)
-            )
+            return tuple(_drift(live, change.path, manager) for change in changes(live, planned))
     return ()
 
 
-def _others(live: Object, path: FieldPath, manager: Manager) -> tuple[str, ...]:
+def _drift(live: Object, path: FieldPath, manager: Manager) -> Drift:
     names = {owner.manager for owner in who_owns(live, _pointer(live, path))}
-    return tuple(sorted(names - {manager.name}))
+    return Drift(readable(path), tuple(sorted(names - {manager.name})), manager.name in names)
 
 
 def _pointer(live: Object, path: FieldPath) -> Pointer:

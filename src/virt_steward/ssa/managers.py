@@ -18,9 +18,14 @@ class Force(Enum):
     NEVER = auto()
     LISTED = auto()
     """Only what a plan or an event has listed, with the owner's name."""
+    SEEN = auto()
+    """Whatever others own of the object as it was seen: the lock keeps it to just those, and an event names them."""
     ALWAYS = auto()
     """Its fields are nobody else's business; undivided lists and maps of others are spared even so."""
 
+
+AT_ONCE = frozenset({Force.SEEN, Force.ALWAYS})
+"""Those who need not ask first who else owns what they write."""
 
 WHOLE = (Pointer(),)
 
@@ -79,7 +84,7 @@ ADVISOR = Manager(
 AUTOPILOT = Manager(
     name="virt-platform-autopilot",
     writes=WHOLE,
-    force=Force.LISTED,
+    force=Force.SEEN,
     why="the assets that are kept at best practice; the name under which earlier installations own them",
 )
 PAUSE = Manager(
@@ -88,17 +93,29 @@ PAUSE = Manager(
     force=Force.ALWAYS,
     why="stops an edit war; applied by the autopilot's manager it would delete the object's spec",
 )
+CREATION = Manager(
+    name="virt-steward-creation",
+    writes=_annotation("platform.kubevirt.io/created-uid"),
+    force=Force.ALWAYS,
+    why="which objects the autopilot made itself: the uid is known only once there is one",
+)
 PLACEMENT = Manager(
     name="virt-steward-placement",
     writes=_annotation("vitistack.io/kubevirt-config"),
-    force=Force.NEVER,
-    why="the chosen cluster of a Machine; a choice that somebody else made stands",
+    force=Force.LISTED,
+    why="the chosen cluster of a Machine; a choice that somebody else made stands, an empty one is taken",
 )
 LEASE = Manager(
     name="virt-steward-lease",
     writes=(Pointer(("spec",)),),
     force=Force.ALWAYS,
     why="who leads; candidates take over from each other under the lock of the resourceVersion",
+)
+ADVERTISEMENT = Manager(
+    name="virt-steward-advertisement",
+    writes=WHOLE,
+    force=Force.NEVER,
+    why="offers a profile by creating its config, and gives the fields up at once: they are the user's",
 )
 INSTALL = Manager(
     name="virt-steward-install",
@@ -110,14 +127,26 @@ ADVISOR_STATUS = _status_of("advisor")
 APPROVER_STATUS = _status_of("approver")
 PLACEMENT_STATUS = _status_of("placement")
 
-MANAGERS = (ADVISOR, AUTOPILOT, PAUSE, PLACEMENT, LEASE, INSTALL, ADVISOR_STATUS, APPROVER_STATUS, PLACEMENT_STATUS)
+MANAGERS = (
+    ADVISOR,
+    AUTOPILOT,
+    PAUSE,
+    CREATION,
+    PLACEMENT,
+    LEASE,
+    ADVERTISEMENT,
+    INSTALL,
+    ADVISOR_STATUS,
+    APPROVER_STATUS,
+    PLACEMENT_STATUS,
+)
 
 APPROVAL = Patch(
     name="virt-steward-approval",
     how="merge patch",
-    writes="InstallPlan: spec.approved and the annotation that says who approved",
+    writes="InstallPlan: spec.approved; VirtPlatformConfig: spec.action; on both, annotations on who approved",
     guard="metadata.resourceVersion in the patch",
-    why="OLM owns the spec by updates, and an approval is one flip of a flag, not a wish to keep it",
+    why="the spec is somebody else's, and an approval is one flip of a flag, not a wish to keep it",
 )
 CONDITION = Patch(
     name="virt-steward-condition",
@@ -129,12 +158,19 @@ CONDITION = Patch(
 RELEASE = Patch(
     name="virt-steward-release",
     how="JSON patch",
-    writes="metadata.managedFields: our entry goes, the values stay",
+    writes="metadata.managedFields: our entry goes, the values stay; on the way back from a plan, also what was there",
     guard="metadata.resourceVersion in the patch",
     why="an apply without the fields would delete them",
 )
+CONSOLE = Patch(
+    name="virt-steward-console",
+    how="merge patch",
+    writes="what a person decides there: action, options and approval of a config, a cluster, the end of a pause",
+    guard="metadata.resourceVersion in the patch, where what was shown matters",
+    why="a person's own edit, with their own credentials, as by kubectl",
+)
 
-PATCHES = (APPROVAL, CONDITION, RELEASE)
+PATCHES = (APPROVAL, CONDITION, RELEASE, CONSOLE)
 
 
 def manager(name: str) -> Manager:

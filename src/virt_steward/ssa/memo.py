@@ -56,22 +56,25 @@ class Memo:
     def __len__(self) -> int:
         return len(self._findings)
 
-    def knows(self, intent: Object, manager: Manager, sighting: Sighting, now: float) -> bool:
-        """Tell whether this intent was found converged on just this content."""
+    def knows(self, intent: Object, manager: Manager, sighting: Sighting, now: float, *, basis: str = "") -> bool:
+        """Tell whether this intent was found converged on just this content.
+
+        `basis` stands for whatever else bears on what is sent, such as fields that are left out of it.
+        """
         key = (ref_of(intent), manager.name)
         finding = self._findings.get(key)
         if finding is None:
             return False
-        if now >= finding.until or finding.fingerprint != _fingerprint(intent, sighting):
+        if now >= finding.until or finding.fingerprint != _fingerprint(intent, sighting, basis):
             del self._findings[key]
             return False
         self._findings.move_to_end(key)
         return True
 
-    def remember(self, intent: Object, manager: Manager, sighting: Sighting, now: float) -> None:
+    def remember(self, intent: Object, manager: Manager, sighting: Sighting, now: float, *, basis: str = "") -> None:
         key = (ref_of(intent), manager.name)
         until = now + self._lifetime * self._rng.uniform(*_JITTER)  # not all at once
-        self._findings[key] = _Finding(_fingerprint(intent, sighting), until)
+        self._findings[key] = _Finding(_fingerprint(intent, sighting, basis), until)
         self._findings.move_to_end(key)
         if len(self._findings) > self._capacity:
             self._findings.popitem(last=False)
@@ -94,6 +97,6 @@ class Memo:
             del self._findings[key]
 
 
-def _fingerprint(intent: Object, sighting: Sighting) -> bytes:
-    parts = (canonical(intent), sighting.uid.encode(), sighting.digest)
+def _fingerprint(intent: Object, sighting: Sighting, basis: str) -> bytes:
+    parts = (canonical(intent), sighting.uid.encode(), sighting.digest, basis.encode())
     return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).digest()

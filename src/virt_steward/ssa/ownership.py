@@ -1,32 +1,17 @@
-"""Giving fields up without deleting their values: carried along until somebody else owns them, or released."""
+"""Giving fields up without deleting their values: they are carried along until somebody else owns them. Pure."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from virt_steward.kube.errors import Conflict, NotFound
 from virt_steward.objects.extract import extract
 from virt_steward.objects.fieldpaths import Field, Keyed, Step, item_steps
 from virt_steward.objects.fieldsets import FieldSet
-from virt_steward.objects.identity import ref_of
 from virt_steward.objects.ownership import APPLY, Owner, owned_by, owned_by_anyone, owners
-from virt_steward.ssa.locks import Stale
-from virt_steward.ssa.managers import RELEASE
 
 if TYPE_CHECKING:
-    from virt_steward.kube.client import Client
     from virt_steward.ssa.locks import Object
     from virt_steward.ssa.managers import Manager
-
-_ENTRIES = "/metadata/managedFields"
-
-
-@dataclass(frozen=True, slots=True)
-class Released:
-    """The manager owns nothing of this object."""
-
-    object: Object
 
 
 def is_entry_of(owner: Owner, manager: Manager) -> bool:
@@ -48,51 +33,6 @@ def carried(intent: Object, live: Object, manager: Manager) -> Object:
     ours = owned_by(live, manager.name, subresource=manager.subresource)
     completed: Object = _completed(intent, kept, ours, owned_by_anyone(live))
     return completed
-
-
-async def release(client: Client, live: Object, manager: Manager) -> Released | Stale:
-    """Give up all that the manager owns of the object, and leave every value as it is."""
-    operations = release_operations(live, manager)
-    if not operations:
-        return Released(live)
-    try:
-        return Released(await client.json_patch(ref_of(live), operations, manager=RELEASE.name))
-    except (Conflict, NotFound) as error:
-        return Stale(str(error))
-
-
-def release_operations(live: Object, manager: Manager) -> list[dict[str, Any]]:
-    """Return the JSON patch that removes the manager's entries; none if it has no entry."""
-    entries = live["metadata"].get("managedFields") or []
-    ours = [index for index, entry in enumerate(entries) if _is_ours(entry, manager)]
-    if not ours:
-        return []
-    removals: list[dict[str, Any]] = [{"op": "remove", "path": f"{_ENTRIES}/{index}"} for index in reversed(ours)]
-    if len(ours) == len(entries):
-        removals[-1] = {"op": "replace", "path": f"{_ENTRIES}/0", "value": _placeholder(live)}
-    # A changed resourceVersion is a 409, unlike a failed `test`, which is a 422 as any invalid object is.
-    lock = {"op": "replace", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]}
-    return [lock, *removals]
-
-
-def _is_ours(entry: Object, manager: Manager) -> bool:
-    owner = Owner(entry.get("manager", ""), entry.get("operation", ""), entry.get("subresource", ""))
-    return is_entry_of(owner, manager)
-
-
-def _placeholder(live: Object) -> Object:
-    """Return an entry that stands in for the last one.
-
-    Without any, a custom resource keeps its old entries, and any other object gets an owner of everything,
-    `before-first-apply`, with which the next manager's apply conflicts.
-    """
-    return {
-        "manager": RELEASE.name,
-        "operation": "Update",
-        "apiVersion": live["apiVersion"],
-        "fieldsType": "FieldsV1",
-        "fieldsV1": {"f:metadata": {"f:name": {}}},
-    }
 
 
 def _completed(wanted: Any, kept: Any, ours: FieldSet, everyone: FieldSet) -> Any:

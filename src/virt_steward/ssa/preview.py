@@ -9,7 +9,7 @@ from virt_steward.kube.errors import Conflict, FieldConflict, NotFound, NotServe
 from virt_steward.objects.normalize import content_digest
 from virt_steward.objects.ownership import owned_by
 from virt_steward.ssa.locks import Lock, SeenAs, Stale, lock_on, locked
-from virt_steward.ssa.managers import Force
+from virt_steward.ssa.managers import AT_ONCE
 from virt_steward.ssa.refusals import RefusedIntent, refuse_unsafe
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ async def preview(client: Client, intent: Object, manager: Manager, live: Object
     lock = lock_on(live)
     refuse_unsafe(intent, manager, lock)
     try:
-        planned = await _dry_run(client, intent, manager, lock, force=manager.force is Force.ALWAYS)
+        planned = await _dry_run(client, intent, manager, lock, force=manager.force in AT_ONCE)
     except FieldConflict as conflict:
         return await _contested(client, intent, manager, lock, conflict)
     except Conflict as error:

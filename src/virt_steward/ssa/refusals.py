@@ -93,7 +93,7 @@ def _covers(written: Pointer, pointer: Pointer) -> bool:
 def _only_its_force(manager: Manager, lock: Lock, taking: frozenset[Claim]) -> None:
     if taking and manager.force is Force.NEVER:
         raise NotItsForce(f"{manager.name} takes no field from others")
-    if isinstance(lock, Unlocked) and manager.force is not Force.LISTED:
+    if isinstance(lock, Unlocked) and not (manager.is_complete and manager.force is Force.LISTED):
         raise NotItsForce(f"{manager.name} writes only to what it has seen")
 
 

@@ -1,0 +1,221 @@
+"""RFC 6902 JSON patches, operation by operation and within bounds: small patches can ask for gigabytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from virt_steward.objects.canonical import canonical
+from virt_steward.objects.paths import NothingThere, PathError, Pointer, get, with_value, without
+
+MOST_OPERATIONS = 500
+DEEPEST = 100
+"""Levels of nesting: far beyond what any API defines, far below where decoders give up."""
+LARGEST = 1024 * 1024
+"""Bytes of the object as JSON, after each operation: less than what an API server accepts."""
+MOST_BROUGHT = 8 * LARGEST
+"""Bytes that all operations together may bring in: it bounds the time that they take."""
+
+_APPEND = "-"
+_LONGEST_QUOTE = 200
+
+
+# PatchError
+# ├── BadPatch     the text is not a JSON patch
+# └── PatchFailed  an operation cannot be done on this object, or is not within bounds
+class PatchError(ValueError):
+    """A patch of which nothing is done."""
+
+
+class BadPatch(PatchError):
+    pass
+
+
+class PatchFailed(PatchError):
+    pass
+
+
+class _Record(msgspec.Struct, frozen=True, tag_field="op"):
+    path: str
+
+    def pointers(self) -> tuple[Pointer, ...]:
+        """All that it reads or writes."""
+        return (Pointer.parse(self.path),)
+
+    def brings(self, obj: Any) -> Any:  # noqa: ARG002 - some bring in what the object has elsewhere
+        """Return the value that comes into the object, or comes there once more."""
+        return None
+
+    def applied(self, obj: Any) -> Any:
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return f"{self.__struct_config__.tag} {_quoted(self.path)}"
+
+
+class _Given(_Record, frozen=True):
+    value: Any
+
+    def brings(self, obj: Any) -> Any:  # noqa: ARG002
+        return self.value
+
+
+class Add(_Given, frozen=True, tag="add"):
+    def applied(self, obj: Any) -> Any:
+        return _with(obj, Pointer.parse(self.path), self.value)
+
+
+class Remove(_Record, frozen=True, tag="remove"):
+    def applied(self, obj: Any) -> Any:
+        return without(obj, _below_root(self.path))
+
+
+class Replace(_Given, frozen=True, tag="replace"):
+    def applied(self, obj: Any) -> Any:
+        pointer = Pointer.parse(self.path)
+        get(obj, pointer)
+        return with_value(obj, pointer, self.value)
+
+
+class _Carry(_Record, frozen=True):
+    source: str = msgspec.field(name="from")
+
+    def pointers(self) -> tuple[Pointer, ...]:
+        return Pointer.parse(self.path), Pointer.parse(self.source)
+
+    def brings(self, obj: Any) -> Any:
+        return get(obj, Pointer.parse(self.source))
+
+    def __str__(self) -> str:
+        return f"{self.__struct_config__.tag} {_quoted(self.source)} to {_quoted(self.path)}"
+
+
+class Move(_Carry, frozen=True, tag="move"):
+    def applied(self, obj: Any) -> Any:
+        source, target = _below_root(self.source), Pointer.parse(self.path)
+        if target == source:
+            get(obj, source)
+            return obj
+        if target.tokens[: len(source.tokens)] == source.tokens:
+            raise PatchFailed("a value cannot move into itself")
+        return _with(without(obj, source), target, self.brings(obj))
+
+
+class Copy(_Carry, frozen=True, tag="copy"):
+    def applied(self, obj: Any) -> Any:
+        return _with(obj, Pointer.parse(self.path), self.brings(obj))
+
+
+class Test(_Record, frozen=True, tag="test"):
+    value: Any
+
+    def applied(self, obj: Any) -> Any:
+        if not _equal(get(obj, Pointer.parse(self.path)), self.value):
+            raise PatchFailed("the value is another one")
+        return obj
+
+
+Operation = Add | Remove | Replace | Move | Copy | Test
+
+_DECODER = msgspec.json.Decoder(list[Operation])
+
+
+def parse(text: str) -> tuple[Operation, ...]:
+    """Read a patch, or raise BadPatch. Whether it fits an object shows when it is applied."""
+    try:
+        operations = tuple(_DECODER.decode(text))
+        canonical([getattr(operation, "value", None) for operation in operations])  # numbers that no API has
+    except RecursionError:
+        raise BadPatch(f"it is nested more than {DEEPEST} levels deep") from None
+    except (msgspec.MsgspecError, OverflowError, UnicodeError) as error:
+        raise BadPatch(_quoted(f"it is no JSON patch: {error}")) from None
+    if len(operations) > MOST_OPERATIONS:
+        raise BadPatch(f"it has {len(operations)} operations; {MOST_OPERATIONS} are the most that may be")
+    for number, operation in enumerate(operations, start=1):
+        try:
+            operation.pointers()
+        except PathError as error:
+            raise BadPatch(_named(number, operation, error)) from None
+    return operations
+
+
+def apply(obj: Any, operations: tuple[Operation, ...]) -> Any:
+    """Return the patched object, or raise PatchFailed if any operation fails. The original stays as it is."""
+    brought = 0
+    for number, operation in enumerate(operations, start=1):
+        try:
+            value = operation.brings(obj)
+            brought += len(canonical(value))  # at most as large as the object, which is within bounds
+            _not_too_much(brought)
+            _not_too_deep(value, len(operation.pointers()[0].tokens))
+            obj = operation.applied(obj)
+            _not_too_large(obj)
+        except (PathError, PatchFailed) as error:
+            raise PatchFailed(_named(number, operation, error)) from None
+    return obj
+
+
+def _with(obj: Any, pointer: Pointer, value: Any) -> Any:
+    """Add as the RFC has it: into a list before the item of that index, into a map in place of what is there."""
+    if not pointer.tokens:
+        return value
+    *parents, token = pointer.tokens
+    at = Pointer(tuple(parents))
+    match get(obj, at):
+        case dict():
+            return with_value(obj, pointer, value)
+        case list() as items if token in (_APPEND, str(len(items))):
+            return with_value(obj, at, [*items, value])
+        case list() as items:
+            get(obj, pointer)
+            return with_value(obj, at, [*items[: int(token)], value, *items[int(token) :]])
+    raise NothingThere(pointer, len(parents))
+
+
+def _below_root(text: str) -> Pointer:
+    pointer = Pointer.parse(text)
+    if not pointer.tokens:
+        raise PatchFailed("the whole object cannot be taken away")
+    return pointer
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Compare as the RFC does: 1 and 1.0 are one number, `true` is none."""
+    match one, other:
+        case dict(), dict():
+            return one.keys() == other.keys() and all(_equal(value, other[name]) for name, value in one.items())
+        case list(), list():
+            return len(one) == len(other) and all(map(_equal, one, other))
+    return isinstance(one, bool) is isinstance(other, bool) and bool(one == other)
+
+
+def _not_too_much(brought: int) -> None:
+    if brought > MOST_BROUGHT:
+        raise PatchFailed(f"the operations up to here bring in more than {MOST_BROUGHT} bytes")
+
+
+def _not_too_deep(value: Any, depth: int) -> None:
+    level = [value]
+    while level and depth <= DEEPEST:
+        level = [held for one in level if isinstance(one, dict | list) for held in _held(one)]
+        depth += 1
+    if level:
+        raise PatchFailed(f"the object would be nested more than {DEEPEST} levels deep")
+
+
+def _not_too_large(obj: Any) -> None:
+    if len(canonical(obj)) > LARGEST:
+        raise PatchFailed(f"the object would be larger than {LARGEST} bytes")
+
+
+def _held(value: dict[str, Any] | list[Any]) -> Any:
+    return value.values() if isinstance(value, dict) else value
+
+
+def _named(number: int, operation: Operation, error: Exception) -> str:
+    return f"operation {number} ({operation}): {_quoted(str(error))}"
+
+
+def _quoted(text: str) -> str:
+    return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}…"

@@ -1,0 +1,85 @@
+"""What the schema of a CRD says of some fields: whether they are there, and which values they take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from virt_steward.objects.paths import Pointer
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaFacts:
+    """Of the declared fields, those that the CRD has, with the values of those that list them."""
+
+    enums: Mapping[Pointer, tuple[str, ...]]
+
+    def has(self, path: Pointer) -> bool:
+        return path in self.enums
+
+    def enum(self, path: Pointer) -> tuple[str, ...]:
+        """The values that the field, or each of its items, may have; none if it is absent or free."""
+        return self.enums.get(path, ())
+
+
+def facts_of(schema: Any, paths: Iterable[Pointer]) -> SchemaFacts:
+    """Look the paths up in an OpenAPI schema. A path names fields; where one is a list, it goes on in its items."""
+    found = ((path, _at(schema, path.tokens)) for path in paths)
+    return SchemaFacts({path: _values(field) for path, field in found if field is not None})
+
+
+def definition_facts(raw: bytes, paths: Iterable[Pointer]) -> SchemaFacts:
+    """The same, of a CustomResourceDefinition."""
+    return facts_of(msgspec.json.decode(raw, type=Definition).schema, paths)
+
+
+def _at(schema: Any, tokens: tuple[str, ...]) -> Any:
+    """The schema of the field at the end of these tokens; None if it has none."""
+    if not tokens:
+        return schema
+    if "items" in schema:
+        return _at(schema["items"], tokens)
+    field = schema.get("properties", {}).get(tokens[0])
+    if field is not None:
+        return _at(field, tokens[1:])
+    anything = schema.get("additionalProperties")
+    if isinstance(anything, dict):
+        return _at(anything, tokens[1:])
+    return {} if anything or schema.get("x-kubernetes-preserve-unknown-fields") else None
+
+
+def _values(field: Any) -> tuple[str, ...]:
+    listed = field.get("enum") or field.get("items", {}).get("enum") or ()
+    return tuple(str(value) for value in listed)
+
+
+class _Schema(msgspec.Struct, rename={"openapi": "openAPIV3Schema"}):
+    openapi: Any = {}
+
+
+class _Version(msgspec.Struct):
+    served: bool
+    storage: bool
+    schema: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _Spec(msgspec.Struct):
+    versions: list[_Version]
+
+
+class Definition(msgspec.Struct):
+    """A CustomResourceDefinition, as far as it is decoded."""
+
+    spec: _Spec
+
+    @property
+    def schema(self) -> Any:
+        """Of the stored version if it is served, else of the first that is: only that one is decoded."""
+        served = [version for version in self.spec.versions if version.served]
+        chosen = next((version for version in served if version.storage), served[0] if served else None)
+        return msgspec.json.decode(chosen.schema, type=_Schema).openapi if chosen else {}

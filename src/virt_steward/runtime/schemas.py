@@ -1,0 +1,117 @@
+"""Keeps what the schemas of some CRDs say of the fields that somebody declared to read."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import structlog
+
+from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
+from virt_steward.kube.errors import KubeError, NotFound, NotServed
+from virt_steward.objects.identity import Key, Ref
+from virt_steward.objects.schemafacts import Definition, facts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from virt_steward.kube.backoff import Backoff
+    from virt_steward.kube.client import Reader
+    from virt_steward.objects.meta import Existing
+    from virt_steward.objects.paths import Pointer
+    from virt_steward.objects.schemafacts import SchemaFacts
+    from virt_steward.runtime.informers import Watched
+
+log = structlog.get_logger()
+
+
+class Schemas:
+    """Follows the definitions and fetches one only when it has changed. Of what is fetched, only the facts are kept."""
+
+    def __init__(
+        self, reader: Reader, definitions: Watched[Existing], wanted: Mapping[str, Iterable[Pointer]], backoff: Backoff
+    ) -> None:
+        self._reader = reader
+        self._definitions = definitions
+        self._wanted = {crd: frozenset(paths) for crd, paths in wanted.items()}
+        self._backoff = backoff
+        self._facts: dict[str, SchemaFacts] = {}
+        self._seen: dict[str, str] = {}
+        self._pending: set[str] = set()
+        self._news = asyncio.Event()
+        self._done = asyncio.Event()
+        self._done.set()
+        self._handlers: list[Callable[[str], None]] = []
+        definitions.tell(self._handle)
+
+    def facts(self, crd: str) -> SchemaFacts | None:
+        """What was declared of this CRD; None if it is not installed."""
+        return self._facts.get(crd)
+
+    def tell(self, handler: Callable[[str], None]) -> None:
+        """Call the handler with the name of every CRD whose facts change from now on."""
+        self._handlers.append(handler)
+
+    async def settled(self) -> None:
+        """Wait until the facts are those of the definitions that are known."""
+        await self._definitions.settled()
+        await self._done.wait()
+
+    async def run(self) -> None:
+        while True:
+            self._news.clear()
+            delay = await self._fetch_pending()
+            if not self._pending:
+                self._done.set()
+            try:
+                await asyncio.wait_for(self._news.wait(), delay)
+            except TimeoutError:  # time to try again what failed
+                continue
+
+    def _handle(self, key: Key, _before: Existing | None, after: Existing | None) -> None:
+        crd = key.name
+        if crd not in self._wanted:
+            return
+        if after is None:
+            self._seen.pop(crd, None)
+            self._pending.discard(crd)
+            self._keep(crd, None)
+        elif self._seen.get(crd) != after.metadata.resource_version:
+            self._seen[crd] = after.metadata.resource_version
+            self._pending.add(crd)
+            self._done.clear()
+        self._news.set()
+
+    async def _fetch_pending(self) -> float | None:
+        """Seconds until what failed should be tried again; None if nothing did."""
+        delays = []
+        for crd in sorted(self._pending):
+            self._pending.discard(crd)
+            try:
+                facts = await self._fetch(crd)
+            except (NotFound, NotServed):
+                facts = None  # deleted a moment ago, as we shall be told
+            except KubeError as error:
+                self._pending.add(crd)
+                delays.append(self._backoff.after(error))
+                log.warning("schema not read", crd=crd, error=str(error), retry_in=round(delays[-1], 1))
+                continue
+            if crd in self._seen:
+                self._keep(crd, facts)
+        if not delays:
+            self._backoff.succeeded()
+        return min(delays, default=None)
+
+    async def _fetch(self, crd: str) -> SchemaFacts:
+        definition = await self._reader.get(Ref(CUSTOM_RESOURCE_DEFINITION, Key("", crd)), Definition)
+        return facts_of(definition.schema, self._wanted[crd])
+
+    def _keep(self, crd: str, facts: SchemaFacts | None) -> None:
+        if self._facts.get(crd) == facts:
+            return
+        if facts is None:
+            del self._facts[crd]
+        else:
+            self._facts[crd] = facts
+        for handler in self._handlers:
+            handler(crd)

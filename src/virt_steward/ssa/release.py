@@ -1,0 +1,99 @@
+"""Giving up all that a manager owns of an object at once: every value stays as it is."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from virt_steward.kube.errors import Conflict, NotFound
+from virt_steward.objects.identity import ref_of
+from virt_steward.objects.ownership import Owner
+from virt_steward.ssa.locks import Stale
+from virt_steward.ssa.managers import RELEASE
+from virt_steward.ssa.ownership import is_entry_of
+from virt_steward.ssa.preview import fetch
+
+if TYPE_CHECKING:
+    from virt_steward.kube.client import Client
+    from virt_steward.ssa.locks import Object
+    from virt_steward.ssa.managers import Manager
+
+_ENTRIES = "/metadata/managedFields"
+ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """The manager owns nothing of this object."""
+
+    object: Object
+
+
+async def release(client: Client, live: Object, manager: Manager) -> Released | Stale:
+    """Give up all that the manager owns of the object, and leave every value as it is."""
+    operations = release_operations(live, manager)
+    if not operations:
+        return Released(live)
+    try:
+        return Released(await client.json_patch(ref_of(live), operations, manager=RELEASE.name))
+    except (Conflict, NotFound) as error:
+        return Stale(str(error))
+
+
+async def disclaim(client: Client, live: Object) -> None:
+    """Own nothing of what a patch in the name of RELEASE has set: whoever comes next should not conflict with us."""
+    seen: Object | None = live
+    for _ in range(ATTEMPTS):  # the object's own controller answers the patch with a status, at once
+        ours = _claimed(seen) if seen else []
+        if seen is None or not ours:
+            return
+        with suppress(Conflict, NotFound):
+            await client.json_patch(ref_of(seen), [_lock(seen), *ours], manager=RELEASE.name)
+            return
+        seen = await fetch(client, ref_of(seen))
+
+
+def _claimed(live: Object) -> list[dict[str, Any]]:
+    return [
+        {"op": "replace", "path": f"{_ENTRIES}/{index}", "value": _placeholder(live)}
+        for index, entry in enumerate(live["metadata"].get("managedFields") or [])
+        if entry.get("manager") == RELEASE.name and entry["fieldsV1"] != _placeholder(live)["fieldsV1"]
+    ]
+
+
+def release_operations(live: Object, manager: Manager) -> list[dict[str, Any]]:
+    """Return the JSON patch that removes the manager's entries; none if it has no entry."""
+    entries = live["metadata"].get("managedFields") or []
+    ours = [index for index, entry in enumerate(entries) if _is_ours(entry, manager)]
+    if not ours:
+        return []
+    removals: list[dict[str, Any]] = [{"op": "remove", "path": f"{_ENTRIES}/{index}"} for index in reversed(ours)]
+    if len(ours) == len(entries):
+        removals[-1] = {"op": "replace", "path": f"{_ENTRIES}/0", "value": _placeholder(live)}
+    return [_lock(live), *removals]
+
+
+def _lock(live: Object) -> dict[str, Any]:
+    """A changed resourceVersion is a 409, unlike a failed `test`, which is a 422 as any invalid object is."""
+    return {"op": "replace", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]}
+
+
+def _is_ours(entry: Object, manager: Manager) -> bool:
+    owner = Owner(entry.get("manager", ""), entry.get("operation", ""), entry.get("subresource", ""))
+    return is_entry_of(owner, manager)
+
+
+def _placeholder(live: Object) -> Object:
+    """Return an entry that stands in for the last one.
+
+    Without any, a custom resource keeps its old entries, and any other object gets an owner of everything,
+    `before-first-apply`, with which the next manager's apply conflicts.
+    """
+    return {
+        "manager": RELEASE.name,
+        "operation": "Update",
+        "apiVersion": live["apiVersion"],
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:metadata": {"f:name": {}}},
+    }

@@ -1,0 +1,95 @@
+"""What runs beside a controller: from the start, to the end, and relied on before anything is reconciled."""
+
+import asyncio
+
+from tests.eventually import soon
+from tests.runtime.test_manager import WATCHER, Reconcile, Watcher, a_source, nothing, running
+from tests.stamper import CONFIG_MAP, a_paper
+from virt_steward.kube.client import Client
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.objects.identity import Key
+from virt_steward.runtime.controller import Definition, Tools
+from virt_steward.runtime.debug import Asked, Reply
+from virt_steward.runtime.outcomes import Done, Outcome
+
+
+class Cache:
+    """A companion that settles when it may, and says what happens to it."""
+
+    def __init__(self) -> None:
+        self.may_settle = asyncio.Event()
+        self.steps: list[str] = []
+
+    async def run(self) -> None:
+        self.steps.append("runs")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.steps.append("ended")
+
+    async def settled(self) -> None:
+        self.steps.append("asked")
+        await self.may_settle.wait()
+
+
+def an_accompanied_watcher(namespace: str, cache: Cache, reconcile: Reconcile) -> Definition:
+    def build(tools: Tools) -> Watcher:
+        tools.accompany(cache)
+        return Watcher(tools, a_source(CONFIG_MAP, namespace), reconcile)
+
+    return Definition("watcher", WATCHER, build)
+
+
+async def test_a_companion_runs_first_and_ends_last_and_nothing_is_reconciled_before_it_has_settled(
+    control_plane: ControlPlane, admin: Client, namespace: str
+) -> None:
+    cache = Cache()
+
+    async def note(_tools: Tools, _key: Key) -> Outcome:
+        cache.steps.append("reconciled")
+        return Done()
+
+    await admin.create(a_paper(namespace, "one"))
+    async with running(control_plane, an_accompanied_watcher(namespace, cache, note)) as process:
+        assert await soon(lambda: "asked" in cache.steps and process.manager.not_ready() is None)
+        assert "reconciled" not in cache.steps
+        cache.may_settle.set()
+        assert await soon(lambda: "reconciled" in cache.steps)
+    assert cache.steps == ["runs", "asked", "reconciled", "ended"]
+
+
+async def test_a_process_that_is_told_to_stop_before_a_companion_has_settled_just_stops(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    cache = Cache()
+    async with running(control_plane, an_accompanied_watcher(namespace, cache, nothing)) as process:
+        assert await soon(lambda: "asked" in cache.steps)
+        assert await process.stop() < 1.0
+    assert cache.steps[-1] == "ended"
+
+
+async def test_a_debug_page_answers_once_everything_was_seen(
+    control_plane: ControlPlane, admin: Client, namespace: str
+) -> None:
+    cache = Cache()
+
+    def build(tools: Tools) -> Watcher:
+        tools.accompany(cache)
+        tools.show("/debug/watcher", page)
+        return Watcher(tools, a_source(CONFIG_MAP, namespace), nothing)
+
+    async def page(_: Asked) -> str:
+        return "all of it"
+
+    await admin.create(a_paper(namespace, "one"))
+    async with running(control_plane, Definition("watcher", WATCHER, build)) as process:
+        [unit] = process.manager.units
+        answer = unit.pages["/debug/watcher"]
+        assert await soon(lambda: "asked" in cache.steps)
+        assert await answer(Asked()) == Reply("watcher has not seen everything yet\n", status=503)
+        cache.may_settle.set()
+
+        async def is_told() -> bool:
+            return bool(await answer(Asked()) == "all of it")
+
+        assert await soon(is_told)

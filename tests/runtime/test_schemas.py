@@ -1,0 +1,131 @@
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Any
+
+from aiohttp import web
+
+from tests.audit import AuditLog
+from tests.clients import a_client
+from tests.eventually import soon
+from tests.gateway import Gateway, a_status
+from tests.runtime.informers import running
+from tests.widgets import GROUP, a_definition, a_new_kind, define
+from virt_steward.kube.backoff import Backoff
+from virt_steward.kube.client import Client
+from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.objects.identity import Key, Kind, Ref
+from virt_steward.objects.paths import Pointer
+from virt_steward.objects.schemafacts import SchemaFacts
+from virt_steward.runtime.informer import Informer
+from virt_steward.runtime.informers import Watched
+from virt_steward.runtime.kinds import DEFINITIONS
+from virt_steward.runtime.schemas import Schemas
+
+PROFILES = Pointer.parse("/spec/profiles")
+MODE = Pointer.parse("/spec/mode")
+
+
+def named(kind: Kind) -> str:
+    return f"{kind.plural}.{GROUP}"
+
+
+def a_crd(kind: Kind, *profiles: str) -> dict[str, Any]:
+    """A definition whose spec.profiles takes these values."""
+    definition = a_definition(kind.name, plural=kind.plural)
+    items = {"type": "string", "enum": list(profiles)}
+    spec = {"type": "object", "properties": {"profiles": {"type": "array", "items": items}}}
+    schema = {"type": "object", "properties": {"spec": spec}}
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema
+    return definition
+
+
+@asynccontextmanager
+async def followed(client: Client, *kinds: Kind) -> AsyncIterator[tuple[Schemas, list[str]]]:
+    definitions = Informer(client, DEFINITIONS)
+    wanted = {named(kind): (PROFILES, MODE) for kind in kinds}
+    schemas, told = Schemas(client, Watched([definitions]), wanted, Backoff(Random(1))), list[str]()
+    async with running(definitions), running(schemas):
+        await asyncio.wait_for(schemas.settled(), 20)
+        schemas.tell(told.append)
+        yield schemas, told
+
+
+def facts(*profiles: str) -> SchemaFacts:
+    return SchemaFacts({PROFILES: profiles})
+
+
+async def test_once_settled_it_knows_the_crds_that_are_there_and_those_that_are_not(admin: Client) -> None:
+    kind, absent = a_new_kind(), a_new_kind()
+    await define(admin, a_crd(kind, "A", "B"))
+    async with followed(admin, kind, absent) as (schemas, _):
+        assert schemas.facts(named(kind)) == facts("A", "B")
+        assert schemas.facts(named(absent)) is None
+
+
+async def test_a_crd_is_followed_when_it_comes_changes_and_goes(admin: Client) -> None:
+    kind = a_new_kind()
+    async with followed(admin, kind) as (schemas, told):
+        await define(admin, a_crd(kind, "A"))
+        assert await soon(lambda: schemas.facts(named(kind)) == facts("A"))
+        change = [{"op": "replace", "path": _ENUM, "value": ["A", "B"]}]
+        await admin.json_patch(_definition(kind), change)
+        assert await soon(lambda: schemas.facts(named(kind)) == facts("A", "B"))
+        await admin.delete(_definition(kind))
+        assert await soon(lambda: schemas.facts(named(kind)) is None)
+        assert told == [named(kind)] * 3
+
+
+async def test_a_crd_is_fetched_only_when_it_has_changed_itself(admin: Client, audit_log: AuditLog) -> None:
+    kind, other = a_new_kind(), a_new_kind()
+    await define(admin, a_crd(kind, "A"))
+    async with followed(admin, kind) as (schemas, told):
+        mark = audit_log.mark()
+        await define(admin, a_crd(other, "X"))
+        await admin.merge_patch(_definition(kind), {"metadata": {"annotations": {"seen": "true"}}})
+        assert await soon(lambda: len(_fetched(audit_log, mark)) == 1)
+        await asyncio.wait_for(schemas.settled(), 10)
+        assert _fetched(audit_log, mark) == [named(kind)]
+        assert told == [], "what changed is nothing that anybody asked for"
+
+
+async def test_a_crd_that_cannot_be_read_is_read_once_it_can_and_holds_up_no_other(
+    control_plane: ControlPlane, admin: Client, gateway: Gateway
+) -> None:
+    kind, troubled = a_new_kind(), a_new_kind()
+    await define(admin, a_crd(kind, "A"))
+    await define(admin, a_crd(troubled, "X"))
+    healed = asyncio.Event()
+
+    async def refuse(request: web.BaseRequest) -> web.StreamResponse | None:
+        if request.path.endswith(f"/{named(troubled)}") and not healed.is_set():
+            return a_status(503, "ServiceUnavailable")
+        return None
+
+    gateway.intercept = refuse
+    async with a_client(control_plane, server=gateway.server) as client:
+        definitions = Informer(client, DEFINITIONS)
+        wanted = {named(kind): (PROFILES,), named(troubled): (PROFILES,)}
+        schemas = Schemas(client, Watched([definitions]), wanted, Backoff(Random(1)))
+        async with running(definitions), running(schemas):
+            assert await soon(lambda: schemas.facts(named(kind)) == facts("A"))
+            settled = asyncio.ensure_future(schemas.settled())
+            assert schemas.facts(named(troubled)) is None
+            assert not settled.done()
+            healed.set()
+            await asyncio.wait_for(settled, 20)
+            assert schemas.facts(named(troubled)) == facts("X")
+
+
+_ENUM = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/profiles/items/enum"
+
+
+def _definition(kind: Kind) -> Ref:
+    return Ref(CUSTOM_RESOURCE_DEFINITION, Key("", named(kind)))
+
+
+def _fetched(log: AuditLog, mark: Any) -> list[str]:
+    requests = (request for request in log.since(mark) if request.resource == "customresourcedefinitions")
+    return [request.name for request in requests if request.verb == "get"]
