@@ -8,12 +8,12 @@ import msgspec
 
 from virt_steward.controllers.approver.olm import INSTALL_PLAN
 from virt_steward.kube.client import Client
-from virt_steward.local.platform import definition
+from virt_steward.local.simulation.kinds import definition
 from virt_steward.objects.identity import ref_of
 from virt_steward.objects.meta import Meta
 
 GROUP = INSTALL_PLAN.group
-DEFINITION = definition(INSTALL_PLAN, "v1alpha1")
+DEFINITION = definition("InstallPlan")
 
 
 class Spec(msgspec.Struct, frozen=True, rename="camel"):

@@ -21,10 +21,10 @@ from tests.olm.lifecycle_manager import LifecycleManager
 from tests.olm.namespaces import OperatorNamespace
 from virt_steward.apis import CRDS
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
-from virt_steward.controllers.approver import ACCESS
+from virt_steward.controllers.approver.definition import ACCESS
 from virt_steward.kube.client import Client
 from virt_steward.kube.watch import projection
-from virt_steward.local import platform
+from virt_steward.local.simulation.install import install, make_namespace
 from virt_steward.objects.identity import Key, Ref
 from virt_steward.objects.meta import Meta
 from virt_steward.runtime.access import Installation
@@ -82,8 +82,8 @@ class Stage:
 @pytest.fixture
 async def stage(olm: LifecycleManager, tmp_path: Path) -> AsyncIterator[Stage]:
     async with a_client(olm.control_plane) as client:
-        await platform.install(client, [crd.manifest() for crd in CRDS])
-        await platform.make_namespace(client, APPROVER.namespace)
+        await install(client, *(crd.manifest() for crd in CRDS))
+        await make_namespace(client, APPROVER.namespace)
         account = await an_account(client, ACCESS, Installation(APPROVER.namespace, prefix="steward"))
         kubeconfig = account.write_kubeconfig(tmp_path / "kubeconfig", olm.control_plane)
         await client.apply(_the_approver(), manager="tests")

@@ -6,36 +6,26 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-import msgspec
-
 from tests.controllers.approver.builders import package_of
-from tests.installplans import DEFINITION, GROUP, INSTALL_PLAN
+from tests.installplans import GROUP, INSTALL_PLAN
 from tests.widgets import define
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER, INSTALL_PLAN_APPROVER_CRD
-from virt_steward.controllers.approver.olm import CLUSTER_SERVICE_VERSION, SUBSCRIPTION
+from virt_steward.controllers.approver.olm import SUBSCRIPTION
 from virt_steward.kube.client import Client, Object
-from virt_steward.objects.identity import Key, Kind, Ref
+from virt_steward.local.simulation.installplans import csv_step
+from virt_steward.local.simulation.kinds import OLM_KINDS, definition
+from virt_steward.objects.identity import Key, Ref
 
 API = f"{GROUP}/v1alpha1"
 AT_ONCE = 8
 
 
-def a_definition_of(kind: Kind) -> Object:
-    """As loose as that of InstallPlans."""
-    names = {"kind": kind.name, "plural": kind.plural}
-    return {
-        **DEFINITION,
-        "metadata": {"name": f"{kind.plural}.{GROUP}"},
-        "spec": {**DEFINITION["spec"], "names": names},
-    }
-
-
-OLM_DEFINITIONS = (DEFINITION, a_definition_of(SUBSCRIPTION), a_definition_of(CLUSTER_SERVICE_VERSION))
+OLM_DEFINITIONS = tuple(map(definition, OLM_KINDS))
 
 
 async def define_all(client: Client) -> None:
-    for definition in (*OLM_DEFINITIONS, INSTALL_PLAN_APPROVER_CRD.manifest()):
-        await define(client, definition)
+    for one in (*OLM_DEFINITIONS, INSTALL_PLAN_APPROVER_CRD.manifest()):
+        await define(client, one)
 
 
 async def at_once(jobs: Iterable[Callable[[], Awaitable[object]]]) -> None:
@@ -52,13 +42,7 @@ async def at_once(jobs: Iterable[Callable[[], Awaitable[object]]]) -> None:
 
 
 def a_step(csv: str) -> Object:
-    properties = {
-        "properties": [{"type": "olm.package", "value": {"packageName": package_of(csv), "version": "1.0.0"}}]
-    }
-    annotations = {"operatorframework.io/properties": msgspec.json.encode(properties).decode()}
-    manifest = msgspec.json.encode({"metadata": {"name": csv, "annotations": annotations}}).decode()
-    resource = {"group": GROUP, "kind": "ClusterServiceVersion", "name": csv, "manifest": manifest}
-    return {"resolving": csv, "resource": resource, "status": "Unknown"}
+    return csv_step(csv, package_of(csv), "1.0.0")
 
 
 def ballast(size: int) -> Object:

@@ -1,4 +1,4 @@
-"""The approver as a process of its own, under its own rights, to be watched and killed."""
+"""A controller as a process of its own, under its own rights, to be watched and killed."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ import msgspec
 from tests.clients import a_client
 from tests.controllers.approver.lifecycle import define_all
 from tests.grants import Account, an_account
-from virt_steward.controllers.approver import ACCESS
+from virt_steward.controllers.approver.definition import ACCESS
 from virt_steward.kube.faults import VARIABLE
 from virt_steward.local.controlplane import ControlPlane
 from virt_steward.local.processes import Child
@@ -39,10 +39,10 @@ def home_of(account: Account) -> str:
 
 
 class Process:
-    """`virt-steward run --controllers approver`, which logs as JSON and serves nothing."""
+    """`virt-steward run`, which logs as JSON and serves nothing."""
 
     def __init__(self, kubeconfig: Path, namespace: str, log: Path, *, options: tuple[str, ...], fault: str) -> None:
-        argv = [sys.executable, "-m", "virt_steward", "run", "--controllers=approver", "--log-format=json"]
+        argv = [sys.executable, "-m", "virt_steward", "run", "--log-format=json"]
         argv += [f"--kubeconfig={kubeconfig}", f"--namespace={namespace}"]
         argv += [f"--{server}-bind-address=0" for server in ("metrics", "debug", "health-probe")]
         env = {**os.environ, **({VARIABLE: fault} if fault else {})}
@@ -89,11 +89,14 @@ class Process:
 
 
 @contextmanager
-def a_process(kubeconfig: Path, namespace: str, *options: str, fault: str = "") -> Iterator[Process]:
+def a_process(
+    kubeconfig: Path, namespace: str, *options: str, fault: str = "", controller: str = "approver"
+) -> Iterator[Process]:
     """Logs beside the kubeconfig, each process into a file of its own."""
-    number = len(list(kubeconfig.parent.glob("approver-*.log")))
-    log = kubeconfig.parent / f"approver-{number}.log"
-    process = Process(kubeconfig, namespace, log, options=options or ALONE, fault=fault)
+    number = len(list(kubeconfig.parent.glob(f"{controller}-*.log")))
+    log = kubeconfig.parent / f"{controller}-{number}.log"
+    options = (f"--controllers={controller}", *(options or ALONE))
+    process = Process(kubeconfig, namespace, log, options=options, fault=fault)
     try:
         yield process
     finally:

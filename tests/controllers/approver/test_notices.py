@@ -8,6 +8,7 @@ from tests.runtime.clocks import ManualClock
 from virt_steward.apis.installplanapprover import InstallPlanApproverStatus
 from virt_steward.controllers.approver.conditions import Abilities, conditions_of
 from virt_steward.controllers.approver.notices import Notices
+from virt_steward.controllers.approver.olm import Stamp
 from virt_steward.controllers.approver.report import fold
 from virt_steward.controllers.approver.verdicts import Reason, Wait
 from virt_steward.runtime.notify import Notice
@@ -30,7 +31,8 @@ def notices(outbox: Outbox) -> Notices:
 
 def test_an_approval_goes_to_the_endpoint_that_its_approver_names() -> None:
     outbox = Outbox()
-    notices(outbox).approved(a_plan(V1), an_approver(notify="chat"), "db.v1.0.0 is pinned")
+    plan = a_plan(V1, approved=True, stamp=Stamp(because="db.v1.0.0 is pinned"))
+    notices(outbox).approved(plan, an_approver(notify="chat"))
     [(endpoint, notice)] = outbox.sent
     assert endpoint == "chat"
     assert notice.type == "cloud.bapu.operators.installplan.approved"

@@ -35,3 +35,22 @@ async def test_refusals_and_approvals_reach_the_endpoint_and_a_restart_repeats_n
             await olm.pin("db", V2)
             assert await soon(lambda: len(told()) == 2, within=20)
     assert told()[1] == (str(plan), "Approved")
+
+
+async def test_a_kill_right_after_the_approval_loses_no_notice(
+    cluster: Client, olm: Lifecycle, start: Start, tmp_path: Path
+) -> None:
+    await an_approver(cluster, olm.namespace, targetNamespaces=[olm.namespace], notify="audit")
+    await olm.subscribe("db", V1)
+    config = tmp_path / "notify.yaml"
+    async with receiving() as receiver:
+        config.write_text(f"audit: {{url: '{receiver.url}'}}")
+        options = ("--no-leader-elect", f"--notify-config={config}")
+        plan = await olm.offer(V1)
+        with start(*options, fault="approver.approve.after:kill") as first:
+            assert await soon(lambda: first.was_killed, within=20)
+        assert await olm.is_approved(plan)
+        assert receiver.got == []
+        with start(*options):
+            assert await soon(lambda: bool(receiver.got), within=20)
+    assert [(body["subject"], body["data"]["reason"]) for _, body in receiver.got] == [(str(plan), "Approved")]

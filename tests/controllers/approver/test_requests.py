@@ -29,9 +29,11 @@ from tests.grants import Account, an_account
 from tests.installplans import INSTALL_PLAN
 from tests.widgets import define
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER_CRD
-from virt_steward.controllers.approver import ACCESS
-from virt_steward.kube.client import Client, Object
+from virt_steward.controllers.approver.announce import ONE_BY_ONE
+from virt_steward.controllers.approver.definition import ACCESS
+from virt_steward.kube.client import Client, Object, Selection
 from virt_steward.kube.errors import NotFound
+from virt_steward.kube.events import EVENT
 from virt_steward.objects.identity import Key, Ref, ref_of
 from virt_steward.runtime.access import Installation
 
@@ -75,7 +77,9 @@ async def test_each_approval_takes_one_request_and_then_there_is_silence(
     assert sorted((one.namespace, one.name, one.code) for one in patches_of_plans(requests)) == sorted(
         (olm.namespace, f"install-{number}", 200) for olm in places for number in range(1, PLANS + 1)
     )
-    assert sum(one.resource == "events" for one in requests) == len(jobs)
+    events = [one for one in requests if one.resource == "events"]
+    assert sum(one.name.startswith("ann.") for one in events) >= 1  # the rest, by its number
+    assert sum(one.name.startswith("install-") for one in events) == ONE_BY_ONE.capacity < len(jobs)
     assert {one.resource for one in requests if one.verb in {"get", "list"}} <= {"", "leases"}  # "" is discovery
     seconds = (requests[-1].time - requests[0].time).total_seconds()
     assert sum(one.subresource == "status" for one in requests) <= seconds + 1
@@ -156,8 +160,15 @@ async def test_counts_are_exact_though_the_process_is_killed_at(
     status = await status_of(cluster, olm.namespace)
     assert sorted(one["plan"] for one in status["history"]) == sorted(map(str, plans))
     assert len(status["countedPlans"]) == 4
+    assert sorted(await approved_by_events(cluster, olm.namespace)) == sorted(plan.name for plan in plans)
     assert [await olm.is_approved(plan) for plan in plans] == [True] * 4
     assert not await unpinned.is_approved(refused)
+
+
+async def approved_by_events(client: Client, namespace: str) -> list[str]:
+    """Plans, as often as they are told."""
+    found = await client.list(EVENT, Selection(namespace))
+    return [one["regarding"]["name"] for one in found if one["reason"] == "Approved"]
 
 
 async def test_olm_may_come_late_go_and_come_again(tmp_path: Path) -> None:

@@ -24,6 +24,10 @@ class Listener:
 
     def __init__(self) -> None:
         self.heard: list[Any] = []
+        self.flushed_after: list[int] = []
+
+    async def flush(self, _grace: float) -> None:
+        self.flushed_after.append(len(self.heard))
 
     def once(self, occurrence: Any) -> None:
         self.heard.append(occurrence)
@@ -114,12 +118,12 @@ def test_a_wait_is_an_event_on_the_plan(reason: Reason, kind: str) -> None:
     assert first.key == second.key  # so it is told once, also across restarts
 
 
-def test_the_gauge_of_what_waits_goes_with_its_approver() -> None:
+async def test_the_gauge_of_what_waits_goes_with_its_approver() -> None:
     story = Story()
     approver = an_approver()
     status = fold(approver, [], [(PLAN, Wait(Reason.NOT_PINNED, "not pinned"))], NOON)
     labels = {"namespace": "approvers", "approver": "ann"}
-    story.teller.status(approver, status)
+    await story.teller.status(approver, status, [])
     assert story.metric("installplan_approver_pending", **labels) == 1
     story.teller.gone(ANN)
     story.teller.gone(ANN)

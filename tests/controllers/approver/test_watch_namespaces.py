@@ -16,7 +16,7 @@ from tests.grants import Account, an_account
 from tests.operators import a_subscription, a_waiting_plan, an_approver, create, the_plan
 from virt_steward import app
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
-from virt_steward.controllers.approver import ACCESS, DEFINITION
+from virt_steward.controllers.approver.definition import ACCESS, DEFINITION
 from virt_steward.kube.client import Client
 from virt_steward.local.controlplane import ControlPlane
 from virt_steward.local.ports import ReservedPort

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from virt_steward.controllers.approver.olm import APPROVED_AT, INSTALL_PLAN, REQUIRES_APPROVAL, decode_plan
+from virt_steward.kube.whoami import name_of_caller
 from virt_steward.objects.identity import Ref
 from virt_steward.objects.wallclock import rfc3339
 from virt_steward.ssa import managers
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from virt_steward.controllers.approver.olm import Plan
-    from virt_steward.kube.client import Client
+    from virt_steward.kube.client import Client, Reader
     from virt_steward.objects.identity import Key
 
 APPROVED_BY_USER = "operators.bapu.cloud/approved-by-user"
@@ -42,12 +43,33 @@ class NotNow:
     why: str
 
 
+class Signature(msgspec.Struct, frozen=True):
+    """What a person leaves on a plan that they approve."""
+
+    user: str = msgspec.field(default="", name=APPROVED_BY_USER)
+    at: str = msgspec.field(default="", name=APPROVED_AT)
+    comment: str = msgspec.field(default="", name=APPROVAL_COMMENT)
+
+
+class _SignedMeta(msgspec.Struct):
+    annotations: Signature = Signature()
+
+
+class _Signed(msgspec.Struct):
+    metadata: _SignedMeta
+
+
+async def signature_on(reader: Reader, key: Key) -> Signature:
+    """Asked of the server: few plans have one, so no cache keeps it."""
+    return (await reader.get(Ref(INSTALL_PLAN, key), _Signed)).metadata.annotations
+
+
 async def approve_by_hand(client: Client, key: Key, comment: str, now: datetime) -> ByHand | NotNow:
     """Approve exactly the plan that is there now: if it changes meanwhile, the server refuses with a Conflict."""
     plan = decode_plan(bytes(await client.get(Ref(INSTALL_PLAN, key), msgspec.Raw)))
     if objection := _objection(plan):
         return NotNow(str(key), objection)
-    user = await _name_of_caller(client)
+    user = await name_of_caller(client)
     annotations = {APPROVED_BY_USER: user, APPROVED_AT: rfc3339(now)}
     if comment:
         annotations[APPROVAL_COMMENT] = comment
@@ -74,9 +96,3 @@ def _objection(plan: Plan) -> str | None:
             "OLM would not run it but make plan after plan; try again when it waits"
         )
     return None
-
-
-async def _name_of_caller(client: Client) -> str:
-    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview", "metadata": {"name": ""}}
-    answer = await client.create(review)
-    return str(answer["status"]["userInfo"]["username"])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.runtime.notify import Notice
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping, Sequence
 
     from virt_steward.controllers.approver.olm import Plan
     from virt_steward.controllers.approver.seen import Approver
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
     from virt_steward.runtime.clock import Clock
     from virt_steward.runtime.notify import Notify
 
-TYPE = "cloud.bapu.operators.installplan"
+TYPE = "cloud.bapu.operators"
 REMEMBERED = 2048
+PLANS_NAMED = 1000
+"""In one notice, which should stay below the 64 KiB that every receiver of CloudEvents takes."""
 
 
 class Notices:
@@ -34,29 +37,37 @@ class Notices:
     def endpoints(self) -> Collection[str]:
         return self._notify.endpoints
 
-    def approved(self, plan: Plan, approver: Approver, because: str) -> None:
-        text = f"InstallPlan {_named(plan)} was approved by {approver.metadata.key}: {because}"
-        self._send(plan, approver, "Approved", text)
+    def approved(self, plan: Plan, approver: Approver) -> None:
+        text = f"InstallPlan {_named(plan)} was approved by {approver.metadata.key}: {plan.stamp.because}"
+        self._send(approver, _of_plan(plan, "approved", "Approved", text))
+
+    def approved_many(self, plans: Sequence[Plan], approver: Approver, total: int) -> None:
+        """One notice for all of them."""
+        text = f"{len(plans)} more InstallPlans were approved by {approver.metadata.key}, {total} by now"
+        named = [str(plan.metadata.key) for plan in plans[:PLANS_NAMED]]
+        data = {"reason": "Approved", "count": len(plans), "plans": named}
+        self._send(approver, _News("installplans.approved", str(approver.metadata.key), str(total), text, data))
 
     def waits(self, plan: Plan, approver: Approver, wait: Wait) -> None:
         known = {(one.plan, one.reason) for one in approver.status.pending}
         if (str(plan.metadata.key), wait.reason) in known:
             return  # told by a process before us
-        self._send(plan, approver, wait.reason, f"InstallPlan {_named(plan)} waits: {wait.message}")
+        text = f"InstallPlan {_named(plan)} waits: {wait.message}"
+        self._send(approver, _of_plan(plan, "waiting", wait.reason, text))
 
-    def _send(self, plan: Plan, approver: Approver, reason: str, text: str) -> None:
+    def _send(self, approver: Approver, news: _News) -> None:
         name = approver.spec.notify
         if name not in self._notify.endpoints:  # a condition says so
             return
-        story = "\0".join((plan.metadata.uid, approver.metadata.uid, reason, *plan.csvs))
+        story = f"{approver.metadata.uid}\0{news.type}\0{news.episode}"
         notice = Notice(
             id=hashlib.blake2b(story.encode(), digest_size=16).hexdigest(),
-            type=f"{TYPE}.{'approved' if reason == 'Approved' else 'waiting'}",
+            type=f"{TYPE}.{news.type}",
             source=_path(approver),
-            subject=str(plan.metadata.key),
+            subject=news.subject,
             time=self._clock.utc(),
-            text=text,
-            data={"reason": reason, "csvs": plan.csvs, "approver": str(approver.metadata.key)},
+            text=news.text,
+            data={**news.data, "approver": str(approver.metadata.key)},
         )
         if self._is_news(notice.id):
             self._notify.send(name, notice)
@@ -68,6 +79,22 @@ class Notices:
         if len(self._told) > REMEMBERED:
             self._told.popitem(last=False)
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class _News:
+    type: str
+    subject: str
+    episode: str
+    """Tells it from other news of that type."""
+    text: str
+    data: Mapping[str, Any]
+
+
+def _of_plan(plan: Plan, what: str, reason: str, text: str) -> _News:
+    episode = "\0".join((plan.metadata.uid, reason, *plan.csvs))
+    data = {"reason": reason, "csvs": plan.csvs}
+    return _News(f"installplan.{what}", str(plan.metadata.key), episode, text, data)
 
 
 def _named(plan: Plan) -> str:

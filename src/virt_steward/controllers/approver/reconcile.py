@@ -105,7 +105,7 @@ class ApproverController:
         waiting = [(plans[name], wait) for name, wait in self._pending.of(key) if name in plans and plans[name].is_open]
         abilities = Abilities(self._teller.endpoints, self._stores.denied, self._stores.watched)
         status = fold(approver, plans.values(), waiting, self._clock.utc(), abilities)
-        self._teller.status(approver, status)
+        await self._teller.status(approver, status, plans.values())
         if status == approver.status:
             return Done()
         self._written[key] = self._clock.now()

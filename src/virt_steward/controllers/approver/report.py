@@ -48,13 +48,10 @@ def fold(
     blind = abilities.denied or abilities.watched
     counted = set(before.counted_plans) if blind else _still_counted(approver, plans)
     room = COUNTED_PLANS_KEPT - len(counted)  # beyond it, a count that stops is better than one that runs away
-    fresh = sorted(
-        (plan for plan in plans if plan.stamp.by == approver.metadata.uid and plan.metadata.uid not in counted),
-        key=lambda plan: (plan.stamp.at, plan.metadata.key),
-        reverse=True,
+    fresh = _newest_first(
+        plan for plan in plans if plan.stamp.by == approver.metadata.uid and plan.metadata.uid not in counted
     )[:room]
-    approvals = tuple(_approval(plan, now) for plan in fresh)
-    history = (*approvals, *before.history)[:HISTORY_KEPT]
+    history = (*(_approval(plan, now) for plan in fresh[:HISTORY_KEPT]), *before.history)[:HISTORY_KEPT]
     return InstallPlanApproverStatus(
         observed_generation=approver.metadata.generation,
         approved_count=before.approved_count + len(fresh),
@@ -66,6 +63,18 @@ def fold(
         counted_plans=tuple(sorted(counted.union(plan.metadata.uid for plan in fresh))),
         conditions=conditions_of(approver, abilities, now),
     )
+
+
+def newly_counted(
+    before: InstallPlanApproverStatus, after: InstallPlanApproverStatus, plans: Iterable[Plan]
+) -> list[Plan]:
+    """The plans by which one status is ahead of the other, oldest first."""
+    fresh = set(after.counted_plans).difference(before.counted_plans)
+    return _newest_first(plan for plan in plans if plan.metadata.uid in fresh)[::-1] if fresh else []
+
+
+def _newest_first(plans: Iterable[Plan]) -> list[Plan]:
+    return sorted(plans, key=lambda plan: (plan.stamp.at, plan.metadata.key), reverse=True)
 
 
 def _still_counted(approver: Approver, plans: Collection[Plan]) -> set[str]:

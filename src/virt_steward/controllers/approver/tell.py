@@ -1,4 +1,4 @@
-"""Tells people and machines what was decided: log, events on the plan, metrics, notices."""
+"""Tells people and machines what was decided: log, events, metrics, notices."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Literal
 import structlog
 from prometheus_client import Counter, Histogram
 
+from virt_steward.controllers.approver.announce import Announcer, regarding
 from virt_steward.controllers.approver.gauges import PendingGauges
-from virt_steward.controllers.approver.olm import API_VERSION, INSTALL_PLAN
+from virt_steward.controllers.approver.report import newly_counted
 from virt_steward.controllers.approver.verdicts import Reason, Wait
-from virt_steward.kube.events import Occurrence, Regarding
-from virt_steward.objects.identity import Ref
+from virt_steward.kube.events import Occurrence
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from prometheus_client import CollectorRegistry
 
@@ -43,6 +43,7 @@ class Teller:
         self._recorder = recorder
         self._notices = notices
         self._clock = clock
+        self._announcer = Announcer(recorder, notices, clock)
         self._opened: dict[Key, float] = {}
         self._decisions = Counter(
             "installplan_approver_decisions", "Verdicts on InstallPlans.", ["reason"], registry=registry
@@ -71,15 +72,13 @@ class Teller:
         self._opened.pop(plan, None)
 
     def approved(self, plan: Plan, approval: Approval) -> None:
+        """Log and measure it. Events and notices follow the stamp, when it is counted."""
         key, by = plan.metadata.key, approval.approver.metadata.key
         log.info("approved InstallPlan", plan=str(key), csvs=plan.csvs, approver=str(by), because=approval.because)
         self._decisions.labels("Approved").inc()
         self._approvals.labels(key.namespace).inc()
         if (since := self._opened.pop(key, None)) is not None:
             self._latency.observe(self._clock.now() - since)
-        note = f"approved by InstallPlanApprover {by}: {approval.because}"
-        self._recorder.once(Occurrence(_regarding(plan), "Normal", "Approved", "Approve", note))
-        self._notices.approved(plan, approval.approver, approval.because)
 
     def waits(self, plan: Plan, decision: Decision) -> None:
         """Said when a plan begins to wait, or waits for something else than before."""
@@ -100,16 +99,15 @@ class Teller:
             note = f"not approved by InstallPlanApprover {approver}: {wait.message}"
             kind: Literal["Warning", "Normal"] = "Warning" if wait.reason in ALARMING else "Normal"
             episode = f"{approver} {','.join(plan.csvs)}"
-            self._recorder.once(Occurrence(_regarding(plan), kind, wait.reason, "Wait", note, episode))
+            self._recorder.once(Occurrence(regarding(plan), kind, wait.reason, "Wait", note, episode))
             self._notices.waits(plan, opinion.approver, wait)
 
-    def status(self, approver: Approver, status: InstallPlanApproverStatus) -> None:
+    async def status(self, approver: Approver, status: InstallPlanApproverStatus, plans: Iterable[Plan]) -> None:
+        """Before it is written: tell of what it counts and the present one does not."""
         self._pending.show(approver.metadata.key, status)
+        await self._announcer.tell(approver, newly_counted(approver.status, status, plans), status.approved_count)
 
     def gone(self, approver: Key) -> None:
         """The approver was deleted: its series must not go on."""
         self._pending.remove(approver)
-
-
-def _regarding(plan: Plan) -> Regarding:
-    return Regarding(Ref(INSTALL_PLAN, plan.metadata.key), API_VERSION, plan.metadata.uid)
+        self._announcer.gone(approver)

