@@ -66,8 +66,7 @@ class ControlPlane:
     def start(self) -> None:
         """Start everything and return when it works; on failure leave nothing running."""
         try:
-            self._spawn("etcd", programs.etcd(self._layout, self.etcd_port))
-            self.start_apiserver()
+            self.launch()
             self.wait_until_ready()
             # It gives up on an API server that takes longer than ten seconds, so it comes last.
             self._spawn("kube-controller-manager", programs.kube_controller_manager(self._layout))
@@ -75,6 +74,11 @@ class ControlPlane:
         except BaseException:
             self.stop()
             raise
+
+    def launch(self) -> None:
+        """Start etcd and the API server alone, and do not wait for them."""
+        self._spawn("etcd", programs.etcd(self._layout, self.etcd_port))
+        self.start_apiserver()
 
     def stop(self) -> None:
         for child in reversed(self._children.values()):

@@ -82,7 +82,8 @@ def shipped_recipe() -> Recipe:
 
 def go_build(go: Path, flags: Sequence[str], packages: Sequence[str], steps: Steps) -> None:
     """Compile, and show how far it is."""
-    listed = steps.run("downloading modules", [str(go), "list", "-deps", *packages])
+    tags = [flag for flag in flags if flag.startswith("-tags=")]  # they decide what is imported
+    listed = steps.run("downloading modules", [str(go), "list", *tags, "-deps", *packages])
     total = sum(not line.startswith("go: ") for line in listed)  # those lines tell of downloads
     steps.run("compiling packages", [str(go), "build", "-v", *flags, *packages], total=total)
 

@@ -1,0 +1,53 @@
+"""Objects as the simulated controllers see them: whole, since they are few."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from virt_steward.kube.watch import projection
+from virt_steward.objects.identity import Kind
+from virt_steward.objects.meta import Meta
+from virt_steward.runtime.informer import Source
+
+if TYPE_CHECKING:
+    from virt_steward.objects.identity import Key
+    from virt_steward.runtime.store import Store
+
+NODE = Kind("", "Node", "nodes")
+NAMESPACE = Kind("", "Namespace", "namespaces")
+
+
+class LabelledMeta(Meta, frozen=True, rename="camel"):
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+    generation: int = 0
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """Any object."""
+
+    metadata: LabelledMeta
+    spec: dict[str, Any] = msgspec.field(default_factory=dict)
+    status: dict[str, Any] = msgspec.field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def key(self) -> Key:
+        return self.metadata.key
+
+
+S = TypeVar("S", bound=Seen)
+
+
+def source_of(kind: Kind) -> Source[Seen]:
+    return Source(kind, projection(Seen))
+
+
+def in_order(store: Store[Seen]) -> list[Seen]:
+    """All, by namespace and name."""
+    return sorted(store, key=lambda one: one.key)
