@@ -9,7 +9,7 @@ from typing import Any
 from tests.kube.kubeconfigs import b64
 from tests.widgets import a_version
 from virt_steward.apis.kubevirtconfig import KubevirtConfigSpec
-from virt_steward.controllers.placement.fleet import Fleet, Limits
+from virt_steward.controllers.placement.fleet import LONGEST_ANSWER, Fleet, Limits
 from virt_steward.controllers.placement.search import VIRTUAL_MACHINE
 from virt_steward.controllers.placement.secrets import Secrets
 from virt_steward.kube.client import Client, Reader
@@ -44,6 +44,7 @@ def a_vm(namespace: str, name: str) -> dict[str, Any]:
         "apiVersion": f"{VIRTUAL_MACHINE.group}/v1",
         "kind": VIRTUAL_MACHINE.name,
         "metadata": {"name": name, "namespace": namespace},
+        "spec": {"template": {}},  # the simulated platform's definition asks for it
     }
 
 
@@ -114,7 +115,7 @@ async def a_fleet(
         Secrets(Reader(admin.connection, admin.discovery), changed=lambda _: None),
         limits=limits or Limits(),
         clock=clock or SystemClock(),
-        connect=partial(Connection, user_agent=AGENT, observe=unobserved),
+        connect=partial(Connection, user_agent=AGENT, observe=unobserved, longest_answer=LONGEST_ANSWER),
         observe=observe,
     )
     members = Members(fleet, admin, namespace, control_plane)

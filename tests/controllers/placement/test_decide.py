@@ -8,7 +8,7 @@ from tests.controllers.placement.builders import NO_SECRET, a_cluster, a_machine
 from virt_steward.apis.meta import LabelSelector
 from virt_steward.controllers.placement.decide import decide
 from virt_steward.controllers.placement.preferences import PREFERENCES
-from virt_steward.controllers.placement.seen import Cluster, Found, Machine, NotThere, Silent
+from virt_steward.controllers.placement.seen import Cluster, Found, Free, Machine, NotThere, Silent
 from virt_steward.controllers.placement.verdicts import Ask, Blocked, Chosen, Reason
 
 EAST, WEST = a_cluster("east", labels={"region": "east"}), a_cluster("west", labels={"region": "west"})
@@ -185,7 +185,7 @@ def test_a_machine_stays(findings: dict[str, Any], rules: dict[str, Any], chosen
             (EAST, WEST),
             {"findings": {"east": Found(), "west": Silent("refused")}, "strict_search": True},
             Reason.CLUSTERS_SILENT,
-            "vm-my-vm may exist in a cluster that does not answer (west: refused)",
+            "vm-my-vm exists in east, and may exist in a cluster that does not answer (west: refused)",
             id="a silent one, where search is strict",
         ),
         pytest.param(
@@ -227,65 +227,74 @@ def test_clusters_are_asked_only_when_nothing_else_decides_and_only_those_in_que
     assert decide(a_view(a_machine(selector="region=west"), EAST, WEST, SOUTH)).outcome == Ask(("south", "west"))
 
 
-@pytest.mark.parametrize(
-    ("strategy", "clusters", "chosen"),
-    [
-        pytest.param("round-robin", (EAST, WEST), "east", id="round-robin begins with the first"),
-        pytest.param("round-robin", (a_cluster("east", machines=1), WEST), "west", id="round-robin goes on"),
-        pytest.param("least-loaded", (a_cluster("east", machines=3), WEST), "west", id="fewest machines"),
-        pytest.param(
-            "least-loaded",
-            (a_cluster("east", machines=3, free_memory=0.7), a_cluster("west", free_memory=0.2)),
-            "east",
-            id="most free memory, where all tell it",
-        ),
-        pytest.param(
-            "spread",
-            (
-                a_cluster("a", labels={"topology.kubernetes.io/region": "x"}, machines=1),
-                a_cluster("b", labels={"topology.kubernetes.io/region": "x"}, machines=0),
-                a_cluster("c", labels={"topology.kubernetes.io/region": "y"}, machines=0),
-            ),
-            "c",
-            id="the emptier region",
-        ),
-        pytest.param("weight", (EAST, a_cluster("west", weight=200)), "west", id="the heaviest"),
-        pytest.param(
-            "weight",
-            (a_cluster("east", machines=2), a_cluster("west", machines=1)),
-            "west",
-            id="of equal weight, the emptier",
-        ),
-        pytest.param(
-            "round-robin", (a_cluster("east", schedulable=False), WEST), "west", id="not one that takes no new ones"
-        ),
-    ],
-)
-def test_the_strategy_chooses(strategy: str, clusters: tuple[Cluster, ...], chosen: str) -> None:
-    findings = {one.name: NotThere() for one in clusters}
-    by_rule = decide(a_view(a_machine(), *clusters, findings=findings, strategy=strategy)).outcome
-    by_machine = decide(a_view(a_machine(strategy=strategy), *clusters, findings=findings)).outcome
-    assert isinstance(by_rule, Chosen)
-    assert by_rule.cluster == chosen
-    assert by_machine == by_rule
-    assert by_rule.scores[0][0] == chosen
-
-
 def test_a_machine_that_runs_on_a_cordoned_cluster_stays_there() -> None:
     cordoned = a_cluster("east", schedulable=False)
     outcome = decide(a_view(a_machine(), cordoned, WEST, findings={"east": Found(), "west": NotThere()})).outcome
     assert outcome == Chosen("east", "vm-my-vm exists there")
 
 
-def test_round_robin_spreads_evenly_whatever_the_number() -> None:
-    counts = dict.fromkeys("abcde", 0)
-    for _ in range(1_003):
-        clusters = [a_cluster(name, machines=number) for name, number in counts.items()]
-        findings = {name: NotThere() for name in counts}
-        outcome = decide(a_view(a_machine(), *clusters, findings=findings, strategy="round-robin")).outcome
-        assert isinstance(outcome, Chosen)
-        counts[outcome.cluster] += 1
-    assert max(counts.values()) - min(counts.values()) <= 1
+CORDONED = a_cluster("east", schedulable=False)
+
+
+@pytest.mark.parametrize(
+    ("machine", "clusters", "rules", "though"),
+    [
+        pytest.param(a_machine(), (CORDONED,), {}, "it is the only one", id="the only one"),
+        pytest.param(
+            a_machine(),
+            (CORDONED, WEST),
+            {"default_config": "east"},
+            "DEFAULT_KUBEVIRT_CONFIG says east",
+            id="the default",
+        ),
+        pytest.param(
+            a_machine(),
+            (a_cluster("east", schedulable=False, default=True), WEST),
+            {},
+            "it is marked as default",
+            id="the one marked default",
+        ),
+        pytest.param(
+            a_machine(selector="!region"),
+            (CORDONED, WEST),
+            {},
+            "it is the only one that matches !region",
+            id="the only one it selects",
+        ),
+    ],
+)
+def test_a_cordoned_cluster_gets_no_new_machine_even_as(
+    machine: Machine, clusters: tuple[Cluster, ...], rules: dict[str, Any], though: str
+) -> None:
+    text = f"east takes no new machines, though {though}: set its spec.schedulable, or annotate the machine"
+    assert decide(a_view(machine, *clusters, **rules)).outcome == Blocked(Reason.NO_ROOM, text)
+
+
+def test_a_cordoned_cluster_is_for_those_who_name_it() -> None:
+    assert decide(a_view(a_machine(config="east"), CORDONED)).outcome == Chosen("east", "its annotation says east")
+
+
+def test_a_config_that_cannot_be_read_is_not_passed_over_by_a_selector() -> None:
+    unreadable = Cluster("bad", None, unusable=NO_SECRET)
+    machine = a_machine(selector="region=west")
+    assert decide(a_view(machine, EAST, WEST, unreadable)).outcome == Ask(("bad", "west"))
+    assert decide(a_view(machine, EAST, unreadable)).outcome == Blocked(NO_SECRET.reason, NO_SECRET.because)
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [
+        pytest.param(a_machine(config="a\n\x1b[31m" + "b" * 1000), id="its annotation"),
+        pytest.param(a_machine(selector="a in\n\x1b[31m" + "b" * 1000), id="its selector"),
+        pytest.param(a_machine(selector="a" + " " * 200_000 + "!"), id="a selector that takes minutes to read"),
+        pytest.param(a_machine(strategy="a\n\x1b[31m" + "b" * 1000), id="its strategy"),
+    ],
+)
+def test_a_sentence_stays_one_line_of_bounded_length_whatever_somebody_wrote_into(machine: Machine) -> None:
+    outcome = decide(a_view(machine, EAST, WEST, findings=NOWHERE)).outcome
+    assert isinstance(outcome, Blocked)
+    assert outcome.because.isprintable()
+    assert len(outcome.because) < 500
 
 
 @pytest.mark.parametrize(
@@ -312,7 +321,7 @@ clusters = st.lists(
         silent=st.sampled_from(["", "refused"]),
         machines=st.integers(0, 5),
         weight=st.integers(0, 1000),
-        free_memory=st.none() | st.floats(0, 1),
+        free=st.none() | st.builds(Free, st.floats(-1, 1), st.none() | st.floats(-1, 1)),
     ),
     unique_by=lambda one: one.name,
     max_size=4,

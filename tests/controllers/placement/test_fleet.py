@@ -15,7 +15,7 @@ from tests.kube.kubeconfigs import SECRET, a_kubeconfig, b64
 from tests.proxy import FaultProxy
 from tests.runtime.clocks import ManualClock
 from virt_steward.apis.kubevirtconfig import KubevirtConfigSpec
-from virt_steward.controllers.placement.fleet import NOWHERE, Limits, Reached, Rejected
+from virt_steward.controllers.placement.fleet import LONGEST_ANSWER, NOWHERE, Limits, Reached, Rejected
 from virt_steward.controllers.placement.seen import Silent, Unusable
 from virt_steward.controllers.placement.verdicts import Reason
 from virt_steward.kube.client import Client, Reader
@@ -24,7 +24,7 @@ from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward.runtime.access import SECRET as SECRETS
 from virt_steward.runtime.access import Access, Installation
 
-SOON = 0.3
+SOON = 2.0
 VERSION = Reached("v1.36.3")
 
 
@@ -68,6 +68,12 @@ def text(**parts: Any) -> str:
             Reason.BAD_KUBECONFIG,
             "insecure-skip-tls-verify trusts any server",
             id="that trusts anybody",
+        ),
+        pytest.param(
+            "users: [" + "[]," * 60_000 + "]",
+            Reason.BAD_KUBECONFIG,
+            "is longer than 128 KiB, which no kubeconfig is",
+            id="that takes long to read",
         ),
     ],
 )
@@ -176,7 +182,7 @@ async def test_a_cluster_that_freezes_is_given_up_in_time(members: Members, prox
     proxy.freeze()
     async with asyncio.timeout(10 * SOON):
         answer = await members.fleet.probe("east")
-    assert answer == Silent("cluster east does not answer within 0.3 s")
+    assert answer == Silent(f"cluster east does not answer within {SOON:g} s")
 
 
 async def test_a_cluster_that_failed_is_left_in_peace_for_twice_as_long_each_time_up_to_a_minute(
@@ -299,6 +305,7 @@ async def test_a_question_under_way_leaves_no_connection_behind_when_its_config_
     assert not isinstance(await members.fleet.ask("east", twice), Silent)
     assert proxy.accepted == 2
     assert await soon(lambda: proxy.open_connections == 0)
+    assert members.observed == [], "a cluster that is gone has no figures"
 
 
 @pytest.mark.parametrize(
@@ -368,3 +375,25 @@ async def test_all_connections_are_closed_when_the_fleet_stops(
         assert proxy.open_connections == 1
     assert not members.fleet._farewells
     assert await soon(lambda: proxy.open_connections == 0)
+
+
+@pytest.mark.parametrize("code", [200, 500])
+async def test_a_server_cannot_fill_our_memory_with_an_endless_answer(
+    code: int, control_plane: ControlPlane, admin: Client, namespace: str, gateway: Gateway
+) -> None:
+    sent = 0
+
+    async def babbles(request: web.BaseRequest) -> web.StreamResponse | None:
+        nonlocal sent
+        response = web.StreamResponse(status=code)
+        await response.prepare(request)
+        while sent < 4 * LONGEST_ANSWER:
+            await response.write(bytes(1024 * 1024))
+            sent += 1024 * 1024
+        return response
+
+    gateway.intercept = babbles
+    async with a_fleet(control_plane, admin, namespace, limits=Limits(timeout=PATIENCE)) as members:
+        await members.join("east", server=gateway.server)
+        assert isinstance(await members.fleet.probe("east"), Silent)
+    assert sent < 2 * LONGEST_ANSWER

@@ -1,5 +1,4 @@
 """The placement: which cluster runs a machine, and why.
 
 Not here: making or changing virtual machines; a choice is recorded, and whoever runs machines follows it.
-Not yet here: the controller itself. The choice (`decide`), the clients of a fleet and the search for VMs stand.
 """

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from virt_steward.controllers.placement.seen import Cluster, Machine, Rules, Seen
     from virt_steward.controllers.placement.verdicts import Verdict
 
+LONGEST_QUOTE = 253
+"""Characters; no name has more."""
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -35,14 +38,32 @@ class Case:
         return next((one for one in self.candidates if one.name == name), None)
 
 
-def take(cluster: Cluster, because: str) -> Verdict:
-    """Choose it, if its credentials are at hand. It need not answer now: that is not what was asked."""
+def keep(cluster: Cluster, because: str) -> Verdict:
+    """Leave the machine there, if credentials are at hand. It need not answer now: that is not what was asked."""
     if cluster.unusable:
         return Blocked(cluster.unusable.reason, cluster.unusable.because)
     return Chosen(cluster.name, because)
 
 
+def take(cluster: Cluster, because: str) -> Verdict:
+    """The same for a machine that is new there: a cordoned cluster gets only those that name it themselves."""
+    verdict = keep(cluster, because)
+    if isinstance(verdict, Blocked) or cluster.schedulable:
+        return verdict
+    return Blocked(
+        Reason.NO_ROOM,
+        f"{cluster.name} takes no new machines, though {because}: set its spec.schedulable, or annotate the machine",
+    )
+
+
 def missing(name: str, asked_by: str) -> Blocked:
     return Blocked(
-        Reason.CONFIG_NOT_FOUND, f"KubevirtConfig {name} not found: {asked_by} names it; create it, or name another"
+        Reason.CONFIG_NOT_FOUND,
+        f"KubevirtConfig {shown(name)} not found: {asked_by} names it; create it, or name another",
     )
+
+
+def shown(text: str) -> str:
+    """What anyone may have written, fit for a sentence: one line, and not without end."""
+    line = "".join(char if char.isprintable() else "?" for char in " ".join(text.split()))
+    return line if len(line) <= LONGEST_QUOTE else f"{line[: LONGEST_QUOTE - 1]}…"

@@ -15,7 +15,7 @@ from virt_steward.controllers.placement.sentences import in_words, missing, owne
 from virt_steward.controllers.placement.verdicts import Reason
 from virt_steward.kube.client import Reader
 from virt_steward.kube.discovery import Discovery
-from virt_steward.kube.errors import BadConfig, KubeError, Refused, Unauthorized, one_line
+from virt_steward.kube.errors import BadConfig, Forbidden, KubeError, Refused, Unauthorized, one_line
 from virt_steward.kube.kubeconfig import load_from_bytes
 
 if TYPE_CHECKING:
@@ -31,6 +31,10 @@ T = TypeVar("T")
 
 NOWHERE = 0
 """The edition of a cluster that there is no way to."""
+LONGEST_KUBECONFIG = 128 * 1024
+"""Bytes: what is longer takes seconds to read, in which nothing else is done."""
+LONGEST_ANSWER = 32 * 1024 * 1024
+"""Bytes of one page: nobody else's server may fill our memory."""
 LONGEST_VERSION = 64
 """Characters; it is a stranger's word, and ends in a status."""
 
@@ -123,6 +127,11 @@ class Fleet:
         link = self._link(config)
         return None if isinstance(link, Unusable) else link.pause.since
 
+    def retry_in(self, config: str) -> float:
+        """Seconds until a cluster that failed is asked again; zero if it may be asked now."""
+        link = self._link(config)
+        return 0.0 if isinstance(link, Unusable) else max(link.pause.until - self._clock.now(), 0.0)
+
     async def probe(self, config: str) -> Reached | Silent | Unusable:
         """Whether the cluster answers, and as what."""
         if unusable := self.usable(config):
@@ -142,7 +151,8 @@ class Fleet:
         finally:
             if link.left:  # the question may have opened connections after the farewell
                 await link.reader.connection.close()
-        self._observe(config, self._clock.now() - began, answered=not isinstance(answer, Silent))
+        if not link.left:  # else nobody wants to hear of it
+            self._observe(config, self._clock.now() - began, answered=not isinstance(answer, Silent))
         return answer
 
     async def _answer(self, link: _Link, question: Callable[[Reader], Awaitable[T]]) -> T | Silent:
@@ -188,6 +198,9 @@ class Fleet:
         return made
 
     def _made(self, config: str, spec: KubevirtConfigSpec, kubeconfig: bytes) -> _Link | Unusable:
+        if len(kubeconfig) > LONGEST_KUBECONFIG:
+            problem = f"is longer than {LONGEST_KUBECONFIG // 1024} KiB, which no kubeconfig is: replace it"
+            return Unusable(Reason.BAD_KUBECONFIG, f"{owner(config, spec)} {problem}")
         try:
             cluster = load_from_bytes(kubeconfig, source=owner(config, spec), trusted=False, env={})
         except BadConfig as error:
@@ -244,5 +257,8 @@ class _Version(msgspec.Struct, rename={"git_version": "gitVersion"}):
 
 
 async def _version(reader: Reader) -> Reached:
-    told = msgspec.json.decode(await reader.raw("/version"), type=_Version)
+    try:
+        told = msgspec.json.decode(await reader.raw("/version"), type=_Version)
+    except Forbidden:  # it answers, and keeps its version to itself
+        return Reached("")
     return Reached(one_line(told.git_version)[:LONGEST_VERSION])

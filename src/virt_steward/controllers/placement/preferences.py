@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from virt_steward.controllers.placement.seen import Cluster, Rules
+    from virt_steward.controllers.placement.seen import Cluster, Free, Rules
 
     Preference = Callable[[tuple[Cluster, ...], Rules], tuple["Score", ...]]
 
@@ -20,24 +20,35 @@ class Score:
 
 
 def round_robin(clusters: tuple[Cluster, ...], _: Rules) -> tuple[Score, ...]:
-    """One after the other: who is next follows from how many were placed, so it needs no memory of its own."""
-    turn = sum(one.machines for one in clusters) % len(clusters)
-    in_turn = clusters[turn:] + clusters[:turn]
+    """One after the other. Whose turn it is follows from what each has: no memory is lost, and gaps are filled."""
+    in_turn = sorted(clusters, key=lambda one: (one.machines, one.name))
     return tuple(Score(one.name, f"number {place} in turn") for place, one in enumerate(in_turn, 1))
 
 
 def least_loaded(clusters: tuple[Cluster, ...], _: Rules) -> tuple[Score, ...]:
-    """By free memory where all of them tell it, else by the number of machines."""
-    if all(one.free_memory is not None for one in clusters):
-        ranked = sorted(clusters, key=lambda one: (-(one.free_memory or 0.0), one.machines, one.name))
-        return tuple(Score(one.name, f"{one.free_memory or 0.0:.0%} of its memory is free") for one in ranked)
-    ranked = sorted(clusters, key=lambda one: (one.machines, one.name))
-    return tuple(Score(one.name, f"{one.machines} machines") for one in ranked)
+    """By what is scarcer, memory or CPU, as far as all of them tell it; else by the number of machines."""
+    told = {one.name: one.free for one in clusters if one.free}
+    if len(told) < len(clusters):
+        ranked = sorted(clusters, key=lambda one: (one.machines, one.name))
+        return tuple(Score(one.name, f"{one.machines} machines") for one in ranked)
+    if any(free.cpu is None for free in told.values()):
+        told = {name: replace(free, cpu=None) for name, free in told.items()}
+    ranked = sorted(clusters, key=lambda one: (-_scarcer(told[one.name]), one.machines, one.name))
+    return tuple(Score(one.name, f"{_in_words(told[one.name])}, {one.machines} machines") for one in ranked)
+
+
+def _scarcer(free: Free) -> float:
+    return free.memory if free.cpu is None else min(free.memory, free.cpu)
+
+
+def _in_words(free: Free) -> str:
+    memory = f"{max(free.memory, 0.0):.0%} of its memory"
+    return f"{memory} is free" if free.cpu is None else f"{memory} and {max(free.cpu, 0.0):.0%} of its CPU are free"
 
 
 def spread(clusters: tuple[Cluster, ...], rules: Rules) -> tuple[Score, ...]:
     """Evenly over the values of a label, such as regions, and within each by the number of machines."""
-    value_of = {one.name: one.labels.get(rules.spread_label, "") for one in clusters}
+    value_of = {one.name: (one.labels or {}).get(rules.spread_label, "") for one in clusters}
     in_value: dict[str, int] = {}
     for one in clusters:
         in_value[value_of[one.name]] = in_value.get(value_of[one.name], 0) + one.machines
@@ -58,9 +69,11 @@ def weight(clusters: tuple[Cluster, ...], _: Rules) -> tuple[Score, ...]:
     return tuple(Score(one.name, f"weight {one.weight}, {one.machines} machines") for one in ranked)
 
 
+BY_ROOM = "least-loaded"
+
 PREFERENCES: dict[str, Preference] = {
     "round-robin": round_robin,
-    "least-loaded": least_loaded,
+    BY_ROOM: least_loaded,
     "spread": spread,
     "weight": weight,
 }

@@ -49,17 +49,25 @@ class Clusters(Protocol):
     async def ask(self, config: str, question: Callable[[Reader], Awaitable[T]]) -> T | Silent: ...
 
 
+def _uncounted(_seconds: float) -> None:
+    """Nobody wants to know how long a search took."""
+
+
 class Search:
     """Remembers what clusters said, as long as their names stand for the same clusters."""
 
-    def __init__(self, clusters: Clusters, patience: Patience, clock: Clock) -> None:
+    def __init__(
+        self, clusters: Clusters, patience: Patience, clock: Clock, took: Callable[[float], None] = _uncounted
+    ) -> None:
         self._clusters = clusters
         self._patience = patience
         self._clock = clock
+        self._took = took
         self._places: dict[_Place, _Lists] = {}
+        self._swept = -math.inf
 
     async def find(self, namespace: str, vm: str, configs: Iterable[str], *, since: float) -> dict[str, Finding]:
-        """What each cluster says of the VM.
+        """What each cluster says of the VM; nothing of those that others took the place of meanwhile.
 
         NotThere always comes from a list that began at `since` or later, on the clock: the time at which the machine
         was first seen to wait. So an older answer never decides, and one list serves a whole batch.
@@ -69,12 +77,17 @@ class Search:
 
         async def note(config: str) -> None:
             findings[config] = await self._finding(config, namespace, vm, since)
+            editions[config] = self._clusters.edition(config)
 
+        began = self._clock.now()
+        editions = {config: self._clusters.edition(config) for config in findings}
         with suppress(TimeoutError):
             async with asyncio.timeout(self._patience.deadline), asyncio.TaskGroup() as questions:
                 for config in findings:
                     questions.create_task(note(config))
-        return findings
+        self._took(self._clock.now() - began)
+        # While we waited for others, a name may have come to stand for another cluster: that one has said nothing yet.
+        return {one: said for one, said in findings.items() if editions[one] == self._clusters.edition(one)}
 
     async def _finding(self, config: str, namespace: str, vm: str, since: float) -> Finding:
         while True:
@@ -86,9 +99,16 @@ class Search:
 
     def _at(self, place: _Place) -> _Lists:
         if place not in self._places:
-            self._places = {known: lists for known, lists in self._places.items() if not lists.idle}
+            self._sweep()
             self._places[place] = _Lists(place, self._clusters, self._patience, self._clock)
         return self._places[place]
+
+    def _sweep(self) -> None:
+        """Forget what nobody asks for any more; now and then, for there may be many places."""
+        now = self._clock.now()
+        if now - self._swept >= self._patience.memory:
+            self._swept = now
+            self._places = {known: lists for known, lists in self._places.items() if not lists.idle}
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,8 @@ class _SecretWatch:
     def content(self) -> Content:
         informer = self.informer
         if informer.state is State.DENIED:
-            return Unreadable(f"we may not read it: allow list and watch of Secret {self._secret}")
+            command = f"virt-steward rbac --controllers placement --secret-namespaces {self._secret.namespace}"
+            return Unreadable(f"we may not read it; apply what '{command}' prints")
         if why := informer.store.unreadable(self._secret):
             return Unreadable(f"it makes no sense: {why}")
         match informer.store.get(self._secret):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from virt_steward.controllers.placement.verdicts import Reason
 
 MACHINE = Kind("vitistack.io", "Machine", "machines")
+MACHINE_API = f"{MACHINE.group}/v1alpha1"
 CONFIG_ANNOTATION = "vitistack.io/kubevirt-config"
 SELECTOR_ANNOTATION = "vitistack.io/cluster-selector"
 STRATEGY_ANNOTATION = "vitistack.io/placement-strategy"
@@ -31,8 +32,18 @@ class Wishes(msgspec.Struct, frozen=True):
     strategy: str = msgspec.field(default="", name=STRATEGY_ANNOTATION)
 
 
+class Write(msgspec.Struct, frozen=True):
+    """That a field manager has written something, and when."""
+
+    manager: str = ""
+    time: str = ""
+
+
 class MachineMeta(Meta, frozen=True, rename="camel"):
     annotations: Wishes = Wishes()
+    deletion_timestamp: str | None = None
+    managed_fields: tuple[Write, ...] = ()
+    """Ours alone; all others are not kept."""
 
 
 class ProviderConfig(msgspec.Struct, frozen=True):
@@ -54,18 +65,26 @@ class MachineCondition(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class MachineStatus(msgspec.Struct, frozen=True):
-    conditions: tuple[MachineCondition, ...] = ()
+    conditions: tuple[MachineCondition, ...] | None = None
 
 
 class Machine(msgspec.Struct, frozen=True):
     metadata: MachineMeta
     spec: MachineSpec = MachineSpec()
-    status: MachineStatus = MachineStatus()
+    status: MachineStatus | None = None
 
     @property
     def is_ours(self) -> bool:
         """Whether it is for KubeVirt: no provider is named, or this one."""
         return {self.spec.provider, self.spec.provider_config.name} <= {"", PROVIDER}
+
+    @property
+    def is_going(self) -> bool:
+        return self.metadata.deletion_timestamp is not None
+
+    @property
+    def conditions(self) -> tuple[MachineCondition, ...]:
+        return (self.status and self.status.conditions) or ()
 
     @property
     def wishes(self) -> Wishes:
@@ -81,11 +100,21 @@ class Unusable:
 
 
 @dataclass(frozen=True, slots=True)
+class Free:
+    """What a cluster has left, each as a part of the whole: 1 is all of it, and less than 0 too little."""
+
+    memory: float
+    cpu: float | None = None
+    """None: nobody tells."""
+
+
+@dataclass(frozen=True, slots=True)
 class Cluster:
     """A KubevirtConfig, and what is known of the cluster behind it."""
 
     name: str
-    labels: Mapping[str, str]
+    labels: Mapping[str, str] | None
+    """None: nobody can read them."""
     default: bool = False
     weight: int = 100
     schedulable: bool = True
@@ -94,8 +123,8 @@ class Cluster:
     """Why it does not answer; empty if it does, or nobody has asked."""
     machines: int = 0
     """Machines placed here."""
-    free_memory: float | None = None
-    """The free part of its memory, from 0 to 1, where it can be read."""
+    free: Free | None = None
+    """Where it can be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +158,7 @@ class Rules:
     vm_name: str = "vm-{machine}"
 
     def vm_of(self, machine: Machine) -> str:
-        return self.vm_name.format(machine=machine.metadata.name)
+        return self.vm_name.replace("{machine}", machine.metadata.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,3 +169,8 @@ class Seen:
     findings: Mapping[str, Finding]
     """By cluster, as far as they were asked."""
     rules: Rules
+
+    @property
+    def strategy(self) -> str:
+        """By which it is to be placed if nothing else decides."""
+        return self.machine.wishes.strategy or self.rules.strategy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from virt_steward.controllers.placement.case import take
+from virt_steward.controllers.placement.case import shown, take
 from virt_steward.controllers.placement.seen import SELECTOR_ANNOTATION
 from virt_steward.controllers.placement.verdicts import Abstain, Blocked, Narrowed, Reason
 from virt_steward.objects.selectors import BadSelector, parse_selector
@@ -24,11 +24,12 @@ def cluster_selector(case: Case) -> Verdict:
         try:
             conditions.append(parse_selector(wish).matches)
         except BadSelector as error:
-            return Blocked(Reason.BAD_SELECTOR, f"annotation {SELECTOR_ANNOTATION}: {error}")
+            return Blocked(Reason.BAD_SELECTOR, f"annotation {SELECTOR_ANNOTATION}: {shown(str(error))}")
     if not conditions:
         return Abstain("it selects no clusters")
-    selected = [one for one in case.candidates if all(holds(one.labels) for holds in conditions)]
-    words = wish or "spec.clusterSelector"
+    # One whose labels cannot be read may be meant, and may run the machine.
+    selected = [one for one in case.candidates if one.labels is None or all(holds(one.labels) for holds in conditions)]
+    words = shown(wish) or "spec.clusterSelector"
     match selected:
         case []:
             return Blocked(Reason.NOTHING_SELECTED, f"no KubevirtConfig has labels that match {words}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from virt_steward.controllers.placement.case import shown
 from virt_steward.controllers.placement.preferences import PREFERENCES
 from virt_steward.controllers.placement.verdicts import Abstain, Blocked, Chosen, Reason
 
@@ -13,13 +14,13 @@ if TYPE_CHECKING:
 
 
 def configured(case: Case) -> Verdict:
-    name = case.machine.wishes.strategy or case.rules.strategy
+    name = case.seen.strategy
     if name == "none":
         return Abstain("no placement strategy is configured")
     preference = PREFERENCES.get(name)
     if preference is None:
         known = ", ".join(("none", *PREFERENCES))
-        return Blocked(Reason.UNKNOWN_STRATEGY, f"there is no placement strategy {name}: use one of {known}")
+        return Blocked(Reason.UNKNOWN_STRATEGY, f"there is no placement strategy {shown(name)}: use one of {known}")
     open_ones = tuple(one for one in case.candidates if one.schedulable and not one.unusable and not one.silent)
     if not open_ones:
         names = ", ".join(one.name for one in case.candidates)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from virt_steward.controllers.placement.case import take
+from virt_steward.controllers.placement.case import keep
 from virt_steward.controllers.placement.seen import Found, Silent
 from virt_steward.controllers.placement.verdicts import Abstain, Ask, Blocked, Reason
 
@@ -26,8 +26,9 @@ def existing_vm(case: Case) -> Verdict:
         return Blocked(Reason.FOUND_TWICE, message)
     if silent and (not holders or case.rules.strict_search):  # one of them may be the one that runs it
         reasons = "; ".join(f"{name}: {why}" for name, why in silent.items())
-        return Blocked(Reason.CLUSTERS_SILENT, f"{vm} may exist in a cluster that does not answer ({reasons})")
+        known = f"exists in {holders[0].name}, and " if holders else ""
+        return Blocked(Reason.CLUSTERS_SILENT, f"{vm} {known}may exist in a cluster that does not answer ({reasons})")
     if not holders:
         return Abstain(f"{vm} exists in none of {', '.join(findings)}")
     unheard = f"; {', '.join(silent)} did not answer" if silent else ""
-    return take(holders[0], f"{vm} exists there{unheard}")
+    return keep(holders[0], f"{vm} exists there{unheard}")

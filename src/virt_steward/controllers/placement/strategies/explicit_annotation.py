@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from virt_steward.controllers.placement.case import missing, take
+from virt_steward.controllers.placement.case import keep, missing
 from virt_steward.controllers.placement.seen import CONFIG_ANNOTATION
 from virt_steward.controllers.placement.verdicts import Abstain
 
@@ -18,4 +18,4 @@ def explicit_annotation(case: Case) -> Verdict:
     if not name:
         return Abstain(f"it has no annotation {CONFIG_ANNOTATION}")
     cluster = case.named(name)
-    return take(cluster, f"its annotation says {name}") if cluster else missing(name, f"annotation {CONFIG_ANNOTATION}")
+    return keep(cluster, f"its annotation says {name}") if cluster else missing(name, f"annotation {CONFIG_ANNOTATION}")

@@ -1,0 +1,92 @@
+"""What the placement watches, and which machines and clusters a change may concern."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
+from virt_steward.controllers.placement.observe import Config
+from virt_steward.controllers.placement.seen import MACHINE, Machine
+from virt_steward.kube.watch import projection
+from virt_steward.runtime.access import Reach
+from virt_steward.runtime.controller import Trigger
+from virt_steward.runtime.informer import Source
+from virt_steward.ssa import managers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from virt_steward.objects.identity import Key
+    from virt_steward.runtime.store import Store
+
+NOWHERE = ""
+"""Under this the index has machines that are not placed."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class StatusOf:
+    """The key under which a cluster is looked at and reported; machines go under their own."""
+
+    config: str
+
+    def __str__(self) -> str:
+        return f"status of {self.config}"
+
+
+def _config_of(machine: Machine) -> tuple[str, ...]:
+    return (machine.wishes.config,) if machine.is_ours else ()
+
+
+_decoded = projection(Machine)
+
+
+def _machine(raw: bytes) -> Machine:
+    machine = _decoded(raw)
+    ours = tuple(one for one in machine.metadata.managed_fields if one.manager == managers.PLACEMENT.name)
+    metadata = msgspec.structs.replace(machine.metadata, managed_fields=ours)
+    return msgspec.structs.replace(machine, metadata=metadata)
+
+
+MACHINES = Source(MACHINE, _machine, indexes={"config": _config_of}, where=Reach.TARGETS)
+CONFIGS = Source(KUBEVIRT_CONFIG, projection(Config))
+
+
+class Wakes:
+    """Maps each event to the keys that it can concern."""
+
+    def __init__(self, machines: Store[Machine], woken: Callable[[Key], None]) -> None:
+        self._machines = machines
+        self._woken = woken
+
+    @property
+    def triggers(self) -> tuple[Trigger[Any], ...]:
+        return (Trigger(CONFIGS, self._by_config), Trigger(MACHINES, self._by_machine))
+
+    def by_cluster(self, config: str) -> Iterable[Key | StatusOf]:
+        """Whoever may be placed now, or can be no longer: what is known of a cluster has changed."""
+        yield StatusOf(config)
+        for machine in (*self._machines.by("config", NOWHERE), *self._machines.by("config", config)):
+            self._woken(machine.metadata.key)
+            yield machine.metadata.key
+
+    def _by_machine(self, key: Key, before: Machine | None, after: Machine | None) -> Iterable[Key | StatusOf]:
+        placed_on = {name for one in (before, after) if one for name in _config_of(one)} - {NOWHERE}
+        if any(one and one.is_ours for one in (before, after)):
+            self._woken(key)
+            yield key
+        if before is None or after is None or _config_of(before) != _config_of(after):
+            yield from (StatusOf(name) for name in placed_on)
+
+    def _by_config(self, key: Key, before: Config | None, after: Config | None) -> Iterable[Key | StatusOf]:
+        if not key.name:  # what may be read has changed, not what is there
+            return ()
+        if before and after and _bears_on_choices(before) == _bears_on_choices(after):
+            return (StatusOf(key.name),)
+        return self.by_cluster(key.name)
+
+
+def _bears_on_choices(config: Config) -> tuple[object, ...]:
+    return config.spec, config.metadata.labels, config.metadata.uid

@@ -1,0 +1,51 @@
+"""Fixtures: machines, clusters and the rights under which the placement runs."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.audit import AuditLog, Request
+from tests.controllers.approver.process import ALONE, Process, a_process, home_of
+from tests.controllers.placement.scene import Scene, an_installation
+from tests.grants import Account
+from virt_steward.kube.client import Client
+from virt_steward.local.controlplane import ControlPlane
+
+Start = Callable[..., AbstractContextManager[Process]]
+Asked = Callable[..., list[Request]]
+
+
+@pytest.fixture(scope="session")
+def account(control_plane: ControlPlane) -> Account:
+    """The placement's, on all machines, and on Secrets where it lives itself."""
+    return asyncio.run(an_installation(control_plane))
+
+
+@pytest.fixture
+def start(control_plane: ControlPlane, account: Account, tmp_path: Path) -> Start:
+    """Start the placement with options, a fault, or by way of another `server`; alone, unless told otherwise."""
+
+    def started(*options: str, election: tuple[str, ...] = ALONE, **ways: str) -> AbstractContextManager[Process]:
+        kubeconfig = account.write_kubeconfig(tmp_path / "kubeconfig", control_plane, ways.pop("server", ""))
+        begin = partial(a_process, kubeconfig, home_of(account), controller="placement", **ways)
+        return begin(*election, *options)
+
+    return started
+
+
+@pytest.fixture
+def asked(audit_log: AuditLog, account: Account) -> Asked:
+    """What the placement has asked of its own server since the test began, or since a mark."""
+    begin = audit_log.mark()
+    return lambda mark=begin: [one for one in audit_log.since(mark) if one.user == account.user]
+
+
+@pytest.fixture
+async def scene(admin: Client, control_plane: ControlPlane, account: Account, namespace: str) -> AsyncIterator[Scene]:
+    scene = Scene(admin, control_plane, namespace, home_of(account))
+    yield scene
+    await scene.clear()

@@ -1,0 +1,130 @@
+"""What clusters said before may delay a choice, but never decide one."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from tests.controllers.placement.builders import a_machine
+from tests.runtime.clocks import ManualClock
+from virt_steward.controllers.placement.judge import judge
+from virt_steward.controllers.placement.ledger import Ledger
+from virt_steward.controllers.placement.observe import Config, ConfigMeta, Outlook
+from virt_steward.controllers.placement.room import Rooms
+from virt_steward.controllers.placement.search import Patience, Search
+from virt_steward.controllers.placement.seen import Rules, Silent
+from virt_steward.controllers.placement.verdicts import Blocked, Chosen, Reason
+from virt_steward.controllers.placement.watches import CONFIGS, MACHINES
+from virt_steward.objects.identity import Key
+from virt_steward.runtime.store import Store
+
+WEB = Key("default", "web")
+
+
+class Clusters:
+    """Clusters whose VMs a test decides; they count how often they are asked."""
+
+    def __init__(self) -> None:
+        self.vms: dict[str, frozenset[str] | Silent] = {"east": frozenset(), "west": frozenset()}
+        self.asked: list[str] = []
+        self.editions: dict[str, int] = {}
+        self.meanwhile: Callable[[], None] = lambda: None
+        self.in_the_end: Callable[[], None] = lambda: None
+        """When all others have answered."""
+
+    def edition(self, config: str) -> int:
+        return self.editions.get(config, 1)
+
+    async def ask(self, config: str, _question: Callable[..., Awaitable[Any]]) -> Any:
+        self.asked.append(config)
+        self.meanwhile()
+        if config == "west":
+            for _ in range(20):
+                await asyncio.sleep(0)
+            self.in_the_end()
+        return self.vms[config]
+
+    def usable(self, _config: str) -> None:
+        return None
+
+    def silence(self, _config: str) -> None:
+        return None
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.clusters = Clusters()
+        machines, configs = Store(MACHINES.indexes or {}), Store(CONFIGS.indexes or {})
+        machines.put(a_machine("web"))
+        for name in self.clusters.vms:
+            configs.put(Config(ConfigMeta(name=name)))
+        self.ledger = Ledger()
+        rooms = Rooms(self.clusters, configs, self.ledger, self.clock, lasting=60)
+        self.outlook = Outlook(machines, configs, self.clusters, self.ledger, Rules(strategy="round-robin"), rooms)
+        self.search = Search(self.clusters, Patience(apart=0), self.clock)
+
+    async def outcome(self) -> Any:
+        judgement = await judge(self.outlook, self.search, WEB, since=self.clock.now())
+        return judgement.decision.outcome if judgement else None
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+async def test_a_fresh_answer_decides_at_once(bench: Bench) -> None:
+    assert isinstance(await bench.outcome(), Chosen)
+    assert sorted(bench.clusters.asked) == ["east", "west"]
+
+
+async def test_a_vm_that_appeared_since_the_last_answer_is_found_before_a_choice(bench: Bench) -> None:
+    await bench.outcome()
+    bench.clusters.vms["west"] = frozenset({"vm-web"})
+    await bench.clock.advance(1)
+    outcome = await bench.outcome()
+    assert isinstance(outcome, Chosen)
+    assert outcome.cluster == "west"
+
+
+async def test_a_remembered_answer_is_enough_to_wait(bench: Bench) -> None:
+    bench.clusters.vms["west"] = Silent("cluster west sleeps")
+    assert isinstance(await bench.outcome(), Blocked)
+    bench.clusters.asked.clear()
+    await bench.clock.advance(1)
+    outcome = await bench.outcome()
+    assert isinstance(outcome, Blocked)
+    assert outcome.reason is Reason.CLUSTERS_SILENT
+    assert bench.clusters.asked == ["west"]
+
+
+async def test_a_cluster_that_joins_during_the_search_is_asked_too(bench: Bench) -> None:
+    def join() -> None:
+        bench.clusters.vms["north"] = frozenset({"vm-web"})
+        bench.outlook.configs.put(Config(ConfigMeta(name="north")))
+        bench.clusters.meanwhile = lambda: None
+
+    bench.clusters.meanwhile = join
+    outcome = await bench.outcome()
+    assert isinstance(outcome, Chosen)
+    assert outcome.cluster == "north"
+
+
+async def test_a_machine_that_goes_during_the_search_is_judged_no_more(bench: Bench) -> None:
+    bench.clusters.meanwhile = lambda: bench.outlook.machines.remove(WEB) and None
+    assert await bench.outcome() is None
+
+
+async def test_a_name_that_stands_for_another_cluster_by_the_end_of_the_search_is_asked_again(bench: Bench) -> None:
+    def rotate() -> None:
+        bench.clusters.editions["east"] = 2
+        bench.clusters.vms["east"] = frozenset({"vm-web"})
+
+    await bench.outcome()
+    await bench.clock.advance(1)
+    bench.clusters.in_the_end = rotate
+    outcome = await bench.outcome()
+    assert isinstance(outcome, Chosen)
+    assert (outcome.cluster, outcome.because) == ("east", "vm-web exists there")

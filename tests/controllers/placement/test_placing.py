@@ -1,0 +1,166 @@
+"""The placement at work: what it writes on machines, and what it leaves alone."""
+
+from functools import partial
+
+import pytest
+
+from tests.controllers.approver.process import SHORT_LEASE
+from tests.controllers.placement.conftest import Asked, Start
+from tests.controllers.placement.scene import Scene
+from tests.eventually import soon
+from tests.fleet import a_secret, the_secret
+from tests.grants import Account
+from tests.machines import a_config, the_machine
+from virt_steward.controllers.placement.seen import CONFIG_ANNOTATION
+from virt_steward.objects.identity import Key
+from virt_steward.ssa import managers
+
+AMBIGUOUS = (
+    "machine {machine} has no KubevirtConfig reference and 2 configs are available - cannot determine placement. "
+    "Please set annotation 'vitistack.io/kubevirt-config' or DEFAULT_KUBEVIRT_CONFIG env var"
+)
+
+
+async def test_a_choice_is_one_annotation_and_one_event(scene: Scene, start: Start, asked: Asked) -> None:
+    await scene.join("main")
+    await scene.machine("web")
+    with start() as process:
+        assert await soon(partial(scene.is_on, "web", "main"))
+        assert await soon(partial(has_event, scene, "web", "Placed"))
+    machine = await scene.client.get(the_machine(scene.namespace, "web"))
+    [entry] = [one for one in machine["metadata"]["managedFields"] if one["manager"] == managers.PLACEMENT.name]
+    assert entry["fieldsV1"] == {"f:metadata": {"f:annotations": {f"f:{CONFIG_ANNOTATION}": {}}}}
+    assert "status" not in machine
+    [event] = await scene.events("web")
+    assert event["note"] == "placed on cluster main: it is the only one"
+    assert [one.verb for one in asked() if one.resource == "machines" and one.is_write] == ["patch"]
+    assert process.troubles == []
+
+
+async def has_event(scene: Scene, name: str, reason: str) -> bool:
+    return reason in {one["reason"] for one in await scene.events(name)}
+
+
+async def test_what_blocks_a_machine_is_a_condition_until_it_is_gone(scene: Scene, start: Start) -> None:
+    await scene.join("east", "west")
+    await scene.machine("web")
+    ready = {"type": "Ready", "status": "Unknown"}
+    status = {"status": {"phase": "Pending", "conditions": [ready]}}
+    await scene.client.merge_patch(the_machine(scene.namespace, "web"), status, subresource="status")
+    with start():
+        assert await soon(partial(scene.waits_for, "web", "AmbiguousPlacement"))
+        message = (await scene.condition("web"))["message"]
+        assert await soon(partial(has_event, scene, "web", "AmbiguousPlacement"))
+        await scene.annotate("web", kubevirt_config="west")
+        assert await soon(partial(is_placed, scene, "web"))
+    assert message == AMBIGUOUS.format(machine=f"{scene.namespace}/web")
+    machine = await scene.client.get(the_machine(scene.namespace, "web"))
+    assert machine["status"]["conditions"][0] == ready
+    assert machine["status"]["phase"] == "Pending"
+    assert len(machine["status"]["conditions"]) == 2
+
+
+async def is_placed(scene: Scene, name: str) -> bool:
+    return (await scene.condition(name)).get("status") == "True"
+
+
+async def test_a_recorded_choice_is_never_changed_even_if_its_cluster_is_gone(scene: Scene, start: Start) -> None:
+    await scene.join("east", "west")
+    await scene.machine("web", annotations={CONFIG_ANNOTATION: "west"})
+    with start("--default-kubevirt-config=east"):
+        await scene.machine("other")
+        assert await soon(partial(scene.is_on, "other", "east"))
+        assert await scene.condition("web") == {}
+        await scene.leave("west")
+        assert await soon(partial(scene.waits_for, "web", "ConfigNotFound"))
+        assert await scene.cluster_of("web") == "west"
+        await scene.configure("west")
+        assert await soon(partial(is_placed, scene, "web"))
+    assert await scene.cluster_of("web") == "west"
+
+
+@pytest.mark.parametrize("owner", ["merge patch", "server-side apply"])
+async def test_an_empty_annotation_is_no_choice_whoever_wrote_it_by(scene: Scene, start: Start, owner: str) -> None:
+    await scene.join("main")
+    if owner == "merge patch":
+        await scene.machine("web", annotations={CONFIG_ANNOTATION: ""})
+    else:
+        await scene.client.apply(
+            {
+                "apiVersion": "vitistack.io/v1alpha1",
+                "kind": "Machine",
+                "metadata": {"name": "web", "namespace": scene.namespace, "annotations": {CONFIG_ANNOTATION: ""}},
+            },
+            manager="ann",
+        )
+    with start():
+        assert await soon(partial(scene.is_on, "web", "main"))
+        assert await soon(partial(has_event, scene, "web", "Placed"))
+    [event] = await scene.events("web")
+    assert "the empty annotation was taken from" in event["note"]
+
+
+async def test_machines_of_other_providers_and_those_on_their_way_out_are_left_alone(
+    scene: Scene, start: Start, asked: Asked
+) -> None:
+    await scene.join("main")
+    await scene.machine("cloud", providerConfig={"name": "aws"})
+    await scene.machine("going")
+    patch = {"metadata": {"finalizers": ["tests.example/stay"]}}
+    await scene.client.merge_patch(the_machine(scene.namespace, "going"), patch)
+    await scene.client.delete(the_machine(scene.namespace, "going"))
+    with start():
+        await scene.machine("ours", providerConfig={"name": "kubevirt"})
+        assert await soon(partial(scene.is_on, "ours", "main"))
+    assert [await scene.cluster_of(name) for name in ("cloud", "going")] == ["", ""]
+    assert {one.name for one in asked() if one.resource == "machines" and one.is_write} == {"ours"}
+    await scene.client.merge_patch(the_machine(scene.namespace, "going"), {"metadata": {"finalizers": []}})
+
+
+async def test_it_needs_all_rights_that_it_declares_and_no_other(
+    scene: Scene, start: Start, account: Account, asked: Asked
+) -> None:
+    await scene.join("east", "west")
+    await scene.machine("web")
+    with start(election=SHORT_LEASE):
+        assert await soon(partial(scene.waits_for, "web", "AmbiguousPlacement"))
+        await scene.change("west", default=True)
+        assert await soon(partial(scene.is_on, "web", "west"))
+        assert await soon(partial(is_placed, scene, "web"))
+        assert await soon(partial(reports, scene, "west", "Reachable", "True"))
+    assert account.denied(asked()) == []
+    assert account.unused(asked()) == []
+    secrets = [one for one in asked() if one.resource == "secrets"]
+    assert secrets
+    assert all("fieldSelector=metadata.name" in one.uri and one.namespace == scene.secrets for one in secrets)
+
+
+async def reports(scene: Scene, config: str, type_: str, status: str) -> bool:
+    conditions = (await scene.status(config)).get("conditions", [])
+    return any((one["type"], one["status"]) == (type_, status) for one in conditions)
+
+
+async def test_a_secret_that_comes_late_or_is_broken_meanwhile_is_said_and_then_used(
+    scene: Scene, start: Start
+) -> None:
+    await scene.configure("main")
+    await scene.machine("web")
+    with start():
+        assert await soon(partial(scene.waits_for, "web", "SecretNotFound"))
+        await scene.join_secret("main", "garbage: [")
+        assert await soon(partial(scene.waits_for, "web", "BadKubeconfig"))
+        await scene.rotate("main", scene.kubeconfig())
+        assert await soon(partial(scene.is_on, "web", "main"))
+        await scene.client.delete(the_secret(scene.secrets, "main"))
+        assert await soon(partial(scene.waits_for, "web", "SecretNotFound"))
+    assert await scene.cluster_of("web") == "main"
+
+
+async def test_a_secret_that_may_not_be_read_is_said_with_the_command_that_helps(scene: Scene, start: Start) -> None:
+    await scene.client.create(a_secret(scene.namespace, "main", scene.kubeconfig()))
+    await scene.client.create(a_config("main", Key(scene.namespace, "main")))
+    await scene.machine("web")
+    with start():
+        assert await soon(partial(scene.waits_for, "web", "SecretUnreadable"))
+    message = (await scene.condition("web"))["message"]
+    assert f"'virt-steward rbac --controllers placement --secret-namespaces {scene.namespace}' prints" in message

@@ -1,0 +1,95 @@
+"""Which of several clusters that would all do: the strategies that an installation or a machine names."""
+
+import pytest
+
+from tests.controllers.placement.builders import a_cluster, a_machine, a_view
+from virt_steward.controllers.placement.decide import decide
+from virt_steward.controllers.placement.seen import Cluster, Free, NotThere
+from virt_steward.controllers.placement.verdicts import Chosen
+
+EAST, WEST = a_cluster("east"), a_cluster("west")
+
+
+@pytest.mark.parametrize(
+    ("strategy", "clusters", "chosen"),
+    [
+        pytest.param("round-robin", (EAST, WEST), "east", id="round-robin begins with the first"),
+        pytest.param("round-robin", (a_cluster("east", machines=1), WEST), "west", id="round-robin goes on"),
+        pytest.param("least-loaded", (a_cluster("east", machines=3), WEST), "west", id="fewest machines"),
+        pytest.param(
+            "least-loaded",
+            (a_cluster("east", machines=3, free=Free(0.7)), a_cluster("west", free=Free(0.2))),
+            "east",
+            id="most free memory, where all tell it",
+        ),
+        pytest.param(
+            "least-loaded",
+            (a_cluster("east", free=Free(0.9, 0.1)), a_cluster("west", free=Free(0.3, 0.4))),
+            "west",
+            id="most of what is scarcer",
+        ),
+        pytest.param(
+            "least-loaded",
+            (a_cluster("east", free=Free(0.9, 0.1)), a_cluster("west", free=Free(0.3))),
+            "east",
+            id="by memory alone if one does not tell its CPU",
+        ),
+        pytest.param(
+            "least-loaded",
+            (a_cluster("east", machines=1, free=Free(0.9)), WEST),
+            "west",
+            id="fewest machines if one tells nothing",
+        ),
+        pytest.param(
+            "spread",
+            (
+                a_cluster("a", labels={"topology.kubernetes.io/region": "x"}, machines=1),
+                a_cluster("b", labels={"topology.kubernetes.io/region": "x"}, machines=0),
+                a_cluster("c", labels={"topology.kubernetes.io/region": "y"}, machines=0),
+            ),
+            "c",
+            id="the emptier region",
+        ),
+        pytest.param("weight", (EAST, a_cluster("west", weight=200)), "west", id="the heaviest"),
+        pytest.param(
+            "weight",
+            (a_cluster("east", machines=2), a_cluster("west", machines=1)),
+            "west",
+            id="of equal weight, the emptier",
+        ),
+        pytest.param(
+            "round-robin", (a_cluster("east", schedulable=False), WEST), "west", id="not one that takes no new ones"
+        ),
+    ],
+)
+def test_the_strategy_chooses(strategy: str, clusters: tuple[Cluster, ...], chosen: str) -> None:
+    findings = {one.name: NotThere() for one in clusters}
+    by_rule = decide(a_view(a_machine(), *clusters, findings=findings, strategy=strategy)).outcome
+    by_machine = decide(a_view(a_machine(strategy=strategy), *clusters, findings=findings)).outcome
+    assert isinstance(by_rule, Chosen)
+    assert by_rule.cluster == chosen
+    assert by_machine == by_rule
+    assert by_rule.scores[0][0] == chosen
+
+
+def test_machines_that_are_replaced_one_by_one_do_not_end_on_one_cluster() -> None:
+    counts = {"a": 2, "b": 2, "c": 2}
+    for goes in ("a", "b", "c") * 20:
+        counts[goes] -= 1
+        clusters = [a_cluster(name, machines=number) for name, number in counts.items()]
+        findings = {name: NotThere() for name in counts}
+        outcome = decide(a_view(a_machine(), *clusters, findings=findings, strategy="round-robin")).outcome
+        assert isinstance(outcome, Chosen)
+        counts[outcome.cluster] += 1
+    assert counts == {"a": 2, "b": 2, "c": 2}
+
+
+def test_round_robin_spreads_evenly_whatever_the_number() -> None:
+    counts = dict.fromkeys("abcde", 0)
+    for _ in range(1_003):
+        clusters = [a_cluster(name, machines=number) for name, number in counts.items()]
+        findings = {name: NotThere() for name in counts}
+        outcome = decide(a_view(a_machine(), *clusters, findings=findings, strategy="round-robin")).outcome
+        assert isinstance(outcome, Chosen)
+        counts[outcome.cluster] += 1
+    assert max(counts.values()) - min(counts.values()) <= 1

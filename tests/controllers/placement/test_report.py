@@ -1,0 +1,63 @@
+"""The status of a KubevirtConfig, for every way in which a cluster can answer or not."""
+
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+
+from virt_steward.controllers.placement.fleet import Reached, Rejected
+from virt_steward.controllers.placement.observe import Config, ConfigMeta
+from virt_steward.controllers.placement.report import Answer, status_of
+from virt_steward.controllers.placement.seen import Silent, Unusable
+from virt_steward.controllers.placement.verdicts import Reason
+
+NOW = datetime(2031, 1, 6, 12, 0, tzinfo=UTC)
+EAST = Config(ConfigMeta(name="east", uid="east", generation=3))
+SILENT = Silent("cluster east does not answer within 5 s")
+
+
+@pytest.mark.parametrize(
+    ("answer", "phase", "reachable", "credentials"),
+    [
+        pytest.param(Reached("v1.36.3"), "Ready", ("True", "Answers"), ("True", "Accepted"), id="answers"),
+        pytest.param(
+            Rejected("cluster east does not accept our credentials"),
+            "CredentialsInvalid",
+            ("True", "Answers"),
+            ("False", "Unauthorized"),
+            id="does-not-accept-our-credentials",
+        ),
+        pytest.param(SILENT, "Unreachable", ("False", "NoAnswer"), ("Unknown", "NoAnswer"), id="is-silent"),
+        pytest.param(
+            Unusable(Reason.SECRET_NOT_FOUND, "Secret a/b does not exist"),
+            "CredentialsInvalid",
+            ("Unknown", "NotAsked"),
+            ("False", "SecretNotFound"),
+            id="has-no-secret",
+        ),
+    ],
+)
+def test_a_cluster_that(answer: Answer, phase: str, reachable: tuple[str, str], credentials: tuple[str, str]) -> None:
+    told = status_of(EAST, answer, 7, NOW)
+    said = {one.type: (one.status, one.reason) for one in told.conditions}
+    assert said == {"Reachable": reachable, "CredentialsValid": credentials}
+    assert (told.phase, told.machines, told.observed_generation) == (phase, 7, 3)
+
+
+def test_the_same_again_is_the_same_status_later() -> None:
+    told = status_of(EAST, Reached("v1.36.3"), 7, NOW)
+    again = msgspec.structs.replace(EAST, status=told)
+    assert status_of(again, Reached("v1.36.3"), 7, NOW + timedelta(hours=1)) == told
+
+
+def test_a_cluster_that_falls_silent_keeps_its_version_and_says_since_when() -> None:
+    told = status_of(EAST, Reached("v1.36.3"), 7, NOW)
+    later = NOW + timedelta(hours=1)
+    silent = status_of(msgspec.structs.replace(EAST, status=told), SILENT, 7, later)
+    assert silent.version == "v1.36.3"
+    assert {one.last_transition_time for one in silent.conditions} == {later}
+
+
+def test_a_long_story_is_cut() -> None:
+    told = status_of(EAST, Silent("x" * 5000), 0, NOW)
+    assert max(len(one.message) for one in told.conditions) == 1024

@@ -1,0 +1,136 @@
+"""What people and Prometheus hear of decisions."""
+
+from datetime import timedelta
+
+import msgspec
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+from tests.controllers.placement.builders import a_machine
+from tests.runtime.clocks import ManualClock
+from virt_steward.controllers.placement.fleet import Reached, Rejected
+from virt_steward.controllers.placement.seen import MachineCondition, MachineStatus, Silent, Unusable
+from virt_steward.controllers.placement.tell import Teller
+from virt_steward.controllers.placement.verdicts import Blocked, Chosen, Reason
+from virt_steward.controllers.placement.watches import MACHINES
+from virt_steward.kube.events import Occurrence
+from virt_steward.objects.identity import Key
+from virt_steward.objects.wallclock import rfc3339
+
+WEB = a_machine("web")
+TWICE = Blocked(Reason.FOUND_TWICE, "vm-web exists in east and west")
+SILENT = Blocked(Reason.CLUSTERS_SILENT, "vm-web may exist in west")
+
+
+class Told:
+    """A teller, and what was heard of it."""
+
+    def __init__(self) -> None:
+        self.heard: list[Occurrence] = []
+        self.clock = ManualClock()
+        self._registry = CollectorRegistry()
+        self.teller = Teller(self, self.clock, self._registry)  # type: ignore[arg-type]  # only `once` is used
+
+    def once(self, occurrence: Occurrence) -> None:
+        self.heard.append(occurrence)
+
+    def metric(self, name: str, **labels: str) -> float | None:
+        return self._registry.get_sample_value(f"virt_steward_placement_{name}", labels)
+
+    def exposition(self) -> str:
+        return generate_latest(self._registry).decode()
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+def test_a_choice_is_an_event_with_its_reason_and_is_counted_by_strategy(told: Told) -> None:
+    told.teller.placed(WEB, Chosen("east", "it is the only one"), "the_only_one", ())
+    [event] = told.heard
+    assert (event.type, event.reason, event.note) == ("Normal", "Placed", "placed on cluster east: it is the only one")
+    assert told.metric("decisions_total", strategy="the_only_one", outcome="Placed") == 1
+
+
+def test_a_field_that_was_taken_is_told_with_its_owner(told: Told) -> None:
+    told.teller.placed(WEB, Chosen("east", "it is the only one"), "the_only_one", ("kubectl",))
+    assert told.heard[0].note.endswith("it is the only one (the empty annotation was taken from kubectl)")
+
+
+def test_what_blocks_is_a_warning_with_the_same_name_each_time(told: Told) -> None:
+    told.teller.blocked(WEB, TWICE, "existing_vm")
+    told.teller.blocked(WEB, TWICE, "existing_vm")
+    told.teller.blocked(WEB, SILENT, "existing_vm")
+    assert [one.type for one in told.heard] == ["Warning"] * 3
+    assert told.heard[0].key == told.heard[1].key != told.heard[2].key
+    assert told.metric("decisions_total", strategy="existing_vm", outcome="FoundTwice") == 2
+
+
+def test_machines_that_wait_are_counted_by_reason_and_the_oldest_is_known(told: Told) -> None:
+    now = told.clock.utc().timestamp()
+    told.teller.waits(WEB, TWICE, waited=10)
+    told.teller.waits(a_machine("db"), TWICE, waited=60)
+    assert told.metric("unplaced_machines", reason="FoundTwice") == 2
+    assert told.metric("oldest_unplaced_timestamp_seconds", reason="FoundTwice") == now - 60
+    told.teller.waits(a_machine("db"), SILENT, waited=60)
+    told.teller.waits_no_more(Key("default", "web"))
+    assert told.metric("unplaced_machines", reason="FoundTwice") is None
+    assert told.metric("unplaced_machines", reason="ClustersSilent") == 1
+
+
+@pytest.mark.parametrize(
+    ("since", "expected"),
+    [
+        pytest.param("2030-01-01T00:00:00Z", 1893456000.0, id="before-this-process-began"),
+        pytest.param("yesterday", 1893457000.0, id="unless-somebody-edited-it"),
+    ],
+)
+def test_a_machine_waits_since_its_condition_says_so(told: Told, since: str, expected: float) -> None:
+    condition = MachineCondition("Placed", "False", "FoundTwice", "", since)
+    machine = msgspec.structs.replace(WEB, status=MachineStatus((condition,)))
+    told.teller.waits(machine, TWICE, waited=0)
+    assert told.metric("oldest_unplaced_timestamp_seconds", reason="FoundTwice") == expected
+
+
+def test_a_cluster_is_reachable_if_it_answers_whatever_it_says(told: Told) -> None:
+    told.teller.cluster("fine", Reached("v1.36.3"))
+    told.teller.cluster("strict", Rejected("no"))
+    told.teller.cluster("dead", Silent("no"))
+    told.teller.cluster("unknown", Unusable(Reason.SECRET_NOT_FOUND, "no"))
+    reachable = [told.metric("cluster_reachable", cluster=name) for name in ("fine", "strict", "dead", "unknown")]
+    assert reachable == [1, 1, 0, 0]
+
+
+def test_a_cluster_that_is_gone_leaves_no_series(told: Told) -> None:
+    told.teller.cluster("east", Reached("v1.36.3"))
+    told.teller.asked("east", 0.1, answered=True)
+    assert 'cluster="east"' in told.exposition()
+    told.teller.gone("east")
+    assert 'cluster="east"' not in told.exposition()
+
+
+@pytest.mark.parametrize(
+    ("manager", "ago", "told_again"),
+    [
+        pytest.param("virt-steward-placement", 30, True, id="of-late-by-us"),
+        pytest.param("virt-steward-placement", 3600, False, id="long-ago"),
+        pytest.param("kubectl", 30, False, id="by-somebody-else"),
+    ],
+)
+def test_a_choice_that_was_recorded_is_told_again_if_it_was_made(
+    told: Told, manager: str, ago: float, told_again: bool
+) -> None:
+    time = rfc3339(told.clock.utc() - timedelta(seconds=ago))
+    metadata = {
+        "name": "web",
+        "namespace": "default",
+        "uid": "web",
+        "annotations": {"vitistack.io/kubevirt-config": "east"},
+        "managedFields": [{"manager": "others", "time": time}, {"manager": manager, "time": time}],
+    }
+    machine = MACHINES.decode(msgspec.json.encode({"metadata": metadata}))
+    told.teller.was_placed(machine)
+    assert bool(told.heard) is told_again
+    told.teller.placed(machine, Chosen("east", "it is the only one"), "the_only_one", ())
+    assert len({one.key for one in told.heard}) == 1, "a server takes it but once"

@@ -1,0 +1,79 @@
+"""Machines and KubevirtConfigs on a server, where Machine has the shape of the real one as far as it matters."""
+
+from typing import Any
+
+from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
+from virt_steward.controllers.placement.seen import CONFIG_ANNOTATION, MACHINE, MACHINE_API
+from virt_steward.kube.client import Client, Object
+from virt_steward.objects.identity import Key, Ref
+
+TEXT = {"type": "string"}
+
+
+def a_schema(**fields: Any) -> Object:
+    return {"type": "object", "properties": fields}
+
+
+CONDITION = a_schema(
+    type=TEXT, status=TEXT, reason=TEXT, message=TEXT, lastTransitionTime={"type": "string", "format": "date-time"}
+)
+
+
+def a_definition_of_machines(*, conditions: bool = True) -> Object:
+    """A list of conditions that is no map, beside a status of its own; unknown fields are pruned."""
+    status = a_schema(phase=TEXT, **({"conditions": {"type": "array", "items": CONDITION}} if conditions else {}))
+    spec = a_schema(name=TEXT, providerConfig=a_schema(name=TEXT, region=TEXT))
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{MACHINE.plural}.{MACHINE.group}"},
+        "spec": {
+            "group": MACHINE.group,
+            "names": {"kind": MACHINE.name, "plural": MACHINE.plural},
+            "scope": "Namespaced",
+            "versions": [
+                {
+                    "name": MACHINE_API.partition("/")[2],
+                    "served": True,
+                    "storage": True,
+                    "subresources": {"status": {}},
+                    "schema": {"openAPIV3Schema": a_schema(spec=spec, status=status)},
+                }
+            ],
+        },
+    }
+
+
+def a_machine(namespace: str, name: str, *, annotations: dict[str, str] | None = None, **spec: Any) -> Object:
+    metadata = {"name": name, "namespace": namespace, "annotations": annotations or {}}
+    return {"apiVersion": MACHINE_API, "kind": MACHINE.name, "metadata": metadata, "spec": spec}
+
+
+def the_machine(namespace: str, name: str) -> Ref:
+    return Ref(MACHINE, Key(namespace, name))
+
+
+def a_config(name: str, secret: Key, *, labels: dict[str, str] | None = None, **spec: Any) -> Object:
+    reference = {"kubeconfigSecretRef": secret.name, "secretNamespace": secret.namespace}
+    return {
+        "apiVersion": f"{KUBEVIRT_CONFIG.group}/v1alpha1",
+        "kind": KUBEVIRT_CONFIG.name,
+        "metadata": {"name": name, "labels": labels or {}},
+        "spec": {"name": name, **reference, **spec},
+    }
+
+
+def the_config(name: str) -> Ref:
+    return Ref(KUBEVIRT_CONFIG, Key("", name))
+
+
+async def cluster_of(client: Client, namespace: str, name: str) -> str:
+    """What is recorded on the machine."""
+    metadata = (await client.get(the_machine(namespace, name)))["metadata"]
+    return str(metadata.get("annotations", {}).get(CONFIG_ANNOTATION, ""))
+
+
+async def placed(client: Client, namespace: str, name: str) -> Object:
+    """The machine's condition, or nothing."""
+    status = (await client.get(the_machine(namespace, name))).get("status", {})
+    return next((one for one in status.get("conditions", []) if one["type"] == "Placed"), {})

@@ -1,0 +1,192 @@
+"""Five clusters that fall silent, come, go and change their credentials while machines wait."""
+
+from functools import partial
+
+import pytest
+
+from tests.eventually import soon
+from tests.machines import a_config
+from tests.stress.placement_fleet.clusters import FIVE, Fleet
+from tests.stress.placement_fleet.conftest import Start
+from virt_steward.controllers.placement.seen import CONFIG_ANNOTATION
+from virt_steward.objects.identity import Key
+
+
+async def test_a_vm_in_two_clusters_is_a_conflict_until_one_of_them_is_gone(fleet: Fleet, start: Start) -> None:
+    await fleet.connect_all(*FIVE)
+    for holder in ("b", "d"):
+        await fleet.run_vm(holder, "vm-my-vm")
+    await fleet.machine("my-vm")
+    with start():
+        assert await soon(partial(fleet.waits_for, "my-vm", "FoundTwice"), within=30)
+        message = (await fleet.condition("my-vm"))["message"]
+        await fleet.stands_for["b"].remove_vm(fleet.namespace, "vm-my-vm")
+        assert await soon(partial(fleet.is_on, "my-vm", "d"))
+    assert message == ("vm-my-vm exists in b and d: delete all but one, or annotate the machine with the right one")
+
+
+async def test_who_is_silent_is_named_and_blocks_only_while_the_vm_is_not_found(fleet: Fleet, start: Start) -> None:
+    await fleet.connect_all(*FIVE)
+    await fleet.run_vm("a", "vm-found")
+    frozen = [fleet.stands_for[name].control_plane for name in ("b", "d")]
+    for one in frozen:
+        one.freeze()
+    try:
+        with start("--placement-strategy=round-robin"):
+            await fleet.machine("found")
+            await fleet.machine("lost")
+            assert await soon(partial(fleet.is_on, "found", "a"), within=30)
+            assert await soon(partial(fleet.has_note, "found", "placed on cluster a: vm-found exists there; b, d did"))
+            assert await soon(partial(fleet.waits_for, "lost", "ClustersSilent"), within=30)
+            message = (await fleet.condition("lost"))["message"]
+            for one in frozen:
+                one.thaw()
+            assert await soon(partial(fleet.is_somewhere, "lost"), within=30)
+    finally:
+        for one in frozen:
+            one.thaw()
+    assert message == (
+        "vm-lost may exist in a cluster that does not answer (b: cluster b does not answer within 1 s; "
+        "d: cluster d does not answer within 1 s)"
+    )
+
+
+async def test_a_strict_search_waits_for_the_last_of_five(fleet: Fleet, start: Start) -> None:
+    await fleet.connect_all(*FIVE)
+    await fleet.run_vm("a", "vm-my-vm")
+    last = fleet.stands_for["e"].control_plane
+    last.freeze()
+    try:
+        with start("--search=strict"):
+            await fleet.machine("my-vm")
+            assert await soon(partial(fleet.waits_for, "my-vm", "ClustersSilent"), within=30)
+            message = (await fleet.condition("my-vm"))["message"]
+            assert await fleet.cluster_of("my-vm") == ""
+            last.thaw()
+            assert await soon(partial(fleet.is_on, "my-vm", "a"), within=30)
+    finally:
+        last.thaw()
+    assert "e: cluster e does not answer within 1 s" in message
+
+
+async def test_a_server_that_is_down_is_told_so_and_used_when_it_is_back(fleet: Fleet, start: Start) -> None:
+    await fleet.connect_all("a", "b")
+    await fleet.run_vm("b", "vm-my-vm")
+    down = fleet.stands_for["b"].control_plane
+    down.kill_apiserver()
+    with start():
+        await fleet.machine("my-vm")
+        try:
+            assert await soon(partial(fleet.says, "my-vm", "ClustersSilent", "Connection refused"), within=30)
+        finally:
+            down.start_apiserver()
+        assert await soon(partial(fleet.is_on, "my-vm", "b"), within=60)
+
+
+async def test_configs_come_and_go_while_machines_wait(fleet: Fleet, start: Start) -> None:
+    await fleet.machine("my-vm")
+    with start():
+        assert await soon(partial(fleet.waits_for, "my-vm", "NoConfigs"), within=30)
+        await fleet.machine("kept", annotations={CONFIG_ANNOTATION: "b"})
+        assert await soon(partial(fleet.says, "kept", "ConfigNotFound", "KubevirtConfig b not found"))
+        await fleet.connect("a", fleet.members[0], schedulable=False)
+        await fleet.connect("b", fleet.members[1])
+        assert await soon(partial(fleet.says, "my-vm", "AmbiguousPlacement", "and 2 configs are available"))
+        assert await soon(partial(fleet.is_confirmed, "kept"))
+        await fleet.leave("a")
+        assert await soon(partial(fleet.is_on, "my-vm", "b"))
+        await fleet.leave("b")
+        assert await soon(partial(fleet.says, "my-vm", "ConfigNotFound", "KubevirtConfig b not found"))
+    assert [await fleet.cluster_of(name) for name in ("my-vm", "kept")] == ["b", "b"]
+
+
+async def test_a_config_that_comes_late_is_searched_too(fleet: Fleet, start: Start) -> None:
+    await fleet.connect_all("a", "b")
+    await fleet.members[2].run_vm(fleet.namespace, "vm-my-vm")
+    await fleet.machine("my-vm")
+    with start():
+        assert await soon(partial(fleet.waits_for, "my-vm", "AmbiguousPlacement"), within=30)
+        await fleet.connect("c", fleet.members[2])
+        assert await soon(partial(fleet.is_on, "my-vm", "c"))
+
+
+async def test_a_secret_that_leads_to_another_cluster_makes_what_was_said_before_void(
+    fleet: Fleet, start: Start
+) -> None:
+    await fleet.connect_all("a", "b")
+    await fleet.members[4].run_vm(fleet.namespace, "vm-my-vm")
+    await fleet.machine("my-vm")
+    with start("--search-memory=600"):
+        assert await soon(partial(fleet.waits_for, "my-vm", "AmbiguousPlacement"), within=30)
+        await fleet.rotate("b", fleet.members[4].kubeconfig)
+        assert await soon(partial(fleet.is_on, "my-vm", "b"))
+
+
+BROKEN = [
+    pytest.param("garbage: [", "BadKubeconfig", "is not YAML (line", id="garbage"),
+    pytest.param("", "SecretKeyMissing", "has nothing under the key kubeconfig: put one there", id="nothing"),
+    pytest.param(
+        "{users: [{name: u, user: {exec: {command: id}}}], clusters: [{name: c, cluster: {server: https://c}}],"
+        " contexts: [{name: x, context: {cluster: c, user: u}}], current-context: x}",
+        "BadKubeconfig",
+        "exec runs a command here, which a kubeconfig from a Secret may not",
+        id="a-command",
+    ),
+]
+
+
+@pytest.mark.parametrize(("content", "reason", "words"), BROKEN)
+async def test_a_secret_is_mended_while_machines_wait_after_it_became(
+    content: str, reason: str, words: str, fleet: Fleet, start: Start
+) -> None:
+    await fleet.connect_all("a", "b")
+    await fleet.machine("searching")
+    await fleet.machine("settled", annotations={CONFIG_ANNOTATION: "b"})
+    with start():
+        assert await soon(partial(fleet.waits_for, "searching", "AmbiguousPlacement"), within=30)
+        await fleet.rotate("b", content)
+        assert await soon(partial(fleet.says, "settled", reason, words))
+        assert await soon(partial(fleet.says, "searching", "ClustersSilent", words))
+        await fleet.run_vm("b", "vm-searching")
+        await fleet.rotate("b", fleet.members[1].kubeconfig)
+        assert await soon(partial(fleet.is_on, "searching", "b"))
+        assert await soon(partial(fleet.is_confirmed, "settled"))
+
+
+async def test_a_token_that_is_no_longer_accepted_is_told_from_a_cluster_that_is_away(
+    fleet: Fleet, start: Start
+) -> None:
+    await fleet.connect_all("a", "b")
+    await fleet.machine("my-vm")
+    with start():
+        assert await soon(partial(fleet.waits_for, "my-vm", "AmbiguousPlacement"), within=30)
+        await fleet.rotate("b", fleet.members[1].with_token("revoked"))
+        assert await soon(partial(fleet.says, "my-vm", "ClustersSilent", "cluster b does not accept our credentials"))
+        assert await soon(partial(fleet.is_in, "CredentialsInvalid", "b"))
+        await fleet.run_vm("b", "vm-my-vm")
+        await fleet.rotate("b", fleet.members[1].with_certificate())
+        assert await soon(partial(fleet.is_on, "my-vm", "b"))
+        assert await soon(partial(fleet.is_in, "Ready", "b"))
+
+
+async def test_each_trouble_of_a_named_cluster_has_a_reason_of_its_own(fleet: Fleet, start: Start) -> None:
+    await fleet.configure("no-secret")
+    await fleet.join_secret("no-key", "")
+    await fleet.configure("no-key")
+    await fleet.join_secret("garbage", "{")
+    await fleet.configure("garbage")
+    await fleet.client.create(a_config("incomplete", Key(fleet.secrets, "")))
+    troubles = {
+        "missing": "ConfigNotFound",
+        "no-secret": "SecretNotFound",
+        "no-key": "SecretKeyMissing",
+        "garbage": "BadKubeconfig",
+        "incomplete": "ConfigIncomplete",
+    }
+    for config in troubles:
+        await fleet.machine(config, annotations={CONFIG_ANNOTATION: config})
+    with start():
+        for machine, reason in troubles.items():
+            assert await soon(partial(fleet.waits_for, machine, reason), within=30), machine
+    messages = {machine: (await fleet.condition(machine))["message"] for machine in troubles}
+    assert all(machine in message for machine, message in messages.items())
