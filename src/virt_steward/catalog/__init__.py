@@ -1,0 +1,1 @@
+"""Assets as code sees them: load, look, check conditions, render. Nothing here asks a server or writes anything."""

@@ -1,0 +1,141 @@
+"""What is known of a cluster at one moment, and the part of it that one template may see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from virt_steward.catalog.hco import LIVE_MIGRATION, PREFIX, flat
+from virt_steward.objects.paths import Pointer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from virt_steward.catalog.asset import Asset
+    from virt_steward.catalog.hardware import Hardware, Nodes
+    from virt_steward.catalog.hco import Hco, LiveMigration
+    from virt_steward.catalog.machineconfigs import MachineConfigs
+    from virt_steward.catalog.reads import SchemaRead
+    from virt_steward.catalog.topology import Topology
+    from virt_steward.objects.identity import Ref
+    from virt_steward.objects.schemafacts import SchemaFacts
+
+
+class NotDeclared(LookupError):
+    """A template asks for what its asset does not declare to read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A frozen look at a cluster. None stands for what is not known, which is not the same as absent."""
+
+    hco: Hco
+    nodes: Nodes | None = None
+    hardware: Hardware | None = None
+    topology: Topology | None = None
+    machine_configs: MachineConfigs | None = None
+    images: Mapping[str, str] = field(default_factory=dict)
+    objects: Mapping[Ref, Mapping[str, Any] | None] = field(default_factory=dict)
+    """What is declared and known; None: it does not exist."""
+    schemas: Mapping[str, SchemaFacts | None] = field(default_factory=dict)
+    """By CRD; None: it is not installed."""
+
+    def lacks(self, asset: Asset) -> tuple[str, ...]:
+        """What the asset reads and nobody knows, as a person would call it."""
+        reads = asset.reads
+        unknown = (
+            ("nodes", reads.nodes and (self.nodes is None or self.hardware is None)),
+            ("topology", reads.topology and self.topology is None),
+            *((str(read.ref), read.ref not in self.objects) for read in reads.objects.values()),
+            *((f"schema of {read.crd}", read.crd not in self.schemas) for read in reads.schemas.values()),
+        )
+        return tuple(dict.fromkeys(name for name, lacking in unknown if lacking))
+
+    def for_asset(self, asset: Asset) -> dict[str, Any]:
+        """The variables of its template: what it declares, and nothing else."""
+        return dict(self._declared(asset))
+
+    def _declared(self, asset: Asset) -> Iterator[tuple[str, Any]]:
+        reads = asset.reads
+        if reads.hco is not None:
+            yield "hco", SeenHco(self.hco, frozenset(flat(path) for path in reads.hco_pointers))
+        if reads.nodes:
+            yield "nodes", self.nodes
+            yield "hardware", self.hardware
+        if reads.topology:
+            yield "topology", self.topology
+        if reads.images:
+            yield "images", {key: self.images[key] for key in reads.images if key in self.images}
+        if reads.objects:
+            found = {name: (read, self.objects.get(read.ref)) for name, read in reads.objects.items()}
+            yield "objects", {name: None if obj is None else read.seen(obj) for name, (read, obj) in found.items()}
+        if reads.schemas:
+            yield (
+                "schemas",
+                {name: SeenSchema(read, self.schemas.get(read.crd)) for name, read in reads.schemas.items()},
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class SeenHco:
+    """The HCO, as far as an asset declares to read it."""
+
+    _hco: Hco
+    _declared: frozenset[Pointer]
+
+    @property
+    def name(self) -> str:
+        return self._hco.name
+
+    @property
+    def namespace(self) -> str:
+        return self._hco.namespace
+
+    @property
+    def api_version(self) -> str:
+        return self._hco.api_version
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """Those by which people tell us what they want."""
+        return {key: value for key, value in self._hco.annotations.items() if key.startswith(PREFIX)}
+
+    def annotation(self, key: str, default: str = "") -> str:
+        return self.annotations.get(key, default)
+
+    def is_true(self, key: str) -> bool:
+        return self.annotations.get(key) == "true"
+
+    @property
+    def live_migration(self) -> LiveMigration:
+        self._refuse_undeclared(LIVE_MIGRATION)
+        return self._hco.live_migration
+
+    def value(self, path: str, default: Any = None) -> Any:
+        pointer = Pointer.parse(path)
+        self._refuse_undeclared(flat(pointer))
+        return self._hco.value(pointer, default)
+
+    def _refuse_undeclared(self, pointer: Pointer) -> None:
+        if not any(pointer.tokens[: len(path.tokens)] == path.tokens for path in self._declared):
+            raise NotDeclared(f"{pointer} of the HCO is not among the declared reads")
+
+
+@dataclass(frozen=True, slots=True)
+class SeenSchema:
+    """A CRD's schema, as far as an asset declares to read it. A CRD that is not there has no fields."""
+
+    _read: SchemaRead
+    _facts: SchemaFacts | None
+
+    def has(self, path: str) -> bool:
+        return self._facts is not None and self._facts.has(self._declared(path))
+
+    def enum(self, path: str) -> tuple[str, ...]:
+        return self._facts.enum(self._declared(path)) if self._facts else ()
+
+    def _declared(self, path: str) -> Pointer:
+        pointer = Pointer.parse(path)
+        if pointer not in self._read.pointers:
+            raise NotDeclared(f"{path} of {self._read.crd} is not among the declared reads")
+        return pointer

@@ -1,0 +1,144 @@
+"""Makes an asset's object from its template: in a sandbox, from declared values alone, and checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import StrictUndefined, TemplateError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from virt_steward.catalog.asset import HCO_NAMESPACE, SERVED
+from virt_steward.catalog.context import NotDeclared
+from virt_steward.catalog.filters import FILTERS
+from virt_steward.catalog.load import MANAGED_BY, MANAGER
+from virt_steward.catalog.yamlread import document
+
+if TYPE_CHECKING:
+    from types import CodeType, TracebackType
+
+    from virt_steward.catalog.asset import Asset
+    from virt_steward.catalog.context import Context
+    from virt_steward.catalog.load import Catalog
+
+# A template can fail in as many ways as an expression can.
+FAILURES = (TemplateError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """The object that the asset wants."""
+
+    object: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Empty:
+    """The asset wants nothing now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The template, or what it made, is wrong."""
+
+    why: str
+
+
+Rendering = Rendered | Empty | Failed
+
+
+class Renderer:
+    """Renders the assets of a catalog, and compiles each template once."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self._environment = ImmutableSandboxedEnvironment(
+            undefined=StrictUndefined,
+            autoescape=False,  # YAML, which is parsed and checked before anybody sees it
+            trim_blocks=True,
+            lstrip_blocks=True,
+            keep_trailing_newline=True,  # the last line may be part of a block of text
+        )
+        self._environment.filters |= FILTERS
+        self._compiled: dict[str, CodeType] = {}
+        self._last: dict[str, tuple[Context, Rendering]] = {}
+
+    def render(self, asset: Asset, context: Context) -> Rendering:
+        """Whoever looks again in the same context gets the same; nobody may change it."""
+        before, rendering = self._last.get(asset.path, (None, None))
+        if before is not context or rendering is None:
+            rendering = self._render(asset, context)
+            self._last[asset.path] = context, rendering
+        return rendering
+
+    def _render(self, asset: Asset, context: Context) -> Rendering:
+        if lacking := context.lacks(asset):
+            return Failed(f"not known: {', '.join(lacking)}")
+        try:
+            text = self._text(asset, context)
+            found = document(text)
+        except FAILURES as error:
+            return Failed(_sentence(error, asset.path))
+        if found is None:
+            return Empty()
+        if wrong := _mismatch(found, asset, context):
+            return Failed(f"{asset.path}: {wrong}")
+        return Rendered(labelled(found))
+
+    def _text(self, asset: Asset, context: Context) -> str:
+        if asset.path not in self._compiled:
+            self._compiled[asset.path] = self._environment.compile(asset.template, asset.name, asset.path)
+        template = self._environment.template_class.from_code(
+            self._environment, self._compiled[asset.path], self._environment.make_globals(None)
+        )
+        return template.render(
+            {**context.for_asset(asset), "asset": asset, "params": asset.params, "file": _files(asset)}
+        )
+
+
+def _files(asset: Asset) -> Any:
+    def file(name: str) -> str:
+        if name not in asset.contents:
+            raise NotDeclared(f"{name} is not among the files of {asset.name}")
+        return asset.contents[name]
+
+    return file
+
+
+def _mismatch(found: Any, asset: Asset, context: Context) -> str:
+    """What is wrong with a rendered object; empty if it is the one that the asset declares."""
+    if not isinstance(found, dict) or not isinstance(found.get("metadata"), dict):
+        return "it renders no object"
+    target, metadata = asset.object, found["metadata"]
+    namespace = context.hco.namespace if target.namespace == HCO_NAMESPACE else target.namespace
+    api_version = context.hco.api_version if target.api_version == SERVED else target.api_version
+    name = context.hco.name if target.api_version == SERVED else target.name
+    for field, wanted, actual in (
+        ("apiVersion", api_version, found.get("apiVersion")),
+        ("kind", target.kind.name, found.get("kind")),
+        ("name", name, metadata.get("name")),
+        ("namespace", namespace, metadata.get("namespace") or ""),
+    ):
+        if wanted != actual:
+            return f"it renders the {field} {actual!r} instead of {wanted!r}"
+    return ""
+
+
+def labelled(obj: dict[str, Any]) -> dict[str, Any]:
+    metadata = obj["metadata"]
+    return obj | {"metadata": metadata | {"labels": {**(metadata.get("labels") or {}), MANAGED_BY: MANAGER}}}
+
+
+def _sentence(error: BaseException, path: str) -> str:
+    lines = [line for line in (getattr(error, "lineno", None), *_lines(error.__traceback__, path)) if line]
+    return f"{path}{f' line {lines[-1]}' if lines else ''}: {' '.join(str(error).split()) or type(error).__name__}"
+
+
+def _lines(traceback: TracebackType | None, path: str) -> list[int]:
+    """Where in the template it happened, from the outside in."""
+    found = []
+    while traceback is not None:
+        if traceback.tb_frame.f_code.co_filename == path:
+            found.append(traceback.tb_lineno)
+        traceback = traceback.tb_next
+    return found

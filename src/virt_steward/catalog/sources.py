@@ -1,0 +1,24 @@
+"""What of a cluster bears on assets and has to be watched for them, each declared once."""
+
+from __future__ import annotations
+
+from virt_steward.catalog.hardware import NODE, node_facts
+from virt_steward.catalog.machineconfigs import (
+    KUBELET_CONFIG,
+    MACHINE_CONFIG,
+    MACHINE_CONFIG_POOL,
+    KubeletConfigFacts,
+    Pool,
+    machine_config_facts,
+)
+from virt_steward.catalog.topology import CLUSTER, INFRASTRUCTURE, SCHEDULER, Infrastructure, Scheduler
+from virt_steward.kube.client import Selection
+from virt_steward.kube.watch import projection
+from virt_steward.runtime.informer import Source
+
+NODES = Source(NODE, node_facts)
+INFRASTRUCTURES = Source(INFRASTRUCTURE, projection(Infrastructure), Selection.one(CLUSTER))
+SCHEDULERS = Source(SCHEDULER, projection(Scheduler), Selection.one(CLUSTER))
+MACHINE_CONFIGS = Source(MACHINE_CONFIG, machine_config_facts)
+POOLS = Source(MACHINE_CONFIG_POOL, projection(Pool))
+KUBELET_CONFIGS = Source(KUBELET_CONFIG, projection(KubeletConfigFacts))

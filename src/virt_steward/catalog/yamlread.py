@@ -1,0 +1,58 @@
+"""Reading YAML that others wrote: plain data alone, dates stay text, and nothing that stands for more than it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+try:
+    from yaml import CSafeLoader as SafeLoader  # many times faster
+except ImportError:  # a PyYAML that was built without libyaml
+    from yaml import SafeLoader  # type: ignore[assignment]
+
+DEEPEST = 100
+_TIMESTAMP = "tag:yaml.org,2002:timestamp"
+
+
+class BadYaml(ValueError):
+    """The text is not what may stand here."""
+
+
+class _Loader(SafeLoader):
+    """`2024-10-01` is text to an API server, and so it is here."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - the library's own attribute
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
+        for first, resolvers in SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+def documents(text: str) -> list[Any]:
+    """All documents of the text that are not empty."""
+    try:
+        _refuse_bombs(text)
+        return [document for document in yaml.load_all(text, _Loader) if document is not None]
+    except yaml.YAMLError as error:
+        raise BadYaml(" ".join(str(error).split())) from None
+    except RecursionError:
+        raise BadYaml("nested too deeply") from None
+
+
+def document(text: str) -> Any:
+    """The one document of the text; None if there is none."""
+    found = documents(text)
+    if len(found) > 1:
+        raise BadYaml(f"{len(found)} documents where one may stand")
+    return found[0] if found else None
+
+
+def _refuse_bombs(text: str) -> None:
+    """Libyaml recurses in C, and a few aliases can stand for gigabytes."""
+    depth = 0
+    for event in yaml.parse(text, _Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise BadYaml("nested too deeply")
+        if isinstance(event, yaml.AliasEvent):
+            raise BadYaml("no aliases here: write the value out")

@@ -1,0 +1,118 @@
+"""The exporter's parts fit each other: its pods run under its constraints, its alerts ask for its job."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from tests.assets.contexts import Cluster, rendered, rendering
+from virt_steward.catalog.render import Failed
+
+EXPORTER = "kubevirt-metrics-exporter"
+ALERTS = {
+    "VMIStorageWriteLatencyHigh": ("10m", "warning", "> 0.1"),
+    "VMIStorageReadLatencyHigh": ("10m", "warning", "> 0.1"),
+    "VMIStorageFlushLatencyHigh": ("15m", "warning", "> 0.5"),
+    "NodeVMStorageLatencyWidespread": ("10m", "critical", "> 0.5"),
+    "VMIDiskSaturated": ("5m", "critical", "> 0.9"),
+    "VMIGuestStorageLatencyHigh": ("15m", "warning", "> 0.1"),
+    "PVCBlockLatencyHigh": ("10m", "warning", "> 0.1"),
+    "PVCNFSLatencyHigh": ("10m", "warning", "> 0.25"),
+    "KSMDCPUHigh": ("10m", "warning", "> 0.5"),
+    "KhugepagedCPUHigh": ("10m", "warning", "> 0.1"),
+    "KMEQMPPollStale": ("5m", "warning", "> 150"),
+    "KMEQGAPollStale": ("5m", "warning", "> 150"),
+    "KMEQMPScrapeErrors": ("15m", "warning", "> 0.1"),
+    "KMEQGAScrapeErrors": ("15m", "warning", "> 0.1"),
+    "KMEKVMPollStale": ("5m", "warning", "> 90"),
+    "KMEKVMScrapeErrors": ("15m", "warning", "> 0.1"),
+    "KMECgroupPollStale": ("5m", "warning", "> 90"),
+    "KMECgroupScrapeErrors": ("15m", "warning", "> 0.1"),
+    "KMEeBPFSubsystemDown": ("10m", "warning", "== 0"),
+    "KMEAbsent": ("10m", "critical", "== 1)"),
+}
+
+
+def part(name: str, annotations: dict[str, str] | None = None) -> dict[str, Any]:
+    return rendered(f"{EXPORTER}-{name}", Cluster(annotations or {}))
+
+
+def the_pod(annotations: dict[str, str] | None = None) -> dict[str, Any]:
+    return dict(part("daemonset", annotations)["spec"]["template"]["spec"])
+
+
+def env(annotations: dict[str, str] | None = None) -> dict[str, Any]:
+    [container] = the_pod(annotations)["containers"]
+    return {one["name"]: one.get("value") for one in container["env"]}
+
+
+def rules() -> list[dict[str, Any]]:
+    return [rule for group in part("alerts")["spec"]["groups"] for rule in group["rules"]]
+
+
+def test_the_pods_do_no_more_than_their_constraints_allow() -> None:
+    pod, constraints = the_pod(), part("scc")
+    [container] = pod["containers"]
+    security = container["securityContext"]
+    assert set(security["capabilities"]["add"]) == set(constraints["allowedCapabilities"])
+    assert security["capabilities"]["drop"] == constraints["requiredDropCapabilities"]
+    assert pod["hostPID"] is constraints["allowHostPID"] is True
+    assert {kind for volume in pod["volumes"] for kind in volume if kind != "name"} <= set(constraints["volumes"])
+    assert security["readOnlyRootFilesystem"] is constraints["readOnlyRootFilesystem"] is True
+
+
+@pytest.mark.parametrize("name", ["role", "scc-role"])
+def test_the_pods_account_is_bound_to_its(name: str) -> None:
+    role, binding, account = part(name), part(f"{name}-binding"), part("account")["metadata"]
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+    assert binding["subjects"] == [
+        {"kind": "ServiceAccount", "name": account["name"], "namespace": account["namespace"]}
+    ]
+    assert the_pod()["serviceAccountName"] == account["name"]
+
+
+def test_the_right_to_use_constraints_is_for_the_exporters_alone() -> None:
+    assert [rule["resourceNames"] for rule in part("scc-role")["rules"]] == [[part("scc")["metadata"]["name"]]]
+
+
+def test_the_image_is_that_of_the_installation() -> None:
+    assert [one["image"] for one in the_pod()["containers"]] == [f"registry.example/{EXPORTER}:1"]
+
+
+def test_an_annotation_changes_and_adds_settings() -> None:
+    asked = {"QMP_POLL_INTERVAL": "2m", "ENABLE_QGA": False, "LOG_LEVEL": "debug", "QMP_CONCURRENCY": 4}
+    changed = env({f"{EXPORTER}-env": json.dumps(asked)})
+    assert changed == env() | {
+        "QMP_POLL_INTERVAL": "2m",
+        "ENABLE_QGA": "false",
+        "LOG_LEVEL": "debug",
+        "QMP_CONCURRENCY": "4",
+    }
+
+
+def test_an_annotation_does_not_change_on_which_node_a_pod_believes_to_be() -> None:
+    [container] = the_pod({f"{EXPORTER}-env": '{"NODE_NAME": "another"}'})["containers"]
+    [told] = [one for one in container["env"] if one["name"] == "NODE_NAME"]
+    assert told["valueFrom"] == {"fieldRef": {"fieldPath": "spec.nodeName"}}
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", "just text"])
+def test_an_annotation_that_is_no_object_is_a_failure_and_not_ignored(text: str) -> None:
+    assert isinstance(rendering(f"{EXPORTER}-daemonset", Cluster({f"{EXPORTER}-env": text})), Failed)
+
+
+def test_the_alerts_ask_for_the_job_that_the_monitor_makes() -> None:
+    monitor, labels = part("podmonitor")["spec"], part("daemonset")["spec"]["template"]["metadata"]["labels"]
+    [asked] = {job for rule in rules() for job in re.findall(r'job="([^"]+)"', rule["expr"])}
+    assert asked == labels[monitor["jobLabel"]]
+    assert monitor["selector"]["matchLabels"].items() <= labels.items()
+
+
+def test_every_alert_is_as_patient_as_urgent_and_as_sensitive_as_its_table_says() -> None:
+    told = {rule["alert"]: (rule["for"], rule["labels"]["severity"], rule["expr"].strip()) for rule in rules()}
+    assert told.keys() == ALERTS.keys()
+    assert {name: (patience, severity) for name, (patience, severity, _) in told.items()} == {
+        name: (patience, severity) for name, (patience, severity, _) in ALERTS.items()
+    }
+    assert not [name for name, (_, _, expr) in told.items() if not expr.endswith(ALERTS[name][2])]

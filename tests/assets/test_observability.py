@@ -1,0 +1,103 @@
+"""Metrics are found, alerts have runbooks, and dashboards show what they lay out."""
+
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.assets.contexts import Cluster, an_asset, catalog, rendered
+from virt_steward.controllers.autopilot.gauges import Gauges
+from virt_steward.runtime.metrics import Metrics
+
+ROOT = Path(__file__).parents[2]
+ALERTS = {
+    "VirtPlatformSyncFailed": ("critical", "15m"),
+    "VirtPlatformThrashingDetected": ("warning", None),
+    "VirtPlatformDriftReported": ("warning", "15m"),
+    "VirtPlatformDependencyMissing": ("warning", "5m"),
+    "VirtPlatformTombstoneStuck": ("warning", "30m"),
+}
+SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_count", "_sum")}
+DASHBOARDS = [asset.name for asset in catalog().assets if asset.object.kind.name == "PersesDashboard"]
+DATASOURCES = [asset.object for asset in catalog().assets if asset.object.kind.name == "PersesDatasource"]
+
+
+def alerts(annotations: dict[str, str] | None = None) -> dict[str, dict[str, Any]]:
+    groups = rendered("prometheus-alerts", Cluster(annotations or {}))["spec"]["groups"]
+    return {rule["alert"]: rule for group in groups for rule in group["rules"]}
+
+
+def test_the_hco_is_marked_and_nothing_of_its_spec_is_ours() -> None:
+    made = rendered("hco-golden-config", Cluster())
+    assert made.keys() == {"apiVersion", "kind", "metadata"}
+    assert made["metadata"]["annotations"] == {
+        "platform.kubevirt.io/managed-by": "virt-platform-autopilot",
+        "platform.kubevirt.io/version": "1.0.0",
+    }
+
+
+def test_the_monitor_finds_the_service_of_the_metrics() -> None:
+    service, monitor = rendered("metrics-service", Cluster()), rendered("metrics-servicemonitor", Cluster())
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    [endpoint] = monitor["spec"]["endpoints"]
+    assert endpoint["port"] in [port["name"] for port in service["spec"]["ports"]]
+    assert (endpoint["path"], endpoint["interval"], endpoint["honorLabels"]) == ("/metrics", "30s", True)
+
+
+def test_an_alert_is_as_urgent_and_as_patient_as_its_table_says() -> None:
+    assert {name: (rule["labels"]["severity"], rule.get("for")) for name, rule in alerts().items()} == ALERTS
+
+
+@pytest.mark.parametrize("alert", ALERTS)
+def test_a_runbook_tells_what_to_do_about(alert: str) -> None:
+    url = alerts()[alert]["annotations"]["runbook_url"]
+    assert url == f"docs/runbooks/{alert}.md"
+    assert (ROOT / url).read_text().startswith(f"# {alert}\n")
+
+
+def test_runbooks_may_be_kept_elsewhere() -> None:
+    elsewhere = alerts({"runbooks": "https://runbooks.example"})
+    assert elsewhere["VirtPlatformSyncFailed"]["annotations"]["runbook_url"] == (
+        "https://runbooks.example/VirtPlatformSyncFailed.md"
+    )
+
+
+@pytest.mark.parametrize("alert", ALERTS)
+def test_a_replica_that_does_not_lead_sets_off_no(alert: str) -> None:
+    assert 'unless on (instance) leader_election_master_status{name="autopilot"} == 0' in alerts()[alert]["expr"]
+
+
+@pytest.mark.parametrize("name", ["prometheus-alerts", "autopilot-dashboard"])
+def test_metrics_are_told_that_are_asked_for_by(name: str) -> None:
+    metrics = Metrics()
+    Gauges(metrics.registry)
+    families = metrics.registry.collect()
+    told = {f"{one.name}{suffix}" for one in families for suffix in SUFFIXES.get(one.type, ("",))}
+    asked = set(re.findall(r"\b(?:kubevirt_autopilot|leader_election)_\w+", str(rendered(name, Cluster()))))
+    assert asked
+    assert asked <= told
+
+
+@pytest.mark.parametrize("name", DASHBOARDS)
+def test_every_panel_has_its_place_on(name: str) -> None:
+    spec = rendered(name, Cluster())["spec"]
+    shown = [item["content"]["$ref"] for layout in spec["layouts"] for item in layout["spec"]["items"]]
+    assert sorted(shown) == sorted(f"#/spec/panels/{key}" for key in spec["panels"])
+
+
+@pytest.mark.parametrize("name", DASHBOARDS)
+def test_no_row_is_wider_than_the_grid_of(name: str) -> None:
+    for layout in rendered(name, Cluster())["spec"]["layouts"]:
+        ends = [(item["x"], item["x"] + item["width"]) for item in layout["spec"]["items"]]
+        assert all(before[1] <= after[0] for before, after in pairwise(ends))
+        assert ends[-1][1] <= 24
+
+
+@pytest.mark.parametrize("name", DASHBOARDS)
+def test_there_is_a_datasource_beside(name: str) -> None:
+    panels = rendered(name, Cluster())["spec"]["panels"].values()
+    queries = [query["spec"]["plugin"]["spec"] for panel in panels for query in panel["spec"]["queries"]]
+    asked = {query["datasource"]["name"] for query in queries}
+    assert asked == {one.name for one in DATASOURCES if one.namespace == an_asset(name).object.namespace}

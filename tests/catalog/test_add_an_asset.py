@@ -1,0 +1,58 @@
+"""Follows docs/howto/add-an-asset.md to the letter."""
+
+import re
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+import pytest
+import yaml
+
+from tests.catalog.test_shipped import ServesAll
+from virt_steward.catalog.asset import Declaration
+from virt_steward.catalog.conditions import Condition
+from virt_steward.catalog.filters import FILTERS
+from virt_steward.catalog.load import Catalog, load
+from virt_steward.catalog.offline import offline
+from virt_steward.catalog.render import Renderer
+from virt_steward.catalog.report import Look, Status, line_of
+
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "add-an-asset.md"
+BLOCK = re.compile(r"`([\w./ -]+)`(?: prints)?:\n\n```yaml\n(.*?)```", re.DOTALL)
+FOLDERS = "scheduling/virt-priority"
+
+
+@pytest.fixture(scope="module")
+def blocks() -> dict[str, str]:
+    return dict(BLOCK.findall(PAGE.read_text()))
+
+
+@pytest.fixture
+def catalog(tmp_path: Path, blocks: dict[str, str]) -> Catalog:
+    for name, text in blocks.items():
+        if name.startswith(FOLDERS):
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(text)
+    return load(tmp_path)
+
+
+def test_the_page_makes_the_object_that_it_prints(catalog: Catalog, blocks: dict[str, str]) -> None:
+    seen = offline(blocks["cluster.yaml"], catalog, {})
+    line = line_of(catalog.assets[0], Renderer(catalog), Look(seen.context, None, seen.served))
+    (printed,) = (text for name, text in blocks.items() if name.startswith("virt-steward render"))
+    assert line.object == yaml.safe_load(printed)
+
+
+def test_without_the_annotation_of_the_page_there_is_nothing(catalog: Catalog, blocks: dict[str, str]) -> None:
+    without = blocks["cluster.yaml"].replace("enable-vm-priority", "enable-something-else")
+    seen = offline(without, catalog, {})
+    line = line_of(catalog.assets[0], Renderer(catalog), Look(seen.context, None, ServesAll()))
+    assert (line.status, line.reason) == (Status.EXCLUDED, "Conditions not met")
+
+
+def test_the_page_names_every_key_every_condition_and_every_filter() -> None:
+    keys = [field.encode_name for field in msgspec.structs.fields(Declaration)]
+    types = [condition.__struct_config__.tag for condition in get_args(Condition)]
+    text = PAGE.read_text()
+    assert not [key for key in (*keys, *FILTERS) if f"`{key}" not in text]
+    assert not [name for name in types if f"type: {name}" not in text]

@@ -1,0 +1,151 @@
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.catalog.builders import a_context, a_kubelet_config, a_machine_config, a_pool, an_hco
+from virt_steward.catalog.conditions import (
+    Annotation,
+    CannotTell,
+    Condition,
+    FeatureGate,
+    HardwareDetection,
+    HcoFieldUnconfigured,
+    Image,
+    Met,
+    NotSetElsewhere,
+    Topology,
+    Unmet,
+)
+from virt_steward.catalog.hardware import Hardware
+from virt_steward.catalog.machineconfigs import KubeletConfigFacts, MachineConfigs, Pool, machine_config_facts
+from virt_steward.catalog.topology import Topology as Shape
+
+KEY = "platform.kubevirt.io/enable-fast"
+PSI = NotSetElsewhere("worker", kernel_argument="psi=1")
+
+
+KUBELET = NotSetElsewhere("worker", kubelet=True)
+
+
+def machine_configs(*configs: dict[str, Any]) -> MachineConfigs:
+    facts = tuple(machine_config_facts(msgspec.json.encode(config)) for config in configs)
+    return MachineConfigs(facts, (msgspec.convert(a_pool(), Pool),), frozenset({"ours"}))
+
+
+def kubelets(*configs: dict[str, Any]) -> MachineConfigs:
+    return MachineConfigs(kubelets=tuple(msgspec.convert(config, KubeletConfigFacts) for config in configs))
+
+
+@pytest.mark.parametrize(
+    ("condition", "context"),
+    [
+        pytest.param(Annotation(KEY, "true"), {"hco": an_hco(annotations={KEY: "true"})}, id="an-annotation"),
+        pytest.param(Annotation(KEY), {"hco": an_hco(annotations={KEY: ""})}, id="an-annotation-of-any-value"),
+        pytest.param(FeatureGate("cpu"), {"hco": an_hco(featureGates=[{"name": "cpu"}])}, id="a-feature-gate"),
+        pytest.param(HcoFieldUnconfigured("/spec/ksm"), {}, id="an-absent-field"),
+        pytest.param(
+            HcoFieldUnconfigured("/spec/ksm"), {"hco": an_hco(virtualization={"ksm": {}})}, id="an-empty-field"
+        ),
+        pytest.param(HardwareDetection("pciDevicesPresent"), {"hardware": Hardware(pci=True)}, id="pci"),
+        pytest.param(HardwareDetection("numaNodesPresent"), {"hardware": Hardware(numa=True)}, id="numa"),
+        pytest.param(HardwareDetection("vfioCapable"), {"hardware": Hardware(vfio=True)}, id="vfio"),
+        pytest.param(HardwareDetection("usbDevicesPresent"), {"hardware": Hardware(usb=True)}, id="usb"),
+        pytest.param(HardwareDetection("gpuPresent"), {"hardware": Hardware(gpu=True)}, id="gpu"),
+        pytest.param(Image("exporter"), {"images": {"exporter": "image:1"}}, id="an-image"),
+        pytest.param(Topology("isHCP"), {"topology": Shape(is_hcp=True)}, id="hosted"),
+        pytest.param(Topology("isCompact"), {"topology": Shape(is_compact=True)}, id="compact"),
+        pytest.param(
+            Topology("hasSchedulableMasters"),
+            {"topology": Shape(has_schedulable_masters=True)},
+            id="schedulable-masters",
+        ),
+        pytest.param(Topology("isBareMetal"), {"topology": Shape(platform="BareMetal")}, id="a-platform"),
+        pytest.param(Topology("isAWS", "false"), {"topology": Shape(platform="Azure")}, id="any-other-platform"),
+        pytest.param(PSI, {"machine_configs": machine_configs()}, id="nobody-else"),
+        pytest.param(
+            PSI, {"machine_configs": machine_configs(a_machine_config("ours", arguments=("psi=1",)))}, id="only-we"
+        ),
+        pytest.param(
+            KUBELET, {"machine_configs": kubelets(a_kubelet_config("gpus", pool="gpu"))}, id="a-kubelet-elsewhere"
+        ),
+    ],
+)
+def test_a_condition_is_met_by(condition: Condition, context: dict[str, Any]) -> None:
+    assert condition.check(a_context(**context)) == Met()
+
+
+@pytest.mark.parametrize(
+    ("condition", "context", "why"),
+    [
+        pytest.param(Annotation(KEY, "true"), {}, "expected=true, actual=absent", id="no-annotation"),
+        pytest.param(
+            Annotation(KEY, "true"),
+            {"hco": an_hco(annotations={KEY: "True"})},
+            "expected=true, actual=True",
+            id="another-value",
+        ),
+        pytest.param(Annotation(KEY), {}, "expected=any value, actual=absent", id="no-annotation-at-all"),
+        pytest.param(FeatureGate("cpu"), {}, "expected=Enabled, actual=not enabled", id="no-feature-gate"),
+        pytest.param(
+            HcoFieldUnconfigured("/spec/virtualization/ksm"),
+            {"hco": an_hco(version="v1beta1", ksm={"a": 1})},
+            "expected=unconfigured, actual=configured",
+            id="a-field-in-the-other-layout",
+        ),
+        pytest.param(
+            HardwareDetection("gpuPresent"),
+            {"hardware": Hardware(pci=True)},
+            "expected=true, actual=false",
+            id="other-hardware",
+        ),
+        pytest.param(Image("exporter"), {}, "expected=given, actual=absent", id="no-image"),
+        pytest.param(
+            Topology("isAWS"), {"topology": Shape(platform="GCP")}, "expected=true, actual=false", id="another-platform"
+        ),
+        pytest.param(
+            Topology("isHCP", "false"), {"topology": Shape(is_hcp=True)}, "expected=false, actual=true", id="negated"
+        ),
+        pytest.param(
+            PSI,
+            {"machine_configs": machine_configs(a_machine_config("99-theirs", arguments=("quiet", "psi=1")))},
+            "expected=set by nobody else, actual=set by 99-theirs",
+            id="somebody-else",
+        ),
+        pytest.param(
+            KUBELET,
+            {"machine_configs": kubelets(a_kubelet_config("more-pods"), a_kubelet_config("few-pods"))},
+            "expected=set by nobody else, actual=set by few-pods, more-pods",
+            id="kubelets-of-somebody-else",
+        ),
+    ],
+)
+def test_a_condition_is_not_met_by(condition: Condition, context: dict[str, Any], why: str) -> None:
+    assert condition.check(a_context(**context)) == Unmet(why)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        pytest.param(HardwareDetection("gpuPresent"), id="nodes"),
+        pytest.param(Topology("isHCP"), id="topology"),
+        pytest.param(Topology("isHCP", "false"), id="negated-topology"),
+        pytest.param(PSI, id="machine-configs"),
+        pytest.param(KUBELET, id="kubelet-configs"),
+    ],
+)
+def test_nobody_can_tell_without_knowing_the(condition: Condition) -> None:
+    assert isinstance(condition.check(a_context()), CannotTell)
+
+
+@pytest.mark.parametrize(
+    "asks",
+    [
+        pytest.param({}, id="nothing"),
+        pytest.param({"swap": True, "kubelet": True}, id="two-things"),
+        pytest.param({"kernel_argument": "psi=1", "kubelet": True}, id="an-argument-and-another-thing"),
+    ],
+)
+def test_what_must_not_be_set_elsewhere_is_one_thing_and_not(asks: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="one of these"):
+        NotSetElsewhere("worker", **asks)

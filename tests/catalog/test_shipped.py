@@ -1,0 +1,116 @@
+from functools import cache
+from typing import Any
+
+import pytest
+
+from tests.catalog.builders import an_hco_object
+from virt_steward.catalog.conditions import Annotation, FeatureGate
+from virt_steward.catalog.context import Context
+from virt_steward.catalog.features import features
+from virt_steward.catalog.hardware import Hardware, Nodes
+from virt_steward.catalog.hco import Hco
+from virt_steward.catalog.load import Catalog, load
+from virt_steward.catalog.machineconfigs import MachineConfigs
+from virt_steward.catalog.render import Failed, Rendered, Renderer
+from virt_steward.catalog.report import Line, Look, Status, line_of
+from virt_steward.catalog.topology import Topology
+from virt_steward.objects.schemafacts import SchemaFacts
+
+SEED = {
+    "hco-golden-config",
+    "prometheus-alerts",
+    "swap-enable",
+    "psi-enable",
+    "pci-passthrough",
+    "kubelet-perf-settings",
+    "kubelet-cpu-manager",
+    "node-health-check",
+    "descheduler-loadaware",
+    "mtv-operator",
+    "metallb-operator",
+    "observability-operator",
+}
+
+
+class ServesAll:
+    def serves(self, group: str, plural: str) -> bool:  # noqa: ARG002 - whatever is asked
+        return True
+
+
+@cache
+def shipped() -> Catalog:
+    return load()
+
+
+def a_cluster(version: str = "v1", **more: Any) -> Context:
+    """Somebody asks for everything, and the cluster has it all but no objects of others."""
+    conditions = [condition for asset in shipped().assets for condition in asset.conditions]
+    keys = {one.key: one.value or "true" for one in conditions if isinstance(one, Annotation)}
+    gates = [one.value for one in conditions if isinstance(one, FeatureGate)]
+    listed: Any = [{"name": gate} for gate in gates] if version == "v1" else dict.fromkeys(gates, True)
+    known = {
+        "hco": Hco.of(an_hco_object(version=version, annotations=keys, featureGates=listed)),
+        "nodes": Nodes(5, 3, 2),
+        "hardware": Hardware(pci=True, numa=True, vfio=True, usb=True, gpu=True),
+        "topology": Topology(has_schedulable_masters=True, platform="BareMetal"),
+        "machine_configs": MachineConfigs(),
+        "images": dict.fromkeys(shipped().needs.images, "registry.example/image:1"),
+        "objects": {read.ref: None for read in shipped().needs.objects},
+        "schemas": {
+            crd: SchemaFacts(dict.fromkeys(paths, ("LongLifecycle",))) for crd, paths in shipped().needs.schemas.items()
+        },
+    }
+    return Context(**(known | more))
+
+
+def test_the_catalog_has_what_it_is_known_for() -> None:
+    assert {asset.name for asset in shipped().assets} >= SEED
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta1"])
+@pytest.mark.parametrize("asset", [asset.name for asset in shipped().assets])
+def test_on_a_cluster_that_has_everything_no_template_fails_for(asset: str, version: str) -> None:
+    found = shipped().find(asset)
+    assert found
+    rendering = Renderer(shipped()).render(found, a_cluster(version))
+    assert not isinstance(rendering, Failed), rendering
+
+
+def lines_on(context: Context) -> list[Line]:
+    look = Look(context, None, ServesAll())
+    return [line_of(asset, Renderer(shipped()), look) for asset in shipped().assets]
+
+
+def test_who_asks_for_everything_gets_nearly_everything() -> None:
+    lines = lines_on(a_cluster())
+    left = {line.asset.name: line.reason for line in lines if line.status is not Status.INCLUDED}
+    assert set(left.values()) <= {"Conditions not met", "Conditional template rendered empty"}
+    assert len(left) < len(lines) / 5, left
+
+
+def test_who_asks_for_nothing_gets_only_what_is_always_wanted() -> None:
+    bare = a_cluster(hco=Hco.of(an_hco_object()), hardware=Hardware(), topology=Topology(), images={})
+    lines = lines_on(bare)
+    assert {line.asset.install for line in lines if line.status is Status.INCLUDED} == {"always"}
+
+
+def test_rendering_twice_gives_the_same() -> None:
+    first, second = (
+        {asset.name: Renderer(shipped()).render(asset, a_cluster()) for asset in shipped().assets} for _ in range(2)
+    )
+    assert first == second
+    assert any(isinstance(rendering, Rendered) for rendering in first.values())
+
+
+def test_every_asset_says_in_a_sentence_what_it_does() -> None:
+    assert not [asset.name for asset in shipped().assets if not asset.summary.endswith(".")]
+
+
+def test_every_tombstone_is_of_a_kind_with_a_plural() -> None:
+    assert all(tombstone.ref.kind.plural for tombstone in shipped().tombstones)
+
+
+def test_every_opt_in_feature_says_how_to_opt_in() -> None:
+    assert not [
+        feature.name for feature in features(shipped().assets) if feature.install == "opt-in" and not feature.opt_in
+    ]
