@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.audit import AuditLog
-from tests.bench import cpu, latency, memory, silence
+from tests.bench import cpu, drift, latency, memory, silence
 from tests.bench.bare import Bare
 from tests.bench.figures import Figure, Report
 from tests.clients import a_client
@@ -23,7 +23,7 @@ from virt_steward.local.controlplane import ControlPlane
 from virt_steward.local.progress import Narrator
 
 
-async def measure(control_plane: ControlPlane, narrator: Narrator) -> Report:
+async def measure(control_plane: ControlPlane, narrator: Narrator, folder: Path) -> Report:
     async with a_client(control_plane) as client:
         await define(client, DEFINITION)
         bare = await Bare.on(client)
@@ -31,11 +31,13 @@ async def measure(control_plane: ControlPlane, narrator: Narrator) -> Report:
         narrator.say("measuring latency")
         times = await latency.measure(client, bare, audit_log)
         looks = await silence.measure(client, audit_log)
+        narrator.say("measuring drift")
+        reverts = await drift.measure(client, control_plane, bare, folder)
         narrator.say("measuring memory")
         space = await memory.measure(client, control_plane.kubeconfig)
         narrator.say("measuring CPU")
         effort = await cpu.measure(client, bare, control_plane.kubeconfig)
-    return Report((*times.figures, effort, space), (*times.counts, looks))
+    return Report((*times.figures, reverts, effort, space), (*times.counts, looks))
 
 
 def table_of(report: Report) -> Table:
@@ -69,7 +71,7 @@ def main() -> None:
     arguments = parser.parse_args()
     logs.configure("console", "error")
     with tempfile.TemporaryDirectory(prefix="virt-steward-bench-") as folder, a_control_plane(Path(folder)) as started:
-        report = asyncio.run(measure(started, Narrator()))
+        report = asyncio.run(measure(started, Narrator(), Path(folder)))
     Console().print(table_of(report))
     if arguments.json:
         arguments.json.write_bytes(msgspec.json.format(msgspec.json.encode(report.document())) + b"\n")

@@ -1,0 +1,4 @@
+"""The autopilot: keeps the platform at its best practice, and respects what its admins override.
+
+Not here: what best practice is; the assets say that, and the catalog makes objects of them.
+"""

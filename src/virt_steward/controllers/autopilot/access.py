@@ -1,0 +1,99 @@
+"""What the autopilot may do, from what its catalog wants and reads: by name wherever a name is known."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
+from virt_steward.catalog.hardware import NODE
+from virt_steward.catalog.hco import HYPERCONVERGED
+from virt_steward.catalog.machineconfigs import KUBELET_CONFIG, MACHINE_CONFIG, MACHINE_CONFIG_POOL
+from virt_steward.catalog.topology import CLUSTER, INFRASTRUCTURE, SCHEDULER
+from virt_steward.catalog.yamlread import document
+from virt_steward.controllers.autopilot.options import OPT_OUT_DELETES
+from virt_steward.controllers.autopilot.optout import NEVER
+from virt_steward.controllers.autopilot.watches import NAMESPACE, ref_of_asset
+from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
+from virt_steward.objects.identity import Kind
+from virt_steward.runtime.access import APPLY, PATCH, RBAC, READ, WATCH, Access, Grant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from virt_steward.catalog.load import Catalog
+    from virt_steward.objects.identity import Key, Ref
+
+CLUSTER_ROLE = Kind(RBAC, "ClusterRole", "clusterroles")
+CLUSTER_ROLE_BINDING = Kind(RBAC, "ClusterRoleBinding", "clusterrolebindings")
+
+
+def access(name: str, catalog: Catalog, hco: Key) -> Access:
+    everything = [ref_of_asset(asset, hco) for asset in catalog.assets]
+    wanted = [ref for ref in everything if ref.kind != HYPERCONVERGED]
+    return Access(
+        name,
+        (
+            Grant(
+                HYPERCONVERGED, (*READ, *WATCH, *PATCH), "to know what is asked for, and to mark it", names=(hco.name,)
+            ),
+            *_by_kind(wanted, (*READ, *WATCH, *APPLY), "to keep it as the catalog says"),
+            *_by_kind((stone.ref for stone in catalog.tombstones), (*WATCH, "delete"), "to delete what is obsolete"),
+            *_by_kind((read.ref for read in catalog.needs.objects), WATCH, "to fit assets to what is there"),
+            *_namespaces(everything),
+            Grant(NODE, WATCH, "to know hardware and roles"),
+            Grant(INFRASTRUCTURE, WATCH, "to know the platform", names=(CLUSTER.name,)),
+            Grant(SCHEDULER, WATCH, "to know if masters run workloads", names=(CLUSTER.name,)),
+            Grant(MACHINE_CONFIG, WATCH, "to set nothing that is set already"),
+            Grant(MACHINE_CONFIG_POOL, WATCH, "to know which nodes a MachineConfig concerns"),
+            Grant(KUBELET_CONFIG, WATCH, "to displace nobody else's"),
+            Grant(VIRT_PLATFORM_CONFIG, WATCH, "to leave alone what the advisor governs"),
+            *_schemas(catalog),
+            *_handed_on(catalog),
+        ),
+        {OPT_OUT_DELETES: tuple(_by_kind(_deletable(wanted), ("delete",), "to take away what nobody asks for now"))},
+    )
+
+
+def _deletable(wanted: Iterable[Ref]) -> Iterator[Ref]:
+    return (ref for ref in wanted if ref.kind not in NEVER)
+
+
+def _by_kind(refs: Iterable[Ref], verbs: tuple[str, ...], why: str) -> Iterator[Grant]:
+    """By name, in any namespace: a Role cannot be made where the namespace is yet to come with its operator."""
+    names: dict[Kind, set[str]] = {}
+    for ref in refs:
+        names.setdefault(ref.kind, set()).add(ref.key.name)
+    for kind, found in sorted(names.items()):
+        yield Grant(kind, verbs, why, names=tuple(sorted(found)))
+
+
+def _namespaces(wanted: Iterable[Ref]) -> Iterator[Grant]:
+    names = sorted({ref.key.namespace for ref in wanted} - {""})
+    if names:
+        yield Grant(NAMESPACE, WATCH, "to write nowhere before the namespace is there", names=tuple(names))
+
+
+def _schemas(catalog: Catalog) -> Iterator[Grant]:
+    if crds := tuple(sorted(catalog.needs.schemas)):
+        yield Grant(CUSTOM_RESOURCE_DEFINITION, READ, "to use only fields that a kind has", names=crds)
+
+
+def _handed_on(catalog: Catalog) -> Iterator[Grant]:
+    """Whoever makes a role must hold all that it grants, and whoever binds one must be allowed to bind that one.
+
+    So roles and bindings of the catalog are plain YAML: their rights must be known before any cluster is.
+    """
+    for asset in catalog.assets:
+        if asset.object.kind == CLUSTER_ROLE:
+            yield from _rules(document(asset.template)["rules"], f"to make the role {asset.object.name}")
+        elif asset.object.kind == CLUSTER_ROLE_BINDING:
+            role = document(asset.template)["roleRef"]["name"]
+            yield Grant(CLUSTER_ROLE, ("bind",), f"to make the binding {asset.object.name}", names=(role,))
+
+
+def _rules(rules: list[dict[str, Any]], why: str) -> Iterator[Grant]:
+    for rule in rules:
+        for group, resource in product(rule["apiGroups"], rule["resources"]):
+            kind = Kind(group, resource, resource)
+            yield Grant(kind, tuple(rule["verbs"]), why, names=tuple(rule.get("resourceNames", ())))

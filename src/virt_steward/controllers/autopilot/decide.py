@@ -1,0 +1,212 @@
+"""From what was seen to what is wanted of one object, and why; without a look at the object beyond its annotations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from virt_steward.catalog import report
+from virt_steward.catalog.render import Empty, Rendered, labelled
+from virt_steward.controllers.autopilot import marks
+from virt_steward.controllers.autopilot.overrides.drift_mode import BadDriftMode, DriftMode, drift_mode
+from virt_steward.controllers.autopilot.overrides.exclusions import Unreadable
+from virt_steward.controllers.autopilot.overrides.expiry import in_force
+from virt_steward.controllers.autopilot.overrides.mask import NO_MASK, Mask, parse
+from virt_steward.controllers.autopilot.overrides.patch import BadPatch, patched
+from virt_steward.controllers.autopilot.verdicts import Broken, Failed, Held, Left, LeftAlone, Waits
+from virt_steward.objects.identity import ref_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+
+    from virt_steward.catalog.asset import Asset
+    from virt_steward.catalog.render import Renderer
+    from virt_steward.controllers.autopilot.seen import Seen
+    from virt_steward.controllers.autopilot.sighted import Sighted
+    from virt_steward.ssa.locks import Object
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something about an override that its author should know."""
+
+    reason: str
+    why: str
+    text: str = ""
+    """The override itself: the same words about another one are news."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the asset comes to, before the live object is looked at."""
+
+    intent: Object
+    mask: Mask
+    drift: DriftMode
+    is_paused: bool
+
+    @property
+    def is_only_watched(self) -> bool:
+        """A difference is told, and nobody sets it right."""
+        return self.is_paused or self.drift is DriftMode.REPORT
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One asset before the checks."""
+
+    asset: Asset
+    seen: Seen
+    sighted: Sighted | None
+    renderer: Renderer
+    now: datetime
+    overrides: Mapping[str, str]
+    """The annotations on the live object that are in force."""
+    intent: Object | None = None
+    is_paused: bool = False
+    remarks: tuple[Remark, ...] = ()
+
+    def remarked(self, reason: str, why: str, text: str = "") -> Case:
+        return replace(self, remarks=(*self.remarks, Remark(reason, why, text)))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One check, and what it said; empty if it had no objection."""
+
+    check: str
+    objection: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    outcome: Wanted | LeftAlone | Waits | Failed
+    steps: tuple[Step, ...]
+    """All that was checked, the one that decided last."""
+    remarks: tuple[Remark, ...]
+    overrides: Mapping[str, str]
+    """Those in force."""
+    until: datetime | None
+    """When overrides end, which changes the answer without any event."""
+
+
+def rendered(case: Case) -> Case | LeftAlone | Failed:
+    match case.renderer.render(case.asset, case.seen.look.context):
+        case Rendered(obj):
+            return replace(case, intent=obj)
+        case Empty():
+            return LeftAlone(Left.EMPTY, "its template asks for nothing on a cluster like this one")
+        case failed:
+            return Failed(Broken.RENDER, failed.why)
+
+
+def not_excluded(case: Case) -> Case | LeftAlone | Waits:
+    exclusions = case.seen.exclusions
+    if isinstance(exclusions, Unreadable):
+        return Waits(
+            Held.EXCLUSIONS_UNREADABLE,
+            f"nothing is written before {marks.EXCLUDED} can be read: {exclusions.why}",
+        )
+    ref = ref_of(case.intent or {})
+    if rule := exclusions.excludes(ref.kind.name, ref.key.namespace, ref.key.name):
+        return LeftAlone(Left.EXCLUDED, f"{marks.EXCLUDED} excludes it: {rule}")
+    return case
+
+
+def managed(case: Case) -> Case | LeftAlone:
+    mode = case.overrides.get(marks.MODE, "")
+    if mode == marks.UNMANAGED:
+        return LeftAlone(Left.UNMANAGED, f"it carries {marks.MODE}: {marks.UNMANAGED}")
+    if mode:
+        why = f"{marks.MODE} is {mode!r}: only {marks.UNMANAGED!r} means something, so it stays managed"
+        return case.remarked("InvalidMode", why)
+    return case
+
+
+def paused(case: Case) -> Case:
+    """A pause stops writes, not looks: whether the object differs is still of interest."""
+    return replace(case, is_paused=case.overrides.get(marks.PAUSED) == "true")
+
+
+def patched_by_its_owner(case: Case) -> Case:
+    text = case.overrides.get(marks.PATCH)
+    if text is None:
+        return case
+    match patched(case.intent or {}, text):
+        case BadPatch(why):
+            return case.remarked("InvalidPatch", f"{marks.PATCH} is left out: {why}")
+        case good:
+            note = f"{good.operations} operation(s) of {marks.PATCH} applied"
+            return replace(case, intent=labelled(good.obj)).remarked("PatchApplied", note, text)
+
+
+def namespace_is_there(case: Case) -> Case | Waits:
+    namespace = (case.intent or {})["metadata"].get("namespace", "")
+    if not namespace or namespace in case.seen.namespaces:
+        return case
+    return Waits(
+        Held.NO_NAMESPACE, f"namespace {namespace} does not exist: its operator is not installed, or was removed"
+    )
+
+
+_LEFT: dict[object, Left] = {
+    report.in_allow_list: Left.OUT_OF_SCOPE,
+    report.kind_is_installed: Left.NO_KIND,
+    report.gate_is_installed: Left.NO_GATE,
+    report.conditions_are_met: Left.CONDITIONS,
+    report.inputs_are_known: Left.UNKNOWN,
+}
+
+CHECKS: tuple[Callable[[Case], Case | LeftAlone | Waits | Failed], ...] = (
+    rendered,
+    not_excluded,
+    managed,
+    paused,
+    patched_by_its_owner,
+    namespace_is_there,
+)
+
+
+def decide(asset: Asset, seen: Seen, sighted: Sighted | None, renderer: Renderer, now: datetime) -> Decision:
+    """Take the catalog's filters and then the checks in order; the first objection decides."""
+    force = in_force(sighted.annotations if sighted else {}, now)
+    case = Case(asset, seen, sighted, renderer, now, force.overrides)
+    for remark in force.remarks:
+        case = case.remarked(*remark)
+    steps: list[Step] = []
+    for keeps in report.FILTERS:
+        if left := keeps(asset, seen.look):
+            leaves = LeftAlone(_LEFT[keeps], _sentence(left))
+            return _objected(case, (*steps, Step(keeps.__name__, leaves.why)), leaves)
+        steps.append(Step(keeps.__name__, ""))
+    for check in CHECKS:
+        match check(case):
+            case Case() as case:
+                steps.append(Step(check.__name__, ""))
+            case objection:
+                return _objected(case, (*steps, Step(check.__name__, objection.why)), objection)
+    return _wanted(case, tuple(steps), force.until)
+
+
+def _objected(case: Case, steps: tuple[Step, ...], objection: LeftAlone | Waits | Failed) -> Decision:
+    return Decision(objection, steps, case.remarks, case.overrides, in_force(case.overrides, case.now).until)
+
+
+def _sentence(left: report.Left) -> str:
+    details = ", ".join(f"{name}: {why}" for name, why in left.details.items())
+    return f"{left.reason} ({details})" if details else left.reason
+
+
+def _wanted(case: Case, steps: tuple[Step, ...], until: datetime | None) -> Decision:
+    mask = NO_MASK
+    if text := case.overrides.get(marks.IGNORED):
+        mask = parse(text)
+        for bad in mask.bad:
+            case = case.remarked("InvalidIgnoreFields", f"{marks.IGNORED}: {bad}; the other pointers count")
+    mode = drift_mode(case.overrides.get(marks.DRIFT))
+    if isinstance(mode, BadDriftMode):
+        case = case.remarked("InvalidDrift", mode.why)
+        mode = mode.mode
+    assert case.intent is not None  # noqa: S101 - rendered above
+    return Decision(Wanted(case.intent, mask, mode, case.is_paused), steps, case.remarks, case.overrides, until)

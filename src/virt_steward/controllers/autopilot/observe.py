@@ -1,0 +1,189 @@
+"""Gathers what bears on the assets, from caches alone, and keeps it until something of it changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from virt_steward.catalog.context import Context
+from virt_steward.catalog.hardware import counted, detected
+from virt_steward.catalog.hco import Hco
+from virt_steward.catalog.machineconfigs import KUBELET_CONFIG, MACHINE_CONFIG, MachineConfigs
+from virt_steward.catalog.sources import (
+    INFRASTRUCTURES,
+    KUBELET_CONFIGS,
+    MACHINE_CONFIGS,
+    NODES,
+    POOLS,
+    SCHEDULERS,
+)
+from virt_steward.catalog.topology import CLUSTER, topology
+from virt_steward.controllers.autopilot import marks
+from virt_steward.controllers.autopilot.overrides.governed import NOT_GOVERNED, Governed
+from virt_steward.controllers.autopilot.seen import Seen, ServedKinds
+from virt_steward.controllers.autopilot.watches import ref_of_asset
+from virt_steward.objects.identity import Key, Ref, Regarding, kind_of, ref_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from virt_steward.catalog.asset import Asset
+    from virt_steward.catalog.hardware import NodeFacts
+    from virt_steward.catalog.load import Catalog
+    from virt_steward.catalog.machineconfigs import KubeletConfigFacts, MachineConfigFacts, Pool
+    from virt_steward.catalog.report import Served
+    from virt_steward.catalog.topology import Infrastructure, Scheduler
+    from virt_steward.controllers.autopilot.options import Options
+    from virt_steward.controllers.autopilot.sighted import Sighted
+    from virt_steward.controllers.autopilot.watches import GoverningConfig, Part, Watchlist
+    from virt_steward.objects.meta import Existing
+    from virt_steward.objects.schemafacts import SchemaFacts
+    from virt_steward.runtime.informer import Source
+    from virt_steward.runtime.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """All that the autopilot reads."""
+
+    hco: Store[Part]
+    nodes: Store[NodeFacts]
+    infrastructure: Store[Infrastructure]
+    scheduler: Store[Scheduler]
+    machine_configs: Store[MachineConfigFacts]
+    pools: Store[Pool]
+    kubelet_configs: Store[KubeletConfigFacts]
+    configs: Store[GoverningConfig]
+    objects: Mapping[Ref, Store[Part]]
+    namespaces: Mapping[str, Store[Existing]]
+    managed: Mapping[str, Store[Sighted]]
+    buried: Mapping[Ref, Store[Sighted]]
+
+    @classmethod
+    def of(cls, watchlist: Watchlist, store: Callable[[Source[Any]], Store[Any]]) -> Stores:
+        """Those of each source, wherever they are kept."""
+        return cls(
+            hco=store(watchlist.hco),
+            nodes=store(NODES),
+            infrastructure=store(INFRASTRUCTURES),
+            scheduler=store(SCHEDULERS),
+            machine_configs=store(MACHINE_CONFIGS),
+            pools=store(POOLS),
+            kubelet_configs=store(KUBELET_CONFIGS),
+            configs=store(watchlist.configs),
+            objects={ref: store(source) for ref, source in watchlist.objects.items()},
+            namespaces={name: store(source) for name, source in watchlist.namespaces.items()},
+            managed={name: store(source) for name, source in watchlist.managed.items()},
+            buried={ref: store(source) for ref, source in watchlist.buried.items()},
+        )
+
+
+class Schemas(Protocol):
+    """Knows the schemas that the catalog reads."""
+
+    def facts(self, crd: str) -> SchemaFacts | None: ...
+
+
+class Outlook:
+    """What is seen of the platform; made once, and again after something has changed."""
+
+    def __init__(self, stores: Stores, schemas: Schemas, served: Served, catalog: Catalog, options: Options) -> None:
+        self.catalog = catalog
+        self.options = options
+        self._stores = stores
+        self._schemas = schemas
+        self._server = served
+        self._seen: Seen | None = None
+
+    def stale(self) -> None:
+        self._seen = None
+
+    def seen(self) -> Seen | None:
+        """None: there is no HyperConverged."""
+        if self._seen is None and (hco := self._stores.hco.get(self.options.hco)):
+            self._seen = self._look(hco)
+        return self._seen
+
+    def ref(self, asset: Asset) -> Ref:
+        """Which object the asset stands for."""
+        return ref_of_asset(asset, self.options.hco)
+
+    def sighted(self, asset: str) -> Sighted | None:
+        return next(iter(self._stores.managed[asset]), None)
+
+    def unreadable(self, asset: str) -> str:
+        """Why an object that exists cannot be read; empty if it can, or is not there."""
+        store = self._stores.managed[asset]
+        return next((store.unreadable(key) or "" for key in store.unreadables()), "")
+
+    def buried(self, ref: Ref) -> Sighted | None:
+        return next(iter(self._stores.buried[ref]), None)
+
+    def governed(self, asset: Asset) -> Governed:
+        """Which fields the plans of the advisor have set, whatever became of those plans.
+
+        Whoever removes the advisor's mark from the object takes it back.
+        """
+        sighted, ref = self.sighted(asset.name), self.ref(asset)
+        if sighted is None or marks.GOVERNED_BY not in sighted.annotations:
+            return NOT_GOVERNED
+        items = (item for config in self._stores.configs for item in config.status.claims)
+        return Governed(
+            frozenset(path for item in items if _names(item.target_ref, ref) for path in item.managed_fields)
+        )
+
+    def _look(self, hco: Part) -> Seen:
+        regarding = Regarding(ref_of(hco.content), hco.content["apiVersion"], hco.metadata.uid)
+        there = frozenset(name for name, store in self._stores.namespaces.items() if len(store))
+        return Seen.of(regarding, self._context(hco.content), self._served(), there)
+
+    def _context(self, hco: Mapping[str, Any]) -> Context:
+        stores = self._stores
+        nodes = tuple(stores.nodes)
+        knows_nodes = not stores.nodes.denied
+        return Context(
+            hco=Hco.of(hco),
+            nodes=counted(nodes) if knows_nodes else None,
+            hardware=detected(nodes) if knows_nodes else None,
+            topology=topology(stores.infrastructure.get(CLUSTER), stores.scheduler.get(CLUSTER), nodes)
+            if knows_nodes
+            else None,
+            machine_configs=self._machine_configs(),
+            images=self.options.images,
+            objects={ref: _content(store, ref.key) for ref, store in stores.objects.items()},
+            schemas={crd: self._schemas.facts(crd) for crd in self.catalog.needs.schemas},
+        )
+
+    def _machine_configs(self) -> MachineConfigs | None:
+        """None while some may be unknown: what somebody else sets already would be set again."""
+        stores, ours = self._stores, self.catalog.names_of(KUBELET_CONFIG)
+        if any(
+            one.denied or one.unreadables() for one in (stores.machine_configs, stores.pools, stores.kubelet_configs)
+        ):
+            return None
+        return MachineConfigs(
+            tuple(stores.machine_configs),
+            tuple(stores.pools),
+            self.catalog.names_of(MACHINE_CONFIG),
+            tuple(one for one in stores.kubelet_configs if one.name not in ours),
+        )
+
+    def _served(self) -> ServedKinds:
+        kinds = {(asset.object.kind.group, asset.object.kind.plural) for asset in self.catalog.assets}
+        gates = {_resource(asset.gate_crd) for asset in self.catalog.assets if asset.gate_crd}
+        return ServedKinds(frozenset(one for one in kinds | gates if self._server.serves(*one)))
+
+
+def _resource(crd: str) -> tuple[str, str]:
+    plural, _, group = crd.partition(".")
+    return group, plural
+
+
+def _content(store: Store[Part], key: Key) -> Mapping[str, Any] | None:
+    found = store.get(key)
+    return found.content if found else None
+
+
+def _names(target: Any, ref: Ref) -> bool:
+    kind = kind_of({"apiVersion": target.api_version, "kind": target.kind})
+    return (kind, Key(target.namespace, target.name)) == (ref.kind, ref.key)

@@ -1,0 +1,69 @@
+"""Whether the autopilot is on, and for which assets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from virt_steward.controllers.autopilot.marks import SCOPE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_ON = "true"
+_OFF = "false"
+
+
+class Listed(Protocol):
+    """An asset as an allow-list knows it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def group(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Nothing is looked after."""
+
+    why: str
+    typo: bool = False
+    """Somebody has probably meant something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Everything:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Only:
+    """The assets with one of these names, or of a group with one of these names."""
+
+    names: frozenset[str]
+
+
+Scope = Idle | Everything | Only
+
+
+def parse(annotation: str | None) -> Scope:
+    if annotation is None:
+        return Idle(f"the HyperConverged has no annotation {SCOPE}")
+    text = annotation.strip()
+    names = frozenset(name for part in text.split(",") if (name := part.strip()))
+    if text == _ON:
+        return Everything()
+    if text == _OFF:
+        return Idle(f"{SCOPE} is {_OFF!r}")
+    if not names:
+        return Idle(f"{SCOPE} names no asset")
+    if len(names) == 1 and (almost := next(iter(names)).casefold()) in (_ON, _OFF):
+        return Idle(f"{SCOPE} is {text!r}, which is no asset: {almost!r} may be meant", typo=True)
+    return Only(names)
+
+
+def unmatched(names: frozenset[str], assets: Iterable[Listed]) -> tuple[str, ...]:
+    """Return the names that no asset or group has."""
+    known = {name for asset in assets for name in (asset.name, asset.group)}
+    return tuple(sorted(names - known))

@@ -1,0 +1,199 @@
+"""What the autopilot watches, as the catalog declares it, and what a change of it may concern."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
+from virt_steward.catalog.asset import HCO_NAMESPACE
+from virt_steward.catalog.hco import HYPERCONVERGED
+from virt_steward.catalog.sources import (
+    INFRASTRUCTURES,
+    KUBELET_CONFIGS,
+    MACHINE_CONFIGS,
+    NODES,
+    POOLS,
+    SCHEDULERS,
+)
+from virt_steward.controllers.autopilot.marks import ours
+from virt_steward.controllers.autopilot.sighted import Sighted, sight
+from virt_steward.kube.client import Selection
+from virt_steward.kube.watch import projection
+from virt_steward.objects.identity import Key, Kind, Ref
+from virt_steward.objects.meta import Existing, Meta
+from virt_steward.runtime.controller import Trigger
+from virt_steward.runtime.informer import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from virt_steward.catalog.asset import Asset
+    from virt_steward.catalog.load import Catalog
+    from virt_steward.catalog.reads import ObjectRead
+
+NAMESPACE = Kind("", "Namespace", "namespaces")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Platform:
+    """The key of a pass over everything."""
+
+    def __str__(self) -> str:
+        return "platform"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class One:
+    """The key of one asset."""
+
+    asset: str
+
+    def __str__(self) -> str:
+        return self.asset
+
+
+PLATFORM = Platform()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is kept of an object: the parts of it that somebody reads."""
+
+    metadata: Meta
+    content: dict[str, Any]
+
+
+class TargetRef(msgspec.Struct, frozen=True, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    namespace: str = ""
+
+
+class GoverningItem(msgspec.Struct, frozen=True, rename="camel"):
+    """What the advisor's plans have set of one object."""
+
+    target_ref: TargetRef = TargetRef()
+    managed_fields: tuple[str, ...] = ()
+
+
+class GoverningStatus(msgspec.Struct, frozen=True):
+    phase: str = ""
+    items: tuple[GoverningItem, ...] = ()
+    governed: tuple[GoverningItem, ...] = ()
+
+    @property
+    def claims(self) -> tuple[GoverningItem, ...]:
+        """What was applied, and what a plan that runs may just have applied: that is noted only afterwards."""
+        return (*self.governed, *self.items) if self.phase == "InProgress" else self.governed
+
+
+class GoverningConfig(msgspec.Struct, frozen=True):
+    metadata: Meta
+    status: GoverningStatus = GoverningStatus()
+
+
+class Watchlist:
+    """All sources, each declared once: informers and rights follow from them."""
+
+    def __init__(self, catalog: Catalog, hco: Key) -> None:
+        self.hco = Source(HYPERCONVERGED, _hco_parts, Selection.one(hco))
+        self.configs = Source(VIRT_PLATFORM_CONFIG, projection(GoverningConfig))
+        self.managed = {asset.name: _sighting(ref_of_asset(asset, hco)) for asset in catalog.assets}
+        self.buried = {stone.ref: _sighting(stone.ref) for stone in catalog.tombstones}
+        self.objects = {read.ref: _reading(read) for read in catalog.needs.objects}
+        namespaces = sorted({source.selection.namespace for source in self.managed.values()} - {""})
+        self.namespaces = {
+            name: Source(NAMESPACE, projection(Existing), Selection.one(Key("", name), metadata_only=True))
+            for name in namespaces
+        }
+
+    @property
+    def around(self) -> tuple[Source[Any], ...]:
+        """All but the objects of the assets themselves."""
+        return (
+            self.hco,
+            NODES,
+            INFRASTRUCTURES,
+            SCHEDULERS,
+            MACHINE_CONFIGS,
+            POOLS,
+            KUBELET_CONFIGS,
+            self.configs,
+            *self.objects.values(),
+            *self.namespaces.values(),
+            *self.buried.values(),
+        )
+
+    def triggers(self, stale: Callable[[], None]) -> tuple[Trigger[Any], ...]:
+        """`stale` is called when what was made of these is out of date."""
+        everything = _everything(stale)
+        return (
+            *(Trigger(source, everything) for source in self.around),
+            *(Trigger(source, _only(name)) for name, source in self.managed.items()),
+        )
+
+
+def ref_of_asset(asset: Asset, hco: Key) -> Ref:
+    """Which object the asset stands for: an installation says where the HCO is, and what it is called."""
+    target = asset.object
+    if target.kind == HYPERCONVERGED:
+        return Ref(target.kind, hco)
+    namespace = hco.namespace if target.namespace == HCO_NAMESPACE else target.namespace
+    return Ref(target.kind, Key(namespace, target.name))
+
+
+def _everything(stale: Callable[[], None]) -> Callable[[Key, Any, Any], Iterable[Platform]]:
+    def wakes(_key: Key, before: Any, after: Any) -> Iterable[Platform]:
+        if before is not None and after is not None and _substance(before) == _substance(after):
+            return ()
+        stale()
+        return (PLATFORM,)
+
+    return wakes
+
+
+def _only(asset: str) -> Callable[[Key, Sighted | None, Sighted | None], Iterable[One]]:
+    def wakes(_key: Key, before: Sighted | None, after: Sighted | None) -> Iterable[One]:
+        return () if before and after and before.is_as(after) else (One(asset),)
+
+    return wakes
+
+
+def _substance(obj: Any) -> Any:
+    """Return the object without its resourceVersion, which changes with every heartbeat of a node."""
+    if isinstance(obj, Sighted):
+        return obj.sighting, obj.labels
+    if isinstance(obj, Part):
+        return obj.metadata.uid, obj.content
+    metadata = msgspec.structs.replace(obj.metadata, resource_version="")
+    return msgspec.structs.replace(obj, metadata=metadata)
+
+
+def _sighting(ref: Ref) -> Source[Sighted]:
+    return Source(ref.kind, sight, Selection.one(ref.key))
+
+
+def _reading(read: ObjectRead) -> Source[Part]:
+    def part(raw: bytes) -> Part:
+        obj = msgspec.json.decode(raw)
+        return Part(msgspec.convert(obj["metadata"], Meta), read.seen(obj))
+
+    return Source(read.kind, part, Selection.one(read.ref.key))
+
+
+def _hco_parts(raw: bytes) -> Part:
+    """Keep of the HCO what any asset may ask for: its spec, and the annotations that steer us."""
+    obj = msgspec.json.decode(raw)
+    metadata = obj["metadata"]
+    kept = {name: metadata[name] for name in ("name", "namespace", "uid") if name in metadata}
+    content = {
+        "apiVersion": obj["apiVersion"],
+        "kind": obj["kind"],
+        "metadata": {**kept, "annotations": ours(metadata.get("annotations"))},
+        "spec": obj.get("spec") or {},
+    }
+    return Part(msgspec.convert(metadata, Meta), content)

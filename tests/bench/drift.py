@@ -1,0 +1,88 @@
+"""How long the autopilot takes to set a changed object right, next to a bare PATCH after each of them."""
+
+import asyncio
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+
+from tests.audit import AuditLog, Mark, Request
+from tests.bench.bare import PATCH, Bare
+from tests.bench.figures import Figure, Round
+from tests.controllers.approver.process import a_process
+from tests.controllers.autopilot.cockpit import Cockpit, an_autopilots_account
+from tests.controllers.autopilot.everything import SHAPE, ask_for_everything, options_for
+from tests.eventually import soon
+from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG_CRD
+from virt_steward.catalog.load import MANAGED_BY, MANAGER, load
+from virt_steward.controllers.autopilot.options import HCO
+from virt_steward.kube.client import Client
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.local.simulation.install import install
+from virt_steward.local.simulation.platform import Platform
+from virt_steward.ssa.managers import AUTOPILOT
+
+ROUNDS = 5
+REBOOTING = frozenset(("MachineConfig", "KubeletConfig"))
+"""Kinds whose changes keep the simulated nodes busy, which is not what is measured."""
+
+
+async def measure(client: Client, control_plane: ControlPlane, bare: Bare, folder: Path) -> Figure:
+    catalog, audit_log = load(), AuditLog(control_plane.audit_log)
+    async with Platform(client, SHAPE) as platform:
+        await install(client, VIRT_PLATFORM_CONFIG_CRD.manifest())
+        account = await an_autopilots_account(client, catalog)
+        cockpit = Cockpit(client, platform, catalog, account, options_for(catalog), audit_log.mark())
+        await ask_for_everything(cockpit)
+        kubeconfig = account.write_kubeconfig(folder / "autopilot", control_plane)
+        with a_process(kubeconfig, HCO.namespace, controller="autopilot"):
+            assert await soon(partial(is_at_rest, cockpit, audit_log), within=180)
+            rounds = [await round_of_drifts(cockpit, audit_log, bare) for _ in range(ROUNDS)]
+        await cockpit.clear()
+    return Figure("drift → set right", "ms", PATCH, tuple(rounds))
+
+
+async def round_of_drifts(cockpit: Cockpit, audit_log: AuditLog, bare: Bare) -> Round:
+    """One change of each object that is looked after; milliseconds by the server's clock, from answer to answer."""
+    reverts, patches = [], []
+    for asset in cockpit.catalog.assets:
+        if asset.object.kind.name in REBOOTING or not await cockpit.is_there(asset.name):
+            continue
+        mark = audit_log.mark()
+        await cockpit.edit(asset.name, {"metadata": {"labels": {MANAGED_BY: "somebody"}}})
+        assert await soon(partial(is_ours, cockpit, asset.name), within=30)
+        assert await soon(partial(_has_written, cockpit, audit_log, mark), within=10)
+        edit = next(one for one in audit_log.since(mark) if one.name == asset.object.name)
+        revert = writes(cockpit, audit_log, mark)[0]
+        reverts.append((revert.time - edit.time).total_seconds() * 1000)
+        started = perf_counter()
+        await bare.patch()
+        patches.append((perf_counter() - started) * 1000)
+    return Round(tuple(reverts), tuple(patches))
+
+
+async def is_at_rest(cockpit: Cockpit, audit_log: AuditLog) -> bool:
+    """Whether the autopilot asks for nothing for two seconds, after it has written something."""
+    mark = audit_log.mark()
+    await asyncio.sleep(2)
+    return not asked(cockpit, audit_log, mark) and bool(writes(cockpit, audit_log, Mark(cockpit.begin)))
+
+
+async def is_ours(cockpit: Cockpit, asset: str) -> bool:
+    obj = await cockpit.live(asset)
+    return obj is not None and obj["metadata"]["labels"].get(MANAGED_BY) == MANAGER
+
+
+def asked(cockpit: Cockpit, audit_log: AuditLog, mark: Mark) -> list[Request]:
+    """By the autopilot, watches aside."""
+    user = cockpit.account.user
+    return [one for one in audit_log.since(mark) if one.user == user and one.verb != "watch"]
+
+
+def writes(cockpit: Cockpit, audit_log: AuditLog, mark: Mark) -> list[Request]:
+    """The same, of what it wants of objects."""
+    mine = f"fieldManager={AUTOPILOT.name}&"
+    return [one for one in asked(cockpit, audit_log, mark) if mine in one.uri and "dryRun" not in one.uri]
+
+
+async def _has_written(cockpit: Cockpit, audit_log: AuditLog, mark: Mark) -> bool:
+    return bool(writes(cockpit, audit_log, mark))

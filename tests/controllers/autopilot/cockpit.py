@@ -1,0 +1,137 @@
+"""The autopilot at work on a simulated platform, under its own rights, and what people do there."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.grants import Account, an_account
+from virt_steward import app
+from virt_steward.catalog.hco import HYPERCONVERGED
+from virt_steward.catalog.load import Catalog
+from virt_steward.controllers.autopilot.definition import definition
+from virt_steward.controllers.autopilot.marks import SCOPE
+from virt_steward.controllers.autopilot.options import HCO, Options
+from virt_steward.controllers.autopilot.watches import ref_of_asset
+from virt_steward.kube.client import Client, Selection
+from virt_steward.kube.errors import NotFound
+from virt_steward.kube.events import EVENT
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.local.simulation.platform import Platform
+from virt_steward.objects.identity import Ref
+from virt_steward.runtime.access import Installation
+from virt_steward.runtime.leader import LeaseTimes
+from virt_steward.runtime.probes import Addresses
+from virt_steward.settings import Settings
+
+Object = dict[str, Any]
+
+NOWHERE = Addresses(None, None, None)
+BUILT_IN = ("", "apps", "rbac.authorization.k8s.io")
+
+
+@dataclass(frozen=True)
+class Cockpit:
+    """What a person sees and does."""
+
+    client: Client
+    platform: Platform
+    catalog: Catalog
+    account: Account
+    options: Options
+    begin: int
+    """Where the audit log stood before the autopilot began."""
+
+    def ref(self, asset: str) -> Ref:
+        found = self.catalog.find(asset)
+        assert found, asset
+        return ref_of_asset(found, HCO)
+
+    async def live(self, asset: str) -> Object | None:
+        try:
+            return await self.client.get(self.ref(asset))
+        except NotFound:
+            return None
+
+    async def is_there(self, asset: str) -> bool:
+        return await self.live(asset) is not None
+
+    async def engage(self, scope: str | None = "true", **annotations: str | None) -> None:
+        """Set annotations on the HyperConverged."""
+        given = {f"platform.kubevirt.io/{name.replace('_', '-')}": value for name, value in annotations.items()}
+        patch = {"metadata": {"annotations": {SCOPE: scope, **given}}}
+        await self.client.merge_patch(Ref(HYPERCONVERGED, HCO), patch, manager="admin")
+
+    async def annotate(self, asset: str, **annotations: str | None) -> None:
+        """Set annotations on an asset's object."""
+        given = {f"platform.kubevirt.io/{name.replace('_', '-')}": value for name, value in annotations.items()}
+        await self.client.merge_patch(self.ref(asset), {"metadata": {"annotations": given}}, manager="admin")
+
+    async def edit(self, asset: str, patch: Object, manager: str = "editor") -> Object:
+        return await self.client.merge_patch(self.ref(asset), patch, manager=manager)
+
+    async def clear(self) -> None:
+        """Delete what the platform does not take away by itself: objects of kinds that every cluster has."""
+        for asset in self.catalog.assets:
+            if asset.object.kind.group in BUILT_IN:
+                with suppress(NotFound):
+                    await self.client.delete(self.ref(asset.name))
+
+    async def told(self, reason: str, asset: str = "") -> bool:
+        return bool(await self.events(reason, asset))
+
+    async def events(self, reason: str, asset: str = "") -> list[Object]:
+        """Events on the HyperConverged, those that are also about an asset's object if one is named."""
+        uid = (await self.client.get(Ref(HYPERCONVERGED, HCO)))["metadata"]["uid"]
+        told = [
+            one
+            for one in await self.client.list(EVENT, Selection("openshift-cnv"))
+            if (one["reason"], one["regarding"]["uid"]) == (reason, uid)
+        ]
+        if not asset:
+            return told
+        wanted = self.ref(asset)
+        return [
+            one
+            for one in told
+            if (one["related"]["kind"], one["related"]["name"]) == (wanted.kind.name, wanted.key.name)
+        ]
+
+
+@asynccontextmanager
+async def at_work(
+    cockpit: Cockpit,
+    control_plane: ControlPlane,
+    folder: Path,
+    server: str = "",
+    addresses: Addresses = NOWHERE,
+) -> AsyncIterator[None]:
+    """Runs the autopilot in this process."""
+    kubeconfig = cockpit.account.write_kubeconfig(folder / "kubeconfig", control_plane, server)
+    settings = Settings(
+        kubeconfig=str(kubeconfig),
+        context=None,
+        namespace="openshift-cnv",
+        leader_elect=False,
+        lease=LeaseTimes(15, 2.0),
+        grace=1.0,
+        addresses=addresses,
+    )
+    stop = asyncio.Event()
+    task = asyncio.create_task(app.run(settings, [definition(cockpit.options, cockpit.catalog)], stop))
+    try:
+        yield
+    finally:
+        stop.set()
+        await asyncio.wait_for(task, 10)
+
+
+async def an_autopilots_account(client: Client, catalog: Catalog) -> Account:
+    return await an_account(client, definition(Options(), catalog).access, Installation("openshift-cnv", prefix="test"))
+
+
+def spec_of(obj: Object | None) -> Object:
+    assert obj, "there is no such object"
+    return dict(obj["spec"])

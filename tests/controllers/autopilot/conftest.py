@@ -1,0 +1,48 @@
+"""Fixtures: a simulated platform, and the autopilot's rights on it."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.audit import AuditLog
+from tests.controllers.autopilot.cockpit import Cockpit, an_autopilots_account, at_work
+from tests.controllers.autopilot.everything import options_for
+from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG_CRD
+from virt_steward.catalog.load import Catalog, load
+from virt_steward.kube.client import Client
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.local.simulation.install import install
+from virt_steward.local.simulation.platform import Platform, Shape
+
+
+@pytest.fixture(scope="session")
+def catalog() -> Catalog:
+    return load()
+
+
+@pytest.fixture
+def shape() -> Shape:
+    """Tests override it."""
+    return Shape(machines_per_worker=0, packages=())
+
+
+@pytest.fixture
+async def cockpit(admin: Client, catalog: Catalog, shape: Shape, audit_log: AuditLog) -> AsyncIterator[Cockpit]:
+    """The platform without the autopilot."""
+    async with Platform(admin, shape) as platform:
+        await install(admin, VIRT_PLATFORM_CONFIG_CRD.manifest())
+        account = await an_autopilots_account(admin, catalog)
+        cockpit = Cockpit(admin, platform, catalog, account, options_for(catalog), audit_log.mark())
+        yield cockpit
+        await cockpit.clear()
+
+
+@pytest.fixture
+async def flying(
+    cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path, audit_log: AuditLog
+) -> AsyncIterator[Cockpit]:
+    """The autopilot at work; whatever it asks for, it may have."""
+    async with at_work(cockpit, control_plane, tmp_path):
+        yield cockpit
+    assert cockpit.account.denied(audit_log.since(cockpit.begin)) == []

@@ -1,0 +1,69 @@
+"""A platform on which every asset of the catalog has a reason to be there."""
+
+from typing import Any
+
+from tests.controllers.autopilot.cockpit import Cockpit
+from virt_steward.catalog.conditions import Annotation, Image
+from virt_steward.catalog.hco import HYPERCONVERGED
+from virt_steward.catalog.load import Catalog
+from virt_steward.controllers.autopilot.marks import SCOPE
+from virt_steward.controllers.autopilot.options import HCO, Options
+from virt_steward.local.simulation.nodes import Node
+from virt_steward.local.simulation.platform import Shape
+from virt_steward.objects.identity import Key, Kind, Ref
+
+FEATURE = "feature.node.kubernetes.io"
+HARDWARE = Node(
+    "worker-gpu",
+    labels={
+        f"{FEATURE}/pci-present": "true",
+        f"{FEATURE}/cpu-hardware_multithreading": "true",
+        f"{FEATURE}/iommu-enabled": "true",
+        f"{FEATURE}/usb-present": "true",
+    },
+    capacity={"nvidia.com/gpu": "2"},
+)
+SHAPE = Shape(machines_per_worker=0, packages=(), nodes=(HARDWARE,))
+
+DEVICES = {
+    "pciHostDevices": [{"resourceName": "example.org/gpu", "pciDeviceSelector": "10DE:1EB8"}],
+    "usbHostDevices": [{"resourceName": "example.org/key", "selectors": [{"vendor": "0951", "product": "1666"}]}],
+}
+SPEC = {"featureGates": [{"name": "CPUManager"}], "virtualization": {"permittedHostDevices": DEVICES}}
+
+# Where one of these is there, the other has nothing to do.
+RIVALS = {"node-health-check": "node-remediation"}
+
+
+def options_for(catalog: Catalog) -> Options:
+    images = [one.key for asset in catalog.assets for one in asset.conditions if isinstance(one, Image)]
+    return Options(images={key: f"example.invalid/{key}:1" for key in images})
+
+
+async def ask_for_everything(cockpit: Cockpit) -> None:
+    """Set every key that turns something on."""
+    keys = [one for asset in cockpit.catalog.assets for one in asset.conditions if isinstance(one, Annotation)]
+    scheduler = Ref(Kind("config.openshift.io", "Scheduler"), Key("", "cluster"))
+    await cockpit.client.merge_patch(scheduler, {"spec": {"mastersSchedulable": True}})
+    await _make_remediation_template(cockpit)
+    annotations = {one.key: one.value or "true" for one in keys} | {SCOPE: "true"}
+    patch: dict[str, Any] = {"metadata": {"annotations": annotations}, "spec": SPEC}
+    await cockpit.client.merge_patch(Ref(HYPERCONVERGED, HCO), patch, manager="admin")
+
+
+async def _make_remediation_template(cockpit: Cockpit) -> None:
+    template = {
+        "apiVersion": "fence-agents-remediation.medik8s.io/v1alpha1",
+        "kind": "FenceAgentsRemediationTemplate",
+        "metadata": {
+            "name": "fenceagentsremediationtemplate-default",
+            "namespace": "openshift-workload-availability",
+        },
+        "spec": {"template": {"spec": {"agent": "fence_ipmilan"}}},
+    }
+    await cockpit.client.apply(template, manager="admin")
+
+
+def expected(catalog: Catalog) -> list[str]:
+    """What is there once everything was asked for."""
+    return [asset.name for asset in catalog.assets if asset.name not in RIVALS]

@@ -1,0 +1,48 @@
+"""Somebody who wants fields otherwise than the autopilot does, and never gives up."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import count
+from typing import Any
+
+from tests.controllers.autopilot.cockpit import Cockpit, spec_of
+from tests.controllers.autopilot.pair import ASSET
+from tests.eventually import soon
+
+PAUSED = "platform.kubevirt.io/reconcile-paused"
+
+
+class Opponent:
+    """Sets fields to values of its own as soon as they are set right."""
+
+    def __init__(self, cockpit: Cockpit, *turns: dict[str, Any]) -> None:
+        self._cockpit = cockpit
+        self._turns = turns
+        self.edits = 0
+
+    async def fight(self) -> None:
+        for number in count():
+            turn = self._turns[number % len(self._turns)]
+            await self._cockpit.edit(ASSET, {"spec": turn}, manager="opponent")
+            self.edits += 1
+            await soon(lambda turn=turn: self._has_lost(turn), within=60)  # type: ignore[misc]
+
+    async def _has_lost(self, turn: dict[str, Any]) -> bool:
+        return not turn.items() <= spec_of(await self._cockpit.live(ASSET)).items()
+
+
+@asynccontextmanager
+async def an_opponent(cockpit: Cockpit, *turns: dict[str, Any]) -> AsyncIterator[Opponent]:
+    opponent = Opponent(cockpit, *turns)
+    task = asyncio.create_task(opponent.fight())
+    try:
+        yield opponent
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def is_paused(cockpit: Cockpit) -> bool:
+    obj = await cockpit.live(ASSET)
+    return obj is not None and obj["metadata"].get("annotations", {}).get(PAUSED) == "true"

@@ -1,0 +1,24 @@
+"""A namespace for contraptions."""
+
+import asyncio
+
+import pytest
+
+from tests.clients import a_client
+from tests.controllers.autopilot.overrides.contraptions import DEFINITION
+from tests.widgets import define
+from virt_steward.local.controlplane import ControlPlane
+
+NAMESPACE = "default"
+
+
+@pytest.fixture(scope="session")
+def contraptions(control_plane: ControlPlane) -> str:
+    """A namespace that may hold contraptions."""
+
+    async def serve() -> None:
+        async with a_client(control_plane) as client:
+            await define(client, DEFINITION)
+
+    asyncio.run(serve())
+    return NAMESPACE

@@ -1,0 +1,85 @@
+"""Overrides that end by themselves, and the mode of drift."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from virt_steward.controllers.autopilot.marks import DRIFT, IGNORED, MODE, PATCH, PAUSED, UNTIL
+from virt_steward.controllers.autopilot.overrides.drift_mode import BadDriftMode, DriftMode, drift_mode
+from virt_steward.controllers.autopilot.overrides.expiry import InForce, in_force
+
+NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
+OVERRIDES = {MODE: "unmanaged", PATCH: "[]", IGNORED: "/spec/a", DRIFT: "report"}
+
+
+def test_overrides_without_an_end_stay_in_force() -> None:
+    assert in_force({**OVERRIDES, PAUSED: "true"}, NOW) == InForce({**OVERRIDES, PAUSED: "true"})
+
+
+def test_an_end_without_overrides_means_nothing() -> None:
+    assert in_force({UNTIL: "rubbish"}, NOW) == InForce({UNTIL: "rubbish"})
+
+
+@pytest.mark.parametrize(
+    "text", ["2026-11-16T12:00:01Z", "2026-11-16t13:00:01+01:00", "2026-11-16 12:00:00.5z", " 2027-01-01T00:00:00Z "]
+)
+def test_overrides_are_in_force_and_their_end_is_told_before(text: str) -> None:
+    annotations = {**OVERRIDES, UNTIL: text}
+    found = in_force(annotations, NOW)
+    assert found.overrides == annotations
+    assert found.until is not None
+    assert found.until > NOW
+    assert [remark.reason for remark in found.remarks] == ["OverrideEnds"]
+
+
+@pytest.mark.parametrize("text", ["2026-11-16T12:00:00Z", "2026-11-16T12:30:00+01:00", "0001-01-01T00:00:00Z"])
+def test_overrides_are_lifted_at_their_end_and_that_is_told(text: str) -> None:
+    found = in_force({**OVERRIDES, PAUSED: "true", UNTIL: text}, NOW)
+    assert found.overrides == {PAUSED: "true", UNTIL: text}
+    assert found.until is None
+    assert [remark.reason for remark in found.remarks] == ["OverrideLifted"]
+    assert all(name in found.remarks[0].why for name in OVERRIDES)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "tomorrow",
+        "2026-11-16",
+        "2026-11-16T12:00:01",
+        "2026-02-30T00:00:00Z",
+        "2026-11-16T25:00:00Z",
+        "0001-01-01T00:00:00+14:00",
+        "9999-12-31T23:59:59-14:00",
+        "٢٠٢٦-11-16T12:00:01Z",
+        "2026-11-16T12:00:01Z" * 10_000,
+    ],
+)
+def test_overrides_stay_in_force_and_a_warning_is_given_with(text: str) -> None:
+    found = in_force({**OVERRIDES, UNTIL: text}, NOW)
+    assert found.overrides == {**OVERRIDES, UNTIL: text}
+    assert found.until is None
+    assert [remark.reason for remark in found.remarks] == ["InvalidOverrideUntil"]
+    assert len(found.remarks[0].why) < 500
+
+
+def test_the_end_is_an_instant_not_a_day() -> None:
+    annotations = {PATCH: "[]", UNTIL: "2026-11-16T12:00:00Z"}
+    assert PATCH in in_force(annotations, NOW - timedelta(microseconds=1)).overrides
+    assert PATCH not in in_force(annotations, NOW).overrides
+
+
+@pytest.mark.parametrize(
+    ("text", "mode"), [(None, DriftMode.ENFORCE), ("enforce", DriftMode.ENFORCE), (" report ", DriftMode.REPORT)]
+)
+def test_differences_are_set_right_unless_a_report_is_asked_for(text: str | None, mode: DriftMode) -> None:
+    assert drift_mode(text) is mode
+
+
+@pytest.mark.parametrize("text", ["", "Report", "off", "report,enforce"])
+def test_a_mode_that_cannot_be_read_writes_nothing(text: str) -> None:
+    bad = drift_mode(text)
+    assert isinstance(bad, BadDriftMode)
+    assert bad.mode is DriftMode.REPORT
+    assert repr(text) in bad.why

@@ -1,0 +1,60 @@
+"""Fields that the advisor governs."""
+
+from typing import Any
+
+import pytest
+
+from tests.objects.builders import managed
+from virt_steward.controllers.autopilot.overrides.governed import (
+    NOT_GOVERNED,
+    Governed,
+    NothingLeft,
+    without_governed,
+)
+from virt_steward.ssa.managers import ADVISOR, AUTOPILOT
+
+
+def a_descheduler(*owners: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    metadata = {"name": "cluster", "labels": {"managed-by": "x"}, **({"managedFields": [*owners]} if owners else {})}
+    return {"apiVersion": "operator.openshift.io/v1", "kind": "KubeDescheduler", "metadata": metadata, "spec": spec}
+
+
+LIVE = a_descheduler(
+    managed(ADVISOR.name, {"f:spec": {"f:mode": {}, "f:profiles": {}}}),
+    mode="Automatic",
+    profiles=["A"],
+)
+
+
+def governed(*paths: str) -> Governed:
+    return Governed(frozenset(paths))
+
+
+def test_what_nobody_governs_stays_as_wanted() -> None:
+    intent = a_descheduler(mode="Predictive")
+    assert without_governed(intent, LIVE, NOT_GOVERNED) is intent
+    assert without_governed(intent, LIVE, governed("spec.profiles", "spec.mode.deeper", "", "x")) is intent
+
+
+def test_governed_fields_are_left_out_and_the_others_stay() -> None:
+    intent = a_descheduler(mode="Predictive", profiles=["B"], evictionLimits={"total": 5})
+    left = without_governed(intent, LIVE, governed("spec.mode", "spec.profiles"))
+    assert left == a_descheduler(evictionLimits={"total": 5})
+
+
+def test_a_governed_value_that_only_we_own_yet_is_sent_as_it_is() -> None:
+    live = a_descheduler(managed(AUTOPILOT.name, {"f:spec": {"f:mode": {}, "f:size": {}}}), mode="Automatic", size=1)
+    left = without_governed(a_descheduler(mode="Predictive", size=2), live, governed("spec.mode"))
+    assert left == a_descheduler(mode="Automatic", size=2)
+
+
+@pytest.mark.parametrize("paths", [("spec",), ("spec.mode", "spec.limits"), ("spec.mode", "spec.limits.total", "spec")])
+def test_nothing_is_left_if_all_of_it_is_governed(paths: tuple[str, ...]) -> None:
+    left = without_governed(a_descheduler(mode="Predictive", limits={"total": 5}), LIVE, governed(*paths))
+    assert isinstance(left, NothingLeft)
+    assert "/spec" in left.why
+
+
+def test_a_name_may_have_dots() -> None:
+    intent = a_descheduler(**{"a.b": {"c": 1, "d": 2}})
+    assert without_governed(intent, LIVE, governed("spec.a.b.c")) == a_descheduler(**{"a.b": {"d": 2}})

@@ -1,0 +1,79 @@
+"""What a mask's text says; what becomes of it is in test_mask_on_server."""
+
+from typing import Any
+
+import pytest
+
+from tests.objects.builders import managed
+from virt_steward.controllers.autopilot.overrides.mask import MOST_POINTERS, Mask, masked, parse
+from virt_steward.objects.paths import Pointer
+from virt_steward.ssa.managers import AUTOPILOT
+
+
+def a_gadget(spec: dict[str, Any], **metadata: Any) -> dict[str, Any]:
+    return {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "g", **metadata}, "spec": spec}
+
+
+def pointers(text: str) -> list[str]:
+    return [str(pointer) for pointer in parse(text).pointers]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        pytest.param("", [], id="nothing"),
+        pytest.param(" , ,", [], id="commas"),
+        pytest.param("/spec/b, /spec/a ,", ["/spec/a", "/spec/b"], id="spaces"),
+        pytest.param("/spec/a,/spec/a", ["/spec/a"], id="one twice"),
+        pytest.param("/spec/a/b,/spec/a,/spec/ab", ["/spec/a", "/spec/ab"], id="one that covers another"),
+        pytest.param("/metadata/annotations/a~1b", ["/metadata/annotations/a~1b"], id="an escape"),
+        pytest.param("/", ["/"], id="an empty name"),
+    ],
+)
+def test_pointers_are_read_from(text: str, found: list[str]) -> None:
+    assert pointers(text) == found
+    assert not parse(text).bad
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "spec/a",
+        "/spec/~2",
+        "/kind",
+        "/apiVersion",
+        "/metadata/name",
+        "/metadata/uid",
+        "/metadata/managedFields/0",
+        "/status",
+        "/status/phase",
+        f"/spec{'/a' * 100_000}",
+    ],
+)
+def test_a_bad_pointer_is_told_and_the_others_count(text: str) -> None:
+    mask = parse(f"/spec/a,{text},/spec/b")
+    assert [str(pointer) for pointer in mask.pointers] == ["/spec/a", "/spec/b"]
+    assert len(mask.bad) == 1
+    assert 0 < len(str(mask.bad[0])) < 500
+
+
+def test_there_is_an_end_to_pointers_and_that_is_told() -> None:
+    mask = parse(",".join(f"/spec/f{number}" for number in range(20_000)))
+    assert len(mask.pointers) == MOST_POINTERS
+    assert [str(bad) for bad in mask.bad] == ["there are more than 300 pointers: those after do not count"]
+
+
+def test_a_value_is_sent_as_it_is_while_what_we_own_goes_by_other_names() -> None:
+    ours = {**managed(AUTOPILOT.name, {"f:spec": {"f:liveMigration": {}}}), "apiVersion": "example.com/v1beta1"}
+    live = a_gadget({"virtualization": {"liveMigration": 7}, "size": 1}, managedFields=[ours])
+    left = masked(a_gadget({"size": 2}), live, AUTOPILOT, parse("/spec/virtualization"))
+    assert left.intent == a_gadget({"virtualization": {"liveMigration": 7}, "size": 2})
+
+
+def test_without_a_live_object_masked_fields_are_left_out() -> None:
+    intent = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"a": "1", "b": "2"}}
+    left = masked(intent, None, AUTOPILOT, parse("/data/a"))
+    assert left.intent == {**intent, "data": {"b": "2"}}
+    assert left.notes == ("/data/a: the live object has no such value, so none is sent",)
+    assert masked(intent, None, AUTOPILOT, Mask()).intent == intent
+    assert masked(intent, None, AUTOPILOT, Mask((Pointer(("data",)),))).intent.keys() == {*intent} - {"data"}

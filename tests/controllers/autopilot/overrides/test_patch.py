@@ -1,0 +1,80 @@
+"""A person's patch on an intent."""
+
+import json
+from typing import Any
+
+import pytest
+
+from virt_steward.controllers.autopilot.overrides.patch import FORBIDDEN, BadPatch, Patched, patched
+
+
+def an_object(kind: str = "MachineConfig") -> dict[str, Any]:
+    metadata = {"name": "90-worker-swap-online", "labels": {"role": "worker"}}
+    return {"apiVersion": "example.com/v1", "kind": kind, "metadata": metadata, "spec": {"args": ["a"], "size": 1}}
+
+
+def a_patch(*operations: dict[str, Any]) -> str:
+    return json.dumps(operations)
+
+
+def replaced(path: str, value: Any = "x") -> str:
+    return a_patch({"op": "add", "path": path, "value": value})
+
+
+def test_a_good_patch_changes_the_intent_and_tells_its_length() -> None:
+    text = a_patch({"op": "add", "path": "/spec/args/-", "value": "b"}, {"op": "remove", "path": "/spec/size"})
+    obj = an_object()
+    assert patched(obj, text) == Patched({**obj, "spec": {"args": ["a", "b"]}}, operations=2)
+    assert obj == an_object()
+
+
+def test_one_bad_operation_voids_them_all() -> None:
+    text = a_patch({"op": "replace", "path": "/spec/size", "value": 2}, {"op": "remove", "path": "/spec/none"})
+    why = patched(an_object(), text)
+    assert isinstance(why, BadPatch)
+    assert "operation 2 (remove /spec/none)" in why.why
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["ClusterRole", "RoleBinding", "ServiceAccount", "SecurityContextConstraints", "MutatingWebhookConfiguration"],
+)
+def test_what_grants_rights_is_not_patched(kind: str) -> None:
+    assert patched(an_object(kind), "[]") == BadPatch(f"a {kind} may not be patched: it grants rights")
+
+
+@pytest.mark.parametrize("kind", ["MachineConfig", "KubeletConfig", "NodeHealthCheck", "HyperConverged"])
+def test_any_other_kind_may_be_patched(kind: str) -> None:
+    assert isinstance(patched(an_object(kind), "[]"), Patched)
+
+
+@pytest.mark.parametrize("path", [*map(str, FORBIDDEN), "/metadata", "", "/status/conditions/0"])
+@pytest.mark.parametrize("how", ["add", "remove", "test", "move", "copy", "move-from", "copy-from"])
+def test_a_protected_path_is_neither_written_nor_read(path: str, how: str) -> None:
+    operation, _, end = how.partition("-")
+    paths = {"path": "/spec/size", "from": path} if end else {"path": path, "from": "/spec/size"}
+    harmless = {"op": "replace", "path": "/spec/size", "value": 2}
+    refused = patched(an_object(), a_patch(harmless, {"op": operation, "value": "x", **paths}))
+    assert isinstance(refused, BadPatch)
+    assert refused.why.endswith("may not be patched")
+
+
+@pytest.mark.parametrize(
+    "path", ["/metadata/labels/l", "/metadata/annotations", "/metadata/na~0me", "/metadata/names-custom", "/statuses"]
+)
+def test_a_path_that_only_looks_protected_is_written(path: str) -> None:
+    value: Any = {"a": "b"} if path.endswith("annotations") else "x"
+    assert isinstance(patched(an_object(), replaced(path, value)), Patched)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("/metadata/labels/l", 1),
+        ("/metadata/labels", None),
+        ("/metadata/labels", []),
+        ("/metadata/annotations", {"a": {}}),
+    ],
+)
+def test_labels_and_annotations_stay_text(path: str, value: Any) -> None:
+    assert isinstance(patched(an_object(), replaced(path, value)), BadPatch)

@@ -1,0 +1,47 @@
+"""Two assets that are looked after: one to do things to, and one that tells when these have been seen."""
+
+from functools import partial
+from typing import Any
+
+from tests.controllers.autopilot.cockpit import Cockpit, spec_of
+from tests.eventually import soon
+
+ASSET = "descheduler-loadaware"
+OTHER = "metrics-service"
+BOTH = f"{ASSET},{OTHER}"
+AUTOPILOT = "virt-platform-autopilot"
+
+Object = dict[str, Any]
+
+
+async def engage_two(cockpit: Cockpit) -> None:
+    await cockpit.engage(BOTH)
+    for asset in (ASSET, OTHER):
+        assert await soon(partial(cockpit.told, "AssetApplied", asset), within=30)
+
+
+async def substance(cockpit: Cockpit, asset: str = ASSET) -> Object:
+    """All of an object that counts, but annotations of people, and which fields are the autopilot's."""
+    obj = await cockpit.live(asset)
+    assert obj
+    metadata = obj["metadata"]
+    owned = [one["fieldsV1"] for one in metadata["managedFields"] if one["manager"] == AUTOPILOT]
+    return {"spec": obj["spec"], "labels": metadata["labels"], "uid": metadata["uid"], "owned": owned}
+
+
+async def is_corrected(cockpit: Cockpit) -> None:
+    """The other asset drifts and is set right: by then, whatever came before it was seen."""
+    before = await substance(cockpit, OTHER)
+    await cockpit.edit(OTHER, {"metadata": {"labels": {"app": "other"}}})
+
+    async def as_before() -> bool:
+        return await substance(cockpit, OTHER) == before
+
+    assert await soon(as_before, within=30)
+
+
+async def becomes(cockpit: Cockpit, **spec: Any) -> bool:
+    async def is_so() -> bool:
+        return spec.items() <= spec_of(await cockpit.live(ASSET)).items()
+
+    return await soon(is_so, within=30)

@@ -1,0 +1,109 @@
+import pytest
+
+from tests.audit import AuditLog
+from tests.controllers.autopilot.cockpit import Cockpit
+from tests.eventually import soon
+from virt_steward.kube.errors import NotFound
+from virt_steward.local.simulation.install import install, uninstall
+from virt_steward.objects.identity import Key, Kind, Ref
+
+LATEST_TO_COME = "descheduler-dashboard"
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [
+        pytest.param(None, id="is absent"),
+        pytest.param("", id="is empty"),
+        pytest.param("false", id="is false"),
+        pytest.param(" , ,", id="has commas only"),
+        pytest.param("True", id="is no asset, though nearly true"),
+    ],
+)
+async def test_nothing_is_written_while_the_annotation(flying: Cockpit, audit_log: AuditLog, scope: str | None) -> None:
+    await flying.engage(scope, patch="touched")
+    if scope == "True":
+        assert await soon(lambda: flying.told("LikelyTypo"))
+    await flying.engage("no-such-asset")  # once this is said, what came before it was seen
+    assert await soon(lambda: flying.told("UnknownAsset"))
+    asked = [verb for verb, _, _ in requests(flying, audit_log, flying.begin)]
+    assert set(asked) <= {"watch", "get"}
+
+
+async def test_a_list_of_names_brings_those_assets_and_their_groups_and_no_other(flying: Cockpit) -> None:
+    await flying.engage("descheduler-loadaware,metrics-service")
+    assert await soon(lambda: flying.is_there(LATEST_TO_COME))
+    there = {asset.name for asset in flying.catalog.assets if await flying.is_there(asset.name)}
+    groups = {asset.name for asset in flying.catalog.assets if asset.group == "descheduler-loadaware"}
+    assert there == {"hco-golden-config", "descheduler-loadaware", "metrics-service"} | groups - {"psi-enable-master"}
+    hco = await flying.live("hco-golden-config")
+    assert hco
+    assert "labels" not in hco["metadata"], "it is there, as it always is, and not marked"
+
+
+async def test_the_hyperconverged_is_first_and_assets_follow_in_order(flying: Cockpit, audit_log: AuditLog) -> None:
+    await flying.engage("true")
+    assert await soon(lambda: flying.is_there(LATEST_TO_COME))
+    order = [(asset.object.plural, asset.object.name) for asset in flying.catalog.assets]
+    patched = [one[1:] for one in requests(flying, audit_log, flying.begin) if one[0] == "patch"]
+    assert patched[0] == ("hyperconvergeds", "kubevirt-hyperconverged")
+    assert [order.index(which) for which in patched] == sorted(order.index(which) for which in patched)
+
+
+async def test_activation_takes_no_more_than_three_requests_for_an_object(flying: Cockpit, audit_log: AuditLog) -> None:
+    mark = audit_log.mark()
+    await flying.engage("true")
+    assert await soon(lambda: flying.is_there(LATEST_TO_COME))
+    assert await soon(lambda: flying.told("AssetApplied", LATEST_TO_COME))
+    asked = [one for one in requests(flying, audit_log, mark) if one[0] != "watch"]
+    created = {which[1:] for which in asked}
+    assert len(asked) <= 3 * len(created)
+    assert len(created) > 8
+
+
+def requests(cockpit: Cockpit, audit_log: AuditLog, mark: int) -> list[tuple[str, str, str]]:
+    """What the autopilot has asked, without events."""
+    return [
+        (one.verb, one.resource, one.name)
+        for one in audit_log.since(mark)
+        if one.user == cockpit.account.user and one.resource not in {"events", "leases"}
+    ]
+
+
+async def test_a_kind_that_comes_later_is_noticed_and_one_that_nobody_asked_for_is_no_trouble(
+    flying: Cockpit,
+) -> None:
+    await uninstall(flying.client, "MetalLB", "ForkliftController")
+    await flying.engage("true", enable_metallb="true")
+    assert await soon(lambda: flying.told("CRDMissing"))
+    [event] = await flying.events("CRDMissing")
+    assert "MetalLB" in event["note"]
+    await install(flying.client, "MetalLB", "ForkliftController")
+    assert await soon(lambda: flying.is_there("metallb-operator"))
+    assert await soon(lambda: flying.told("CRDDiscovered"))
+
+
+async def test_a_leftover_kind_without_its_namespace_is_left_alone_until_the_namespace_is_there(
+    flying: Cockpit,
+) -> None:
+    namespace = Ref(Kind("", "Namespace"), Key("", "metallb-system"))
+    await gone(flying, namespace)
+    await flying.engage("metallb-operator,metrics-service", enable_metallb="true")
+    assert await soon(lambda: flying.is_there("metrics-service"))
+    assert not await flying.is_there("metallb-operator")
+    assert await flying.events("ApplyFailed") == []
+    await flying.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "metallb-system"}})
+    assert await soon(lambda: flying.is_there("metallb-operator"))
+
+
+async def gone(cockpit: Cockpit, ref: Ref) -> None:
+    await cockpit.client.delete(ref)
+
+    async def is_gone() -> bool:
+        try:
+            await cockpit.client.get(ref)
+        except NotFound:
+            return True
+        return False
+
+    assert await soon(is_gone, within=20)

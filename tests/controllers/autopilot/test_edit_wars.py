@@ -1,0 +1,80 @@
+"""Edit wars on live objects, against somebody who never gives up."""
+
+from functools import partial
+from pathlib import Path
+
+from tests.controllers.autopilot.cockpit import Cockpit, at_work, spec_of
+from tests.controllers.autopilot.opponent import an_opponent, is_paused
+from tests.controllers.autopilot.pair import ASSET, BOTH, becomes, engage_two, is_corrected, substance
+from tests.eventually import soon
+from virt_steward.local.controlplane import ControlPlane
+
+
+async def test_a_war_over_one_field_ends_in_one_pause_that_outlives_the_process(
+    cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    async with at_work(cockpit, control_plane, tmp_path):
+        await engage_two(cockpit)
+        before = await substance(cockpit)
+        async with an_opponent(cockpit, {"mode": "Predictive"}) as opponent:
+            assert await soon(partial(is_paused, cockpit), within=60)
+            assert await soon(partial(cockpit.told, "ThrashingDetected", ASSET), within=30)
+            assert 10 <= opponent.edits <= 12
+            await is_corrected(cockpit)
+        paused = await substance(cockpit)
+        assert paused["spec"] == before["spec"] | {"mode": "Predictive"}, "a pause changes nothing else"
+    async with at_work(cockpit, control_plane, tmp_path):
+        await is_corrected(cockpit)
+        assert await substance(cockpit) == paused
+        assert len(await cockpit.events("ThrashingDetected")) == 1
+        await cockpit.annotate(ASSET, reconcile_paused=None)
+        assert await becomes(cockpit, **before["spec"])
+        assert await substance(cockpit) == before
+        async with an_opponent(cockpit, {"mode": "Predictive"}):
+            assert await soon(partial(is_paused, cockpit), within=60)
+        assert await soon(partial(_has_told, cockpit, 2), within=30), "the next war is told, too"
+
+
+async def _has_told(cockpit: Cockpit, wars: int) -> bool:
+    return len(await cockpit.events("ThrashingDetected")) == wars
+
+
+async def test_a_flood_of_changes_to_several_fields_is_throttled_then_paused(flying: Cockpit) -> None:
+    await engage_two(flying)
+    turns = ({"mode": "Predictive"}, {"deschedulingIntervalSeconds": 7200}, {"managementState": "Unmanaged"})
+    async with an_opponent(flying, *turns):
+        assert await soon(partial(is_paused, flying), within=60)
+        assert await soon(partial(flying.told, "Throttled", ASSET), within=30)
+        await is_corrected(flying)
+    assert await soon(partial(_has_told, flying, 1), within=30)
+
+
+async def test_settings_that_change_are_followed_and_are_no_war(flying: Cockpit) -> None:
+    await engage_two(flying)
+    for number in range(20, 23):
+        settings = {"liveMigrationConfig": {"parallelMigrationsPerCluster": number}}
+        await flying.client.merge_patch(
+            flying.ref("hco-golden-config"), {"spec": {"virtualization": settings}}, manager="admin"
+        )
+        assert await soon(partial(_limits, flying, number), within=30)
+    assert not await is_paused(flying)
+    for reason in ("DriftDetected", "ThrashingDetected"):
+        assert await flying.events(reason, ASSET) == []
+
+
+async def _limits(cockpit: Cockpit, total: int) -> bool:
+    return bool(spec_of(await cockpit.live(ASSET))["evictionLimits"]["total"] == total)
+
+
+async def test_whoever_keeps_deleting_an_object_is_not_fought_for_ever(flying: Cockpit) -> None:
+    await engage_two(flying)
+    for _ in range(9):
+        await flying.client.delete(flying.ref(ASSET))
+        assert await soon(partial(flying.is_there, ASSET), within=30)
+    await flying.client.delete(flying.ref(ASSET))
+    assert await soon(partial(flying.told, "Throttled", ASSET), within=30)
+    await is_corrected(flying)
+    assert not await flying.is_there(ASSET)
+    await flying.engage(BOTH, enable_metallb="true")
+    await is_corrected(flying)
+    assert not await flying.is_there(ASSET)

@@ -1,0 +1,46 @@
+"""The page on overrides names all of them, and its examples mean what it says."""
+
+import re
+from pathlib import Path
+
+import yaml
+
+from virt_steward.controllers.autopilot import marks
+from virt_steward.controllers.autopilot.overrides import exclusions, mask
+from virt_steward.controllers.autopilot.overrides.expiry import EXPIRING
+from virt_steward.controllers.autopilot.overrides.patch import Patched, patched
+
+PAGE = (Path(__file__).parents[3] / "docs" / "howto" / "override-the-autopilot.md").read_text()
+
+
+def examples() -> dict[str, str]:
+    """The annotations in its blocks of YAML."""
+    blocks = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    return {name: text for block in blocks for name, text in yaml.safe_load(block)["metadata"]["annotations"].items()}
+
+
+def test_every_annotation_is_named() -> None:
+    texts = {text for text in vars(marks).values() if isinstance(text, str)}
+    names = {text.removeprefix(marks.PREFIX) for text in texts if text.startswith(marks.PREFIX)} - {""}
+    assert len(names) >= 9
+    assert [name for name in names if f"`{name}`" not in PAGE] == []
+    assert f"`{marks.GOVERNED_BY}`" in PAGE
+
+
+def test_the_examples_are_readable() -> None:
+    given = examples()
+    rules = exclusions.parse(given[marks.EXCLUDED])
+    assert isinstance(rules, exclusions.Exclusions)
+    assert rules.excludes("MachineConfig", "", "90-worker-swap-online")
+    wanted = {"kind": "KubeDescheduler", "metadata": {"name": "cluster"}, "spec": {"deschedulingIntervalSeconds": 60}}
+    changed = patched(wanted, given[marks.PATCH])
+    assert isinstance(changed, Patched)
+    assert changed.obj["spec"] == {"deschedulingIntervalSeconds": 1800}
+    [pointers] = re.findall(f"{marks.IGNORED}=(.*)", PAGE)
+    assert [mask.parse(pointers).bad, len(mask.parse(pointers).pointers)] == [(), 2]
+
+
+def test_what_ends_by_itself_is_the_rows_before_the_end() -> None:
+    rows = re.findall(r"^\| `([a-z-]+)` \|", PAGE.split("## On an object")[1], re.MULTILINE)
+    ends = rows.index(marks.UNTIL.removeprefix(marks.PREFIX))
+    assert sorted(rows[:ends]) == sorted(name.removeprefix(marks.PREFIX) for name in EXPIRING)

@@ -1,0 +1,22 @@
+"""Of several KubeletConfigs for one pool only the newest counts, so ours never comes after somebody else's."""
+
+from tests.catalog.builders import a_kubelet_config
+from tests.controllers.autopilot.cockpit import Cockpit
+from tests.eventually import soon
+from virt_steward.objects.identity import ref_of
+
+ASSET = "kubelet-perf-settings"
+
+
+async def test_a_kubelet_that_an_admin_configures_is_left_to_them_until_they_give_it_up(flying: Cockpit) -> None:
+    theirs = a_kubelet_config("more-pods")
+    await flying.client.create(theirs)
+    await flying.engage(f"{ASSET},metrics-service")
+    assert await soon(lambda: flying.is_there("metrics-service"), within=30), "which comes later"
+    assert not await flying.is_there(ASSET)
+    await flying.client.delete(ref_of(theirs))
+    assert await soon(lambda: flying.is_there(ASSET), within=30)
+    await flying.client.create(theirs)
+    await flying.engage("true")
+    assert await soon(lambda: flying.told("AssetApplied", "descheduler-dashboard"), within=60)
+    assert await flying.is_there(ASSET), "it works, so it is not withdrawn"

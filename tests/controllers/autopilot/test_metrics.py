@@ -1,0 +1,191 @@
+"""The autopilot in numbers, as they are scraped: a series is there while it means something, and tells the truth."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import aiohttp
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.controllers.autopilot.cockpit import Cockpit, at_work
+from tests.controllers.autopilot.opponent import an_opponent, is_paused
+from tests.controllers.autopilot.pair import ASSET, BOTH, OTHER, becomes, engage_two, is_corrected
+from tests.eventually import soon
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.local.ports import ReservedPort
+from virt_steward.local.simulation.install import install, uninstall
+from virt_steward.runtime.addresses import Address
+from virt_steward.runtime.probes import Addresses
+
+COMPLIES = "compliance_status"
+
+
+class Scraper:
+    """Reads what is served."""
+
+    def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
+        self._url = url
+        self._session = session
+
+    async def samples(self, name: str) -> dict[tuple[str, ...], float]:
+        """All series of a metric, by the values of their labels in the order of the names."""
+        async with self._session.get(self._url) as answer:
+            text = await answer.text()
+        return {
+            tuple(value for _, value in sorted(sample.labels.items())): sample.value
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+            if sample.name == f"kubevirt_autopilot_{name}"
+        }
+
+    async def value(self, cockpit: Cockpit, asset: str, name: str, *more: str) -> float | None:
+        """Of the series of an asset's object; None if there is none."""
+        ref = cockpit.ref(asset)
+        labels = (ref.kind.name, ref.key.name, ref.key.namespace, *more)
+        return (await self.samples(name)).get(labels)
+
+    async def becomes(self, cockpit: Cockpit, name: str, value: float | None, *more: str) -> bool:
+        """Whether the series of the one asset gets a value, None for none, within its time."""
+
+        async def is_so() -> bool:
+            return await self.value(cockpit, ASSET, name, *more) == value
+
+        return await soon(is_so, within=30)
+
+    async def counts(self, name: str, asset: str = ASSET) -> float:
+        return (await self.samples(f"{name}_total")).get((asset,), 0.0)
+
+
+@pytest.fixture
+async def scraper(cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path) -> AsyncIterator[Scraper]:
+    """The autopilot at work, and two assets engaged."""
+    async with serving(cockpit, control_plane, tmp_path) as scraper:
+        await engage_two(cockpit)
+        yield scraper
+
+
+@asynccontextmanager
+async def serving(cockpit: Cockpit, control_plane: ControlPlane, folder: Path) -> AsyncIterator[Scraper]:
+    """The autopilot at work, its metrics served."""
+    free = ReservedPort()
+    free.release()
+    address = Address("--metrics-bind-address", "127.0.0.1", free.number)
+    async with (
+        at_work(cockpit, control_plane, folder, addresses=Addresses(address, None, None)),
+        aiohttp.ClientSession() as session,
+    ):
+        yield Scraper(f"http://{address}/metrics", session)
+
+
+async def test_compliance_tells_whether_live_is_as_wanted_also_while_nobody_sets_it_right(
+    cockpit: Cockpit, scraper: Scraper
+) -> None:
+    assert await scraper.becomes(cockpit, COMPLIES, 1)
+    await cockpit.annotate(ASSET, drift="report")
+    assert await scraper.becomes(cockpit, COMPLIES, 1)
+    await cockpit.edit(ASSET, {"spec": {"mode": "Predictive"}})
+    assert await scraper.becomes(cockpit, COMPLIES, 0), "it is only reported"
+    assert await scraper.becomes(cockpit, "report_only", 1)
+    await cockpit.annotate(ASSET, drift=None, reconcile_paused="true")
+    assert await scraper.becomes(cockpit, "report_only", None)
+    assert await scraper.becomes(cockpit, "paused_resources", 1)
+    assert await scraper.value(cockpit, ASSET, COMPLIES) == 0, "it is paused, and differs"
+    await cockpit.annotate(ASSET, reconcile_paused=None)
+    assert await scraper.becomes(cockpit, COMPLIES, 1)
+    assert await scraper.becomes(cockpit, "paused_resources", 0)
+    assert (await scraper.counts("drift_detected"), await scraper.counts("asset_apply")) >= (2, 2)
+    assert await scraper.counts("asset_reconcile") >= 4
+    assert await scraper.counts("asset_reconcile_errors") == 0
+    await cockpit.annotate(ASSET, mode="unmanaged")
+    assert await scraper.becomes(cockpit, "customization_info", 1, "unmanaged")
+    assert await scraper.becomes(cockpit, COMPLIES, None), "nothing is wanted of it"
+    assert await scraper.value(cockpit, ASSET, "paused_resources") is None
+    await cockpit.annotate(ASSET, mode=None, patch="[]", ignore_fields="/spec/mode")
+    assert await scraper.becomes(cockpit, "customization_info", 1, "patch")
+    assert await scraper.becomes(cockpit, "customization_info", 1, "ignore")
+    assert await scraper.becomes(cockpit, "customization_info", None, "unmanaged")
+    await cockpit.engage("false")
+    assert await scraper.becomes(cockpit, COMPLIES, None)
+    assert await scraper.samples(COMPLIES) == {}
+    assert await scraper.samples("customization_info") == {}
+
+
+async def test_an_edit_war_counts_once_and_shows_as_a_pause(cockpit: Cockpit, scraper: Scraper) -> None:
+    async with an_opponent(cockpit, {"mode": "Predictive"}):
+        assert await soon(partial(is_paused, cockpit), within=60)
+        assert await scraper.becomes(cockpit, "paused_resources", 1)
+        await is_corrected(cockpit)
+    assert await scraper.value(cockpit, ASSET, "thrashing_total") == 1
+    assert await scraper.value(cockpit, ASSET, COMPLIES) == 0
+    await cockpit.annotate(ASSET, reconcile_paused=None)
+    assert await becomes(cockpit, mode="Automatic")
+    assert await scraper.becomes(cockpit, "paused_resources", 0)
+    assert await scraper.value(cockpit, ASSET, "thrashing_total") == 1
+
+
+async def test_no_series_says_what_nobody_looks_at_or_asks_for(cockpit: Cockpit, scraper: Scraper) -> None:
+    await uninstall(cockpit.client, "MetalLB")
+    missed: dict[tuple[str, ...], float] = {("metallb.io", "MetalLB", "v1beta1"): 1.0}
+
+    async def misses(expected: dict[tuple[str, ...], float]) -> bool:
+        return await scraper.samples("missing_dependency") == expected
+
+    for stop in (partial(cockpit.engage, BOTH), partial(cockpit.engage, "false")):
+        await cockpit.engage(f"{BOTH},metallb-operator")
+        assert await soon(partial(misses, missed), within=30)
+        await stop()
+        assert await soon(partial(misses, {}), within=30)
+    assert await cockpit.events("CRDDiscovered") == [], "it is still missing"
+    assert await scraper.samples("tombstone_status") == {}, "nobody looks for them"
+    await cockpit.engage(BOTH)
+    assert await scraper.becomes(cockpit, COMPLIES, 1)
+    assert await scraper.samples("tombstone_status") != {}
+    await cockpit.engage(BOTH, disabled_resources="{")
+    assert await scraper.becomes(cockpit, COMPLIES, None), "nobody may set it right, so nobody looks"
+
+
+async def test_passes_go_on_however_long_an_override_of_the_hyperconverged_lasts(
+    cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    hasty = replace(cockpit, options=replace(cockpit.options, period=0.5))
+    async with serving(hasty, control_plane, tmp_path) as scraper:
+        await engage_two(hasty)
+        await hasty.engage(BOTH + ",hco-golden-config", drift="report", override_until="2999-01-01T00:00:00Z")
+        assert await soon(lambda: hasty.told("OverrideEnds", "hco-golden-config"), within=30)
+        looks = await scraper.counts("asset_reconcile")
+
+        async def looks_on() -> bool:
+            return await scraper.counts("asset_reconcile") >= looks + 5
+
+        assert await soon(looks_on, within=30)
+
+
+async def test_what_fails_does_not_comply_and_what_somebody_asked_for_is_missed(
+    cockpit: Cockpit, scraper: Scraper
+) -> None:
+    missing = ("operator.openshift.io", "KubeDescheduler", "v1")
+    assert await scraper.samples("missing_dependency") == {}
+    await uninstall(cockpit.client, "KubeDescheduler", "MetalLB")
+
+    async def is_missed() -> bool:
+        return await scraper.samples("missing_dependency") == {missing: 1.0}
+
+    assert await soon(is_missed, within=30), "nobody asked for MetalLB"
+    assert await scraper.becomes(cockpit, COMPLIES, None)
+    await install(cockpit.client, "KubeDescheduler", "MetalLB")
+    assert await scraper.becomes(cockpit, COMPLIES, 1)
+    assert await scraper.samples("missing_dependency") == {}
+    await cockpit.engage(BOTH, disabled_resources=f"[{{kind: Service, name: {cockpit.ref(OTHER).key.name}}}]")
+
+    async def is_forgotten() -> bool:
+        return await scraper.value(cockpit, OTHER, COMPLIES) is None
+
+    assert await soon(is_forgotten, within=30)
+    await cockpit.annotate(ASSET, patch='[{"op": "replace", "path": "/spec/mode", "value": "Whatever"}]')
+    assert await scraper.becomes(cockpit, COMPLIES, 0)
+    assert await scraper.counts("asset_reconcile_errors") >= 1
+    await cockpit.annotate(ASSET, patch=None)
+    assert await scraper.becomes(cockpit, COMPLIES, 1)

@@ -1,0 +1,67 @@
+"""What is seen: a HyperConverged of any name, and what is not known is not taken for absent."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from virt_steward.catalog.hco import HYPERCONVERGED
+from virt_steward.catalog.load import Catalog
+from virt_steward.catalog.render import Renderer
+from virt_steward.catalog.sources import KUBELET_CONFIGS, MACHINE_CONFIGS, POOLS
+from virt_steward.controllers.autopilot.decide import Wanted, decide
+from virt_steward.controllers.autopilot.observe import Outlook, Stores
+from virt_steward.controllers.autopilot.options import HCO, Options
+from virt_steward.controllers.autopilot.seen import ServedKinds
+from virt_steward.controllers.autopilot.watches import Watchlist
+from virt_steward.objects.identity import Key, Ref, ref_of
+from virt_steward.runtime.informer import Source
+from virt_steward.runtime.store import Store
+
+
+class NoSchemas:
+    def facts(self, _crd: str) -> None:
+        return None
+
+
+def an_outlook(catalog: Catalog, hco: Key = HCO) -> tuple[Outlook, dict[Source[Any], Store[Any]]]:
+    """A cluster with nothing but a HyperConverged, and where it is kept."""
+    names = {"name": hco.name, "namespace": hco.namespace, "uid": "1", "resourceVersion": "1"}
+    obj = {"apiVersion": "hco.kubevirt.io/v1", "kind": HYPERCONVERGED.name, "metadata": names}
+    namespace = {"metadata": {"name": hco.namespace, "uid": "2", "resourceVersion": "1"}}
+    kept: dict[Source[Any], Store[Any]] = {}
+    watchlist = Watchlist(catalog, hco)
+    stores = Stores.of(watchlist, lambda source: kept.setdefault(source, Store({})))
+    stores.hco.put(watchlist.hco.decode(msgspec.json.encode(obj)))
+    stores.namespaces[hco.namespace].put(watchlist.namespaces[hco.namespace].decode(msgspec.json.encode(namespace)))
+    served = ServedKinds(frozenset(((HYPERCONVERGED.group, HYPERCONVERGED.plural),)))
+    return Outlook(stores, NoSchemas(), served, catalog, Options(hco)), kept
+
+
+@pytest.mark.parametrize("source", [MACHINE_CONFIGS, POOLS, KUBELET_CONFIGS], ids=lambda source: source.kind.plural)
+def test_nobody_can_tell_what_others_set_on_nodes_without_all_of_the(catalog: Catalog, source: Source[Any]) -> None:
+    outlook, kept = an_outlook(catalog)
+    assert known(outlook)
+    kept[source].denied.add("")
+    assert not known(outlook)
+    kept[source].denied.clear()
+    kept[source].put_unreadable(Key("", "odd"), "it makes no sense")
+    assert not known(outlook)
+
+
+def known(outlook: Outlook) -> bool:
+    outlook.stale()
+    seen = outlook.seen()
+    assert seen
+    return seen.look.context.machine_configs is not None
+
+
+def test_a_hyperconverged_may_have_any_name(catalog: Catalog) -> None:
+    mine = Key("virtualization", "mine")
+    outlook, _ = an_outlook(catalog, mine)
+    first, seen = catalog.assets[0], outlook.seen()
+    assert seen
+    outcome = decide(first, seen, None, Renderer(catalog), datetime(2026, 1, 1, tzinfo=UTC)).outcome
+    assert isinstance(outcome, Wanted)
+    assert ref_of(outcome.intent) == outlook.ref(first) == Ref(HYPERCONVERGED, mine)

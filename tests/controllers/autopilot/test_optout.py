@@ -1,0 +1,237 @@
+"""Opting out: objects stay, unless a person says that what we made may go."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.audit import AuditLog
+from tests.catalog.builders import a_context, an_asset, an_hco
+from tests.controllers.autopilot.cockpit import Cockpit, at_work
+from tests.eventually import soon
+from tests.grants import an_account
+from virt_steward.catalog.conditions import Annotation, HardwareDetection
+from virt_steward.catalog.hardware import Hardware
+from virt_steward.catalog.hco import HYPERCONVERGED
+from virt_steward.controllers.autopilot import marks
+from virt_steward.controllers.autopilot.definition import definition
+from virt_steward.controllers.autopilot.options import HCO, OPT_OUT_DELETES
+from virt_steward.controllers.autopilot.optout import Goes, Leaving, Stays, fate
+from virt_steward.controllers.autopilot.seen import Seen, ServedKinds
+from virt_steward.controllers.autopilot.sighted import Sighted, sighted
+from virt_steward.controllers.autopilot.verdicts import Left, LeftAlone
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.objects.identity import Key, Kind, Ref, Regarding
+from virt_steward.runtime.access import Installation
+from virt_steward.ssa.managers import AUTOPILOT, CREATION
+
+ASSET = "metallb-operator"
+OTHER = "metrics-service"
+KEY = "platform.kubevirt.io/enable-fast"
+DELETE = {marks.SCOPE: "true", marks.ON_OPT_OUT: "delete"}
+TUNING = Kind("tuning.example", "Tuning", "tunings")
+OPT_IN = an_asset(conditions=[{"type": "annotation", "key": KEY, "value": "true"}])
+
+
+def an_entry(manager: str, subresource: str = "", **fields: Any) -> dict[str, Any]:
+    return {"manager": manager, "subresource": subresource, "fieldsV1": fields or {"f:spec": {"f:speed": {}}}}
+
+
+def a_sighting(
+    *entries: Mapping[str, Any], annotations: Mapping[str, str] | None = None, ours: bool = True, **metadata: Any
+) -> Sighted:
+    noted = {marks.CREATED: "1"} if ours else {}
+    return sighted(
+        {
+            "metadata": {
+                "name": "fast",
+                "uid": "1",
+                "labels": {"platform.kubevirt.io/managed-by": "virt-platform-autopilot"},
+                "annotations": noted | dict(annotations or {}),
+                "managedFields": [an_entry(AUTOPILOT.name), an_entry(CREATION.name), *entries],
+                **metadata,
+            }
+        }
+    )
+
+
+def a_platform(annotations: Mapping[str, str] | None = None, **context: Any) -> Seen:
+    hco = Regarding(Ref(HYPERCONVERGED, HCO), "hco.kubevirt.io/v1", "2")
+    known = a_context(hco=an_hco(annotations=DELETE if annotations is None else annotations), **context)
+    return Seen.of(hco, known, ServedKinds(frozenset()), frozenset())
+
+
+def leaving(seen: Sighted | None = None, reason: Left = Left.OUT_OF_SCOPE, kind: Kind = TUNING) -> Leaving:
+    return Leaving(OPT_IN, Ref(kind, Key("", "fast")), seen or a_sighting(), LeftAlone(reason, "as I say"))
+
+
+@pytest.mark.parametrize(
+    ("one", "platform"),
+    [
+        pytest.param(leaving(), a_platform(), id="is out of scope"),
+        pytest.param(leaving(reason=Left.EXCLUDED), a_platform(), id="is excluded"),
+        pytest.param(leaving(reason=Left.CONDITIONS), a_platform(), id="is not opted in to any more"),
+        pytest.param(
+            leaving(a_sighting(an_entry("operator", subresource="status"))), a_platform(), id="has a status writer"
+        ),
+        pytest.param(
+            leaving(a_sighting(an_entry("operator", **{"f:metadata": {"f:finalizers": {}}, "f:status": {}}))),
+            a_platform(),
+            id="has a finalizer",
+        ),
+    ],
+)
+def test_what_we_made_goes_if_it(one: Leaving, platform: Seen) -> None:
+    assert fate(one, platform, (OPT_IN,)) == Goes()
+
+
+@pytest.mark.parametrize(
+    ("one", "why"),
+    [
+        pytest.param(leaving(a_sighting(ours=False)), "was there before", id="nobody noted"),
+        pytest.param(leaving(a_sighting(uid="3")), "was there before", id="is a copy"),
+        pytest.param(leaving(a_sighting(an_entry("argocd"))), "also managed by argocd", id="somebody else manages"),
+        pytest.param(
+            leaving(a_sighting(annotations={marks.MODE: "unmanaged"})), marks.MODE, id="a person keeps unmanaged"
+        ),
+        pytest.param(leaving(a_sighting(annotations={marks.PAUSED: "true"})), marks.PAUSED, id="is paused"),
+        pytest.param(leaving(a_sighting(annotations={marks.GOVERNED_BY: "x"})), "advisor", id="the advisor governs"),
+        pytest.param(
+            leaving(kind=Kind("machineconfiguration.openshift.io", "MachineConfig")), "reboots", id="reboots nodes"
+        ),
+        pytest.param(
+            leaving(kind=Kind("machineconfiguration.openshift.io", "KubeletConfig")), "reboots", id="changes kubelets"
+        ),
+        pytest.param(leaving(kind=Kind("", "Namespace")), "all that is in it", id="holds other objects"),
+    ],
+)
+def test_an_object_stays_and_that_is_said_if_it_is_one_that(one: Leaving, why: str) -> None:
+    judged = fate(one, a_platform(), (OPT_IN,))
+    assert isinstance(judged, Stays)
+    assert why in judged.why
+
+
+@pytest.mark.parametrize(
+    ("one", "platform"),
+    [
+        pytest.param(leaving(), a_platform({marks.SCOPE: "true"}), id="nobody wants deletion"),
+        pytest.param(leaving(), a_platform({**DELETE, marks.ON_OPT_OUT: "Delete"}), id="the policy makes no sense"),
+        pytest.param(leaving(), a_platform({**DELETE, marks.SCOPE: "slwo"}), id="the allow-list names no asset"),
+        pytest.param(leaving(), a_platform({**DELETE, marks.EXCLUDED: "- {"}), id="exclusions cannot be read"),
+        pytest.param(leaving(reason=Left.NO_KIND), a_platform(), id="its kind is not served"),
+        pytest.param(leaving(reason=Left.UNKNOWN), a_platform(), id="its inputs are not known"),
+        pytest.param(leaving(reason=Left.EMPTY), a_platform(), id="its template renders nothing"),
+        pytest.param(leaving(reason=Left.UNMANAGED), a_platform(), id="a person looks after it"),
+        pytest.param(
+            replace(
+                leaving(reason=Left.CONDITIONS),
+                asset=an_asset(
+                    conditions=[
+                        {"type": "annotation", "key": KEY},
+                        {"type": "hardware-detection", "detector": "gpuPresent"},
+                    ]
+                ),
+            ),
+            a_platform({**DELETE, KEY: "true"}, hardware=Hardware()),
+            id="only the cluster has changed",
+        ),
+        pytest.param(leaving(a_sighting(deletionTimestamp="2030-01-01T00:00:00Z")), a_platform(), id="it goes already"),
+        pytest.param(leaving(a_sighting(labels={})), a_platform(), id="it was never ours"),
+        pytest.param(leaving(kind=HYPERCONVERGED), a_platform(), id="it is the platform itself"),
+    ],
+)
+def test_nothing_happens_to_an_object_if(one: Leaving, platform: Seen) -> None:
+    assert fate(one, platform, (OPT_IN,)) is None
+
+
+def test_the_conditions_of_these_cases_are_what_they_stand_for() -> None:
+    assert isinstance(OPT_IN.conditions[0], Annotation)
+    assert OPT_IN.conditions[0].asks_for
+    assert not HardwareDetection("gpuPresent").asks_for
+
+
+@pytest.fixture
+async def deleting(cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path) -> AsyncIterator[Cockpit]:
+    """The autopilot at work, with the right to delete that an installation may grant."""
+    access = definition(cockpit.options, cockpit.catalog).access
+    installation = Installation("openshift-cnv", prefix="test-deleting", extras=(OPT_OUT_DELETES,))
+    with_right = replace(cockpit, account=await an_account(cockpit.client, access, installation))
+    async with at_work(with_right, control_plane, tmp_path):
+        yield with_right
+
+
+async def is_gone(cockpit: Cockpit, asset: str) -> bool:
+    return not await cockpit.is_there(asset)
+
+
+async def test_what_we_made_goes_and_what_others_made_or_manage_stays(deleting: Cockpit, audit_log: AuditLog) -> None:
+    cockpit = deleting
+    service = {"apiVersion": "v1", "kind": "Service", "spec": {"ports": [{"name": "theirs", "port": 1}]}}
+    theirs = cockpit.ref(OTHER).key
+    named = {"name": theirs.name, "namespace": theirs.namespace}
+    await cockpit.client.apply({**service, "metadata": named}, manager="somebody")
+    assets = f"{ASSET},{OTHER},swap-enable,mtv-operator,aaq-operator"
+    keys = {"enable_metallb": "true", "enable_mtv": "true"}
+    await cockpit.engage(assets, on_opt_out="delete", **keys)
+    for asset in (ASSET, "mtv-operator", "swap-enable"):
+        assert await soon(lambda asset=asset: cockpit.is_there(asset), within=30)
+    assert await soon(lambda: cockpit.told("AssetApplied", OTHER), within=30)
+    metallb = await cockpit.live(ASSET)
+    assert metallb
+    assert metallb["metadata"]["annotations"][marks.CREATED] == metallb["metadata"]["uid"]
+    forklift = await cockpit.live("mtv-operator")
+    assert forklift
+    identity = {name: forklift[name] for name in ("apiVersion", "kind")}
+    place = {name: forklift["metadata"][name] for name in ("name", "namespace")}
+    await cockpit.client.apply({**identity, "metadata": place | {"labels": {"argocd": "yes"}}}, manager="argocd")
+
+    mark = audit_log.mark()
+    await cockpit.engage("hco-golden-config", on_opt_out="delete", **keys)
+    assert await soon(lambda: is_gone(cockpit, ASSET), within=30)
+    assert await soon(lambda: cockpit.told("OptOutDeleted", ASSET))
+    for asset, why in ((OTHER, "there before"), ("mtv-operator", "argocd"), ("swap-enable", "reboots")):
+        assert await soon(lambda asset=asset: cockpit.told("OptOutSkipped", asset), within=20)
+        [event] = await cockpit.events("OptOutSkipped", asset)
+        assert why in event["note"]
+        assert await cockpit.is_there(asset)
+    deleted = [one.name for one in audit_log.since(mark) if one.user == cockpit.account.user and one.verb == "delete"]
+    assert deleted == [cockpit.ref(ASSET).key.name]
+    assert cockpit.account.denied(audit_log.since(mark)) == []
+
+
+async def test_without_the_policy_or_the_right_objects_stay_and_the_missing_right_is_said(
+    cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    async with at_work(cockpit, control_plane, tmp_path):
+        await cockpit.engage(f"{ASSET},{OTHER}", enable_metallb="true")
+        assert await soon(lambda: cockpit.is_there(ASSET), within=30)
+        await cockpit.engage(OTHER, enable_metallb=None, on_opt_out="Delete")
+        assert await soon(lambda: cockpit.told("InvalidOptOut"), within=20)
+        assert await cockpit.is_there(ASSET)
+        await cockpit.engage(OTHER, enable_metallb=None, on_opt_out="delete")
+        assert await soon(lambda: cockpit.told("OptOutForbidden", ASSET), within=20)
+        [event] = await cockpit.events("OptOutForbidden", ASSET)
+        assert "virt-steward rbac --controllers autopilot --opt-out-deletes" in event["note"]
+        assert await cockpit.is_there(ASSET)
+
+
+async def test_a_process_that_was_ended_before_it_noted_a_creation_is_made_up_for(
+    cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    """What it leaves behind is just what an apply by its manager leaves behind."""
+    made = {"apiVersion": "metallb.io/v1beta1", "kind": "MetalLB", "spec": {}}
+    place = cockpit.ref(ASSET).key
+    await cockpit.client.apply(
+        {**made, "metadata": {"name": place.name, "namespace": place.namespace}}, manager=AUTOPILOT.name
+    )
+    async with at_work(cockpit, control_plane, tmp_path):
+        await cockpit.engage(ASSET, enable_metallb="true")
+        assert await soon(lambda: _is_noted(cockpit), within=30)
+
+
+async def _is_noted(cockpit: Cockpit) -> bool:
+    live = await cockpit.live(ASSET)
+    assert live
+    return live["metadata"].get("annotations", {}).get(marks.CREATED) == live["metadata"]["uid"]

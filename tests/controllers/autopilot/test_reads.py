@@ -1,0 +1,100 @@
+"""Assets that read the object that they write: what others write there is kept, and what was ours is taken back."""
+
+from functools import partial
+from random import Random
+
+from tests.audit import AuditLog
+from tests.controllers.autopilot.cockpit import Cockpit, Object, spec_of
+from tests.eventually import soon
+from virt_steward.catalog.render import Renderer
+from virt_steward.controllers.autopilot.baseline import Bench, Origin, Work, converge
+from virt_steward.controllers.autopilot.decide import Wanted
+from virt_steward.controllers.autopilot.overrides.drift_mode import DriftMode
+from virt_steward.controllers.autopilot.overrides.governed import NOT_GOVERNED
+from virt_steward.controllers.autopilot.overrides.mask import NO_MASK
+from virt_steward.controllers.autopilot.sighted import sighted
+from virt_steward.controllers.autopilot.verdicts import Held, Waits
+from virt_steward.controllers.autopilot.wars import Wars
+from virt_steward.runtime.clock import SystemClock
+from virt_steward.ssa.memo import Memo
+
+TEXT = "ksm-cluster-monitoring"
+OURS = "nodeExporter:\n  collectors:\n    ksmd:\n      enabled: true\n"
+CHECK, OTHER_CHECK = "node-health-check", "node-remediation"
+AVAILABILITY = "openshift-workload-availability"
+
+
+async def test_a_text_that_is_only_added_to_keeps_every_edit_of_its_author(flying: Cockpit) -> None:
+    await flying.engage(TEXT, enable_ksm_zero_only="true")
+    assert await soon(lambda: flying.is_there(TEXT), within=30)
+    for number in range(5):
+        mine = f"# edit {number}\nprometheusK8s:\n  retention: {number}d\n"
+        await flying.edit(TEXT, {"data": {"config.yaml": mine}}, manager="admin")
+        assert await soon(partial(has_text, flying, mine + OURS), within=15), number
+
+
+async def has_text(cockpit: Cockpit, text: str) -> bool:
+    live = await cockpit.live(TEXT)
+    return live is not None and live["data"]["config.yaml"] == text
+
+
+async def test_nothing_is_made_from_a_text_that_has_changed_since_it_was_read(
+    cockpit: Cockpit, audit_log: AuditLog
+) -> None:
+    before, after = a_map("mine: 1\n"), a_map("mine: 2\n")
+    await cockpit.client.apply(after, manager="admin")
+    live = await cockpit.live(TEXT)
+    mark = audit_log.mark()
+    clock = SystemClock()
+    bench = Bench(cockpit.client, Renderer(cockpit.catalog), Memo(Random(0)), Memo(Random(0)), Wars(), clock)
+    found = cockpit.catalog.find(TEXT)
+    assert found
+    assert found.reads_itself
+    assert live
+    wanted = Wanted(a_map(f"mine: 1\n{OURS}"), NO_MASK, DriftMode.ENFORCE, is_paused=False)
+    for seen in (sighted(live), None):
+        work = Work(wanted, seen, NOT_GOVERNED, wanted.intent, Origin(found.reads_itself, before))
+        verdict = await converge(bench, work)
+        assert isinstance(verdict, Waits)
+        assert verdict.reason is Held.BEHIND
+    assert [one.verb for one in audit_log.since(mark) if one.is_write and one.name == after["metadata"]["name"]] == []
+
+
+def a_map(text: str) -> Object:
+    metadata = {"name": "cluster-monitoring-config", "namespace": "openshift-monitoring"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"config.yaml": text}}
+
+
+async def test_a_check_that_made_way_for_another_one_is_back_once_that_is_gone(flying: Cockpit) -> None:
+    self_node = a_template("SelfNodeRemediation", "self-node-remediation-automatic-strategy-template")
+    await flying.client.apply(self_node, manager="admin")
+    await flying.engage(f"{CHECK},{OTHER_CHECK}")
+    assert await soon(lambda: flying.is_there(CHECK), within=30)
+    fence_agents = a_template("FenceAgentsRemediation", "fenceagentsremediationtemplate-default")
+    await flying.client.apply(fence_agents, manager="admin")
+    await flying.engage(f"{CHECK},{OTHER_CHECK}", enable_node_remediation="true")
+    assert await soon(lambda: flying.is_there(OTHER_CHECK), within=30)
+    assert await soon(lambda: is_paused(flying, 1), within=30)
+    requests = [*spec_of(await flying.live(CHECK))["pauseRequests"], "an upgrade"]
+    await flying.edit(CHECK, {"spec": {"pauseRequests": requests}})
+    await flying.engage(f"{CHECK},{OTHER_CHECK}", enable_node_remediation=None)
+    await flying.engage(f"{CHECK},{OTHER_CHECK},no-such-asset")
+    assert await soon(lambda: flying.told("UnknownAsset"), within=30)
+    assert await is_paused(flying, 2), "the other check is still there"
+    await flying.client.delete(flying.ref(OTHER_CHECK))
+    assert await soon(lambda: is_paused(flying, 1), within=30)
+    assert spec_of(await flying.live(CHECK))["pauseRequests"] == ["an upgrade"], "which is somebody else's"
+
+
+async def is_paused(cockpit: Cockpit, requests: int) -> bool:
+    return len(spec_of(await cockpit.live(CHECK)).get("pauseRequests", ())) == requests
+
+
+def a_template(kind: str, name: str) -> Object:
+    group = {"SelfNodeRemediation": "self-node", "FenceAgentsRemediation": "fence-agents"}[kind]
+    return {
+        "apiVersion": f"{group}-remediation.medik8s.io/v1alpha1",
+        "kind": f"{kind}Template",
+        "metadata": {"name": name, "namespace": AVAILABILITY},
+        "spec": {"template": {"spec": {}}},
+    }

@@ -1,0 +1,147 @@
+"""Kinds that differ from cluster to cluster, and change while the autopilot runs."""
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.controllers.autopilot.cockpit import Cockpit, spec_of
+from tests.controllers.autopilot.pair import ASSET, BOTH, OTHER, engage_two, is_corrected
+from tests.eventually import soon
+from virt_steward.catalog.hco import HYPERCONVERGED
+from virt_steward.controllers.autopilot.options import HCO
+from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
+from virt_steward.local.simulation.install import install
+from virt_steward.local.simulation.kinds.descheduler import RELEASES, kube_descheduler
+from virt_steward.local.simulation.nodes import Node, add_node
+from virt_steward.local.simulation.platform import Shape
+from virt_steward.objects.identity import Key, Kind, Ref
+
+GOLDEN = "hco-golden-config"
+LOKI = "logging-lokistack"
+LABEL = "platform.kubevirt.io/managed-by"
+NODE = Kind("", "Node", "nodes")
+DESCHEDULERS = Ref(CUSTOM_RESOURCE_DEFINITION, Key("", "kubedeschedulers.operator.openshift.io"))
+
+DEV = "DevKubeVirtRelieveAndMigrate"
+PROFILES = {"v510": "LongLifecycle", "v514": DEV, "v521": DEV, "v532": "KubeVirtRelieveAndMigrate"}
+LIMITS = {"v532": {"total": 5, "node": 1}}
+
+
+@pytest.fixture
+def shape(request: pytest.FixtureRequest) -> Shape:
+    """Whatever a test asks for."""
+    asked: dict[str, Any] = getattr(request, "param", {})
+    return Shape(machines_per_worker=0, packages=(), **asked)
+
+
+async def allow(cockpit: Cockpit, version: str, number: int) -> None:
+    """Set how many migrations may run, where this version has that."""
+    setting = {"liveMigrationConfig": {"parallelMigrationsPerCluster": number}}
+    intent = {
+        "apiVersion": f"{HYPERCONVERGED.group}/{version}",
+        "kind": HYPERCONVERGED.name,
+        "metadata": {"name": HCO.name, "namespace": HCO.namespace},
+        "spec": setting if version == "v1beta1" else {"virtualization": setting},
+    }
+    await cockpit.client.apply(intent, manager="settings", force=True)
+
+
+async def follows(cockpit: Cockpit, version: str, number: int) -> bool:
+    """Whether the limit of the descheduler becomes that of the HyperConverged."""
+    await allow(cockpit, version, number)
+
+    async def is_so() -> bool:
+        return bool(spec_of(await cockpit.live(ASSET))["evictionLimits"]["total"] == number)
+
+    return await soon(is_so, within=30)
+
+
+async def is_marked(cockpit: Cockpit) -> bool:
+    hco = await cockpit.live(GOLDEN)
+    return hco is not None and hco["metadata"].get("labels", {}).get(LABEL) == "virt-platform-autopilot"
+
+
+async def is_kept(cockpit: Cockpit) -> bool:
+    """Whether the mark of the HyperConverged is set right after a change."""
+    await cockpit.edit(GOLDEN, {"metadata": {"labels": {LABEL: "somebody"}}})
+    return await soon(partial(is_marked, cockpit), within=30)
+
+
+@pytest.mark.parametrize(
+    ("shape", "steps"),
+    [
+        pytest.param(
+            {"hyperconverged": ("v1",)}, ["v1", "v1 v1beta1", "v1beta1"], id="v1 alone, then both, then not v1"
+        ),
+        pytest.param(
+            {"hyperconverged": ("v1beta1", "v1")}, ["v1 v1beta1", "v1", "v1beta1"], id="both, then one by one"
+        ),
+        pytest.param({"hyperconverged": ("v1beta1",)}, ["v1beta1"], id="v1beta1 alone"),
+    ],
+    indirect=["shape"],
+)
+async def test_the_hyperconverged_is_read_and_marked_in_whichever_versions_are_served(
+    flying: Cockpit, steps: list[str]
+) -> None:
+    await flying.engage(f"{GOLDEN},{ASSET},{OTHER}")
+    assert await soon(partial(is_marked, flying), within=30)
+    assert await soon(partial(flying.is_there, ASSET), within=30)
+    for number, step in enumerate(steps, start=10):
+        versions = step.split()
+        if number > 10:
+            await flying.platform.serve_hyperconverged(*versions)
+        for turn, version in enumerate(versions):
+            assert await follows(flying, version, 10 * number + turn)
+        assert await is_marked(flying)
+        assert await is_kept(flying)
+    for reason in ("ApplyFailed", "RenderFailed", "ThrashingDetected"):
+        assert await flying.events(reason) == []
+    await is_corrected(flying)
+
+
+@pytest.mark.parametrize("shape", [{"descheduler": "v510"}], indirect=True, ids=["from the oldest"])
+async def test_the_descheduler_gets_what_its_installed_release_knows_also_after_upgrades_in_place(
+    flying: Cockpit,
+) -> None:
+    await engage_two(flying)
+    for release in (*RELEASES, RELEASES[0]):
+        await install(flying.client, kube_descheduler(release.name).definition())
+        assert await soon(partial(has_profile, flying, PROFILES[release.name]), within=30)
+        spec = spec_of(await flying.live(ASSET))
+        assert spec["evictionLimits"] == LIMITS.get(release.name, {"total": 5})
+        assert await flying.events("ApplyFailed", ASSET) == [], release.name
+    assert await flying.events("ThrashingDetected") == []
+
+
+async def has_profile(cockpit: Cockpit, name: str) -> bool:
+    return bool(spec_of(await cockpit.live(ASSET))["profiles"] == [name])
+
+
+async def test_a_field_that_the_definition_lacks_is_said_and_set_once_it_is_known(flying: Cockpit) -> None:
+    fields = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties"
+    await flying.client.json_patch(DESCHEDULERS, [{"op": "remove", "path": f"{fields}/managementState"}])
+    await flying.engage(BOTH)
+    assert await soon(partial(flying.told, "ApplyFailed", ASSET), within=30)
+    [event] = await flying.events("ApplyFailed", ASSET)
+    assert ".spec.managementState" in event["note"]
+    await install(flying.client, "KubeDescheduler")
+    assert await soon(partial(flying.is_there, ASSET), within=30)
+
+
+async def test_logs_get_room_by_the_number_of_nodes(flying: Cockpit) -> None:
+    await flying.engage(f"{LOKI},{OTHER}", enable_logging="true")
+    assert await soon(partial(flying.is_there, LOKI), within=30)
+    assert await soon(partial(has_size, flying, "1x.extra-small"), within=30)
+    for number in range(8):
+        await add_node(flying.client, Node(f"more-{number}"))
+    assert await soon(partial(has_size, flying, "1x.medium"), within=30)
+    for number in range(8):
+        await flying.client.delete(Ref(NODE, Key("", f"more-{number}")))
+    await flying.client.delete(Ref(NODE, Key("", "worker-0")))
+    assert await soon(partial(has_size, flying, "1x.pico"), within=30)
+    assert await flying.events("DriftDetected", LOKI) == []
+
+
+async def has_size(cockpit: Cockpit, size: str) -> bool:
+    return bool(spec_of(await cockpit.live(LOKI))["size"] == size)

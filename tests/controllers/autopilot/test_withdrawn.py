@@ -1,0 +1,35 @@
+"""What a switch has brought goes when it is turned off, and with it nothing of others."""
+
+from functools import partial
+
+from tests.controllers.autopilot.cockpit import Cockpit, spec_of
+from tests.eventually import soon
+
+ASSET = "logging-forwarder"
+SCOPE = "logging,audit-logging"
+MINE = {"name": "mine", "inputRefs": ["application"], "outputRefs": ["lokistack"]}
+
+
+async def test_audit_logs_are_no_longer_sent_once_nobody_wants_them(flying: Cockpit) -> None:
+    await flying.engage(SCOPE, enable_logging="true", enable_audit_logging="true")
+    assert await soon(partial(pipelines_are, flying, "infra-logs", "app-logs", "audit-logs"), within=30)
+    live = await flying.live(ASSET)
+    assert live
+    names = {part: live["metadata"][part] for part in ("name", "namespace")}
+    addition = {
+        "apiVersion": live["apiVersion"],
+        "kind": live["kind"],
+        "metadata": names,
+        "spec": {"pipelines": [MINE]},
+    }
+    await flying.client.apply(addition, manager="admin")
+    await flying.engage(SCOPE, enable_audit_logging=None)
+    assert await soon(partial(pipelines_are, flying, "infra-logs", "app-logs", "mine"), within=30)
+    filters = {one["name"] for one in spec_of(await flying.live(ASSET))["filters"]}
+    assert filters == {"drop-verbose", "drop-probes"}
+    assert await flying.events("DriftDetected", ASSET) == [], "only the wish has changed"
+
+
+async def pipelines_are(cockpit: Cockpit, *names: str) -> bool:
+    live = await cockpit.live(ASSET)
+    return live is not None and {one["name"] for one in live["spec"]["pipelines"]} == {*names}
