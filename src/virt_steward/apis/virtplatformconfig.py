@@ -1,0 +1,368 @@
+"""VirtPlatformConfig: one tuning profile, what it would change, who approved that, and how far it has got."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from virt_steward.apis.crd import AGE, Column, Crd, Version
+from virt_steward.apis.meta import Condition, Duration, LabelSelector, Time, Window
+from virt_steward.apis.schema import ATOMIC, INT32, ApiStruct, keyed_by, matching, rule
+from virt_steward.objects.identity import Kind
+
+HISTORY_KEPT = 10
+NAMES_SHOWN = 50
+
+LOAD_AWARE = "load-aware-rebalancing"
+HIGHER_DENSITY = "virt-higher-density"
+EXAMPLE = "example-profile"
+
+ProfileName = Literal["load-aware-rebalancing", "virt-higher-density", "example-profile"]
+Action = Literal["DryRun", "Apply", "Ignore", "Rollback"]
+Impact = Literal["Low", "Medium", "High"]
+ItemState = Literal["Pending", "InProgress", "Completed", "Failed"]
+Phase = Literal[
+    "Pending",
+    "Drafting",
+    "PrerequisiteFailed",
+    "ReviewRequired",
+    "InProgress",
+    "Completed",
+    "CompletedWithErrors",
+    "CompletedWithUpgrade",
+    "Failed",
+    "Drifted",
+    "Ignored",
+]
+
+Hash = Annotated[str, Meta(max_length=71)]
+Names = Annotated[tuple[Annotated[str, Meta(max_length=317)], ...], Meta(max_length=NAMES_SHOWN), ATOMIC]
+
+
+class LoadAwareOptions(ApiStruct, frozen=True):
+    """How virtual machines are moved away from busy nodes."""
+
+    descheduling_interval_seconds: Annotated[
+        int, Meta(description="Seconds between two looks at the load of the nodes.", ge=60, le=86400), INT32
+    ] = 60
+    mode: Annotated[
+        Literal["Automatic", "Predictive"],
+        Meta(description="Automatic moves machines; Predictive only says which it would move."),
+    ] = "Automatic"
+    enable_psi_metrics: Annotated[
+        bool,
+        Meta(description="Turn on pressure stall information on the workers, by a kernel argument: they reboot."),
+    ] = msgspec.field(default=True, name="enablePSIMetrics")
+    dev_deviation_thresholds: Annotated[
+        Literal["Low", "Medium", "High", "AsymmetricLow", "AsymmetricMedium", "AsymmetricHigh"],
+        Meta(description="How far from the average a node's load must be to count as busy or idle."),
+    ] = "AsymmetricLow"
+    eviction_limit_total: Annotated[
+        Annotated[int, Meta(ge=1, le=1000), INT32] | None,
+        Meta(description="Evictions at a time in the cluster; unset: as many as HyperConverged allows migrations."),
+    ] = None
+    eviction_limit_node: Annotated[
+        Annotated[int, Meta(ge=1, le=100), INT32] | None,
+        Meta(description="Evictions at a time from a node; unset: as many as HyperConverged allows migrations."),
+    ] = None
+
+
+class KsmConfiguration(ApiStruct, frozen=True):
+    """Whether equal memory pages are shared between machines."""
+
+    enabled: Annotated[bool, Meta(description="Share equal memory pages.")] = True
+    node_label_selector: Annotated[
+        LabelSelector | None, Meta(description="On which nodes; unset means on all of them.")
+    ] = None
+
+
+class HigherDensityOptions(ApiStruct, frozen=True):
+    """How more virtual machines fit on a node."""
+
+    rules = (
+        rule(
+            "self.memoryToRequestRatio <= 120 || self.enableSwap",
+            "memoryToRequestRatio > 120 requires enableSwap=true",
+        ),
+    )
+
+    enable_swap: Annotated[
+        bool, Meta(description="Let workers swap to the partition labelled CNV_SWAP: they reboot once.")
+    ] = True
+    ksm_configuration: Annotated[
+        KsmConfiguration | None, Meta(description="Whether equal memory pages are shared; unset means on all nodes.")
+    ] = None
+    memory_to_request_ratio: Annotated[
+        int, Meta(description="Memory promised to machines, in percent of what they request.", ge=100, le=300), INT32
+    ] = 150
+
+
+class ProfileOptions(ApiStruct, frozen=True):
+    """The options of the profile; only the field of that profile may be set."""
+
+    load_aware: Annotated[LoadAwareOptions | None, Meta(description="Options of load-aware-rebalancing.")] = None
+    virt_higher_density: Annotated[HigherDensityOptions | None, Meta(description="Options of virt-higher-density.")] = (
+        None
+    )
+
+
+class VirtPlatformConfigSpec(ApiStruct, frozen=True):
+    """Which profile, and what to do about it."""
+
+    rules = (
+        rule(
+            "self.profile != 'load-aware-rebalancing' || !has(self.options)"
+            " || (has(self.options.loadAware) && !has(self.options.virtHigherDensity))",
+            "When profile is 'load-aware-rebalancing', only options.loadAware may be set",
+        ),
+        rule(
+            "self.profile != 'virt-higher-density' || !has(self.options)"
+            " || (has(self.options.virtHigherDensity) && !has(self.options.loadAware))",
+            "When profile is 'virt-higher-density', only options.virtHigherDensity may be set",
+        ),
+        rule(
+            "!has(self.options) || !has(self.options.loadAware) || self.profile == 'load-aware-rebalancing'",
+            "options.loadAware can only be used with profile 'load-aware-rebalancing'",
+        ),
+        rule(
+            "!has(self.options) || !has(self.options.virtHigherDensity) || self.profile == 'virt-higher-density'",
+            "options.virtHigherDensity can only be used with profile 'virt-higher-density'",
+        ),
+    )
+
+    profile: Annotated[
+        ProfileName,
+        rule("self == oldSelf", "Profile is immutable"),
+        Meta(description="The profile; the object has the same name."),
+    ]
+    action: Annotated[
+        Action,
+        Meta(
+            description="DryRun shows what would change and waits. Apply does it. Ignore leaves everything as it is,"
+            " and undoes nothing. Rollback shows the way back, and goes it once that plan is approved."
+        ),
+    ] = "DryRun"
+    failure_policy: Annotated[
+        Literal["Abort", "Continue"],
+        Meta(description="Whether later items are still applied after one has failed."),
+    ] = "Abort"
+    bypass_optimistic_lock: Annotated[
+        bool,
+        Meta(
+            description="Dangerous. Apply even if others have changed the targets since the plan was made, and apply"
+            " again whenever they do."
+        ),
+    ] = False
+    wait_timeout: Annotated[
+        Duration | None,
+        Meta(description="How long an item may take until it works, such as 2h; unset means for ever."),
+    ] = None
+    options: Annotated[ProfileOptions | None, Meta(description="Options of the profile; unset means its defaults.")] = (
+        None
+    )
+    window: Annotated[
+        Window | None,
+        Meta(description="Begin items only while this window is open. An item that has begun runs on past its end."),
+    ] = None
+    notify: Annotated[
+        str,
+        Meta(
+            description="The endpoint that hears of reviews, drift and results, by its name in the controller's"
+            " settings.",
+            max_length=63,
+        ),
+        matching("[a-z0-9]([-a-z0-9]*[a-z0-9])?", "an endpoint is named in lower case letters, digits and '-'"),
+    ] = ""
+
+
+class TargetRef(ApiStruct, frozen=True):
+    """The object that an item writes."""
+
+    api_version: Annotated[str, Meta(description="Its group and version.", max_length=253)]
+    kind: Annotated[str, Meta(description="Its kind.", max_length=63)]
+    name: Annotated[str, Meta(description="Its name.", max_length=253)]
+    namespace: Annotated[str, Meta(description="Its namespace, if it has one.", max_length=63)] = ""
+
+
+class Taking(ApiStruct, frozen=True):
+    """A field that another manager owns and that the item takes over."""
+
+    manager: Annotated[str, Meta(description="Who owns it now.", max_length=128)]
+    field: Annotated[str, Meta(description="Which field.", max_length=1024)]
+
+
+class PoolRadius(ApiStruct, frozen=True):
+    """A MachineConfigPool whose nodes reboot."""
+
+    name: Annotated[str, Meta(description="The pool.", max_length=253)]
+    nodes: Annotated[int, Meta(description="How many of its nodes reboot.", ge=0), INT32]
+    rounds: Annotated[int, Meta(description="In how many rounds, by maxUnavailable.", ge=0), INT32]
+    paused: Annotated[bool, Meta(description="Paused: nothing happens there until somebody resumes it.")] = False
+
+
+class BlastRadius(ApiStruct, frozen=True):
+    """What an item costs, as seen when the plan was made."""
+
+    pools: Annotated[
+        tuple[PoolRadius, ...], Meta(description="Pools whose nodes reboot.", max_length=NAMES_SHOWN), keyed_by("name")
+    ] = ()
+    nodes: Annotated[Names, Meta(description="Nodes that reboot, no more than 50.")] = ()
+    node_count: Annotated[int, Meta(description="How many nodes reboot.", ge=0), INT32] = 0
+    virtual_machines: Annotated[int, Meta(description="Machines that must move.", ge=0), INT32] = 0
+    immovable: Annotated[Names, Meta(description="Machines that cannot move and stop instead, no more than 50.")] = ()
+    immovable_count: Annotated[int, Meta(description="How many cannot move.", ge=0), INT32] = 0
+    message: Annotated[str, Meta(description="The same in one sentence.", max_length=1024)] = ""
+
+
+class PlanItem(ApiStruct, frozen=True):
+    """One change of one object."""
+
+    name: Annotated[str, Meta(description="What it is about.", min_length=1, max_length=63)]
+    target_ref: Annotated[TargetRef, Meta(description="The object that it writes.")]
+    impact_severity: Annotated[Impact, Meta(description="How much it disturbs.")]
+    state: Annotated[ItemState, Meta(description="How far it has got.")] = "Pending"
+    message: Annotated[str, Meta(description="What is planned, done or waited for.", max_length=2048)] = ""
+    diff: Annotated[
+        str, Meta(description="What changes, as a unified diff; empty if nothing does.", max_length=131072)
+    ] = ""
+    desired_state: Annotated[
+        dict[str, Any], Meta(description="All that is wanted of the object; empty if nothing is written.")
+    ] = msgspec.field(default_factory=dict)
+    managed_fields: Annotated[
+        tuple[Annotated[str, Meta(max_length=512)], ...],
+        Meta(description="The fields that it sets and watches.", max_length=200),
+        ATOMIC,
+    ] = ()
+    takes: Annotated[
+        tuple[Taking, ...], Meta(description="Fields of others that it takes over.", max_length=200), ATOMIC
+    ] = ()
+    hash: Annotated[Hash, Meta(description="The managed fields as they were when the plan was made.")] = ""
+    planned_hash: Annotated[Hash, Meta(description="The managed fields as they are once it is applied.")] = ""
+    blast_radius: Annotated[BlastRadius | None, Meta(description="What it costs, if nodes reboot.")] = None
+    last_transition_time: Annotated[Time | None, Meta(description="Since when it is in its state.")] = None
+
+
+class Governed(ApiStruct, frozen=True):
+    """An object that was applied, and the fields that were set."""
+
+    target_ref: Annotated[TargetRef, Meta(description="The object.")]
+    managed_fields: Annotated[
+        tuple[Annotated[str, Meta(max_length=512)], ...], Meta(description="The fields.", max_length=200), ATOMIC
+    ]
+    hash: Annotated[Hash, Meta(description="Their values when they were applied.")]
+
+
+class Input(ApiStruct, frozen=True):
+    """Something outside of the options that the plan depends on."""
+
+    name: Annotated[str, Meta(description="What it is.", min_length=1, max_length=253)]
+    value: Annotated[str, Meta(description="What it was when the plan was made.", max_length=1024)]
+
+
+class Approval(ApiStruct, frozen=True):
+    """Who said yes, to which plan."""
+
+    plan_hash: Annotated[Hash, Meta(description="The plan.")]
+    at: Annotated[Time, Meta(description="When the approval was seen.")]
+    by: Annotated[str, Meta(description="Who approved; empty where action Apply stood in for a person.")] = ""
+    comment: Annotated[str, Meta(description="Why.", max_length=1024)] = ""
+
+
+class Execution(ApiStruct, frozen=True):
+    """A plan that was carried out."""
+
+    plan_hash: Annotated[Hash, Meta(description="The plan.")]
+    at: Annotated[Time, Meta(description="When it ended.")]
+    outcome: Annotated[Phase, Meta(description="The phase in which it ended.")]
+    by: Annotated[str, Meta(description="Who approved it.")] = ""
+    comment: Annotated[str, Meta(description="Why.", max_length=1024)] = ""
+    version: Annotated[str, Meta(description="The version whose logic it was.", max_length=64)] = ""
+
+
+class VirtPlatformConfigStatus(ApiStruct, frozen=True):
+    """The plan, and how far it has got."""
+
+    phase: Annotated[Phase | None, Meta(description="The state in one word; the conditions say more.")] = None
+    impact_severity: Annotated[
+        Impact | None, Meta(description="The worst of the items; while ignored, that of the profile.")
+    ] = None
+    observed_generation: Annotated[
+        int, Meta(description="The generation of the spec that this status speaks of.", ge=0)
+    ] = 0
+    plan_hash: Annotated[Hash, Meta(description="The plan, as one value: an approval names it.")] = ""
+    plan_action: Annotated[
+        Action | None, Meta(description="The action that the plan was made for: Rollback plans lead back.")
+    ] = None
+    plan_generation: Annotated[
+        int, Meta(description="The generation of the spec that the plan was made for.", ge=0)
+    ] = 0
+    source_snapshot_hash: Annotated[
+        Hash, Meta(description="The managed fields of all targets as they were when the plan was made.")
+    ] = ""
+    operator_version: Annotated[str, Meta(description="The version whose logic made the plan.", max_length=64)] = ""
+    applied_options: Annotated[ProfileOptions | None, Meta(description="The options that the plan was made for.")] = (
+        None
+    )
+    inputs: Annotated[
+        tuple[Input, ...],
+        Meta(description="What else the plan depends on, as it was when it was made.", max_length=50),
+        keyed_by("name"),
+    ] = ()
+    applied_inputs: Annotated[
+        tuple[Input, ...],
+        Meta(description="The same for the plan that was carried out last.", max_length=50),
+        keyed_by("name"),
+    ] = ()
+    items: Annotated[
+        tuple[PlanItem, ...],
+        Meta(description="The changes, in the order of execution.", max_length=50),
+        keyed_by("name"),
+    ] = ()
+    governed: Annotated[
+        tuple[Governed, ...],
+        Meta(description="Objects that were applied by this profile, also by earlier plans.", max_length=50),
+        ATOMIC,
+    ] = ()
+    approval: Annotated[Approval | None, Meta(description="Who approved the plan that runs or ran last.")] = None
+    history: Annotated[
+        tuple[Execution, ...],
+        Meta(description="The last ten plans that were carried out, newest first.", max_length=HISTORY_KEPT),
+        ATOMIC,
+    ] = ()
+    pre_image: Annotated[
+        str,
+        Meta(description="The ControllerRevision that keeps what was there before the last execution.", max_length=317),
+    ] = ""
+    conditions: Annotated[
+        tuple[Condition, ...], Meta(description="The state in detail.", max_length=40), keyed_by("type")
+    ] = ()
+
+
+VIRT_PLATFORM_CONFIG = Kind("advisor.kubevirt.io", "VirtPlatformConfig", "virtplatformconfigs")
+API_VERSION = f"{VIRT_PLATFORM_CONFIG.group}/v1alpha1"
+
+VIRT_PLATFORM_CONFIG_CRD = Crd(
+    kind=VIRT_PLATFORM_CONFIG,
+    scope="Cluster",
+    description="A tuning profile of the platform: shows what it would change and what that costs, and does nothing"
+    " before somebody approves.",
+    versions=(
+        Version(
+            "v1alpha1",
+            spec=VirtPlatformConfigSpec,
+            status=VirtPlatformConfigStatus,
+            columns=(
+                Column("Action", "string", ".spec.action", "What is to be done."),
+                Column("Impact", "string", ".status.impactSeverity", "How much it disturbs."),
+                Column("Phase", "string", ".status.phase", "How far it has got."),
+                AGE,
+            ),
+            rules=(
+                rule(
+                    "self.metadata.name == self.spec.profile",
+                    "To ensure a singleton pattern, the VirtPlatformConfig name must exactly match the spec.profile.",
+                ),
+            ),
+        ),
+    ),
+)

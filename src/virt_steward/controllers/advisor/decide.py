@@ -1,0 +1,281 @@
+"""From what was seen to the next step, without looking anywhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from virt_steward.apis.virtplatformconfig import Approval, PlanItem, ProfileOptions
+from virt_steward.controllers.advisor.phases import SETTLED, STARTING
+from virt_steward.controllers.advisor.seen import APPROVAL_COMMENT, APPROVED_BY, BadWindow, Seen, differences
+from virt_steward.controllers.advisor.steps import (
+    Abort,
+    AdoptVersion,
+    ApplyItem,
+    AwaitItem,
+    AwaitReview,
+    AwaitWindow,
+    Begin,
+    CompleteItem,
+    Enforce,
+    FailItem,
+    FailStale,
+    Finish,
+    Ignore,
+    LackPrerequisites,
+    MarkDrifted,
+    NothingToDo,
+    OfferUpgrade,
+    Recover,
+    Redraft,
+    Settle,
+    Stay,
+    Step,
+)
+from virt_steward.objects.durations import parse_duration
+from virt_steward.objects.wallclock import rfc3339
+from virt_steward.objects.windows import Closed
+from virt_steward.plans.health import NotYet, Working
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+INPUT_DRIFT = "InputDependencyDrift"
+
+Rule = Callable[[Seen, datetime], Step | None]
+
+
+def decide(seen: Seen, now: datetime) -> Step:
+    """The first rule that has something to say."""
+    for rule in RULES:
+        step = rule(seen, now)
+        if step is not None:
+            return step
+    return Stay()
+
+
+def hands_off(seen: Seen, _: datetime) -> Step | None:
+    return Ignore() if seen.config.spec.action == "Ignore" else None
+
+
+def everything_was_seen(seen: Seen, _: datetime) -> Step | None:
+    return Settle(seen.unsettled) if seen.unsettled else None
+
+
+def prerequisites_are_met(seen: Seen, _: datetime) -> Step | None:
+    return LackPrerequisites(seen.missing) if seen.missing else None
+
+
+def there_is_a_plan(seen: Seen, _: datetime) -> Step | None:
+    return Redraft("there is no plan yet") if seen.config.status.phase in STARTING else None
+
+
+def the_plan_is_for_this_spec(seen: Seen, _: datetime) -> Step | None:
+    config = seen.config
+    if config.options != (config.status.applied_options or ProfileOptions()):
+        return Redraft("the options have changed")
+    if (config.spec.action == "Rollback") != (config.status.plan_action == "Rollback"):
+        return Redraft(f"action {config.spec.action} needs another plan")
+    return None
+
+
+def a_failure_stands_until_somebody_acts(seen: Seen, _: datetime) -> Step | None:
+    if seen.config.status.phase != "Failed":
+        return None
+    return Redraft("the spec has changed since the failure") if seen.config.is_touched else Stay()
+
+
+def a_review_is_of_the_plan_as_it_would_be_now(seen: Seen, _: datetime) -> Step | None:
+    """Unless a target was changed: then the plan stays as it is, and says so."""
+    config = seen.config
+    if config.status.phase != "ReviewRequired":
+        return None
+    if config.spec.action == "DryRun" and config.is_touched:
+        return Redraft("a new plan was asked for")
+    if seen.changed_targets:
+        return None
+    if seen.inputs != config.status.inputs:
+        return Redraft("; ".join(differences(config.status.inputs, seen.inputs)))
+    if seen.version != config.status.operator_version:
+        return Redraft(f"version {seen.version} may plan otherwise")
+    return None
+
+
+def a_review_ends_by_approval(seen: Seen, now: datetime) -> Step | None:
+    config = seen.config
+    if config.status.phase != "ReviewRequired":
+        return None
+    stale = _stale(seen)
+    match review(seen, config.status.plan_hash, config.status.plan_generation, now):
+        case Begin() if stale and not config.spec.bypass_optimistic_lock:
+            return FailStale(stale)
+        case AwaitReview(reason, message):
+            return AwaitReview(reason, message, stale)
+        case step:
+            return step
+
+
+def a_plan_is_carried_out_item_by_item(seen: Seen, now: datetime) -> Step | None:
+    if seen.config.status.phase != "InProgress":
+        return None
+    if seen.config.spec.action == "DryRun":
+        return Redraft("action DryRun ends the execution")
+    items = seen.config.status.items
+    current = next((item for item in items if item.state in ("Pending", "InProgress")), None)
+    if current is None:
+        return Finish(tuple(item.name for item in items if item.state == "Failed"))
+    if current.state == "InProgress" or current.name in seen.written:
+        return _await(seen, current, now)
+    return _begin(seen, current)
+
+
+def a_new_spec_needs_a_new_plan(seen: Seen, _: datetime) -> Step | None:
+    config = seen.config
+    if config.status.phase in SETTLED and config.is_touched:
+        return Redraft("the spec has changed")
+    return None
+
+
+def what_was_undone_is_left_alone(seen: Seen, _: datetime) -> Step | None:
+    return Stay() if seen.config.status.plan_action == "Rollback" else None
+
+
+def inputs_are_as_they_were(seen: Seen, _: datetime) -> Step | None:
+    changed = differences(seen.config.status.inputs, seen.inputs)
+    return Redraft("; ".join(changed)) if changed else None
+
+
+def the_logic_is_as_it_was(seen: Seen, _: datetime) -> Step | None:
+    if seen.logic is None:
+        return None
+    if not seen.logic.differs:
+        return AdoptVersion("NoLogicChange", seen.config.status.items)
+    if seen.logic.aligned is not None:
+        return AdoptVersion("ManuallyAligned", seen.logic.aligned)
+    return OfferUpgrade(seen.logic.differs)
+
+
+def targets_are_as_planned(seen: Seen, _: datetime) -> Step | None:
+    config, drifted = seen.config, seen.drifted
+    if drifted:
+        if config.spec.action == "Apply" and config.spec.bypass_optimistic_lock:
+            return Enforce(drifted)
+        governed = {one.target_ref for one in config.status.governed}
+        if config.spec.action == "Apply" or any(item.target_ref in governed for item in drifted):
+            return MarkDrifted(drifted)
+        return Redraft("a target has changed, and nothing was ever applied")
+    if config.status.phase == "Drifted":
+        return Recover(with_errors=any(item.state == "Failed" for item in config.status.items))
+    return None
+
+
+RULES: tuple[Rule, ...] = (
+    hands_off,
+    everything_was_seen,
+    prerequisites_are_met,
+    there_is_a_plan,
+    the_plan_is_for_this_spec,
+    a_failure_stands_until_somebody_acts,
+    a_review_is_of_the_plan_as_it_would_be_now,
+    a_review_ends_by_approval,
+    a_plan_is_carried_out_item_by_item,
+    a_new_spec_needs_a_new_plan,
+    what_was_undone_is_left_alone,
+    inputs_are_as_they_were,
+    the_logic_is_as_it_was,
+    targets_are_as_planned,
+)
+"""In this order: what comes first leaves nothing for the rest."""
+
+
+def after_draft(
+    seen: Seen, items: Sequence[PlanItem], plan_hash: str, now: datetime
+) -> NothingToDo | AwaitReview | Begin:
+    """What a new plan leads to."""
+    if all(item.state == "Completed" for item in items):
+        return NothingToDo()
+    return review(seen, plan_hash, seen.config.metadata.generation, now)
+
+
+def review(seen: Seen, plan_hash: str, plan_generation: int, now: datetime) -> AwaitReview | Begin:
+    """Whether a plan may begin: by action Apply, unless inputs have changed or another plan was approved."""
+    config = seen.config
+    approved = config.approved_plan
+    forced = forced_by(seen)
+    if config.spec.action == "DryRun":
+        return AwaitReview("PlanReady", "The plan is ready for review; set action to Apply to carry it out")
+    if approved and approved == plan_hash:
+        return Begin(_approval(seen, plan_hash, now))
+    if config.spec.action == "Rollback":
+        return AwaitReview("RollbackReady", "The way back is ready for review; it needs an approval of this very plan")
+    if approved:
+        return AwaitReview("ApprovalVoid", "The plan is not the one that was approved; look at it and approve it anew")
+    if forced and config.metadata.generation <= plan_generation:
+        return AwaitReview("InputChanged", f"{'; '.join(forced)}; look at the plan, and approve it or change the spec")
+    return Begin(_approval(seen, plan_hash, now))
+
+
+def forced_by(seen: Seen) -> tuple[str, ...]:
+    """Inputs that are not those of what was carried out last: nobody has agreed to what follows from them."""
+    before = seen.config.status.applied_inputs
+    return differences(before, seen.inputs) if before else ()
+
+
+def _approval(seen: Seen, plan_hash: str, now: datetime) -> Approval:
+    notes = seen.config.metadata.annotations
+    if seen.config.approved_plan != plan_hash:
+        return Approval(plan_hash, now)
+    return Approval(plan_hash, now, notes.get(APPROVED_BY, "")[:253], notes.get(APPROVAL_COMMENT, "")[:1024])
+
+
+def _stale(seen: Seen) -> str:
+    changed = seen.changed_targets
+    named = ", ".join(f"{item.target_ref.kind} {item.target_ref.name}" for item in changed)
+    return f"{named} changed since the plan was made; {_anew(seen)}" if changed else ""
+
+
+def _anew(seen: Seen) -> str:
+    """How to get another plan: an action that is set already cannot be set."""
+    match seen.config.spec.action:
+        case "DryRun":
+            return "for a new plan set action to Ignore, and then to DryRun again"
+        case "Rollback":
+            return "for a new way back set action to Ignore, and then to Rollback again"
+    return "set action to DryRun for a new plan"
+
+
+def _begin(seen: Seen, item: PlanItem) -> Step:
+    spec = seen.config.spec
+    match seen.window:
+        case BadWindow(why):
+            return AwaitWindow("BadWindow", f"spec.window is none, so nothing begins: {why}", None)
+        case Closed(until=None):
+            return AwaitWindow("NeverOpen", "spec.window never opens, so nothing begins", None)
+        case Closed(until=datetime() as until):
+            return AwaitWindow("WindowClosed", f"{item.name} begins when the window opens at {rfc3339(until)}", until)
+    if not spec.bypass_optimistic_lock and seen.hashes.get(item.name) != item.hash:
+        target = f"{item.target_ref.kind} {item.target_ref.name}"
+        return FailStale(f"{target} changed since the plan was made; {_anew(seen)}")
+    return ApplyItem(item)
+
+
+def _await(seen: Seen, item: PlanItem, now: datetime) -> Step:
+    spec = seen.config.spec
+    health = seen.health.get(item.name, NotYet("Waiting"))
+    if isinstance(health, Working):
+        return CompleteItem(item, health.message)
+    timeout = parse_duration(spec.wait_timeout) if spec.wait_timeout else None
+    since = item.last_transition_time if item.state == "InProgress" and item.last_transition_time else now
+    if timeout is not None and now - since >= timeout:
+        return failed(seen, item, f"Timed out after {_shown(timeout)}: {health.message}")
+    return AwaitItem(item, health.message, since + timeout if timeout is not None else None)
+
+
+def failed(seen: Seen, item: PlanItem, why: str) -> FailItem | Abort:
+    """What a failure means, by the policy."""
+    return FailItem(item, why) if seen.config.spec.failure_policy == "Continue" else Abort(item, why)
+
+
+def _shown(duration: timedelta) -> str:
+    return f"{duration.total_seconds():g} s"

@@ -1,0 +1,110 @@
+"""Follows an approved plan until it is carried out, or has failed."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
+from virt_steward.controllers.advisor.conditions import WINDOW
+from virt_steward.controllers.advisor.seen import Config
+from virt_steward.kube.client import Selection
+from virt_steward.kube.errors import Refused
+from virt_steward.kube.watch import Gone, Put, Synced, Trouble, Watch, projection
+from virt_steward.objects.identity import Key
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    from virt_steward.kube.client import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """All items are applied and work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """It ended otherwise."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Underway:
+    """Not over yet."""
+
+    lines: tuple[str, ...]
+    """How far it has got: one for each item that has begun."""
+
+
+def progress(  # noqa: PLR0911 - a table by phase
+    config: Config | None, plan_hash: str
+) -> Done | Failed | Underway:
+    """How far an approved plan has got."""
+    if config is None:
+        return Failed("the VirtPlatformConfig has been deleted")
+    status = config.status
+    if status.phase in ("ReviewRequired", "InProgress") and status.plan_hash != plan_hash:
+        return Failed(f"another plan has taken its place: {status.plan_hash}")
+    match status.phase:
+        case "ReviewRequired" if config.spec.action == "DryRun":
+            return Failed("somebody has set action to DryRun")
+        case "ReviewRequired":
+            return Underway(("approved; the advisor has not taken it up yet",))
+        case "InProgress":
+            return Underway(_lines(config))
+        case "Completed":
+            return Done()
+        case phase:
+            said = next((one.message for one in status.conditions if one.type == phase), "")
+            return Failed(f"it is in phase {phase}" + (f": {said}" if said else ""))
+
+
+def _lines(config: Config) -> tuple[str, ...]:
+    items = config.status.items
+    begun = tuple(
+        f"[{number}/{len(items)}] {item.name} {item.state}: {item.message}"
+        for number, item in enumerate(items, 1)
+        if item.state != "Pending"
+    )
+    waiting = next((one.message for one in config.status.conditions if one.type == WINDOW and one.status == "True"), "")
+    return (*begun, waiting) if waiting else begun
+
+
+async def follow(reader: Reader, profile: str, plan_hash: str, say: Callable[[str], None]) -> Done | Failed:
+    """Watch until it is over, and say each change on the way. Outages are waited out; what is refused is raised."""
+    said: set[str] = set()
+    async with aclosing(_configs(reader, profile)) as configs:
+        async for config in configs:
+            reached = progress(config, plan_hash)
+            if not isinstance(reached, Underway):
+                return reached
+            for line in reached.lines:
+                if line not in said:
+                    said.add(line)
+                    say(line)
+    raise AssertionError(profile)  # a watch ends only by an error
+
+
+async def _configs(reader: Reader, profile: str) -> AsyncGenerator[Config | None, None]:
+    """The config now, and after each change; None when it is gone."""
+    resource = await reader.discovery.resource(VIRT_PLATFORM_CONFIG)
+    watch = Watch(reader, VIRT_PLATFORM_CONFIG, projection(Config), selection=Selection.one(Key("", profile)))
+    config: Config | None = None
+    is_complete = False
+    async with aclosing(watch.events(resource)) as events:
+        async for event in events:
+            match event:
+                case Put(found):
+                    config = found
+                case Gone():
+                    config = None
+                case Synced():
+                    is_complete = True
+                case Trouble(Refused() as error, _):
+                    raise error
+            if is_complete:
+                yield config

@@ -1,0 +1,23 @@
+"""The profiles, one per file. To add one: its file, a line here, and its options in `apis/virtplatformconfig.py`.
+
+Not here: looking at the cluster or changing it; a profile says what it would read and what it wants.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from virt_steward.controllers.advisor.profiles import example_profile, load_aware_rebalancing, virt_higher_density
+
+if TYPE_CHECKING:
+    from virt_steward.controllers.advisor.options import Options
+    from virt_steward.controllers.advisor.profiles.profile import Profile
+
+
+def profiles(options: Options) -> tuple[Profile, ...]:
+    """All that there are, for the platform that the options name."""
+    return (
+        load_aware_rebalancing.profile(options),
+        virt_higher_density.profile(options),
+        example_profile.profile(options),
+    )

@@ -1,0 +1,55 @@
+"""The smallest profile, to try the workflow and to start a new one from. It is not advertised."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from virt_steward.apis.virtplatformconfig import EXAMPLE
+from virt_steward.controllers.advisor.profiles.profile import About, Profile
+from virt_steward.objects.identity import Key, Kind, Ref
+from virt_steward.plans.fields import fields_set_by
+from virt_steward.plans.intent import Impacts, Intent
+
+if TYPE_CHECKING:
+    from virt_steward.controllers.advisor.context import Context
+    from virt_steward.controllers.advisor.options import Options
+
+CONFIG_MAP = Kind("", "ConfigMap", "configmaps")
+
+
+def profile(options: Options) -> Profile:
+    target = Ref(CONFIG_MAP, Key(options.hco.namespace, "example-config"))
+    return Profile(
+        name=EXAMPLE,
+        about=About(
+            category="example",
+            description="Writes one value into a ConfigMap, to show how profiles work",
+            impact="Low",
+            impact_summary="Low - Nobody reads that ConfigMap",
+            options="none",
+            is_advertised=False,
+        ),
+        targets=(target,),
+        prerequisites=lambda _: (),
+        intents=partial(_intents, target),
+        inputs=lambda _: (),
+    )
+
+
+def _intents(target: Ref, _: Context) -> tuple[Intent, ...]:
+    desired = {
+        "apiVersion": "v1",
+        "kind": CONFIG_MAP.name,
+        "metadata": {"name": target.key.name, "namespace": target.key.namespace},
+        "data": {"example-key": "example-value"},
+    }
+    return (
+        Intent(
+            name="configure-example-component",
+            desired=desired,
+            fields=fields_set_by(desired),
+            impacts=Impacts(creates="Low", changes="Low"),
+            message=f"ConfigMap '{target.key.name}' will get an example value",
+        ),
+    )

@@ -1,0 +1,96 @@
+"""What the advisor watches, and which configs a change may concern."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, VIRT_PLATFORM_CONFIG_CRD
+from virt_steward.catalog.hco import HYPERCONVERGED
+from virt_steward.catalog.sources import MACHINE_CONFIGS
+from virt_steward.controllers.advisor.seen import Config
+from virt_steward.kube.client import Selection
+from virt_steward.kube.watch import projection
+from virt_steward.objects.identity import Key, Ref
+from virt_steward.objects.meta import Meta
+from virt_steward.plans.pools import POOLS
+from virt_steward.runtime.controller import Trigger, itself
+from virt_steward.runtime.informer import Source
+from virt_steward.runtime.kinds import DEFINITIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+
+    from virt_steward.controllers.advisor.profiles.profile import Profile
+    from virt_steward.runtime.store import Store
+
+CONFIGS = Source(VIRT_PLATFORM_CONFIG, projection(Config))
+
+_OBJECT = msgspec.json.Decoder(dict[str, Any])
+_OUR_DEFINITION = VIRT_PLATFORM_CONFIG_CRD.manifest()["metadata"]["name"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A named object that a profile writes or reads. Whole, since there is a handful of them."""
+
+    metadata: Meta
+    object: dict[str, Any]
+
+
+def decode_target(raw: bytes) -> Target:
+    obj = _OBJECT.decode(raw)
+    return Target(msgspec.convert(obj["metadata"], Meta), obj)
+
+
+class TargetSources:
+    """One source for each object that some profile writes, and for the HyperConverged that they read."""
+
+    def __init__(self, profiles: Sequence[Profile], hco: Key) -> None:
+        refs = {ref for profile in profiles for ref in profile.targets} | {Ref(HYPERCONVERGED, hco)}
+        self.by_ref: dict[Ref, Source[Target]] = {
+            ref: Source(ref.kind, decode_target, Selection.one(ref.key)) for ref in sorted(refs)
+        }
+
+
+class Wakes:
+    """Maps each event to the configs that it can concern; those who sleep are not woken."""
+
+    def __init__(self, profiles: Sequence[Profile], sources: TargetSources, configs: Store[Config]) -> None:
+        self.profiles = profiles
+        self._sources = sources
+        self._configs = configs
+
+    @property
+    def triggers(self) -> tuple[Trigger[Any], ...]:
+        return (
+            Trigger(CONFIGS, itself),
+            Trigger(DEFINITIONS, self._by_definition),
+            Trigger(MACHINE_CONFIGS, self._by_machine_config),
+            Trigger(POOLS, self._by_machine_config),
+            *(Trigger(source, self._by_target(ref)) for ref, source in self._sources.by_ref.items()),
+        )
+
+    def awake(self, profiles: Iterable[Profile] | None = None) -> Collection[Key]:
+        """The configs of these profiles, or of all, that somebody wants something of."""
+        keys = (Key("", profile.name) for profile in (self.profiles if profiles is None else profiles))
+        return [key for key in keys if (config := self._configs.get(key)) and config.spec.action != "Ignore"]
+
+    def _by_definition(self, key: Key, _before: object, after: object) -> Iterable[Key]:
+        """Once our own kind is there, profiles can be offered."""
+        if after is None or key.name != _OUR_DEFINITION:
+            return ()
+        return [Key("", profile.name) for profile in self.profiles if profile.about.is_advertised]
+
+    def _by_machine_config(self, _key: Key, _before: object, _after: object) -> Iterable[Key]:
+        return self.awake(profile for profile in self.profiles if profile.reads_machine_configs)
+
+    def _by_target(self, ref: Ref) -> Callable[[Key, Any, Any], Iterable[Key]]:
+        def wakes(_key: Key, _before: object, _after: object) -> Iterable[Key]:
+            if ref.kind == HYPERCONVERGED:  # read by all, and written by some
+                return self.awake()
+            return self.awake(profile for profile in self.profiles if ref in profile.targets)
+
+        return wakes

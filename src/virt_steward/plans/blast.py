@@ -1,0 +1,96 @@
+"""What a MachineConfig costs: which nodes reboot, in how many rounds, and which virtual machines move or stop."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from virt_steward.apis.virtplatformconfig import NAMES_SHOWN, BlastRadius, PoolRadius
+from virt_steward.catalog.hardware import NODE
+from virt_steward.kube.client import EVERYTHING
+from virt_steward.kube.errors import NotServed
+from virt_steward.objects.identity import Kind
+from virt_steward.objects.meta import Meta
+from virt_steward.plans.pools import NodeFacts, PoolCondition, concerned, members
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from virt_steward.kube.client import Reader
+    from virt_steward.plans.pools import RollingPool
+
+MACHINE = Kind("kubevirt.io", "VirtualMachineInstance", "virtualmachineinstances")
+
+
+class MachineStatus(msgspec.Struct, frozen=True, rename="camel"):
+    node_name: str = ""
+    conditions: tuple[PoolCondition, ...] = ()
+
+
+class MachineFacts(msgspec.Struct, frozen=True):
+    """A running virtual machine: where it is, and whether it can leave."""
+
+    metadata: Meta
+    status: MachineStatus = MachineStatus()
+
+    @property
+    def is_immovable(self) -> bool:
+        return any(one.type == "LiveMigratable" and one.status == "False" for one in self.status.conditions)
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """Who lives on the cluster now."""
+
+    nodes: tuple[NodeFacts, ...] = ()
+    machines: tuple[MachineFacts, ...] = ()
+
+
+async def take_census(reader: Reader) -> Census:
+    """Ask once: nobody needs to be told of every machine that comes or goes."""
+    nodes, machines = await asyncio.gather(reader.list(NODE, EVERYTHING, NodeFacts, may_lag=True), _machines(reader))
+    return Census(tuple(nodes), tuple(machines))
+
+
+async def _machines(reader: Reader) -> list[MachineFacts]:
+    try:
+        return await reader.list(MACHINE, EVERYTHING, MachineFacts, may_lag=True)
+    except NotServed:
+        return []
+
+
+def radius(labels: Mapping[str, str], pools: Sequence[RollingPool], census: Census) -> BlastRadius:
+    """What becomes of them when a MachineConfig with these labels is written."""
+    affected = [(pool, members(pool, pools, census.nodes)) for pool in concerned(labels, pools)]
+    nodes = sorted(name for _, names in affected for name in names)
+    guests = [one for one in census.machines if one.status.node_name in set(nodes)]
+    immovable = sorted(str(one.metadata.key) for one in guests if one.is_immovable)
+    found = BlastRadius(
+        pools=tuple(
+            PoolRadius(pool.name, len(names), pool.rounds(len(names)), pool.spec.paused) for pool, names in affected
+        )[:NAMES_SHOWN],
+        nodes=tuple(nodes)[:NAMES_SHOWN],
+        node_count=len(nodes),
+        virtual_machines=len(guests) - len(immovable),
+        immovable=tuple(immovable)[:NAMES_SHOWN],
+        immovable_count=len(immovable),
+    )
+    return msgspec.structs.replace(found, message=_sentence(found))
+
+
+def _sentence(found: BlastRadius) -> str:
+    pools = ", ".join(
+        f"{one.name}: {one.nodes} in {one.rounds} rounds{' once it is resumed' if one.paused else ''}"
+        for one in found.pools
+    )
+    text = (
+        f"{found.node_count} nodes reboot ({pools or 'no pool'}); {found.virtual_machines} virtual machines must move"
+    )
+    if found.immovable_count:
+        named = ", ".join(found.immovable[:5]) + (", …" if found.immovable_count > 5 else "")
+        stops = "stops" if found.immovable_count == 1 else "stop"
+        text += f"; {found.immovable_count} cannot move and {stops} instead: {named}"
+    return text[:1024]

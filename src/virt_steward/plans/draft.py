@@ -1,0 +1,170 @@
+"""From intents to a plan: each is tried on the server without effect, and what would change is shown."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from virt_steward.apis.virtplatformconfig import PlanItem, Taking
+from virt_steward.kube.errors import NotServed, Refused
+from virt_steward.objects.diff import changes, unified
+from virt_steward.objects.fieldpaths import Field
+from virt_steward.objects.normalize import sanitized
+from virt_steward.objects.paths import Pointer
+from virt_steward.plans.fields import only, pointer_to
+from virt_steward.plans.fingerprint import fields_hash
+from virt_steward.plans.intent import worst
+from virt_steward.plans.marks import marked, unmarked
+from virt_steward.ssa.locks import Stale
+from virt_steward.ssa.managers import ADVISOR
+from virt_steward.ssa.ownership import carried
+from virt_steward.ssa.preview import Changes, Conflicts, Creates, Reowns, Unchanged, preview
+from virt_steward.ssa.refusals import RefusedIntent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from virt_steward.apis.virtplatformconfig import Impact
+    from virt_steward.kube.client import Client
+    from virt_steward.kube.errors import Claim
+    from virt_steward.objects.identity import Ref
+    from virt_steward.plans.intent import Intent, Object
+    from virt_steward.ssa.preview import Preview
+
+IN_PLACE = "Already in desired state"
+LONGEST_DIFF = 131_072
+LONGEST_MESSAGE = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """A plan. Items that change nothing are completed from the start."""
+
+    items: tuple[PlanItem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unsteady:
+    """A target changed while it was looked at: try again."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """The server would not take an item."""
+
+    item: str
+    why: str
+
+
+Draft = Drafted | Unsteady | Rejected
+
+
+async def draft(client: Client, profile: str, intents: Iterable[Intent], targets: Mapping[Ref, Object | None]) -> Draft:
+    """Ask the server once per intent, or twice where fields of others are taken."""
+    tried = await asyncio.gather(*(_item(client, profile, intent, targets.get(intent.ref)) for intent in intents))
+    for outcome in tried:
+        if not isinstance(outcome, PlanItem):
+            return outcome
+    return Drafted(tuple(item for item in tried if isinstance(item, PlanItem)))
+
+
+async def _item(client: Client, profile: str, intent: Intent, live: Object | None) -> PlanItem | Unsteady | Rejected:
+    if intent.moot:
+        return _moot(intent)
+    try:
+        found = await _tried(client, profile, intent, live)
+    except NotServed:
+        raise
+    except (Refused, RefusedIntent) as refusal:
+        return Rejected(intent.name, str(refusal))
+    return Unsteady(f"{intent.ref} changed meanwhile: {found.because}") if isinstance(found, Stale) else found
+
+
+def sent(intent: Object, live: Object | None) -> Object:
+    """What is applied: the intent, and what fell away from it and nobody else owns yet."""
+    return intent if live is None else carried(intent, live, ADVISOR)
+
+
+async def _tried(client: Client, profile: str, intent: Intent, live: Object | None) -> PlanItem | Stale:
+    wanted = marked(intent.desired, profile, fields_hash(intent.desired, intent.fields))
+    tried = await preview(client, sent(wanted, live), ADVISOR, live)
+    if isinstance(tried, Stale):
+        return tried
+    planned = _planned(tried)
+    diff = _diff(live, planned, intent.fields)
+    takes = tuple(Taking(claim.manager, claim.field) for claim in _claims(tried)) if diff else ()
+    return PlanItem(
+        name=intent.name,
+        target_ref=intent.target,
+        impact_severity=_impact(intent, live, diff, takes),
+        state="Pending" if diff else "Completed",
+        message=_message(intent, takes) if diff else IN_PLACE,
+        diff=diff[:LONGEST_DIFF],
+        desired_state=intent.desired,
+        managed_fields=intent.fields,
+        takes=takes,
+        hash=fields_hash(live, intent.fields),
+        planned_hash=fields_hash(planned, intent.fields),
+    )
+
+
+def _moot(intent: Intent) -> PlanItem:
+    return PlanItem(intent.name, intent.target, "Low", state="Completed", message=intent.moot)
+
+
+def _planned(tried: Preview) -> Object:
+    match tried:
+        case Unchanged(live):
+            return live
+        case Creates(planned) | Changes(_, planned) | Reowns(_, planned) | Conflicts(_, planned, _):
+            return planned
+    raise TypeError(f"{tried} has no result")
+
+
+def _claims(tried: Preview) -> list[Claim]:
+    claims = tried.claims if isinstance(tried, Conflicts) else frozenset()
+    return sorted(claims, key=lambda claim: (claim.field, claim.manager))
+
+
+def _diff(live: Object | None, planned: Object, fields: tuple[str, ...]) -> str:
+    """What changes, shown with our own fields around it and nobody else's."""
+    after = unmarked(sanitized(planned))
+    if live is None:
+        return unified(None, after)
+    before = unmarked(sanitized(live))
+    ours = [pointer_to(field) for field in fields]
+    changed = [_down_to_a_list(change.path) for change in changes(before, after)]
+    if not changed:
+        return ""
+    shown = [*ours, *(pointer for pointer in changed if not any(_is_within(pointer, one) for one in ours))]
+    return unified(only(before, shown), only(after, shown))
+
+
+def _down_to_a_list(path: Iterable[object]) -> Pointer:
+    tokens: list[str] = []
+    for step in path:
+        if not isinstance(step, Field):
+            break
+        tokens.append(step.name)
+    return Pointer(tuple(tokens))
+
+
+def _is_within(pointer: Pointer, outer: Pointer) -> bool:
+    return pointer.tokens[: len(outer.tokens)] == outer.tokens
+
+
+def _impact(intent: Intent, live: Object | None, diff: str, takes: tuple[Taking, ...]) -> Impact:
+    if not diff:
+        return "Low"
+    usual = intent.impacts.creates if live is None else intent.impacts.changes
+    return worst((usual, "Medium")) if takes else usual
+
+
+def _message(intent: Intent, takes: tuple[Taking, ...]) -> str:
+    if not takes:
+        return intent.message
+    listed = ", ".join(f"{one.field} of {one.manager}" for one in takes)
+    return f"{intent.message}; takes over {listed}"[:LONGEST_MESSAGE]

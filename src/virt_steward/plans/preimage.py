@@ -1,0 +1,163 @@
+"""What targets looked like before a plan changed them: one record per executed plan, which nobody overwrites.
+
+Kept as a ControllerRevision, whose content the server itself holds fast, beside the controller and not in the status:
+it survives the config.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from virt_steward.apis.virtplatformconfig import TargetRef
+from virt_steward.kube.client import Selection
+from virt_steward.kube.errors import AlreadyExists, NotFound
+from virt_steward.kube.faults import reach
+from virt_steward.objects.canonical import same
+from virt_steward.objects.identity import Key, Kind, Ref
+from virt_steward.objects.ownership import owned_by
+from virt_steward.plans.fields import values
+from virt_steward.plans.intent import ref_to
+from virt_steward.ssa.managers import ADVISOR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from virt_steward.apis.virtplatformconfig import PlanItem
+    from virt_steward.kube.client import Client, Reader
+    from virt_steward.plans.intent import Object
+
+CONTROLLER_REVISION = Kind("apps", "ControllerRevision", "controllerrevisions")
+PROFILE = "advisor.kubevirt.io/profile"
+_SHOWN = 16
+"""Digits of a plan's hash in the name of its record."""
+
+
+class Kept(msgspec.Struct, frozen=True, rename="camel"):
+    """One target."""
+
+    name: str
+    """The item's."""
+    target: TargetRef
+    existed: bool
+    fields: tuple[str, ...]
+    before: dict[str, Any]
+    """What the fields held; one that was not set is missing."""
+    applied: dict[str, Any]
+    """What the plan was to put there."""
+    labels: dict[str, str] = {}
+    """By which pools select a MachineConfig."""
+
+    @property
+    def ref(self) -> Ref:
+        return ref_to(self.target)
+
+    def is_as_applied(self, live: Object, field: str) -> bool:
+        return same(values(live, (field,)), _part(self.applied, field))
+
+    def is_as_before(self, live: Object, field: str) -> bool:
+        return same(values(live, (field,)), _part(self.before, field))
+
+
+class PreImage(msgspec.Struct, frozen=True):
+    profile: str
+    plan: str
+    items: tuple[Kept, ...]
+
+    @property
+    def name(self) -> str:
+        return record_of(self.profile, self.plan)
+
+
+def record_of(profile: str, plan_hash: str) -> str:
+    """The name under which the record of a plan is kept."""
+    return f"{profile}-{plan_hash[:_SHOWN]}"
+
+
+def taken(
+    profile: str,
+    plan_hash: str,
+    items: Iterable[PlanItem],
+    targets: Mapping[Ref, Object | None],
+    earlier: PreImage | None = None,
+) -> PreImage:
+    """The targets of all items that are still to be written, as they are now.
+
+    What an earlier plan has set and still stands is ours: there, the record tells how it was before that plan.
+    """
+    kept = {one.name: one for one in (earlier.items if earlier else ()) if _is_ours(targets.get(one.ref))}
+    for item in items:
+        if item.state == "Pending":
+            kept[item.name] = _kept(item, targets.get(ref_to(item.target_ref)), kept.get(item.name))
+    return PreImage(profile, plan_hash, tuple(kept.values()))
+
+
+async def keep(client: Client, namespace: str, image: PreImage) -> None:
+    """Keep the record, unless it is there: the first one tells how things were before anything was written."""
+    record = {
+        "apiVersion": "apps/v1",
+        "kind": CONTROLLER_REVISION.name,
+        "metadata": {"name": image.name, "namespace": namespace, "labels": {PROFILE: image.profile}},
+        "revision": 1,
+        "data": msgspec.to_builtins(image),
+    }
+    reach("advisor.preimage.before")
+    try:
+        await client.create(record)
+    except AlreadyExists:
+        return
+    reach("advisor.preimage.after")
+
+
+async def recalled(reader: Reader, namespace: str, profile: str, name: str) -> PreImage | None:
+    """The record of this name; without a name the newest of the profile, as when its config was deleted meanwhile."""
+    if name:
+        try:
+            return _read(await reader.get(Ref(CONTROLLER_REVISION, Key(namespace, name))))
+        except NotFound:
+            return None
+    found = await reader.list(CONTROLLER_REVISION, Selection(namespace, labels=f"{PROFILE}={profile}"))
+    newest = max(found, key=lambda one: one["metadata"]["creationTimestamp"], default=None)
+    return _read(newest) if newest else None
+
+
+def _read(record: Object) -> PreImage:
+    return msgspec.convert(record["data"], PreImage)
+
+
+def _is_ours(live: Object | None) -> bool:
+    return live is not None and bool(owned_by(live, ADVISOR.name))
+
+
+def _part(of: Mapping[str, Any], field: str) -> dict[str, Any]:
+    return {field: of[field]} if field in of else {}
+
+
+def _kept(item: PlanItem, live: Object | None, earlier: Kept | None) -> Kept:
+    before = {} if live is None else values(live, item.managed_fields)
+    kept = Kept(
+        name=item.name,
+        target=item.target_ref,
+        existed=live is not None,
+        fields=item.managed_fields,
+        before=before,
+        applied=values(item.desired_state, item.managed_fields),
+        labels=item.desired_state["metadata"].get("labels", {}),
+    )
+    return _joined(earlier, kept, live) if live is not None and earlier and earlier.ref == kept.ref else kept
+
+
+def _joined(earlier: Kept, kept: Kept, live: Object) -> Kept:
+    """What was there before either of two plans; what others did between them was there before the second."""
+    fields = tuple(dict.fromkeys((*earlier.fields, *kept.fields)))
+    now = values(live, fields)
+    stands = [field for field in earlier.fields if earlier.is_as_applied(live, field)]
+    before = {field: value for field, value in now.items() if field not in stands}
+    return msgspec.structs.replace(
+        kept,
+        existed=earlier.existed,
+        fields=fields,
+        before=before | {field: earlier.before[field] for field in stands if field in earlier.before},
+        applied=now | kept.applied,
+    )

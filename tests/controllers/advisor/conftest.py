@@ -1,0 +1,116 @@
+"""Fixtures: a simulated platform, the advisor's rights, and a desk to work at."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.audit import AuditLog
+from tests.clients import a_client
+from tests.controllers.advisor.desk import Desk
+from tests.controllers.advisor.process import Asked, Start
+from tests.controllers.approver.process import Process, a_process, home_of
+from tests.grants import Account, an_account
+from tests.widgets import define
+from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, VIRT_PLATFORM_CONFIG_CRD
+from virt_steward.controllers.advisor.definition import definition
+from virt_steward.controllers.advisor.options import Options
+from virt_steward.controllers.advisor.profiles.example_profile import CONFIG_MAP
+from virt_steward.kube.client import Client, Selection
+from virt_steward.kube.errors import NotFound
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.local.simulation.install import make_namespace
+from virt_steward.local.simulation.kinds import NAMES
+from virt_steward.local.simulation.platform import NAMESPACES, Platform, Shape
+from virt_steward.objects.identity import Key, Ref, key_of, ref_of
+from virt_steward.plans.preimage import CONTROLLER_REVISION, PROFILE
+from virt_steward.runtime.access import Installation
+
+
+@pytest.fixture(scope="session")
+def account(control_plane: ControlPlane) -> Account:
+    """The advisor's, as `virt-steward rbac` prints it."""
+
+    async def install() -> Account:
+        namespace = f"steward-{uuid.uuid4().hex[:8]}"
+        async with a_client(control_plane) as client:
+            await define(client, VIRT_PLATFORM_CONFIG_CRD.manifest())
+            for name in (namespace, *NAMESPACES):
+                await make_namespace(client, name)
+            access = definition(Options()).access
+            return await an_account(client, access, Installation(namespace, prefix=namespace))
+
+    return asyncio.run(install())
+
+
+NEEDED = (
+    "HyperConverged",
+    "KubeDescheduler",
+    "KubeletConfig",
+    "MachineConfig",
+    "MachineConfigPool",
+    "VirtualMachine",
+    "VirtualMachineInstance",
+    "VirtualMachineInstanceMigration",
+)
+
+
+@pytest.fixture
+def shape() -> Shape:
+    """Override it for another platform."""
+    return Shape(pace=0.02, without=tuple(name for name in NAMES if name not in NEEDED))
+
+
+@pytest.fixture
+async def platform(admin: Client, account: Account, shape: Shape) -> AsyncIterator[Platform]:
+    assert account
+    async with Platform(admin, shape) as started:
+        yield started
+
+
+@pytest.fixture
+async def desk(platform: Platform) -> AsyncIterator[Desk]:
+    """An admin at the platform; no config outlives the test."""
+    client = platform.client
+    await _clear(client)
+    yield Desk(client)
+    await _clear(client)
+
+
+@pytest.fixture
+async def configs(admin: Client, account: Account) -> AsyncIterator[Client]:
+    """An admin where the kind is served, and nothing else need be."""
+    assert account
+    await _clear(admin)
+    yield admin
+    await _clear(admin)
+
+
+async def _clear(client: Client) -> None:
+    for one in await client.list(VIRT_PLATFORM_CONFIG):
+        await client.delete(ref_of(one))
+    for one in await client.list(CONTROLLER_REVISION, Selection(labels=PROFILE)):
+        await client.delete(Ref(CONTROLLER_REVISION, key_of(one)))
+    with suppress(NotFound):
+        await client.delete(Ref(CONFIG_MAP, Key("openshift-cnv", "example-config")))
+
+
+@pytest.fixture
+def asked(audit_log: AuditLog, account: Account) -> Asked:
+    """What the advisor has asked of the server since the test began."""
+    begin = audit_log.mark()
+    return lambda: [one for one in audit_log.since(begin) if one.user == account.user]
+
+
+@pytest.fixture
+def start(control_plane: ControlPlane, account: Account, tmp_path: Path) -> Start:
+    """Start the advisor as a process, with options or a fault."""
+
+    def started(*options: str, fault: str = "") -> AbstractContextManager[Process]:
+        kubeconfig = account.write_kubeconfig(tmp_path / "kubeconfig", control_plane)
+        return a_process(kubeconfig, home_of(account), *options, fault=fault, controller="advisor")
+
+    return started

@@ -1,0 +1,85 @@
+"""Configs and cluster states in any combination, sensible or not."""
+
+from datetime import timedelta
+from typing import get_args
+
+import msgspec
+from hypothesis import strategies as st
+
+from tests.controllers.advisor.builders import (
+    BEFORE,
+    FIVE,
+    NOON,
+    PLAN,
+    PLANNED,
+    TEN,
+    VERSION,
+    a_config,
+    a_status,
+    an_item,
+    true,
+)
+from virt_steward.apis.virtplatformconfig import (
+    Action,
+    Governed,
+    ItemState,
+    LoadAwareOptions,
+    ProfileOptions,
+)
+from virt_steward.controllers.advisor.phases import PHASES
+from virt_steward.controllers.advisor.seen import ALWAYS, BadWindow, NewLogic, Seen
+from virt_steward.objects.windows import Closed
+from virt_steward.plans.health import NotYet, Working
+
+HASHES = st.sampled_from([BEFORE, PLANNED, "sha256:" + "3" * 64, ""])
+INPUTS = st.sampled_from([(), FIVE, TEN])
+OPTIONS = st.sampled_from([None, ProfileOptions(), ProfileOptions(load_aware=LoadAwareOptions(mode="Predictive"))])
+NOTES = st.sampled_from([{}, {"approved-plan": PLAN, "approved-by": "ann"}, {"approved-plan": "b" * 64}])
+WINDOWS = st.sampled_from([ALWAYS, Closed(None), Closed(NOON + timedelta(hours=1)), BadWindow("none")])
+LOGICS = st.sampled_from([None, NewLogic(), NewLogic(("a",)), NewLogic(("a",), (an_item("a", "Completed"),))])
+
+
+@st.composite
+def sights(draw: st.DrawFn) -> Seen:
+    names = draw(st.lists(st.sampled_from("abc"), unique=True, max_size=3))
+    items = tuple(
+        an_item(name, draw(st.sampled_from(get_args(ItemState))), hash=draw(HASHES), planned_hash=draw(HASHES))
+        for name in names
+    )
+    status = a_status(
+        draw(st.sampled_from([None, *PHASES])),
+        applied_options=draw(OPTIONS),
+        inputs=draw(INPUTS),
+        applied_inputs=draw(INPUTS),
+        plan_action=draw(st.sampled_from([None, *get_args(Action)])),
+        plan_generation=draw(st.integers(0, 3)),
+        observed_generation=draw(st.integers(0, 3)),
+        operator_version=draw(st.sampled_from([VERSION, "v2", ""])),
+        governed=tuple(
+            Governed(item.target_ref, item.managed_fields, PLANNED) for item in items if draw(st.booleans())
+        ),
+        conditions=true("InputDependencyDrift") if draw(st.booleans()) else (),
+    )
+    config = a_config(
+        msgspec.structs.replace(status, items=items),
+        generation=draw(st.integers(1, 3)),
+        notes=draw(NOTES),
+        action=draw(st.sampled_from(get_args(Action))),
+        options=draw(OPTIONS),
+        failure_policy=draw(st.sampled_from(["Abort", "Continue"])),
+        bypass_optimistic_lock=draw(st.booleans()),
+        wait_timeout=draw(st.sampled_from([None, "1s", "2h"])),
+    )
+    return Seen(
+        config,
+        version=VERSION,
+        impact="Medium",
+        missing=draw(st.sampled_from([(), (), ("it",)])),
+        unsettled=draw(st.sampled_from(["", "", "not yet"])),
+        inputs=draw(INPUTS),
+        hashes={name: draw(HASHES) for name in names},
+        written=frozenset(name for name in names if draw(st.booleans())),
+        health={name: Working("ready") if draw(st.booleans()) else NotYet("1/3") for name in names},
+        logic=draw(LOGICS),
+        window=draw(WINDOWS),
+    )

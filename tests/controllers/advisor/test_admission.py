@@ -1,0 +1,106 @@
+"""The admission policy: an approval names who really gives it."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from tests.clients import a_client
+from tests.controllers.advisor.desk import the_config
+from tests.eventually import soon
+from tests.grants import Account, an_account
+from virt_steward.apis.virtplatformconfig import API_VERSION, EXAMPLE, VIRT_PLATFORM_CONFIG
+from virt_steward.controllers.advisor.admission import POLICIES
+from virt_steward.controllers.advisor.seen import APPROVAL_COMMENT, APPROVED_BY, APPROVED_PLAN
+from virt_steward.kube.client import Client
+from virt_steward.kube.errors import Forbidden
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.objects.identity import ref_of
+from virt_steward.runtime.access import Access, Grant, Installation
+
+EDITOR = Access("editor", (Grant(VIRT_PLATFORM_CONFIG, ("get", "create", "patch"), "to approve plans"),))
+NEW, OLD = "b" * 64, "a" * 64
+
+
+def a_config(**notes: str) -> dict[str, Any]:
+    return {
+        "apiVersion": API_VERSION,
+        "kind": VIRT_PLATFORM_CONFIG.name,
+        "metadata": {"name": EXAMPLE, "annotations": notes},
+        "spec": {"profile": EXAMPLE},
+    }
+
+
+@pytest.fixture
+async def guarded(configs: Client) -> AsyncIterator[Client]:
+    """An admin of a server that enforces the policy."""
+    for policy in POLICIES:
+        await configs.create(policy)
+    assert await soon(lambda: _is_refused(configs), within=60)
+    yield configs
+    for policy in POLICIES:
+        await configs.delete(ref_of(policy))
+
+
+async def _is_refused(client: Client) -> bool:
+    """A policy is in force a moment after it is written."""
+    try:
+        await client.create(a_config(**{APPROVED_BY: "nobody"}), dry_run=True)
+    except Forbidden as refusal:
+        return f"{APPROVED_BY} may only name yourself: admin" in str(refusal)
+    return False
+
+
+@pytest.fixture
+async def editor(guarded: Client, namespace: str) -> Account:
+    return await an_account(guarded, EDITOR, Installation(namespace))
+
+
+async def test_a_name_that_is_not_the_callers_is_refused(
+    guarded: Client, editor: Account, control_plane: ControlPlane
+) -> None:
+    await guarded.create(a_config())
+    async with a_client(control_plane, editor.token) as client:
+        with pytest.raises(Forbidden):
+            await annotated(client, **{APPROVED_BY: "admin", APPROVED_PLAN: NEW})
+        await annotated(client, **{APPROVED_BY: editor.user, APPROVED_PLAN: NEW})
+    assert (await notes(guarded))[APPROVED_BY] == editor.user
+
+
+async def test_an_approval_of_somebody_else_may_stay_or_be_withdrawn_but_not_be_moved(
+    guarded: Client, editor: Account, control_plane: ControlPlane
+) -> None:
+    await guarded.create(a_config(**{APPROVED_BY: "admin", APPROVED_PLAN: OLD, APPROVAL_COMMENT: "agreed"}))
+    async with a_client(control_plane, editor.token) as client:
+        await client.merge_patch(the_config(EXAMPLE), {"spec": {"failurePolicy": "Continue"}})
+        await annotated(client, colour="red")
+        with pytest.raises(Forbidden):
+            await annotated(client, **{APPROVED_PLAN: NEW})
+        with pytest.raises(Forbidden):
+            await annotated(client, **{APPROVAL_COMMENT: "never agreed"})
+        await annotated(client, **{APPROVED_PLAN: None})
+        with pytest.raises(Forbidden):  # the name that is left is no signature to be used again
+            await annotated(client, **{APPROVED_PLAN: NEW})
+        await annotated(client, **{APPROVED_BY: None, APPROVAL_COMMENT: None})
+    assert await notes(guarded) == {"colour": "red"}
+
+
+async def test_configs_without_annotations_are_nobodys_business(
+    guarded: Client, editor: Account, control_plane: ControlPlane
+) -> None:
+    bare = a_config()
+    del bare["metadata"]["annotations"]
+    async with a_client(control_plane, editor.token) as client:
+        await client.create(bare)
+        await client.merge_patch(the_config(EXAMPLE), {"spec": {"action": "Apply"}})
+        await annotated(client, **{APPROVED_PLAN: NEW})  # nobody's name, nobody's lie
+    assert await notes(guarded) == {APPROVED_PLAN: NEW}
+
+
+async def annotated(client: Client, **changes: str | None) -> None:
+    await client.merge_patch(the_config(EXAMPLE), {"metadata": {"annotations": changes}})
+
+
+async def notes(client: Client) -> dict[str, str]:
+    found: dict[str, str] = (await client.get(the_config(EXAMPLE)))["metadata"].get("annotations", {})
+    return found

@@ -1,0 +1,102 @@
+"""Approvals by a person: of the plan that they have seen, or of none."""
+
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from tests.clients import a_client
+from tests.controllers.advisor.builders import PLAN, a_config, a_status, true
+from tests.controllers.advisor.waiting import tell, waiting
+from tests.gateway import Gateway
+from virt_steward.apis.virtplatformconfig import EXAMPLE
+from virt_steward.controllers.advisor.by_hand import ByHand, NotNow, approve_plan, objection
+from virt_steward.controllers.advisor.seen import APPROVAL_COMMENT, APPROVED_BY, APPROVED_PLAN, Config
+from virt_steward.kube.client import Client
+from virt_steward.local.controlplane import ControlPlane
+
+
+@pytest.mark.parametrize(
+    ("config", "why"),
+    [
+        pytest.param(a_config(a_status(None)), "it is being made", id="that nobody has looked at"),
+        pytest.param(a_config(a_status("Ignored")), "set spec.action to DryRun", id="that is ignored"),
+        pytest.param(a_config(a_status("InProgress")), "being carried out", id="that runs already"),
+        pytest.param(a_config(a_status("Completed")), "in phase Completed", id="that is done"),
+        pytest.param(a_config(a_status("Failed")), "DryRun to get a new plan", id="that has failed"),
+        pytest.param(a_config(a_status(), generation=2), "not there yet", id="for a spec since changed"),
+        pytest.param(a_config(a_status(conditions=true("PlanStale"))), "no longer fits", id="that is stale"),
+    ],
+)
+def test_nobody_may_approve_a_plan(config: Config, why: str) -> None:
+    found = objection(config)
+    assert found is not None
+    assert why in found
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        pytest.param(a_config(a_status()), id="that waits"),
+        pytest.param(
+            a_config(a_status(conditions=true("PlanStale")), bypass_optimistic_lock=True), id="in bypass mode"
+        ),
+        pytest.param(a_config(a_status(plan_action="Rollback"), action="Rollback"), id="that leads back"),
+    ],
+)
+def test_a_person_may_approve_a_plan(config: Config) -> None:
+    assert objection(config) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("DryRun", "Apply", id="a review becomes an order"),
+        pytest.param("Apply", "Apply", id="a forced review ends"),
+        pytest.param("Rollback", "Rollback", id="a way back stays one"),
+    ],
+)
+async def test_by_an_approval(before: str, after: str, configs: Client) -> None:
+    desk = await waiting(configs, action=before)
+    await desk.annotate(approval_comment="of somebody before")
+    assert await approve_plan(configs, EXAMPLE, PLAN, "") == ByHand(EXAMPLE, PLAN, after, "admin", "")  # type: ignore[arg-type]
+    config = await desk.config()
+    assert config["spec"]["action"] == after
+    assert config["metadata"]["annotations"] == {APPROVED_PLAN: PLAN, APPROVED_BY: "admin"}
+
+
+async def test_a_plan_that_was_not_seen_is_not_approved(configs: Client) -> None:
+    desk = await waiting(configs)
+    answer = await approve_plan(configs, EXAMPLE, "another", "")
+    assert isinstance(answer, NotNow)
+    assert answer.why == f"the plan has changed: it is now {PLAN}; look at it first"
+    assert (await desk.config())["spec"]["action"] == "DryRun"
+
+
+@pytest.mark.parametrize(
+    ("changes", "approved"),
+    [
+        pytest.param({"impact_severity": "Low"}, True, id="approved though its status moves meanwhile"),
+        pytest.param({"plan_hash": "b" * 64}, False, id="not approved if another takes its place meanwhile"),
+    ],
+)
+async def test_a_plan_is(
+    changes: dict[str, Any], approved: bool, configs: Client, control_plane: ControlPlane, gateway: Gateway
+) -> None:
+    desk = await waiting(configs)
+    tried: list[str] = []
+
+    async def changed_meanwhile(request: web.Request) -> None:
+        if request.method == "PATCH":
+            tried.append(request.path)
+            if len(tried) == 1:
+                await tell(desk, phase="ReviewRequired", **changes)
+
+    gateway.intercept = changed_meanwhile
+    async with a_client(control_plane, server=gateway.server) as client:
+        answer = await approve_plan(client, EXAMPLE, PLAN, "agreed")
+    config = await desk.config()
+    assert isinstance(answer, ByHand) is approved
+    assert config["spec"]["action"] == ("Apply" if approved else "DryRun")
+    assert (config["metadata"].get("annotations", {}).get(APPROVAL_COMMENT) == "agreed") is approved
+    assert len(tried) == (2 if approved else 1)

@@ -1,0 +1,339 @@
+"""The command line on a platform whose nodes really roll."""
+
+import asyncio
+import json
+import os
+import pty
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.audit import AuditLog
+from tests.cli.commands import PROGRAM, Ended, steward
+from tests.controllers.advisor.desk import Desk, advising, no_reboots
+from tests.controllers.advisor.waiting import tell, waiting
+from tests.eventually import soon
+from tests.grants import Account, an_account
+from tests.widgets import define
+from virt_steward.apis.virtplatformconfig import (
+    EXAMPLE,
+    HIGHER_DENSITY,
+    LOAD_AWARE,
+    VIRT_PLATFORM_CONFIG,
+    VIRT_PLATFORM_CONFIG_CRD,
+)
+from virt_steward.controllers.advisor.definition import definition
+from virt_steward.controllers.advisor.options import Options
+from virt_steward.controllers.advisor.profiles.example_profile import CONFIG_MAP
+from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI
+from virt_steward.kube.client import Client
+from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.local.simulation.faults import pause_pool
+from virt_steward.local.simulation.platform import Platform
+from virt_steward.objects.identity import Key, Ref, key_of
+from virt_steward.runtime.access import Access, Grant, Installation
+
+
+@pytest.fixture
+async def uninstalled(platform: Platform) -> AsyncIterator[Client]:
+    """A platform on which nothing of ours is."""
+    client = platform.client
+    manifest = VIRT_PLATFORM_CONFIG_CRD.manifest()
+    await client.delete(Ref(CUSTOM_RESOURCE_DEFINITION, key_of(manifest)))
+
+    async def is_gone() -> bool:
+        await client.discovery.refresh()
+        return not client.discovery.serves(VIRT_PLATFORM_CONFIG.group, VIRT_PLATFORM_CONFIG.plural)
+
+    assert await soon(is_gone, within=30)
+    yield client
+    await define(client, manifest)
+
+
+async def test_a_plan_needs_nothing_of_ours_and_changes_nothing(
+    uninstalled: Client, control_plane: ControlPlane, audit_log: AuditLog
+) -> None:
+    assert uninstalled
+    mark = audit_log.mark()
+    ended = await steward("plan", LOAD_AWARE, kubeconfig=control_plane.kubeconfig)
+    asked = [one for one in audit_log.since(mark) if one.user_agent.startswith("virt-steward/")]
+    assert (ended.code, ended.stderr) == (2, "")
+    lines = ended.stdout.splitlines()
+    assert "enable-psi-metrics (High)" in lines
+    assert "  pool worker: 3 nodes reboot in 3 rounds" in lines
+    assert "  nodes: 3 (worker-0, worker-1, worker-2)" in lines
+    assert "  virtual machines that move: 5" in lines
+    assert "  virtual machines that cannot move, and stop: 1 (tenants/vm-1-0)" in lines
+    assert "+  - psi=1" in lines
+    assert (
+        "configure-descheduler  Medium  Pending  KubeDescheduler openshift-kube-descheduler-operator/cluster" in lines
+    )
+    assert "load-aware-rebalancing: 2 changes, impact High; nothing was changed yet" in lines
+    assert asked
+    assert not [one for one in asked if one.is_write and "dryRun=All" not in one.uri]
+    explained = await steward("explain", "plan", LOAD_AWARE, kubeconfig=control_plane.kubeconfig)
+    assert explained.code == 1
+    assert "the advisor is not installed here; `virt-steward plan load-aware-rebalancing` works" in explained.stderr
+
+
+async def test_a_plan_is_the_one_that_the_advisor_makes(
+    desk: Desk, control_plane: ControlPlane, account: Account
+) -> None:
+    options = ("--set", "enablePSIMetrics=false", "--set", "loadAware.deschedulingIntervalSeconds=120", "-o", "json")
+    foretold = await steward("plan", LOAD_AWARE, *options, kubeconfig=control_plane.kubeconfig)
+    async with advising(control_plane, account):
+        await desk.ask("DryRun", options=no_reboots(deschedulingIntervalSeconds=120))
+        assert await desk.reaches("ReviewRequired")
+    kept = await steward("plan", LOAD_AWARE, "-o", "json", kubeconfig=control_plane.kubeconfig)
+    assert (foretold.code, kept.code) == (2, 2), foretold.stderr
+    status = await desk.status()
+    plans = [json.loads(ended.stdout) for ended in (foretold, kept)]
+    assert [plan["plan_hash"] for plan in plans] == [status.plan_hash] * 2
+    assert plans[0]["items"][0]["diff"] == status.items[0].diff
+
+
+async def test_manifests_lead_to_a_plan_with_nothing_to_do(desk: Desk, control_plane: ControlPlane) -> None:
+    asking = ("plan", LOAD_AWARE, "--set", "enablePSIMetrics=false")
+    ended = await steward(*asking, "-o", "manifests", kubeconfig=control_plane.kubeconfig)
+    assert ended.code == 2
+    for manifest in yaml.safe_load_all(ended.stdout):
+        await desk.client.apply(manifest, manager="gitops")
+    again = await steward(*asking, kubeconfig=control_plane.kubeconfig)
+    assert (again.code, again.stderr) == (0, "")
+    assert again.stdout.splitlines()[0] == "load-aware-rebalancing: nothing to do"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        pytest.param(["moon"], "there is no profile 'moon'; there are: load-aware-rebalancing, ", id="no profile"),
+        pytest.param([], "Missing argument 'PROFILE'", id="no name at all"),
+        pytest.param([LOAD_AWARE, "--set", "mode=Odd"], "--set mode=Odd: Invalid enum value 'Odd'", id="a bad option"),
+        pytest.param([LOAD_AWARE, "-o", "xml"], "'xml' is not one of", id="a bad form"),
+        pytest.param(
+            [HIGHER_DENSITY, "--hyperconverged", "nowhere/none"], "create the HyperConverged object", id="no platform"
+        ),
+    ],
+)
+async def test_what_cannot_be_planned_is_said_in_one_line_and_is_no_change(
+    arguments: list[str], complaint: str, configs: Client, control_plane: ControlPlane
+) -> None:
+    assert configs
+    ended = await steward("plan", *arguments, kubeconfig=control_plane.kubeconfig)
+    assert (ended.code, ended.stdout) == (1, "")
+    [line] = ended.stderr.splitlines()
+    assert complaint in line
+
+
+async def test_whoever_may_only_look_hears_which_right_a_dry_run_needs(
+    desk: Desk, control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    full = definition(Options()).access
+    looking = Access("onlooker", tuple(_without_writes(full.grants)))
+    account = await an_account(desk.client, looking, Installation(namespace))
+    kubeconfig = account.write_kubeconfig(tmp_path / "kubeconfig", control_plane)
+    ended = await steward("plan", LOAD_AWARE, kubeconfig=kubeconfig)
+    assert (ended.code, ended.stdout) == (1, "")
+    assert "dry runs, which change nothing but need the right to patch: you lack it for " in ended.stderr
+    assert str(PSI) in ended.stderr
+    assert str(DESCHEDULER) in ended.stderr
+
+
+@pytest.mark.parametrize("command", [["plan", EXAMPLE], ["explain", "plan", EXAMPLE], ["approve", EXAMPLE], ["status"]])
+async def test_whoever_may_not_even_look_hears_that_in_one_line(
+    command: list[str], configs: Client, control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    account = await an_account(configs, Access("nobody"), Installation(namespace))
+    kubeconfig = account.write_kubeconfig(tmp_path / "kubeconfig", control_plane)
+    ended = await steward(*command, kubeconfig=kubeconfig)
+    assert (ended.code, ended.stdout) == (1, "")
+    [line] = ended.stderr.splitlines()
+    assert "is forbidden" in line
+
+
+def _without_writes(grants: Any) -> Any:
+    for grant in grants:
+        verbs = tuple(verb for verb in grant.verbs if verb not in ("create", "patch", "delete"))
+        if verbs:
+            yield Grant(grant.kind, verbs, grant.why, grant.where, names=grant.names, subresource=grant.subresource)
+
+
+@pytest.mark.parametrize(
+    ("env", "is_coloured"),
+    [
+        pytest.param({}, True, id="has colours"),
+        pytest.param({"NO_COLOR": "1"}, False, id="has none for who wants none"),
+    ],
+)
+async def test_on_a_terminal_a_diff(
+    env: dict[str, str], is_coloured: bool, configs: Client, control_plane: ControlPlane
+) -> None:
+    assert configs
+    shown = await on_a_terminal("plan", EXAMPLE, KUBECONFIG=str(control_plane.kubeconfig), **env)
+    assert "example-key: example-value" in shown
+    assert ("\x1b[32m+  example-key: example-value" in shown) is is_coloured
+
+
+async def on_a_terminal(*arguments: str, answers: str = "", **env: str) -> str:
+    """All that a person sees on their screen."""
+    mine, theirs = pty.openpty()
+    os.write(mine, answers.encode())
+    known = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "TERM": "xterm", **env}
+    process = await asyncio.create_subprocess_exec(
+        PROGRAM, *arguments, stdin=theirs, stdout=theirs, stderr=theirs, env=known
+    )
+    os.close(theirs)
+    seen = bytearray()
+    with suppress(OSError):  # that is how a terminal ends
+        while part := await asyncio.to_thread(os.read, mine, 4096):
+            seen += part
+    os.close(mine)
+    await asyncio.wait_for(process.wait(), 30)
+    return seen.decode().replace("\r\n", "\n")
+
+
+async def test_a_plan_is_approved_and_followed_pool_by_pool_to_its_end(
+    desk: Desk, control_plane: ControlPlane, account: Account
+) -> None:
+    async with advising(control_plane, account):
+        await desk.ask("DryRun")
+        assert await desk.reaches("ReviewRequired")
+        plan = (await desk.status()).plan_hash
+        ended = await steward(
+            "approve", LOAD_AWARE, "--watch", "--comment", "agreed", "-o", "json", kubeconfig=control_plane.kubeconfig
+        )
+        assert ended.code == 0, ended.stderr
+        status = await desk.status()
+    assert json.loads(ended.stdout) == {
+        "profile": LOAD_AWARE,
+        "plan_hash": plan,
+        "action": "Apply",
+        "user": "admin",
+        "comment": "agreed",
+    }
+    assert f"load-aware-rebalancing: impact High, plan {plan}" in ended.stderr.splitlines()
+    assert "[1/2] enable-psi-metrics InProgress: Waiting for MachineConfigPool 'worker' to " in ended.stderr
+    assert status.phase == "Completed"
+    assert [(one.by, one.comment, one.outcome) for one in status.history] == [("admin", "agreed", "Completed")]
+    explained = await steward("explain", "plan", LOAD_AWARE, kubeconfig=control_plane.kubeconfig)
+    assert "  approved by admin at " in explained.stdout
+    assert "admin: agreed" in explained.stdout
+
+
+async def test_a_plan_that_fails_is_followed_to_that_end(
+    desk: Desk, control_plane: ControlPlane, account: Account
+) -> None:
+    await pause_pool(desk.client, "worker")
+    async with advising(control_plane, account):
+        await desk.ask("DryRun", waitTimeout="1s")
+        assert await desk.reaches("ReviewRequired")
+        ended = await steward("approve", LOAD_AWARE, "--watch", kubeconfig=control_plane.kubeconfig)
+    assert (ended.code, ended.stdout) == (1, "")
+    assert "is paused, so nothing happens there until somebody resumes it" in ended.stderr
+    last = ended.stderr.splitlines()[-1]
+    assert last.startswith("virt-steward: load-aware-rebalancing was approved, but it is in phase Failed: enable-psi-")
+
+
+async def test_following_may_have_an_end_before_that_of_the_plan(
+    desk: Desk, control_plane: ControlPlane, account: Account
+) -> None:
+    await pause_pool(desk.client, "worker")
+    async with advising(control_plane, account):
+        await desk.ask("DryRun")
+        assert await desk.reaches("ReviewRequired")
+        watching = ("--watch", "--timeout", "2s")
+        ended = await steward("approve", LOAD_AWARE, *watching, kubeconfig=control_plane.kubeconfig)
+    assert ended.code == 1
+    assert "is approved, but not done within 0:00:02; the advisor goes on" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answers", "action"),
+    [
+        pytest.param([], "n\n", "DryRun", id="asks and takes no for an answer"),
+        pytest.param([], "y\n", "Apply", id="asks and takes yes for an answer"),
+        pytest.param(["--yes"], "", "Apply", id="does not ask who is sure"),
+        pytest.param(["--yes", "--plan", "abc"], "", "DryRun", id="leaves another plan alone"),
+    ],
+)
+async def test_on_a_terminal_approve(
+    arguments: list[str], answers: str, action: str, configs: Client, control_plane: ControlPlane
+) -> None:
+    desk = await waiting(configs)
+    env = {"KUBECONFIG": str(control_plane.kubeconfig)}
+    shown = await on_a_terminal("approve", EXAMPLE, *arguments, answers=answers, **env)
+    assert ("Approve this plan? [y/N]" in shown) is bool(answers)
+    assert (await desk.config())["spec"]["action"] == action
+
+
+@pytest.mark.parametrize(
+    ("phase", "complaint"),
+    [
+        pytest.param(
+            "Completed", f"{EXAMPLE} is left alone: no plan waits for review", id="there is no plan to review"
+        ),
+        pytest.param(None, f"there is no VirtPlatformConfig {EXAMPLE}, so no plan waits", id="there is no config"),
+    ],
+)
+async def test_nothing_is_approved_where(
+    phase: str | None, complaint: str, configs: Client, control_plane: ControlPlane
+) -> None:
+    if phase:
+        await tell(await waiting(configs), phase=phase)
+    ended: Ended = await steward("approve", EXAMPLE, kubeconfig=control_plane.kubeconfig)
+    assert (ended.code, ended.stdout) == (1, "")
+    assert complaint in ended.stderr
+
+
+async def test_explain_and_status_tell_what_a_plan_waits_for_and_which_rule_says_so(
+    desk: Desk, control_plane: ControlPlane, account: Account
+) -> None:
+    async with advising(control_plane, account):
+        await desk.ask("DryRun", options=no_reboots())
+        assert await desk.reaches("ReviewRequired")
+    version = ("--operator-version", (await desk.status()).operator_version)
+    ended = await steward("explain", "plan", LOAD_AWARE, *version, kubeconfig=control_plane.kubeconfig)
+    assert (ended.code, ended.stderr) == (0, "")
+    lines = ended.stdout.splitlines()
+    assert lines[0] == "VirtPlatformConfig load-aware-rebalancing: ReviewRequired (PlanReady), action DryRun"
+    assert (
+        "  waits for a person who looks at the plan and approves it: virt-steward approve load-aware-rebalancing"
+        in lines
+    )
+    assert any(
+        line.startswith("  [ ] configure-descheduler (Medium): KubeDescheduler 'cluster' will be ") for line in lines
+    )
+    assert "  [ ] prerequisites are met" in lines
+    assert lines[-1].startswith("  [+] a review ends by approval: ReviewRequired (PlanReady): The plan is ready")
+    newer = await steward("explain", "plan", LOAD_AWARE, "-o", "json", kubeconfig=control_plane.kubeconfig)
+    rules = json.loads(newer.stdout)["rules"]
+    assert rules[-1]["says"].endswith("may plan otherwise")
+    told = await steward("status", "-o", "json", kubeconfig=control_plane.kubeconfig)
+    advisor = json.loads(told.stdout)["advisor"]
+    [row] = [row for row in advisor["items"] if row["profile"] == LOAD_AWARE]
+    assert (row["action"], row["phase"], row["impact"]) == ("DryRun", "ReviewRequired", "Medium")
+    assert row["message"].startswith("The plan is ready for review")
+    assert "1 ReviewRequired" in advisor["summary"]
+
+
+async def test_the_way_back_is_approved_and_followed_too(
+    configs: Client, control_plane: ControlPlane, account: Account
+) -> None:
+    desk = Desk(configs, EXAMPLE)
+    target = Ref(CONFIG_MAP, Key("openshift-cnv", "example-config"))
+    async with advising(control_plane, account):
+        await desk.ask("Apply")
+        assert await desk.reaches("Completed", within=30)
+        assert await desk.exists(target)
+        await desk.ask("Rollback")
+        assert await desk.reaches("ReviewRequired", within=30)
+        ended = await steward("approve", EXAMPLE, "--watch", kubeconfig=control_plane.kubeconfig)
+    assert ended.code == 0, ended.stderr
+    assert "example-profile: the way back, impact " in ended.stderr
+    assert not await desk.exists(target)
+    assert (await desk.config())["spec"]["action"] == "Rollback"

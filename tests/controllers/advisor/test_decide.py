@@ -1,0 +1,362 @@
+"""Every rule of the advisor, as a table: what is seen, and the step that follows."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.controllers.advisor.builders import (
+    BEFORE,
+    EARLIER,
+    FIVE,
+    NOON,
+    PLAN,
+    PLANNED,
+    TEN,
+    a_config,
+    a_status,
+    an_item,
+    done,
+    seen,
+)
+from virt_steward.apis.virtplatformconfig import Approval, LoadAwareOptions, ProfileOptions
+from virt_steward.controllers.advisor.decide import after_draft, decide
+from virt_steward.controllers.advisor.phases import PHASES
+from virt_steward.controllers.advisor.seen import BadWindow, NewLogic, Seen
+from virt_steward.controllers.advisor.steps import (
+    Abort,
+    AdoptVersion,
+    ApplyItem,
+    AwaitItem,
+    AwaitReview,
+    AwaitWindow,
+    Begin,
+    CompleteItem,
+    Enforce,
+    FailItem,
+    FailStale,
+    Finish,
+    Ignore,
+    LackPrerequisites,
+    MarkDrifted,
+    NothingToDo,
+    OfferUpgrade,
+    Recover,
+    Redraft,
+    Settle,
+    Stay,
+)
+from virt_steward.objects.windows import Closed
+from virt_steward.plans.health import NotYet, Working
+
+OTHER = "sha256:" + "3" * 64
+PENDING, RUNNING = an_item(), an_item(state="InProgress")
+FASTER = ProfileOptions(load_aware=LoadAwareOptions(descheduling_interval_seconds=90))
+APPROVED = {"approved-plan": PLAN, "approved-by": "ann", "approval-comment": "tonight"}
+DRIFTED = {"configure-descheduler": OTHER}
+
+
+def reviewed(**spec: Any) -> Seen:
+    """A plan in review, and what the admin says to it in the next generation."""
+    return seen(a_config(a_status(), generation=2, **{"action": "Apply", **spec}))
+
+
+def executing(*items: Any, **spec: Any) -> Seen:
+    return seen(a_config(a_status("InProgress", *items), **{"action": "Apply", **spec}))
+
+
+def completed(**spec: Any) -> Seen:
+    return seen(a_config(done(), **{"action": "Apply", **spec}))
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_ignore_comes_before_everything_in(phase: str) -> None:
+    config = a_config(a_status(phase), action="Ignore")
+    assert decide(seen(config, missing=("x",), unsettled="y", hashes=DRIFTED), NOON) == Ignore()
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_nothing_is_decided_on_what_was_not_seen_in(phase: str) -> None:
+    assert decide(seen(a_config(a_status(phase)), unsettled="MachineConfig starting"), NOON) == Settle(
+        "MachineConfig starting"
+    )
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_prerequisites_are_asked_for_in(phase: str) -> None:
+    assert decide(seen(a_config(a_status(phase)), missing=("it",)), NOON) == LackPrerequisites(("it",))
+
+
+@pytest.mark.parametrize("phase", [None, "Pending", "Drafting", "PrerequisiteFailed", "Ignored"])
+def test_a_plan_is_made_in(phase: str | None) -> None:
+    assert isinstance(decide(seen(a_config(a_status(phase))), NOON), Redraft)
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("action", ["DryRun", "Apply"])
+def test_changed_options_lead_to_a_new_plan_in(phase: str, action: str) -> None:
+    """The old one is never executed."""
+    config = a_config(a_status(phase), generation=2, action=action, options=FASTER)
+    assert isinstance(decide(seen(config), NOON), Redraft)
+
+
+@pytest.mark.parametrize("phase", ["ReviewRequired", "InProgress", "Completed", "Failed", "Drifted"])
+def test_rollback_needs_a_plan_of_its_own_in(phase: str) -> None:
+    assert isinstance(decide(seen(a_config(a_status(phase), generation=2, action="Rollback")), NOON), Redraft)
+
+
+class TestReview:
+    def test_waits_under_dry_run(self) -> None:
+        step = decide(seen(a_config(a_status())), NOON)
+        assert isinstance(step, AwaitReview)
+        assert (step.reason, step.stale) == ("PlanReady", "")
+
+    def test_ends_by_action_apply(self) -> None:
+        assert decide(reviewed(), NOON) == Begin(Approval(PLAN, NOON))
+
+    def test_ends_by_an_approval_of_this_plan_which_is_told(self) -> None:
+        config = a_config(a_status(), generation=2, action="Apply", notes=APPROVED)
+        assert decide(seen(config), NOON) == Begin(Approval(PLAN, NOON, "ann", "tonight"))
+
+    def test_goes_on_if_another_plan_was_approved(self) -> None:
+        config = a_config(a_status(), generation=2, action="Apply", notes={**APPROVED, "approved-plan": "b" * 64})
+        step = decide(seen(config), NOON)
+        assert isinstance(step, AwaitReview)
+        assert step.reason == "ApprovalVoid"
+
+    def test_of_a_way_back_ends_by_approval_alone(self) -> None:
+        status = a_status(plan_action="Rollback")
+        step = decide(seen(a_config(status, generation=3, action="Rollback")), NOON)
+        assert isinstance(step, AwaitReview)
+        assert step.reason == "RollbackReady"
+        assert isinstance(decide(seen(a_config(status, action="Rollback", notes=APPROVED)), NOON), Begin)
+
+    def test_says_that_a_target_has_changed(self) -> None:
+        step = decide(seen(a_config(a_status()), hashes=DRIFTED), NOON)
+        assert isinstance(step, AwaitReview)
+        assert "KubeDescheduler configure-descheduler changed" in step.stale
+
+    @pytest.mark.parametrize(
+        ("action", "remedy"),
+        [
+            ("DryRun", "set action to Ignore, and then to DryRun again"),
+            ("Rollback", "set action to Ignore, and then to Rollback again"),
+        ],
+    )
+    def test_names_a_way_out_that_is_one_under(self, action: str, remedy: str) -> None:
+        step = decide(seen(a_config(a_status(plan_action=action), action=action), hashes=DRIFTED), NOON)
+        assert isinstance(step, AwaitReview)
+        assert remedy in step.stale
+
+    def test_of_a_plan_that_no_longer_fits_ends_in_failure(self) -> None:
+        assert isinstance(decide(replace(reviewed(), hashes=DRIFTED), NOON), FailStale)
+
+    def test_is_bypassed_on_request(self) -> None:
+        assert isinstance(decide(replace(reviewed(bypass_optimistic_lock=True), hashes=DRIFTED), NOON), Begin)
+
+    def test_begins_anew_when_inputs_change(self) -> None:
+        assert decide(seen(a_config(a_status()), inputs=TEN), NOON) == Redraft(
+            "parallelMigrationsPerCluster changed from 5 to 10"
+        )
+
+    def test_begins_anew_when_another_version_looks_at_it(self) -> None:
+        assert isinstance(decide(seen(a_config(a_status()), version="v2"), NOON), Redraft)
+
+    def test_begins_anew_when_dry_run_is_asked_for_again(self) -> None:
+        assert isinstance(decide(seen(a_config(a_status(), generation=2)), NOON), Redraft)
+
+
+class TestForcedReview:
+    """Inputs are not those of what was carried out last."""
+
+    def forced(self, **config: Any) -> Seen:
+        status = a_status(inputs=TEN, applied_inputs=FIVE, plan_generation=3, observed_generation=3)
+        return seen(a_config(status, **{"action": "Apply", "generation": 3, **config}), inputs=TEN)
+
+    def test_holds_even_under_apply(self) -> None:
+        step = decide(self.forced(), NOON)
+        assert isinstance(step, AwaitReview)
+        assert step.reason == "InputChanged"
+        assert "from 5 to 10" in step.message
+
+    def test_is_acknowledged_by_a_later_generation(self) -> None:
+        assert isinstance(decide(self.forced(generation=4), NOON), Begin)
+
+    def test_is_acknowledged_by_an_approval_of_the_plan(self) -> None:
+        assert isinstance(decide(self.forced(notes=APPROVED), NOON), Begin)
+
+    def test_is_not_acknowledged_by_an_approval_of_another_plan(self) -> None:
+        step = decide(self.forced(generation=4, notes={"approved-plan": "b" * 64}), NOON)
+        assert isinstance(step, AwaitReview)
+
+    def test_is_over_when_the_inputs_come_back(self) -> None:
+        """The new plan then is empty."""
+        assert isinstance(decide(replace(self.forced(), inputs=FIVE), NOON), Redraft)
+        assert after_draft(self.forced(), (an_item(state="Completed"),), PLAN, NOON) == NothingToDo()
+
+
+class TestNewPlan:
+    def test_without_changes_is_completed_whatever_the_action(self) -> None:
+        for action in ("DryRun", "Apply"):
+            assert (
+                after_draft(seen(a_config(action=action)), (an_item(state="Completed"),), PLAN, NOON) == NothingToDo()
+            )
+
+    def test_is_reviewed_under_dry_run(self) -> None:
+        assert isinstance(after_draft(seen(a_config()), (PENDING,), PLAN, NOON), AwaitReview)
+
+    def test_begins_at_once_under_apply(self) -> None:
+        assert after_draft(seen(a_config(action="Apply")), (PENDING,), PLAN, NOON) == Begin(Approval(PLAN, NOON))
+
+    def test_is_reviewed_under_apply_if_inputs_changed(self) -> None:
+        config = a_config(done(), action="Apply", generation=9)
+        step = after_draft(seen(config, inputs=TEN), (PENDING,), PLAN, NOON)
+        assert isinstance(step, AwaitReview)
+        assert step.reason == "InputChanged"
+
+
+class TestExecution:
+    def test_applies_the_first_item_that_is_not_done(self) -> None:
+        items = (an_item("first", "Completed"), an_item("second"), an_item("third"))
+        assert decide(executing(*items), NOON) == ApplyItem(items[1])
+
+    def test_holds_the_next_item_back_while_one_does_not_work_yet(self) -> None:
+        around = replace(executing(RUNNING, an_item("next")), health={RUNNING.name: NotYet("2/10")})
+        assert decide(around, NOON) == AwaitItem(RUNNING, "2/10", None)
+
+    def test_completes_an_item_that_works(self) -> None:
+        around = replace(executing(RUNNING), health={RUNNING.name: Working("ready")})
+        assert decide(around, NOON) == CompleteItem(RUNNING, "ready")
+
+    def test_does_not_apply_again_what_was_written_before_a_restart(self) -> None:
+        around = replace(
+            executing(PENDING), written=frozenset({PENDING.name}), health={PENDING.name: NotYet("0/3")}, hashes=DRIFTED
+        )
+        assert decide(around, NOON) == AwaitItem(PENDING, "0/3", None)
+
+    def test_ends_when_a_target_has_changed(self) -> None:
+        assert isinstance(decide(replace(executing(PENDING), hashes=DRIFTED), NOON), FailStale)
+
+    def test_goes_on_over_changes_in_bypass_mode(self) -> None:
+        around = replace(executing(PENDING, bypass_optimistic_lock=True), hashes=DRIFTED)
+        assert decide(around, NOON) == ApplyItem(PENDING)
+
+    def test_is_ended_by_dry_run(self) -> None:
+        assert isinstance(decide(executing(RUNNING, action="DryRun"), NOON), Redraft)
+
+    def test_is_not_begun_anew_by_a_longer_timeout(self) -> None:
+        config = a_config(a_status("InProgress", RUNNING), generation=5, action="Apply", wait_timeout="2h")
+        assert decide(seen(config, health={RUNNING.name: NotYet("2/10")}), NOON) == AwaitItem(
+            RUNNING, "2/10", EARLIER + timedelta(hours=2)
+        )
+
+    @pytest.mark.parametrize(("policy", "step"), [("Abort", Abort), ("Continue", FailItem)])
+    def test_of_an_item_times_out_and_the_policy_says_what_follows(self, policy: str, step: type) -> None:
+        around = replace(
+            executing(RUNNING, failure_policy=policy, wait_timeout="1h"), health={RUNNING.name: NotYet("2/10")}
+        )
+        assert isinstance(decide(around, NOON), step)
+        assert isinstance(decide(around, NOON - timedelta(seconds=1)), AwaitItem)
+
+    def test_ends_when_all_items_are_done(self) -> None:
+        assert decide(executing(an_item(state="Completed")), NOON) == Finish()
+
+    def test_ends_with_errors_when_one_has_failed(self) -> None:
+        assert decide(executing(an_item("a", "Failed"), an_item("b", "Completed")), NOON) == Finish(("a",))
+
+
+class TestWindow:
+    def test_holds_an_item_back_and_says_until_when(self) -> None:
+        until = NOON + timedelta(hours=10)
+        step = decide(replace(executing(PENDING), window=Closed(until)), NOON)
+        assert isinstance(step, AwaitWindow)
+        assert step.until == until
+        assert "2026-03-01T22:00:00Z" in step.message
+
+    def test_does_not_cut_off_an_item_that_has_begun(self) -> None:
+        around = replace(executing(RUNNING), window=Closed(NOON), health={RUNNING.name: Working("ready")})
+        assert decide(around, NOON) == CompleteItem(RUNNING, "ready")
+
+    @pytest.mark.parametrize("window", [BadWindow("no such zone"), Closed(None)])
+    def test_that_never_opens_holds_everything_back(self, window: Any) -> None:
+        step = decide(replace(executing(PENDING), window=window), NOON)
+        assert isinstance(step, AwaitWindow)
+        assert step.until is None
+
+
+class TestWatch:
+    def test_stays_while_all_is_as_planned(self) -> None:
+        assert decide(completed(), NOON) == Stay()
+
+    @pytest.mark.parametrize("action", ["DryRun", "Apply"])
+    def test_marks_drift_and_does_not_fight(self, action: str) -> None:
+        around = replace(completed(action=action), hashes=DRIFTED)
+        assert decide(around, NOON) == MarkDrifted(around.config.status.items)
+
+    def test_marks_drift_under_apply_also_of_what_was_in_place_before(self) -> None:
+        config = a_config(done(governed=()), action="Apply")
+        assert isinstance(decide(seen(config, hashes=DRIFTED), NOON), MarkDrifted)
+
+    def test_plans_anew_under_dry_run_if_nothing_was_ever_applied(self) -> None:
+        config = a_config(done(governed=()))
+        assert isinstance(decide(seen(config, hashes=DRIFTED), NOON), Redraft)
+
+    def test_sees_drift_repaired_by_hand(self) -> None:
+        config = a_config(done(phase="Drifted"), action="Apply")
+        assert decide(seen(config), NOON) == Recover(with_errors=False)
+
+    def test_remembers_errors_when_drift_is_repaired(self) -> None:
+        items = (an_item("a", "Failed"), an_item("b", "Completed"))
+        config = a_config(done(*items, phase="Drifted"), action="Apply")
+        assert decide(seen(config), NOON) == Recover(with_errors=True)
+
+    def test_does_not_watch_items_that_have_failed(self) -> None:
+        config = a_config(done(an_item("a", "Failed"), phase="CompletedWithErrors"), action="Apply")
+        assert decide(seen(config, hashes={"a": OTHER}), NOON) == Stay()
+
+    def test_enforces_in_bypass_mode(self) -> None:
+        around = replace(completed(bypass_optimistic_lock=True), hashes=DRIFTED)
+        assert decide(around, NOON) == Enforce(around.config.status.items)
+
+    def test_does_not_enforce_under_dry_run(self) -> None:
+        around = replace(completed(bypass_optimistic_lock=True, action="DryRun"), hashes=DRIFTED)
+        assert isinstance(decide(around, NOON), MarkDrifted)
+
+    @pytest.mark.parametrize("phase", ["Completed", "CompletedWithErrors", "CompletedWithUpgrade", "Drifted"])
+    def test_plans_anew_for_a_new_spec_in(self, phase: str) -> None:
+        assert isinstance(decide(seen(a_config(done(phase=phase), generation=2, action="Apply")), NOON), Redraft)
+
+    def test_plans_anew_when_inputs_change(self) -> None:
+        assert decide(replace(completed(), inputs=TEN), NOON) == Redraft(
+            "parallelMigrationsPerCluster changed from 5 to 10"
+        )
+
+    def test_leaves_alone_what_was_undone(self) -> None:
+        config = a_config(done(plan_action="Rollback"), action="Rollback")
+        assert decide(seen(config, hashes=DRIFTED), NOON) == Stay()
+
+    def test_keeps_a_failure_until_the_spec_changes(self) -> None:
+        assert decide(seen(a_config(a_status("Failed"), action="Apply"), hashes=DRIFTED), NOON) == Stay()
+        assert isinstance(decide(seen(a_config(a_status("Failed"), generation=2)), NOON), Redraft)
+
+
+class TestUpgrade:
+    def test_without_new_logic_is_silent(self) -> None:
+        around = replace(completed(), version="v2", logic=NewLogic())
+        assert decide(around, NOON) == AdoptVersion("NoLogicChange", around.config.status.items)
+
+    def test_with_new_logic_is_offered(self) -> None:
+        around = replace(completed(), version="v2", logic=NewLogic(("configure-descheduler",)))
+        assert decide(around, NOON) == OfferUpgrade(("configure-descheduler",))
+
+    def test_is_over_when_the_cluster_has_what_it_wants(self) -> None:
+        aligned = (msgspec.structs.replace(PENDING, hash=PLANNED),)
+        config = a_config(done(phase="CompletedWithUpgrade"), action="Apply")
+        around = seen(config, version="v2", hashes=DRIFTED, logic=NewLogic(("configure-descheduler",), aligned))
+        assert decide(around, NOON) == AdoptVersion("ManuallyAligned", aligned)
+
+    def test_does_not_touch_a_plan_that_is_being_carried_out(self) -> None:
+        around = replace(executing(PENDING), version="v2", hashes={PENDING.name: BEFORE})
+        assert decide(around, NOON) == ApplyItem(PENDING)

@@ -1,0 +1,196 @@
+"""Carrying plans out where something is in the way: windows, pauses, broken nodes, refusals, other pools."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from tests.controllers.advisor.desk import HCO, Desk, a_descheduler, advising, no_reboots
+from tests.eventually import soon
+from tests.grants import Account
+from virt_steward.apis.virtplatformconfig import HIGHER_DENSITY
+from virt_steward.catalog.machineconfigs import MACHINE_CONFIG, MACHINE_CONFIG_POOL
+from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI
+from virt_steward.controllers.advisor.profiles.virt_higher_density import SWAP
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.local.simulation.faults import break_node, pause_pool, repair_node, resume_pool
+from virt_steward.local.simulation.install import install
+from virt_steward.local.simulation.kinds.descheduler import RELEASES
+from virt_steward.local.simulation.nodes import Node, add_node, add_pool
+from virt_steward.local.simulation.platform import Platform, Shape
+from virt_steward.objects.identity import Key, Ref
+from virt_steward.objects.wallclock import rfc3339
+from virt_steward.runtime.clock import SystemClock
+
+
+async def test_a_closed_window_is_waited_for_and_an_open_one_lets_the_plan_begin(
+    desk: Desk, control_plane: ControlPlane, account: Account
+) -> None:
+    later = SystemClock().utc() + timedelta(days=2)
+    window = {"schedule": f"0 3 {later.day} {later.month} *", "duration": "1h"}
+    async with advising(control_plane, account):
+        await desk.ask("Apply", options=no_reboots(), window=window)
+        assert await desk.reaches("InProgress", reason="WindowClosed")
+        opens = rfc3339(later.replace(hour=3, minute=0, second=0))
+        assert opens in await desk.message("WaitingForWindow")
+        assert [item.state for item in (await desk.status()).items] == ["Pending"]
+        assert not await desk.exists(DESCHEDULER)
+        await desk.ask(window={"schedule": "* * * * *", "duration": "1h"})
+        assert await desk.reaches("Completed")
+        assert await desk.condition("WaitingForWindow") == ("False", "NotWaiting")
+
+
+async def test_a_paused_pool_and_a_broken_node_are_said_and_waited_for(
+    desk: Desk, control_plane: ControlPlane, account: Account
+) -> None:
+    await pause_pool(desk.client, "worker")
+    await break_node(desk.client, "worker-0", "the disk is full")
+    async with advising(control_plane, account):
+        await desk.ask("Apply")
+        assert await desk.says("enable-psi-metrics", "'worker' is paused, so nothing happens there")
+        await resume_pool(desk.client, "worker")
+        assert await desk.says("enable-psi-metrics", "'worker' is degraded (1 degraded machines: Node worker-0")
+        assert not await desk.exists(DESCHEDULER)
+        await repair_node(desk.client, "worker-0")
+        assert await desk.reaches("Completed")
+
+
+@pytest.mark.parametrize(
+    ("policy", "phase", "states"),
+    [
+        pytest.param("Abort", "Failed", ["Failed", "Pending"], id="and-ends-the-plan"),
+        pytest.param("Continue", "CompletedWithErrors", ["Failed", "Completed"], id="and-the-rest-goes-on"),
+    ],
+)
+async def test_an_item_that_takes_too_long_fails(
+    desk: Desk, control_plane: ControlPlane, account: Account, *, policy: str, phase: str, states: list[str]
+) -> None:
+    await pause_pool(desk.client, "worker")
+    async with advising(control_plane, account):
+        await desk.ask("Apply", failurePolicy=policy, waitTimeout="1s")
+        assert await desk.reaches(phase)
+    status = await desk.status()
+    assert [item.state for item in status.items] == states
+    assert "Timed out after 1 s: MachineConfigPool 'worker' is paused" in status.items[0].message
+    assert await desk.exists(DESCHEDULER) == (policy == "Continue")
+
+
+async def test_a_custom_pool_that_takes_what_workers_get_is_waited_for_too(
+    desk: Desk, control_plane: ControlPlane, account: Account
+) -> None:
+    await add_pool(desk.client, "gpu", maxUnavailable="50%")
+    for number in range(2):
+        await add_node(desk.client, Node(f"gpu-{number}", ("worker", "gpu")))
+    await pause_pool(desk.client, "gpu")
+    async with advising(control_plane, account):
+        await desk.ask("DryRun")
+        assert await desk.reaches("ReviewRequired")
+        radius = (await desk.item("enable-psi-metrics")).blast_radius
+        assert radius
+        assert [(one.name, one.nodes, one.rounds, one.paused) for one in radius.pools] == [
+            ("gpu", 2, 2, True),
+            ("worker", 3, 3, False),
+        ]
+        await desk.ask("Apply")
+        assert await desk.says("enable-psi-metrics", "'gpu' is paused")
+
+        async def workers_are_done() -> bool:
+            return "'worker'" not in (await desk.item("enable-psi-metrics")).message
+
+        assert await soon(workers_are_done)
+        assert (await desk.item("enable-psi-metrics")).state == "InProgress"
+        await resume_pool(desk.client, "gpu")
+        assert await desk.reaches("Completed")
+    rendered = (await desk.client.get(Ref(MACHINE_CONFIG_POOL, Key("", "gpu"))))["status"]["configuration"]["name"]
+    assert "psi=1" in (await desk.client.get(Ref(MACHINE_CONFIG, Key("", rendered))))["spec"]["kernelArguments"]
+
+
+async def test_pressure_metrics_that_somebody_else_turned_on_are_left_to_them(
+    desk: Desk, control_plane: ControlPlane, account: Account
+) -> None:
+    await desk.client.create(
+        {
+            "apiVersion": "machineconfiguration.openshift.io/v1",
+            "kind": "MachineConfig",
+            "metadata": {"name": "50-mine", "labels": {"machineconfiguration.openshift.io/role": "worker"}},
+            "spec": {"kernelArguments": ["psi=1"]},
+        }
+    )
+    async with advising(control_plane, account):
+        await desk.ask("Apply")
+        assert await desk.reaches("Completed")
+    psi = await desk.item("enable-psi-metrics")
+    assert (psi.state, psi.impact_severity, psi.diff) == ("Completed", "Low", "")
+    assert "already effective in MachineConfigPool 'worker', by MachineConfig '50-mine'" in psi.message
+    assert not await desk.exists(PSI)
+
+
+@pytest.fixture(params=[release.name for release in RELEASES])
+def release(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+class TestReleases:
+    @pytest.fixture
+    def shape(self, shape: Shape, release: str) -> Shape:
+        return replace(shape, descheduler=release)
+
+    async def test_every_release_of_the_descheduler_gets_a_plan_that_holds(
+        self, desk: Desk, control_plane: ControlPlane, account: Account, release: str
+    ) -> None:
+        await desk.client.create(a_descheduler(profiles=["LongLifecycle", "AffinityAndTaints"]))
+        async with advising(control_plane, account):
+            await desk.ask("Apply", options=no_reboots())
+            assert await desk.reaches("Completed")
+            before = await desk.config()
+            await desk.client.merge_patch(DESCHEDULER, {"metadata": {"labels": {"touched": "yes"}}})
+            assert await desk.reaches("Completed")
+            assert (await desk.config())["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+        spec = (await desk.descheduler())["spec"]
+        chosen = {"v510": "LongLifecycle", "v532": "KubeVirtRelieveAndMigrate"}
+        assert spec["profiles"] == ["AffinityAndTaints", chosen.get(release, "DevKubeVirtRelieveAndMigrate")]
+        assert spec["evictionLimits"] == ({"total": 5, "node": 1} if release == "v532" else {"total": 5})
+        message = (await desk.item("configure-descheduler")).message
+        assert message == "Applied successfully"
+
+
+class TestDensity:
+    @pytest.fixture(params=["v1", "v1beta1"])
+    def layout(self, request: pytest.FixtureRequest) -> str:
+        return str(request.param)
+
+    @pytest.fixture
+    def shape(self, shape: Shape, layout: str) -> Shape:
+        return replace(shape, hyperconverged=(layout,))
+
+    async def test_higher_density_reboots_once_and_then_promises_more(
+        self, desk: Desk, platform: Platform, control_plane: ControlPlane, account: Account, layout: str
+    ) -> None:
+        assert platform
+        desk.profile = HIGHER_DENSITY
+        async with advising(control_plane, account):
+            await desk.ask("Apply", options={"virtHigherDensity": {"memoryToRequestRatio": 200}})
+            assert await desk.reaches("Completed")
+        assert await desk.exists(SWAP)
+        hco = await desk.client.get(HCO)
+        part = hco["spec"]["virtualization"] if layout == "v1" else hco["spec"]
+        assert part["higherWorkloadDensity"] == {"memoryOvercommitPercentage": 200}
+        assert part["ksmConfiguration"] == {"nodeLabelSelector": {}}
+
+
+class TestMissing:
+    @pytest.fixture
+    def shape(self, shape: Shape) -> Shape:
+        return replace(shape, without=(*shape.without, "KubeDescheduler"))
+
+    async def test_what_is_missing_is_named_and_the_plan_comes_with_it(
+        self, desk: Desk, control_plane: ControlPlane, account: Account
+    ) -> None:
+        async with advising(control_plane, account):
+            await desk.ask("Apply", options=no_reboots())
+            assert await desk.reaches("PrerequisiteFailed")
+            assert await desk.condition("PrerequisitesMet") == ("False", "PrerequisitesFailed")
+            assert "install the Descheduler Operator" in await desk.message("PrerequisitesMet")
+            await install(desk.client, "KubeDescheduler")
+            assert await desk.reaches("Completed", within=30)
+            assert await desk.condition("PrerequisitesMet") == ("True", "AllPresent")

@@ -1,0 +1,82 @@
+"""What comes of an approved plan, as whoever approved it hears."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.clients import a_client
+from tests.controllers.advisor.builders import EARLIER, PLAN, a_config, a_status, an_item
+from tests.controllers.advisor.desk import the_config
+from tests.controllers.advisor.waiting import waiting
+from tests.eventually import soon
+from tests.grants import an_account
+from virt_steward.apis.meta import Condition
+from virt_steward.apis.virtplatformconfig import EXAMPLE
+from virt_steward.controllers.advisor.follow import Done, Failed, Underway, follow, progress
+from virt_steward.controllers.advisor.seen import Config
+from virt_steward.kube.client import Client
+from virt_steward.kube.errors import Forbidden
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.runtime.access import Access, Installation
+
+CLOSED = Condition("WaitingForWindow", "True", "WindowClosed", "begins at noon", EARLIER)
+BROKEN = Condition("Failed", "True", "ItemFailed", "one failed", EARLIER)
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        pytest.param(None, Failed("the VirtPlatformConfig has been deleted"), id="without a config"),
+        pytest.param(
+            a_config(a_status(), action="Apply"),
+            Underway(("approved; the advisor has not taken it up yet",)),
+            id="that nobody has seen",
+        ),
+        pytest.param(a_config(a_status()), Failed("somebody has set action to DryRun"), id="that was called back"),
+        pytest.param(
+            a_config(a_status(plan_hash="new"), action="Apply"),
+            Failed("another plan has taken its place: new"),
+            id="that is void",
+        ),
+        pytest.param(
+            a_config(a_status("InProgress", an_item("a", "Completed", message="ok"), an_item("b"))),
+            Underway(("[1/2] a Completed: ok",)),
+            id="with one of two done",
+        ),
+        pytest.param(
+            a_config(a_status("InProgress", an_item("a"), conditions=(CLOSED,))),
+            Underway(("begins at noon",)),
+            id="that waits for its window",
+        ),
+        pytest.param(a_config(a_status("Completed")), Done(), id="that is done"),
+        pytest.param(
+            a_config(a_status("Failed", conditions=(BROKEN,))),
+            Failed("it is in phase Failed: one failed"),
+            id="that has failed",
+        ),
+        pytest.param(
+            a_config(a_status("CompletedWithErrors")), Failed("it is in phase CompletedWithErrors"), id="with errors"
+        ),
+    ],
+)
+def test_the_progress_of_a_plan(config: Config | None, expected: Any) -> None:
+    assert progress(config, PLAN) == expected
+
+
+async def test_following_without_the_right_to_look_is_refused(
+    configs: Client, control_plane: ControlPlane, namespace: str
+) -> None:
+    account = await an_account(configs, Access("bystander"), Installation(namespace))
+    async with a_client(control_plane, account.token) as client:
+        with pytest.raises(Forbidden):
+            await asyncio.wait_for(follow(client, EXAMPLE, PLAN, print), 20)
+
+
+async def test_following_ends_when_the_config_is_deleted(configs: Client) -> None:
+    await waiting(configs, action="Apply")
+    said: list[str] = []
+    following = asyncio.create_task(follow(configs, EXAMPLE, PLAN, said.append))
+    assert await soon(lambda: said == ["approved; the advisor has not taken it up yet"])
+    await configs.delete(the_config(EXAMPLE))
+    assert await asyncio.wait_for(following, 20) == Failed("the VirtPlatformConfig has been deleted")

@@ -1,0 +1,61 @@
+"""Whatever is seen, there is a step, the table knows it, and under DryRun or Ignore nothing is written."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import msgspec
+from hypothesis import HealthCheck, given, settings
+
+from tests.controllers.advisor.builders import NOON
+from tests.controllers.advisor.desk import true_phases
+from tests.controllers.advisor.specimens import sights
+from virt_steward.controllers.advisor.decide import after_draft, decide
+from virt_steward.controllers.advisor.phases import STARTING
+from virt_steward.controllers.advisor.report import fold, with_plan
+from virt_steward.controllers.advisor.seen import Seen
+from virt_steward.controllers.advisor.steps import (
+    ApplyItem,
+    AwaitItem,
+    AwaitReview,
+    AwaitWindow,
+    Begin,
+    Enforce,
+    Ignore,
+    LackPrerequisites,
+    MarkDrifted,
+    OfferUpgrade,
+    Redraft,
+    Settle,
+    Stay,
+)
+
+RESTING = (Ignore, LackPrerequisites, AwaitReview, AwaitWindow, MarkDrifted, OfferUpgrade, Stay)
+
+
+def check(seen: Seen) -> None:
+    step = decide(seen, NOON)
+    status = seen.config.status
+    if seen.config.spec.action in ("DryRun", "Ignore"):
+        assert not isinstance(step, ApplyItem | Begin | Enforce)
+    if isinstance(step, Settle) and status.phase not in STARTING:
+        return  # nothing is said then
+    if isinstance(step, Redraft):
+        status = with_plan(seen, status.items, "c" * 64)
+        step = after_draft(seen, status.items, "c" * 64, NOON)
+        assert not (isinstance(step, Begin) and seen.config.spec.action not in ("Apply", "Rollback"))
+    if isinstance(step, ApplyItem):
+        assert seen.config.spec.action in ("Apply", "Rollback")
+        step = AwaitItem(step.item, "written", None)
+    said = fold(seen, status, step, NOON)
+    assert said.phase is not None
+    if said.conditions != status.conditions:
+        assert true_phases(said) == [said.phase]
+    if isinstance(step, RESTING):
+        again = replace(seen, config=msgspec.structs.replace(seen.config, status=said))
+        assert fold(again, said, step, NOON + timedelta(minutes=1)) == said  # so that it is written once
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(sights())
+def test_whatever_is_seen_there_is_a_legal_step(seen: Seen) -> None:
+    check(seen)

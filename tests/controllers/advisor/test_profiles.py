@@ -1,0 +1,227 @@
+"""The profiles as pure functions: what they need, what they depend on, what they want."""
+
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import msgspec
+import pytest
+
+from virt_steward.apis.virtplatformconfig import (
+    HigherDensityOptions,
+    KsmConfiguration,
+    LoadAwareOptions,
+    ProfileOptions,
+)
+from virt_steward.catalog.hco import Hco
+from virt_steward.catalog.machineconfigs import ROLE, machine_config_facts
+from virt_steward.controllers.advisor.context import Context
+from virt_steward.controllers.advisor.logic import new_logic
+from virt_steward.controllers.advisor.options import Options
+from virt_steward.controllers.advisor.profiles import profiles
+from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import CRD, DESCHEDULER, PSI, profile
+from virt_steward.controllers.advisor.profiles.virt_higher_density import SWAP
+from virt_steward.controllers.advisor.profiles.virt_higher_density import profile as density_profile
+from virt_steward.objects.paths import Pointer
+from virt_steward.objects.schemafacts import SchemaFacts
+from virt_steward.plans.draft import IN_PLACE
+from virt_steward.plans.intent import Intent
+from virt_steward.plans.pools import RollingPool
+
+KNOWN = profiles(Options())
+LOAD, DENSITY = profile(Options()), density_profile(Options())
+EVERYTHING = (*LOAD.schemas[CRD],)
+NEWEST = SchemaFacts({**dict.fromkeys(EVERYTHING, ()), EVERYTHING[0]: ("LongLifecycle", "KubeVirtRelieveAndMigrate")})
+OLDEST = SchemaFacts(
+    {Pointer(("spec", "profiles")): ("LongLifecycle",), Pointer(("spec", "evictionLimits", "total")): ()}
+)
+WORKERS = msgspec.convert(
+    {"metadata": {"name": "worker"}, "spec": {"machineConfigSelector": {"matchLabels": {ROLE: "worker"}}}}, RollingPool
+)
+
+
+def an_hco(version: str = "v1", **migration: int) -> Hco:
+    part = {"liveMigrationConfig": migration}
+    spec = {"virtualization": part} if version == "v1" else part
+    return Hco.of({"apiVersion": f"hco.kubevirt.io/{version}", "metadata": {"name": "hco"}, "spec": spec})
+
+
+def a_context(facts: SchemaFacts = NEWEST, **changes: Any) -> Context:
+    context = Context(hco=an_hco(parallelMigrationsPerCluster=7), schemas={CRD: facts}, pools=(WORKERS,))
+    return replace(context, **changes)
+
+
+def load(**options: Any) -> ProfileOptions:
+    return ProfileOptions(load_aware=LoadAwareOptions(**options))
+
+
+def a_machine_config(name: str, *arguments: str, role: str = "worker") -> Any:
+    spec = {"kernelArguments": arguments}
+    return machine_config_facts(msgspec.json.encode({"metadata": {"name": name, "labels": {ROLE: role}}, "spec": spec}))
+
+
+def descheduler(context: Context) -> dict[str, Any]:
+    spec: dict[str, Any] = LOAD.intents(context)[-1].desired["spec"]
+    return spec
+
+
+def test_no_two_profiles_write_one_object() -> None:
+    """One manager sends all that it wants of an object, so two plans on one would delete each other's fields."""
+    assert not [(a.name, b.name) for a, b in combinations(KNOWN, 2) if set(a.targets) & set(b.targets)]
+
+
+@pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.name)
+def test_intents_stay_within_the_targets_that_are_declared_by(known: Any) -> None:
+    intents = known.intents(a_context())
+    assert {intent.ref for intent in intents} <= set(known.targets)
+    assert all(intent.fields for intent in intents)
+
+
+def test_dependencies_come_first() -> None:
+    assert [intent.name for intent in LOAD.intents(a_context())] == ["enable-psi-metrics", "configure-descheduler"]
+    assert [intent.name for intent in DENSITY.intents(a_context())] == [
+        "enable-kubelet-swap",
+        "configure-higher-density",
+    ]
+
+
+def test_the_newest_release_gets_all_there_is() -> None:
+    assert descheduler(a_context()) == {
+        "managementState": "Managed",
+        "mode": "Automatic",
+        "deschedulingIntervalSeconds": 60,
+        "profiles": ["KubeVirtRelieveAndMigrate"],
+        "profileCustomizations": {
+            "devActualUtilizationProfile": "PrometheusCPUCombined",
+            "devDeviationThresholds": "AsymmetricLow",
+            "devEnableEvictionsInBackground": True,
+            "devEnableSoftTainter": True,
+        },
+        "evictionLimits": {"total": 7, "node": 2},
+    }
+
+
+def test_an_old_release_gets_what_it_knows_and_the_plan_says_what_that_means() -> None:
+    assert descheduler(a_context(OLDEST))["profiles"] == ["LongLifecycle"]
+    assert "profileCustomizations" not in descheduler(a_context(OLDEST))
+    assert descheduler(a_context(OLDEST))["evictionLimits"] == {"total": 7}
+    assert "not load-aware" in LOAD.intents(a_context(OLDEST))[-1].message
+
+
+def test_options_win_over_the_platform() -> None:
+    options = load(eviction_limit_total=3, eviction_limit_node=1, mode="Predictive", dev_deviation_thresholds="High")
+    spec = descheduler(a_context(options=options))
+    assert spec["evictionLimits"] == {"total": 3, "node": 1}
+    assert spec["mode"] == "Predictive"
+    assert spec["profileCustomizations"]["devDeviationThresholds"] == "High"
+    assert not [one for one in LOAD.inputs(a_context(options=options)) if one.name.startswith("parallel")]
+
+
+def test_profiles_that_go_together_with_ours_are_kept_in_their_order() -> None:
+    live = {"spec": {"profiles": ["SoftTopologyAndDuplicates", "LongLifecycle", "AffinityAndTaints"]}}
+    assert descheduler(a_context(targets={DESCHEDULER: live}))["profiles"] == [
+        "SoftTopologyAndDuplicates",
+        "AffinityAndTaints",
+        "KubeVirtRelieveAndMigrate",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("config", "moot"),
+    [
+        pytest.param(a_machine_config("50-theirs", "quiet", "psi=1"), True, id="by-another"),
+        pytest.param(a_machine_config("50-theirs", "psi=1", "psi=0"), False, id="but-turned-off-again"),
+        pytest.param(a_machine_config("50-theirs", "psi=1", role="master"), False, id="but-elsewhere"),
+        pytest.param(a_machine_config(PSI.key.name, "psi=1"), False, id="by-us"),
+    ],
+)
+def test_pressure_metrics_are_on_already(config: Any, *, moot: bool) -> None:
+    assert bool(LOAD.intents(a_context(configs=(config,)))[0].moot) == moot
+
+
+def test_what_we_applied_is_not_withdrawn_because_it_works() -> None:
+    theirs = a_machine_config("50-theirs", "psi=1")
+    context = a_context(configs=(theirs,), targets={PSI: {"spec": {}}})
+    assert not LOAD.intents(context)[0].moot
+    assert LOAD.inputs(context) == LOAD.inputs(replace(context, configs=()))
+
+
+@pytest.mark.parametrize(
+    ("options", "kinds"),
+    [
+        pytest.param(ProfileOptions(), ["KubeDescheduler", "MachineConfig", "HyperConverged"], id="by-default"),
+        pytest.param(load(enable_psi_metrics=False), ["KubeDescheduler", "HyperConverged"], id="without-psi"),
+        pytest.param(
+            load(enable_psi_metrics=False, eviction_limit_node=1, eviction_limit_total=1),
+            ["KubeDescheduler"],
+            id="with-limits",
+        ),
+    ],
+)
+def test_only_that_is_needed_what_the_options_ask_for(options: ProfileOptions, kinds: list[str]) -> None:
+    assert [one.kind.name for one in LOAD.prerequisites(options)] == kinds
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta1"])
+def test_density_is_written_where_the_served_version_has_it(version: str) -> None:
+    selector = {"matchLabels": {"ksm": "yes"}}
+    ksm = msgspec.convert({"nodeLabelSelector": selector}, KsmConfiguration)
+    options = ProfileOptions(virt_higher_density=HigherDensityOptions(ksm_configuration=ksm, enable_swap=False))
+    (intent,) = DENSITY.intents(a_context(hco=an_hco(version), options=options))
+    part = intent.desired["spec"]["virtualization"] if version == "v1" else intent.desired["spec"]
+    assert part == {
+        "higherWorkloadDensity": {"memoryOvercommitPercentage": 150},
+        "ksmConfiguration": {"nodeLabelSelector": selector},
+    }
+    assert intent.fields[-1].endswith("ksmConfiguration.nodeLabelSelector")
+
+
+def test_swap_that_is_on_already_is_left_to_whoever_turned_it_on() -> None:
+    ours = machine_config_facts(msgspec.json.encode(DENSITY.intents(a_context())[0].desired))
+    assert ours.swap
+    theirs = msgspec.structs.replace(ours, metadata=msgspec.structs.replace(ours.metadata, name="80-theirs"))
+    assert "80-theirs" in DENSITY.intents(a_context(configs=(theirs,)))[0].moot
+    assert not DENSITY.intents(a_context(configs=(ours,)))[0].moot
+    assert SWAP.key.name == ours.name
+
+
+def test_an_offer_tells_what_it_is_and_sleeps() -> None:
+    offer = LOAD.advertisement("https://docs.example")
+    notes = {key.partition("/")[2]: value for key, value in offer["metadata"]["annotations"].items()}
+    assert offer["spec"] == {"profile": LOAD.name, "action": "Ignore"}
+    assert notes["documentation-url"] == f"https://docs.example/{LOAD.name}"
+    assert "Descheduler Operator" in notes["prerequisites"]
+    assert "enablePSIMetrics" in notes["options"]
+    assert notes["impact-summary"].startswith("Medium")
+
+
+class TestNewLogic:
+    CONTEXT = a_context(options=load(enable_psi_metrics=False))
+
+    def done(self) -> Any:
+        return self.items(LOAD.intents(self.CONTEXT))
+
+    def items(self, intents: tuple[Intent, ...]) -> Any:
+        context = replace(self.CONTEXT, targets={one.ref: one.desired for one in intents})
+        found = new_logic(LOAD, context, ())
+        assert found.aligned
+        return found.aligned
+
+    def test_the_same_intents_are_no_news_even_if_the_cluster_has_drifted(self) -> None:
+        drifted = {DESCHEDULER: {"spec": {"profiles": ["AffinityAndTaints"]}}}
+        found = new_logic(LOAD, replace(self.CONTEXT, targets=drifted), self.done())
+        assert (found.differs, found.aligned) == ((), None)
+
+    def test_other_intents_are(self) -> None:
+        context = replace(self.CONTEXT, options=load(enable_psi_metrics=False, mode="Predictive"))
+        assert new_logic(LOAD, context, self.done()).differs == ("configure-descheduler",)
+
+    def test_an_item_more_or_less_is(self) -> None:
+        assert new_logic(LOAD, replace(self.CONTEXT, options=load()), self.done()).differs == ("enable-psi-metrics",)
+
+    def test_a_cluster_that_has_it_all_is_aligned(self) -> None:
+        context = replace(self.CONTEXT, options=load(enable_psi_metrics=False, mode="Predictive"))
+        (intent,) = LOAD.intents(context)
+        found = new_logic(LOAD, replace(context, targets={DESCHEDULER: intent.desired}), self.done())
+        assert found.aligned
+        assert [(one.state, one.message) for one in found.aligned] == [("Completed", IN_PLACE)]

@@ -1,0 +1,179 @@
+"""What a status says after a step: phases, items, times, history."""
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.controllers.advisor.builders import (
+    EARLIER,
+    FIVE,
+    NOON,
+    PLAN,
+    PLANNED,
+    TEN,
+    a_config,
+    a_status,
+    an_item,
+    done,
+    seen,
+    true,
+)
+from virt_steward.apis.virtplatformconfig import HISTORY_KEPT, Approval, Execution, VirtPlatformConfigStatus
+from virt_steward.controllers.advisor.report import DRIFTED, REPAIRED, fold, with_plan
+from virt_steward.controllers.advisor.steps import (
+    Abort,
+    AwaitItem,
+    AwaitReview,
+    Begin,
+    CompleteItem,
+    Enforce,
+    FailStale,
+    Finish,
+    Ignore,
+    MarkDrifted,
+    NothingToDo,
+    Recover,
+    Said,
+    Settle,
+    Stay,
+)
+
+LATER = NOON + timedelta(minutes=5)
+RUNNING = an_item(state="InProgress")
+BY_ANN = Approval(PLAN, EARLIER, "ann", "tonight")
+
+
+def after(status: VirtPlatformConfigStatus, step: Said, now: Any = NOON, **config: Any) -> VirtPlatformConfigStatus:
+    return fold(seen(a_config(status, **config)), status, step, now)
+
+
+def since(status: VirtPlatformConfigStatus, type_: str) -> Any:
+    return next(one.last_transition_time for one in status.conditions if one.type == type_)
+
+
+def said(status: VirtPlatformConfigStatus, type_: str) -> tuple[str, str]:
+    found = next(one for one in status.conditions if one.type == type_)
+    return found.status, found.reason
+
+
+def test_transition_times_move_only_when_a_status_does() -> None:
+    first = after(a_status("InProgress", RUNNING), AwaitItem(RUNNING, "1/3", None))
+    second = after(first, AwaitItem(first.items[0], "2/3", None), LATER)
+    assert second.items[0].message == "2/3"
+    assert since(second, "InProgress") == since(second, "Completed") == NOON
+    assert second.items[0].last_transition_time == EARLIER
+    third = after(second, CompleteItem(second.items[0], "ready"), LATER)
+    assert third.items[0].last_transition_time == LATER
+    assert since(third, "InProgress") == NOON
+
+
+def test_what_was_written_is_governed_from_then_on() -> None:
+    status = after(a_status("InProgress"), AwaitItem(an_item(), "0/3", None))
+    assert [(one.target_ref, one.hash) for one in status.governed] == [(an_item().target_ref, PLANNED)]
+    back = a_status("InProgress", plan_action="Rollback", governed=status.governed)
+    assert after(back, CompleteItem(an_item(), "undone"), action="Rollback").governed == ()
+
+
+def test_the_way_back_leads_from_the_last_plan_that_has_written_something() -> None:
+    earlier = "load-aware-rebalancing-of-an-earlier-plan"
+    status = a_status("InProgress", pre_image=earlier)
+    assert after(status, Abort(an_item(), "refused")).pre_image == earlier
+    assert after(status, FailStale("too late")).pre_image == earlier
+    record = f"load-aware-rebalancing-{PLAN[:16]}"
+    assert after(status, AwaitItem(an_item(), "0/3", None)).pre_image == record
+    assert after(status, CompleteItem(an_item(), "found written, after a restart")).pre_image == record
+
+
+@pytest.mark.parametrize("step", [NothingToDo(), Finish()])
+def test_on_the_way_back_what_was_gone_already_is_given_up_too(step: Said) -> None:
+    gone = an_item(state="Completed")
+    back = done(gone, phase="InProgress", plan_action="Rollback", pre_image="it")
+    status = after(back, step, action="Rollback")
+    assert (status.governed, status.pre_image) == ((), "")
+    assert said(status, "Completed") == ("True", "RolledBack")
+
+
+def test_a_way_back_that_failed_in_part_can_be_gone_again() -> None:
+    failed, gone = an_item("a", state="Failed"), an_item("b", state="Completed")
+    back = done(failed, gone, phase="InProgress", plan_action="Rollback", pre_image="it")
+    status = after(back, Finish(("a",)), action="Rollback")
+    assert (status.phase, status.pre_image) == ("CompletedWithErrors", "it")
+    assert [one.target_ref for one in status.governed] == [failed.target_ref]
+
+
+def test_an_end_is_remembered_with_who_wanted_it_and_the_last_ten_are_kept() -> None:
+    before = (Execution("b" * 64, EARLIER, "Failed"),) * HISTORY_KEPT
+    status = after(a_status("InProgress", an_item(state="Completed"), approval=BY_ANN, history=before), Finish())
+    assert status.history[0] == Execution(PLAN, NOON, "Completed", "ann", "tonight", "v1")
+    assert len(status.history) == HISTORY_KEPT
+    assert status.applied_inputs == FIVE
+
+
+def test_a_plan_that_is_enforced_again_and_again_does_not_crowd_out_the_others() -> None:
+    older = Execution("b" * 64, EARLIER, "Completed")
+    once = after(a_status("InProgress", an_item(state="Completed"), history=(older,)), Finish())
+    again = after(msgspec.structs.replace(once, phase="InProgress"), Finish(), LATER)
+    assert [(one.plan_hash, one.at) for one in again.history] == [(PLAN, LATER), ("b" * 64, EARLIER)]
+
+
+def test_a_failure_leaves_what_is_done_and_what_was_not_begun_as_it_is() -> None:
+    items = (an_item("a", "Completed"), an_item("b", "InProgress"), an_item("c"))
+    status = after(a_status("InProgress", *items), Abort(items[1], "too late"))
+    assert [item.state for item in status.items] == ["Completed", "Failed", "Pending"]
+    assert (status.phase, said(status, "Failed")) == ("Failed", ("True", "ItemFailed"))
+    assert status.history[0].outcome == "Failed"
+
+
+def test_a_plan_that_went_stale_before_it_began_is_no_execution() -> None:
+    status = after(a_status("ReviewRequired"), FailStale("changed"))
+    assert status.history == ()
+    assert said(status, "PlanStale") == ("True", "TargetsChanged")
+
+
+def test_drift_is_noted_on_its_items_and_goes_with_it() -> None:
+    items = (an_item("a", "Completed", message="ready"), an_item("b", "Completed", message="ready"))
+    drifted = after(done(*items), MarkDrifted(items[:1]))
+    assert [item.message for item in drifted.items] == [DRIFTED, "ready"]
+    assert said(drifted, "ProfileActive") == ("False", "ConfigurationDrifted")
+    assert [item.message for item in after(drifted, Recover(with_errors=False)).items] == [REPAIRED, "ready"]
+
+
+def test_what_is_enforced_is_pending_again() -> None:
+    status = after(done(), Enforce(done().items), action="Apply", bypass_optimistic_lock=True)
+    assert (status.phase, status.items[0].state) == ("InProgress", "Pending")
+
+
+def test_impact_is_that_of_the_profile_only_while_it_is_ignored() -> None:
+    status = after(a_status("ReviewRequired", an_item(impact_severity="High")), Ignore(), action="Ignore")
+    assert (status.impact_severity, status.applied_inputs) == ("Medium", ())
+    assert status.items  # what was planned or applied stays to be seen
+    assert after(status, AwaitReview("PlanReady", "")).impact_severity == "High"
+
+
+def test_a_new_plan_keeps_an_approval_of_just_that_plan() -> None:
+    around = seen(a_config(a_status(approval=BY_ANN), generation=4), inputs=TEN)
+    same = with_plan(around, (an_item(),), PLAN)
+    assert (same.approval, same.plan_generation, same.inputs) == (BY_ANN, 4, TEN)
+    assert with_plan(around, (an_item(),), "b" * 64).approval is None
+
+
+def test_a_review_that_was_forced_ends_as_acknowledged_or_resolved() -> None:
+    forced = a_status(applied_inputs=FIVE, inputs=TEN, conditions=true("InputDependencyDrift"))
+    around = seen(a_config(forced, action="Apply"), inputs=TEN)
+    waiting = fold(around, forced, AwaitReview("InputChanged", "…"), NOON)
+    assert said(waiting, "InputDependencyDrift") == ("True", "InputChanged")
+    assert said(fold(around, forced, Begin(BY_ANN), NOON), "InputDependencyDrift") == ("False", "Acknowledged")
+    assert said(fold(around, forced, NothingToDo(), NOON), "InputDependencyDrift") == ("False", "DriftResolved")
+
+
+def test_what_stays_is_said_with_the_generation_and_nothing_else() -> None:
+    status = done()
+    assert after(status, Stay(), generation=3) == msgspec.structs.replace(status, observed_generation=3)
+
+
+def test_while_nothing_was_seen_yet_only_that_is_said() -> None:
+    status = after(VirtPlatformConfigStatus(), Settle("MachineConfig starting"))
+    assert (status.phase, said(status, "Pending")) == ("Pending", ("True", "NotReady"))
+    assert "ProfileActive" not in [one.type for one in status.conditions]

@@ -1,0 +1,134 @@
+"""What the advisor asks of the server: little, nothing it may not, and nothing twice though it is killed."""
+
+import msgspec
+import pytest
+
+from tests.audit import AuditLog, Mark, Request
+from tests.controllers.advisor.desk import HCO, Desk, advising, no_reboots
+from tests.controllers.advisor.process import Asked, Start, runs_through_a_kill, written
+from tests.controllers.approver.process import SHORT_LEASE
+from tests.eventually import soon
+from tests.grants import Account
+from virt_steward.apis.virtplatformconfig import EXAMPLE, HIGHER_DENSITY, LOAD_AWARE
+from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.local.simulation.faults import break_node, repair_node
+
+RECONCILES = "controller_runtime_reconcile_total"
+
+
+def counted(requests: list[Request]) -> list[Request]:
+    """Events and watches are left out."""
+    return [one for one in requests if one.resource != "events" and one.verb != "watch"]
+
+
+def leaves_a_trace(one: Request) -> bool:
+    return one.is_write and "dryRun" not in one.uri and one.resource != "events" and one.subresource != "status"
+
+
+async def let_all_sleep(desk: Desk) -> None:
+    """Until then, offers are still being made."""
+    for desk.profile in (HIGHER_DENSITY, LOAD_AWARE):
+        await desk.ask("Ignore")
+        assert await desk.reaches("Ignored")
+
+
+async def test_a_plan_takes_few_requests_and_no_write_and_what_is_done_takes_none(
+    desk: Desk, control_plane: ControlPlane, account: Account, audit_log: AuditLog
+) -> None:
+    def since(mark: Mark) -> list[Request]:
+        return counted([one for one in audit_log.since(mark) if one.user == account.user])
+
+    async with advising(control_plane, account) as advisor:
+        await let_all_sleep(desk)
+        mark = audit_log.mark()
+        await desk.ask("DryRun")
+        assert await desk.reaches("ReviewRequired")
+        drafting = since(mark)
+        assert len(drafting) <= 8, [(one.verb, one.uri) for one in drafting]
+        assert sum(one.subresource == "status" for one in drafting) == 1
+        assert not [one for one in drafting if leaves_a_trace(one)]
+
+        mark = audit_log.mark()
+        await desk.ask("Apply")
+        assert await desk.reaches("Completed")
+        assert [written(since(mark), ref.key.name) for ref in (PSI, DESCHEDULER)] == [1, 1]
+        assert sorted(one.resource for one in since(mark) if leaves_a_trace(one)) == [
+            "controllerrevisions",  # how it was before
+            "kubedeschedulers",
+            "machineconfigs",
+        ]
+
+        mark = audit_log.mark()
+        done = advisor.sample(RECONCILES, controller="advisor", result="success") or 0.0
+        for number in range(5):  # the watched world goes on, and nothing that matters changes
+            await desk.client.merge_patch(DESCHEDULER, {"metadata": {"labels": {"touched": str(number)}}})
+            await desk.client.merge_patch(HCO, {"metadata": {"labels": {"touched": str(number)}}})
+
+        def has_looked() -> bool:
+            return (advisor.sample(RECONCILES, controller="advisor", result="success") or 0.0) >= done + 3
+
+        assert await soon(has_looked)
+        assert since(mark) == []
+
+
+async def test_dry_run_writes_nothing_but_status_whatever_happens(
+    desk: Desk, control_plane: ControlPlane, account: Account, asked: Asked
+) -> None:
+    async with advising(control_plane, account):
+        await let_all_sleep(desk)
+        begin = len(asked())
+        await desk.ask("DryRun", bypassOptimisticLock=True)
+        assert await desk.reaches("ReviewRequired")
+        await desk.ask(options=no_reboots(deschedulingIntervalSeconds=90))
+        assert await desk.reaches("ReviewRequired")
+        settings = {"virtualization": {"liveMigrationConfig": {"parallelMigrationsPerCluster": 9}}}
+        await desk.client.merge_patch(HCO, {"spec": settings})
+
+        async def is_planned_anew() -> bool:
+            return "+    total: 9" in (await desk.item("configure-descheduler")).diff
+
+        assert await soon(is_planned_anew)
+        desk.profile = EXAMPLE
+        await desk.ask("DryRun")
+        assert await desk.reaches("ReviewRequired")
+    assert not [one.uri for one in asked()[begin:] if leaves_a_trace(one)]
+
+
+async def test_the_rights_are_enough_and_none_is_idle(desk: Desk, start: Start, account: Account, asked: Asked) -> None:
+    with start(*SHORT_LEASE) as process:
+        for profile in (EXAMPLE, HIGHER_DENSITY, desk.profile):
+            desk.profile = profile
+            await desk.ask("Apply")
+            assert await desk.reaches("Completed", within=30)
+            await desk.ask("Rollback")
+            assert await desk.reaches("ReviewRequired", within=30)
+            await desk.annotate(approved_plan=(await desk.status()).plan_hash)
+            assert await desk.reaches("Completed", within=30)
+        assert [one for one in process.log() if one["level"] == "error"] == []
+    assert account.denied(asked()) == []
+    assert account.unused(asked()) == []
+    rules = msgspec.json.encode([one.verbs for one in account.access.all_grants])
+    assert b"update" not in rules
+    assert not [one for one in account.access.all_grants if one.kind.name == "Secret"]
+
+
+@pytest.mark.parametrize("point", ["advisor.item.checked", "advisor.item.after#2"])
+async def test_everything_is_done_once_though_the_process_is_killed_at(
+    desk: Desk, start: Start, asked: Asked, point: str
+) -> None:
+    await runs_through_a_kill(desk, start, asked, point)
+
+
+async def test_another_replica_carries_on_in_the_middle_of_a_rollout(desk: Desk, start: Start, asked: Asked) -> None:
+    await break_node(desk.client, "worker-2")
+    await desk.ask("Apply")
+    with start(*SHORT_LEASE) as first:
+        assert await desk.says("enable-psi-metrics", "Updated: 2/3")
+        with start(*SHORT_LEASE) as second:
+            assert await soon(lambda: second.said("started"), within=20)
+            first.kill()
+            await repair_node(desk.client, "worker-2")
+            assert await desk.reaches("Completed", within=30)
+            assert second.said("item moved on", item="configure-descheduler")
+    assert [written(asked(), ref.key.name) for ref in (PSI, DESCHEDULER)] == [1, 1]

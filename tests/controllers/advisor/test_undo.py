@@ -1,0 +1,177 @@
+"""The way back: what a plan has changed is restored after review, and nothing that others have done since is lost."""
+
+from typing import Any
+
+import pytest
+
+from tests.controllers.advisor.desk import Desk, a_descheduler, advising, no_reboots
+from tests.controllers.advisor.process import Start
+from tests.controllers.approver.process import home_of
+from tests.eventually import soon
+from tests.grants import Account
+from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI
+from virt_steward.kube.client import Object, Selection
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.objects.identity import Ref, key_of
+from virt_steward.objects.ownership import owners
+from virt_steward.plans.marks import APPLIED_HASH, GOVERNED_BY
+from virt_steward.plans.preimage import CONTROLLER_REVISION
+from virt_steward.ssa.managers import ADVISOR
+
+FAULTS = ("advisor.undo.before", "advisor.undo.written", "advisor.undo.after")
+
+
+async def applied(desk: Desk, **spec: Any) -> None:
+    await desk.ask("Apply", **spec)
+    assert await desk.reaches("Completed", within=30)
+
+
+async def approve(desk: Desk) -> None:
+    status = await desk.status()
+    await desk.annotate(approved_plan=status.plan_hash, approved_by="ana", approval_comment="back to normal")
+
+
+async def undone(desk: Desk) -> None:
+    await desk.ask("Rollback")
+    assert await desk.reaches("ReviewRequired", reason="RollbackReady", within=30)
+    await approve(desk)
+    assert await desk.reaches("Completed", within=60)
+
+
+def managers_of(obj: Object) -> set[str]:
+    return {owner.manager for owner in owners(obj)}
+
+
+async def test_the_way_back_restores_what_was_there_and_removes_what_was_made(
+    desk: Desk, control_plane: ControlPlane, account: Account
+) -> None:
+    before = await desk.client.create(a_descheduler())
+    async with advising(control_plane, account):
+        await applied(desk)
+        assert await desk.has_psi()
+        await desk.ask("Rollback")
+        assert await desk.reaches("ReviewRequired", reason="RollbackReady")
+        status = await desk.status()
+        descheduler, psi = status.items
+        assert (descheduler.name, psi.name) == ("configure-descheduler", "enable-psi-metrics"), "last in, first out"
+        assert "+  deschedulingIntervalSeconds: 30\n" in descheduler.diff
+        assert "-  - psi=1" in psi.diff
+        assert psi.blast_radius
+        assert psi.impact_severity == "High"
+        assert await desk.has_psi(), "nothing happens before an approval"
+        await desk.ask("Rollback", waitTimeout="1h")  # another generation is no approval
+        assert await desk.reaches("ReviewRequired", reason="RollbackReady")
+        await approve(desk)
+        assert await desk.reaches("Completed", within=60)
+        after = await desk.descheduler()
+        assert after["spec"] == before["spec"]
+        assert not {GOVERNED_BY, APPLIED_HASH} & (after["metadata"].get("annotations") or {}).keys()
+        assert ADVISOR.name not in managers_of(after)
+        assert not await desk.has_psi()
+        status = await desk.status()
+        assert status.governed == ()
+        assert await desk.condition("Completed") == ("True", "RolledBack")
+        assert await desk.condition("ProfileActive") == ("False", "RolledBack")
+        assert [one.by for one in status.history] == ["ana", ""]
+
+
+async def test_what_others_have_changed_since_is_left_and_said(
+    desk: Desk, control_plane: ControlPlane, account: Account
+) -> None:
+    await desk.client.create(a_descheduler())
+    async with advising(control_plane, account):
+        await applied(desk, options=no_reboots())
+        await desk.client.merge_patch(DESCHEDULER, {"spec": {"deschedulingIntervalSeconds": 4242}}, manager="ben")
+        await desk.ask("Rollback")
+        assert await desk.reaches("ReviewRequired", reason="RollbackReady")
+        [item] = (await desk.status()).items
+        assert "spec.deschedulingIntervalSeconds" in item.message
+        assert "4242" not in item.diff
+        await approve(desk)
+        assert await desk.reaches("Completed", within=30)
+        spec = (await desk.descheduler())["spec"]
+        assert (spec["deschedulingIntervalSeconds"], spec["mode"]) == (4242, "Predictive")
+
+
+async def test_an_object_in_which_others_have_a_part_by_now_stays(
+    desk: Desk, control_plane: ControlPlane, account: Account
+) -> None:
+    async with advising(control_plane, account):
+        await applied(desk, options=no_reboots())
+        await desk.client.merge_patch(DESCHEDULER, {"spec": {"logLevel": "Debug"}}, manager="ben")
+        await undone(desk)
+        after = await desk.descheduler()
+        assert after["spec"]["logLevel"] == "Debug"
+        assert ADVISOR.name not in managers_of(after)
+
+
+async def test_the_record_survives_the_config_and_a_second_execution_has_one_of_its_own(
+    desk: Desk, control_plane: ControlPlane, account: Account
+) -> None:
+    before = await desk.client.create(a_descheduler())
+    async with advising(control_plane, account):
+        await applied(desk, options=no_reboots())
+        first = (await desk.status()).pre_image
+        await desk.client.merge_patch(DESCHEDULER, {"spec": {"mode": "Predictive"}}, manager="ben")
+        assert await desk.reaches("Drifted")
+        await desk.ask("DryRun")
+        assert await desk.reaches("ReviewRequired")
+        await applied(desk)
+        assert (await desk.status()).pre_image != first
+        records = await desk.client.list(CONTROLLER_REVISION, Selection(home_of(account)))
+        assert first in {one["metadata"]["name"] for one in records}
+        [oldest] = [one for one in records if one["metadata"]["name"] == first]
+        assert oldest["data"]["items"][0]["before"]["spec.mode"] == before["spec"]["mode"]
+
+
+async def test_after_several_plans_the_way_back_leads_to_before_the_first(
+    desk: Desk, control_plane: ControlPlane, account: Account
+) -> None:
+    async with advising(control_plane, account):
+        await applied(desk, options=no_reboots())
+        await applied(desk, options=no_reboots(deschedulingIntervalSeconds=120))
+        await undone(desk)
+        assert not await desk.exists(DESCHEDULER), "the first plan had made it"
+        assert (await desk.status()).governed == ()
+
+
+async def test_what_is_gone_already_is_nothing_to_take_back(
+    desk: Desk, control_plane: ControlPlane, account: Account
+) -> None:
+    async with advising(control_plane, account):
+        await applied(desk, options=no_reboots())
+        await desk.client.delete(DESCHEDULER)
+        assert await desk.reaches("Drifted")
+        await desk.ask("Rollback")
+        assert await desk.reaches("Completed", reason="RolledBack")
+        assert (await desk.status()).governed == ()
+
+
+async def test_without_anything_to_go_back_to_it_is_said(
+    desk: Desk, control_plane: ControlPlane, account: Account
+) -> None:
+    for record in await desk.client.list(CONTROLLER_REVISION, Selection(home_of(account))):
+        await desk.client.delete(Ref(CONTROLLER_REVISION, key_of(record)))
+    async with advising(control_plane, account):
+        await desk.ask("Rollback", options=no_reboots())
+        assert await desk.reaches("Failed")
+        assert "nothing was recorded" in await desk.message("Failed")
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_a_way_back_that_is_cut_off_is_taken_up_again_after(desk: Desk, start: Start, fault: str) -> None:
+    before = await desk.client.create(a_descheduler())
+    with start() as process:
+        await applied(desk, options=no_reboots())
+        await desk.ask("Rollback")
+        assert await desk.reaches("ReviewRequired", reason="RollbackReady", within=30)
+    assert not process.alive
+    await approve(desk)
+    with start(fault=f"{fault}:kill") as cut:
+        assert await soon(lambda: cut.was_killed, within=30)
+    with start():
+        assert await desk.reaches("Completed", within=60)
+    after = await desk.descheduler()
+    assert after["spec"] == before["spec"]
+    assert ADVISOR.name not in managers_of(after)
+    assert await desk.exists(PSI) is False

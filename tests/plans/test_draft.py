@@ -1,0 +1,146 @@
+"""Drafts on the real API server: what is shown, what is taken, what is refused."""
+
+from typing import Any
+
+import pytest
+
+from tests.clients import a_client
+from tests.grants import an_account
+from tests.widgets import V1, WIDGET, a_widget, the_widget
+from virt_steward.apis.virtplatformconfig import Taking
+from virt_steward.kube.client import Client, Selection
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.plans.draft import Drafted, Rejected, Unsteady, draft
+from virt_steward.plans.execute import Outdated, Refusal, Written, is_applied, write
+from virt_steward.plans.fields import fields_set_by
+from virt_steward.plans.intent import Impacts, Intent
+from virt_steward.plans.marks import APPLIED_HASH, GOVERNED_BY
+from virt_steward.runtime.access import Access, Installation
+from virt_steward.ssa.preview import fetch
+
+
+def an_intent(namespace: str, *, moot: str = "", **spec: Any) -> Intent:
+    desired = a_widget(namespace, **spec)
+    return Intent("resize", desired, fields_set_by(desired), Impacts("Medium", "Low"), "It will be resized", moot)
+
+
+async def drafted(client: Client, intent: Intent) -> Any:
+    found = await draft(client, "big", [intent], {intent.ref: await fetch(client, intent.ref)})
+    assert isinstance(found, Drafted), found
+    return found.items[0]
+
+
+async def test_what_would_be_created_is_all_additions(admin: Client, widgets: str) -> None:
+    item = await drafted(admin, an_intent(widgets, size=3))
+    assert (item.state, item.impact_severity) == ("Pending", "Medium")
+    lines = item.diff.splitlines()
+    assert lines[0].endswith("(absent)")
+    assert lines[3:] == [
+        f"+apiVersion: {V1}",
+        "+kind: Widget",
+        "+metadata:",
+        "+  name: one",
+        f"+  namespace: {widgets}",
+        "+spec:",
+        "+  size: 3",
+    ]
+    assert await admin.list(WIDGET, Selection(widgets)) == []
+
+
+async def test_fields_of_others_are_neither_shown_nor_taken_unless_they_change(admin: Client, widgets: str) -> None:
+    await admin.apply(a_widget(widgets, size=2, colour="red"), manager="argocd")
+    item = await drafted(admin, an_intent(widgets, size=3))
+    assert "-  size: 2\n+  size: 3\n" in item.diff
+    assert "colour" not in item.diff
+    assert item.takes == (Taking("argocd", ".spec.size"),)
+    assert item.impact_severity == "Medium"  # for what is taken
+    assert item.message == "It will be resized; takes over .spec.size of argocd"
+
+
+async def test_nothing_to_change_is_done_already_marks_or_not(admin: Client, widgets: str) -> None:
+    await admin.apply(a_widget(widgets, size=3), manager="argocd")
+    item = await drafted(admin, an_intent(widgets, size=3))
+    assert (item.state, item.impact_severity, item.diff, item.takes) == ("Completed", "Low", "", ())
+    assert item.hash == item.planned_hash
+
+
+async def test_what_is_moot_is_not_even_tried(admin: Client, widgets: str) -> None:
+    item = await drafted(admin, an_intent(widgets, moot="Somebody else did it", size=3))
+    assert (item.state, item.message, item.desired_state, item.managed_fields) == (
+        "Completed",
+        "Somebody else did it",
+        {},
+        (),
+    )
+
+
+async def test_what_the_server_does_not_take_is_rejected(admin: Client, widgets: str) -> None:
+    bad = {**a_widget(widgets), "metadata": {"name": "No Name", "namespace": widgets}}
+    intent = Intent("bad", bad, (), Impacts("Low", "Low"), "")
+    found = await draft(admin, "big", [intent], {})
+    assert isinstance(found, Rejected)
+    assert found.item == "bad"
+
+
+async def test_a_target_that_moves_is_looked_at_again(admin: Client, widgets: str) -> None:
+    old = await admin.create(a_widget(widgets, size=1))
+    await admin.merge_patch(the_widget(widgets), {"spec": {"size": 2}})
+    intent = an_intent(widgets, size=3)
+    assert isinstance(await draft(admin, "big", [intent], {intent.ref: old}), Unsteady)
+    assert isinstance(await draft(admin, "big", [intent], {}), Unsteady)  # it seemed absent
+
+
+async def test_an_item_is_written_with_its_marks_and_known_again(admin: Client, widgets: str) -> None:
+    await admin.apply(a_widget(widgets, size=2, colour="red"), manager="argocd")
+    item = await drafted(admin, an_intent(widgets, size=3))
+    result = await write(admin, item, "big", bypass=False)
+    assert isinstance(result, Written)
+    live = await admin.get(the_widget(widgets))
+    assert live["spec"] == {"size": 3, "colour": "red"}
+    assert live["metadata"]["annotations"] == {GOVERNED_BY: "big", APPLIED_HASH: item.planned_hash}
+    assert is_applied(item, live, "big")
+    assert not is_applied(item, live, "small")
+    again = await write(admin, item, "big", bypass=False)
+    assert isinstance(again, Written)
+    assert again.object["metadata"]["resourceVersion"] == live["metadata"]["resourceVersion"]  # nothing was sent
+
+
+async def test_fields_that_nobody_agreed_to_take_are_not_taken(admin: Client, widgets: str) -> None:
+    await admin.apply(a_widget(widgets, size=2), manager="argocd")
+    item = await drafted(admin, an_intent(widgets, size=3))
+    await admin.apply(a_widget(widgets, size=2), manager="kubectl", force=True)  # the same value, one more owner
+    result = await write(admin, item, "big", bypass=False)
+    assert isinstance(result, Outdated)
+    assert "of kubectl" in result.why
+    assert (await admin.get(the_widget(widgets)))["spec"]["size"] == 2
+
+
+async def test_without_the_lock_whatever_is_there_is_overwritten(admin: Client, widgets: str) -> None:
+    item = await drafted(admin, an_intent(widgets, size=3))
+    await admin.create(a_widget(widgets, size=9, colour="red"))
+    assert isinstance(await write(admin, item, "big", bypass=False), Outdated)
+    assert isinstance(await write(admin, item, "big", bypass=True), Written)
+    assert (await admin.get(the_widget(widgets)))["spec"] == {"size": 3, "colour": "red"}
+
+
+async def test_a_refusal_of_the_server_is_told(admin: Client, widgets: str, control_plane: ControlPlane) -> None:
+    item = await drafted(admin, an_intent(widgets, size=3))
+    account = await an_account(admin, Access("bystander"), Installation(widgets, prefix=widgets))
+    async with a_client(control_plane, account.token) as powerless:
+        result = await write(powerless, item, "big", bypass=False)
+    assert isinstance(result, Refusal)
+    assert "cannot get resource" in result.why
+
+
+@pytest.mark.parametrize("owned_by_us", [True, False])
+async def test_a_field_that_falls_away_from_an_intent_keeps_its_value(
+    admin: Client, widgets: str, *, owned_by_us: bool
+) -> None:
+    first = await drafted(admin, an_intent(widgets, size=3, colour="blue"))
+    await write(admin, first, "big", bypass=False)
+    if not owned_by_us:
+        await admin.apply(a_widget(widgets, colour="blue"), manager="argocd")
+    item = await drafted(admin, an_intent(widgets, size=4))
+    assert "colour" not in item.diff
+    assert isinstance(await write(admin, item, "big", bypass=False), Written)
+    assert (await admin.get(the_widget(widgets)))["spec"] == {"size": 4, "colour": "blue"}

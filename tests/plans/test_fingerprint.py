@@ -1,0 +1,68 @@
+from typing import Any
+
+import msgspec
+import pytest
+
+from virt_steward.apis.virtplatformconfig import PlanItem, Taking, TargetRef
+from virt_steward.plans.fingerprint import fields_hash, plan_hash, snapshot_hash
+from virt_steward.plans.governed import governing, without
+from virt_steward.plans.marks import bears, marked, unmarked
+
+FIELDS = ("spec.a", "spec.b")
+ITEM = PlanItem(
+    name="one",
+    target_ref=TargetRef("v1", "Thing", "one"),
+    impact_severity="Low",
+    desired_state={"spec": {"a": 1}},
+    managed_fields=FIELDS,
+    hash="sha256:1",
+    planned_hash="sha256:2",
+)
+
+
+def test_a_hash_tells_of_the_managed_fields_alone() -> None:
+    seen = {"spec": {"a": 1, "b": 2, "c": 3}, "status": {}}
+    assert fields_hash(seen, FIELDS) == fields_hash({"spec": {"b": 2, "a": 1}}, FIELDS)
+    assert fields_hash(seen, FIELDS) != fields_hash({"spec": {"a": 1}}, FIELDS)
+    assert fields_hash(None, FIELDS) != fields_hash({"spec": {}}, FIELDS)
+    assert fields_hash(None, FIELDS).startswith("sha256:")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"desired_state": {"spec": {"a": 2}}},
+        {"hash": "sha256:3"},
+        {"managed_fields": ("spec.a",)},
+        {"takes": (Taking("somebody", ".spec.a"),)},
+        {"target_ref": TargetRef("v1", "Thing", "two")},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_another_plan_has_another_hash_by_its(change: dict[str, Any]) -> None:
+    assert plan_hash("p", [msgspec.structs.replace(ITEM, **change)]) != plan_hash("p", [ITEM])
+
+
+def test_progress_and_costs_make_no_other_plan() -> None:
+    moved = msgspec.structs.replace(ITEM, state="InProgress", message="2/3", impact_severity="High")
+    assert plan_hash("p", [moved]) == plan_hash("p", [ITEM])
+    assert plan_hash("p", [ITEM], back=True) != plan_hash("p", [ITEM])
+    assert len(plan_hash("p", [ITEM])) == 64
+    assert snapshot_hash([moved]) == snapshot_hash([ITEM])
+
+
+def test_marks_come_and_go_without_a_trace() -> None:
+    obj = {"metadata": {"name": "one", "annotations": {"theirs": "x"}}, "spec": {}}
+    ours = marked(obj, "profile", "sha256:1")
+    assert bears(ours, "profile", "sha256:1")
+    assert not bears(ours, "profile", "sha256:2")
+    assert not bears(obj, "profile", "sha256:1")
+    assert unmarked(ours) == obj
+    assert unmarked(marked({"metadata": {"name": "one"}}, "p", "h")) == {"metadata": {"name": "one"}}
+
+
+def test_what_was_ever_applied_is_governed_until_it_is_given_back() -> None:
+    first = governing((), ITEM)
+    later = governing(first, msgspec.structs.replace(ITEM, managed_fields=("spec.c",), planned_hash="sha256:9"))
+    assert [(one.hash, set(one.managed_fields)) for one in later] == [("sha256:9", {"spec.a", "spec.b", "spec.c"})]
+    assert without(later, ITEM) == ()

@@ -1,0 +1,78 @@
+"""The advisor killed at every step of a plan, watched through a whole run, and measured."""
+
+import asyncio
+import statistics
+import time
+
+import pytest
+
+from tests.controllers.advisor.conftest import account, asked, desk, platform, shape, start  # noqa: F401 - fixtures
+from tests.controllers.advisor.desk import Desk, a_descheduler, advising, observing, true_phases
+from tests.controllers.advisor.process import DRAFTING, EXECUTION, Asked, Start, runs_through_a_kill
+from tests.eventually import soon
+from tests.grants import Account
+from virt_steward.kube.client import Client
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.local.simulation.faults import set_pace
+
+OBSERVATIONS = 400
+ROUNDS = 40
+AT_MOST = 12
+"""Times a bare dry run."""
+
+
+@pytest.mark.parametrize("point", [*DRAFTING, *EXECUTION])
+async def test_everything_is_done_once_though_the_process_is_killed_at(
+    desk: Desk,  # noqa: F811 - fixtures are named as what they give
+    start: Start,  # noqa: F811
+    asked: Asked,  # noqa: F811
+    point: str,
+) -> None:
+    await runs_through_a_kill(desk, start, asked, point)
+
+
+async def test_in_every_instant_of_a_run_exactly_one_phase_is_true(
+    desk: Desk,  # noqa: F811
+    control_plane: ControlPlane,
+    account: Account,  # noqa: F811
+) -> None:
+    await set_pace(desk.client, "worker", 1.0)
+    seen = []
+    async with advising(control_plane, account):
+        await desk.ask("DryRun")
+        assert await desk.reaches("ReviewRequired")
+        await desk.ask("Apply")
+        while len(seen) < OBSERVATIONS or seen[-1].phase != "Completed":
+            seen.append(await desk.status())
+    assert {true_phases(status) == [status.phase] for status in seen} == {True}
+    assert {status.phase for status in seen} >= {"InProgress", "Completed"}
+    print(f"{len(seen)} observations of a run")
+
+
+async def test_a_plan_is_there_within_a_few_bare_requests(
+    desk: Desk,  # noqa: F811
+    control_plane: ControlPlane,
+    account: Account,  # noqa: F811
+) -> None:
+    plans, bare = [], []
+    async with advising(control_plane, account), observing(desk.client) as seen:
+        await desk.ask("Ignore")
+        assert await soon(lambda: bool(seen) and seen[-1].phase == "Ignored")
+        for _ in range(ROUNDS):
+            bare.append(await a_bare_dry_run(desk.client))
+            await desk.ask("DryRun")
+            begin = time.perf_counter()
+            while seen[-1].phase != "ReviewRequired":  # noqa: ASYNC110 - finer than `soon`, as it is measured
+                await asyncio.sleep(0.001)
+            plans.append(time.perf_counter() - begin)
+            await desk.ask("Ignore")
+            assert await soon(lambda: seen[-1].phase == "Ignored")
+    ratio = statistics.median(plans) / statistics.median(bare)
+    print(f"a plan takes {ratio:.1f} times a bare dry run ({statistics.median(bare) * 1000:.1f} ms)")
+    assert ratio <= AT_MOST
+
+
+async def a_bare_dry_run(client: Client) -> float:
+    begin = time.perf_counter()
+    await client.apply(a_descheduler(), manager="bare", dry_run=True)
+    return time.perf_counter() - begin
