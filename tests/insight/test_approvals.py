@@ -6,10 +6,13 @@ import pytest
 
 from tests.audit import AuditLog
 from tests.operators import a_csv, a_subscription, a_waiting_plan, an_approver, create, csv_of
+from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
+from virt_steward.controllers.approver.by_hand import approve_by_hand
 from virt_steward.controllers.approver.checks import CHECKS
-from virt_steward.insight.approvals import Chain, NoAnswer, Step, Why, why
+from virt_steward.controllers.approver.olm import APPROVED_AT, APPROVED_BECAUSE, APPROVED_BY, INSTALL_PLAN
+from virt_steward.insight.approvals import Approved, Chain, NoAnswer, Step, Why, why
 from virt_steward.kube.client import Client, Reader
-from virt_steward.objects.identity import Key
+from virt_steward.objects.identity import Key, Ref
 
 NOW = datetime(2031, 1, 6, 12, 0, tzinfo=UTC)
 
@@ -109,6 +112,36 @@ async def test_a_subscription_that_cannot_be_read_is_not_taken_for_absent(admin:
     last = the_chain(await asked(admin, operators), f"{operators}/approver").steps[-1]
     assert last.refusal
     assert last.refusal.reason == "SubscriptionUnreadable"
+
+
+async def test_a_persons_approval_is_told_with_name_and_comment(admin: Client, operators: str) -> None:
+    await create(admin, a_waiting_plan(operators))
+    assert (await asked(admin, operators)).decision is None
+    await approve_by_hand(admin, Key(operators, "install-1"), "CHG-7: tested", NOW)
+    found = await asked(admin, operators)
+    assert found.approved
+    assert found.decision == Approved("admin, by hand", "2031-01-06T12:00:00Z", "CHG-7: tested")
+
+
+@pytest.mark.parametrize("exists", [True, False], ids=["that-exists", "that-is-gone"])
+async def test_an_approval_is_told_with_the_approver(admin: Client, operators: str, exists: bool) -> None:
+    await create(admin, a_waiting_plan(operators), an_approver(operators))
+    approver = Ref(INSTALL_PLAN_APPROVER, Key(operators, "approver"))
+    uid = (await admin.get(approver))["metadata"]["uid"]
+    stamp = {APPROVED_BY: uid, APPROVED_AT: "2031-01-06T12:00:00Z", APPROVED_BECAUSE: "it is pinned"}
+    patch = {"metadata": {"annotations": stamp}, "spec": {"approved": True}}
+    await admin.merge_patch(Ref(INSTALL_PLAN, Key(operators, "install-1")), patch)
+    if not exists:
+        await admin.delete(approver)
+    name = f"{operators}/approver" if exists else "that is gone"
+    found = await asked(admin, operators)
+    assert found.decision == Approved(f"InstallPlanApprover {name}", "2031-01-06T12:00:00Z", "it is pinned")
+
+
+async def test_who_approved_without_a_name_is_not_made_up(admin: Client, operators: str) -> None:
+    await create(admin, a_waiting_plan(operators, approved=True))
+    found = await asked(admin, operators)
+    assert (found.approved, found.decision) == (True, None)
 
 
 async def test_a_plan_that_is_not_there_is_said_with_those_that_are(admin: Client, operators: str) -> None:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
+from virt_steward.controllers.approver.by_hand import signature_on
 from virt_steward.controllers.approver.checks import Case
 from virt_steward.controllers.approver.decide import decide, trace
 from virt_steward.controllers.approver.observe import Stores, observe
 from virt_steward.controllers.approver.seen import items_of
 from virt_steward.controllers.approver.verdicts import Approve, Leave, Wait
 from virt_steward.controllers.approver.watches import APPROVERS, CSVS, NAMESPACES, PLANS, SUBSCRIPTIONS
+from virt_steward.insight.listing import listed, listed_if_served
 from virt_steward.kube.client import Selection
-from virt_steward.kube.errors import NotServed
-from virt_steward.kube.watch import Projected, Put, Unreadable, projected
 from virt_steward.objects.complaints import Complaint
 from virt_steward.objects.identity import Key
 from virt_steward.objects.wallclock import rfc3339
-from virt_steward.runtime.store import Store
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
     from virt_steward.controllers.approver.decide import Opinion
     from virt_steward.controllers.approver.seen import Item, Seen
     from virt_steward.kube.client import Reader
-    from virt_steward.runtime.informer import Source
-
-T = TypeVar("T", bound=Projected)
 
 
 class NoAnswer(Complaint):
@@ -76,6 +72,16 @@ class Csv:
 
 
 @dataclass(frozen=True, slots=True)
+class Approved:
+    """Who let the plan through."""
+
+    by: str
+    at: str | None
+    because: str | None
+    """As the approver put it, or the comment of a person."""
+
+
+@dataclass(frozen=True, slots=True)
 class Why:
     """The whole answer."""
 
@@ -83,8 +89,8 @@ class Why:
     phase: str
     approval: str
     approved: bool
-    approved_because: str | None
-    """As the approver that did it put it."""
+    decision: Approved | None
+    """None: nobody has approved it, or somebody who left no name."""
     csvs: tuple[Csv, ...]
     approvers: tuple[Chain, ...]
     """The oldest first: of those that approve, it acts."""
@@ -99,17 +105,31 @@ async def why(reader: Reader, plan: Key, now: datetime) -> Why:
     if seen is None:
         there = ", ".join(sorted(one.metadata.name for one in stores.plans)) or "none"
         raise NoAnswer(f"there is no InstallPlan {plan}; in that namespace there are: {there}")
-    return _explained(seen, now)
+    return explained(seen, await _decision(reader, seen), now)
 
 
-def _explained(seen: Seen, now: datetime) -> Why:
+async def _decision(reader: Reader, seen: Seen) -> Approved | None:
+    plan, stamp = seen.plan, seen.plan.stamp
+    if not plan.approved:
+        return None
+    if stamp.by:
+        names = {one.metadata.uid: str(one.metadata.key) for one in seen.approvers}
+        return Approved(f"InstallPlanApprover {names.get(stamp.by, 'that is gone')}", stamp.at or None, stamp.because)
+    signature = await signature_on(reader, plan.metadata.key)
+    if not signature.user:
+        return None
+    return Approved(f"{signature.user}, by hand", signature.at or None, signature.comment or None)
+
+
+def explained(seen: Seen, decision: Approved | None, now: datetime) -> Why:
+    """Judge what was seen as the controller would, whoever has seen it."""
     plan, items = seen.plan, items_of(seen)
     return Why(
         plan=str(plan.metadata.key),
         phase=plan.phase,
         approval=plan.approval,
         approved=plan.approved,
-        approved_because=plan.stamp.because or None,
+        decision=decision,
         csvs=tuple(_csv(item) for item in items),
         approvers=tuple(
             _chain(opinion, Case(seen, items, opinion.approver, now)) for opinion in decide(seen, now).opinions
@@ -143,30 +163,11 @@ def _refusal(answer: Leave | Wait | None) -> Refusal | None:
 async def _stores(reader: Reader, namespace: str) -> Stores:
     """Fill what the approver reads, as far as it bears on one namespace."""
     here = Selection(namespace)
-    plans = await _listed(reader, PLANS, here)  # first and alone: without OLM there is nothing else to ask
+    plans = await listed(reader, PLANS, here)  # first and alone: without OLM there is nothing else to ask
     subscriptions, csvs, namespaces, approvers = await asyncio.gather(
-        _listed(reader, SUBSCRIPTIONS, here),
-        _listed(reader, CSVS, replace(CSVS.selection, namespace=namespace)),
-        _listed(reader, NAMESPACES, Selection.one(Key("", namespace), metadata_only=True)),
-        _listed_if_served(reader, APPROVERS),
+        listed(reader, SUBSCRIPTIONS, here),
+        listed(reader, CSVS, replace(CSVS.selection, namespace=namespace)),
+        listed(reader, NAMESPACES, Selection.one(Key("", namespace), metadata_only=True)),
+        listed_if_served(reader, APPROVERS),
     )
     return Stores(plans, subscriptions, csvs, namespaces, approvers)
-
-
-async def _listed(reader: Reader, source: Source[T], selection: Selection) -> Store[T]:
-    store: Store[T] = Store(source.indexes or {})
-    async for page in reader.pages(source.kind, selection):
-        for item in page.items:
-            match projected(source.decode, bytes(item)):
-                case Put(obj):
-                    store.put(obj)
-                case Unreadable(metadata, problem):
-                    store.put_unreadable(metadata.key, problem)
-    return store
-
-
-async def _listed_if_served(reader: Reader, source: Source[T]) -> Store[T]:
-    try:
-        return await _listed(reader, source, source.selection)
-    except NotServed:  # our own kind is not installed, so nobody approves
-        return Store(source.indexes or {})

@@ -1,0 +1,233 @@
+"""All that the console knows of the cluster: one set of watches for all viewers, and what follows from it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from virt_steward.catalog.load import Catalog, load
+from virt_steward.catalog.render import Renderer
+from virt_steward.console.derived import Derived
+from virt_steward.console.sources import EVENTS, NODES
+from virt_steward.controllers.advisor.watches import CONFIGS
+from virt_steward.controllers.approver.observe import Stores, observe
+from virt_steward.controllers.approver.watches import APPROVERS, CSVS, NAMESPACES, PLANS, SUBSCRIPTIONS
+from virt_steward.controllers.approver.watches import Wakes as PlanWakes
+from virt_steward.controllers.autopilot.decide import decide
+from virt_steward.controllers.autopilot.observe import Outlook
+from virt_steward.controllers.autopilot.observe import Stores as AssetStores
+from virt_steward.controllers.autopilot.options import Options
+from virt_steward.controllers.autopilot.overrides.scope import Idle
+from virt_steward.controllers.autopilot.watches import One, Watchlist
+from virt_steward.controllers.placement.watches import CONFIGS as CLUSTERS
+from virt_steward.controllers.placement.watches import MACHINES
+from virt_steward.insight.assetstates import state_of
+from virt_steward.insight.waiting import waiting
+from virt_steward.kube.backoff import Backoff
+from virt_steward.objects.identity import Key
+from virt_steward.plans.pools import POOLS
+from virt_steward.runtime.informer import State
+from virt_steward.runtime.informers import Borrowed
+from virt_steward.runtime.kinds import DEFINITIONS
+from virt_steward.runtime.schemas import Schemas
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from datetime import datetime
+
+    from virt_steward.console.hub import Hub, Topic
+    from virt_steward.insight.activity import Told
+    from virt_steward.insight.assetstates import AssetState
+    from virt_steward.insight.waiting import Waiting
+    from virt_steward.kube.client import Reader
+    from virt_steward.runtime.clock import Clock
+    from virt_steward.runtime.informer import Source
+    from virt_steward.runtime.informers import Informers, Watched
+    from virt_steward.runtime.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """What the autopilot looks after."""
+
+    options: Options = field(default_factory=Options)
+    catalog: Catalog = field(default_factory=load)
+
+
+class Cache:
+    """Filled by the informers of the process; nothing here asks the server because somebody looks."""
+
+    def __init__(self, informers: Informers, reader: Reader, hub: Hub, clock: Clock, platform: Platform) -> None:
+        self._borrowed = Borrowed(informers)
+        self._sources: list[Source[Any]] = []
+        self._hub = hub
+        self.configs = self._kept(CONFIGS, "profiles")
+        self.pools = self._kept(POOLS, "rollout")
+        self.nodes = self._kept(NODES, "rollout")
+        self.machines = self._kept(MACHINES, "placement")
+        self.clusters = self._kept(CLUSTERS, "placement")
+        self.plans = Plans(self, clock)
+        self.assets = Assets(self, reader, clock, platform)
+        self._told = tuple(self._kept(source, "activity", self.assets.told) for source in EVENTS)
+
+    @property
+    def told(self) -> Iterator[Told]:
+        return (one for store in self._told for one in store)
+
+    def told_of(self, subject: str) -> list[Told]:
+        """Events about one object, as its reference is written."""
+        return [one for store in self._told for one in store.by("about", subject)]
+
+    def trouble(self) -> str:
+        """Why what is shown may be out of date; empty if it is not."""
+        broken = {
+            f"{informer.source.kind}: {informer.trouble}" if informer.trouble else str(informer.source.kind)
+            for source in self._sources
+            for informer in self._borrowed.of(source).informers
+            if informer.state is State.BROKEN or informer.trouble
+        }
+        return "; ".join(sorted(broken)[:3]) + (" and more" if len(broken) > 3 else "")
+
+    def still_reading(self) -> list[str]:
+        """Kinds that have not been read once yet."""
+        waiting_for = {
+            source.kind.name
+            for source in self._sources
+            for informer in self._borrowed.of(source).informers
+            if informer.state is State.STARTING
+        }
+        return sorted(waiting_for)
+
+    async def run(self) -> None:
+        """Beside the informers, for as long as the console is open; ends only by cancellation."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.plans.waiting.run())
+            group.create_task(self.assets.run())
+
+    def watched(self, source: Source[Any]) -> Watched[Any]:
+        if source not in self._sources:
+            self._sources.append(source)
+        return self._borrowed.of(source)
+
+    def store(self, source: Source[Any]) -> Store[Any]:
+        """What is known of a source, as controllers ask for it."""
+        return self.watched(source).store
+
+    def follow(self, source: Source[Any], handler: Callable[[Key, Any, Any], None]) -> None:
+        self.watched(source).tell(handler)
+
+    def changed(self, topic: Topic) -> None:
+        self._hub.changed(topic)
+
+    def _kept(self, source: Source[Any], topic: Topic, handler: Callable[[Any], None] | None = None) -> Store[Any]:
+        def handle(_key: Key, before: Any, after: Any) -> None:
+            if handler:
+                handler(after or before)
+            self._hub.changed(topic)
+
+        self.follow(source, handle)
+        return self.store(source)
+
+
+class Plans:
+    """InstallPlans, and what the approver makes of those that wait."""
+
+    def __init__(self, cache: Cache, clock: Clock) -> None:
+        self._clock = clock
+        self.stores = Stores(
+            cache.store(PLANS),
+            cache.store(SUBSCRIPTIONS),
+            cache.store(CSVS),
+            cache.store(NAMESPACES),
+            cache.store(APPROVERS),
+        )
+        self.waiting: Derived[Key, Waiting] = Derived(self, clock, lambda: cache.changed("approvals"))
+        for trigger in PlanWakes(self.stores, _nothing).triggers:
+            cache.follow(trigger.source, self._touching(trigger.wakes))
+        cache.follow(PLANS, lambda key, _before, _after: cache.changed("approvals") if key.name else None)
+        cache.follow(APPROVERS, lambda *_: cache.changed("approvals"))
+
+    def work_out(self, key: Key) -> Waiting | None:
+        seen = observe(self.stores, key)
+        return waiting(seen, self._clock.utc()) if seen else None
+
+    def until(self, value: Waiting) -> datetime | None:
+        return value.until
+
+    def _touching(self, wakes: Callable[[Key, Any, Any], Iterable[Any]]) -> Callable[[Key, Any, Any], None]:
+        def touch(key: Key, before: Any, after: Any) -> None:
+            for woken in wakes(key, before, after):
+                if isinstance(woken, Key):
+                    self.waiting.touch(woken)
+
+        return touch
+
+
+class Assets:
+    """The assets of the autopilot, each as its own rules see it."""
+
+    def __init__(self, cache: Cache, reader: Reader, clock: Clock, platform: Platform) -> None:
+        self.catalog, options = platform.catalog, platform.options
+        self._cache = cache
+        self._clock = clock
+        self._renderer = Renderer(self.catalog)
+        self._watchlist = Watchlist(self.catalog, options.hco)
+        definitions = cache.watched(DEFINITIONS)
+        backoff = Backoff(Random())  # noqa: S311 - jitter
+        self._schemas = Schemas(reader, definitions, self.catalog.needs.schemas, backoff)
+        stores = AssetStores.of(self._watchlist, cache.store)
+        self.outlook = Outlook(stores, self._schemas, reader.discovery, self.catalog, options)
+        self.states: Derived[str, AssetState] = Derived(self, clock, lambda: cache.changed("autopilot"))
+        self.refs = {asset.name: self.outlook.ref(asset) for asset in self.catalog.assets}
+        self._by_object = {str(ref): name for name, ref in self.refs.items()}
+        for trigger in self._watchlist.triggers(self.outlook.stale):
+            cache.follow(trigger.source, self._touching(trigger.wakes))
+        self._discovery = reader.discovery
+        self._schemas.tell(lambda _crd: self._all_changed())
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._schemas.run())
+            group.create_task(self.states.run())
+            group.create_task(self._follow_kinds())
+
+    def told(self, told: Told) -> None:
+        if name := self._by_object.get(str(told.about)):
+            self.states.touch(name)
+
+    def work_out(self, key: str) -> AssetState | None:
+        asset, seen = self.catalog.find(key), self.outlook.seen()
+        if asset is None or seen is None or isinstance(seen.scope, Idle):
+            return None
+        ref, sighted = self.refs[key], self.outlook.sighted(key)
+        decision = decide(asset, seen, sighted, self._renderer, self._clock.utc())
+        return state_of(asset, ref, decision, sighted, self._cache.told_of(str(ref)))
+
+    def until(self, value: AssetState) -> datetime | None:
+        return value.decision.until
+
+    async def _follow_kinds(self) -> None:
+        while True:
+            await self._discovery.changed()
+            self._all_changed()
+
+    def _all_changed(self) -> None:
+        self.outlook.stale()
+        for asset in self.catalog.assets:
+            self.states.touch(asset.name)
+
+    def _touching(self, wakes: Callable[[Key, Any, Any], Iterable[Any]]) -> Callable[[Key, Any, Any], None]:
+        def touch(key: Key, before: Any, after: Any) -> None:
+            for woken in wakes(key, before, after):
+                if isinstance(woken, One):
+                    self.states.touch(woken.asset)
+                else:
+                    self._all_changed()
+
+        return touch
+
+
+def _nothing(_plan: Key) -> None:
+    """Nobody measures here how long a plan is open."""

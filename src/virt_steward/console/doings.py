@@ -1,0 +1,135 @@
+"""From a form that was sent to what it asks for, and to the page that says what came of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import structlog
+from aiohttp import web
+
+from virt_steward.console import deeds, html
+from virt_steward.console.deeds import Form, NotDone
+from virt_steward.console.desk import Asked
+from virt_steward.console.sessions import Note
+from virt_steward.console.visits import Page
+from virt_steward.kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFound, Unauthorized
+from virt_steward.objects.complaints import Complaint
+from virt_steward.objects.identity import Key
+
+if TYPE_CHECKING:
+    from virt_steward.console.desk import Desk
+    from virt_steward.console.sessions import Session
+    from virt_steward.runtime.clock import Clock
+
+log = structlog.get_logger()
+
+Do = Callable[[Form, str], Awaitable[deeds.Outcome]]
+BY_PROFILE: dict[str, Do] = {
+    "approve": deeds.approve_plan,
+    "reject": deeds.reject_plan,
+    "hand-over": deeds.hand_over,
+    "undo": deeds.undo,
+    "activate": deeds.activate,
+    "plan-anew": deeds.plan_anew,
+}
+STATUS: tuple[tuple[type[KubeError], int], ...] = ((Conflict, 409), (Forbidden, 403), (NotFound, 404), (Invalid, 422))
+FROM_BEFORE = NotDone("Nothing was done", "The form is not of this session. Look again, and send it anew.")
+_PROFILE = re.compile(r"(?P<page>/profiles/(?P<name>[A-Za-z0-9.:-]+))/(?P<deed>[a-z-]+)")
+_PLAN = re.compile(r"(?P<page>/approvals/(?P<namespace>[A-Za-z0-9.:-]+)/(?P<name>[A-Za-z0-9.:-]+))/approve")
+_MACHINE = re.compile(r"(?P<page>/placement/machines/(?P<namespace>[A-Za-z0-9.:-]+)/(?P<name>[A-Za-z0-9.:-]+))/choose")
+_ASSET = re.compile(r"(?P<page>/autopilot/(?P<name>[A-Za-z0-9.:-]+))/resume")
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """What a form asks for, and the page that it stands on."""
+
+    page: str
+    do: Callable[[Form], Awaitable[deeds.Outcome]]
+
+
+@dataclass(frozen=True, slots=True)
+class Doings:
+    desk: Desk
+    clock: Clock
+
+    async def do(self, request: web.Request, session: Session, theme: str) -> web.Response:
+        deed = self._deed(request.path)
+        if deed is None:
+            return web.Response(text=html.plain("lost.html", theme=theme), content_type="text/html", status=404)
+        fields = {name: value for name, value in (await request.post()).items() if isinstance(value, str)}
+        if not session.vouches_for(fields.get("csrf", "")):
+            return await self._told(session, deed, theme, FROM_BEFORE, 403)
+        try:
+            outcome = await deed.do(Form(session.viewer, fields, self.clock.utc()))
+        except Unauthorized:
+            return web.Response(status=303, headers={"Location": "/sign-in"})
+        except Complaint as error:
+            log.info("not done in the console", user=session.viewer.user, path=request.path, why=str(error))
+            return await self._told(session, deed, theme, NotDone("Nothing was done", _in_words(error)), _status(error))
+        if isinstance(outcome, NotDone):
+            return await self._told(session, deed, theme, outcome, 409)
+        log.info("done in the console", user=session.viewer.user, path=request.path, says=outcome.says)
+        session.note = Note(outcome.says)
+        return web.Response(status=303, headers={"Location": deed.page})
+
+    def _deed(self, path: str) -> Deed | None:
+        for pattern, deed in (
+            (_PROFILE, _of_profile),
+            (_PLAN, _of_plan),
+            (_MACHINE, _of_machine),
+            (_ASSET, self._of_asset),
+        ):
+            if found := pattern.fullmatch(path):
+                return deed(found)
+        return None
+
+    def _of_asset(self, found: re.Match[str]) -> Deed | None:
+        assets = self.desk.cache.assets
+        asset = assets.catalog.find(found["name"])
+        if asset is None:
+            return None
+        ref = assets.outlook.ref(asset)
+        return Deed(found["page"], lambda form: deeds.resume(form, ref))
+
+    async def _told(self, session: Session, deed: Deed, theme: str, outcome: NotDone, status: int) -> web.Response:
+        asked = Asked.of(deed.page)
+        if asked is None:
+            raise AssertionError(deed.page)
+        page = Page("not_done.html", outcome.title, {"outcome": outcome, "back": deed.page}, frozenset(), status)
+        text = await self.desk.told(session, asked, page, theme)
+        return web.Response(text=text, content_type="text/html", status=status)
+
+
+def _of_profile(found: re.Match[str]) -> Deed | None:
+    name, do = found["name"], BY_PROFILE.get(found["deed"])
+    return Deed(found["page"], lambda form: do(form, name)) if do else None
+
+
+def _of_plan(found: re.Match[str]) -> Deed:
+    key = _key(found)
+    return Deed(found["page"], lambda form: deeds.approve_install_plan(form, key))
+
+
+def _of_machine(found: re.Match[str]) -> Deed:
+    key = _key(found)
+    return Deed(found["page"], lambda form: deeds.choose_cluster(form, key))
+
+
+def _key(found: re.Match[str]) -> Key:
+    return Key(found["namespace"], found["name"])
+
+
+def _status(error: Complaint) -> int:
+    return next((status for kind, status in STATUS if isinstance(error, kind)), 400)
+
+
+def _in_words(error: Complaint) -> str:
+    if isinstance(error, Conflict):
+        return f"Somebody changed it at the same moment, so nothing was written. Look again. ({error})"
+    if isinstance(error, Forbidden):
+        return f"Your account may not do this: {error}"
+    return str(error)

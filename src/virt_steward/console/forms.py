@@ -1,0 +1,125 @@
+"""The options of a profile as fields of a form, made from the schema that the CRD publishes, and read back from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from virt_steward.apis.schema import schema_of
+from virt_steward.apis.virtplatformconfig import HIGHER_DENSITY, LOAD_AWARE, ProfileOptions
+from virt_steward.objects.complaints import Complaint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from virt_steward.apis.virtplatformconfig import ProfileName
+
+OPTIONS_OF: dict[str, str] = {LOAD_AWARE: "loadAware", HIGHER_DENSITY: "virtHigherDensity"}
+"""Under which name the options of a profile stand; one that is not here has none."""
+
+Sort = Literal["switch", "choice", "number", "text", "labels"]
+
+
+class BadOption(Complaint):
+    """What was filled in makes no sense; one line for whoever did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    path: tuple[str, ...]
+    sort: Sort
+    help: str
+    value: str
+    """As the form shows it; a switch is `true` or empty."""
+    default: str = ""
+    choices: tuple[str, ...] = ()
+    least: int | None = None
+    most: int | None = None
+
+    @property
+    def name(self) -> str:
+        return ".".join(self.path)
+
+
+def fields(profile: ProfileName | str, options: Mapping[str, Any]) -> tuple[Field, ...]:
+    """All that can be set in a form, with the values that hold now; `options` are those of the spec."""
+    branch = OPTIONS_OF.get(profile)
+    if branch is None:
+        return ()
+    schema = schema_of(ProfileOptions)["properties"][branch]
+    return tuple(_fields(schema, (branch,), options.get(branch) or {}))
+
+
+def read(profile: str, filled: Mapping[str, str]) -> dict[str, Any] | None:
+    """A merge patch for `spec.options`: what was left empty is taken away. None if the profile has no options."""
+    branch = OPTIONS_OF.get(profile)
+    if branch is None:
+        return None
+    patch: dict[str, Any] = {}
+    for field in fields(profile, {}):
+        place = patch
+        for name in field.path[:-1]:
+            place = place.setdefault(name, {})
+        place[field.path[-1]] = _value(field, filled.get(f"option.{field.name}", "").strip())
+    return patch
+
+
+def _fields(schema: Mapping[str, Any], path: tuple[str, ...], values: Mapping[str, Any]) -> Iterator[Field]:
+    for name, one in schema.get("properties", {}).items():
+        here, value = (*path, name), values.get(name)
+        if one.get("type") == "object" and "properties" in one:
+            yield from _fields(one, here, value or {})
+        elif field := _field(one, here, value):
+            yield field
+
+
+def _field(schema: Mapping[str, Any], path: tuple[str, ...], value: Any) -> Field | None:
+    """None: this one cannot be set by a simple field, and stays as it is."""
+    says, default = schema.get("description", ""), schema.get("default")
+    match schema.get("type"):
+        case "boolean":
+            chosen = default if value is None else value
+            return Field(path, "switch", says, "true" if chosen else "", "on" if default else "off")
+        case "string" if "enum" in schema:
+            return Field(path, "choice", says, str(value or default or ""), str(default or ""), tuple(schema["enum"]))
+        case "integer":
+            shown = "" if value is None else str(value)
+            least, most = schema.get("minimum"), schema.get("maximum")
+            return Field(path, "number", says, shown, str(default or ""), least=least, most=most)
+        case "string":
+            return Field(path, "text", says, str(value or ""), str(default or ""))
+        case "object" if schema.get("additionalProperties", {}).get("type") == "string":
+            shown = ", ".join(f"{key}={held}" for key, held in sorted((value or {}).items()))
+            return Field(path, "labels", says, shown)
+    return None
+
+
+def _value(field: Field, text: str) -> Any:
+    match field.sort:
+        case "switch":
+            return text == "true"
+        case _ if not text:
+            return None
+        case "number":
+            return _number(field, text)
+        case "labels":
+            return _labels(field, text)
+        case "choice" if text not in field.choices:
+            raise BadOption(f"{field.name}: {text[:40]!r} is none of {', '.join(field.choices)}")
+    return text
+
+
+def _number(field: Field, text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise BadOption(f"{field.name}: {text[:40]!r} is not a whole number")
+    number = int(text)
+    if (field.least is not None and number < field.least) or (field.most is not None and number > field.most):
+        raise BadOption(f"{field.name}: {number} is not between {field.least} and {field.most}")
+    return number
+
+
+def _labels(field: Field, text: str) -> dict[str, str]:
+    pairs = [part.partition("=") for part in text.split(",")]
+    if not all(key.strip() and equals for key, equals, _ in pairs):
+        raise BadOption(f"{field.name}: write labels as key=value, key=value")
+    return {key.strip(): value.strip() for key, _, value in pairs}

@@ -1,0 +1,103 @@
+"""Keeps an open page up to date: server-sent events with what has changed of it, for this viewer."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import msgspec
+import structlog
+from aiohttp import web
+
+from virt_steward.console.desk import Asked
+from virt_steward.kube.errors import KubeError, Unauthorized
+
+if TYPE_CHECKING:
+    from virt_steward.console.desk import Desk, Shown
+    from virt_steward.console.hub import Hub, Listener, Topic
+    from virt_steward.console.sessions import Session, Sessions
+
+log = structlog.get_logger()
+
+BREATH = 0.2
+"""Seconds between two looks: what changes in between is shown together."""
+UNHURRIED = 1.0
+"""Seconds after which a change of other pages shows in the navigation of this one."""
+HEARTBEAT = 10.0
+"""Seconds of silence after which the viewer's rights and the connection are checked."""
+STREAMS_PER_SESSION = 20
+
+
+class Live:
+    """The streams of all viewers."""
+
+    def __init__(self, desk: Desk, hub: Hub, sessions: Sessions, *, heartbeat: float = HEARTBEAT) -> None:
+        self._desk = desk
+        self._hub = hub
+        self._sessions = sessions
+        self._heartbeat = heartbeat
+        self._open: dict[str, int] = {}
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        for listener in self._hub:
+            listener.tell("activity")
+
+    async def stream(self, request: web.Request, session: Session) -> web.StreamResponse:
+        asked = Asked.of(request.query.get("page", ""))
+        if asked is None:
+            return web.Response(status=404)
+        if self._open.get(session.id, 0) >= STREAMS_PER_SESSION:
+            return web.Response(status=429, text="too many pages are open\n")
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
+        await response.prepare(request)
+        listener = self._hub.join()
+        self._open[session.id] = self._open.get(session.id, 0) + 1
+        try:
+            with suppress(ConnectionResetError):  # they closed the page
+                await self._follow(response, session, asked, listener)
+        finally:
+            self._hub.leave(listener)
+            self._open[session.id] -= 1
+            if not self._open[session.id]:
+                del self._open[session.id]
+        return response
+
+    async def _follow(self, response: web.StreamResponse, session: Session, asked: Asked, listener: Listener) -> None:
+        shown: Shown | None = None
+        loop = asyncio.get_running_loop()
+        while not self._stopping.is_set():
+            if not self._sessions.is_open(session):
+                await _send(response, "bye", "Your session has ended. Sign in again.")
+                return
+            began = loop.time()
+            try:
+                fresh = await self._desk.parts(session, asked)
+            except Unauthorized:
+                await self._sessions.end(session)
+                await _send(response, "bye", "Your token is no longer accepted. Sign in again.")
+                return
+            except KubeError as error:
+                await _send(response, "trouble", f"The API server cannot be asked: {error}")
+            else:
+                if shown is None or fresh.parts != shown.parts:
+                    await _send(response, "page", msgspec.json.encode(fresh.parts).decode())
+                shown = fresh
+            # Where much changes and many look, rendering takes half of the time and no more.
+            await asyncio.sleep(max(BREATH, 2 * (loop.time() - began)))
+            await self._wait(response, listener, shown.topics if shown else frozenset())
+
+    async def _wait(self, response: web.StreamResponse, listener: Listener, topics: frozenset[Topic]) -> None:
+        """Until there is another look to take."""
+        heard = await listener.heard(self._heartbeat)
+        if not heard:
+            await response.write(b": still here\n\n")
+        elif not heard & topics:  # only the numbers in the navigation can have changed
+            await asyncio.sleep(UNHURRIED)
+
+
+async def _send(response: web.StreamResponse, event: str, data: str) -> None:
+    lines = "".join(f"data: {line}\n" for line in data.split("\n"))
+    await response.write(f"event: {event}\n{lines}\n".encode())

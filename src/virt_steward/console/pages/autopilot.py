@@ -1,0 +1,100 @@
+"""The autopilot: every asset with its state and why, and one asset with all checks, overrides and events."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from virt_steward.catalog.hco import HYPERCONVERGED
+from virt_steward.console.visits import Page, holds, not_there
+from virt_steward.controllers.autopilot import marks
+from virt_steward.controllers.autopilot.decide import Wanted
+from virt_steward.controllers.autopilot.overrides.exclusions import Unreadable
+from virt_steward.controllers.autopilot.overrides.scope import Idle, Only
+from virt_steward.insight.assetstates import STEERING
+
+if TYPE_CHECKING:
+    from virt_steward.console.hub import Topic
+    from virt_steward.console.visits import Visit
+
+SHOWN = 200
+TOPICS: frozenset[Topic] = frozenset({"autopilot", "activity"})
+TONES = {
+    "In place": "ok",
+    "Not there yet": "info",
+    "Differs": "warn",
+    "Paused": "warn",
+    "Waits": "info",
+    "Fails": "bad",
+    "Left alone": "muted",
+}
+ORDER = ("Fails", "Paused", "Differs", "Not there yet", "Waits", "In place", "Left alone")
+
+
+async def page(visit: Visit) -> Page:
+    states = visit.assets if _sees_hco(visit) else []
+    wanted = visit.query.get("state", "")
+    shown = [
+        one
+        for one in states
+        if wanted in ("", one.word)
+        and holds(f"{one.asset.name} {one.asset.summary} {one.ref} {one.why} {one.asset.group}", visit.words)
+    ]
+    counts = {word: sum(one.word == word for one in states) for word in ORDER}
+    values = {
+        "scope": _scope(visit),
+        "rows": sorted(shown, key=lambda one: ORDER.index(one.word))[:SHOWN],
+        "more": max(len(shown) - SHOWN, 0),
+        "counts": {word: count for word, count in counts.items() if count},
+        "chosen": wanted,
+        "tones": TONES,
+        "hidden": len(visit.cache.assets.states) - len(states),
+        "still": visit.cache.assets.states.is_behind,
+    }
+    return Page("autopilot.html", "Autopilot", values, TOPICS, missing=(HYPERCONVERGED,))
+
+
+async def asset(visit: Visit) -> Page:
+    name = visit.match["name"]
+    state = next((one for one in visit.assets if one.asset.name == name), None) if _sees_hco(visit) else None
+    if state is None:
+        return not_there(f"asset {name}", HYPERCONVERGED)
+    decision, ref = state.decision, state.ref
+    may_change = await visit.may("patch", ref.kind, ref.key.namespace)
+    values = {
+        "state": state,
+        "tone": TONES[state.word],
+        "steps": [(step.check.replace("_", " "), step.objection) for step in decision.steps],
+        "wanted": decision.outcome if isinstance(decision.outcome, Wanted) else None,
+        "overrides": {name: value for name, value in decision.overrides.items() if name in STEERING},
+        "governed": sorted(visit.cache.assets.outlook.governed(state.asset).paths),
+        "marks": marks,
+        "command": _command(state.ref.kind.plural, state.ref.kind.group, ref.key.namespace, ref.key.name),
+        "may_resume": may_change and bool(state.sighted and state.sighted.is_paused),
+        "told": visit.told_of(str(ref))[:30],
+    }
+    return Page("asset.html", name, values, TOPICS)
+
+
+def _scope(visit: Visit) -> dict[str, str]:
+    """Whether it is on, and for what, as the HyperConverged says."""
+    outlook = visit.cache.assets.outlook
+    seen = outlook.seen() if _sees_hco(visit) else None
+    if seen is None:
+        return {"word": "Off", "tone": "muted", "why": f"there is no HyperConverged {outlook.options.hco} to be seen"}
+    if isinstance(seen.scope, Idle):
+        return {"word": "Idle", "tone": "warn" if seen.scope.typo else "muted", "why": seen.scope.why}
+    if isinstance(seen.exclusions, Unreadable):
+        return {"word": "Held", "tone": "bad", "why": f"{marks.EXCLUDED} cannot be read: {seen.exclusions.why}"}
+    if isinstance(seen.scope, Only):
+        return {"word": "On", "tone": "ok", "why": f"only for {', '.join(sorted(seen.scope.names))}"}
+    return {"word": "On", "tone": "ok", "why": "for every asset that fits this cluster"}
+
+
+def _sees_hco(visit: Visit) -> bool:
+    return visit.sight.sees(HYPERCONVERGED, visit.cache.assets.outlook.options.hco.namespace)
+
+
+def _command(plural: str, group: str, namespace: str, name: str) -> str:
+    """The beginning of the command by which one steers this object."""
+    place = f" -n {namespace}" if namespace else ""
+    return f"kubectl annotate{place} {plural}{f'.{group}' if group else ''}/{name}"

@@ -1,0 +1,68 @@
+"""Where things are in the console: one address for every object that it shows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
+from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
+from virt_steward.controllers.approver.olm import INSTALL_PLAN
+from virt_steward.controllers.placement.seen import MACHINE
+
+if TYPE_CHECKING:
+    from virt_steward.insight.activity import Subject
+    from virt_steward.insight.inbox import Matter
+    from virt_steward.objects.identity import Key
+
+
+def profile(name: str) -> str:
+    return f"/profiles/{_part(name)}"
+
+
+def plan(key: Key) -> str:
+    return f"/approvals/{_part(key.namespace)}/{_part(key.name)}"
+
+
+def machine(key: Key) -> str:
+    return f"/placement/machines/{_part(key.namespace)}/{_part(key.name)}"
+
+
+def cluster(name: str) -> str:
+    return f"/placement/clusters/{_part(name)}"
+
+
+def asset(name: str) -> str:
+    return f"/autopilot/{_part(name)}"
+
+
+def of_matter(matter: Matter) -> str:
+    key = matter.ref.key
+    match matter.ref.kind:
+        case _ if matter.asset:
+            return asset(matter.asset)
+        case kind if kind == VIRT_PLATFORM_CONFIG:
+            return profile(key.name)
+        case kind if kind == INSTALL_PLAN:
+            return plan(key)
+        case kind if kind == MACHINE:
+            return machine(key)
+        case kind if kind == KUBEVIRT_CONFIG:
+            return cluster(key.name)
+    raise AssertionError(matter.ref)
+
+
+def of_subject(subject: Subject) -> str:
+    """Empty where the console has no page for it."""
+    named = subject.group, subject.kind
+    if named == (VIRT_PLATFORM_CONFIG.group, VIRT_PLATFORM_CONFIG.name):
+        return profile(subject.name)
+    if named == (INSTALL_PLAN.group, INSTALL_PLAN.name):
+        return f"/approvals/{_part(subject.namespace)}/{_part(subject.name)}"
+    if named == (MACHINE.group, MACHINE.name):
+        return f"/placement/machines/{_part(subject.namespace)}/{_part(subject.name)}"
+    return ""
+
+
+def _part(name: str) -> str:
+    return quote(name, safe="")

@@ -1,0 +1,99 @@
+"""Who is signed in: sessions in memory, few, with ids that nobody can guess, and an end."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from virt_steward.console.rights import Rights
+    from virt_steward.console.viewers import Viewer
+    from virt_steward.runtime.clock import Clock
+
+MOST = 500
+IDLE = 30 * 60.0
+LONGEST = 12 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What came of the last thing that the viewer did; shown once."""
+
+    text: str
+    tone: str = "ok"
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    """One browser of one viewer."""
+
+    viewer: Viewer
+    rights: Rights
+    began: float
+    seen: float
+    id: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    csrf: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    note: Note | None = None
+
+    def vouches_for(self, csrf: str) -> bool:
+        """Tell whether a form was made for this very session."""
+        return hmac.compare_digest(self.csrf.encode(), csrf.encode())
+
+    def take_note(self) -> Note | None:
+        note, self.note = self.note, None
+        return note
+
+
+class Sessions:
+    """Never more than MOST: then whoever was idle for longest has to sign in again."""
+
+    def __init__(self, clock: Clock, *, most: int = MOST, idle: float = IDLE) -> None:
+        self._clock = clock
+        self._most = most
+        self._idle = idle
+        self._open: dict[str, Session] = {}
+
+    async def begin(self, viewer: Viewer, rights: Rights) -> Session:
+        """A new id each time: one that somebody slipped to the browser before is worth nothing."""
+        now = self._clock.now()
+        for stale in [one for one in self._open.values() if self._is_over(one)]:
+            await self.end(stale)
+        while len(self._open) >= self._most:
+            await self.end(min(self._open.values(), key=lambda one: one.seen))
+        session = Session(viewer, rights, began=now, seen=now)
+        self._open[session.id] = session
+        return session
+
+    async def find(self, identity: str) -> Session | None:
+        """The session of a cookie, which counts as a sign of life."""
+        session = self._open.get(identity)
+        if session is None:
+            return None
+        if self._is_over(session):
+            await self.end(session)
+            return None
+        session.seen = self._clock.now()
+        return session
+
+    def is_open(self, session: Session) -> bool:
+        """Tell without a sign of life."""
+        return session.id in self._open and not self._is_over(session)
+
+    async def end(self, session: Session) -> None:
+        if self._open.pop(session.id, None):
+            await session.viewer.leave()
+
+    async def end_all(self) -> None:
+        for session in list(self._open.values()):
+            await self.end(session)
+
+    def _is_over(self, session: Session) -> bool:
+        now = self._clock.now()
+        expires = session.viewer.expires
+        return (
+            now - session.seen > self._idle
+            or now - session.began > LONGEST
+            or (expires is not None and self._clock.utc() >= expires)
+        )

@@ -1,0 +1,198 @@
+"""What needs a person, across all controllers: the most urgent first, each with why and the one thing to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Literal
+
+from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
+from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
+from virt_steward.controllers.approver.olm import INSTALL_PLAN
+from virt_steward.controllers.placement.condition import said_of
+from virt_steward.controllers.placement.seen import MACHINE
+from virt_steward.objects.identity import Key, Ref
+from virt_steward.plans.intent import worst
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from virt_steward.apis.meta import Condition
+    from virt_steward.controllers.advisor.seen import Config
+    from virt_steward.controllers.placement.observe import Config as Cluster
+    from virt_steward.controllers.placement.seen import Machine
+    from virt_steward.insight.assetstates import AssetState
+    from virt_steward.insight.waiting import Waiting
+    from virt_steward.plans.pools import RollingPool
+
+Tone = Literal["bad", "warn", "info"]
+
+
+class Urgency(IntEnum):
+    """In this order."""
+
+    BROKEN = 0
+    HIGH_IMPACT = 1
+    DRIFTED = 2
+    STUCK = 3
+    REVIEW = 4
+    HELD = 5
+    OFFER = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Matter:
+    """One thing that waits for somebody."""
+
+    urgency: Urgency
+    tag: str
+    tone: Tone
+    ref: Ref
+    """Whose reader may see it."""
+    subject: str
+    """What it is about, by name."""
+    says: str
+    """Goes on after the subject, as a sentence."""
+    why: str
+    button: str
+    asset: str = ""
+    """Set where the object is one of the autopilot's."""
+
+
+def inbox(*matters: Iterable[Matter]) -> tuple[Matter, ...]:
+    """All of them, the most urgent first."""
+    return tuple(sorted((one for some in matters for one in some), key=lambda one: (one.urgency, one.ref)))
+
+
+def of_profiles(configs: Iterable[Config], pools: Iterable[RollingPool]) -> Iterator[Matter]:
+    stuck = {pool.name: why for pool in pools if (why := _why_stuck(pool))}
+    for config in configs:
+        yield from _of_profile(config, stuck)
+
+
+def _of_profile(config: Config, stuck: dict[str, str]) -> Iterator[Matter]:
+    status, said = config.status, _condition(config, config.status.phase or "")
+    message = said.message if said else ""
+    match status.phase:
+        case "ReviewRequired":
+            yield _review(config, said)
+        case "Failed":
+            yield _profile(config, Urgency.BROKEN, "Failed", "bad", "has stopped", message, "See what failed")
+        case "CompletedWithErrors":
+            says = "is done, except for what failed"
+            yield _profile(config, Urgency.BROKEN, "Errors", "bad", says, message, "See what failed")
+        case "Drifted":
+            says = "no longer matches what was approved"
+            yield _profile(config, Urgency.DRIFTED, "Drifted", "warn", says, message, "See the change")
+        case "PrerequisiteFailed":
+            yield _profile(config, Urgency.STUCK, "Blocked", "warn", "lacks something", message, "See what is missing")
+        case "CompletedWithUpgrade":
+            says = "would be done otherwise by this version"
+            yield _profile(config, Urgency.OFFER, "Upgrade", "info", says, message, "See the profile")
+        case "InProgress":
+            held = [stuck[name] for name in sorted(_pools_of(config)) if name in stuck]
+            if held:
+                yield _profile(config, Urgency.STUCK, "Stuck", "warn", "waits", "; ".join(held), "See the progress")
+
+
+def _review(config: Config, said: Condition | None) -> Matter:
+    status = config.status
+    pending = [item for item in status.items if item.state != "Completed"]
+    impact = worst(item.impact_severity for item in pending) if pending else "Low"
+    says = "is ready for review"
+    if status.plan_action == "Rollback":
+        says = "can go back: the plan to undo it is ready for review"
+    if said and said.reason in ("ApprovalVoid", "InputChanged"):
+        says = "needs another look"
+    costs = [item.blast_radius.message for item in pending if item.blast_radius and item.blast_radius.message]
+    kinds = sorted({f"{item.target_ref.kind} {item.target_ref.name}" for item in pending})
+    why = "; ".join(costs) or f"Changes {', '.join(kinds) or 'nothing'}; no node reboots."
+    if said and said.reason in ("ApprovalVoid", "InputChanged"):
+        why = f"{said.message}. {why}"
+    urgency = Urgency.HIGH_IMPACT if impact == "High" else Urgency.REVIEW
+    tones: dict[str, Tone] = {"High": "bad", "Medium": "warn"}
+    return _profile(config, urgency, f"{impact} impact", tones.get(impact, "info"), says, why, "Review plan")
+
+
+def of_plans(waiting: Iterable[Waiting]) -> Iterator[Matter]:
+    for one in waiting:
+        if not one.needs_a_person:
+            continue
+        says = f"waits with {', '.join(one.csvs[:3])}{' and more' if len(one.csvs) > 3 else ''}"
+        yield Matter(
+            Urgency.HELD,
+            "Held",
+            "info",
+            Ref(INSTALL_PLAN, one.key),
+            f"{one.key}",
+            says,
+            one.message,
+            "Why, and what to do",
+        )
+
+
+def of_machines(machines: Iterable[Machine]) -> Iterator[Matter]:
+    for machine in machines:
+        said = said_of(machine)
+        if said is None or said.status != "False" or machine.is_going:
+            continue
+        key = machine.metadata.key
+        says = "runs where its record cannot be trusted" if machine.wishes.config else "has no cluster"
+        yield Matter(
+            Urgency.HELD, said.reason or "Unplaced", "warn", Ref(MACHINE, key), str(key), says, said.message, "See why"
+        )
+
+
+def of_clusters(clusters: Iterable[Cluster]) -> Iterator[Matter]:
+    for cluster in clusters:
+        wrong = next((one for one in cluster.status.conditions if one.status == "False"), None)
+        if wrong is None:
+            continue
+        name, machines = cluster.metadata.name, cluster.status.machines
+        says = "does not answer" if wrong.type == "Reachable" else "cannot be used"
+        if machines:
+            says += f"; {machines} machine{'' if machines == 1 else 's'} placed there"
+        ref = Ref(KUBEVIRT_CONFIG, Key("", name))
+        yield Matter(Urgency.STUCK, "Cluster", "warn", ref, name, says, wrong.message, "See the cluster")
+
+
+def of_assets(states: Iterable[AssetState]) -> Iterator[Matter]:
+    for state in states:
+        subject, asset = str(state.ref), state.asset.name
+        match state.word:
+            case "Fails":
+                yield Matter(
+                    Urgency.BROKEN, "Fails", "bad", state.ref, subject, "cannot be applied", state.why, "See why", asset
+                )
+            case "Paused" if state.sighted and state.sighted.paused_at:
+                says = "is fought over, so the autopilot stopped"
+                yield Matter(
+                    Urgency.STUCK, "Paused", "warn", state.ref, subject, says, state.why, "Decide who owns it", asset
+                )
+            case "Differs":
+                says = "differs, and is only reported"
+                yield Matter(
+                    Urgency.DRIFTED, "Differs", "warn", state.ref, subject, says, state.why, "See the change", asset
+                )
+
+
+def _profile(  # noqa: PLR0913, PLR0917 - a row of a table
+    config: Config, urgency: Urgency, tag: str, tone: Tone, says: str, why: str, button: str
+) -> Matter:
+    name = config.metadata.name
+    return Matter(urgency, tag, tone, Ref(VIRT_PLATFORM_CONFIG, Key("", name)), name, says, why, button)
+
+
+def _condition(config: Config, type_: str) -> Condition | None:
+    return next((one for one in config.status.conditions if one.type == type_), None)
+
+
+def _pools_of(config: Config) -> set[str]:
+    running = (item for item in config.status.items if item.state == "InProgress")
+    return {pool.name for item in running if item.blast_radius for pool in item.blast_radius.pools}
+
+
+def _why_stuck(pool: RollingPool) -> str:
+    if pool.spec.paused:
+        return f"pool {pool.name} is paused: nothing happens there until somebody resumes it"
+    return f"pool {pool.name} has {pool.degradation}" if pool.degradation else ""

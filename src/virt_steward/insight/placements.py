@@ -1,0 +1,242 @@
+"""Which cluster a machine goes to and why: what the placement would see now, and what each of its strategies says."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from virt_steward.controllers.placement.definition import AGENT
+from virt_steward.controllers.placement.fleet import LONGEST_ANSWER, Fleet
+from virt_steward.controllers.placement.judge import judge
+from virt_steward.controllers.placement.ledger import Ledger
+from virt_steward.controllers.placement.observe import Outlook
+from virt_steward.controllers.placement.room import Rooms
+from virt_steward.controllers.placement.search import Search
+from virt_steward.controllers.placement.secrets import Secrets
+from virt_steward.controllers.placement.seen import Found, NotThere, Silent
+from virt_steward.controllers.placement.verdicts import Abstain, Blocked, Chosen, Narrowed
+from virt_steward.controllers.placement.watches import CONFIGS, MACHINES
+from virt_steward.insight.listing import listed, listed_if_served
+from virt_steward.kube.connection import Connection, unobserved
+from virt_steward.objects.complaints import Complaint
+from virt_steward.runtime.clock import SystemClock
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from virt_steward.controllers.placement.decide import Step as Said
+    from virt_steward.controllers.placement.judge import Judgement
+    from virt_steward.controllers.placement.observe import Config
+    from virt_steward.controllers.placement.options import Options
+    from virt_steward.controllers.placement.seen import Cluster, Finding, Machine
+    from virt_steward.kube.client import Reader
+    from virt_steward.objects.identity import Key
+    from virt_steward.runtime.store import Store
+
+Presence = Literal["there", "not there", "unknown"]
+
+
+class NoMachine(Complaint):
+    """The machine in question is not there, or cannot be read: one line that says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One strategy of the chain, and its verdict."""
+
+    strategy: str
+    verdict: Literal["chooses", "narrows", "abstains", "blocks"]
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What speaks for a cluster, where several were compared."""
+
+    cluster: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A cluster as the placement sees it now."""
+
+    name: str
+    machines: int
+    schedulable: bool
+    trouble: str | None
+    """Why it cannot be used, or does not answer."""
+    vm: Presence | None
+    """None: it was not asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """The whole answer on one machine."""
+
+    machine: str
+    recorded: str | None
+    """The cluster that stands on the machine already."""
+    cluster: str | None
+    """The one that is chosen now; None if nothing can be."""
+    reason: str | None
+    """Why not, for machines."""
+    because: str
+    steps: tuple[Step, ...] = ()
+    """Every strategy up to the one that decides."""
+    scores: tuple[Score, ...] = ()
+    clusters: tuple[Candidate, ...] = ()
+
+
+async def why(reader: Reader, machine: Key, options: Options) -> Why:
+    """Ask for what the controller would see, and judge it as the controller would. Raises NoMachine."""
+    async with _survey(reader, options) as survey:
+        return await survey.explained(machine)
+
+
+async def foretold(reader: Reader, options: Options) -> tuple[Why, ...]:
+    """What would come of every machine that has no cluster yet, one after the other."""
+    async with _survey(reader, options) as survey:
+        waiting = [one for one in survey.outlook.machines.by("config", "") if not one.is_going]
+        return tuple([await survey.explained(one.metadata.key, assume=True) for one in waiting])
+
+
+@dataclass(frozen=True, slots=True)
+class _Survey:
+    """The stores of the controller, filled once, and its way to the clusters; nothing here can write."""
+
+    outlook: Outlook
+    search: Search
+    began: float
+    """Later answers of clusters count for all machines."""
+
+    async def explained(self, key: Key, *, assume: bool = False) -> Why:
+        """Let a foretold choice count for those that follow, if they are to `assume` it."""
+        machine = _found(self.outlook.machines, key)
+        if untouched := _left_alone(machine):
+            return untouched
+        judgement = await judge(self.outlook, self.search, key, since=self.began)
+        if judgement is None:
+            raise AssertionError(key)  # nobody takes it out of the store
+        outcome = judgement.decision.outcome
+        if assume and isinstance(outcome, Chosen):
+            self.outlook.ledger.assume(machine, outcome.cluster)
+        return _explained(judgement)
+
+
+@asynccontextmanager
+async def _survey(reader: Reader, options: Options) -> AsyncIterator[_Survey]:
+    machines = await listed(reader, MACHINES, MACHINES.selection)  # first and alone: without them there is no question
+    configs = await listed_if_served(reader, CONFIGS)
+    ledger = Ledger()
+    for machine in machines:
+        ledger.take(machine.metadata.key, None, machine)
+    clock = SystemClock()
+    fleet = Fleet(
+        Secrets(reader, _nobody_waits),
+        limits=options.limits,
+        clock=clock,
+        connect=partial(Connection, user_agent=AGENT, observe=unobserved, longest_answer=LONGEST_ANSWER),
+        observe=_uncounted,
+    )
+    async with _at_work(fleet, configs, options.limits.timeout):
+        rooms = Rooms(fleet, configs, ledger, clock, lasting=math.inf)
+        outlook = Outlook(machines, configs, fleet, ledger, options.rules, rooms)
+        yield _Survey(outlook, Search(fleet, options.patience, clock), clock.now())
+
+
+@asynccontextmanager
+async def _at_work(fleet: Fleet, configs: Store[Config], patience: float) -> AsyncIterator[None]:
+    for config in configs:
+        fleet.follow(config.metadata.name, config.spec)
+    running = asyncio.create_task(fleet.run())
+    try:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(fleet.settled(), patience)
+        yield
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+
+def _nobody_waits(_config: str) -> None:
+    """Secrets are read once here; a later change concerns nobody."""
+
+
+def _uncounted(config: str, seconds: float, *, answered: bool) -> None:
+    """A command has no metrics."""
+
+
+def _found(machines: Store[Machine], key: Key) -> Machine:
+    if problem := machines.unreadable(key):
+        raise NoMachine(f"Machine {key} cannot be read, so nobody places it: {problem}")
+    machine = machines.get(key)
+    if machine is None:
+        here = sorted(one.name for one in machines.known() if one.namespace == key.namespace)
+        there = ", ".join(here) or "none"
+        raise NoMachine(f"there is no Machine {key}; in that namespace there are: {there}")
+    return machine
+
+
+def _left_alone(machine: Machine) -> Why | None:
+    recorded = machine.wishes.config or None
+    if not machine.is_ours:
+        because = "it is of another provider, and left alone"
+    elif machine.is_going:
+        because = "it is being deleted, and left alone"
+    else:
+        return None
+    return Why(str(machine.metadata.key), recorded, None, "LeftAlone", because)
+
+
+def _explained(judgement: Judgement) -> Why:
+    seen, decision = judgement.seen, judgement.decision
+    outcome = decision.outcome
+    chosen = outcome if isinstance(outcome, Chosen) else None
+    steps = tuple(_step(said) for said in decision.steps)
+    return Why(
+        machine=str(seen.machine.metadata.key),
+        recorded=seen.machine.wishes.config or None,
+        cluster=chosen.cluster if chosen else None,
+        reason=str(outcome.reason) if isinstance(outcome, Blocked) else None,
+        because=steps[-1].because,
+        steps=steps,
+        scores=tuple(Score(cluster, words) for cluster, words in chosen.scores) if chosen else (),
+        clusters=tuple(_candidate(one, seen.findings.get(one.name)) for one in seen.clusters),
+    )
+
+
+def _step(said: Said) -> Step:
+    name = said.strategy.replace("_", " ")
+    match said.verdict:
+        case Chosen(because=because):
+            return Step(name, "chooses", because)
+        case Narrowed(because=because):
+            return Step(name, "narrows", because)
+        case Abstain(because):
+            return Step(name, "abstains", because)
+        case Blocked(because=because):
+            return Step(name, "blocks", because)
+    raise AssertionError(said)  # clusters that were to be asked have been
+
+
+def _candidate(cluster: Cluster, finding: Finding | None) -> Candidate:
+    trouble = cluster.unusable.because if cluster.unusable else cluster.silent
+    return Candidate(cluster.name, cluster.machines, cluster.schedulable, trouble or None, _presence(finding))
+
+
+def _presence(finding: Finding | None) -> Presence | None:
+    match finding:
+        case None:
+            return None
+        case Found():
+            return "there"
+        case NotThere():
+            return "not there"
+        case Silent():
+            return "unknown"

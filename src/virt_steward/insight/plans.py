@@ -1,0 +1,250 @@
+"""What a profile would change, and why its plan is where it is: by what the advisor would see, and its own rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, ProfileOptions, VirtPlatformConfigSpec
+from virt_steward.controllers.advisor.act import draft_plan
+from virt_steward.controllers.advisor.conditions import STALE
+from virt_steward.controllers.advisor.decide import RULES, decide
+from virt_steward.controllers.advisor.profiles import profiles
+from virt_steward.controllers.advisor.report import fold
+from virt_steward.controllers.advisor.seen import Config, ConfigMeta
+from virt_steward.controllers.advisor.steps import ApplyItem, LackPrerequisites, Redraft, Settle, Stay
+from virt_steward.controllers.advisor.watches import CONFIGS
+from virt_steward.insight.outlook import look
+from virt_steward.kube.client import Caller, Client
+from virt_steward.kube.errors import NotLeading
+from virt_steward.kube.whoami import lacking
+from virt_steward.objects.complaints import Complaint
+from virt_steward.objects.identity import Key
+from virt_steward.plans.draft import Drafted, Rejected, Unsteady
+from virt_steward.plans.fingerprint import plan_hash
+from virt_steward.plans.intent import worst
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from virt_steward.apis.meta import Condition
+    from virt_steward.apis.virtplatformconfig import (
+        Action,
+        Approval,
+        Execution,
+        Impact,
+        Input,
+        PlanItem,
+    )
+    from virt_steward.controllers.advisor.observe import Outlook
+    from virt_steward.controllers.advisor.options import Options
+    from virt_steward.controllers.advisor.profiles.profile import Profile
+    from virt_steward.controllers.advisor.seen import Seen
+    from virt_steward.controllers.advisor.steps import Step
+    from virt_steward.kube.client import Reader
+
+ATTEMPTS = 3
+"""Tries to draft a plan for objects that are changing."""
+
+Wish = Callable[[ProfileOptions], ProfileOptions]
+
+
+class NoPlan(Complaint):
+    """There is no plan, and none can be made: one line that says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a profile would do now."""
+
+    profile: str
+    options: ProfileOptions
+    impact: Impact
+    plan_hash: str
+    items: tuple[PlanItem, ...]
+    inputs: tuple[Input, ...]
+    """What else it depends on."""
+
+    @property
+    def changes(self) -> tuple[PlanItem, ...]:
+        return tuple(item for item in self.items if item.state == "Pending")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule of the advisor, in words, and what it says, if anything."""
+
+    rule: str
+    says: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """The whole answer on one profile."""
+
+    profile: str
+    action: Action
+    phase: str
+    reason: str
+    because: str
+    waits_for: str | None
+    """None: it waits for nothing."""
+    impact: Impact | None
+    plan_hash: str
+    version: str
+    """Whose logic made the plan."""
+    items: tuple[PlanItem, ...]
+    conditions: tuple[Condition, ...]
+    approval: Approval | None
+    history: tuple[Execution, ...]
+    rules: tuple[Rule, ...]
+    """Every rule up to the one that decides what the advisor does next."""
+
+
+class _OnlyTrials:
+    """Permits no write; dry runs need no permit."""
+
+    def remaining(self) -> float:
+        raise NotLeading("a question changes nothing")
+
+
+async def planned(client: Client, name: str, wish: Wish, options: Options, now: datetime) -> Plan:
+    """Draft a plan as the advisor would, with nothing of ours installed. Raises NoPlan.
+
+    `wish` changes the options that the cluster's own VirtPlatformConfig has, or the defaults if there is none.
+    """
+    trial = Client(client.connection, client.discovery, Caller(permit=_OnlyTrials()))
+    profile = profile_named(name, options)
+    for _ in range(ATTEMPTS):
+        outlook = await look(trial, options)
+        config = _wished(outlook, profile, wish)
+        seen = outlook.observe(config, profile, now)
+        match decide(seen, now):
+            case Settle(why):
+                raise NoPlan(f"{name} cannot be planned: {why}")
+            case LackPrerequisites(missing):
+                raise NoPlan(f"{name} cannot be planned, since something is missing: {'; '.join(missing)}")
+        match await draft_plan(trial, profile, outlook.context(config, profile)):
+            case Drafted(items):
+                impact = worst(item.impact_severity for item in items)
+                return Plan(name, config.options, impact, plan_hash(name, items), items, seen.inputs)
+            case Rejected(item, why):
+                raise NoPlan(await _rejection(client, profile, item, why))
+            case Unsteady(why):
+                last = why
+    raise NoPlan(f"{name} cannot be planned, for the cluster is changing: {last}")
+
+
+async def why(reader: Reader, name: str, options: Options, now: datetime) -> Why:
+    """Ask for what the controller would see, and judge it as the controller would. Raises NoPlan."""
+    profile = profile_named(name, options)
+    outlook = await look(reader, options)
+    config = outlook.config(Key("", name))
+    if config is None:
+        raise NoPlan(_absence(outlook, name))
+    seen = outlook.observe(config, profile, now.replace(microsecond=0))
+    status = config.status
+    said = next((one for one in status.conditions if one.type == status.phase), None)
+    return Why(
+        profile=name,
+        action=config.spec.action,
+        phase=status.phase or "none yet",
+        reason=said.reason if said else "",
+        because=said.message if said else "",
+        waits_for=waits_for(config),
+        impact=status.impact_severity,
+        plan_hash=status.plan_hash,
+        version=status.operator_version,
+        items=status.items,
+        conditions=status.conditions,
+        approval=status.approval,
+        history=status.history,
+        rules=tuple(_rules(seen, now.replace(microsecond=0))),
+    )
+
+
+def profile_named(name: str, options: Options) -> Profile:
+    known = {profile.name: profile for profile in profiles(options)}
+    if name not in known:
+        raise NoPlan(f"there is no profile {name!r}; there are: {', '.join(known)}")
+    return known[name]
+
+
+def waits_for(config: Config) -> str | None:  # noqa: PLR0911 - a table by phase
+    """What would make it go on; None if it is at its end."""
+    status, name = config.status, config.metadata.name
+    match status.phase:
+        case None | "Pending" | "Drafting":
+            return "the advisor; is it running?"
+        case "ReviewRequired" if config.is_true(STALE) and not config.spec.bypass_optimistic_lock:
+            return next(one.message for one in status.conditions if one.type == STALE)
+        case "ReviewRequired":
+            return f"a person who looks at the plan and approves it: virt-steward approve {name}"
+        case "InProgress":
+            item = next((one for one in status.items if one.state in ("Pending", "InProgress")), None)
+            return f"{item.name}: {item.message}" if item else None
+        case "PrerequisiteFailed":
+            return "what is missing; it goes on by itself once that is there"
+        case "Failed" | "CompletedWithErrors":
+            return "a person who sets things right, and then action to DryRun for a new plan"
+        case "Drifted":
+            return "a person who repairs what was changed, or sets action to DryRun for a plan that would"
+        case "CompletedWithUpgrade":
+            return "a person who sets action to DryRun, to see what the new version would change"
+    return None
+
+
+def _rules(seen: Seen, now: datetime) -> Iterator[Rule]:
+    for rule in RULES:
+        step = rule(seen, now)
+        words = rule.__name__.replace("_", " ")
+        yield Rule(words, _words(seen, step, now) if step else None)
+        if step:
+            return
+
+
+def _words(seen: Seen, step: Step, now: datetime) -> str:
+    match step:
+        case Redraft(because):
+            return f"a new plan is to be made: {because}"
+        case ApplyItem(item):
+            return f"{item.name} is to be applied"
+        case Settle(why):
+            return f"that cannot be told now: {why}"
+        case Stay():
+            return "nothing is to be done"
+    status = fold(seen, seen.config.status, step, now)
+    said = next(one for one in status.conditions if one.type == status.phase)
+    return f"{status.phase} ({said.reason}): {said.message}" if said.message else f"{status.phase} ({said.reason})"
+
+
+def _wished(outlook: Outlook, profile: Profile, wish: Wish) -> Config:
+    there = outlook.config(Key("", profile.name))
+    spec = there.spec if there else msgspec.convert({"profile": profile.name}, VirtPlatformConfigSpec)
+    options = wish(spec.options or ProfileOptions())
+    return Config(ConfigMeta(profile.name), msgspec.structs.replace(spec, action="DryRun", options=options))
+
+
+async def _rejection(client: Client, profile: Profile, item: str, why: str) -> str:
+    said = f"{item} cannot be planned: {why}"
+    denied = await lacking(client, "patch", profile.targets)
+    if not denied:
+        return said
+    named = ", ".join(map(str, denied))
+    return (
+        f"{said}; plans are made by dry runs, which change nothing but need the right to patch: you lack it for {named}"
+    )
+
+
+def _absence(outlook: Outlook, name: str) -> str:
+    if not outlook.discovery.serves(VIRT_PLATFORM_CONFIG.group, VIRT_PLATFORM_CONFIG.plural):
+        return f"the advisor is not installed here; `virt-steward plan {name}` works without it"
+    store = outlook.informers.of(CONFIGS).store
+    if problem := store.unreadable(Key("", name)):
+        return f"VirtPlatformConfig {name} cannot be read: {problem}"
+    there = ", ".join(sorted(one.metadata.name for one in store)) or "none"
+    return f"there is no VirtPlatformConfig {name}; there are: {there}"

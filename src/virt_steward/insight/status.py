@@ -1,0 +1,114 @@
+"""How things are, controller by controller, as their own statuses tell it: one section each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from virt_steward.catalog.load import load
+from virt_steward.controllers.advisor.watches import CONFIGS as PROFILE_CONFIGS
+from virt_steward.controllers.approver.watches import APPROVERS
+from virt_steward.controllers.autopilot.options import Options
+from virt_steward.controllers.autopilot.overrides.scope import Idle
+from virt_steward.controllers.placement.condition import said_of
+from virt_steward.controllers.placement.watches import CONFIGS, MACHINES, NOWHERE
+from virt_steward.insight.assets import NoPlatform, survey
+from virt_steward.insight.listing import listed_if_served
+from virt_steward.insight.whyasset import IN_PLACE, states
+from virt_steward.kube.errors import Forbidden, one_line
+from virt_steward.objects.wallclock import rfc3339
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from virt_steward.controllers.advisor.seen import Config as ProfileConfig
+    from virt_steward.controllers.placement.observe import Config
+    from virt_steward.kube.client import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """What one controller has to say: a sentence, and a table."""
+
+    controller: str
+    summary: str
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+
+
+async def sections(reader: Reader) -> tuple[Section, ...]:
+    """Ask only the cluster itself: what its controllers have written."""
+    return tuple([await section(reader) for section in SECTIONS])
+
+
+async def advisor(reader: Reader) -> Section:
+    """One line per profile."""
+    configs = sorted(await listed_if_served(reader, PROFILE_CONFIGS), key=lambda one: one.metadata.name)
+    phases = Counter(one.status.phase or "not looked at yet" for one in configs)
+    counted = ", ".join(f"{count} {phase}" for phase, count in sorted(phases.items()))
+    summary = f"profiles: {len(configs)}" + (f" ({counted})" if counted else "")
+    columns = ("profile", "action", "phase", "impact", "since", "message")
+    return Section("advisor", summary, columns, tuple(_profile(one) for one in configs))
+
+
+def _profile(config: ProfileConfig) -> tuple[str, ...]:
+    told = config.status
+    said = next((one for one in told.conditions if one.type == told.phase), None)
+    moving = next((item for item in told.items if item.state == "InProgress"), None)
+    return (
+        config.metadata.name,
+        config.spec.action,
+        told.phase or "not looked at yet",
+        told.impact_severity or "unknown",
+        rfc3339(said.last_transition_time) if said else "",
+        one_line(f"{moving.name}: {moving.message}" if moving else said.message if said else ""),
+    )
+
+
+async def autopilot(reader: Reader) -> Section:
+    """One line for each asset, but for those that are in place."""
+    try:
+        seen = await survey(reader, load(), Options(), datetime.now(UTC))
+    except (NoPlatform, Forbidden) as error:
+        return Section("autopilot", str(error))
+    if isinstance(seen.seen.scope, Idle):
+        return Section("autopilot", f"idle: {seen.seen.scope.why}")
+    found = tuple(states(seen))
+    counts = Counter(state for _, state, _ in found)
+    summary = "; ".join(f"{state.lower()}: {count}" for state, count in counts.most_common())
+    rows = tuple((asset.name, state, one_line(why)) for asset, state, why in found if state != IN_PLACE)
+    return Section("autopilot", f"assets {summary}", ("asset", "state", "why"), rows)
+
+
+async def approver(reader: Reader) -> Section:
+    approvers = await listed_if_served(reader, APPROVERS)
+    waiting = {(plan.plan, plan.reason): plan for one in approvers for plan in one.status.pending}
+    rows = tuple((plan.plan, plan.reason, rfc3339(plan.since), plan.message) for _, plan in sorted(waiting.items()))
+    approved = sum(one.status.approved_count for one in approvers)
+    summary = f"InstallPlanApprovers: {len(approvers)}; plans approved: {approved}; plans that wait: {len(rows)}"
+    return Section("approver", summary, ("plan", "reason", "since", "message"), rows)
+
+
+async def placement(reader: Reader) -> Section:
+    """One line per cluster."""
+    configs = await listed_if_served(reader, CONFIGS)
+    machines = await listed_if_served(reader, MACHINES)
+    unplaced = [one for one in machines.by("config", NOWHERE) if not one.is_going]
+    reasons = Counter(said.reason for one in unplaced if (said := said_of(one)) and said.status == "False")
+    rows = tuple(_cluster(one) for one in sorted(configs, key=lambda one: one.metadata.name))
+    why = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+    summary = f"clusters: {len(configs)}; machines without one: {len(unplaced)}" + (f" ({why})" if why else "")
+    return Section("placement", summary, ("cluster", "state", "machines", "version", "message"), rows)
+
+
+def _cluster(config: Config) -> tuple[str, ...]:
+    told = config.status
+    state = told.phase or "not looked at yet"
+    message = next((one.message for one in told.conditions if one.status == "False"), "")
+    state += "" if config.spec.schedulable else ", cordoned"
+    return config.metadata.name, state, str(told.machines), one_line(told.version) or "unknown", one_line(message)
+
+
+SECTIONS: tuple[Callable[[Reader], Awaitable[Section]], ...] = (advisor, autopilot, approver, placement)

@@ -1,0 +1,60 @@
+"""InstallPlans that wait: for what, in the words of the approver that lets them wait, and whether a person can help."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from virt_steward.controllers.approver.decide import decide
+from virt_steward.controllers.approver.verdicts import Approve, Reason, Wait
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from virt_steward.controllers.approver.seen import Seen
+    from virt_steward.objects.identity import Key
+
+UNCOVERED = "NoApprover"
+APPROVES = "Approves"
+NEED_NOBODY: frozenset[str] = frozenset(
+    {Reason.SUPERSEDED, Reason.SUBSCRIPTION_BEHIND, Reason.TOO_YOUNG, Reason.OUTSIDE_WINDOW, APPROVES}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """One plan that OLM would run if it were approved."""
+
+    key: Key
+    csvs: tuple[str, ...]
+    since: datetime
+    reason: str
+    message: str
+    until: datetime | None = None
+    """When time alone removes the objection, if it does."""
+    approver: Key | None = None
+    """Who lets it wait; None if no approver looks after it."""
+
+    @property
+    def needs_a_person(self) -> bool:
+        return self.until is None and self.reason not in NEED_NOBODY
+
+    @property
+    def is_outdated(self) -> bool:
+        return self.reason == Reason.SUPERSEDED
+
+
+def waiting(seen: Seen, now: datetime) -> Waiting | None:
+    """None: the plan does not wait."""
+    plan = seen.plan
+    if not plan.is_open:
+        return None
+    known = plan.metadata.key, plan.csvs, plan.metadata.creation_timestamp
+    opinions = decide(seen, now).opinions
+    for one in opinions:
+        if isinstance(one.verdict, Approve):
+            return Waiting(*known, APPROVES, one.verdict.because, approver=one.approver.metadata.key)
+    for one in opinions:
+        if isinstance(wait := one.verdict, Wait):
+            return Waiting(*known, wait.reason, wait.message, wait.until, one.approver.metadata.key)
+    return Waiting(*known, UNCOVERED, "no InstallPlanApprover looks after it: approve it by hand, or make one")

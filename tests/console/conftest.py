@@ -1,0 +1,66 @@
+"""Fixtures: the kinds that the console shows, its own rights, and people with rights of theirs."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from tests.clients import a_client
+from tests.console.objects import define_all, no_config
+from tests.console.people import People
+from tests.console.rig import Browser, Served, a_console
+from tests.grants import Account, an_account
+from virt_steward.apis.virtplatformconfig import HIGHER_DENSITY, LOAD_AWARE
+from virt_steward.console.access import ACCESS
+from virt_steward.kube.client import Client
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.local.simulation.install import make_namespace
+from virt_steward.runtime.access import Installation
+
+
+@pytest.fixture(scope="session")
+def account(control_plane: ControlPlane) -> Account:
+    """The console's, as `virt-steward rbac` prints it."""
+
+    async def prepare() -> Account:
+        namespace = f"console-{uuid.uuid4().hex[:8]}"
+        async with a_client(control_plane) as client:
+            await make_namespace(client, namespace)
+            return await an_account(client, ACCESS, Installation(namespace, prefix=namespace))
+
+    return asyncio.run(prepare())
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def client(control_plane: ControlPlane) -> AsyncIterator[Client]:
+    """The cluster's admin, for as long as the tests of a module run; all that the console shows is defined."""
+    async with a_client(control_plane) as made:
+        await define_all(made)
+        yield made
+        for profile in (LOAD_AWARE, HIGHER_DENSITY):
+            await no_config(made, profile)
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def people(client: Client) -> People:
+    namespace = f"people-{uuid.uuid4().hex[:8]}"
+    await make_namespace(client, namespace)
+    return People(client, namespace)
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def served(control_plane: ControlPlane, account: Account, client: Client) -> AsyncIterator[Served]:
+    """One console for the tests of a module: it keeps nothing of one that another could trip over."""
+    assert client
+    async with a_console(control_plane, account.token, heartbeat=0.5, rights_remembered=1.0) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def browser(served: Served, people: People) -> AsyncIterator[Browser]:
+    """Of somebody who may do everything."""
+    async with served.browser() as one:
+        await one.sign_in(await people.admin())
+        yield one

@@ -1,0 +1,91 @@
+"""Objects as the console finds them on a cluster, put there without any controller."""
+
+from typing import Any
+
+from virt_steward.apis import CRDS
+from virt_steward.apis.virtplatformconfig import API_VERSION, LOAD_AWARE, VIRT_PLATFORM_CONFIG
+from virt_steward.controllers.approver.olm import INSTALL_PLAN
+from virt_steward.controllers.autopilot.options import HCO
+from virt_steward.kube.client import Client, Object
+from virt_steward.kube.errors import NotFound
+from virt_steward.local.simulation.install import install, make_namespace
+from virt_steward.local.simulation.kinds import NAMES
+from virt_steward.objects.identity import Key, Ref, ref_of
+
+PLAN = "1" * 64
+OTHER_PLAN = "2" * 64
+MOMENT = "2026-03-01T12:00:00Z"
+
+
+def the_config(name: str = LOAD_AWARE) -> Ref:
+    return Ref(VIRT_PLATFORM_CONFIG, Key("", name))
+
+
+def an_item(name: str = "configure-descheduler", **changes: Any) -> Object:
+    target = {"apiVersion": "operator.openshift.io/v1", "kind": "KubeDescheduler", "name": "cluster"}
+    return {
+        "name": name,
+        "targetRef": target,
+        "impactSeverity": "Medium",
+        "state": "Pending",
+        "message": "KubeDescheduler 'cluster' will be configured",
+        "diff": "--- live\n+++ planned\n@@ -1,2 +1,2 @@\n kind: KubeDescheduler\n-  interval: 30\n+  interval: 60\n",
+        **changes,
+    }
+
+
+def a_condition(type_: str, message: str = "", *, status: str = "True", reason: str = "PlanReady") -> Object:
+    return {"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": MOMENT}
+
+
+def a_review(*items: Object, plan: str = PLAN, message: str = "The plan is ready for review") -> Object:
+    """A status that waits for somebody."""
+    return {
+        "phase": "ReviewRequired",
+        "impactSeverity": "Medium",
+        "planHash": plan,
+        "items": list(items or (an_item(),)),
+        "conditions": [a_condition("ReviewRequired", message)],
+    }
+
+
+async def put_config(
+    client: Client, status: Object, name: str = LOAD_AWARE, *, action: str = "DryRun", **metadata: Any
+) -> None:
+    """Create the config, or have it say something else."""
+    spec = {"profile": name, "action": action}
+    config = {"apiVersion": API_VERSION, "kind": VIRT_PLATFORM_CONFIG.name, "metadata": {"name": name, **metadata}}
+    try:
+        await client.get(the_config(name))
+    except NotFound:
+        await client.create({**config, "spec": spec})
+    else:
+        await client.merge_patch(the_config(name), {"metadata": metadata, "spec": spec})
+    seen = (await client.get(the_config(name)))["metadata"]["generation"]
+    told = {"observedGeneration": seen, **status}
+    await client.merge_patch(the_config(name), {"status": told}, subresource="status")
+
+
+async def put(client: Client, obj: Object) -> None:
+    """Whether or not it is there."""
+    await client.apply(obj, manager="tests", force=True)
+
+
+async def no_config(client: Client, name: str = LOAD_AWARE) -> None:
+    try:
+        await client.delete(the_config(name))
+    except NotFound:
+        return
+
+
+async def define_all(client: Client) -> None:
+    """All kinds that the console shows: other tests may have taken some away."""
+    await install(client, *NAMES, *(crd.manifest() for crd in CRDS))
+    await make_namespace(client, HCO.namespace)
+
+
+async def no_approved_plans(client: Client) -> None:
+    """Those of tests say nothing that an operator could be made of."""
+    for plan in await client.list(INSTALL_PLAN):
+        if plan["spec"].get("approved"):
+            await client.delete(ref_of(plan))

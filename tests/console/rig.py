@@ -1,0 +1,193 @@
+"""A console at work in this process, under its own rights, and browsers without scripts that visit it."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from html import unescape
+from typing import Any, Self
+
+import aiohttp
+from yarl import URL
+
+from tests.clients import a_client
+from virt_steward.console.cache import Platform
+from virt_steward.console.links import Link
+from virt_steward.console.server import COOKIE, Console, Parts
+from virt_steward.console.viewers import Reception
+from virt_steward.kube.connection import unobserved
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.runtime.addresses import Address
+from virt_steward.runtime.clock import Clock, SystemClock
+from virt_steward.runtime.manager import Manager, Surroundings
+from virt_steward.runtime.metrics import Metrics
+from virt_steward.runtime.notify import Notice
+from virt_steward.settings import ConsoleSettings
+
+ANYWHERE = Address("--console-bind-address", "127.0.0.1", 0)
+
+
+class Nobody:
+    """To whom no notice goes."""
+
+    endpoints: tuple[str, ...] = ()
+
+    def send(self, _endpoint: str, _notice: Notice) -> None:
+        raise AssertionError
+
+
+@dataclass(slots=True)
+class Answer:
+    status: int
+    text: str
+    headers: Any
+    url: URL
+
+    def form(self, action: str) -> dict[str, str]:
+        """The hidden fields of the page's form that leads to an action."""
+        return self._fields(f'action="{action}"')
+
+    def form_with(self, field: str) -> dict[str, str]:
+        """The hidden fields of the form that has this one."""
+        return self._fields(f'name="{field}"')
+
+    def _fields(self, mark: str) -> dict[str, str]:
+        for form in re.findall(r"<form.*?</form>", self.text, re.DOTALL):
+            if mark in form:
+                hidden = re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)">', form)
+                return {name: unescape(value) for name, value in hidden}
+        raise AssertionError(f"no form with {mark} at {self.url}: {self.text[-3000:]}")
+
+
+class Browser:
+    """Follows redirects and keeps cookies, as all of them do, and says where forms come from."""
+
+    def __init__(self, origin: str) -> None:
+        self.origin = origin
+        self._http = aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._http.close()
+
+    @property
+    def session(self) -> str:
+        cookies = self._http.cookie_jar.filter_cookies(URL(self.origin))
+        return cookies[COOKIE].value if COOKIE in cookies else ""
+
+    def plant(self, session: str) -> None:
+        self._http.cookie_jar.update_cookies({COOKIE: session}, URL(self.origin))
+
+    async def get(self, path: str, **headers: str) -> Answer:
+        return await self._ask("GET", path, headers)
+
+    async def post(self, path: str, fields: dict[str, str], **headers: str) -> Answer:
+        return await self._ask("POST", path, {"Origin": self.origin, **headers}, fields)
+
+    async def sign_in(self, token: str) -> Answer:
+        return await self.post("/sign-in", {"token": token})
+
+    @asynccontextmanager
+    async def live(self, page: str) -> AsyncIterator["Stream"]:
+        path = URL(self.origin) / "live" % {"page": page}
+        async with self._http.get(path, timeout=aiohttp.ClientTimeout(total=60)) as response:
+            assert response.status == 200, await response.text()
+            stream = Stream()
+            reading = asyncio.create_task(stream.read(response))
+            try:
+                yield stream
+            finally:
+                reading.cancel()
+                await asyncio.gather(reading, return_exceptions=True)
+
+    async def _ask(self, method: str, path: str, headers: dict[str, str], fields: Any = None) -> Answer:
+        async with self._http.request(method, f"{self.origin}{path}", headers=headers, data=fields) as response:
+            return Answer(response.status, await response.text(), response.headers, response.url)
+
+
+@dataclass(slots=True)
+class Stream:
+    """What a live page has received so far."""
+
+    events: list[tuple[str, str]] = field(default_factory=list)
+    heartbeats: int = 0
+    ended: bool = False
+
+    async def read(self, response: aiohttp.ClientResponse) -> None:
+        rest = ""
+        try:
+            async for chunk in response.content.iter_any():
+                *frames, rest = (rest + chunk.decode()).split("\n\n")
+                self.events += [event for frame in frames if (event := _event(frame))]
+                self.heartbeats += sum(frame.startswith(":") for frame in frames)
+        finally:
+            self.ended = True
+
+    def has(self, text: str) -> bool:
+        return any(text in data for _, data in self.events)
+
+    def said(self, event: str) -> bool:
+        return any(name == event for name, _ in self.events)
+
+
+def _event(frame: str) -> tuple[str, str] | None:
+    lines = dict(line.split(": ", 1) for line in frame.split("\n") if line and not line.startswith(":"))
+    return (lines["event"], lines["data"]) if lines else None
+
+
+@dataclass(slots=True)
+class Served:
+    """A console that is open."""
+
+    console: Console
+    links: list[str]
+
+    @property
+    def origin(self) -> str:
+        return f"http://{self.console.address}"
+
+    def browser(self) -> Browser:
+        return Browser(self.origin)
+
+
+@asynccontextmanager
+async def a_console(
+    control_plane: ControlPlane,
+    token: str,
+    *,
+    clock: Clock | None = None,
+    platform: Platform | None = None,
+    server: str = "",
+    is_filled: bool = True,
+    **settings: Any,
+) -> AsyncIterator[Served]:
+    """Open until the end of the block, with caches that are full, by way of `server` if that is another."""
+    time = clock or SystemClock()
+    links: list[str] = []
+    async with a_client(control_plane, token, server=server) as client, a_client(control_plane) as owner:
+        around = Surroundings(client.connection, client.discovery, time, Metrics(), "console", None, 1.0, Nobody())
+        manager = Manager(around, ())
+        parts = Parts(
+            manager.informers,
+            client,
+            Reception(client.connection.cluster, client.discovery, unobserved, time.utc),
+            time,
+            platform or Platform(),
+            Link(owner.connection.cluster, links.append),
+        )
+        console = Console(ConsoleSettings(ANYWHERE, **settings), parts)
+        stop = asyncio.Event()
+        running = asyncio.create_task(manager.run(stop) if is_filled else stop.wait())
+        await console.start()
+        try:
+            async with asyncio.timeout(60):
+                for informer in manager.informers if is_filled else ():
+                    await informer.settled()
+            yield Served(console, links)
+        finally:
+            await console.stop()
+            stop.set()
+            await asyncio.wait_for(running, 10)

@@ -1,0 +1,32 @@
+"""The console's own account: it reads what it needs, needs what it reads, and can write nothing."""
+
+from tests.audit import AuditLog
+from tests.console.objects import define_all
+from tests.console.rig import a_console
+from tests.grants import an_account
+from virt_steward.console.access import ACCESS
+from virt_steward.kube.client import Client
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.runtime.access import Installation
+
+READING = {"get", "list", "watch"}
+
+
+def test_nothing_but_reading_is_granted() -> None:
+    assert {verb for grant in ACCESS.all_grants for verb in grant.verbs} <= READING
+    assert "secrets" not in {grant.kind.plural for grant in ACCESS.all_grants}
+
+
+async def test_all_that_is_granted_is_used_and_nothing_is_denied(
+    control_plane: ControlPlane, admin: Client, namespace: str, audit_log: AuditLog
+) -> None:
+    await define_all(admin)
+    fresh = await an_account(admin, ACCESS, Installation(namespace, prefix=namespace))
+    mark = audit_log.mark()
+    async with a_console(control_plane, fresh.token) as served, served.browser() as browser:
+        await browser.get(served.links[-1].removeprefix(served.origin))
+        for path in ("/", "/profiles", "/autopilot", "/approvals", "/placement", "/activity"):
+            assert (await browser.get(path)).status == 200
+        asked = audit_log.since(mark)
+    assert fresh.denied(asked) == []
+    assert fresh.unused(asked) == []

@@ -1,0 +1,64 @@
+"""Options as fields: made from the schema, and read back into a patch."""
+
+import pytest
+
+from virt_steward.apis.virtplatformconfig import EXAMPLE, HIGHER_DENSITY, LOAD_AWARE
+from virt_steward.console.forms import BadOption, fields, read
+
+
+def test_every_simple_option_has_a_field_that_explains_itself() -> None:
+    known = {field.name: field for field in fields(LOAD_AWARE, {"loadAware": {"mode": "Predictive"}})}
+    assert set(known) == {
+        "loadAware.deschedulingIntervalSeconds",
+        "loadAware.mode",
+        "loadAware.enablePSIMetrics",
+        "loadAware.devDeviationThresholds",
+        "loadAware.evictionLimitTotal",
+        "loadAware.evictionLimitNode",
+    }
+    mode = known["loadAware.mode"]
+    assert (mode.sort, mode.value, mode.default) == ("choice", "Predictive", "Automatic")
+    assert set(mode.choices) == {"Automatic", "Predictive"}
+    interval = known["loadAware.deschedulingIntervalSeconds"]
+    assert (interval.least, interval.most, interval.default) == (60, 86400, "60")
+    assert all(field.help for field in known.values())
+
+
+def test_a_switch_shows_its_default_until_somebody_turns_it() -> None:
+    def psi(**options: bool) -> str:
+        return next(one.value for one in fields(LOAD_AWARE, {"loadAware": options}) if "PSI" in one.name)
+
+    assert (psi(), psi(enablePSIMetrics=False)) == ("true", "")
+
+
+def test_a_profile_without_options_has_no_fields() -> None:
+    assert fields(EXAMPLE, {}) == ()
+    assert read(EXAMPLE, {}) is None
+
+
+def test_what_is_left_empty_is_taken_away_and_an_empty_switch_is_off() -> None:
+    patch = read(LOAD_AWARE, {"option.loadAware.evictionLimitTotal": " 7 "})
+    assert patch is not None
+    assert patch["loadAware"]["evictionLimitTotal"] == 7
+    assert patch["loadAware"]["evictionLimitNode"] is None
+    assert patch["loadAware"]["enablePSIMetrics"] is False
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("memoryToRequestRatio", "1e3"),
+        ("memoryToRequestRatio", "301"),
+        ("memoryToRequestRatio", "9" * 50),
+        ("ksmConfiguration.nodeLabelSelector.matchLabels", "just-a-word"),
+        ("ksmConfiguration.nodeLabelSelector.matchLabels", "=value"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_the_name_of_the_field(name: str, value: str) -> None:
+    with pytest.raises(BadOption, match=name):
+        read(HIGHER_DENSITY, {f"option.virtHigherDensity.{name}": value})
+
+
+def test_a_choice_is_one_of_those_that_there_are() -> None:
+    with pytest.raises(BadOption, match="none of"):
+        read(LOAD_AWARE, {"option.loadAware.mode": "Sometimes"})

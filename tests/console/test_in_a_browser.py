@@ -1,0 +1,208 @@
+"""The console in a real browser: a plan is approved and seen to roll, and pages change while somebody looks."""
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser as Chromium
+from playwright.async_api import Page, expect
+
+from tests.console.browser import a_browser, keep_picture
+from tests.console.objects import (
+    OTHER_PLAN,
+    PLAN,
+    a_review,
+    no_approved_plans,
+    no_config,
+    put_config,
+    the_config,
+)
+from tests.console.people import People
+from tests.console.rig import Served
+from tests.controllers.advisor.desk import advising
+from tests.grants import an_account
+from tests.installplans import an_install_plan, create_install_plan
+from virt_steward.apis.virtplatformconfig import LOAD_AWARE
+from virt_steward.controllers.advisor.definition import definition
+from virt_steward.controllers.advisor.options import Options
+from virt_steward.kube.client import Client
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.local.simulation.platform import Platform, Shape
+from virt_steward.runtime.access import Installation
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PLAN_PAGE = f"/profiles/{LOAD_AWARE}"
+PAGES = ("/", "/profiles", PLAN_PAGE, "/autopilot", "/approvals", "/placement", "/activity")
+LEGIBILITY = (Path(__file__).parent / "legibility.js").read_text()
+SECOND = 1000.0
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def chromium() -> AsyncIterator[Chromium]:
+    async with a_browser() as started:
+        yield started
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(chromium: Chromium, served: Served, people: People) -> AsyncIterator[Page]:
+    """A window of its own, of somebody who may do everything; scripts that fail fail the test."""
+    async for opened in _window(chromium, served, await people.admin()):
+        yield opened
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def other(chromium: Chromium, served: Served, people: People) -> AsyncIterator[Page]:
+    """Somebody else's."""
+    async for opened in _window(chromium, served, await people.admin()):
+        yield opened
+
+
+async def _window(chromium: Chromium, served: Served, token: str) -> AsyncIterator[Page]:
+    context = await chromium.new_context(base_url=served.origin, viewport={"width": 1280, "height": 900})
+    opened = await context.new_page()
+    problems: list[str] = []
+    opened.on("pageerror", lambda error: problems.append(str(error)))
+    opened.on("console", lambda said: problems.append(said.text) if said.type in {"error", "warning"} else None)
+    await opened.goto("/")
+    await opened.get_by_label("Token of the cluster").fill(token)
+    await opened.get_by_role("button", name="Sign in").click()
+    await expect(opened.get_by_role("heading", name="Inbox")).to_be_visible()
+    yield opened
+    await context.close()
+    assert not [one for one in problems if "409" not in one and "403" not in one]
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def advised(control_plane: ControlPlane, client: Client, namespace: str) -> AsyncIterator[Client]:
+    """A platform whose nodes take their time, and the advisor at work on it."""
+    await no_config(client)
+    await no_approved_plans(client)
+    installation = Installation(namespace, prefix=f"{namespace}-advisor")
+    rights = await an_account(client, definition(Options()).access, installation)
+    async with Platform(client, Shape(workers=3, pace=0.6)), advising(control_plane, rights):
+        yield client
+    await no_config(client)
+
+
+async def test_a_plan_is_reviewed_approved_and_seen_to_roll(page: Page, advised: Client) -> None:
+    await page.goto("/profiles")
+    card = page.locator(f"#p-{LOAD_AWARE}")
+    await card.get_by_text("Activate: draft a plan").click()
+    await card.get_by_role("button", name="Draft a plan").click()
+    await page.goto("/")
+    review = page.get_by_role("link", name=f"Review plan of {LOAD_AWARE}")
+    await expect(review).to_be_visible(timeout=20 * SECOND)
+    await keep_picture(page, "inbox")
+    await review.click()
+    await expect(page.get_by_text("3 nodes reboot").first).to_be_visible()
+    await expect(page.locator(".diff .added", has_text="psi=1")).to_be_visible()
+    await page.get_by_label("Why").fill("agreed in the change meeting")
+    await keep_picture(page, "plan")
+    await page.get_by_role("button", name="Approve this plan").click()
+    await expect(page.get_by_text("You approved this plan")).to_be_visible()
+    await expect(page.locator(".nodes .now")).to_be_visible(timeout=20 * SECOND)
+    await keep_picture(page, "rollout")
+    await expect(page.locator(".nodes .done")).to_have_count(3, timeout=30 * SECOND)
+    await expect(page.get_by_role("status").get_by_text("Completed", exact=True)).to_be_visible(timeout=20 * SECOND)
+    history = page.get_by_role("region", name="History").or_(page.locator("section", has_text="History"))
+    await expect(history.get_by_text("agreed in the change meeting").first).to_be_visible()
+    assert (await advised.get(the_config()))["spec"]["action"] == "Apply"
+
+
+async def test_a_plan_that_changes_under_the_eyes_of_a_viewer_cannot_be_approved(page: Page, client: Client) -> None:
+    await put_config(client, a_review())
+    await page.goto(PLAN_PAGE)
+    await page.get_by_label("Why").fill("half a sent")
+    await put_config(client, a_review(plan=OTHER_PLAN))
+    await expect(page.get_by_text("This plan changed while you looked at it")).to_be_visible()
+    await expect(page.get_by_role("button", name="Approve this plan")).to_be_disabled()
+    assert await page.get_by_label("Why").input_value() == "half a sent"
+    await page.get_by_role("link", name="Look at the new one").click()
+    await expect(page.locator(f"code[title='{OTHER_PLAN}']")).to_be_visible()
+    await expect(page.get_by_role("button", name="Approve this plan")).to_be_enabled()
+
+
+async def test_an_approval_that_comes_too_late_is_refused_in_view(
+    chromium: Chromium, page: Page, served: Served, client: Client
+) -> None:
+    """Without scripts, nobody is warned before: the server refuses."""
+    await put_config(client, a_review())
+    context = await chromium.new_context(
+        base_url=served.origin, java_script_enabled=False, storage_state=await page.context.storage_state()
+    )
+    plain = await context.new_page()
+    await plain.goto(PLAN_PAGE)
+    await expect(plain.locator(f"code[title='{PLAN}']")).to_be_visible()
+    await put_config(client, a_review(plan=OTHER_PLAN))
+    await plain.get_by_role("button", name="Approve this plan").click()
+    await expect(plain.get_by_role("alert")).to_contain_text("the plan has changed")
+    assert (await client.get(the_config()))["spec"]["action"] == "DryRun"
+    await context.close()
+
+
+async def test_two_browsers_see_each_others_deeds(page: Page, other: Page, client: Client) -> None:
+    await put_config(client, a_review())
+    await page.goto(PLAN_PAGE)
+    await other.goto(PLAN_PAGE)
+    await expect(other.get_by_role("button", name="Reject")).to_be_visible()
+    await page.get_by_label("Why").fill("too early")
+    await page.get_by_role("button", name="Reject").click()
+    await expect(other.get_by_text("too early")).to_be_visible(timeout=2 * SECOND)
+    await expect(other.get_by_role("button", name="Approve this plan")).to_be_disabled()
+
+
+async def test_new_plans_appear_without_a_reload_and_nothing_is_lost(
+    page: Page, client: Client, namespace: str
+) -> None:
+    await create_install_plan(client, an_install_plan("install-first", namespace))
+    await page.goto(f"/approvals?q={namespace}")
+    await expect(page.get_by_role("link", name=f"{namespace}/install-first")).to_be_visible()
+    search = page.get_by_label("Only those containing")
+    await search.fill("being typed")
+    await create_install_plan(client, an_install_plan("install-second", namespace))
+    await expect(page.get_by_role("link", name=f"{namespace}/install-second")).to_be_visible(timeout=2 * SECOND)
+    await expect(search).to_be_focused()
+    assert await search.input_value() == "being typed"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("path", PAGES)
+async def test_everybody_can_read(page: Page, client: Client, path: str, scheme: str) -> None:
+    await put_config(client, a_review())
+    await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    await page.goto(path)
+    await expect(page.locator("#liveness")).to_have_text("Live")
+    assert await page.evaluate(LEGIBILITY) == []
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_a_phone_shows_a_page_without_scrolling_sideways(page: Page, client: Client, path: str) -> None:
+    await put_config(client, a_review())
+    await page.set_viewport_size({"width": 390, "height": 800})
+    await page.goto(path)
+    assert await page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+async def test_the_keyboard_is_enough(page: Page, client: Client) -> None:
+    await put_config(client, a_review())
+    await page.goto("/")
+    await page.keyboard.press("Tab")
+    await expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#main")).to_be_focused()
+    link = page.get_by_role("link", name=f"Review plan of {LOAD_AWARE}")
+    for _ in range(20):
+        await page.keyboard.press("Tab")
+        if await link.evaluate("one => one === document.activeElement"):
+            break
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(re.compile(PLAN_PAGE))
+
+
+async def test_the_colours_can_be_chosen(page: Page) -> None:
+    await page.goto("/")
+    await page.get_by_role("button", name="Colours").click()
+    await expect(page.locator("html")).to_have_attribute("data-theme", "dark")

@@ -1,0 +1,62 @@
+"""The console as `virt-steward run` opens it, alone or beside controllers."""
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.console.rig import Browser
+from tests.eventually import soon
+from tests.grants import Account
+from virt_steward.kube.client import Client
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.local.processes import Child
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+LINK = re.compile(r"console: (http://127\.0\.0\.1:\d+)(/sign-in/link\?code=\S+) \(works once\)")
+
+
+@contextmanager
+def a_process(kubeconfig: Path, *options: str) -> Iterator[Child]:
+    argv = [sys.executable, "-m", "virt_steward", "run", f"--kubeconfig={kubeconfig}", *options]
+    argv += [f"--{server}-bind-address=0" for server in ("metrics", "debug", "health-probe")]
+    child = Child(argv, log=kubeconfig.with_suffix(".log"))
+    try:
+        yield child
+    finally:
+        child.kill()
+
+
+async def test_it_runs_alone_and_prints_a_link_for_whoever_started_it(
+    control_plane: ControlPlane, account: Account, client: Client, tmp_path: Path
+) -> None:
+    assert client
+    kubeconfig = account.write_kubeconfig(tmp_path / "kubeconfig", control_plane)
+    options = ("--controllers=console", "--console-bind-address=127.0.0.1:0")
+    with a_process(kubeconfig, *options) as process:
+        assert await soon(lambda: bool(LINK.search(process.log.read_text())), within=30), process.log.read_text()
+        found = LINK.search(process.log.read_text())
+        assert found
+        async with Browser(found[1]) as browser:
+            page = await browser.get(found[2])
+            assert "Inbox" in page.text
+            assert account.user in page.text
+        assert await soon(lambda: len(LINK.findall(process.log.read_text())) == 2), "the next one is told"
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--controllers=console", "--console-bind-address=:8090"), "--console-url https://HOST"),
+        (("--controllers=consle",), "there are: advisor, autopilot, approver, placement, console"),
+    ],
+)
+async def test_what_makes_no_sense_is_said_at_once(
+    control_plane: ControlPlane, options: tuple[str, ...], says: str
+) -> None:
+    with a_process(control_plane.kubeconfig, *options) as process:
+        assert await soon(lambda: not process.alive, within=20)
+        assert says in process.log.read_text()

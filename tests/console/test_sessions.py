@@ -1,0 +1,70 @@
+"""Sessions are few, and end."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.runtime.clocks import ManualClock
+from virt_steward.console.sessions import Note, Sessions
+
+
+class Guest:
+    """A viewer who only comes and leaves."""
+
+    def __init__(self, name: str, expires: Any = None) -> None:
+        self.user = name
+        self.expires = expires
+        self.has_left = False
+
+    async def leave(self) -> None:
+        self.has_left = True
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+async def test_the_one_that_was_idle_for_longest_makes_room(clock: ManualClock) -> None:
+    sessions = Sessions(clock, most=2)
+    guests = [Guest(name) for name in ("ann", "ben", "cid")]
+    ann = await sessions.begin(guests[0], None)  # type: ignore[arg-type]
+    await clock.advance(1)
+    ben = await sessions.begin(guests[1], None)  # type: ignore[arg-type]
+    await clock.advance(1)
+    assert await sessions.find(ann.id) is ann
+    await sessions.begin(guests[2], None)  # type: ignore[arg-type]
+    assert await sessions.find(ann.id) is ann
+    assert await sessions.find(ben.id) is None
+    assert [guest.has_left for guest in guests] == [False, True, False]
+
+
+async def test_a_session_ends_with_its_token(clock: ManualClock) -> None:
+    sessions, guest = Sessions(clock), Guest("ann", clock.utc() + timedelta(seconds=5))
+    session = await sessions.begin(guest, None)  # type: ignore[arg-type]
+    await clock.advance(4)
+    assert sessions.is_open(session)
+    await clock.advance(1)
+    assert not sessions.is_open(session)
+    assert await sessions.find(session.id) is None
+    assert guest.has_left
+
+
+async def test_looking_at_an_open_page_is_no_sign_of_life(clock: ManualClock) -> None:
+    sessions = Sessions(clock, idle=10)
+    session = await sessions.begin(Guest("ann"), None)  # type: ignore[arg-type]
+    for _ in range(3):
+        await clock.advance(4)
+        still_open = sessions.is_open(session)
+    assert not still_open
+
+
+async def test_a_note_is_shown_once_and_no_word_of_another_session_counts(clock: ManualClock) -> None:
+    sessions = Sessions(clock)
+    ann, ben = [await sessions.begin(Guest(name), None) for name in ("ann", "ben")]  # type: ignore[arg-type]
+    ann.note = Note("done")
+    assert (ann.take_note(), ann.take_note()) == (Note("done"), None)
+    assert ann.vouches_for(ann.csrf)
+    assert not ann.vouches_for(ben.csrf)
+    assert ann.id != ben.id

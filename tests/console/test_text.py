@@ -1,0 +1,153 @@
+"""Whatever stands in an object is text on a page, and never markup."""
+
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from tests.console.objects import a_condition, a_review, an_item, put, put_config
+from tests.console.rig import Browser
+from tests.eventually import soon
+from tests.machines import a_config, a_machine, the_config, the_machine
+from virt_steward.apis.virtplatformconfig import LOAD_AWARE
+from virt_steward.catalog.hco import HYPERCONVERGED
+from virt_steward.controllers.autopilot.options import HCO
+from virt_steward.kube.client import Client
+from virt_steward.local.simulation.install import make_namespace
+from virt_steward.local.simulation.installplans import a_subscription
+from virt_steward.objects.identity import Key, Ref, ref_of
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+EVIL = "<script>alert('x')</script><img src=x onerror=alert(1)>\"'></textarea>{{ 7*7 }}"
+ESCAPED = "&lt;script&gt;alert("
+PLACE = "xss"
+CSV = "evil<script>alert(1)</script>.v1.0.0"
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module", autouse=True)
+async def evil(client: Client) -> AsyncIterator[None]:
+    """Everything that anybody may write says something evil."""
+    await make_namespace(client, PLACE)
+    await _profile(client)
+    await _machine(client)
+    await _plan(client)
+    await _asset(client)
+    await _event(client)
+    yield
+    for ref in (Ref(HYPERCONVERGED, HCO), the_config("evil"), the_machine(PLACE, "evil")):
+        await client.delete(ref)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/profiles",
+        f"/profiles/{LOAD_AWARE}",
+        "/autopilot",
+        "/autopilot/hco-golden-config",
+        "/approvals",
+        f"/approvals/{PLACE}/install-evil",
+        "/placement",
+        f"/placement/machines/{PLACE}/evil",
+        "/placement/clusters/evil",
+        "/activity",
+    ],
+)
+async def test_evil_words_stay_text_on(browser: Browser, path: str) -> None:
+    async def is_there() -> bool:
+        return ESCAPED in (await browser.get(path)).text
+
+    assert await soon(is_there, within=20), (await browser.get(path)).text[-4000:]
+    for text in ((await browser.get(path)).text, await _live(browser, path)):
+        assert "<script>alert" not in text
+        assert "<img src=x" not in text
+        assert ">49<" not in text
+        assert text.count("<script") == (1 if "<html" in text else 0), "our own"
+
+
+async def test_evil_words_of_a_query_stay_text(browser: Browser) -> None:
+    for path in ("/approvals", "/activity", "/placement", "/autopilot", "/"):
+        text = (await browser.get(f"{path}?q=%3Cscript%3Ealert(1)%3C/script%3E&controller=%22%3E&state=%22%3E")).text
+        assert "<script>alert" not in text
+
+
+async def _live(browser: Browser, path: str) -> str:
+    async with browser.live(path) as stream:
+        assert await soon(lambda: stream.said("page"))
+        return str(json.loads(stream.events[0][1])["page"])
+
+
+async def _profile(client: Client) -> None:
+    item = an_item(diff=f"+ {EVIL}\n- {EVIL}\n", message=EVIL, takes=[{"manager": EVIL, "field": EVIL}])
+    condition = [a_condition("ReviewRequired", EVIL), a_condition("UpgradeAvailable", EVIL)]
+    history = [
+        {"planHash": "3" * 64, "at": "2026-03-01T12:00:00Z", "outcome": "Completed", "by": EVIL, "comment": EVIL}
+    ]
+    status = {
+        **a_review(item),
+        "conditions": condition,
+        "history": history,
+        "inputs": [{"name": EVIL[:200], "value": EVIL}],
+        "approval": {"planHash": "3" * 64, "at": "2026-03-01T12:00:00Z", "by": EVIL, "comment": EVIL},
+    }
+    notes = {f"advisor.kubevirt.io/{name}": EVIL for name in ("rejected-plan", "rejected-by", "rejection-comment")}
+    await put_config(client, status, annotations=notes)
+
+
+async def _machine(client: Client) -> None:
+    said = a_condition("Placed", EVIL, status="False", reason=EVIL)
+    notes = {"vitistack.io/cluster-selector": EVIL, "vitistack.io/placement-strategy": EVIL}
+    machine = a_machine(PLACE, "evil", annotations=notes)
+    await put(client, machine)
+    await client.merge_patch(the_machine(PLACE, "evil"), {"status": {"conditions": [said]}}, subresource="status")
+    await put(client, a_config("evil", Key(PLACE, "none")))
+    reachable = a_condition("Reachable", EVIL, status="False", reason="Silent")
+    status = {"conditions": [reachable], "phase": EVIL[:60], "version": EVIL[:60], "machines": 1}
+    await client.merge_patch(the_config("evil"), {"status": status}, subresource="status")
+
+
+async def _plan(client: Client) -> None:
+    subscription = a_subscription(Key(PLACE, "evil"), pin=CSV)
+    await put(client, subscription)
+    plan = {
+        "apiVersion": "operators.coreos.com/v1alpha1",
+        "kind": "InstallPlan",
+        "metadata": {"name": "install-evil", "namespace": PLACE},
+        "spec": {"approval": "Manual", "approved": False, "clusterServiceVersionNames": [CSV], "generation": 1},
+    }
+    await put(client, plan)
+    await client.merge_patch(ref_of(plan), {"status": {"phase": "RequiresApproval"}}, subresource="status")
+
+
+async def _asset(client: Client) -> None:
+    notes = {"platform.kubevirt.io/autopilot": "true", "platform.kubevirt.io/mode": EVIL}
+    metadata = {"name": HCO.name, "namespace": HCO.namespace, "annotations": notes}
+    hco = {"apiVersion": "hco.kubevirt.io/v1", "kind": HYPERCONVERGED.name, "metadata": metadata}
+    await put(client, hco)
+    await _event(client, "evil-asset", "autopilot", related=("HyperConverged", HCO.namespace, HCO.name))
+
+
+async def _event(
+    client: Client, name: str = "evil", controller: str = "approver", related: tuple[str, str, str] | None = None
+) -> None:
+    reference = {"kind": EVIL, "namespace": PLACE, "name": EVIL, "apiVersion": "v1"}
+    event = {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": PLACE},
+        "eventTime": "2026-03-01T12:00:00.000000Z",
+        "reportingController": controller,
+        "reportingInstance": "tests",
+        "type": "Warning",
+        "reason": "ApplyFailed" if related else "Evil",
+        "action": "Test",
+        "note": EVIL,
+        "regarding": reference,
+    }
+    if related:
+        kind, namespace, named = related
+        event["related"] = {"kind": kind, "namespace": namespace, "name": named}
+    await put(client, event)

@@ -1,0 +1,60 @@
+"""Events as one timeline."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from virt_steward.insight.activity import Series, Subject, Told, summary, timeline
+from virt_steward.objects.meta import Meta
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+def told(reason: str, minutes: int = 0, controller: str = "approver", *, times: int = 1, note: str = "") -> Told:
+    at = NOON + minutes * MINUTE
+    return Told(
+        Meta(f"{reason}-{minutes}", "default"),
+        reporting_controller=controller,
+        reason=reason,
+        note=note,
+        regarding=Subject("v1", "Thing", "shop", "web"),
+        event_time=at,
+        series=Series(times, at + MINUTE) if times > 1 else None,
+    )
+
+
+def test_the_newest_comes_first_and_what_happens_again_is_new() -> None:
+    found = timeline([told("Old"), told("Again", -9, times=20), told("New", 5)])
+    assert [one.reason for one in found] == ["New", "Old", "Again"]
+    assert [one.times for one in found] == [1, 1, 20]
+    assert timeline([told("Old"), told("Again", times=2)])[0].reason == "Again"
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        pytest.param("", {"Placed", "Approved"}, id="no-words"),
+        pytest.param("WEB approved", {"Approved"}, id="all-words-in-any-case"),
+        pytest.param("thing shop/web", {"Placed", "Approved"}, id="the-object"),
+        pytest.param("web nothing", set(), id="one-word-that-is-missing"),
+    ],
+)
+def test_words_narrow_it(words: str, found: set[str]) -> None:
+    known = [told("Approved"), told("Placed", controller="placement")]
+    assert {one.reason for one in timeline(known, words=words)} == found
+
+
+def test_one_controller_may_be_asked_for() -> None:
+    known = [told("Approved"), told("Placed", controller="placement")]
+    assert [one.reason for one in timeline(known, controller="placement")] == ["Placed"]
+
+
+def test_a_summary_counts_what_is_recent_and_of_interest() -> None:
+    known = [told("Approved", 0), told("Approved", 3), told("Approved", -60), told("Odd", 1)]
+    known.append(told("DriftCorrected", 1, "autopilot", times=7))
+    assert [(line.number, line.what) for line in summary(known, NOON)] == [
+        (2, "InstallPlans approved as pinned"),
+        (7, "drifts corrected"),
+    ]
+    assert summary(known, NOON + 2 * MINUTE)[0].what == "InstallPlan approved as pinned"

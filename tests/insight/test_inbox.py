@@ -1,0 +1,134 @@
+"""What needs a person, and in which order."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.controllers.advisor.builders import a_config, a_status, an_item
+from tests.controllers.placement.builders import a_machine
+from virt_steward.apis.meta import Condition
+from virt_steward.apis.virtplatformconfig import BlastRadius, PoolRadius
+from virt_steward.controllers.placement.observe import Config as Cluster
+from virt_steward.controllers.placement.observe import ConfigMeta, Told
+from virt_steward.controllers.placement.seen import MachineCondition, MachineStatus
+from virt_steward.insight.inbox import Matter, inbox, of_clusters, of_machines, of_plans, of_profiles
+from virt_steward.insight.waiting import UNCOVERED, Waiting
+from virt_steward.objects.identity import Key
+from virt_steward.objects.meta import Meta
+from virt_steward.plans.pools import PoolSpec, PoolStatus, RollingPool
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+RADIUS = BlastRadius(pools=(PoolRadius("worker", 3, 3),), node_count=3, message="3 nodes reboot")
+
+
+def a_condition(type_: str, message: str = "", *, reason: str = "Said", status: str = "True") -> Condition:
+    return msgspec.convert(
+        {"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": NOON}, Condition
+    )
+
+
+def of_phase(phase: str, *items: Any, message: str = "because", reason: str = "Said", **changes: Any) -> list[Matter]:
+    said = (a_condition(phase, message, reason=reason),)
+    return list(of_profiles([a_config(a_status(phase, *items, conditions=said, **changes))], []))
+
+
+@pytest.mark.parametrize(
+    ("phase", "tag", "button"),
+    [
+        ("Failed", "Failed", "See what failed"),
+        ("CompletedWithErrors", "Errors", "See what failed"),
+        ("Drifted", "Drifted", "See the change"),
+        ("PrerequisiteFailed", "Blocked", "See what is missing"),
+        ("CompletedWithUpgrade", "Upgrade", "See the profile"),
+    ],
+)
+def test_a_profile_that_cannot_go_on_alone_says_why(phase: str, tag: str, button: str) -> None:
+    [matter] = of_phase(phase)
+    assert (matter.tag, matter.why, matter.button) == (tag, "because", button)
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Drafting", "InProgress", "Completed", "Ignored"])
+def test_a_profile_that_needs_nobody_is_not_in_it(phase: str) -> None:
+    assert of_phase(phase) == []
+
+
+def test_a_review_says_what_it_costs() -> None:
+    item = an_item(impact_severity="High", blast_radius=RADIUS)
+    [matter] = of_phase("ReviewRequired", item)
+    assert (matter.tag, matter.tone, matter.why) == ("High impact", "bad", "3 nodes reboot")
+    [matter] = of_phase("ReviewRequired", an_item())
+    assert matter.tag == "Low impact"
+    assert matter.why == "Changes KubeDescheduler configure-descheduler; no node reboots."
+
+
+@pytest.mark.parametrize("reason", ["ApprovalVoid", "InputChanged"])
+def test_a_review_that_comes_back_says_so(reason: str) -> None:
+    [matter] = of_phase("ReviewRequired", reason=reason, message="it is another plan")
+    assert matter.says == "needs another look"
+    assert matter.why.startswith("it is another plan. ")
+
+
+def test_the_way_back_is_called_so() -> None:
+    [matter] = of_phase("ReviewRequired", plan_action="Rollback")
+    assert "undo" in matter.says
+
+
+@pytest.mark.parametrize(
+    ("pool", "says"),
+    [
+        pytest.param(RollingPool(Meta("worker"), PoolSpec(paused=True)), "is paused", id="paused"),
+        pytest.param(
+            RollingPool(Meta("worker"), status=PoolStatus(degraded_machine_count=1)), "1 degraded", id="degraded"
+        ),
+    ],
+)
+def test_a_rollout_that_is_held_up_needs_somebody(pool: RollingPool, says: str) -> None:
+    config = a_config(a_status("InProgress", an_item(state="InProgress", blast_radius=RADIUS)))
+    [matter] = of_profiles([config], [pool])
+    assert (matter.tag, says in matter.why) == ("Stuck", True)
+    assert list(of_profiles([config], [RollingPool(Meta("master"), PoolSpec(paused=True))])) == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "until", "is_in"),
+    [
+        (UNCOVERED, None, True),
+        ("UnpinnedUpgradeRidesAlong", None, True),
+        ("Superseded", None, False),
+        ("OutsideWindow", NOON, False),
+        ("Approves", None, False),
+    ],
+)
+def test_a_plan_is_in_it_if_a_person_can_help(reason: str, until: datetime | None, is_in: bool) -> None:
+    waiting = Waiting(Key("shop", "install-1"), ("db.v2",), NOON, reason, "why", until)
+    assert bool(list(of_plans([waiting]))) is is_in
+
+
+def test_machines_and_clusters_that_are_well_are_not_in_it() -> None:
+    def machine(status: str) -> Any:
+        placed = MachineCondition("Placed", status, "Reason", "why")
+        return msgspec.structs.replace(a_machine(), status=MachineStatus((placed,)))
+
+    assert list(of_machines([a_machine(), machine("True")])) == []
+    [matter] = of_machines([machine("False")])
+    assert (matter.subject, matter.says, matter.why) == ("default/my-vm", "has no cluster", "why")
+
+    def cluster(status: str) -> Cluster:
+        return Cluster(
+            ConfigMeta("east"), status=Told(machines=2, conditions=(a_condition("Reachable", "no", status=status),))
+        )
+
+    assert list(of_clusters([cluster("True")])) == []
+    [matter] = of_clusters([cluster("False")])
+    assert matter.says == "does not answer; 2 machines placed there"
+
+
+def test_the_most_urgent_comes_first() -> None:
+    waiting = Waiting(Key("shop", "install-1"), ("db.v2",), NOON, UNCOVERED, "why")
+    high = of_phase("ReviewRequired", an_item(impact_severity="High"))
+    low, failed, drifted = of_phase("ReviewRequired"), of_phase("Failed"), of_phase("Drifted")
+    upgrade = of_phase("CompletedWithUpgrade")
+    found = inbox(upgrade, of_plans([waiting]), low, drifted, high, failed)
+    assert [one.tag for one in found] == ["Failed", "High impact", "Drifted", "Low impact", "Held", "Upgrade"]

@@ -1,0 +1,120 @@
+"""Which cluster a machine goes to and why, asked of a real API server."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from tests.audit import AuditLog
+from tests.controllers.placement.scene import Scene
+from tests.machines import the_machine
+from tests.proxy import FaultProxy
+from virt_steward.controllers.placement.options import Options
+from virt_steward.controllers.placement.seen import CONFIG_ANNOTATION, Rules
+from virt_steward.controllers.placement.strategies import STRATEGIES
+from virt_steward.insight.placements import Candidate, NoMachine, Why, foretold, why
+from virt_steward.kube.client import Client, Reader
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.objects.identity import Key
+
+
+@pytest.fixture
+async def scene(admin: Client, control_plane: ControlPlane, namespace: str) -> AsyncIterator[Scene]:
+    scene = Scene(admin, control_plane, namespace, namespace)
+    await scene.define()
+    yield scene
+    await scene.clear()
+
+
+def options(**rules: Any) -> Options:
+    return Options(Rules(**rules))
+
+
+async def asked(scene: Scene, machine: str, **rules: Any) -> Why:
+    reader = Reader(scene.client.connection, scene.client.discovery)
+    return await why(reader, Key(scene.namespace, machine), options(**rules))
+
+
+async def test_an_ambiguous_machine_passes_the_whole_chain(scene: Scene) -> None:
+    await scene.join("east", "west")
+    await scene.machine("web")
+    found = await asked(scene, "web")
+    assert (found.cluster, found.reason) == (None, "AmbiguousPlacement")
+    assert [step.strategy for step in found.steps] == [one.__name__.replace("_", " ") for one in STRATEGIES]
+    assert [step.verdict for step in found.steps] == ["abstains"] * 7 + ["blocks"]
+    assert found.clusters == (
+        Candidate("east", 0, schedulable=True, trouble=None, vm="not there"),
+        Candidate("west", 0, schedulable=True, trouble=None, vm="not there"),
+    )
+
+
+async def test_a_selector_shows_how_it_narrows_and_scores_compare_what_is_left(scene: Scene) -> None:
+    await scene.join("east", "west", labels={"tier": "gold"})
+    await scene.join("cheap", labels={"tier": "tin"})
+    await scene.machine("old", annotations={CONFIG_ANNOTATION: "east"})
+    await scene.machine("web", annotations={"vitistack.io/cluster-selector": "tier=gold"})
+    found = await asked(scene, "web", strategy="least-loaded")
+    assert ("narrows", "east, west match tier=gold") in [(step.verdict, step.because) for step in found.steps]
+    assert found.cluster == "west"
+    assert [(one.cluster, one.words) for one in found.scores] == [("west", "0 machines"), ("east", "1 machines")]
+
+
+async def test_a_recorded_choice_is_told_as_such_even_if_its_cluster_is_gone(scene: Scene) -> None:
+    await scene.join("east")
+    await scene.machine("fine", annotations={CONFIG_ANNOTATION: "east"})
+    await scene.machine("lost", annotations={CONFIG_ANNOTATION: "gone"})
+    fine, lost = await asked(scene, "fine"), await asked(scene, "lost")
+    assert (fine.recorded, fine.cluster, fine.reason) == ("east", "east", None)
+    assert (lost.recorded, lost.cluster, lost.reason) == ("gone", None, "ConfigNotFound")
+
+
+async def test_who_cannot_be_asked_is_told_with_the_reason(scene: Scene, proxy: FaultProxy) -> None:
+    proxy.refuse()
+    await scene.join("dead", server=proxy.server)
+    await scene.configure("keyless")
+    await scene.machine("web")
+    found = await asked(scene, "web")
+    assert found.reason == "ClustersSilent"
+    dead, keyless = found.clusters
+    assert (dead.vm, keyless.vm) == ("unknown", "unknown")
+    assert "cluster dead cannot be asked" in (dead.trouble or "")
+    assert "does not exist: create it" in (keyless.trouble or "")
+
+
+async def test_machines_that_are_left_alone_are_said_to_be_so(scene: Scene) -> None:
+    await scene.machine("cloud", providerConfig={"name": "aws"})
+    await scene.machine("going")
+    finalizers = {"metadata": {"finalizers": ["tests.example/stay"]}}
+    await scene.client.merge_patch(the_machine(scene.namespace, "going"), finalizers)
+    await scene.client.delete(the_machine(scene.namespace, "going"))
+    cloud, going = await asked(scene, "cloud"), await asked(scene, "going")
+    await scene.client.merge_patch(the_machine(scene.namespace, "going"), {"metadata": {"finalizers": []}})
+    assert {cloud.reason, going.reason} == {"LeftAlone"}
+    assert "another provider" in cloud.because
+    assert "being deleted" in going.because
+
+
+async def test_what_is_foretold_of_one_machine_counts_for_the_next(scene: Scene) -> None:
+    await scene.join("east", "west")
+    for name in ("a", "b", "c", "d"):
+        await scene.machine(name)
+    reader = Reader(scene.client.connection, scene.client.discovery)
+    found = await foretold(reader, options(strategy="round-robin"))
+    assert [one.cluster for one in found] == ["east", "west", "east", "west"]
+
+
+async def test_a_machine_that_is_not_there_is_said_with_those_that_are(scene: Scene) -> None:
+    await scene.machine("web")
+    with pytest.raises(NoMachine, match=f"no Machine {scene.namespace}/other; .* there are: web"):
+        await asked(scene, "other")
+
+
+async def test_asking_writes_nothing(scene: Scene, audit_log: AuditLog) -> None:
+    await scene.join("east", "west")
+    await scene.machine("web")
+    mark = audit_log.mark()
+    await asked(scene, "web")
+    agents = {"tests", "virt-steward"}
+    requests = [one for one in audit_log.since(mark) if one.user_agent.partition("/")[0] in agents]
+    assert {one.resource for one in requests} >= {"machines", "kubevirtconfigs", "secrets", "virtualmachines"}
+    assert not any(one.is_write for one in requests)

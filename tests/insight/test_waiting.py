@@ -1,0 +1,55 @@
+"""What an InstallPlan waits for, as its approvers see it."""
+
+from datetime import timedelta
+
+import pytest
+
+from tests.controllers.approver.builders import (
+    NOON,
+    V1,
+    V2,
+    a_pinned_install,
+    a_plan,
+    a_subscription,
+    an_approver,
+    seen,
+)
+from virt_steward.insight.waiting import APPROVES, UNCOVERED, waiting
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        pytest.param(a_plan(V1, approved=True), id="approved"),
+        pytest.param(a_plan(V1, phase="Complete"), id="installed"),
+        pytest.param(a_plan(V1, approval="Automatic"), id="automatic"),
+    ],
+)
+def test_a_plan_does_not_wait_that_is(plan: object) -> None:
+    assert waiting(seen(plan), NOON) is None  # type: ignore[arg-type]
+
+
+def test_a_plan_that_nobody_looks_after_waits_for_a_person() -> None:
+    found = waiting(seen(a_plan(V1), a_subscription(), approvers=[an_approver(target_namespaces=("other",))]), NOON)
+    assert found
+    assert (found.reason, found.approver, found.needs_a_person) == (UNCOVERED, None, True)
+
+
+def test_a_plan_that_is_about_to_be_approved_needs_nobody() -> None:
+    found = waiting(a_pinned_install(), NOON)
+    assert found
+    assert (found.reason, found.needs_a_person) == (APPROVES, False)
+
+
+def test_a_plan_that_waits_for_time_needs_nobody_and_says_until_when() -> None:
+    found = waiting(a_pinned_install(an_approver(policy={"minimum_age": "1h"})), NOON)
+    assert found
+    assert (found.reason, found.until, found.needs_a_person) == ("TooYoung", NOON + timedelta(hours=1), False)
+
+
+def test_a_plan_for_another_version_says_which_is_pinned() -> None:
+    found = waiting(seen(a_plan(V2), a_subscription(pin=V1, current=V2, installed=V1)), NOON)
+    assert found
+    assert found.needs_a_person
+    assert V1 in found.message
+    assert str(found.approver) == "approvers/ann"
