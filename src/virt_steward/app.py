@@ -7,6 +7,7 @@ import gc
 import os
 import signal
 import socket
+import sys
 import uuid
 from contextlib import asynccontextmanager
 from random import Random
@@ -16,10 +17,10 @@ import structlog
 
 from virt_steward import __version__
 from virt_steward.kube import faults
-from virt_steward.kube.client import Client
+from virt_steward.kube.client import Caller, Client
 from virt_steward.kube.connection import Connection, unobserved
 from virt_steward.kube.discovery import Discovery
-from virt_steward.kube.kubeconfig import load_kubeconfig
+from virt_steward.kube.kubeconfig import IN_CLUSTER, load_kubeconfig
 from virt_steward.runtime.clock import SystemClock
 from virt_steward.runtime.debug import queues_page
 from virt_steward.runtime.endpoints import load_endpoints
@@ -30,8 +31,10 @@ from virt_steward.runtime.probes import Checks, Probes
 from virt_steward.ssa import managers
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator, Callable, Iterable
 
+    from virt_steward.console.server import Console
+    from virt_steward.kube.kubeconfig import Cluster
     from virt_steward.runtime.controller import Definition
     from virt_steward.settings import Settings
 
@@ -41,8 +44,18 @@ AGENT = f"virt-steward/{__version__}"
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-async def run(settings: Settings, definitions: Iterable[Definition], stop: asyncio.Event | None = None) -> None:
-    """Run the controllers until SIGTERM, SIGINT or `stop`."""
+def say(text: str) -> None:
+    """To whoever started the process: not to the log, which others may read."""
+    print(text, file=sys.stderr, flush=True)  # noqa: T201 - that is what it is for
+
+
+async def run(
+    settings: Settings,
+    definitions: Iterable[Definition],
+    stop: asyncio.Event | None = None,
+    tell: Callable[[str], None] = say,
+) -> None:
+    """Run the controllers until SIGTERM, SIGINT or `stop`. Links to the console are told, each works once."""
     if point := faults.arm(os.environ):
         log.warning("a fault point is armed", point=point)
     metrics = Metrics()
@@ -63,13 +76,15 @@ async def run(settings: Settings, definitions: Iterable[Definition], stop: async
             settings.watch_namespaces,
         )
         manager = Manager(around, definitions)
+        console = _console(settings, around, manager, cluster, tell)
         await around.discovery.refresh()  # whoever cannot reach the cluster at start should hear it at once
         stop = stop or stop_on_signals()  # until here there is nothing to finish
         checks = Checks(ready={"caches": manager.not_ready})
-        probes = Probes(
-            settings.addresses, metrics, checks, {"/debug/queues": queues_page([unit.queue for unit in manager.units])}
-        )
+        pages = {path: page for unit in manager.units for path, page in unit.pages.items()}
+        pages["/debug/queues"] = queues_page([unit.queue for unit in manager.units])
+        probes = Probes(settings.addresses, metrics, checks, pages)
         await probes.start()
+        await console.start()
         gc.freeze()  # what was imported stays: there is no need to look through it again and again
         log.info(
             "started", version=__version__, server=cluster.server, controllers=[unit.name for unit in manager.units]
@@ -78,6 +93,7 @@ async def run(settings: Settings, definitions: Iterable[Definition], stop: async
             async with notifier.running():
                 await manager.run(stop)
         finally:
+            await console.stop()
             await probes.stop()
     finally:
         await connection.close()
@@ -93,6 +109,42 @@ async def connected(kubeconfig: str | None, context: str | None) -> AsyncIterato
         yield Client(connection, Discovery(connection))
     finally:
         await connection.close()
+
+
+class Closed:
+    """In the place of a console that is not wanted."""
+
+    async def start(self) -> None:
+        """Open nothing."""
+
+    async def stop(self) -> None:
+        """Close nothing."""
+
+
+def _console(
+    settings: Settings, around: Surroundings, manager: Manager, cluster: Cluster, tell: Callable[[str], None]
+) -> Console | Closed:
+    wanted = settings.console
+    if wanted is None:
+        return Closed()
+    # Imported only where it is wanted: controllers alone stay small.
+    from virt_steward.console.cache import Platform  # noqa: PLC0415
+    from virt_steward.console.links import Link  # noqa: PLC0415
+    from virt_steward.console.server import Console, Parts  # noqa: PLC0415
+    from virt_steward.console.viewers import Reception  # noqa: PLC0415
+
+    owner = load_kubeconfig(wanted.owner_kubeconfig, env=os.environ) if wanted.owner_kubeconfig else cluster
+    # A pod's own account is nobody's to use, and a link that leaves this machine would be read on the way.
+    is_personal = owner.context != IN_CLUSTER and wanted.address.is_loopback
+    parts = Parts(
+        manager.informers,
+        Client(around.connection, around.discovery, Caller(f"{AGENT} console")),
+        Reception(cluster, around.discovery, around.metrics.request_observed, around.clock.utc),
+        around.clock,
+        Platform(settings.options.autopilot),
+        Link(owner, lambda url: tell(f"console: {url} (works once)")) if is_personal else None,
+    )
+    return Console(wanted, parts)
 
 
 def _election(settings: Settings) -> Election | None:

@@ -2,21 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
+from virt_steward.controllers.options import Options
 from virt_steward.objects.complaints import Complaint
+from virt_steward.runtime.addresses import parse_address
 from virt_steward.runtime.leader import LeaseTimes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from virt_steward.runtime.controller import Definition
+    from virt_steward.runtime.addresses import Address
     from virt_steward.runtime.probes import Addresses
 
 
 class BadSetting(Complaint):
     """A setting that makes no sense: one line that names it and says what to write instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleSettings:
+    address: Address
+    """Where it is served."""
+    external_url: str = ""
+    """Under which address browsers find it, where a proxy stands in between."""
+    proxies: tuple[IPv4Network | IPv6Network, ...] = ()
+    """From where a header with the viewer's token is believed."""
+    proxy_header: str = "X-Forwarded-Access-Token"
+    """The name of that header."""
+    owner_kubeconfig: str | None = None
+    """Whose owner signs in by one-time links; None: that of the process, unless it is a pod's."""
+    idle: float = 1800.0
+    """Seconds after which a viewer who does nothing has to sign in again."""
+    rights_remembered: float = 30.0
+    """Seconds for which the API server's word on a viewer's rights counts."""
+    heartbeat: float = 10.0
+    """Seconds between signs of life on a page that stays as it is; rights are checked then, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +63,10 @@ class Settings:
     """The only namespaces to look at; none means the whole cluster."""
     notify_config: str | None = None
     """Path of a file with the endpoints that `spec.notify` may name."""
+    options: Options = field(default_factory=Options)
+    """What is said to each controller."""
+    console: ConsoleSettings | None = None
+    """None: there is none."""
 
 
 def lease_times(duration: int, retry: float) -> LeaseTimes:
@@ -52,6 +80,26 @@ def lease_times(duration: int, retry: float) -> LeaseTimes:
     return times
 
 
+def console_settings(address: str, external_url: str = "", proxies: Sequence[str] = ()) -> ConsoleSettings | None:
+    """Check that nobody's token travels in the open: beyond loopback, TLS must end at a proxy."""
+    listens = parse_address("--console-bind-address", address)
+    if listens is None:
+        return None
+    url = urlsplit(external_url)
+    if external_url and (url.scheme != "https" or not url.netloc or url.path not in ("", "/") or url.query):
+        raise BadSetting(f"--console-url {external_url}: write https://HOST, without a path")
+    if not listens.is_loopback and not external_url:
+        raise BadSetting(
+            f"--console-bind-address {address}: beyond loopback the console needs a proxy with TLS in front of it; "
+            "name the address that browsers use by --console-url https://HOST, or serve it on 127.0.0.1"
+        )
+    try:
+        networks = tuple(ip_network(one) for one in proxies)
+    except ValueError as error:
+        raise BadSetting(f"--console-proxies: {error}") from None
+    return ConsoleSettings(listens, external_url.rstrip("/"), networks)
+
+
 def watched(names: Sequence[str]) -> tuple[str, ...]:
     """Check that each namespace has a name: without one it would be the whole cluster."""
     if not all(names):
@@ -59,11 +107,8 @@ def watched(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def chosen(known: Sequence[Definition], names: Sequence[str]) -> list[Definition]:
-    """The named controllers, in the order in which they are named."""
-    by_name = {definition.name: definition for definition in known}
-    if not by_name:
-        raise BadSetting("this version has no controllers")
-    if unknown := [repr(name) for name in names if name not in by_name]:
-        raise BadSetting(f"no controller is called {', '.join(unknown)}; there are: {', '.join(by_name)}")
-    return [by_name[name] for name in dict.fromkeys(names)]
+def chosen(known: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+    """Check the names of controllers; each counts once, in the order in which they are given."""
+    if unknown := [repr(name) for name in names if name not in known]:
+        raise BadSetting(f"no controller is called {', '.join(unknown)}; there are: {', '.join(known)}")
+    return tuple(dict.fromkeys(names))

@@ -64,3 +64,13 @@ async def test_of_two_that_approve_the_older_is_named_and_one_that_waits_says_un
     assert re.search(
         r"^  \[-\] a window is open: OutsideWindow, until 20\d\d-01-01T00:00:00Z$", ended.stdout, re.MULTILINE
     )
+
+
+async def test_explain_names_the_person_who_approved_and_their_comment(
+    admin: Client, control_plane: ControlPlane, operators: str
+) -> None:
+    await create(admin, a_waiting_plan(operators))
+    plan = ("installplan", f"{operators}/install-1")
+    await steward("approve", *plan, "--comment", "CHG-7: tested", kubeconfig=control_plane.kubeconfig)
+    ended = await steward("explain", *plan, kubeconfig=control_plane.kubeconfig)
+    assert re.search(r"^  approved by \S+, by hand at 20\d\d-\S+Z: CHG-7: tested$", ended.stdout, re.MULTILINE)

@@ -46,6 +46,17 @@ def test_rbac_prints_no_rights_for(controllers: str, targets: str, complaint: st
     assert complaint in str(result.exception)
 
 
+def test_rbac_lets_the_placement_read_secrets_in_the_named_namespaces_alone() -> None:
+    command = ["rbac", "--controllers", "placement", "--secret-namespaces", "east,west"]
+    found = list(yaml.safe_load_all(CliRunner().invoke(app, command).stdout))
+
+    roles = [one for one in found if one["kind"].endswith("Role") and "'secrets'" in str(one["rules"])]
+    assert [(one["kind"], one["metadata"]["namespace"]) for one in roles] == [("Role", "east"), ("Role", "west")]
+    assert [one["rules"] for one in roles] == [
+        [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["list", "watch"]}]
+    ] * 2
+
+
 def test_yaml_documents_read_well() -> None:
     text = written(manifests(Access("approver"), Installation()), Format.YAML)
 

@@ -1,6 +1,7 @@
-"""Alerts that ask for something that is never told would never fire."""
+"""Alerts are valid, ask for what is told, and fire when they should."""
 
 import re
+import subprocess
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -9,29 +10,69 @@ import pytest
 import yaml
 
 from tests.runtime.clocks import ManualClock
+from virt_steward.controllers.advisor.gauges import Gauges as AdvisorGauges
 from virt_steward.controllers.approver.gauges import PendingGauges
 from virt_steward.controllers.approver.verdicts import Reason
+from virt_steward.controllers.placement.gauges import PlacementGauges
+from virt_steward.controllers.placement.verdicts import Reason as UnplacedReason
 from virt_steward.runtime.metrics import Metrics
 from virt_steward.runtime.notify import Notifier
 
 ROOT = Path(__file__).parents[2]
+FILES = [pytest.param(path, id=path.stem) for path in sorted((ROOT / "deploy" / "alerts").glob("*.yaml"))]
+UNIT_TESTS = Path(__file__).parent / "rules"
 RULES = [
     pytest.param(rule, id=rule["alert"])
     for path in sorted((ROOT / "deploy" / "alerts").glob("*.yaml"))
     for group in yaml.safe_load(path.read_text())["spec"]["groups"]
     for rule in group["rules"]
 ]
-METRIC = re.compile(r"\b[a-z]+(?:_[a-z]+)+(?=\{)")
+METRIC = re.compile(r"\b[a-z]+(?:_[a-z]+)+(?=[{\[]| offset)")
 WAITING = set(Reason) - {Reason.ALREADY_APPROVED, Reason.AUTOMATIC, Reason.NOT_WAITING}
 
 
 def exported() -> set[str]:
     metrics = Metrics()
+    AdvisorGauges(metrics.registry)
     PendingGauges(metrics.registry)
+    PlacementGauges(metrics.registry)
     Notifier({}, ManualClock(), Random(1), metrics.registry)
     return {
         f"{family.name}_total" if family.type == "counter" else family.name for family in metrics.registry.collect()
     }
+
+
+def checked(promtool: Path, folder: Path, *arguments: str) -> str:
+    """What promtool says if it objects; nothing if it does not."""
+    ended = subprocess.run([promtool, *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    return f"{ended.stdout}{ended.stderr}" if ended.returncode else ""
+
+
+def write_rules(path: Path, folder: Path) -> None:
+    """As Prometheus reads them, without what is around them in the cluster."""
+    groups = yaml.safe_load(path.read_text())["spec"]["groups"]
+    (folder / "rules.yaml").write_text(yaml.safe_dump({"groups": groups}))
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_prometheus_accepts_the_alerts_of(path: Path, promtool: Path, tmp_path: Path) -> None:
+    write_rules(path, tmp_path)
+    assert checked(promtool, tmp_path, "check", "rules", "--lint-fatal", "rules.yaml") == ""
+
+
+@pytest.mark.parametrize("path", [one for one in FILES if (UNIT_TESTS / f"{one.id}.yaml").exists()])
+def test_alerts_fire_when_they_should_and_not_before_of(path: Path, promtool: Path, tmp_path: Path) -> None:
+    write_rules(path, tmp_path)
+    (tmp_path / "tests.yaml").write_bytes((UNIT_TESTS / path.name).read_bytes())
+    assert checked(promtool, tmp_path, "test", "rules", "tests.yaml") == ""
+
+
+@pytest.mark.parametrize("name", ["advisor", "approver", "placement"])
+def test_every_alert_is_seen_to_fire_of_the(name: str) -> None:
+    stories = yaml.safe_load((UNIT_TESTS / f"{name}.yaml").read_text())["tests"]
+    fired = {check["alertname"] for story in stories for check in story["alert_rule_test"] if check["exp_alerts"]}
+    groups = yaml.safe_load((ROOT / "deploy" / "alerts" / f"{name}.yaml").read_text())["spec"]["groups"]
+    assert fired == {rule["alert"] for group in groups for rule in group["rules"]}
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -59,3 +100,8 @@ def test_the_runbook_of_blocked_plans_knows_every_reason_of_the_alert() -> None:
     [names] = re.findall(r'reason=~"([^"]*)"', rule["expr"])
     table = (ROOT / rule["annotations"]["runbook_url"]).read_text()
     assert set(names.split("|")) == set(re.findall(r"`(\w+)`(?=[,` \w]*\|)", table))
+
+
+def test_the_runbook_of_unplaced_machines_knows_every_reason() -> None:
+    table = (ROOT / "docs" / "runbooks" / "MachineUnplaced.md").read_text()
+    assert set(UnplacedReason) == set(re.findall(r"`(\w+)`(?=[,` \w]*\|)", table))

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from virt_steward.app import connected
-from virt_steward.cli.arguments import ContextOption, KubeconfigOption, PlanArgument, namespaced
-from virt_steward.cli.output import NotDone, Output, OutputOption, answer
+from virt_steward.cli import approvals
+from virt_steward.cli.arguments import ContextOption, KubeconfigOption, PlanArgument, ProfileArgument, namespaced
+from virt_steward.cli.output import NotDone, Output, OutputOption, answer, say
 from virt_steward.controllers.approver.by_hand import ByHand, NotNow, approve_by_hand
 from virt_steward.controllers.approver.follow import Failed, follow
 from virt_steward.objects.durations import BadDuration, parse_duration
@@ -23,7 +25,48 @@ if TYPE_CHECKING:
     from virt_steward.kube.client import Reader
     from virt_steward.objects.identity import Key
 
-app = typer.Typer(name="approve", help="Approve something that waits for a person.", no_args_is_help=True)
+
+class ProfilesAreMeant(TyperGroup):
+    """`approve NAME` is short for `approve profile NAME`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in {*self.commands, *ctx.help_option_names}:
+            args = ["profile", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    name="approve",
+    cls=ProfilesAreMeant,
+    help="Approve something that waits for a person. `approve NAME` is short for `approve profile NAME`.",
+    no_args_is_help=True,
+)
+
+
+@app.command()
+def profile(
+    *,
+    profile: ProfileArgument,
+    comment: Annotated[str, typer.Option(help="Why, for whoever reads the history later.")] = "",
+    plan: Annotated[
+        str, typer.Option(metavar="HASH", help="Approve only if this is the plan that waits, as reviewed before.")
+    ] = "",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first, as is done on a terminal.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Follow the rollout, and end as it ends.")] = False,
+    timeout: Annotated[
+        str, typer.Option(metavar="DURATION", help="How long --watch waits, such as 2h; by default until the end.")
+    ] = "",
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Approve the plan that a profile shows now, also one that leads back, and write on it who did so and why."""
+    patience = duration(timeout) if timeout else None
+    asking = approvals.Asking(
+        profile, plan.removeprefix("sha256:"), comment, is_sure=yes, watch=watch, patience=patience
+    )
+    done = asyncio.run(approvals.approved(asking, kubeconfig, context))
+    answer(output, "it is carried out" if watch else "the advisor carries it out now", done)
 
 
 @app.command()
@@ -38,7 +81,7 @@ def installplan(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Approve an InstallPlan by hand, whatever is pinned, and write on it who did so and why."""
-    asking = Asking(namespaced(plan), comment, _duration(timeout) if wait else None)
+    asking = Asking(namespaced(plan), comment, duration(timeout) if wait else None)
     done = asyncio.run(_approved(asking, kubeconfig, context))
     answer(output, "all its operators run" if wait else "OLM installs it now", done)
 
@@ -57,7 +100,7 @@ async def _approved(asking: Asking, kubeconfig: str | None, context: str | None)
             case NotNow(plan, why):
                 raise NotDone(f"InstallPlan {plan} is left alone: {why}")
             case ByHand() as done:
-                _say(f"approved InstallPlan {done.plan} with {', '.join(done.csvs)}, as {done.user}")
+                say(f"approved InstallPlan {done.plan} with {', '.join(done.csvs)}, as {done.user}")
         if asking.patience is not None:
             await _installed(client, asking.plan, done.csvs, asking.patience)
         return done
@@ -66,19 +109,14 @@ async def _approved(asking: Asking, kubeconfig: str | None, context: str | None)
 async def _installed(reader: Reader, plan: Key, csvs: tuple[str, ...], patience: timedelta) -> None:
     try:
         async with asyncio.timeout(patience.total_seconds()):
-            ended = await follow(reader, plan, csvs, _say)
+            ended = await follow(reader, plan, csvs, say)
     except TimeoutError:
         raise NotDone(f"InstallPlan {plan} is approved, but not installed within {patience}; OLM goes on") from None
     if isinstance(ended, Failed):
         raise NotDone(f"InstallPlan {plan} is approved, but {ended.why}")
 
 
-def _say(line: str) -> None:
-    """Progress is for people, and not part of the answer."""
-    typer.echo(line, err=True)
-
-
-def _duration(text: str) -> timedelta:
+def duration(text: str) -> timedelta:
     try:
         return parse_duration(text)
     except BadDuration as error:

@@ -15,6 +15,11 @@ KubeconfigOption = Annotated[
 ]
 ContextOption = Annotated[str | None, typer.Option("--context", help="Instead of the current context.")]
 PlanArgument = Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="The InstallPlan.")]
+ProfileArgument = Annotated[
+    str, typer.Argument(metavar="PROFILE", help="The profile, which its VirtPlatformConfig is named for.")
+]
+AssetArgument = Annotated[str, typer.Argument(metavar="NAME", help="The asset.")]
+MachineArgument = Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="The Machine.")]
 
 
 def namespaced(text: str) -> Key:

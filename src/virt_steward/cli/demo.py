@@ -1,4 +1,4 @@
-"""`virt-steward demo`: a local control plane with everything that exists on it, to try things on."""
+"""`virt-steward demo`: everything on this machine, to look at and to try; and a tour through all of it."""
 
 from __future__ import annotations
 
@@ -6,106 +6,111 @@ import asyncio
 import os
 import shlex
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
 
-from virt_steward import app, logs
-from virt_steward.apis import CRDS
-from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
-from virt_steward.app import connected, stop_on_signals
-from virt_steward.controllers import CONTROLLERS
-from virt_steward.local import accounts, platform
+from virt_steward import logs
+from virt_steward.app import stop_on_signals
+from virt_steward.demo import scene
+from virt_steward.demo.members import Fleet
+from virt_steward.demo.stage import set_up
+from virt_steward.demo.stories import STORIES
+from virt_steward.demo.telling import Teller
 from virt_steward.local.binaries import find_or_build
 from virt_steward.local.controlplane import ControlPlane
 from virt_steward.local.progress import Narrator
-from virt_steward.runtime.access import NAMESPACE, Installation
-from virt_steward.runtime.leader import LeaseTimes
-from virt_steward.runtime.probes import Addresses
-from virt_steward.settings import Settings
-from virt_steward.ssa import managers
+from virt_steward.local.simulation.platform import Shape
+from virt_steward.runtime.addresses import parse_address
 
 if TYPE_CHECKING:
-    from virt_steward.kube.client import Client
-    from virt_steward.runtime.access import Access
+    from virt_steward.demo.stage import Stage
+    from virt_steward.runtime.addresses import Address
+
+TOUR_PACE = 0.5
+ADDRESS = "--console-bind-address"
 
 TRY = """
 Running on this machine, on loopback only:
   control plane   {server}
+  other clusters  {members}
   controllers     {controllers}, each with the rights that 'virt-steward rbac' prints, and no more
-
-Two namespaces hold an operator subscription that is pinned to a version:
-  demo-pinned     OLM offers that version: the approver has approved its InstallPlan
-  demo-upgrade    that version is installed and OLM offers a newer one: the plan waits, and its status says what for
+  console         {console}
 
 Three things to try, in another terminal:
   export KUBECONFIG={kubeconfig}
-  kubectl get installplanapprovers -A -o wide
-  .venv/bin/virt-steward explain installplan demo-upgrade/install-backup-operator
-  kubectl -n demo-upgrade patch subscriptions.operators.coreos.com backup-operator --type merge \\
-    -p '{{"spec":{{"startingCSV":"backup-operator.v2.1.0"}}}}'   # move the pin, and see the plan approved
+  kubectl patch virtplatformconfig load-aware-rebalancing --type merge -p '{{"spec":{{"action":"DryRun"}}}}'
+      # then look at the plan: in the console, or with .venv/bin/virt-steward explain plan load-aware-rebalancing
+  kubectl -n team-backup patch subscriptions.operators.coreos.com backup-operator --type merge \\
+    -p '{{"spec":{{"startingCSV":"backup-operator.v2.1.0"}}}}'   # move the pin, and see the waiting plan approved
+  kubectl -n openshift-cnv label service virt-platform-autopilot-metrics app=mine --overwrite
+      # and see the autopilot set it right
 
 Ctrl-C stops it and leaves nothing behind.
 """
 
 
-def demo() -> None:
-    """Start a control plane on this machine with all controllers, and say what to try."""
-    logs.configure("auto", "warning")
+def demo(
+    *,
+    tour: Annotated[bool, typer.Option("--tour", help="Play every story, check that it comes true, and exit.")] = False,
+    pace: Annotated[float, typer.Option(min=0.0, help="Seconds that a simulated node takes to reboot.")] = 5.0,
+    console: Annotated[
+        str, typer.Option(ADDRESS, metavar="ADDRESS", help="Where the console is served; 0 turns it off.")
+    ] = "127.0.0.1:8090",
+) -> None:
+    """Start a simulated platform on this machine with all controllers and the console, and say what to try."""
+    logs.configure("auto", "error" if tour else "warning")
     narrator = Narrator()
     binaries = find_or_build(os.environ, narrator)
-    with tempfile.TemporaryDirectory(prefix="virt-steward-demo-") as folder:
-        narrator.say("starting the control plane")
-        with ControlPlane(binaries, Path(folder)) as control_plane:
-            asyncio.run(_play(control_plane, narrator))
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="virt-steward-demo-")))
+        narrator.say("starting the control planes")
+        fleet = stack.enter_context(Fleet(binaries, folder))
+        control_plane = stack.enter_context(ControlPlane(binaries, folder / "main"))
+        if tour:
+            asyncio.run(_tour(control_plane, fleet))
+        else:
+            asyncio.run(_play(control_plane, fleet, Shape(pace=pace), parse_address(ADDRESS, console)))
     narrator.say("stopped; nothing is left behind")
 
 
-async def _play(control_plane: ControlPlane, narrator: Narrator) -> None:
+async def _play(control_plane: ControlPlane, fleet: Fleet, shape: Shape, console: Address | None) -> None:
     stop = stop_on_signals()
-    narrator.say("starting the controllers")
-    async with connected(str(control_plane.kubeconfig), None) as client:
-        await platform.install(client, (*platform.OLM_DEFINITIONS, *(crd.manifest() for crd in CRDS)))
-        await platform.make_namespace(client, NAMESPACE)
-        controllers = [await _settings(control_plane, client, definition.access) for definition in CONTROLLERS]
-        async with asyncio.TaskGroup() as running:
-            for settings, definition in zip(controllers, CONTROLLERS, strict=True):
-                running.create_task(app.run(settings, (definition,), stop))
-            await _set_the_scene(client)
-            names = ", ".join(definition.name for definition in CONTROLLERS)
-            kubeconfig = shlex.quote(str(control_plane.kubeconfig))
-            typer.echo(TRY.format(server=control_plane.server, controllers=names, kubeconfig=kubeconfig))
-            await stop.wait()
+    links: asyncio.Queue[str] = asyncio.Queue()
+    async with set_up(control_plane, fleet, shape, console, links.put_nowait) as stage:
+        await _set_the_scene(stage)
+        typer.echo(
+            TRY.format(
+                server=control_plane.server,
+                members=", ".join(member.name for member in fleet.members),
+                controllers=", ".join(stage.controllers),
+                console=(await links.get()).removeprefix("console: ") if console else "turned off",
+                kubeconfig=shlex.quote(str(control_plane.kubeconfig)),
+            )
+        )
+        await stop.wait()
 
 
-async def _settings(control_plane: ControlPlane, client: Client, access: Access) -> Settings:
-    """As the controller's own ServiceAccount, alone, and without servers that could be in somebody's way."""
-    token = await accounts.token_of(client, access, Installation())
-    kubeconfig = control_plane.kubeconfig.with_name(f"kubeconfig-{access.controller}")
-    accounts.write_kubeconfig(kubeconfig, control_plane, token)
-    return Settings(
-        kubeconfig=str(kubeconfig),
-        context=None,
-        namespace=NAMESPACE,
-        leader_elect=False,
-        lease=LeaseTimes(),
-        grace=1.0,
-        addresses=Addresses(None, None, None),
-    )
+async def _set_the_scene(stage: Stage) -> None:
+    """Something for every page: a pinned operator, machines, assets, and a descheduler to tune."""
+    await scene.pin_an_operator(stage.client)
+    await scene.engage_the_autopilot(stage.client)
+    await scene.set_up_a_descheduler(stage.client)
+    await scene.add_a_machine(stage.client, "reports")
+    await scene.add_a_machine(stage.client, "portal", cluster_selector="topology.kubernetes.io/region=north")
+    await scene.add_a_machine(stage.client, "shop")
 
 
-async def _set_the_scene(client: Client) -> None:
-    """An approver for all namespaces, a plan that it approves, and one that has to wait."""
-    await client.apply(
-        {
-            "apiVersion": f"{INSTALL_PLAN_APPROVER.group}/v1alpha1",
-            "kind": INSTALL_PLAN_APPROVER.name,
-            "metadata": {"name": "everywhere", "namespace": NAMESPACE},
-        },
-        manager=managers.INSTALL.name,
-    )
-    old, new = "backup-operator.v2.0.0", "backup-operator.v2.1.0"
-    for namespace, offered, installed in (("demo-pinned", old, ""), ("demo-upgrade", new, old)):
-        await platform.make_namespace(client, namespace)
-        await platform.offer_operator(client, namespace, pinned=old, offered=offered, installed=installed)
+async def _tour(control_plane: ControlPlane, fleet: Fleet) -> None:
+    teller = Teller(Console())
+    async with set_up(control_plane, fleet, Shape(pace=TOUR_PACE), None, _unheard) as stage:
+        for story in STORIES:
+            await story(stage, teller)
+    teller.say(f"\n{teller.checks} things were told and came true, in {teller.seconds:.0f} s.")
+
+
+def _unheard(_link: str) -> None:
+    """A tour opens no console."""

@@ -9,10 +9,20 @@ from typing import TYPE_CHECKING
 import typer
 
 from virt_steward.app import connected
-from virt_steward.cli.arguments import ContextOption, KubeconfigOption, PlanArgument, namespaced
+from virt_steward.cli import advising, assets, placements, placing, plans
+from virt_steward.cli.arguments import (
+    AssetArgument,
+    ContextOption,
+    KubeconfigOption,
+    MachineArgument,
+    PlanArgument,
+    ProfileArgument,
+    namespaced,
+)
 from virt_steward.cli.output import Output, OutputOption, answer
-from virt_steward.insight.approvals import Chain, Csv, Step, Why, why
+from virt_steward.insight.approvals import Approved, Chain, Csv, Step, Why, why
 from virt_steward.kube.client import Reader
+from virt_steward.kube.errors import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +44,55 @@ def installplan(
     answer(output, "\n".join(_lines(found)), found)
 
 
+@app.command()
+def plan(
+    *,
+    profile: ProfileArgument,
+    hyperconverged: advising.HcoOption = advising.HCO,
+    operator_version: advising.VersionOption = advising.VERSION,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Say where the plan of a profile is and what it waits for, and what the advisor makes of that. Changes nothing."""
+    options = advising.asking(hyperconverged, operator_version)
+    found = asyncio.run(plans.asked(profile, options, kubeconfig, context))
+    answer(output, "\n".join(plans.why_lines(found)), found)
+
+
+@app.command()
+def machine(
+    *,
+    machine: MachineArgument,
+    default_kubevirt_config: placing.DefaultConfigOption = "",
+    placement_strategy: placing.StrategyOption = "none",
+    search: placing.SearchOption = placing.SearchMode.FOUND,
+    vm_name: placing.VmNameOption = "vm-{machine}",
+    spread_label: placing.SpreadLabelOption = "topology.kubernetes.io/region",
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Say which cluster a Machine goes to by these settings, strategy by strategy. Changes nothing."""
+    rules = placing.rules(default_kubevirt_config, placement_strategy, search, vm_name, spread_label)
+    found = asyncio.run(placements.asked(namespaced(machine), rules, kubeconfig, context))
+    answer(output, "\n".join(placements.lines(found)), found)
+
+
+@app.command()
+def asset(
+    *,
+    name: AssetArgument,
+    hyperconverged: advising.HcoOption = advising.HCO,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Say what the autopilot makes of an asset now, filter by filter and check by check. Changes nothing."""
+    found = asyncio.run(assets.asked(name, advising.hco(hyperconverged), kubeconfig, context))
+    answer(output, "\n".join(assets.lines(found)), found)
+
+
 async def _asked(plan: Key, kubeconfig: str | None, context: str | None) -> Why:
     async with connected(kubeconfig, context) as client:
         return await why(Reader(client.connection, client.discovery), plan, datetime.now(UTC))
@@ -42,8 +101,8 @@ async def _asked(plan: Key, kubeconfig: str | None, context: str | None) -> Why:
 def _lines(found: Why) -> Iterator[str]:
     state = "approved" if found.approved else "not approved"
     yield f"InstallPlan {found.plan}: {state}, phase {found.phase or 'none'}, approval {found.approval or 'not set'}"
-    if found.approved_because:
-        yield f"  because {found.approved_because}"
+    if found.decision:
+        yield f"  approved by {_signed(found.decision)}"
     for csv in found.csvs:
         yield f"  {csv.name}: {_facts(csv)}"
     if not found.approvers:
@@ -53,6 +112,11 @@ def _lines(found: Why) -> Iterator[str]:
         yield ""
         yield f"InstallPlanApprover {chain.approver} {_verdict(chain, acting)}"
         yield from (f"  {_outcome(step)}" for step in chain.steps)
+
+
+def _signed(decision: Approved) -> str:
+    at = f" at {decision.at}" if decision.at else ""
+    return one_line(f"{decision.by}{at}: {decision.because}" if decision.because else f"{decision.by}{at}")
 
 
 def _facts(csv: Csv) -> str:

@@ -1,4 +1,4 @@
-"""`virt-steward crds` and `virt-steward rbac`: manifests that follow from the code."""
+"""`virt-steward crds`, `rbac` and `policies`: manifests that follow from the code."""
 
 from __future__ import annotations
 
@@ -9,13 +9,22 @@ import msgspec
 import typer
 
 from virt_steward.apis import CRDS
-from virt_steward.controllers import CONTROLLERS
+from virt_steward.controllers import NAMES, definition
+from virt_steward.controllers.advisor.admission import POLICIES
+from virt_steward.controllers.autopilot.options import OPT_OUT_DELETES
+from virt_steward.controllers.options import Options
 from virt_steward.objects.yamltext import yaml_text
 from virt_steward.runtime.access import NAMESPACE, Installation, manifests
 from virt_steward.settings import chosen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from virt_steward.runtime.access import Access
+
+
+CONSOLE = "console"
+"""Stands beside the names of controllers, though it is none."""
 
 
 class Format(StrEnum):
@@ -33,20 +42,54 @@ def crds(output: FormatOption = Format.YAML) -> None:
     typer.echo(written([crd.manifest() for crd in CRDS], output), nl=False)
 
 
+def policies(output: FormatOption = Format.YAML) -> None:
+    """Print the admission policies that keep approvals honest. The API server enforces them, without any of ours."""
+    typer.echo(written(POLICIES, output), nl=False)
+
+
 def rbac(
-    controllers: Annotated[str, typer.Option(metavar="NAME[,NAME]", help="Whose ServiceAccounts and roles.")],
+    *,
+    controllers: Annotated[
+        str, typer.Option(metavar="NAME[,NAME]", help="Whose ServiceAccounts and roles; console has one, too.")
+    ],
     namespace: Annotated[str, typer.Option(help="Where the controllers run.")] = NAMESPACE,
     target_namespaces: Annotated[
         str | None, typer.Option(metavar="NAME[,NAME]", help="A Role in each of these, instead of cluster-wide rights.")
     ] = None,
+    secret_namespaces: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME[,NAME]",
+            help="Where the kubeconfigs of clusters are: a Role in each lets the placement read Secrets there.",
+        ),
+    ] = None,
+    opt_out_deletes: Annotated[
+        bool,
+        typer.Option(
+            "--opt-out-deletes",
+            help="Also let the autopilot delete what it made, for platform.kubevirt.io/on-opt-out: delete.",
+        ),
+    ] = False,
     output: FormatOption = Format.YAML,
 ) -> None:
     """Print the ServiceAccount and the roles that controllers need: what they declare, and nothing more."""
-    targets = () if target_namespaces is None else names_in(target_namespaces)
-    installation = Installation(namespace, target_namespaces=targets)
-    definitions = chosen(CONTROLLERS, names_in(controllers))
-    found = [manifest for definition in definitions for manifest in manifests(definition.access, installation)]
+    installation = Installation(
+        namespace,
+        target_namespaces=() if target_namespaces is None else names_in(target_namespaces),
+        secret_namespaces=() if secret_namespaces is None else names_in(secret_namespaces),
+        extras=(OPT_OUT_DELETES,) if opt_out_deletes else (),
+    )
+    wanted = [access_of(name) for name in chosen((*NAMES, CONSOLE), names_in(controllers))]
+    found = [manifest for access in wanted for manifest in manifests(access, installation)]
     typer.echo(written(found, output), nl=False)
+
+
+def access_of(name: str) -> Access:
+    if name == CONSOLE:
+        from virt_steward.console.access import ACCESS  # noqa: PLC0415 - others need not carry it
+
+        return ACCESS
+    return definition(name, Options()).access
 
 
 def names_in(text: str) -> tuple[str, ...]:

@@ -20,10 +20,16 @@ if TYPE_CHECKING:
 COMMANDS = {
     "run": "virt_steward.cli.run:run",
     "demo": "virt_steward.cli.demo:demo",
+    "plan": "virt_steward.cli.plan:plan",
     "explain": "virt_steward.cli.explain:app",
     "approve": "virt_steward.cli.approve:app",
+    "place": "virt_steward.cli.place:place",
+    "status": "virt_steward.cli.status:status",
+    "render": "virt_steward.cli.render:render",
     "crds": "virt_steward.cli.generate:crds",
     "rbac": "virt_steward.cli.generate:rbac",
+    "policies": "virt_steward.cli.generate:policies",
+    "manifests": "virt_steward.cli.manifests:manifests",
     "local": "virt_steward.cli.local:app",
     "version": "virt_steward.cli.version:version",
 }
@@ -73,7 +79,7 @@ def main() -> None:
     except TyperException as error:  # the words of the command line are off
         if message := error.format_message().strip().rstrip("."):
             typer.echo(f"virt-steward: {message}; --help tells what there is", err=True)
-        sys.exit(error.exit_code)
+        sys.exit(1)  # not 2: that is the answer of `plan` when something would change
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
     except BrokenPipeError:  # `virt-steward crds | head`

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
 from virt_steward.objects.complaints import Complaint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
 
 
 class NotDone(Complaint):
@@ -27,3 +30,16 @@ OutputOption = Annotated[Output, typer.Option("--output", "-o", help="How to pri
 
 def answer(output: Output, text: str, document: Any) -> None:
     typer.echo(msgspec.json.encode(document).decode() if output is Output.JSON else text)
+
+
+def say(line: str) -> None:
+    """Progress is for people, and not part of the answer."""
+    typer.echo(line, err=True)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Columns as wide as they need to be; the last one may be of any length."""
+    cells = [[name.upper() for name in head], *map(list, rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for row in cells:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -3,29 +3,43 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import Annotated
 
 import typer
 
 from virt_steward import app, logs
-from virt_steward.cli.generate import names_in
-from virt_steward.controllers import CONTROLLERS
+from virt_steward.catalog.images import related_images
+from virt_steward.cli import advising, placing
+from virt_steward.cli.generate import CONSOLE, names_in
+from virt_steward.controllers import NAMES, definition
+from virt_steward.controllers.autopilot.options import Options as AutopilotOptions
+from virt_steward.controllers.options import Options
+from virt_steward.controllers.placement.options import Options as PlacementOptions
 from virt_steward.runtime.access import NAMESPACE
 from virt_steward.runtime.addresses import parse_address
 from virt_steward.runtime.probes import Addresses
-from virt_steward.settings import Settings, chosen, lease_times, watched
+from virt_steward.settings import Settings, chosen, console_settings, lease_times, watched
 
 CLUSTER = "Which cluster"
 ELECTION = "Election"
 SERVERS = "HTTP servers (ADDRESS is [HOST]:PORT; 0 turns one off)"
 LOGS = "Logs"
+ALL = "all"
+CONSOLE_ADDRESS = "127.0.0.1:8090"
 
 
 def run(
     *,
-    controllers: Annotated[
-        str, typer.Option(metavar="NAME[,NAME]", help="Which controllers to run.", envvar="VIRT_STEWARD_CONTROLLERS")
-    ] = "all",
+    names: Annotated[
+        str,
+        typer.Option(
+            "--controllers",
+            metavar="NAME[,NAME]",
+            help="Which controllers to run; console serves the console, also alone.",
+            envvar="VIRT_STEWARD_CONTROLLERS",
+        ),
+    ] = ALL,
     kubeconfig: Annotated[
         str | None,
         typer.Option(
@@ -70,14 +84,50 @@ def run(
     health_probe_bind_address: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Serves /healthz and /readyz.", rich_help_panel=SERVERS)
     ] = ":8082",
+    console_bind_address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help=f"Serves the console; {CONSOLE_ADDRESS} if --controllers names it.",
+            rich_help_panel=SERVERS,
+        ),
+    ] = None,
+    console_url: Annotated[
+        str,
+        typer.Option(
+            metavar="URL", help="Where browsers find the console behind a proxy with TLS.", rich_help_panel=SERVERS
+        ),
+    ] = "",
+    console_proxies: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NETWORK[,NETWORK]",
+            help="Proxies that may sign viewers in by the header X-Forwarded-Access-Token.",
+            rich_help_panel=SERVERS,
+        ),
+    ] = None,
+    hyperconverged: advising.HcoOption = advising.HCO,
+    operator_version: advising.VersionOption = advising.VERSION,
+    profile_docs_url: advising.DocsOption = advising.DOCS,
+    default_kubevirt_config: placing.DefaultConfigOption = "",
+    placement_strategy: placing.StrategyOption = "none",
+    search: placing.SearchOption = placing.SearchMode.FOUND,
+    vm_name: placing.VmNameOption = "vm-{machine}",
+    spread_label: placing.SpreadLabelOption = "topology.kubernetes.io/region",
+    cluster_timeout: placing.TimeoutOption = 5.0,
+    cluster_retry: placing.RetryOption = 60.0,
+    search_deadline: placing.DeadlineOption = 10.0,
+    search_memory: placing.MemoryOption = 15.0,
+    probe_interval: placing.ProbeOption = 60.0,
     log_format: Annotated[
         logs.Format, typer.Option(help="auto is console on a terminal, else json.", rich_help_panel=LOGS)
     ] = "auto",
     log_level: Annotated[logs.Level, typer.Option(rich_help_panel=LOGS)] = "info",
 ) -> None:
     """Run controllers against a cluster until SIGTERM or Ctrl-C."""
-    every = tuple(definition.name for definition in CONTROLLERS)
-    definitions = chosen(CONTROLLERS, every if controllers == "all" else names_in(controllers))
+    asked = NAMES if names == ALL else chosen((*NAMES, CONSOLE), names_in(names))
+    console_address = console_bind_address or (CONSOLE_ADDRESS if CONSOLE in asked else "0")
+    advice = advising.options(hyperconverged, operator_version, profile_docs_url, namespace)
     settings = Settings(
         kubeconfig=kubeconfig,
         context=context,
@@ -92,6 +142,18 @@ def run(
         ),
         watch_namespaces=() if watch_namespaces is None else watched(names_in(watch_namespaces)),
         notify_config=notify_config,
+        options=Options(
+            advisor=advice,
+            autopilot=AutopilotOptions(advice.hco, related_images(os.environ)),
+            placement=PlacementOptions(
+                placing.rules(default_kubevirt_config, placement_strategy, search, vm_name, spread_label),
+                placing.limits(cluster_timeout, cluster_retry),
+                placing.patience(cluster_timeout, search_deadline, search_memory),
+                probe_interval,
+            ),
+        ),
+        console=console_settings(console_address, console_url, names_in(console_proxies) if console_proxies else ()),
     )
+    definitions = [definition(name, settings.options) for name in asked if name != CONSOLE]
     logs.configure(log_format, log_level)
     asyncio.run(app.run(settings, definitions))

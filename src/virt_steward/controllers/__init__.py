@@ -3,7 +3,34 @@
 Not here: anything that two of them share (runtime, ssa, plans, catalog).
 """
 
-from virt_steward.controllers import approver
-from virt_steward.runtime.controller import Definition
+from __future__ import annotations
 
-CONTROLLERS: tuple[Definition, ...] = (approver.DEFINITION,)
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from virt_steward.controllers.options import Options
+    from virt_steward.runtime.controller import Definition
+
+NAMES = ("advisor", "autopilot", "approver", "placement")
+
+
+def definition(name: str, options: Options) -> Definition:
+    """One controller, as an installation wants it. It is imported only here: who runs one does not pay for four."""
+    match name:
+        case "advisor":
+            from virt_steward.controllers.advisor import definition as advisor  # noqa: PLC0415 - see above
+
+            return advisor.definition(options.advisor)
+        case "autopilot":
+            from virt_steward.controllers.autopilot import definition as autopilot  # noqa: PLC0415 - see above
+
+            return autopilot.definition(options.autopilot)
+        case "approver":
+            from virt_steward.controllers.approver import definition as approver  # noqa: PLC0415 - see above
+
+            return approver.DEFINITION
+        case "placement":
+            from virt_steward.controllers.placement import definition as placement  # noqa: PLC0415 - see above
+
+            return placement.definition(options.placement)
+    raise LookupError(name)

@@ -1,0 +1,65 @@
+"""How the command line asks for a machine's cluster, and prints the answer."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from virt_steward import logs
+from virt_steward.app import connected
+from virt_steward.cli.output import table
+from virt_steward.controllers.placement.options import Options
+from virt_steward.insight.placements import foretold, why
+from virt_steward.kube.client import Reader
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from virt_steward.controllers.placement.seen import Rules
+    from virt_steward.insight.placements import Candidate, Why
+    from virt_steward.objects.identity import Key
+
+MARKS = {"chooses": "[+]", "narrows": "[>]", "abstains": "[ ]", "blocks": "[-]"}
+
+
+async def asked(machine: Key, rules: Rules, kubeconfig: str | None, context: str | None) -> Why:
+    async with _reader(kubeconfig, context) as reader:
+        return await why(reader, machine, Options(rules))
+
+
+async def asked_for_all(rules: Rules, kubeconfig: str | None, context: str | None) -> tuple[Why, ...]:
+    async with _reader(kubeconfig, context) as reader:
+        return await foretold(reader, Options(rules))
+
+
+@asynccontextmanager
+async def _reader(kubeconfig: str | None, context: str | None) -> AsyncIterator[Reader]:
+    logs.configure("auto", "error")  # what goes wrong on the way to a cluster is part of the answer
+    async with connected(kubeconfig, context) as client:
+        yield Reader(client.connection, client.discovery)
+
+
+def headline(found: Why) -> str:
+    if found.recorded and found.cluster:
+        return f"Machine {found.machine} is placed on {found.recorded}"
+    if found.recorded:
+        return f"Machine {found.machine} is placed on {found.recorded}, but: {found.because}"
+    if found.cluster:
+        return f"Machine {found.machine} goes to {found.cluster}: {found.because}"
+    return f"Machine {found.machine} is not placed: {found.because}"
+
+
+def lines(found: Why) -> Iterator[str]:
+    yield headline(found)
+    yield from (f"  {MARKS[step.verdict]} {step.strategy}: {step.because}" for step in found.steps)
+    if found.scores:
+        yield ""
+        yield from table(("cluster", "score"), [(one.cluster, one.words) for one in found.scores])
+    if found.clusters:
+        yield ""
+        yield from table(("cluster", "machines", "VM", "state"), [_row(one) for one in found.clusters])
+
+
+def _row(cluster: Candidate) -> tuple[str, ...]:
+    state = cluster.trouble or ("ready" if cluster.schedulable else "cordoned")
+    return cluster.name, str(cluster.machines), cluster.vm or "not asked", state

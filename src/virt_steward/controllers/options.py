@@ -1,0 +1,18 @@
+"""What the command line says to each controller."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from virt_steward.controllers.advisor.options import Options as AdvisorOptions
+from virt_steward.controllers.autopilot.options import Options as AutopilotOptions
+from virt_steward.controllers.placement.options import Options as PlacementOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """One field per controller that has options."""
+
+    advisor: AdvisorOptions = field(default_factory=AdvisorOptions)
+    autopilot: AutopilotOptions = field(default_factory=AutopilotOptions)
+    placement: PlacementOptions = field(default_factory=PlacementOptions)

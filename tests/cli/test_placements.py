@@ -1,0 +1,170 @@
+"""What the command line tells of machines and clusters."""
+
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.audit import AuditLog
+from tests.cli.commands import Ended, steward
+from tests.controllers.placement.scene import Scene
+from virt_steward.kube.client import Client
+from virt_steward.local.controlplane import ControlPlane
+
+
+@pytest.fixture
+async def scene(admin: Client, control_plane: ControlPlane, namespace: str) -> AsyncIterator[Scene]:
+    """Two clusters, neither of which has a VM."""
+    scene = Scene(admin, control_plane, namespace, namespace)
+    await scene.define()
+    await scene.join("east", "west")
+    yield scene
+    await scene.clear()
+
+
+async def test_explain_tells_the_chain_the_scores_and_the_clusters(scene: Scene, control_plane: ControlPlane) -> None:
+    await scene.machine("old", annotations={"vitistack.io/kubevirt-config": "east"})
+    await scene.machine("web")
+    ended = await steward(
+        "explain",
+        "machine",
+        f"{scene.namespace}/web",
+        kubeconfig=control_plane.kubeconfig,
+        PLACEMENT_STRATEGY="round-robin",
+    )
+    assert (ended.code, ended.stderr) == (0, "")
+    assert ended.stdout.splitlines() == [
+        f"Machine {scene.namespace}/web goes to west: round-robin: number 1 in turn",
+        "  [ ] explicit annotation: it has no annotation vitistack.io/kubevirt-config",
+        "  [ ] cluster selector: it selects no clusters",
+        "  [ ] environment default: DEFAULT_KUBEVIRT_CONFIG is not set",
+        "  [ ] default flag: no KubevirtConfig is marked as default",
+        "  [ ] the only one: there are 2",
+        "  [ ] existing vm: vm-web exists in none of east, west",
+        "  [+] configured: round-robin: number 1 in turn",
+        "",
+        "CLUSTER  SCORE",
+        "west     number 1 in turn",
+        "east     number 2 in turn",
+        "",
+        "CLUSTER  MACHINES  VM         STATE",
+        "east     1         not there  ready",
+        "west     0         not there  ready",
+    ]
+
+
+async def test_explain_answers_programs_too_by_the_same_settings_as_the_controller(
+    scene: Scene, control_plane: ControlPlane
+) -> None:
+    await scene.machine("web")
+    ended = await steward(
+        "explain",
+        "machine",
+        f"{scene.namespace}/web",
+        "-o",
+        "json",
+        kubeconfig=control_plane.kubeconfig,
+        DEFAULT_KUBEVIRT_CONFIG="west",
+    )
+    found = json.loads(ended.stdout)
+    assert (found["cluster"], found["recorded"], found["reason"]) == ("west", None, None)
+    assert found["steps"][-1] == {
+        "strategy": "environment default",
+        "verdict": "chooses",
+        "because": "DEFAULT_KUBEVIRT_CONFIG says west",
+    }
+
+
+async def test_place_foretells_all_choices_and_writes_none(
+    scene: Scene, control_plane: ControlPlane, audit_log: AuditLog
+) -> None:
+    for name in ("a", "b", "c"):
+        await scene.machine(name)
+    mark = audit_log.mark()
+    ended = await steward(
+        "place", "--dry-run", "--all", "--placement-strategy=round-robin", kubeconfig=control_plane.kubeconfig
+    )
+    assert ended.stdout.splitlines() == [
+        f"Machine {scene.namespace}/a goes to east: round-robin: number 1 in turn",
+        f"Machine {scene.namespace}/b goes to west: round-robin: number 1 in turn",
+        f"Machine {scene.namespace}/c goes to east: round-robin: number 1 in turn",
+    ]
+    assert {one.verb for one in audit_log.since(mark) if "virt-steward" in one.user_agent} == {"get", "list", "watch"}
+    assert [await scene.cluster_of(name) for name in ("a", "b", "c")] == ["", "", ""]
+
+
+async def test_place_of_a_machine_that_cannot_be_placed_says_why(scene: Scene, control_plane: ControlPlane) -> None:
+    await scene.machine("web")
+    ended = await steward("place", "--dry-run", f"{scene.namespace}/web", kubeconfig=control_plane.kubeconfig)
+    assert ended.stdout.startswith(f"Machine {scene.namespace}/web is not placed: machine {scene.namespace}/web has no")
+    assert ended.code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        pytest.param(("place", "a/b"), "place only foretells: add --dry-run", id="place-for-real"),
+        pytest.param(("place", "--dry-run"), "one Machine, as NAMESPACE/NAME, or --all", id="place-nothing"),
+        pytest.param(("place", "--dry-run", "--all", "a/b"), "or --all", id="place-one-and-all"),
+        pytest.param(
+            ("explain", "machine", "a/b", "--placement-strategy=best"), "there is none called 'best'", id="strategy"
+        ),
+        pytest.param(("explain", "machine", "a/b", "--vm-name=VM"), "gives no name to VMs", id="template"),
+        pytest.param(("run", "--vm-name=vm-{machine}-{0}"), "gives no name to VMs", id="template-with-a-stranger"),
+        pytest.param(("run", "--search=maybe"), "'maybe' is not one of", id="search"),
+        pytest.param(("run", "--cluster-timeout=20"), "longer than --search-deadline 10 s", id="timeout-over-deadline"),
+        pytest.param(("run", "--cluster-timeout=nan"), "is no number of seconds", id="timeout-that-is-no-number"),
+        pytest.param(("run", "--probe-interval=0"), "--probe-interval", id="no-pause-between-probes"),
+        pytest.param(("run", "--spread-label="), "a label has a name", id="spread-over-nothing"),
+    ],
+)
+async def test_one_line_says_what_is_wrong_with(
+    control_plane: ControlPlane, arguments: tuple[str, ...], complaint: str
+) -> None:
+    ended = await steward(*arguments, kubeconfig=control_plane.kubeconfig)
+    assert ended.code != 0
+    assert ended.stdout == ""
+    assert complaint in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
+async def test_a_machine_that_is_not_there_is_said_with_those_that_are(
+    scene: Scene, control_plane: ControlPlane
+) -> None:
+    await scene.machine("web")
+    ended = await steward("explain", "machine", f"{scene.namespace}/wbe", kubeconfig=control_plane.kubeconfig)
+    assert_complaint(ended, f"there is no Machine {scene.namespace}/wbe; in that namespace there are: web")
+
+
+def assert_complaint(ended: Ended, sentence: str) -> None:
+    assert (ended.code, ended.stdout, ended.stderr) == (1, "", f"virt-steward: {sentence}\n")
+
+
+async def test_status_has_a_section_per_controller_and_a_line_per_cluster(
+    scene: Scene, control_plane: ControlPlane
+) -> None:
+    status = {"phase": "Unreachable", "machines": 3, "version": "v1.36.3", "conditions": [a_silence()]}
+    await scene.client.merge_patch(scene.ref("east"), {"status": status}, subresource="status")
+    await scene.change("west", schedulable=False)
+    text = await steward("status", kubeconfig=control_plane.kubeconfig)
+    data = await steward("status", "-o", "json", kubeconfig=control_plane.kubeconfig)
+    assert (text.code, text.stderr) == (0, "")
+    lines = text.stdout.splitlines()
+    rows = lines[lines.index(next(line for line in lines if line.startswith("placement: clusters: 2;"))) + 1 :][:3]
+    assert rows == [
+        "  CLUSTER  STATE                        MACHINES  VERSION  MESSAGE",
+        "  east     Unreachable                  3         v1.36.3  cluster east does not answer",
+        "  west     not looked at yet, cordoned  0         unknown",
+    ]
+    assert any(line.startswith("approver: ") for line in lines)
+    assert [one["cluster"] for one in json.loads(data.stdout)["placement"]["items"]] == ["east", "west"]
+
+
+def a_silence() -> dict[str, str]:
+    return {
+        "type": "Reachable",
+        "status": "False",
+        "reason": "NoAnswer",
+        "message": "cluster east does not answer",
+        "lastTransitionTime": "2030-01-01T00:00:00Z",
+    }
