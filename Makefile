@@ -7,10 +7,10 @@ LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 LOCKS  := requirements/uv.txt requirements/run.txt requirements/dev.txt controlplane/toolchain.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test stress check bench docs lock
+.PHONY: help setup demo test stress check bench manifests docs lock
 
 help:  ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.ready  ## Make .venv with everything that is pinned in requirements/
 
@@ -19,6 +19,7 @@ demo: setup  ## Start a local control plane with all controllers and say what to
 
 test: check  ## Check the code, then run the tests on a real control plane (built on the first run)
 	@$(BIN)/virt-steward local assets
+	@$(BIN)/python -m tests.tools
 	@$(BIN)/pytest -n 2 --dist worksteal $(ARGS)
 
 stress: setup  ## Run the long tests: many kills, freezes, thousands of objects
@@ -34,6 +35,9 @@ check: setup  ## Format, lint, types, import layers
 bench: setup  ## Measure latency, CPU and memory as ratios to a bare request
 	@$(BIN)/virt-steward local assets
 	@$(BIN)/python -m tests.bench
+
+manifests: setup  ## Write deploy/base anew: definitions, roles, deployments
+	@$(BIN)/virt-steward manifests --into deploy/base
 
 docs: setup  ## Write the generated parts of docs/ anew
 	@$(BIN)/python docs/generate.py
