@@ -13,7 +13,7 @@ from virt_steward.controllers.advisor.seen import APPROVAL_COMMENT, APPROVED_BY,
 from virt_steward.controllers.approver.by_hand import NotNow, approve_by_hand
 from virt_steward.controllers.autopilot.marks import PAUSED
 from virt_steward.controllers.placement.seen import CONFIG_ANNOTATION, MACHINE
-from virt_steward.kube.errors import NotFound
+from virt_steward.kube.errors import AlreadyExists, NotFound
 from virt_steward.objects.identity import Key, Ref
 from virt_steward.ssa.managers import CONSOLE
 
@@ -109,21 +109,32 @@ async def activate(form: Form, name: str) -> Outcome:
     """Ask for a plan, with the options of the form; nothing is applied."""
     options = forms.read(name, form.fields)
     spec: dict[str, Any] = {"action": "DryRun"} | ({} if options is None else {"options": options})
-    try:
-        config = await _config(form, name)
-    except NotFound:
-        await form.client.create(
-            {
-                "apiVersion": API_VERSION,
-                "kind": VIRT_PLATFORM_CONFIG.name,
-                "metadata": {"name": name},
-                "spec": {"profile": name, **_without_nothing(spec)},
-            }
-        )
-    else:
-        if not await _patch(form, config, {APPROVED_PLAN: None}, spec):
-            return await plan_anew(form, name)
+    config = await _config_or_none(form, name) or await _created(form, name, spec)
+    if config and not await _patch(form, config, {APPROVED_PLAN: None}, spec):
+        return await plan_anew(form, name)
     return Done(f"A plan for {name} is being drafted. Nothing is applied before somebody approves it.")
+
+
+async def _config_or_none(form: Form, name: str) -> Config | None:
+    try:
+        return await _config(form, name)
+    except NotFound:
+        return None
+
+
+async def _created(form: Form, name: str, spec: dict[str, Any]) -> Config | None:
+    """Make the config. If somebody was faster, as the advisor that offers it may be, give theirs."""
+    config = {
+        "apiVersion": API_VERSION,
+        "kind": VIRT_PLATFORM_CONFIG.name,
+        "metadata": {"name": name},
+        "spec": {"profile": name, **_without_nothing(spec)},
+    }
+    try:
+        await form.client.create(config)
+    except AlreadyExists:
+        return await _config(form, name)
+    return None
 
 
 async def approve_install_plan(form: Form, key: Key) -> Outcome:
