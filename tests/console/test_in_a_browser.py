@@ -92,7 +92,7 @@ async def test_a_plan_is_reviewed_approved_and_seen_to_roll(page: Page, advised:
     card = page.locator(f"#p-{LOAD_AWARE}")
     await card.get_by_text("Activate: draft a plan").click()
     await card.get_by_role("button", name="Draft a plan").click()
-    await expect(page.get_by_text("is being drafted")).to_be_visible(timeout=20 * SECOND)
+    await expect(page.get_by_text(f"A plan for {LOAD_AWARE} is being drafted")).to_be_visible(timeout=20 * SECOND)
     await page.goto("/")
     review = page.get_by_role("link", name=f"Review plan of {LOAD_AWARE}")
     await expect(review).to_be_visible(timeout=20 * SECOND)
