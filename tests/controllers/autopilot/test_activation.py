@@ -46,8 +46,9 @@ async def test_the_hyperconverged_is_first_and_assets_follow_in_order(flying: Co
     assert await soon(lambda: flying.is_there(LATEST_TO_COME))
     order = [(asset.object.plural, asset.object.name) for asset in flying.catalog.assets]
     patched = [one[1:] for one in requests(flying, audit_log, flying.begin) if one[0] == "patch"]
-    assert patched[0] == ("hyperconvergeds", "kubevirt-hyperconverged")
-    assert [order.index(which) for which in patched] == sorted(order.index(which) for which in patched)
+    begun = [order.index(which) for which in dict.fromkeys(patched)]  # one that was written may be looked at again
+    assert begun[0] == order.index(("hyperconvergeds", "kubevirt-hyperconverged"))
+    assert begun == sorted(begun)
 
 
 async def test_activation_takes_no_more_than_three_requests_for_an_object(flying: Cockpit, audit_log: AuditLog) -> None:
