@@ -284,10 +284,12 @@ async def test_patch_alone_is_too_little_for_an_apply_that_creates(control_plane
 
 
 async def test_a_streaming_list_needs_watch_alone_and_a_list_needs_list(
-    control_plane: ControlPlane, namespace: str
+    control_plane: ControlPlane, admin: Client, namespace: str
 ) -> None:
-    access = Access("tested", (a_grant(CONFIG_MAP, ("watch",), where=namespace, names=("kube-root-ca.crt",)),))
-    one = Selection.one(Key(namespace, "kube-root-ca.crt"))
+    metadata = {"namespace": namespace, "name": "watched"}
+    await admin.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    access = Access("tested", (a_grant(CONFIG_MAP, ("watch",), where=namespace, names=("watched",)),))
+    one = Selection.one(Key(namespace, "watched"))
     query = {
         **one.query(),
         "watch": "true",
@@ -303,6 +305,6 @@ async def test_a_streaming_list_needs_watch_alone_and_a_list_needs_list(
             async with client.connection.stream(request, silence=DEADLINE) as chunks:
                 return await anext(chunks)
 
-        assert b'"kube-root-ca.crt"' in await until_allowed(first_bytes)
+        assert b'"watched"' in await until_allowed(first_bytes)
         with pytest.raises(Forbidden, match="cannot list"):
             await client.list(CONFIG_MAP, one)
