@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from virt_steward.objects.identity import Kind
 from virt_steward.objects.meta import Meta
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-NODE = Kind("", "Node", "nodes")
 
 _FEATURE = "feature.node.kubernetes.io/"
 _ROLE = "node-role.kubernetes.io/"

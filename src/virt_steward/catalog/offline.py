@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from virt_steward.catalog.context import Context
-from virt_steward.catalog.hardware import NODE, counted, detected, node_facts
+from virt_steward.catalog.hardware import counted, detected, node_facts
 from virt_steward.catalog.hco import HYPERCONVERGED, Hco
 from virt_steward.catalog.machineconfigs import (
     KUBELET_CONFIG,
@@ -23,6 +23,7 @@ from virt_steward.catalog.topology import INFRASTRUCTURE, SCHEDULER, Infrastruct
 from virt_steward.catalog.yamlread import BadYaml, documents
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.objects.complaints import Complaint
+from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import kind_of, ref_of
 from virt_steward.objects.schemafacts import definition_facts
 

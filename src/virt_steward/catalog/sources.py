@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from virt_steward.catalog.hardware import NODE, node_facts
+from virt_steward.catalog.hardware import node_facts
 from virt_steward.catalog.machineconfigs import (
     KUBELET_CONFIG,
     MACHINE_CONFIG,
@@ -14,6 +14,7 @@ from virt_steward.catalog.machineconfigs import (
 from virt_steward.catalog.topology import CLUSTER, INFRASTRUCTURE, SCHEDULER, Infrastructure, Scheduler
 from virt_steward.kube.client import Selection
 from virt_steward.kube.watch import projection
+from virt_steward.objects.corekinds import NODE
 from virt_steward.runtime.informer import Source
 
 NODES = Source(NODE, node_facts)

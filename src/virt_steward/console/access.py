@@ -8,12 +8,12 @@ from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
 from virt_steward.catalog.load import load
 from virt_steward.controllers.approver.olm import CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION
-from virt_steward.controllers.approver.watches import NAMESPACE
 from virt_steward.controllers.autopilot.options import Options
 from virt_steward.controllers.autopilot.watches import Watchlist
 from virt_steward.controllers.placement.seen import MACHINE
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.kube.events import EVENT
+from virt_steward.objects.corekinds import NAMESPACE
 from virt_steward.runtime.access import READ, WATCH, Access, Grant, Reach
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from virt_steward.insight.activity import Told
 from virt_steward.kube.client import Selection
 from virt_steward.kube.events import EVENT
 from virt_steward.kube.watch import projection
+from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Kind
 from virt_steward.objects.meta import Meta
 from virt_steward.runtime.access import Reach
 from virt_steward.runtime.informer import Source
 
-NODE = Kind("", "Node", "nodes")
 EVENTS_OF_OLD = Kind("", "Event", "events")
 """The same objects under their first name: roles may grant either."""
 

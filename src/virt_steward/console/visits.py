@@ -12,11 +12,12 @@ from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.catalog.hco import HYPERCONVERGED
 from virt_steward.catalog.machineconfigs import MACHINE_CONFIG_POOL
-from virt_steward.console.sources import EVENTS_OF_OLD, NODE
+from virt_steward.console.sources import EVENTS_OF_OLD
 from virt_steward.controllers.approver.olm import INSTALL_PLAN, SUBSCRIPTION
 from virt_steward.controllers.placement.seen import MACHINE
 from virt_steward.insight.inbox import inbox, of_assets, of_clusters, of_machines, of_plans, of_profiles
 from virt_steward.kube.events import EVENT
+from virt_steward.objects.corekinds import NODE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from virt_steward.catalog.hco import PREFIX
 from virt_steward.controllers.autopilot import marks
 from virt_steward.controllers.autopilot.verdicts import Failed, LeftAlone, Waits
 
@@ -73,7 +74,7 @@ def _of_wanted(wanted: Wanted, decision: Decision, sighted: Sighted | None, last
 
 
 def _with_overrides(decision: Decision) -> str:
-    steering = sorted(name.removeprefix(marks.PREFIX) for name in decision.overrides if name in STEERING)
+    steering = sorted(name.removeprefix(PREFIX) for name in decision.overrides if name in STEERING)
     return f"with overrides: {', '.join(steering)}" if steering else "kept as the catalog says"
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from virt_steward.catalog.sources import MACHINE_CONFIGS
 from virt_steward.controllers.advisor.freshness import Freshness
 from virt_steward.controllers.advisor.observe import Outlook
-from virt_steward.controllers.advisor.profiles import profiles
+from virt_steward.controllers.advisor.profiles import profiles, schemas_of
 from virt_steward.controllers.advisor.watches import CONFIGS, TargetSources
 from virt_steward.kube.backoff import Backoff
 from virt_steward.plans.pools import POOLS
@@ -33,8 +33,7 @@ async def look(reader: Reader, options: Options) -> Outlook:
     known = profiles(options)
     informers = Informers(reader, ())
     sources = TargetSources(known, options.hco)
-    wanted = {crd: paths for profile in known for crd, paths in profile.schemas.items()}
-    schemas = Schemas(reader, informers.of(DEFINITIONS), wanted, Backoff(Random()))  # noqa: S311 - jitter
+    schemas = Schemas(reader, informers.of(DEFINITIONS), schemas_of(known), Backoff(Random()))  # noqa: S311 - jitter
     read: tuple[Source[Any], ...] = (CONFIGS, MACHINE_CONFIGS, POOLS, *sources.by_ref.values())
     for source in read:
         informers.of(source)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from virt_steward.apis.virtplatformconfig import NAMES_SHOWN, BlastRadius, PoolRadius
-from virt_steward.catalog.hardware import NODE
 from virt_steward.kube.client import EVERYTHING
 from virt_steward.kube.errors import NotServed
+from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Kind
 from virt_steward.objects.meta import Meta
 from virt_steward.plans.pools import NodeFacts, PoolCondition, concerned, members

@@ -16,6 +16,8 @@ from virt_steward.objects.meta import Existing
 from virt_steward.runtime.informer import Source
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from virt_steward.kube.discovery import Discovery
     from virt_steward.objects.identity import Key
 
@@ -84,3 +86,19 @@ class Kinds:
     def _serves(self, definition: str) -> bool:
         plural, _, group = definition.partition(".")
         return self._discovery.serves(group, plural)
+
+
+class KindNews:
+    """A companion of a controller: tells it that the server serves other kinds than before."""
+
+    def __init__(self, discovery: Discovery, told: Callable[[], None]) -> None:
+        self._discovery = discovery
+        self._told = told
+
+    async def run(self) -> None:
+        while True:
+            await self._discovery.changed()
+            self._told()
+
+    async def settled(self) -> None:
+        """There is nothing to wait for: discovery was asked before, and whoever leads looks at everything first."""

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from virt_steward.catalog.asset import Asset
 from virt_steward.catalog.hco import HYPERCONVERGED
 from virt_steward.catalog.load import Catalog
 from virt_steward.catalog.render import Renderer
@@ -25,7 +26,9 @@ class NoSchemas:
         return None
 
 
-def an_outlook(catalog: Catalog, hco: Key = HCO) -> tuple[Outlook, dict[Source[Any], Store[Any]]]:
+def an_outlook(
+    catalog: Catalog, hco: Key = HCO, serves: tuple[str, str] = (HYPERCONVERGED.group, HYPERCONVERGED.plural)
+) -> tuple[Outlook, dict[Source[Any], Store[Any]]]:
     """A cluster with nothing but a HyperConverged, and where it is kept."""
     names = {"name": hco.name, "namespace": hco.namespace, "uid": "1", "resourceVersion": "1"}
     obj = {"apiVersion": "hco.kubevirt.io/v1", "kind": HYPERCONVERGED.name, "metadata": names}
@@ -35,8 +38,7 @@ def an_outlook(catalog: Catalog, hco: Key = HCO) -> tuple[Outlook, dict[Source[A
     stores = Stores.of(watchlist, lambda source: kept.setdefault(source, Store({})))
     stores.hco.put(watchlist.hco.decode(msgspec.json.encode(obj)))
     stores.namespaces[hco.namespace].put(watchlist.namespaces[hco.namespace].decode(msgspec.json.encode(namespace)))
-    served = ServedKinds(frozenset(((HYPERCONVERGED.group, HYPERCONVERGED.plural),)))
-    return Outlook(stores, NoSchemas(), served, catalog, Options(hco)), kept
+    return Outlook(stores, NoSchemas(), ServedKinds(frozenset((serves,))), catalog, Options(hco)), kept
 
 
 @pytest.mark.parametrize("source", [MACHINE_CONFIGS, POOLS, KUBELET_CONFIGS], ids=lambda source: source.kind.plural)
@@ -55,6 +57,30 @@ def known(outlook: Outlook) -> bool:
     seen = outlook.seen()
     assert seen
     return seen.look.context.machine_configs is not None
+
+
+def test_an_object_that_may_no_longer_be_watched_is_said_to_be_out_of_sight(catalog: Catalog) -> None:
+    outlook, kept = an_outlook(catalog)
+    first = catalog.assets[0]
+    assert not outlook.unreadable(first.name)
+    for store in kept.values():
+        store.denied.add("")
+    assert "lacks the right to watch it" in outlook.unreadable(first.name)
+
+
+def test_a_definition_that_is_served_and_was_not_read_yet_is_not_taken_for_one_without_fields(catalog: Catalog) -> None:
+    crd = "kubedeschedulers.operator.openshift.io"
+    reader = next(asset for asset in catalog.assets if any(read.crd == crd for read in asset.reads.schemas.values()))
+    outlook, _ = an_outlook(catalog)
+    assert lacks(outlook, reader) == ()
+    outlook, _ = an_outlook(catalog, serves=("operator.openshift.io", "kubedeschedulers"))
+    assert lacks(outlook, reader) == (f"schema of {crd}",)
+
+
+def lacks(outlook: Outlook, asset: Asset) -> tuple[str, ...]:
+    seen = outlook.seen()
+    assert seen
+    return seen.look.context.lacks(asset)
 
 
 def test_a_hyperconverged_may_have_any_name(catalog: Catalog) -> None:

@@ -20,8 +20,9 @@ from virt_steward.local.simulation.machineconfigs import MachineConfigController
 from virt_steward.local.simulation.nodes import Node, add_base_config, add_node, add_pool
 from virt_steward.local.simulation.pools import Machine
 from virt_steward.local.simulation.rendering import ROLE
-from virt_steward.local.simulation.seen import NODE, Seen, source_of
+from virt_steward.local.simulation.seen import Seen, source_of
 from virt_steward.objects.conditions import is_true
+from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Key, Ref, key_of
 from virt_steward.runtime.informer import Informer
 

@@ -17,8 +17,8 @@ from virt_steward.local.simulation.kinds.virtualmachines import MIGRATION, VIRTU
 from virt_steward.local.simulation.nodes import Node, add_node
 from virt_steward.local.simulation.platform import Platform, Shape
 from virt_steward.local.simulation.rendering import ROLE
-from virt_steward.local.simulation.seen import NODE
 from virt_steward.objects.conditions import is_true
+from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Key, Ref
 
 SHAPE = Shape(pace=0.02)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.console.pages import activity, approvals, autopilot, inbox, placement, profiles
-from virt_steward.console.sources import EVENTS_OF_OLD, NODE
+from virt_steward.console.sources import EVENTS_OF_OLD
 from virt_steward.controllers.approver.olm import SUBSCRIPTION
 from virt_steward.kube.events import EVENT
+from virt_steward.objects.corekinds import NODE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

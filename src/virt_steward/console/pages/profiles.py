@@ -11,13 +11,13 @@ from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, ProfileOp
 from virt_steward.catalog.machineconfigs import MACHINE_CONFIG_POOL
 from virt_steward.console import diffs, forms
 from virt_steward.console.rollouts import rollouts
-from virt_steward.console.sources import NODE
 from virt_steward.console.visits import Page, holds, not_there
 from virt_steward.controllers.advisor.conditions import STALE, UPGRADE, WINDOW
 from virt_steward.controllers.advisor.decide import INPUT_DRIFT
 from virt_steward.controllers.advisor.options import Options
 from virt_steward.controllers.advisor.phases import SETTLED
 from virt_steward.controllers.advisor.profiles import profiles as known_profiles
+from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Key, Ref
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
-from virt_steward.catalog.hardware import NODE
 from virt_steward.catalog.hco import HYPERCONVERGED
 from virt_steward.catalog.machineconfigs import MACHINE_CONFIG, MACHINE_CONFIG_POOL
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
+from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Ref
 from virt_steward.plans.blast import MACHINE
 from virt_steward.plans.preimage import CONTROLLER_REVISION

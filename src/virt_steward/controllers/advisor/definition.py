@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 
 from virt_steward.controllers.advisor.access import NAME, access_for
 from virt_steward.controllers.advisor.freshness import Freshness
-from virt_steward.controllers.advisor.kinds import KindsFollower
 from virt_steward.controllers.advisor.observe import Outlook
-from virt_steward.controllers.advisor.profiles import profiles
+from virt_steward.controllers.advisor.profiles import profiles, schemas_of
 from virt_steward.controllers.advisor.reconcile import AdvisorController
 from virt_steward.controllers.advisor.tell import Teller
 from virt_steward.controllers.advisor.watches import CONFIGS, TargetSources, Wakes
 from virt_steward.kube.backoff import Backoff
 from virt_steward.runtime.controller import Definition
-from virt_steward.runtime.kinds import DEFINITIONS
+from virt_steward.runtime.kinds import DEFINITIONS, KindNews
 from virt_steward.runtime.schemas import Schemas
 
 if TYPE_CHECKING:
@@ -39,12 +38,18 @@ def of_profiles(known: Sequence[Profile], options: Options) -> Definition:
 
 def _build(tools: Tools, known: Sequence[Profile], options: Options) -> AdvisorController:
     discovery = tools.client.discovery
-    wanted = {crd: paths for profile in known for crd, paths in profile.schemas.items()}
-    schemas = Schemas(tools.client, tools.informers.of(DEFINITIONS), wanted, Backoff(Random()))  # noqa: S311 - jitter
+    backoff = Backoff(Random())  # noqa: S311 - jitter
+    schemas = Schemas(tools.client, tools.informers.of(DEFINITIONS), schemas_of(known), backoff)
     sources = TargetSources(known, options.hco)
     wakes = Wakes(known, sources, tools.store(CONFIGS))
     outlook = Outlook(tools.informers, sources, schemas, discovery, Freshness(tools.clock), options)
+
+    def wake_all() -> None:
+        for key in wakes.awake():
+            tools.wake(key)
+
+    schemas.tell(lambda _crd: wake_all())
     tools.accompany(schemas)
-    tools.accompany(KindsFollower(discovery, schemas, wakes.awake, tools.wake))
+    tools.accompany(KindNews(discovery, wake_all))
     teller = Teller(tools.recorder, tools.notify, tools.clock, tools.registry)
     return AdvisorController(tools.client, outlook, wakes, teller, tools.clock)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from virt_steward.apis.meta import Condition
 from virt_steward.controllers.approver.policy import fault_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection
     from datetime import datetime
 
     from virt_steward.controllers.approver.seen import Approver
@@ -96,10 +94,4 @@ def _condition(fact: _Fact, approver: Approver, now: datetime) -> Condition:
         last_transition_time=now,
         observed_generation=approver.metadata.generation,
     )
-    return _carried(new, approver.status.conditions)
-
-
-def _carried(new: Condition, before: Iterable[Condition]) -> Condition:
-    """The transition time moves only when the status does."""
-    old = next((one for one in before if one.type == new.type and one.status == new.status), None)
-    return msgspec.structs.replace(new, last_transition_time=old.last_transition_time) if old else new
+    return new.carrying_on(approver.status.conditions)

@@ -11,7 +11,8 @@ from virt_steward.controllers.approver.olm import CLUSTER_SERVICE_VERSION, INSTA
 from virt_steward.controllers.approver.pending import Pending
 from virt_steward.controllers.approver.reconcile import ApproverController
 from virt_steward.controllers.approver.tell import Teller
-from virt_steward.controllers.approver.watches import APPROVERS, CSVS, NAMESPACE, NAMESPACES, PLANS, SUBSCRIPTIONS
+from virt_steward.controllers.approver.watches import APPROVERS, CSVS, NAMESPACES, PLANS, SUBSCRIPTIONS
+from virt_steward.objects.corekinds import NAMESPACE
 from virt_steward.runtime.access import PATCH, WATCH, Access, Grant, Reach
 from virt_steward.runtime.controller import Definition
 

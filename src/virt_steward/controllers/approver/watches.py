@@ -18,7 +18,7 @@ from virt_steward.controllers.approver.olm import (
 from virt_steward.controllers.approver.seen import Approver
 from virt_steward.kube.client import Selection
 from virt_steward.kube.watch import projection
-from virt_steward.objects.identity import Key, Kind
+from virt_steward.objects.corekinds import NAMESPACE
 from virt_steward.runtime.access import Reach
 from virt_steward.runtime.controller import Trigger
 from virt_steward.runtime.informer import Source
@@ -28,10 +28,9 @@ if TYPE_CHECKING:
 
     from virt_steward.controllers.approver.olm import Plan
     from virt_steward.kube.watch import Projected
+    from virt_steward.objects.identity import Key
 
     Wake = Callable[[Key, Any, Any], Iterable[Key | "StatusOf"]]
-
-NAMESPACE = Kind("", "Namespace", "namespaces")
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -10,8 +10,8 @@ from virt_steward.catalog.load import load
 from virt_steward.catalog.render import Renderer
 from virt_steward.controllers.autopilot.access import access
 from virt_steward.controllers.autopilot.baseline import Bench
+from virt_steward.controllers.autopilot.definition_news import DefinitionNews
 from virt_steward.controllers.autopilot.gauges import Gauges
-from virt_steward.controllers.autopilot.kinds import DefinitionNews, KindNews
 from virt_steward.controllers.autopilot.observe import Outlook, Stores
 from virt_steward.controllers.autopilot.pages import pages
 from virt_steward.controllers.autopilot.reconcile import AutopilotController
@@ -20,7 +20,7 @@ from virt_steward.controllers.autopilot.wars import Wars
 from virt_steward.controllers.autopilot.watches import Watchlist
 from virt_steward.kube.backoff import Backoff
 from virt_steward.runtime.controller import Definition
-from virt_steward.runtime.kinds import DEFINITIONS
+from virt_steward.runtime.kinds import DEFINITIONS, KindNews
 from virt_steward.runtime.schemas import Schemas
 from virt_steward.ssa.memo import Memo
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from virt_steward.catalog.hco import PREFIX
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PREFIX = "platform.kubevirt.io/"
 
 SCOPE = f"{PREFIX}autopilot"
 """On the HyperConverged: `true`, or names and groups of assets."""

@@ -25,7 +25,7 @@ from virt_steward.controllers.autopilot.watches import ref_of_asset
 from virt_steward.objects.identity import Key, Ref, Regarding, kind_of, ref_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from virt_steward.catalog.asset import Asset
     from virt_steward.catalog.hardware import NodeFacts
@@ -114,6 +114,8 @@ class Outlook:
     def unreadable(self, asset: str) -> str:
         """Why an object that exists cannot be read; empty if it can, or is not there."""
         store = self._stores.managed[asset]
+        if store.denied:
+            return "its reader lacks the right to watch it"
         return next((store.unreadable(key) or "" for key in store.unreadables()), "")
 
     def buried(self, ref: Ref) -> Sighted | None:
@@ -151,8 +153,15 @@ class Outlook:
             machine_configs=self._machine_configs(),
             images=self.options.images,
             objects={ref: _content(store, ref.key) for ref, store in stores.objects.items()},
-            schemas={crd: self._schemas.facts(crd) for crd in self.catalog.needs.schemas},
+            schemas=dict(self._known_schemas()),
         )
+
+    def _known_schemas(self) -> Iterator[tuple[str, SchemaFacts | None]]:
+        """Leave out a CRD that is served and was not read yet: to guess its fields would be to set them otherwise."""
+        for crd in self.catalog.needs.schemas:
+            facts = self._schemas.facts(crd)
+            if facts is not None or not self._server.serves(*_resource(crd)):
+                yield crd, facts
 
     def _machine_configs(self) -> MachineConfigs | None:
         """None while some may be unknown: what somebody else sets already would be set again."""

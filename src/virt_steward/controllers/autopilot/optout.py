@@ -20,10 +20,10 @@ from virt_steward.controllers.autopilot.overrides.exclusions import Unreadable
 from virt_steward.controllers.autopilot.overrides.scope import Only, unmatched
 from virt_steward.controllers.autopilot.sighted import managers_beside_us
 from virt_steward.controllers.autopilot.verdicts import Left, LeftAlone
-from virt_steward.controllers.autopilot.watches import NAMESPACE
 from virt_steward.kube.client import Applied
 from virt_steward.kube.errors import Conflict, Forbidden, KubeError, NotFound, NotLeading, Refused
 from virt_steward.kube.faults import reach
+from virt_steward.objects.corekinds import NAMESPACE
 from virt_steward.objects.identity import ref_of
 from virt_steward.objects.ownership import APPLY
 from virt_steward.ssa import apply as writing

@@ -22,7 +22,8 @@ from virt_steward.controllers.autopilot.marks import ours
 from virt_steward.controllers.autopilot.sighted import Sighted, sight
 from virt_steward.kube.client import Selection
 from virt_steward.kube.watch import projection
-from virt_steward.objects.identity import Key, Kind, Ref
+from virt_steward.objects.corekinds import NAMESPACE
+from virt_steward.objects.identity import Key, Ref
 from virt_steward.objects.meta import Existing, Meta
 from virt_steward.runtime.controller import Trigger
 from virt_steward.runtime.informer import Source
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from virt_steward.catalog.asset import Asset
     from virt_steward.catalog.load import Catalog
     from virt_steward.catalog.reads import ObjectRead
-
-NAMESPACE = Kind("", "Namespace", "namespaces")
 
 
 @dataclass(frozen=True, slots=True, order=True)

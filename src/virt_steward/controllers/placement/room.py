@@ -12,6 +12,7 @@ import msgspec
 from virt_steward.controllers.placement.seen import Free
 from virt_steward.kube.client import EVERYTHING
 from virt_steward.kube.errors import Refused, Unavailable
+from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Kind
 from virt_steward.objects.quantities import BadQuantity, parse_quantity
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-NODE = Kind("", "Node", "nodes")
 NODE_METRICS = Kind("metrics.k8s.io", "NodeMetrics", "nodes")
 PAGE = 50
 """Nodes at once: each tells much that nobody here wants to know."""

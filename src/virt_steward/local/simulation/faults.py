@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from virt_steward.local.simulation.kinds.machineconfiguration import MACHINE_CONFIG_POOL
-from virt_steward.local.simulation.seen import NODE
+from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Key, Ref
 
 if TYPE_CHECKING:

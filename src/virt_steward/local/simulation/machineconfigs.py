@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from virt_steward.kube.errors import AlreadyExists, KubeError, NotFound
+from virt_steward.local.simulation.background import RETRY, follow
 from virt_steward.local.simulation.faults import pace_of, why_it_fails
 from virt_steward.local.simulation.kinds.machineconfiguration import (
     KUBELET_CONFIG,
@@ -19,8 +20,9 @@ from virt_steward.local.simulation.kinds.machineconfiguration import (
 from virt_steward.local.simulation.nodedaemon import NodeDaemon, nothing_runs_there
 from virt_steward.local.simulation.pools import CURRENT, DESIRED, STATE, Machine, next_machines, pool_of, status_of
 from virt_steward.local.simulation.rendering import MADE_FROM, Unrenderable, kubelet_machine_configs, render
-from virt_steward.local.simulation.seen import NODE, in_order, source_of
+from virt_steward.local.simulation.seen import in_order, source_of
 from virt_steward.objects.canonical import same
+from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Key, Ref
 from virt_steward.objects.wallclock import rfc3339
 from virt_steward.runtime.informer import Informer
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 MANAGER = "machine-config-controller"
-RETRY = 0.5
 
 
 class MachineConfigController:
@@ -53,21 +54,7 @@ class MachineConfigController:
 
     async def run(self) -> None:
         """Ends by cancellation only."""
-        async with asyncio.TaskGroup() as group:
-            for informer in self._informers:
-                informer.tell(lambda *_: self._news.set())
-                group.create_task(informer.run())
-            for informer in self._informers:
-                await informer.settled()
-            while True:
-                await self._news.wait()
-                self._news.clear()
-                try:
-                    await self._look(group)
-                except KubeError as error:  # the server may be restarting
-                    log.warning("pools not looked after", error=str(error), retry_in=RETRY)
-                    await asyncio.sleep(RETRY)
-                    self._news.set()
+        await follow(self._informers, self._news, self._look, "pools")
 
     async def _look(self, group: asyncio.TaskGroup) -> None:
         pools = in_order(self._pools.store)

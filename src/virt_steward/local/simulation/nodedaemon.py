@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from virt_steward.local.simulation.pools import CURRENT, REASON, STATE
-from virt_steward.local.simulation.seen import NODE
+from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Key, Ref
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import structlog
 
 from virt_steward.controllers.approver.olm import CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION
-from virt_steward.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from virt_steward.kube.errors import AlreadyExists, Conflict, NotFound
+from virt_steward.local.simulation.background import follow
 from virt_steward.local.simulation.installplans import a_plan, made_from, steps_of, waiting
 from virt_steward.local.simulation.seen import in_order, source_of
 from virt_steward.objects.identity import Key, Ref, ref_of
@@ -27,7 +28,6 @@ log = structlog.get_logger()
 
 MANAGER = "catalog"
 KEPT_PLANS = 5
-RETRY = 0.5
 PATIENCE = 5.0
 
 
@@ -50,28 +50,14 @@ class LifecycleManager:
 
     async def run(self) -> None:
         """Ends by cancellation only."""
-        async with asyncio.TaskGroup() as group:
-            self._plans.tell(self._note_deletion)
-            for informer in self._informers:
-                informer.tell(lambda *_: self._news.set())
-                group.create_task(informer.run())
-            for informer in self._informers:
-                await informer.settled()
-            while True:
-                await self._news.wait()
-                self._news.clear()
-                try:
-                    await self._look()
-                except KubeError as error:  # the server may be restarting, or somebody was faster
-                    log.warning("plans not looked after", error=str(error), retry_in=RETRY)
-                    await asyncio.sleep(RETRY)
-                    self._news.set()
+        self._plans.tell(self._note_deletion)
+        await follow(self._informers, self._news, self._look, "plans")
 
     def _note_deletion(self, key: Key, _before: Seen | None, after: Seen | None) -> None:
         if after is None:
             self._deleted.add(key)
 
-    async def _look(self) -> None:
+    async def _look(self, _group: asyncio.TaskGroup) -> None:
         for plan in in_order(self._plans.store):
             if plan.spec.get("approved") and plan.status.get("phase") in ("RequiresApproval", "Installing"):
                 await self._carry_out(plan)

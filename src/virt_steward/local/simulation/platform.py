@@ -19,8 +19,8 @@ from virt_steward.local.simulation.nodes import Node, add_base_config, add_node,
 from virt_steward.local.simulation.olm import LifecycleManager
 from virt_steward.local.simulation.packages import Catalog, Package
 from virt_steward.local.simulation.pools import MASTER, WORKER
-from virt_steward.local.simulation.seen import NODE
 from virt_steward.local.simulation.virtualmachines import Workloads
+from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Key, Ref, key_of, ref_of
 from virt_steward.objects.wallclock import rfc3339
 from virt_steward.runtime.clock import SystemClock

@@ -64,11 +64,6 @@ def undivided(item: Schema) -> Schema:
     return {"type": "array", "items": item, "x-kubernetes-list-type": "atomic"}
 
 
-def distinct(item: Schema) -> Schema:
-    """A list in which each item has its own owners and is there once."""
-    return {"type": "array", "items": item, "x-kubernetes-list-type": "set"}
-
-
 def keyed(item: Schema, *keys: str) -> Schema:
     """A list in which each item has its own owners and is known by its keys."""
     how = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}

@@ -7,16 +7,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from virt_steward.kube.watch import projection
-from virt_steward.objects.identity import Kind
 from virt_steward.objects.meta import Meta
 from virt_steward.runtime.informer import Source
 
 if TYPE_CHECKING:
-    from virt_steward.objects.identity import Key
+    from virt_steward.objects.identity import Key, Kind
     from virt_steward.runtime.store import Store
-
-NODE = Kind("", "Node", "nodes")
-NAMESPACE = Kind("", "Namespace", "namespaces")
 
 
 class LabelledMeta(Meta, frozen=True, rename="camel"):

@@ -16,8 +16,8 @@ from virt_steward.local.simulation.kinds.virtualmachines import (
     VIRTUAL_MACHINE_INSTANCE,
 )
 from virt_steward.local.simulation.pools import WORKER
-from virt_steward.local.simulation.seen import NODE
 from virt_steward.objects.conditions import is_true
+from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Key, Ref, key_of
 from virt_steward.ssa import managers
 

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING
 from virt_steward.controllers.advisor.profiles import example_profile, load_aware_rebalancing, virt_higher_density
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from virt_steward.controllers.advisor.options import Options
     from virt_steward.controllers.advisor.profiles.profile import Profile
+    from virt_steward.objects.paths import Pointer
 
 
 def profiles(options: Options) -> tuple[Profile, ...]:
@@ -21,3 +24,8 @@ def profiles(options: Options) -> tuple[Profile, ...]:
         virt_higher_density.profile(options),
         example_profile.profile(options),
     )
+
+
+def schemas_of(known: Iterable[Profile]) -> dict[str, tuple[Pointer, ...]]:
+    """Which fields of which CRDs these profiles ask about."""
+    return {crd: paths for profile in known for crd, paths in profile.schemas.items()}

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
+from virt_steward.controllers.autopilot.overrides.protected import PROTECTED
 from virt_steward.controllers.autopilot.overrides.ways import (
     GONE,
     Found,
@@ -34,28 +35,6 @@ LONGEST_POINTER = 1000
 """Characters. Objects are not that deep, and messages quote it."""
 
 _IDENTITY = ("name", "namespace")
-_NEVER_OURS = tuple(
-    Pointer.parse(path)
-    for path in (
-        "/apiVersion",
-        "/kind",
-        "/status",
-        *(
-            f"/metadata/{name}"
-            for name in (
-                *_IDENTITY,
-                "creationTimestamp",
-                "deletionTimestamp",
-                "generateName",
-                "generation",
-                "managedFields",
-                "resourceVersion",
-                "selfLink",
-                "uid",
-            )
-        ),
-    )
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +93,7 @@ def _pointer(text: str) -> Pointer | BadMask:
         pointer = Pointer.parse(text)
     except BadPointer as error:
         return BadMask(text, str(error))
-    if any(pointer.tokens[: len(never.tokens)] == never.tokens for never in _NEVER_OURS):
+    if any(pointer.tokens[: len(never.tokens)] == never.tokens for never in PROTECTED):
         return BadMask(text, f"{text!r} is never set by the autopilot, or says which object it is")
     return pointer
 

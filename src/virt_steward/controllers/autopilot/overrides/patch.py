@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from virt_steward.controllers.autopilot.overrides.protected import PROTECTED
 from virt_steward.objects import jsonpatch
 from virt_steward.objects.paths import Pointer
 
@@ -28,32 +29,8 @@ REFUSED_KINDS = frozenset(
 )
 """Whatever their group: who may edit such an object could otherwise have us grant rights that they lack."""
 
-FORBIDDEN = tuple(
-    Pointer.parse(path)
-    for path in (
-        "/apiVersion",
-        "/kind",
-        "/status",
-        *(
-            f"/metadata/{name}"
-            for name in (
-                "creationTimestamp",
-                "deletionGracePeriodSeconds",
-                "deletionTimestamp",
-                "finalizers",
-                "generateName",
-                "generation",
-                "managedFields",
-                "name",
-                "namespace",
-                "ownerReferences",
-                "resourceVersion",
-                "selfLink",
-                "uid",
-            )
-        ),
-    )
-)
+_LIFE = ("deletionGracePeriodSeconds", "finalizers", "ownerReferences")
+FORBIDDEN = tuple(sorted((*PROTECTED, *(Pointer(("metadata", name)) for name in _LIFE))))
 """What says which object it is, what the server sets, and what decides how long it lives."""
 
 _TEXTS = ("labels", "annotations")

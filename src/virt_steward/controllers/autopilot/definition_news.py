@@ -1,4 +1,4 @@
-"""Notices that the server serves other kinds than before, or knows more or less of them."""
+"""Notices that the server may make more, or less, of a kind than before."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from virt_steward.kube.discovery import Discovery
     from virt_steward.objects.identity import Key
     from virt_steward.objects.meta import Existing
     from virt_steward.runtime.clock import Clock
@@ -18,24 +17,8 @@ SETTLES = 3.0
 """Seconds after which a server surely uses a definition as it was written."""
 
 
-class KindNews:
-    """A companion of the controller: assets may become possible, or impossible."""
-
-    def __init__(self, discovery: Discovery, told: Callable[[], None]) -> None:
-        self._discovery = discovery
-        self._told = told
-
-    async def run(self) -> None:
-        while True:
-            await self._discovery.changed()
-            self._told()
-
-    async def settled(self) -> None:
-        """There is nothing to wait for: discovery was asked before anything else."""
-
-
 class DefinitionNews:
-    """Another companion: a definition may come to keep a field that it dropped before, or the reverse."""
+    """A companion of the controller: a definition may come to keep a field that it dropped before, or the reverse."""
 
     def __init__(self, definitions: Watched[Existing], clock: Clock, told: Callable[[str], None]) -> None:
         self._clock = clock
