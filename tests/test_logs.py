@@ -1,3 +1,4 @@
+import contextvars
 import io
 import json
 import logging
@@ -7,9 +8,9 @@ from typing import Any
 
 import pytest
 import structlog
-from structlog.contextvars import bound_contextvars
 
 from virt_steward.logs import configure
+from virt_steward.runtime import task
 
 
 class Terminal(io.StringIO):
@@ -37,11 +38,15 @@ def crash(message: str) -> None:
     raise ValueError(message[: 100 * len(held)])
 
 
+def approve_a_plan() -> None:
+    task.works_on(controller="advisor")
+    structlog.get_logger().info("plan approved", plan="default/a")
+
+
 def test_a_line_is_json_with_time_level_and_event_before_the_facts() -> None:
     stream = io.StringIO()
     configure("json", "info", stream)
-    with bound_contextvars(controller="advisor"):
-        structlog.get_logger().info("plan approved", plan="default/a")
+    contextvars.copy_context().run(approve_a_plan)
     line = only_line(stream)
     assert list(line)[:3] == ["timestamp", "level", "event"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z", line.pop("timestamp"))

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 import structlog
-from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
 from tests.runtime.clocks import ManualClock, settle
 from virt_steward.kube.errors import Conflict, NotLeading, TooManyRequests, Unreachable
+from virt_steward.runtime import task
 from virt_steward.runtime.metrics import Metrics
 from virt_steward.runtime.outcomes import Done, Outcome, RequeueAfter, Terminal
 from virt_steward.runtime.worker import Workers
@@ -48,7 +48,7 @@ class Bench:
 
 @pytest.fixture
 def logged() -> Iterator[list[EventDict]]:
-    with capture_logs(processors=[merge_contextvars]) as lines:
+    with capture_logs(processors=[task.said]) as lines:
         yield lines
 
 

@@ -144,7 +144,7 @@ class Plans:
             cache.store(APPROVERS),
         )
         self.waiting: Derived[Key, Waiting] = Derived(self, clock, lambda: cache.changed("approvals"))
-        for trigger in PlanWakes(self.stores, _nothing).triggers:
+        for trigger in PlanWakes(self.stores, _nothing, _never).triggers:
             cache.follow(trigger.source, self._touching(trigger.wakes))
         cache.follow(PLANS, lambda key, _before, _after: cache.changed("approvals") if key.name else None)
         cache.follow(APPROVERS, lambda *_: cache.changed("approvals"))
@@ -227,6 +227,11 @@ class Assets:
                     self._all_changed()
 
         return touch
+
+
+def _never(_plan: Key) -> bool:
+    """Let go of no plan without a look at it."""
+    return False
 
 
 def _nothing(_plan: Key) -> None:

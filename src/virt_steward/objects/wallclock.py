@@ -15,12 +15,12 @@ DAY = timedelta(days=1)
 
 def rfc3339(moment: datetime) -> str:
     """Write a moment as Kubernetes does, in UTC and whole seconds."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def rfc3339_micro(moment: datetime) -> str:
     """Write a moment as Kubernetes does in leases and events, in UTC and microseconds."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def instants(local: datetime, zone: ZoneInfo) -> tuple[datetime, ...]:

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import structlog
-from structlog.contextvars import bound_contextvars
 
 from virt_steward.kube.errors import KubeError, NotLeading, Unavailable
+from virt_steward.runtime import task
 from virt_steward.runtime.outcomes import Done, Outcome, RequeueAfter, Terminal
 from virt_steward.runtime.workqueue import ShutDown, WorkQueue
 
@@ -94,19 +94,19 @@ class Workers(Generic[K]):
                 self._queue.done(key)
 
     async def _run(self, key: K) -> None:
-        with bound_contextvars(controller=self.name, key=str(key), reconcile_id=secrets.token_hex(4)):
-            started = self._clock.now()
-            ended = await self._attempt(key)
-            result = self._follow_up(key, ended)
-            if result:
-                self._metrics.reconciled(result, self._clock.now() - started)
+        task.works_on(controller=self.name, key=str(key), reconcile_id=secrets.token_hex(4))
+        started = self._clock.now()
+        ended = await self._attempt(key)
+        result = self._follow_up(key, ended)
+        if result:
+            self._metrics.reconciled(result, self._clock.now() - started)
 
     async def _attempt(self, key: K) -> Outcome | Exception:
         try:
             return await self._reconcile(key)
         except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task and task.cancelling():
+            me = asyncio.current_task()
+            if me and me.cancelling():
                 self._queue.add(key)
                 raise
             return Interrupted(f"cancelled from within: {error}")

@@ -1,5 +1,6 @@
 """The controller itself, on stores that a test fills: what it does with what it sees, step by step."""
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -143,3 +144,41 @@ async def test_time_without_an_approver_in_charge_is_no_latency(desk: Desk, olm:
     assert await desk.controller.reconcile(key) == Done()
     assert await olm.is_approved(key)
     assert desk.latencies == 0
+
+
+class Hasty(Client):
+    """Its watch tells of an approval before the request is answered."""
+
+    tell: Callable[[], object]
+
+    async def merge_patch(self, ref: Ref, patch: Any, **options: Any) -> Any:
+        answer = await super().merge_patch(ref, patch, **options)
+        self.tell()
+        return answer
+
+
+async def test_an_approval_is_measured_also_if_the_watch_is_faster_than_the_answer(
+    desk: Desk, cluster: Client, namespace: str, olm: Lifecycle
+) -> None:
+    await olm.subscribe("db", V1)
+    key = await olm.offer(V1)
+    plan = decode_plan(msgspec.json.encode(await olm.client.get(Ref(INSTALL_PLAN, key))))
+    hasty = Hasty(cluster.connection, cluster.discovery)
+    desk = Desk(hasty, namespace)
+    await desk.see_approver()
+    desk.stores.subscriptions.put(a_subscription(namespace=olm.namespace, pin=V1, current=V1))
+    wakes = next(one.wakes for one in desk.controller.triggers if one.source is PLANS)
+    woken: list[Any] = []
+
+    def closed() -> None:
+        after = msgspec.structs.replace(plan, approved=True)
+        desk.stores.plans.put(after)
+        woken.extend(wakes(key, plan, after))
+
+    hasty.tell = closed
+    desk.stores.plans.put(plan)
+    assert list(wakes(key, None, plan)) == [key]
+    assert await desk.controller.reconcile(key) == Done()
+    assert woken == [key], "it is looked at once more, to be forgotten"
+    assert desk.latencies == 1
+    assert await desk.controller.reconcile(key) == Done()

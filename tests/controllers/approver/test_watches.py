@@ -33,7 +33,9 @@ class Room:
     def __init__(self, *objects: Any) -> None:
         self.stores = empty_stores()
         self.opened: list[Key] = []
-        self._wakes = {one.source: one.wakes for one in Wakes(self.stores, self.opened.append).triggers}
+        self.let_go: list[Key] = []
+        self.in_hand: set[Key] = set()
+        self._wakes = {one.source: one.wakes for one in Wakes(self.stores, self.opened.append, self._let_go).triggers}
         self._places: dict[Source[Any], Any] = {
             PLANS: self.stores.plans,
             SUBSCRIPTIONS: self.stores.subscriptions,
@@ -43,6 +45,12 @@ class Room:
         }
         for source, obj in objects:
             self._places[source].put(obj)
+
+    def _let_go(self, key: Key) -> bool:
+        if key in self.in_hand:
+            return False
+        self.let_go.append(key)
+        return True
 
     def put(self, source: Source[Any], obj: Any) -> list[Any]:
         before = self._places[source].put(obj)
@@ -85,15 +93,30 @@ def test_a_namespace_wakes_its_open_plans_when_its_labels_change() -> None:
     assert room.put(NAMESPACES, a_namespace(version=3, stage="prod")) == [HERE]
 
 
-def test_a_plan_wakes_itself_while_it_is_open_and_when_it_stops_being_so() -> None:
+def test_a_plan_wakes_itself_while_it_is_open_and_is_let_go_when_it_stops_being_so() -> None:
     room = Room()
     assert room.put(PLANS, a_plan(V1, phase="")) == []
     assert room.opened == []
     assert room.put(PLANS, a_plan(V1)) == [HERE]
     assert room.put(PLANS, a_plan(V1, version=2)) == [HERE]
     assert room.opened == [HERE]
-    assert room.put(PLANS, a_plan(V1, approved=True)) == [HERE]
+    assert room.let_go == []
+    assert room.put(PLANS, a_plan(V1, approved=True)) == []
+    assert room.let_go == [HERE]
     assert room.put(PLANS, a_plan(V1, approved=True, phase="Complete")) == []
+    assert room.let_go == [HERE]
+
+
+def test_a_plan_that_is_closed_before_its_approval_was_told_wakes_itself_once_more() -> None:
+    room = Room((PLANS, a_plan(V1)))
+    room.in_hand.add(HERE)
+    assert room.put(PLANS, a_plan(V1, approved=True)) == [HERE]
+
+
+def test_a_plan_that_goes_while_it_is_open_is_let_go() -> None:
+    room = Room((PLANS, a_plan(V1)))
+    assert room.remove(PLANS, HERE) == []
+    assert room.let_go == [HERE]
 
 
 def test_a_plan_that_goes_wakes_the_older_twin_that_it_held_back() -> None:

@@ -62,7 +62,7 @@ def observe(stores: Stores, key: Key) -> Seen | None:
         unreadable=tuple(
             sorted(one.name for one in stores.subscriptions.unreadables() if one.namespace == key.namespace)
         ),
-        siblings=tuple(one for one in stores.plans.by("namespace", key.namespace) if one.metadata.key != key),
+        siblings=tuple(one for one in stores.plans.by("namespace", key.namespace) if one.metadata.name != key.name),
         installed=tuple(stores.csvs.by("namespace", key.namespace)),
         namespace_labels=namespace.metadata.labels if namespace else None,
         approvers=tuple(sorted(stores.approvers, key=_age)),

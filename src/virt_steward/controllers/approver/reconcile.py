@@ -43,7 +43,8 @@ class ApproverController:
         self._pending = pending
         self._teller = teller
         self._clock = clock
-        self._wakes = Wakes(stores, teller.opened)
+        self._wakes = Wakes(stores, teller.opened, self._let_go)
+        self._approving: set[Key] = set()
         self._approved: dict[Key, str] = {}
         self._written: dict[Key, float] = {}
 
@@ -60,9 +61,7 @@ class ApproverController:
         plan = self._stores.plans.get(key)
         seen = observe(self._stores, key) if plan and plan.is_open else None
         if seen is None:
-            self._approved.pop(key, None)
-            self._pending.forget(key)
-            self._teller.closed(key)
+            self._let_go(key)
             return Done()
         if self._approved.get(key) == seen.plan.metadata.resource_version:
             return Done()  # our own approval has not come back yet
@@ -73,18 +72,30 @@ class ApproverController:
         if approval is None or key not in self._pending:  # one that was refused stays so until it is approved
             self._keep(seen.plan, decision)
         if approval:
+            self._approving.add(key)
             try:
                 await approve(self._client, seen.plan, approval, now)
             except Refused as error:
                 if not isinstance(error, Conflict | NotFound):  # those mean that there is something new to look at
                     self._keep(seen.plan, decision.refused(str(error)))
                 raise
+            finally:
+                self._approving.discard(key)
             self._approved[key] = seen.plan.metadata.resource_version
             self._teller.approved(seen.plan, approval)
             return Done()
         if not waits:
             self._teller.closed(key)  # nobody is in charge, so nobody is slow
         return _look_again(waits.values(), now)
+
+    def _let_go(self, key: Key) -> bool:
+        """Forget a plan that is no longer open; not yet, if its approval is under way, which has to be told first."""
+        if key in self._approving:
+            return False
+        self._approved.pop(key, None)
+        self._pending.forget(key)
+        self._teller.closed(key)
+        return True
 
     def _keep(self, plan: Plan, decision: Decision) -> None:
         """Remember who waits for what, and tell it if that is news."""

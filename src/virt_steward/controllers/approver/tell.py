@@ -48,6 +48,7 @@ class Teller:
         self._decisions = Counter(
             "installplan_approver_decisions", "Verdicts on InstallPlans.", ["reason"], registry=registry
         )
+        self._approved = self._decisions.labels("Approved")
         self._approvals = Counter(
             "installplan_approver_approvals", "InstallPlans approved.", ["namespace"], registry=registry
         )
@@ -75,7 +76,7 @@ class Teller:
         """Log and measure it. Events and notices follow the stamp, when it is counted."""
         key, by = plan.metadata.key, approval.approver.metadata.key
         log.info("approved InstallPlan", plan=str(key), csvs=plan.csvs, approver=str(by), because=approval.because)
-        self._decisions.labels("Approved").inc()
+        self._approved.inc()
         self._approvals.labels(key.namespace).inc()
         if (since := self._opened.pop(key, None)) is not None:
             self._latency.observe(self._clock.now() - since)

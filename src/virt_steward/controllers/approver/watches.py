@@ -73,9 +73,11 @@ APPROVERS = Source(INSTALL_PLAN_APPROVER, projection(Approver), where=Reach.TARG
 class Wakes:
     """Maps each event to the keys that it can concern."""
 
-    def __init__(self, stores: Stores, opened: Callable[[Key], None]) -> None:
+    def __init__(self, stores: Stores, opened: Callable[[Key], None], let_go: Callable[[Key], bool]) -> None:
+        """`let_go` forgets a plan that is closed; if it says that it did, no key need be woken for that."""
         self._stores = stores
         self._opened = opened
+        self._let_go = let_go
 
     @property
     def triggers(self) -> tuple[Trigger[Any], ...]:
@@ -98,7 +100,7 @@ class Wakes:
     def _by_plan(self, key: Key, before: Plan | None, after: Plan | None) -> Iterable[Key | StatusOf]:
         if after and after.is_open and not (before and before.is_open):
             self._opened(key)
-        if (before and before.is_open) or (after and after.is_open):
+        if (after and after.is_open) or (before and before.is_open and not self._let_go(key)):
             yield key
         if before and after is None:  # an older twin was held back by it
             twins = self._stores.plans.by("open", key.namespace)
