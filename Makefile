@@ -36,8 +36,10 @@ bench: setup  ## Measure latency, CPU and memory as ratios to a bare request
 	@$(BIN)/virt-steward local assets
 	@$(BIN)/python -m tests.bench
 
-manifests: setup  ## Write deploy/base anew: definitions, roles, deployments
-	@$(BIN)/virt-steward manifests --into deploy/base
+manifests: setup  ## Write deploy/ anew: kustomization, Helm chart, OLM bundle
+	@$(BIN)/virt-steward manifests --for kustomize --into deploy/base
+	@$(BIN)/virt-steward manifests --for helm --into deploy/chart
+	@$(BIN)/virt-steward manifests --for olm --into deploy/bundle
 
 docs: setup  ## Write the generated parts of docs/ anew
 	@$(BIN)/python docs/generate.py

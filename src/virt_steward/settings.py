@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from virt_steward.runtime.probes import Addresses
 
 
+CONSOLE = "console"
+"""Stands beside the names of controllers, though it is none."""
+
+
 class BadSetting(Complaint):
     """A setting that makes no sense: one line that names it and says what to write instead."""
 
@@ -105,6 +109,11 @@ def watched(names: Sequence[str]) -> tuple[str, ...]:
     if not all(names):
         raise BadSetting("--watch-namespaces: a namespace has a name; leave the option away to watch the whole cluster")
     return tuple(dict.fromkeys(names))
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """The names of a comma-separated list. Empty ones stay, to be refused: left out, they could widen what is meant."""
+    return tuple(name.strip() for name in text.split(","))
 
 
 def chosen(known: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:

@@ -1,21 +1,28 @@
 """What is installed follows from the code, and an API server takes it."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from virt_steward.cli.manifests import IMAGE, installed, texts
+from virt_steward.cli.manifests import Package, files_of
 from virt_steward.controllers import NAMES
 from virt_steward.kube.client import Client
+from virt_steward.objects.identity import Key
+from virt_steward.packaging.parts import Wishes, installed
 from virt_steward.runtime.access import Installation
 
-BASE = Path(__file__).parents[2] / "deploy" / "base"
+DEPLOY = Path(__file__).parents[2] / "deploy"
+BASE = DEPLOY / "base"
+FOLDERS = {Package.KUSTOMIZE: BASE, Package.HELM: DEPLOY / "chart", Package.OLM: DEPLOY / "bundle"}
 
 
-def test_the_generated_manifests_are_current() -> None:
-    wanted = texts(installed(Installation(), IMAGE))
-    assert {path.name: path.read_text() for path in BASE.iterdir()} == wanted, "run 'make manifests'"
+@pytest.mark.parametrize("package", Package)
+def test_the_generated_files_are_current_for(package: Package) -> None:
+    folder = FOLDERS[package]
+    found = {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+    assert found == files_of(package, Wishes()), "run 'make manifests'"
 
 
 def test_the_kustomization_has_every_file_and_every_controller() -> None:
@@ -25,17 +32,42 @@ def test_the_kustomization_has_every_file_and_every_controller() -> None:
 
 
 def test_each_controller_runs_under_its_own_account() -> None:
-    files = installed(Installation(), IMAGE)
+    parts = installed(Wishes())
     for name in NAMES:
-        [account] = [obj["metadata"]["name"] for obj in files[f"{name}.yaml"] if obj["kind"] == "ServiceAccount"]
-        [deployment] = [obj for obj in files[f"{name}.yaml"] if obj["kind"] == "Deployment"]
-        pod = deployment["spec"]["template"]["spec"]
+        [account] = [obj["metadata"]["name"] for obj in parts[name] if obj["kind"] == "ServiceAccount"]
+        pod = the_deployment(parts[name])["spec"]["template"]["spec"]
         assert pod["serviceAccountName"] == account
-        assert pod["containers"][0]["command"][-1] == f"--controllers={name}"
+        assert pod["containers"][0]["args"] == [f"--controllers={name}"]
 
 
-@pytest.mark.parametrize("file", [*installed(Installation(), IMAGE)])
-async def test_an_api_server_takes(admin: Client, namespace: str, file: str) -> None:
-    for obj in installed(Installation(namespace), IMAGE)[file]:
+def test_a_platform_of_another_name_is_told_and_may_be_looked_after() -> None:
+    parts = installed(Wishes(hco=Key("virtualization", "mine")))
+    for name in ("advisor", "autopilot"):
+        container = the_deployment(parts[name])["spec"]["template"]["spec"]["containers"][0]
+        assert container["args"][-1] == "--hyperconverged=virtualization/mine"
+        [role] = [obj for obj in parts[name] if obj["kind"] == "ClusterRole"]
+        named = {one for rule in role["rules"] for one in rule.get("resourceNames", ())}
+        assert "mine" in named
+        assert "kubevirt-hyperconverged" not in named
+
+
+def the_deployment(objects: list[dict[str, Any]]) -> dict[str, Any]:
+    [deployment] = [obj for obj in objects if obj["kind"] == "Deployment"]
+    return deployment
+
+
+@pytest.mark.parametrize("topic", [*installed(Wishes())])
+async def test_an_api_server_takes(admin: Client, namespace: str, topic: str) -> None:
+    for obj in installed(Wishes(Installation(namespace)))[topic]:
         answer = await admin.apply(obj, manager="installer", dry_run=True)
         assert answer.object["metadata"]["uid"]
+
+
+def test_the_bundle_grants_what_the_kustomization_grants() -> None:
+    csv = yaml.safe_load((DEPLOY / "bundle" / "manifests" / "virt-steward.clusterserviceversion.yaml").read_text())
+    spec = csv["spec"]["install"]["spec"]
+    parts = [obj for name in NAMES for obj in installed(Wishes())[name]]
+    for kind, listed in (("ClusterRole", spec["clusterPermissions"]), ("Role", spec["permissions"])):
+        granted = {one["serviceAccountName"]: one["rules"] for one in listed}
+        assert granted == {obj["metadata"]["name"]: obj["rules"] for obj in parts if obj["kind"] == kind}
+    assert [one["name"] for one in spec["deployments"]] == [f"virt-steward-{name}" for name in NAMES]

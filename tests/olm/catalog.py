@@ -2,12 +2,17 @@
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import yaml
+
+from virt_steward import __version__
+
+BUNDLE = Path(__file__).parents[2] / "deploy" / "bundle" / "manifests"
 CHANNEL = "stable"
 
 
@@ -29,12 +34,49 @@ DEMO = Operator("demo-operator", ("1.0.0", "1.1.0"), "Demo")
 EXTRA = Operator("extra-operator", ("2.0.0", "2.1.0"), "Extra")
 APP = Operator("app-operator", ("3.0.0",), "App", requires="Demo")
 OPERATORS = (DEMO, EXTRA, APP)
+STEWARD = Operator("virt-steward", (__version__,), "VirtPlatformConfig")
+"""Ourselves, as the bundle in deploy/ has it."""
 
 
 def write_catalog(folder: Path) -> None:
     folder.mkdir()
     for operator in OPERATORS:
         (folder / f"{operator.package}.json").write_text("\n".join(map(json.dumps, _blobs(operator))))
+    (folder / f"{STEWARD.package}.json").write_text("\n".join(map(json.dumps, _shipped(STEWARD))))
+
+
+def _shipped(operator: Operator) -> Iterator[dict[str, Any]]:
+    """The bundle as it is, but with no pods: there is no node to run them on."""
+    manifests = [yaml.safe_load(path.read_text()) for path in sorted(BUNDLE.iterdir())]
+    [csv] = [one for one in manifests if one["kind"] == "ClusterServiceVersion"]
+    for deployment in csv["spec"]["install"]["spec"]["deployments"]:
+        deployment["spec"]["replicas"] = 0
+    [version] = operator.versions
+    properties = [
+        {"type": "olm.package", "value": {"packageName": operator.package, "version": version}},
+        *(
+            {
+                "type": "olm.gvk",
+                "value": {
+                    "group": one["name"].partition(".")[2],
+                    "version": one["version"],
+                    "kind": one["kind"],
+                },
+            }
+            for one in csv["spec"]["customresourcedefinitions"]["owned"]
+        ),
+        *_objects(manifests),
+    ]
+    name = csv["metadata"]["name"]
+    yield {"schema": "olm.package", "name": operator.package, "defaultChannel": CHANNEL}
+    yield {"schema": "olm.channel", "name": CHANNEL, "package": operator.package, "entries": [{"name": name}]}
+    yield {"schema": "olm.bundle", "name": name, "package": operator.package, "properties": properties}
+
+
+def _objects(manifests: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for manifest in manifests:
+        data = base64.b64encode(json.dumps(manifest).encode()).decode()
+        yield {"type": "olm.bundle.object", "value": {"data": data}}
 
 
 def _blobs(operator: Operator) -> Iterator[dict[str, Any]]:
@@ -55,9 +97,7 @@ def _properties(operator: Operator, version: str, replaces: str) -> Iterator[dic
     yield {"type": "olm.gvk", "value": _api(operator.kind)}
     if operator.requires:
         yield {"type": "olm.gvk.required", "value": _api(operator.requires)}
-    for manifest in (_cluster_service_version(operator, version, replaces), _definition(operator.kind)):
-        data = base64.b64encode(json.dumps(manifest).encode()).decode()
-        yield {"type": "olm.bundle.object", "value": {"data": data}}
+    yield from _objects((_cluster_service_version(operator, version, replaces), _definition(operator.kind)))
 
 
 def _api(kind: str) -> dict[str, str]:

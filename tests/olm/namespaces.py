@@ -27,14 +27,15 @@ class OperatorNamespace:
     name: str
 
     @classmethod
-    async def create(cls, client: Client, name: str) -> Self:
+    async def create(cls, client: Client, name: str, *, everywhere: bool = False) -> Self:
+        """Operators in it look after it, or after all namespaces."""
         await client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         await client.create(
             {
                 "apiVersion": f"{GROUP}/v1",
                 "kind": "OperatorGroup",
                 "metadata": {"name": "operators", "namespace": name},
-                "spec": {"targetNamespaces": [name]},
+                "spec": {} if everywhere else {"targetNamespaces": [name]},
             }
         )
         return cls(client, name)

@@ -10,7 +10,7 @@ from tests.widgets import V1, WIDGET, a_widget, the_widget
 from virt_steward.apis.virtplatformconfig import Taking
 from virt_steward.kube.client import Client, Selection
 from virt_steward.local.controlplane import ControlPlane
-from virt_steward.plans.draft import Drafted, Rejected, Unsteady, draft
+from virt_steward.plans.draft import LONGEST_DIFF, Drafted, Rejected, Unsteady, draft, fitted
 from virt_steward.plans.execute import Outdated, Refusal, Written, is_applied, write
 from virt_steward.plans.fields import fields_set_by
 from virt_steward.plans.intent import Impacts, Intent
@@ -144,3 +144,14 @@ async def test_a_field_that_falls_away_from_an_intent_keeps_its_value(
     assert "colour" not in item.diff
     assert isinstance(await write(admin, item, "big", bypass=False), Written)
     assert (await admin.get(the_widget(widgets)))["spec"] == {"size": 4, "colour": "blue"}
+
+
+def test_a_diff_that_is_too_long_says_how_much_of_it_is_left_out() -> None:
+    lines = [f"+line {number}" for number in range(20_000)]
+    whole = "\n".join(lines) + "\n"
+    shown = fitted(whole)
+    assert len(shown) <= LONGEST_DIFF < len(whole)
+    *kept, note = shown.splitlines()
+    assert kept == lines[: len(kept)]
+    assert note == f"\\ {len(lines) - len(kept)} more lines are not shown"
+    assert fitted("+short\n") == "+short\n"

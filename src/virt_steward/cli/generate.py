@@ -9,22 +9,17 @@ import msgspec
 import typer
 
 from virt_steward.apis import CRDS
-from virt_steward.controllers import NAMES, definition
+from virt_steward.cli import advising
+from virt_steward.controllers import NAMES
 from virt_steward.controllers.advisor.admission import POLICIES
 from virt_steward.controllers.autopilot.options import OPT_OUT_DELETES
-from virt_steward.controllers.options import Options
-from virt_steward.objects.yamltext import yaml_text
+from virt_steward.packaging.files import documents
+from virt_steward.packaging.parts import access_of
 from virt_steward.runtime.access import NAMESPACE, Installation, manifests
-from virt_steward.settings import chosen
+from virt_steward.settings import CONSOLE, chosen, names_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from virt_steward.runtime.access import Access
-
-
-CONSOLE = "console"
-"""Stands beside the names of controllers, though it is none."""
 
 
 class Format(StrEnum):
@@ -70,6 +65,7 @@ def rbac(
             help="Also let the autopilot delete what it made, for platform.kubevirt.io/on-opt-out: delete.",
         ),
     ] = False,
+    hyperconverged: advising.HcoOption = advising.HCO,
     output: FormatOption = Format.YAML,
 ) -> None:
     """Print the ServiceAccount and the roles that controllers need: what they declare, and nothing more."""
@@ -79,26 +75,14 @@ def rbac(
         secret_namespaces=() if secret_namespaces is None else names_in(secret_namespaces),
         extras=(OPT_OUT_DELETES,) if opt_out_deletes else (),
     )
-    wanted = [access_of(name) for name in chosen((*NAMES, CONSOLE), names_in(controllers))]
+    platform = advising.hco(hyperconverged)
+    wanted = [access_of(name, platform) for name in chosen((*NAMES, CONSOLE), names_in(controllers))]
     found = [manifest for access in wanted for manifest in manifests(access, installation)]
     typer.echo(written(found, output), nl=False)
-
-
-def access_of(name: str) -> Access:
-    if name == CONSOLE:
-        from virt_steward.console.access import ACCESS  # noqa: PLC0415 - others need not carry it
-
-        return ACCESS
-    return definition(name, Options()).access
-
-
-def names_in(text: str) -> tuple[str, ...]:
-    """The names of a comma-separated list. Empty ones stay, to be refused: left out, they could widen what is meant."""
-    return tuple(name.strip() for name in text.split(","))
 
 
 def written(objects: Sequence[dict[str, Any]], output: Format) -> str:
     if output is Format.JSON:
         listed = {"apiVersion": "v1", "kind": "List", "items": objects}
         return msgspec.json.format(msgspec.json.encode(listed), indent=2).decode() + "\n"
-    return "---\n".join(yaml_text(obj) for obj in objects)
+    return documents(objects)

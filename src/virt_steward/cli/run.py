@@ -11,7 +11,6 @@ import typer
 from virt_steward import app, logs
 from virt_steward.catalog.images import related_images
 from virt_steward.cli import advising, placing
-from virt_steward.cli.generate import CONSOLE, names_in
 from virt_steward.controllers import NAMES, definition
 from virt_steward.controllers.autopilot.options import Options as AutopilotOptions
 from virt_steward.controllers.options import Options
@@ -19,7 +18,7 @@ from virt_steward.controllers.placement.options import Options as PlacementOptio
 from virt_steward.runtime.access import NAMESPACE
 from virt_steward.runtime.addresses import parse_address
 from virt_steward.runtime.probes import Addresses
-from virt_steward.settings import Settings, chosen, console_settings, lease_times, watched
+from virt_steward.settings import CONSOLE, Settings, chosen, console_settings, lease_times, names_in, watched
 
 CLUSTER = "Which cluster"
 ELECTION = "Election"

@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from virt_steward.apis.virtplatformconfig import API_VERSION, VIRT_PLATFORM_CONFIG
 from virt_steward.console import forms
-from virt_steward.console.pages.profiles import REJECTED_BY, REJECTED_PLAN, REJECTION_COMMENT
 from virt_steward.controllers.advisor import by_hand
-from virt_steward.controllers.advisor.seen import APPROVAL_COMMENT, APPROVED_BY, APPROVED_PLAN, Config
+from virt_steward.controllers.advisor.seen import (
+    APPROVAL_COMMENT,
+    APPROVED_BY,
+    APPROVED_PLAN,
+    REJECTED_BY,
+    REJECTED_PLAN,
+    REJECTION_COMMENT,
+    Config,
+)
 from virt_steward.controllers.approver.by_hand import NotNow, approve_by_hand
 from virt_steward.controllers.autopilot.marks import PAUSED
 from virt_steward.controllers.placement.seen import CONFIG_ANNOTATION, MACHINE

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 IN_PLACE = "Already in desired state"
 LONGEST_DIFF = 131_072
+ROOM_FOR_A_NOTE = 80
 LONGEST_MESSAGE = 2048
 
 
@@ -102,7 +103,7 @@ async def _tried(client: Client, profile: str, intent: Intent, live: Object | No
         impact_severity=_impact(intent, live, diff, takes),
         state="Pending" if diff else "Completed",
         message=_message(intent, takes) if diff else IN_PLACE,
-        diff=diff[:LONGEST_DIFF],
+        diff=fitted(diff),
         desired_state=intent.desired,
         managed_fields=intent.fields,
         takes=takes,
@@ -141,6 +142,15 @@ def _diff(live: Object | None, planned: Object, fields: tuple[str, ...]) -> str:
         return ""
     shown = [*ours, *(pointer for pointer in changed if not any(_is_within(pointer, one) for one in ours))]
     return unified(only(before, shown), only(after, shown))
+
+
+def fitted(diff: str) -> str:
+    """Cut a diff to what a status can keep, and say so."""
+    if len(diff) <= LONGEST_DIFF:
+        return diff
+    kept = diff[: LONGEST_DIFF - ROOM_FOR_A_NOTE].rpartition("\n")[0]
+    left_out = len(diff[len(kept) :].splitlines()) - 1
+    return f"{kept}\n\\ {left_out} more lines are not shown\n"
 
 
 def _down_to_a_list(path: Iterable[object]) -> Pointer:

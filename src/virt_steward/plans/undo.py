@@ -17,7 +17,7 @@ from virt_steward.objects.diff import unified
 from virt_steward.objects.normalize import sanitized
 from virt_steward.objects.ownership import Owner, owned_by, owners, who_owns
 from virt_steward.objects.paths import NothingThere, Pointer, get, has, with_value, without
-from virt_steward.plans.draft import LONGEST_DIFF, LONGEST_MESSAGE, Drafted, Rejected, Unsteady
+from virt_steward.plans.draft import LONGEST_MESSAGE, Drafted, Rejected, Unsteady, fitted
 from virt_steward.plans.execute import ATTEMPTS, Outdated, Refusal, Written
 from virt_steward.plans.fields import only, pointer_to
 from virt_steward.plans.fingerprint import fields_hash
@@ -206,7 +206,7 @@ def _deletion(kept: Kept, live: Object) -> PlanItem:
         kept.target,
         _impact(kept),
         message="Removes what the plan had made",
-        diff=unified(unmarked(shown), None)[:LONGEST_DIFF],
+        diff=fitted(unified(unmarked(shown), None)),
         desired_state=_identity(kept, live),
         managed_fields=kept.fields,
         hash=fields_hash(live, kept.fields),
@@ -234,7 +234,7 @@ def _item(kept: Kept, live: Object, fields: tuple[str, ...], message: str) -> Pl
     after = _after(item, live)
     pointers = [pointer_to(field) for field in fields]
     before, planned = (unmarked(only(sanitized(obj), pointers)) for obj in (live, after))
-    return _complete(item, unified(before, planned)[:LONGEST_DIFF], fields_hash(after, fields))
+    return _complete(item, fitted(unified(before, planned)), fields_hash(after, fields))
 
 
 def _complete(item: PlanItem, diff: str, planned_hash: str) -> PlanItem:

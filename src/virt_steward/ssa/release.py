@@ -15,6 +15,8 @@ from virt_steward.ssa.ownership import is_entry_of
 from virt_steward.ssa.preview import fetch
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from virt_steward.kube.client import Client
     from virt_steward.ssa.locks import Object
     from virt_steward.ssa.managers import Manager
@@ -54,7 +56,12 @@ async def disclaim(client: Client, live: Object) -> None:
         seen = await fetch(client, ref_of(seen))
 
 
-def _claimed(live: Object) -> list[dict[str, Any]]:
+def is_disclaimed(live: Mapping[str, Any]) -> bool:
+    """Whether nothing is owned in the name of RELEASE, but for the entry that stands in for the last one."""
+    return not _claimed(live)
+
+
+def _claimed(live: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         {"op": "replace", "path": f"{_ENTRIES}/{index}", "value": _placeholder(live)}
         for index, entry in enumerate(live["metadata"].get("managedFields") or [])
@@ -84,7 +91,7 @@ def _is_ours(entry: Object, manager: Manager) -> bool:
     return is_entry_of(owner, manager)
 
 
-def _placeholder(live: Object) -> Object:
+def _placeholder(live: Mapping[str, Any]) -> Object:
     """Return an entry that stands in for the last one.
 
     Without any, a custom resource keeps its old entries, and any other object gets an owner of everything,

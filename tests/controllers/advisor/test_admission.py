@@ -11,7 +11,14 @@ from tests.eventually import soon
 from tests.grants import Account, an_account
 from virt_steward.apis.virtplatformconfig import API_VERSION, EXAMPLE, VIRT_PLATFORM_CONFIG
 from virt_steward.controllers.advisor.admission import POLICIES
-from virt_steward.controllers.advisor.seen import APPROVAL_COMMENT, APPROVED_BY, APPROVED_PLAN
+from virt_steward.controllers.advisor.seen import (
+    APPROVAL_COMMENT,
+    APPROVED_BY,
+    APPROVED_PLAN,
+    REJECTED_BY,
+    REJECTED_PLAN,
+    REJECTION_COMMENT,
+)
 from virt_steward.kube.client import Client
 from virt_steward.kube.errors import Forbidden
 from virt_steward.local.controlplane import ControlPlane
@@ -83,6 +90,22 @@ async def test_an_approval_of_somebody_else_may_stay_or_be_withdrawn_but_not_be_
             await annotated(client, **{APPROVED_PLAN: NEW})
         await annotated(client, **{APPROVED_BY: None, APPROVAL_COMMENT: None})
     assert await notes(guarded) == {"colour": "red"}
+
+
+async def test_a_rejection_names_who_really_rejects(
+    guarded: Client, editor: Account, control_plane: ControlPlane
+) -> None:
+    await guarded.create(a_config(**{REJECTED_BY: "admin", REJECTED_PLAN: OLD, REJECTION_COMMENT: "too early"}))
+    async with a_client(control_plane, editor.token) as client:
+        with pytest.raises(Forbidden, match=f"{REJECTED_BY} may only name yourself: {editor.user}"):
+            await annotated(client, **{REJECTED_PLAN: NEW})
+        with pytest.raises(Forbidden):
+            await annotated(client, **{REJECTION_COMMENT: "never"})
+        await annotated(
+            client, **{APPROVED_BY: editor.user, APPROVED_PLAN: NEW}
+        )  # the other signature is another matter
+        await annotated(client, **{REJECTED_BY: editor.user, REJECTED_PLAN: NEW})
+    assert (await notes(guarded))[REJECTED_BY] == editor.user
 
 
 async def test_configs_without_annotations_are_nobodys_business(

@@ -17,6 +17,7 @@ from virt_steward.objects.ownership import owners
 from virt_steward.plans.marks import APPLIED_HASH, GOVERNED_BY
 from virt_steward.plans.preimage import CONTROLLER_REVISION
 from virt_steward.ssa.managers import ADVISOR
+from virt_steward.ssa.release import is_disclaimed
 
 FAULTS = ("advisor.undo.before", "advisor.undo.written", "advisor.undo.after")
 
@@ -174,4 +175,5 @@ async def test_a_way_back_that_is_cut_off_is_taken_up_again_after(desk: Desk, st
     after = await desk.descheduler()
     assert after["spec"] == before["spec"]
     assert ADVISOR.name not in managers_of(after)
+    assert is_disclaimed(after)
     assert await desk.exists(PSI) is False

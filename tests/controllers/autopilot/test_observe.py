@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.catalog.asset import Asset
 from virt_steward.catalog.hco import HYPERCONVERGED
 from virt_steward.catalog.load import Catalog
@@ -66,6 +67,16 @@ def test_an_object_that_may_no_longer_be_watched_is_said_to_be_out_of_sight(cata
     for store in kept.values():
         store.denied.add("")
     assert "lacks the right to watch it" in outlook.unreadable(first.name)
+
+
+def test_what_plans_have_set_is_not_known_while_one_of_them_cannot_be_read(catalog: Catalog) -> None:
+    outlook, kept = an_outlook(catalog)
+    [configs] = [store for source, store in kept.items() if source.kind == VIRT_PLATFORM_CONFIG]
+    assert outlook.unknown_claims() == ""
+    configs.put_unreadable(Key("", "load-aware-rebalancing"), "it makes no sense")
+    assert outlook.unknown_claims() == "VirtPlatformConfig load-aware-rebalancing: it makes no sense"
+    configs.denied.add("")
+    assert "right to watch VirtPlatformConfigs" in outlook.unknown_claims()
 
 
 def test_a_definition_that_is_served_and_was_not_read_yet_is_not_taken_for_one_without_fields(catalog: Catalog) -> None:

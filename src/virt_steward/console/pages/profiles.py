@@ -17,6 +17,7 @@ from virt_steward.controllers.advisor.decide import INPUT_DRIFT
 from virt_steward.controllers.advisor.options import Options
 from virt_steward.controllers.advisor.phases import SETTLED
 from virt_steward.controllers.advisor.profiles import profiles as known_profiles
+from virt_steward.controllers.advisor.seen import REJECTED_BY, REJECTED_PLAN, REJECTION_COMMENT
 from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Key, Ref
 
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from virt_steward.controllers.advisor.profiles.profile import Profile
     from virt_steward.controllers.advisor.seen import Config
 
-REJECTED_PLAN = "advisor.kubevirt.io/rejected-plan"
-REJECTED_BY = "advisor.kubevirt.io/rejected-by"
-REJECTION_COMMENT = "advisor.kubevirt.io/rejection-comment"
 
 TOPICS: frozenset[Topic] = frozenset({"profiles", "rollout", "activity"})
 TONES = {

@@ -1,17 +1,42 @@
-"""Keeps approvals honest: whoever signs one may only sign with their own name. Enforced by the API server alone."""
+"""Keeps approvals and rejections honest: whoever signs one may only sign with their own name.
+
+Enforced by the API server alone.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
-from virt_steward.controllers.advisor.seen import APPROVAL_COMMENT, APPROVED_BY, APPROVED_PLAN
+from virt_steward.controllers.advisor.seen import (
+    APPROVAL_COMMENT,
+    APPROVED_BY,
+    APPROVED_PLAN,
+    REJECTED_BY,
+    REJECTED_PLAN,
+    REJECTION_COMMENT,
+)
 
 NAME = f"approved-by.{VIRT_PLATFORM_CONFIG.group}"
 _API = "admissionregistration.k8s.io/v1"
 _NOTES = "{0}.metadata.?annotations.orValue({{}})"
 _SAME = "variables.now[?'{0}'] == variables.before[?'{0}']"
-_SIGNED = (APPROVED_PLAN, APPROVED_BY, APPROVAL_COMMENT)
+
+
+def _honestly_signed(plan: str, by: str, comment: str) -> dict[str, Any]:
+    """Unless nothing of it changes, or the plan is taken off it, the name is that of the caller, or none.
+
+    An old name under a new plan would be a lie too. A name without a plan says nothing, and whoever adds one is asked.
+    """
+    untouched = " && ".join(_SAME.format(key) for key in (plan, by, comment))
+    withdrawn = f"!('{plan}' in variables.now) && {_SAME.format(by)}"
+    is_theirs = f"variables.now[?'{by}'].orValue('') in ['', request.userInfo.username]"
+    return {
+        "expression": f"({untouched}) || ({withdrawn}) || {is_theirs}",
+        "messageExpression": f"'{by} may only name yourself: ' + request.userInfo.username",
+        "reason": "Forbidden",
+    }
+
 
 _POLICY: dict[str, Any] = {
     "apiVersion": _API,
@@ -32,24 +57,10 @@ _POLICY: dict[str, Any] = {
         "variables": [
             {"name": "now", "expression": _NOTES.format("object")},
             {"name": "before", "expression": f"oldObject == null ? {{}} : {_NOTES.format('oldObject')}"},
-            {
-                # an old name under a new plan would be a lie too
-                "name": "untouched",
-                "expression": " && ".join(_SAME.format(key) for key in _SIGNED),
-            },
-            {
-                # a name without a plan approves nothing; whoever adds the plan is asked again
-                "name": "withdrawn",
-                "expression": f"!('{APPROVED_PLAN}' in variables.now) && {_SAME.format(APPROVED_BY)}",
-            },
         ],
         "validations": [
-            {
-                "expression": "variables.untouched || variables.withdrawn"
-                f" || variables.now[?'{APPROVED_BY}'].orValue('') in ['', request.userInfo.username]",
-                "messageExpression": f"'{APPROVED_BY} may only name yourself: ' + request.userInfo.username",
-                "reason": "Forbidden",
-            }
+            _honestly_signed(APPROVED_PLAN, APPROVED_BY, APPROVAL_COMMENT),
+            _honestly_signed(REJECTED_PLAN, REJECTED_BY, REJECTION_COMMENT),
         ],
     },
 }

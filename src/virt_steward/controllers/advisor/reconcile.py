@@ -37,6 +37,7 @@ from virt_steward.plans.preimage import keep, recalled, record_of, taken
 from virt_steward.plans.undo import Gone, write_back
 from virt_steward.runtime.outcomes import Done, RequeueAfter
 from virt_steward.runtime.throttle import Empty, KeyedBuckets, Rate
+from virt_steward.ssa.release import disclaim, is_disclaimed
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -131,6 +132,8 @@ class AdvisorController:
                 return await self._draft(seen, profile, now)
             case ApplyItem():
                 return await self._apply(seen, profile, step)
+            case AwaitItem(item) | CompleteItem(item) if status.plan_action == "Rollback":
+                await self._disclaim(item)
             case Enforce(items):
                 if isinstance(self._enforcements.take(profile.name, self._clock.now()), Empty):
                     return Told(status, MarkDrifted(items))
@@ -184,6 +187,12 @@ class AdvisorController:
                 return FailStale(why)
             case Refusal(why):
                 return failed(seen, item, f"Not undone: {why}")
+
+    async def _disclaim(self, item: PlanItem) -> None:
+        """Own nothing of what was restored, also if a process before us was cut off right after that."""
+        live = self._outlook.target(ref_to(item.target_ref))
+        if live is not None and not is_disclaimed(live):
+            await disclaim(self._client, live)
 
     async def _write(self, seen: Seen, profile: Profile, item: PlanItem) -> Said:
         match await write(self._client, item, profile.name, bypass=seen.config.spec.bypass_optimistic_lock):

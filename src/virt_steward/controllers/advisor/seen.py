@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 APPROVED_PLAN = "advisor.kubevirt.io/approved-plan"
 APPROVED_BY = "advisor.kubevirt.io/approved-by"
 APPROVAL_COMMENT = "advisor.kubevirt.io/approval-comment"
+REJECTED_PLAN = "advisor.kubevirt.io/rejected-plan"
+REJECTED_BY = "advisor.kubevirt.io/rejected-by"
+REJECTION_COMMENT = "advisor.kubevirt.io/rejection-comment"
 
 ALWAYS = Open(until=None)
 

@@ -121,13 +121,22 @@ class Outlook:
     def buried(self, ref: Ref) -> Sighted | None:
         return next(iter(self._stores.buried[ref]), None)
 
-    def governed(self, asset: Asset) -> Governed:
-        """Which fields the plans of the advisor have set, whatever became of those plans.
+    def is_governed(self, asset: Asset) -> bool:
+        """Whether plans of the advisor have set something of it. Whoever removes their mark takes it back."""
+        sighted = self.sighted(asset.name)
+        return sighted is not None and marks.GOVERNED_BY in sighted.annotations
 
-        Whoever removes the advisor's mark from the object takes it back.
-        """
-        sighted, ref = self.sighted(asset.name), self.ref(asset)
-        if sighted is None or marks.GOVERNED_BY not in sighted.annotations:
+    def unknown_claims(self) -> str:
+        """Why nobody can tell what plans have set; empty if all of them can be read."""
+        configs = self._stores.configs
+        if configs.denied:
+            return "the right to watch VirtPlatformConfigs is lacking"
+        return "; ".join(f"VirtPlatformConfig {key}: {configs.unreadable(key)}" for key in configs.unreadables())
+
+    def governed(self, asset: Asset) -> Governed:
+        """Which fields the plans of the advisor have set, whatever became of those plans."""
+        ref = self.ref(asset)
+        if not self.is_governed(asset):
             return NOT_GOVERNED
         items = (item for config in self._stores.configs for item in config.status.claims)
         return Governed(

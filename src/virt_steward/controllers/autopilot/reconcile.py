@@ -152,6 +152,8 @@ class AutopilotController:
             return Waits(Held.HCO_FIRST, f"the HyperConverged comes first, and it fails: {self._hco_failed}")
         if why := self._outlook.unreadable(asset.name):
             return Failed(Broken.APPLY, f"the live object cannot be read: {why}")
+        if self._outlook.is_governed(asset) and (why := self._outlook.unknown_claims()):
+            return Waits(Held.CLAIMS_UNREADABLE, f"plans of the advisor have set something of it, and {why}")
         governed = self._outlook.governed(asset)
         if governed.paths:
             self._teller.governed(seen.hco, ref, governed)

@@ -26,6 +26,7 @@ class Held(StrEnum):
     LEAVING = "BeingRemoved"
     HCO_FIRST = "WaitsForHyperConverged"
     EXCLUSIONS_UNREADABLE = "ExclusionsUnreadable"
+    CLAIMS_UNREADABLE = "ClaimsUnreadable"
     BEHIND = "ViewOutOfDate"
     THROTTLED = "Throttled"
 

@@ -1,0 +1,5 @@
+"""How the project is installed: the same parts as a kustomization, as a Helm chart and as an OLM bundle.
+
+All of it is generated into `deploy/` and never edited there. Not here: what the parts may do, which each controller
+declares itself.
+"""

@@ -1,0 +1,120 @@
+"""An installation as an OLM bundle: a ClusterServiceVersion with the same Deployments and rights, and our kinds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from virt_steward import __version__
+from virt_steward.apis import CRDS
+from virt_steward.controllers import NAMES
+from virt_steward.packaging.files import NOTICE, documents
+from virt_steward.packaging.parts import Object, Wishes, installed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from virt_steward.apis.crd import Crd
+
+PACKAGE = "virt-steward"
+CHANNEL = "stable"
+CSV = f"{PACKAGE}.v{__version__}"
+
+
+def bundle(wishes: Wishes) -> dict[str, str]:
+    """The files, by path."""
+    manifests = {f"{PACKAGE}.clusterserviceversion": cluster_service_version(wishes)}
+    parts = installed(wishes)
+    manifests |= {obj["metadata"]["name"]: obj for obj in parts["crds"]}
+    manifests |= {obj["metadata"]["name"]: _without_namespace(obj) for obj in parts["metrics"]}
+    return {
+        **{f"manifests/{name}.yaml": NOTICE + documents([obj]) for name, obj in manifests.items()},
+        "metadata/annotations.yaml": NOTICE + documents([{"annotations": dict(_annotations())}]),
+    }
+
+
+def cluster_service_version(wishes: Wishes) -> Object:
+    parts = installed(wishes)
+    objects = [obj for name in NAMES for obj in parts[name]]
+    return {
+        "apiVersion": "operators.coreos.com/v1alpha1",
+        "kind": "ClusterServiceVersion",
+        "metadata": {
+            "name": CSV,
+            "annotations": {
+                "capabilities": "Auto Pilot",
+                "categories": "Cloud Provider",
+                "operatorframework.io/suggested-namespace": wishes.installation.namespace,
+            },
+        },
+        "spec": {
+            "displayName": PACKAGE,
+            "description": _DESCRIPTION,
+            "version": __version__,
+            "minKubeVersion": "1.27.0",
+            "maturity": "alpha",
+            "provider": {"name": PACKAGE},
+            "keywords": ["kubevirt", "virtualization"],
+            "installModes": [
+                {"type": mode, "supported": mode == "AllNamespaces"}
+                for mode in ("OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces")
+            ],
+            "customresourcedefinitions": {"owned": [_owned(crd) for crd in CRDS]},
+            "install": {
+                "strategy": "deployment",
+                "spec": {
+                    "clusterPermissions": list(_permissions(objects, "ClusterRole")),
+                    "permissions": list(_permissions(objects, "Role")),
+                    "deployments": [_deployment(obj) for obj in objects if obj["kind"] == "Deployment"],
+                },
+            },
+        },
+    }
+
+
+_DESCRIPTION = """\
+Governs everything around KubeVirt on a cluster. It shows what a tuning changes before anything does, keeps the
+platform at its best practice, approves exactly the operator versions that Git pins, and chooses the cluster that runs a
+machine. Nothing is changed before somebody asks for it, and every decision has a reason.
+
+OLM installs no admission policies: `virt-steward policies | kubectl apply -f -` adds the one that keeps approvals
+honest.
+"""
+
+
+def _owned(crd: Crd) -> Object:
+    manifest = crd.manifest()
+    names, [version] = manifest["spec"]["names"], manifest["spec"]["versions"]
+    return {
+        "name": manifest["metadata"]["name"],
+        "kind": names["kind"],
+        "version": version["name"],
+        "displayName": names["kind"],
+        "description": version["schema"]["openAPIV3Schema"]["description"],
+    }
+
+
+def _permissions(objects: list[Object], kind: str) -> Iterator[Object]:
+    """Roles are named after the account that they are for."""
+    for obj in objects:
+        if obj["kind"] == kind:
+            yield {"serviceAccountName": obj["metadata"]["name"], "rules": obj["rules"]}
+
+
+def _deployment(obj: Object) -> Object:
+    return {"name": obj["metadata"]["name"], "label": obj["metadata"]["labels"], "spec": obj["spec"]}
+
+
+def _without_namespace(obj: Object) -> Object:
+    """OLM puts it where it installs."""
+    metadata: dict[str, Any] = {name: value for name, value in obj["metadata"].items() if name != "namespace"}
+    return {**obj, "metadata": metadata}
+
+
+def _annotations() -> Iterator[tuple[str, str]]:
+    prefix = "operators.operatorframework.io.bundle"
+    yield f"{prefix}.mediatype.v1", "registry+v1"
+    yield f"{prefix}.manifests.v1", "manifests/"
+    yield f"{prefix}.metadata.v1", "metadata/"
+    yield f"{prefix}.package.v1", PACKAGE
+    yield f"{prefix}.channels.v1", CHANNEL
+    yield f"{prefix}.channel.default.v1", CHANNEL

@@ -1,0 +1,22 @@
+"""An installation as a base for kustomize."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from virt_steward.packaging.files import NOTICE, documents
+from virt_steward.packaging.parts import installed
+
+if TYPE_CHECKING:
+    from virt_steward.packaging.parts import Wishes
+
+
+def kustomization(wishes: Wishes) -> dict[str, str]:
+    """The files, by name."""
+    files = {f"{topic}.yaml": objects for topic, objects in installed(wishes).items()}
+    listing = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": [*files],
+    }
+    return {name: NOTICE + documents(objects) for name, objects in {**files, "kustomization.yaml": [listing]}.items()}

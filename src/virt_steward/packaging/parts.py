@@ -1,0 +1,133 @@
+"""What an installation is made of: namespace, kinds, policies, and each controller's rights and Deployment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from virt_steward import __version__
+from virt_steward.apis import CRDS
+from virt_steward.controllers import NAMES, definition
+from virt_steward.controllers.advisor.admission import POLICIES
+from virt_steward.controllers.advisor.options import THE_HCO
+from virt_steward.controllers.advisor.options import Options as AdvisorOptions
+from virt_steward.controllers.autopilot.options import Options as AutopilotOptions
+from virt_steward.controllers.options import Options
+from virt_steward.runtime import access
+from virt_steward.runtime.access import Installation
+from virt_steward.settings import CONSOLE
+
+if TYPE_CHECKING:
+    from virt_steward.objects.identity import Key
+    from virt_steward.runtime.access import Access
+
+Object = dict[str, Any]
+
+IMAGE = f"virt-steward:{__version__}"
+METRICS, HEALTH = 8080, 8082
+REPLICAS = 2
+RESOURCES: Object = {"requests": {"cpu": "20m", "memory": "80Mi"}, "limits": {"memory": "256Mi"}}
+OF_THE_PLATFORM = ("advisor", "autopilot")
+"""Controllers that have to know which HyperConverged is meant."""
+KNOWN_AS = {"autopilot": {"app": "virt-platform-autopilot", "control-plane": "controller-manager"}}
+"""Labels by which the catalog's own Service for metrics finds the autopilot, in the namespace of the platform."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What may differ from one installation to the next."""
+
+    installation: Installation = field(default_factory=Installation)
+    image: str = IMAGE
+    hco: Key = THE_HCO
+
+
+def access_of(name: str, hco: Key = THE_HCO) -> Access:
+    """What a controller, or the console, may do on a platform of that name."""
+    if name == CONSOLE:
+        from virt_steward.console.access import ACCESS  # noqa: PLC0415 - others need not carry it
+
+        return ACCESS
+    return definition(name, Options(advisor=AdvisorOptions(hco=hco), autopilot=AutopilotOptions(hco))).access
+
+
+def installed(wishes: Wishes) -> dict[str, list[Object]]:
+    """Return what is installed, by topic, in the order in which it can be applied."""
+    return {
+        "namespace": [_namespace(wishes.installation)],
+        "crds": [crd.manifest() for crd in CRDS],
+        "policies": list(POLICIES),
+        **{name: _controller(name, wishes) for name in NAMES},
+        "metrics": [_service(wishes.installation)],
+    }
+
+
+def _controller(name: str, wishes: Wishes) -> list[Object]:
+    rights = access_of(name, wishes.hco)
+    return [*access.manifests(rights, wishes.installation), _deployment(name, wishes)]
+
+
+def _namespace(installation: Installation) -> Object:
+    labels = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": installation.namespace, "labels": labels}}
+
+
+def _labels(component: str) -> dict[str, str]:
+    return {"app.kubernetes.io/name": "virt-steward", "app.kubernetes.io/component": component}
+
+
+def _service(installation: Installation) -> Object:
+    """Of all controllers: a scraper asks each pod behind it."""
+    name = f"{installation.prefix}-metrics"
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "namespace": installation.namespace, "labels": _labels("metrics")},
+        "spec": {
+            "clusterIP": "None",
+            "selector": {"app.kubernetes.io/name": "virt-steward"},
+            "ports": [{"name": "metrics", "port": METRICS, "targetPort": "metrics"}],
+        },
+    }
+
+
+def _deployment(name: str, wishes: Wishes) -> Object:
+    labels = _labels(name)
+    account = f"{wishes.installation.prefix}-{name}"
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": account, "namespace": wishes.installation.namespace, "labels": labels},
+        "spec": {
+            "replicas": REPLICAS,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels | KNOWN_AS.get(name, {})},
+                "spec": {
+                    "serviceAccountName": account,
+                    "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+                    "containers": [_container(name, wishes)],
+                },
+            },
+        },
+    }
+
+
+def _container(name: str, wishes: Wishes) -> Object:
+    is_told = name in OF_THE_PLATFORM and wishes.hco != THE_HCO
+    return {
+        "name": name,
+        "image": wishes.image,
+        "command": ["virt-steward", "run"],
+        "args": [f"--controllers={name}", *([f"--hyperconverged={wishes.hco}"] if is_told else [])],
+        "env": [{"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}],
+        "ports": [{"name": "metrics", "containerPort": METRICS}, {"name": "health", "containerPort": HEALTH}],
+        "livenessProbe": {"httpGet": {"path": "/healthz", "port": "health"}},
+        "readinessProbe": {"httpGet": {"path": "/readyz", "port": "health"}},
+        "resources": RESOURCES,
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+        },
+    }

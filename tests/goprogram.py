@@ -1,0 +1,51 @@
+"""A Go program that tests need: a module of ours that pins what it is built from, built once and kept in the cache."""
+
+import hashlib
+import platform
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from virt_steward.local.build import Workshop
+from virt_steward.local.folders import cache_folder
+from virt_steward.local.progress import Narrator
+from virt_steward.local.recipe import go_build, shipped_recipe
+from virt_steward.local.steps import Steps
+from virt_steward.local.toolchain import PinnedGo
+
+FLAGS = ("-trimpath", "-buildvcs=false", "-ldflags=-s -w")
+
+
+@dataclass(frozen=True, slots=True)
+class GoProgram:
+    """One program, built by the toolchain that the control plane is built with."""
+
+    product: str
+    sources: Path
+    """With go.mod, and go.sum for the checksums."""
+    package: str
+    headline: str
+    toolchain: Path
+    flags: tuple[str, ...] = FLAGS
+
+    @property
+    def name(self) -> str:
+        own = sorted(self.sources.glob("*.go"))
+        files = (self.sources / "go.mod", self.sources / "go.sum", self.toolchain, *own)
+        ingredients = repr((self.package, self.flags)).encode() + b"".join(path.read_bytes() for path in files)
+        return f"{self.product}-{hashlib.sha256(ingredients).hexdigest()[:16]}-{sys.platform}-{platform.machine()}"
+
+    def compile(self, go: Path, scratch: Path, steps: Steps) -> Path:
+        programs = scratch / "programs"
+        programs.mkdir()
+        go_build(go, [*self.flags, "-o", f"{programs}/"], [self.package], steps)
+        return programs
+
+    def built(self, env: Mapping[str, str]) -> Path:
+        """The folder with the program, built now if it was not before."""
+        return Workshop(cache_folder(env), PinnedGo(self.toolchain), env, Narrator()).build(self)
+
+
+def usual_toolchain() -> Path:
+    return shipped_recipe().toolchain
