@@ -1,6 +1,7 @@
 """The house rules that a machine can check."""
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
@@ -61,6 +62,13 @@ def test_no_module_is_longer_than_four_hundred_lines() -> None:
 def test_every_module_of_ours_opens_with_a_sentence() -> None:
     ours = {name: text for name, text in modules().items() if name.startswith("src/")}
     assert not {name for name, text in ours.items() if not ast.get_docstring(ast.parse(text))}
+
+
+@pytest.mark.parametrize(
+    "name", sorted(name for name in modules() if name.startswith(("tests/bench/", "tests/stress/", "tests/helm/")))
+)
+def test_what_only_bench_and_stress_run_can_be_imported(name: str) -> None:
+    importlib.import_module(name.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
 
 
 def test_no_module_is_named_for_nothing() -> None:

@@ -1,3 +1,6 @@
+import asyncio
+from itertools import pairwise
+
 from aiohttp import web
 from structlog.testing import capture_logs
 
@@ -10,6 +13,8 @@ from virt_steward.kube.client import Client
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Key, Kind, Ref
+from virt_steward.objects.meta import Existing, Meta
+from virt_steward.runtime.kinds import BETWEEN_QUESTIONS, Kinds
 
 
 def serves(client: Client, kind: Kind) -> bool:
@@ -23,6 +28,32 @@ async def test_discovery_follows_definitions_that_come_and_go(admin: Client) -> 
         assert await soon(lambda: serves(admin, kind))
         await admin.delete(Ref(CUSTOM_RESOURCE_DEFINITION, Key("", f"{kind.plural}.{GROUP}")))
         assert await soon(lambda: not serves(admin, kind))
+
+
+class Counted:
+    """A discovery that serves nothing, and counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.asked_at: list[float] = []
+
+    async def refresh(self) -> None:
+        self.asked_at.append(asyncio.get_running_loop().time())
+
+    def serves(self, _group: str, _plural: str) -> bool:
+        return False
+
+
+async def test_definitions_that_come_by_the_dozen_are_asked_for_together() -> None:
+    discovery = Counted()
+    kinds = Kinds(discovery)  # type: ignore[arg-type]
+    running = asyncio.create_task(kinds.run())
+    for number in range(100):
+        kinds.handle(Key("", f"gadgets{number}.{GROUP}"), None, Existing(Meta(f"gadgets{number}")))
+        await asyncio.sleep(0.005)
+    assert await soon(lambda: len(discovery.asked_at) >= 4)
+    running.cancel()
+    gaps = [later - earlier for earlier, later in pairwise(discovery.asked_at)]
+    assert min(gaps) >= BETWEEN_QUESTIONS * 0.9
 
 
 async def test_an_outage_in_the_wrong_moment_does_not_leave_a_kind_unknown(

@@ -29,6 +29,8 @@ DEFINITIONS = Source(CUSTOM_RESOURCE_DEFINITION, projection(Existing), Selection
 PATIENCE = (0.0, 0.1, 0.2, 0.4, 0.8, 1.5, 3.0, 5.0, 5.0)
 """Seconds between questions: a new definition is served a second or two after it is written, a bad one never."""
 RETRY = 1.0
+BETWEEN_QUESTIONS = 0.2
+"""Seconds at least: an installer writes definitions by the dozen, and each answer lists all kinds there are."""
 LOOKS = (0.0, 0.5, 2.0)
 """Seconds before discovery is asked, and asked again: at first it may still show a definition since replaced."""
 
@@ -40,6 +42,7 @@ class Kinds:
         self._discovery = discovery
         self._expected: dict[str, bool] = {}
         self._news = asyncio.Event()
+        self._asked_at = -BETWEEN_QUESTIONS
 
     def handle(self, key: Key, _before: Existing | None, after: Existing | None) -> None:
         self._expected[key.name] = after is not None
@@ -76,6 +79,9 @@ class Kinds:
 
     async def _ask(self) -> None:
         """Until there is an answer: nothing would make us ask again once an outage is over."""
+        now = asyncio.get_running_loop().time()
+        await asyncio.sleep(self._asked_at + BETWEEN_QUESTIONS - now)
+        self._asked_at = max(now, self._asked_at + BETWEEN_QUESTIONS)
         while True:
             try:
                 return await self._discovery.refresh()
