@@ -40,6 +40,7 @@ manifests: setup  ## Write deploy/ anew: kustomization, Helm chart, OLM bundle
 	@$(BIN)/virt-steward manifests --for kustomize --into deploy/base
 	@$(BIN)/virt-steward manifests --for helm --into deploy/chart
 	@$(BIN)/virt-steward manifests --for olm --into deploy/bundle
+	@$(BIN)/virt-steward manifests --for prometheus --into deploy/monitoring
 
 docs: setup  ## Write the generated parts of docs/ anew
 	@$(BIN)/python docs/generate.py

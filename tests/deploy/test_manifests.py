@@ -10,12 +10,17 @@ from virt_steward.cli.manifests import Package, files_of
 from virt_steward.controllers import NAMES
 from virt_steward.kube.client import Client
 from virt_steward.objects.identity import Key
-from virt_steward.packaging.parts import Wishes, installed
+from virt_steward.packaging.parts import Wishes, installed, monitor
 from virt_steward.runtime.access import Installation
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 BASE = DEPLOY / "base"
-FOLDERS = {Package.KUSTOMIZE: BASE, Package.HELM: DEPLOY / "chart", Package.OLM: DEPLOY / "bundle"}
+FOLDERS = {
+    Package.KUSTOMIZE: BASE,
+    Package.HELM: DEPLOY / "chart",
+    Package.OLM: DEPLOY / "bundle",
+    Package.PROMETHEUS: DEPLOY / "monitoring",
+}
 
 
 @pytest.mark.parametrize("package", Package)
@@ -41,8 +46,8 @@ def test_each_controller_runs_under_its_own_account() -> None:
 
 
 def test_a_platform_of_another_name_is_told_and_may_be_looked_after() -> None:
-    parts = installed(Wishes(hco=Key("virtualization", "mine")))
-    for name in ("advisor", "autopilot"):
+    parts = installed(Wishes(hco=Key("virtualization", "mine"), console=True))
+    for name in ("advisor", "autopilot", "console"):
         container = the_deployment(parts[name])["spec"]["template"]["spec"]["containers"][0]
         assert container["args"][-1] == "--hyperconverged=virtualization/mine"
         [role] = [obj for obj in parts[name] if obj["kind"] == "ClusterRole"]
@@ -51,14 +56,27 @@ def test_a_platform_of_another_name_is_told_and_may_be_looked_after() -> None:
         assert "kubevirt-hyperconverged" not in named
 
 
+def test_what_is_scraped_are_the_pods_of_every_controller() -> None:
+    parts = installed(Wishes(console=True))
+    [service] = parts["metrics"]
+    chosen = monitor(Installation())["spec"]["selector"]["matchLabels"]
+    assert chosen.items() <= service["metadata"]["labels"].items()
+    [port] = service["spec"]["ports"]
+    assert monitor(Installation())["spec"]["endpoints"][0]["port"] == port["name"]
+    for name in (*NAMES, "console"):
+        pod = the_deployment(parts[name])["spec"]["template"]
+        assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+        assert port["targetPort"] in [one["containerPort"] for one in pod["spec"]["containers"][0]["ports"]]
+
+
 def the_deployment(objects: list[dict[str, Any]]) -> dict[str, Any]:
     [deployment] = [obj for obj in objects if obj["kind"] == "Deployment"]
     return deployment
 
 
-@pytest.mark.parametrize("topic", [*installed(Wishes())])
+@pytest.mark.parametrize("topic", [*installed(Wishes(console=True))])
 async def test_an_api_server_takes(admin: Client, namespace: str, topic: str) -> None:
-    for obj in installed(Wishes(Installation(namespace)))[topic]:
+    for obj in installed(Wishes(Installation(namespace), console=True))[topic]:
         answer = await admin.apply(obj, manager="installer", dry_run=True)
         assert answer.object["metadata"]["uid"]
 

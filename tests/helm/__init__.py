@@ -12,6 +12,7 @@ import yaml
 from tests.goprogram import GoProgram, usual_toolchain
 
 SOURCES = Path(__file__).parent
+MONITORS = "monitoring.coreos.com/v1/ServiceMonitor"
 POLICIES = "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy"
 
 

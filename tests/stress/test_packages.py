@@ -7,7 +7,7 @@ import pytest
 
 from tests import helm
 from tests.clients import a_client
-from tests.helm import POLICIES, NotRendered, rendered
+from tests.helm import MONITORS, POLICIES, NotRendered, rendered
 from tests.olm.catalog import STEWARD
 from tests.olm.lifecycle_manager import LifecycleManager
 from tests.olm.namespaces import OperatorNamespace
@@ -107,6 +107,20 @@ def test_rights_that_are_asked_for_are_added(engine: Path) -> None:
     binding = more["RoleBinding", "fleet", "virt-steward-placement-secrets"]
     assert binding["roleRef"]["name"] == "virt-steward-placement-secrets"
     assert binding["subjects"][0]["namespace"] == "here"
+
+
+def test_the_console_is_served_if_it_is_asked_for(engine: Path) -> None:
+    usual = by_name(rendered(engine, CHART, "here", {}, POLICIES))
+    more = by_name(rendered(engine, CHART, "here", {"console": {"enabled": True}}, POLICIES))
+    wanted = by_name(told(parts(Wishes(Installation("here"), console=True))))
+    assert more == wanted
+    assert {name for _, _, name in more.keys() - usual.keys()} == {"virt-steward-console"}
+
+
+def test_metrics_are_scraped_where_somebody_can(engine: Path) -> None:
+    usual = by_name(rendered(engine, CHART, "here", {}))
+    more = by_name(rendered(engine, CHART, "here", {}, MONITORS))
+    assert more.keys() - usual.keys() == {("ServiceMonitor", "here", "virt-steward")}
 
 
 def test_a_cluster_without_admission_policies_gets_none(engine: Path) -> None:

@@ -13,7 +13,7 @@ from virt_steward.cli.generate import Format, FormatOption, written
 from virt_steward.cli.output import NotDone
 from virt_steward.packaging.bundle import bundle
 from virt_steward.packaging.chart import chart
-from virt_steward.packaging.kustomization import kustomization
+from virt_steward.packaging.kustomization import kustomization, monitoring
 from virt_steward.packaging.parts import IMAGE, Wishes, installed
 from virt_steward.runtime.access import NAMESPACE, Installation
 from virt_steward.settings import BadSetting
@@ -25,6 +25,7 @@ class Package(StrEnum):
     KUSTOMIZE = "kustomize"
     HELM = "helm"
     OLM = "olm"
+    PROMETHEUS = "prometheus"
 
 
 def manifests(
@@ -32,17 +33,18 @@ def manifests(
     namespace: Annotated[str, typer.Option(help="Where the controllers run.")] = NAMESPACE,
     image: Annotated[str, typer.Option(help="What they run from.")] = IMAGE,
     hyperconverged: advising.HcoOption = advising.HCO,
+    console: Annotated[bool, typer.Option("--console", help="Serve the console as well, in a pod of its own.")] = False,
     into: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Write files, and print nothing.", file_okay=False)
     ] = None,
     package: Annotated[
         Package,
-        typer.Option("--for", help="With --into: a kustomization, a chart whose values say the rest, or a bundle."),
+        typer.Option("--for", help="With --into: a kustomization, a chart, a bundle, or what scrapes metrics."),
     ] = Package.KUSTOMIZE,
     output: FormatOption = Format.YAML,
 ) -> None:
     """Print namespace, CRDs, admission policies, and for each controller its rights and its Deployment."""
-    wishes = Wishes(Installation(namespace), image, advising.hco(hyperconverged))
+    wishes = Wishes(Installation(namespace), image, advising.hco(hyperconverged), console)
     if into is not None:
         _write(into, files_of(package, wishes))
         return
@@ -61,6 +63,8 @@ def files_of(package: Package, wishes: Wishes) -> dict[str, str]:
             return chart()
         case Package.OLM:
             return bundle(wishes)
+        case Package.PROMETHEUS:
+            return monitoring(wishes)
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:

@@ -22,10 +22,13 @@ from virt_steward.packaging.parts import (
     Object,
     Wishes,
     access_of,
+    console,
     installed,
+    monitor,
 )
 from virt_steward.runtime import access
 from virt_steward.runtime.access import Installation
+from virt_steward.settings import CONSOLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,6 +50,9 @@ _KEPT = {"helm.sh/resource-policy": "keep"}
 _POLICIES_ARE_SERVED = (
     '.Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy"'  # since 1.30
 )
+
+
+_MONITORS_ARE_SERVED = '.Capabilities.APIVersions.Has "monitoring.coreos.com/v1/ServiceMonitor"'
 
 
 def chart() -> dict[str, str]:
@@ -79,11 +85,14 @@ def _templates() -> dict[str, str]:
     del parts["namespace"]  # `helm install --create-namespace` makes it
     kept = [_annotated(crd, _KEPT) for crd in parts.pop("crds")]
     policies = parts.pop("policies")
+    asked_for = _template(_opened(obj, CONSOLE) if obj["kind"] == "Deployment" else obj for obj in console(wishes))
     return {
         "crds": _when("$.Values.crds", _template(kept)),
         "policies": _when(_POLICIES_ARE_SERVED, _template(policies)),
         **{name: _controller(name, wishes, parts.pop(name)) for name in NAMES},
+        CONSOLE: _when("$.Values.console.enabled", asked_for),
         **{topic: _template(objects) for topic, objects in parts.items()},
+        "monitor": _when(_MONITORS_ARE_SERVED, _template([monitor(wishes.installation)])),
     }
 
 
@@ -119,8 +128,8 @@ def _opened(deployment: Object, name: str) -> Object:
     [container] = pod["spec"]["containers"]
     told = [*container["args"], f"{_ARGS_OF}{name}"]
     containers = [{**container, "args": told, "resources": "open-resources"}]
-    spec = {"replicas": "open-replicas", "template": {**pod, "spec": {**pod["spec"], "containers": containers}}}
-    return {**deployment, "spec": {**deployment["spec"], **spec}}
+    spec = {**deployment["spec"], "template": {**pod, "spec": {**pod["spec"], "containers": containers}}}
+    return {**deployment, "spec": spec | ({} if name == CONSOLE else {"replicas": "open-replicas"})}
 
 
 def _template(objects: Iterable[Object]) -> str:
@@ -137,7 +146,8 @@ def _line(line: str) -> str:
     indent, found, name = line.rstrip().partition(f"- {_ARGS_OF}")
     if not found:
         return line
-    begin, each, end = f"{{{{- range $.Values.controllers.{name}.args }}}}", "- {{ . | quote }}", "{{- end }}"
+    values = name if name == CONSOLE else f"controllers.{name}"
+    begin, each, end = f"{{{{- range $.Values.{values}.args }}}}", "- {{ . | quote }}", "{{- end }}"
     return f"{indent}{begin}\n{indent}{each}\n{indent}{end}\n"
 
 
@@ -177,6 +187,10 @@ hyperconverged:
 controllers:
 {_CONTROLLERS}
 
+# The console, in one pod. Reach it by `kubectl port-forward`; docs/howto/use-the-console.md tells which arguments put
+# it behind a proxy.
+console: {{enabled: false, args: []}}
+
 # Where the kubeconfigs of clusters are: the placement may read Secrets there, and nowhere else.
 secretNamespaces: []
 
@@ -196,6 +210,10 @@ Nothing is changed before somebody asks for it. To begin:
   kubectl get virtplatformconfigs             what can be tuned; set spec.action to DryRun for a plan
   kubectl explain installplanapprover.spec    which operator versions may be approved
   virt-steward status                         what needs a person, across all controllers
+{{- if $.Values.console.enabled }}
+  kubectl -n {{ $.Release.Namespace }} port-forward deployment/virt-steward-console 8090
+                                              then open http://127.0.0.1:8090 and sign in with a token
+{{- end }}
 """
 
 
@@ -212,6 +230,7 @@ def _schema() -> dict[str, Any]:
             crds={"type": "boolean"},
             hyperconverged=_record(namespace=text, name=text),
             controllers=_record(**dict.fromkeys(NAMES, controller)),
+            console=controller,
             secretNamespaces={"type": "array", "items": text, "uniqueItems": True},
             optOutDeletes={"type": "boolean"},
             **{"global": {"type": "object"}},  # Helm's own

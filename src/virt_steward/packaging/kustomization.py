@@ -5,10 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from virt_steward.packaging.files import NOTICE, documents
-from virt_steward.packaging.parts import installed
+from virt_steward.packaging.parts import installed, monitor
 
 if TYPE_CHECKING:
     from virt_steward.packaging.parts import Wishes
+
+
+def monitoring(wishes: Wishes) -> dict[str, str]:
+    """What the operator of Prometheus needs to be told, where there is one."""
+    return {"servicemonitor.yaml": NOTICE + documents([monitor(wishes.installation)])}
 
 
 def kustomization(wishes: Wishes) -> dict[str, str]:

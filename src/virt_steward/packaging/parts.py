@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 Object = dict[str, Any]
 
 IMAGE = f"virt-steward:{__version__}"
-METRICS, HEALTH = 8080, 8082
+METRICS, HEALTH, PAGES = 8080, 8082, 8090
 REPLICAS = 2
 RESOURCES: Object = {"requests": {"cpu": "20m", "memory": "80Mi"}, "limits": {"memory": "256Mi"}}
-OF_THE_PLATFORM = ("advisor", "autopilot")
-"""Controllers that have to know which HyperConverged is meant."""
+OF_THE_PLATFORM = ("advisor", "autopilot", CONSOLE)
+"""Those that have to know which HyperConverged is meant."""
 KNOWN_AS = {"autopilot": {"app": "virt-platform-autopilot", "control-plane": "controller-manager"}}
 """Labels by which the catalog's own Service for metrics finds the autopilot, in the namespace of the platform."""
 
@@ -40,14 +40,16 @@ class Wishes:
     installation: Installation = field(default_factory=Installation)
     image: str = IMAGE
     hco: Key = THE_HCO
+    console: bool = False
+    """Whether the console is served, too: to those who are forwarded to its pod, unless it is told otherwise."""
 
 
 def access_of(name: str, hco: Key = THE_HCO) -> Access:
     """What a controller, or the console, may do on a platform of that name."""
     if name == CONSOLE:
-        from virt_steward.console.access import ACCESS  # noqa: PLC0415 - others need not carry it
+        from virt_steward.console.access import access as access_of_console  # noqa: PLC0415 - others need not carry it
 
-        return ACCESS
+        return access_of_console(AutopilotOptions(hco))
     return definition(name, Options(advisor=AdvisorOptions(hco=hco), autopilot=AutopilotOptions(hco))).access
 
 
@@ -58,7 +60,33 @@ def installed(wishes: Wishes) -> dict[str, list[Object]]:
         "crds": [crd.manifest() for crd in CRDS],
         "policies": list(POLICIES),
         **{name: _controller(name, wishes) for name in NAMES},
-        "metrics": [_service(wishes.installation)],
+        **({CONSOLE: console(wishes)} if wishes.console else {}),
+        "metrics": [_service(wishes.installation, "metrics", METRICS, {})],
+    }
+
+
+def console(wishes: Wishes) -> list[Object]:
+    """One pod, since sessions live in its memory."""
+    [*rights, deployment] = _controller(CONSOLE, wishes)
+    alone = {**deployment, "spec": {**deployment["spec"], "replicas": 1}}
+    found_by = {"app.kubernetes.io/component": CONSOLE}
+    return [*rights, alone, _service(wishes.installation, CONSOLE, PAGES, found_by)]
+
+
+def monitor(installation: Installation) -> Object:
+    """For clusters with the operator of Prometheus: `namespace` stays that of the object that a series is about."""
+    return {
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "ServiceMonitor",
+        "metadata": {
+            "name": installation.prefix,
+            "namespace": installation.namespace,
+            "labels": _labels("metrics"),
+        },
+        "spec": {
+            "selector": {"matchLabels": _labels("metrics")},
+            "endpoints": [{"port": "metrics", "interval": "30s", "honorLabels": True}],
+        },
     }
 
 
@@ -76,17 +104,17 @@ def _labels(component: str) -> dict[str, str]:
     return {"app.kubernetes.io/name": "virt-steward", "app.kubernetes.io/component": component}
 
 
-def _service(installation: Installation) -> Object:
-    """Of all controllers: a scraper asks each pod behind it."""
-    name = f"{installation.prefix}-metrics"
+def _service(installation: Installation, topic: str, port: int, found_by: dict[str, str]) -> Object:
+    """Of one component, or of all of them: a scraper asks each pod behind it."""
+    name = f"{installation.prefix}-{topic}"
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {"name": name, "namespace": installation.namespace, "labels": _labels("metrics")},
+        "metadata": {"name": name, "namespace": installation.namespace, "labels": _labels(topic)},
         "spec": {
             "clusterIP": "None",
-            "selector": {"app.kubernetes.io/name": "virt-steward"},
-            "ports": [{"name": "metrics", "port": METRICS, "targetPort": "metrics"}],
+            "selector": {"app.kubernetes.io/name": "virt-steward", **found_by},
+            "ports": [{"name": topic, "port": port, "targetPort": port}],
         },
     }
 
