@@ -52,6 +52,10 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ca
             return HYPERCONVERGED
         return kind_in(self.api_version, self.kind_name, self.plural)
 
+    @property
+    def version(self) -> str:
+        return self.api_version.rpartition("/")[2]
+
 
 class Feature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What people know an asset by; several may belong to one feature."""

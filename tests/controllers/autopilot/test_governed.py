@@ -111,6 +111,19 @@ async def test_a_plan_for_another_object_or_one_that_waits_governs_nothing(engag
     await gone(engaged)
 
 
+async def test_what_a_plan_has_set_stays_also_after_its_config_is_deleted(engaged: Cockpit) -> None:
+    before = await substance(engaged)
+    await plan(engaged, phase="Completed", governed=[target(engaged, FIELDS)])
+    await execute(engaged, MINE)
+    assert await soon(lambda: engaged.told("GovernedByAdvisor", ASSET), within=30)
+    await gone(engaged)
+    await engaged.edit(ASSET, {"spec": {"mode": "Predictive"}})
+    assert await becomes(engaged, mode="Automatic"), "other fields are still looked after"
+    assert spec_of(await engaged.live(ASSET)) == before["spec"] | MINE
+    await engaged.client.merge_patch(engaged.ref(ASSET), {"metadata": {"annotations": {GOVERNED_BY: None}}})
+    assert await becomes(engaged, **before["spec"])
+
+
 async def gone(cockpit: Cockpit) -> None:
     """Leave no config behind: the kind is not the platform's."""
     await cockpit.client.delete(CONFIG)

@@ -41,6 +41,9 @@ class Scraper:
             if sample.name == f"kubevirt_autopilot_{name}"
         }
 
+    async def misses_nothing(self) -> bool:
+        return await self.samples("missing_dependency") == {}
+
     async def value(self, cockpit: Cockpit, asset: str, name: str, *more: str) -> float | None:
         """Of the series of an asset's object; None if there is none."""
         ref = cockpit.ref(asset)
@@ -175,6 +178,11 @@ async def test_what_fails_does_not_comply_and_what_somebody_asked_for_is_missed(
 
     assert await soon(is_missed, within=30), "nobody asked for MetalLB"
     assert await scraper.becomes(cockpit, COMPLIES, None)
+    await cockpit.engage(OTHER)
+    assert await soon(scraper.misses_nothing, within=30)
+    await cockpit.engage(f"{OTHER},psi-enable")
+    assert await soon(is_missed, within=30), "what an asset waits for is missed as well as what it makes"
+    await cockpit.engage(BOTH)
     await install(cockpit.client, "KubeDescheduler", "MetalLB")
     assert await scraper.becomes(cockpit, COMPLIES, 1)
     assert await scraper.samples("missing_dependency") == {}

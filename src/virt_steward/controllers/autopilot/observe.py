@@ -134,14 +134,16 @@ class Outlook:
         return "; ".join(f"VirtPlatformConfig {key}: {configs.unreadable(key)}" for key in configs.unreadables())
 
     def governed(self, asset: Asset) -> Governed:
-        """Which fields the plans of the advisor have set, whatever became of those plans."""
-        ref = self.ref(asset)
-        if not self.is_governed(asset):
+        """Which fields the plans of the advisor have set, whatever became of those plans.
+
+        If the config is gone that could tell, the fields that the advisor owns of the object tell instead.
+        """
+        sighted, ref = self.sighted(asset.name), self.ref(asset)
+        if sighted is None or not self.is_governed(asset):
             return NOT_GOVERNED
         items = (item for config in self._stores.configs for item in config.status.claims)
-        return Governed(
-            frozenset(path for item in items if _names(item.target_ref, ref) for path in item.managed_fields)
-        )
+        claimed = frozenset(path for item in items if _names(item.target_ref, ref) for path in item.managed_fields)
+        return Governed(claimed or frozenset(sighted.advised))
 
     def _look(self, hco: Part) -> Seen:
         regarding = Regarding(ref_of(hco.content), hco.content["apiVersion"], hco.metadata.uid)

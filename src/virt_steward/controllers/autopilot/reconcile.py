@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from virt_steward.catalog.report import asked_for, kind_is_installed
+from virt_steward.catalog.report import asked_for, gate_is_installed, kind_is_installed
 from virt_steward.controllers.autopilot.baseline import Origin, Work, converge
 from virt_steward.controllers.autopilot.burial import bury
 from virt_steward.controllers.autopilot.decide import Wanted, decide
@@ -15,6 +15,7 @@ from virt_steward.controllers.autopilot.overrides.scope import Idle, Only, unmat
 from virt_steward.controllers.autopilot.verdicts import Broken, Failed, Held, Left, LeftAlone, Waits
 from virt_steward.controllers.autopilot.watches import PLATFORM, One, Platform
 from virt_steward.kube.errors import Forbidden, NotServed, Refused, ServerError
+from virt_steward.objects.identity import Kind
 from virt_steward.runtime.outcomes import Done, RequeueAfter
 
 if TYPE_CHECKING:
@@ -181,11 +182,21 @@ class AutopilotController:
         target = asset.object
         match decision.outcome:
             case LeftAlone(Left.NO_KIND) if asked_for(asset, seen.look):
-                self._teller.missing(seen.hco, asset.name, target.kind, target.api_version.rpartition("/")[2])
-            case _ if kind_is_installed(asset, seen.look) is None:
+                self._teller.missing(seen.hco, asset.name, target.kind, target.version)
+            case LeftAlone(Left.NO_GATE) if asked_for(asset, seen.look):
+                self._teller.missing(seen.hco, asset.name, *self._gate(asset))
+            case _ if kind_is_installed(asset, seen.look) is None and gate_is_installed(asset, seen.look) is None:
                 self._teller.not_missing(seen.hco, asset.name)
             case _:
                 self._teller.not_asked_for(asset.name)
+
+    def _gate(self, asset: Asset) -> tuple[Kind, str]:
+        """The kind that the asset waits for, as the catalog calls it elsewhere: what is not there cannot tell."""
+        plural, _, group = asset.gate_crd.partition(".")
+        for other in self._outlook.catalog.assets:
+            if (other.object.kind.group, other.object.kind.plural) == (group, plural):
+                return other.object.kind, other.object.version
+        return Kind(group, plural, plural), ""
 
     def _say_what_is_wrong(self, seen: Seen) -> None:
         """The HyperConverged's own annotations, where they cannot be followed to the letter."""

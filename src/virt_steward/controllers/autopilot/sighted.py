@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from virt_steward.controllers.autopilot.marks import CREATED, PAUSED, ours
+from virt_steward.controllers.autopilot.marks import CREATED, GOVERNED_BY, PAUSED, ours
 from virt_steward.objects.meta import Meta
 from virt_steward.objects.normalize import content_digest
-from virt_steward.ssa.managers import AUTOPILOT, CREATION, PAUSE
+from virt_steward.ssa.managers import ADVISOR, AUTOPILOT, CREATION, PAUSE
 from virt_steward.ssa.memo import Sighting
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
 _US = frozenset(one.name for one in (AUTOPILOT, CREATION, PAUSE))
@@ -36,6 +36,8 @@ class Sighted:
     """Who else manages fields of it, those of its status aside."""
     is_going: bool = False
     """It is being deleted."""
+    advised: tuple[str, ...] = ()
+    """Fields that the advisor owns, where its mark is on the object; as plans list them: `spec.profiles`."""
 
     @property
     def sighting(self) -> Sighting:
@@ -69,6 +71,7 @@ def sighted(obj: Mapping[str, Any]) -> Sighted:
         paused_at=_paused_at(metadata),
         others=managers_beside_us(metadata),
         is_going="deletionTimestamp" in metadata,
+        advised=_advised(metadata),
     )
 
 
@@ -95,6 +98,23 @@ def _manages(entry: Mapping[str, Any]) -> bool:
     fields = entry.get("fieldsV1") or {}
     metadata = fields.get("f:metadata", {}).keys() - _BOOKKEEPING
     return bool(metadata or fields.keys() - {"f:metadata", "f:status"})
+
+
+def _advised(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    if GOVERNED_BY not in (metadata.get("annotations") or {}):
+        return ()
+    entries = [entry for entry in metadata.get("managedFields") or () if entry.get("manager") == ADVISOR.name]
+    fields = (entry["fieldsV1"].get("f:spec", {}) for entry in entries if entry.get("operation") == "Apply")
+    return tuple(sorted({path for owned in fields for path in _paths(owned, "spec")}))
+
+
+def _paths(owned: Mapping[str, Any], above: str) -> Iterator[str]:
+    """The deepest names of fields; elements of a list stand for all of it."""
+    names = [name for name in owned if name.startswith("f:")]
+    if not names:
+        yield above
+    for name in names:
+        yield from _paths(owned[name], f"{above}.{name.removeprefix('f:')}")
 
 
 def _paused_at(metadata: Mapping[str, Any]) -> str:
