@@ -1,8 +1,12 @@
 """How things are, as the controllers have written it down."""
 
+from tests.controllers.approver.builders import NOON
+from tests.controllers.approver.builders import an_approver as a_seen_approver
 from tests.controllers.placement.scene import Scene
 from tests.operators import an_approver, create
-from virt_steward.insight.status import SECTIONS, sections
+from virt_steward.apis.installplanapprover import InstallPlanApproverStatus, PendingPlan
+from virt_steward.controllers.approver.seen import Approver
+from virt_steward.insight.status import SECTIONS, of_approvers, sections
 from virt_steward.kube.client import Client, Reader
 from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import ref_of
@@ -27,6 +31,17 @@ async def test_plans_that_wait_and_clusters_that_do_not_answer_are_told(
     assert (f"{operators}/install-1", "NotPinned", "2030-01-01T00:00:00Z", "pin it") in found["approver"].rows
     assert found["placement"].rows == (("east", "Ready", "4", "v1.36.3", ""),)
     assert found["placement"].summary == "clusters: 1; machines without one: 1"
+
+
+def test_plans_that_wait_beyond_what_a_status_lists_are_counted_and_one_that_two_list_counts_once() -> None:
+    def lets_wait(name: str, reason: str, count: int) -> Approver:
+        pending = (PendingPlan("shop/install-1", ("a.v1",), reason, "", NOON),)
+        return a_seen_approver(name, status=InstallPlanApproverStatus(pending_count=count, pending=pending))
+
+    found = of_approvers([lets_wait("ann", "NotPinned", 71), lets_wait("bob", "AutoApproveOff", 1)])
+    assert found.summary.endswith("plans that wait: 71 (70 not listed)")
+    assert len(found.rows) == 2
+    assert of_approvers([lets_wait("ann", "NotPinned", 1)]).summary.endswith("plans that wait: 1")
 
 
 async def test_every_row_of_a_section_has_its_columns(admin: Client) -> None:

@@ -1,5 +1,6 @@
 """What an InstallPlan waits for, as its approvers see it."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -14,6 +15,8 @@ from tests.controllers.approver.builders import (
     an_approver,
     seen,
 )
+from virt_steward.apis.meta import Window
+from virt_steward.controllers.approver.seen import Approver
 from virt_steward.insight.waiting import APPROVES, UNCOVERED, waiting
 
 
@@ -35,6 +38,13 @@ def test_a_plan_that_nobody_looks_after_waits_for_a_person() -> None:
     assert (found.reason, found.approver, found.needs_a_person) == (UNCOVERED, None, True)
 
 
+@pytest.mark.parametrize("approvers", [(an_approver(),), ()], ids=["an approver", "no approver"])
+def test_nobody_claims_to_know_why_a_plan_waits_if_not_everything_may_be_read(approvers: tuple[Approver, ...]) -> None:
+    found = waiting(replace(seen(a_plan(V1), a_subscription()), approvers=approvers, is_denied=True), NOON)
+    assert found
+    assert (found.reason, found.approver) == ("NamespaceDenied", None)
+
+
 def test_a_plan_that_is_about_to_be_approved_needs_nobody() -> None:
     found = waiting(a_pinned_install(), NOON)
     assert found
@@ -45,6 +55,12 @@ def test_a_plan_that_waits_for_time_needs_nobody_and_says_until_when() -> None:
     found = waiting(a_pinned_install(an_approver(policy={"minimum_age": "1h"})), NOON)
     assert found
     assert (found.reason, found.until, found.needs_a_person) == ("TooYoung", NOON + timedelta(hours=1), False)
+
+
+def test_a_plan_for_which_no_window_ever_opens_needs_a_person() -> None:
+    found = waiting(a_pinned_install(an_approver(policy={"windows": (Window("0 0 31 2 *", "1h"),)})), NOON)
+    assert found
+    assert (found.reason, found.until, found.needs_a_person) == ("OutsideWindow", None, True)
 
 
 def test_a_plan_for_another_version_says_which_is_pinned() -> None:

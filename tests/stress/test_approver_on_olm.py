@@ -165,6 +165,8 @@ async def test_a_pin_that_moves_back_runs_no_superseded_plan(stage: Stage) -> No
     await namespace.move_pin(DEMO, "1.1.0")
     await stage.turn(on=True)
     await namespace.move_pin(DEMO, "1.0.0")
+    await namespace.subscribe(APP, pin="3.0.0")  # seen after the move, and approved: by then, the move has been judged
+    await namespace.wait_until_installed(APP.csv("3.0.0"))
 
     assert await stage.waits(namespace, "Superseded", DEMO.csv("1.0.0"))
     assert (await stage.client.get(_ref(first)))["spec"]["approved"] is False

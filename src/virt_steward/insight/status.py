@@ -21,9 +21,10 @@ from virt_steward.kube.errors import Forbidden, one_line
 from virt_steward.objects.wallclock import rfc3339
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Collection
 
     from virt_steward.controllers.advisor.seen import Config as ProfileConfig
+    from virt_steward.controllers.approver.seen import Approver
     from virt_steward.controllers.placement.observe import Config
     from virt_steward.kube.client import Reader
 
@@ -83,11 +84,17 @@ async def autopilot(reader: Reader) -> Section:
 
 
 async def approver(reader: Reader) -> Section:
-    approvers = await listed_if_served(reader, APPROVERS)
+    return of_approvers(tuple(await listed_if_served(reader, APPROVERS)))
+
+
+def of_approvers(approvers: Collection[Approver]) -> Section:
+    """One line for each plan that waits, as far as statuses list them."""
     waiting = {(plan.plan, plan.reason): plan for one in approvers for plan in one.status.pending}
     rows = tuple((plan.plan, plan.reason, rfc3339(plan.since), plan.message) for _, plan in sorted(waiting.items()))
     approved = sum(one.status.approved_count for one in approvers)
-    summary = f"InstallPlanApprovers: {len(approvers)}; plans approved: {approved}; plans that wait: {len(rows)}"
+    unlisted = sum(max(one.status.pending_count - len(one.status.pending), 0) for one in approvers)
+    waits = f"{len({plan for plan, _ in waiting}) + unlisted}" + (f" ({unlisted} not listed)" if unlisted else "")
+    summary = f"InstallPlanApprovers: {len(approvers)}; plans approved: {approved}; plans that wait: {waits}"
     return Section("approver", summary, ("plan", "reason", "since", "message"), rows)
 
 

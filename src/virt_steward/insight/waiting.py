@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from virt_steward.controllers.approver.decide import decide
-from virt_steward.controllers.approver.verdicts import Approve, Reason, Wait
+from virt_steward.controllers.approver.verdicts import NEED_NOBODY, Approve, Reason, Wait
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
 UNCOVERED = "NoApprover"
 APPROVES = "Approves"
-NEED_NOBODY: frozenset[str] = frozenset(
-    {Reason.SUPERSEDED, Reason.SUBSCRIPTION_BEHIND, Reason.TOO_YOUNG, Reason.OUTSIDE_WINDOW, APPROVES}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +34,7 @@ class Waiting:
 
     @property
     def needs_a_person(self) -> bool:
-        return self.until is None and self.reason not in NEED_NOBODY
+        return self.until is None and self.reason not in {*NEED_NOBODY, APPROVES}
 
     @property
     def is_outdated(self) -> bool:
@@ -50,6 +47,8 @@ def waiting(seen: Seen, now: datetime) -> Waiting | None:
     if not plan.is_open:
         return None
     known = plan.metadata.key, plan.csvs, plan.metadata.creation_timestamp
+    if seen.is_denied:  # by us, which says nothing of what the approver sees
+        return Waiting(*known, Reason.NAMESPACE_DENIED, "not all that bears on it may be read, so nobody can tell why")
     opinions = decide(seen, now).opinions
     for one in opinions:
         if isinstance(one.verdict, Approve):

@@ -1,11 +1,13 @@
 """What an approver may see, made up. Left alone, the builders make one pinned operator that waits to be installed."""
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from virt_steward.apis.installplanapprover import InstallPlanApproverSpec, InstallPlanApproverStatus, Policy
 from virt_steward.controllers.approver.decide import decide
+from virt_steward.controllers.approver.memory import WaitingPlan
 from virt_steward.controllers.approver.observe import Stores
 from virt_steward.controllers.approver.olm import (
     CsvMeta,
@@ -19,7 +21,7 @@ from virt_steward.controllers.approver.olm import (
     SubscriptionStatus,
 )
 from virt_steward.controllers.approver.seen import Approver, ApproverMeta, Seen
-from virt_steward.controllers.approver.verdicts import Verdict
+from virt_steward.controllers.approver.verdicts import Verdict, Wait
 from virt_steward.controllers.approver.watches import APPROVERS, CSVS, NAMESPACES, PLANS, SUBSCRIPTIONS
 from virt_steward.runtime.store import Store
 
@@ -27,6 +29,10 @@ NAMESPACE = "shop"
 NOON = datetime(2030, 1, 7, 12, tzinfo=UTC)  # a Monday
 V1, V2, V3 = "db.v1.0.0", "db.v2.0.0", "db.v3.0.0"
 CACHE, CACHE2 = "cache.v1.0.0", "cache.v2.0.0"
+REMEDY = re.compile(
+    "by hand|delete it|correct it|is corrected|set it|pin that|(move|set) startingCSV|turn it|look at|apply what"
+)
+"""In some of these words a refusal says what to do."""
 
 
 def package_of(csv: str) -> str:
@@ -133,6 +139,10 @@ def a_pinned_install(approver: Approver | None = None, **around: Any) -> Seen:
     """The plain case: everything says yes but perhaps the approver."""
     approvers = (approver,) if approver else ()
     return seen(a_plan(V1), a_subscription(pin=V1, current=V1), approvers=approvers, **around)
+
+
+def waiting(plan: Plan, wait: Wait, since: datetime = NOON) -> WaitingPlan:
+    return WaitingPlan(plan, wait, since)
 
 
 def verdict(around: Seen, now: datetime = NOON) -> Verdict:

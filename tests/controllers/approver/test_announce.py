@@ -8,6 +8,7 @@ import msgspec
 from tests.controllers.approver.builders import NOON, V1, a_plan, an_approver
 from tests.controllers.approver.test_notices import Outbox
 from tests.controllers.approver.test_tell import Listener
+from tests.eventually import soon
 from tests.runtime.clocks import ManualClock
 from virt_steward.controllers.approver.announce import ONE_BY_ONE, Announcer
 from virt_steward.controllers.approver.notices import PLANS_NAMED, Notices
@@ -42,9 +43,13 @@ class Desk:
         self.outbox = Outbox()
         self._announcer = Announcer(self.events, Notices(self.outbox, self.clock), self.clock)  # type: ignore[arg-type]
 
-    async def tell(self, plans: Iterable[Plan], total: int = 0) -> None:
+    def tell(self, plans: Iterable[Plan], total: int = 0) -> None:
         plans = list(plans)
-        await self._announcer.tell(ANN, plans, total or len(plans))
+        self._announcer.tell(ANN, plans, total or len(plans))
+
+    @property
+    def is_telling(self) -> bool:
+        return self._announcer.is_telling(ANN.metadata.key)
 
     @property
     def notes(self) -> list[str]:
@@ -57,7 +62,7 @@ class Desk:
 
 async def test_an_approval_is_an_event_on_its_plan_and_a_notice() -> None:
     desk = Desk()
-    await desk.tell(approved(1))
+    desk.tell(approved(1))
     [event] = desk.events.heard
     assert (event.type, event.reason, event.regarding.uid) == ("Normal", "Approved", "uid-of-shop-1-install-1")
     assert event.note == "approved by InstallPlanApprover approvers/ann: because of 1"
@@ -66,7 +71,7 @@ async def test_an_approval_is_an_event_on_its_plan_and_a_notice() -> None:
 
 async def test_a_flood_is_told_by_its_number() -> None:
     desk = Desk()
-    await desk.tell(approved(*range(FLOOD)))
+    desk.tell(approved(*range(FLOOD)))
     *each, sum_of_all = desk.events.heard
     assert [one.regarding.ref.key.name for one in each] == [f"install-{number}" for number in range(len(each))]
     assert len(each) == ONE_BY_ONE.capacity
@@ -80,7 +85,7 @@ async def test_a_flood_is_told_by_its_number() -> None:
 
 async def test_the_notice_of_a_flood_names_its_plans() -> None:
     desk = Desk()
-    await desk.tell(approved(*range(ONE_BY_ONE.capacity + PLANS_NAMED + 1)))
+    desk.tell(approved(*range(ONE_BY_ONE.capacity + PLANS_NAMED + 1)))
     notice = desk.outbox.sent[-1][1]
     assert (notice.type, notice.subject) == ("cloud.bapu.operators.installplans.approved", "approvers/ann")
     assert notice.data["count"] == PLANS_NAMED + 1
@@ -91,17 +96,17 @@ async def test_the_notice_of_a_flood_names_its_plans() -> None:
 
 async def test_after_a_flood_people_can_follow_again() -> None:
     desk = Desk()
-    await desk.tell(approved(*range(FLOOD)))
+    desk.tell(approved(*range(FLOOD)))
     await desk.clock.advance(1 / ONE_BY_ONE.per_second)
-    await desk.tell(approved(1000), FLOOD + 1)
+    desk.tell(approved(1000), FLOOD + 1)
     assert desk.notes[-1].endswith("because of 1000")
 
 
 async def test_what_is_told_is_not_told_again_while_the_status_cannot_be_written() -> None:
     desk = Desk()
-    await desk.tell(approved(1, 2))
-    await desk.tell(approved(1, 2, 3))
-    await desk.tell(approved(1, 2, 3))
+    desk.tell(approved(1, 2))
+    desk.tell(approved(1, 2, 3))
+    desk.tell(approved(1, 2, 3))
     assert [note[-1] for note in desk.notes] == ["1", "2", "3"]
     assert len(desk.texts) == 3
 
@@ -109,26 +114,30 @@ async def test_what_is_told_is_not_told_again_while_the_status_cannot_be_written
 async def test_the_next_process_tells_the_same_under_the_same_names() -> None:
     killed, heir = Desk(), Desk()
     for desk in (killed, heir):
-        await desk.tell(approved(*range(FLOOD)))
+        desk.tell(approved(*range(FLOOD)))
     assert [one.key for one in killed.events.heard] == [one.key for one in heir.events.heard]
     assert [one.id for _, one in killed.outbox.sent] == [one.id for _, one in heir.outbox.sent]
 
 
 async def test_a_second_flood_is_told_too() -> None:
     desk = Desk()
-    await desk.tell(approved(*range(FLOOD)))
-    await desk.tell(approved(*range(1000, 1010)), FLOOD + 10)
+    desk.tell(approved(*range(FLOOD)))
+    desk.tell(approved(*range(1000, 1010)), FLOOD + 10)
     first, second = desk.events.heard[-2:]
     assert second.note.startswith("approved 10 more")
     assert first.key != second.key
 
 
-async def test_events_are_on_the_server_before_the_status_is() -> None:
+async def test_it_says_whether_events_are_still_on_their_way() -> None:
     desk = Desk()
-    await desk.tell([])
-    assert desk.events.flushed_after == []
-    await desk.tell(approved(1, 2))
-    assert desk.events.flushed_after == [2]
+    desk.events.arrived.clear()
+    desk.tell([])
+    assert not desk.is_telling
+    desk.tell(approved(1, 2))
+    desk.tell(approved(1, 2))
+    assert desk.is_telling
+    desk.events.arrived.set()
+    assert await soon(lambda: not desk.is_telling)
 
 
 def test_what_is_announced_is_what_the_status_counts_anew_the_oldest_first() -> None:

@@ -8,6 +8,7 @@ import pytest
 from tests.controllers.approver.builders import (
     CACHE,
     CACHE2,
+    REMEDY,
     V1,
     V2,
     V3,
@@ -191,6 +192,22 @@ def test_approved_is_a_pinned(around: Seen, because: str) -> None:
             id="a-dependency-that-is-there-under-a-label-cut-to-length",
         ),
         pytest.param(
+            seen(a_plan(V1, CACHE, brings=["cache"]), PINNED, installed=[a_csv("queue.v1.0.0")]),
+            Reason.UNKNOWN_PACKAGE,
+            "the package of queue.v1.0.0 in the namespace: label that operators.coreos.com/<its package>.shop",
+            id="a-dependency-beside-an-operator-that-does-not-tell-its-package",
+        ),
+        pytest.param(
+            seen(
+                a_plan(V1, CACHE, brings=["cache"]),
+                PINNED,
+                installed=[a_csv("queue.v1.0.0"), a_csv("cache.v0.9.0", mark="cache.shop")],
+            ),
+            Reason.NO_SUBSCRIPTION,
+            "though cache.v0.9.0 is there",
+            id="a-dependency-of-which-an-older-version-is-there-beside-an-operator-that-tells-nothing",
+        ),
+        pytest.param(
             seen(a_plan(V1, CACHE, brings=["cache"]), PINNED, installed=[a_csv(CACHE)]),
             Reason.NO_SUBSCRIPTION,
             "for cache",
@@ -306,6 +323,7 @@ def test_not_approved_is(around: Seen, reason: Reason, says: str) -> None:
     assert isinstance(found, Wait)
     assert (found.reason, found.until) == (reason, None)
     assert says in found.message
+    assert REMEDY.search(found.message), found.message
 
 
 @pytest.mark.parametrize(
@@ -343,6 +361,7 @@ def test_what_is_pinned_waits_where(spec: dict[str, Any], reason: Reason) -> Non
     found = verdict(a_pinned_install(an_approver(**spec)))
     assert isinstance(found, Wait)
     assert found.reason == reason
+    assert found.until or REMEDY.search(found.message)
 
 
 def test_dependencies_wait_where_the_policy_allows_none() -> None:
@@ -351,4 +370,5 @@ def test_dependencies_wait_where_the_policy_allows_none() -> None:
     assert isinstance(found, Wait)
     assert found.reason == Reason.DEPENDENCY_NOT_ALLOWED
     assert CACHE in found.message
+    assert found.message.endswith(": set policy.allowDependencies, or approve it by hand")
     assert isinstance(verdict(a_pinned_install(approver)), Approve)

@@ -1,5 +1,6 @@
 """The count of approvals is exact, whatever is lost, refused, late or done twice."""
 
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -8,6 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
 from tests.controllers.approver.builders import NOON, V1, a_plan, an_approver
+from virt_steward.controllers.approver.conditions import Abilities
+from virt_steward.controllers.approver.memory import Memory
 from virt_steward.controllers.approver.olm import Plan, Stamp
 from virt_steward.controllers.approver.report import fold
 from virt_steward.controllers.approver.seen import Approver
@@ -43,23 +46,35 @@ class Server:
         return str(self.version)
 
 
-class Process:
-    """What one replica knows. Its two watches are behind the server, each by its own time."""
+NAMESPACES = ("bank", "shop")
 
-    def __init__(self, server: Server) -> None:
+
+class Process:
+    """What one replica knows. Its watches are behind the server, each by its own time."""
+
+    def __init__(self, server: Server, watched: tuple[str, ...] = ()) -> None:
+        """Each namespace of those `watched` has a watch of its own; none means that one watch sees all."""
         self._server = server
-        self.see_plans()
+        self._watched = watched
+        self._memory = Memory()
+        self.plans: dict[str, Plan] = {}
+        self.see_plans(watched or NAMESPACES)
         self.see_approver()
 
-    def see_plans(self) -> None:
-        self.plans = dict(self._server.plans)
+    def see_plans(self, namespaces: Collection[str]) -> None:
+        namespaces = set(namespaces).intersection(self._watched) if self._watched else NAMESPACES
+        others = {name: plan for name, plan in self.plans.items() if plan.metadata.namespace not in namespaces}
+        seen = {name: plan for name, plan in self._server.plans.items() if plan.metadata.namespace in namespaces}
+        self.plans = others | seen
 
     def see_approver(self) -> None:
         self.approver = self._server.approver
 
     def report(self, *, lost: bool) -> None:
         """Fold and write; a lost write reached the server or not, which is the server's business."""
-        status = fold(self.approver, list(self.plans.values()), [], NOON)
+        plans = list(self.plans.values())
+        places = self._memory.places(self.approver, plans) if self._watched else {}
+        status = fold(self.approver, plans, [], NOON, Abilities(watched=self._watched, places=places))
         if not lost:
             self._server.accepts(self.approver, status)
 
@@ -77,11 +92,11 @@ class Counting(RuleBasedStateMachine):
         self.created = 0
         self.approved = 0
 
-    @rule(target=names)
-    def a_plan_comes(self) -> str:
+    @rule(target=names, namespace=st.sampled_from(NAMESPACES))
+    def a_plan_comes(self, namespace: str) -> str:
         self.created += 1
         name = f"install-{self.created}"
-        self.server.put(a_plan(V1, name=name))
+        self.server.put(a_plan(V1, name=name, namespace=namespace))
         return name
 
     @rule(name=names)
@@ -107,7 +122,7 @@ class Counting(RuleBasedStateMachine):
 
     @rule(number=replica)
     def a_watch_of_plans_catches_up(self, number: int) -> None:
-        self.processes[number].see_plans()
+        self.processes[number].see_plans(NAMESPACES)
 
     @rule(number=replica)
     def a_watch_of_approvers_catches_up(self, number: int) -> None:
@@ -132,5 +147,35 @@ class Counting(RuleBasedStateMachine):
         assert self.server.approver.status.approved_count == self.approved
 
 
+class CountingInSomeNamespaces(Counting):
+    """Each process is told anew which namespaces to look at."""
+
+    @rule(number=Counting.replica, namespace=st.sampled_from(NAMESPACES))
+    def a_watch_of_one_namespace_catches_up(self, number: int, namespace: str) -> None:
+        self.processes[number].see_plans([namespace])
+
+    @rule(number=Counting.replica, watched=st.sampled_from([("bank",), ("shop",), NAMESPACES]))
+    def a_process_is_started_again_on(self, number: int, watched: tuple[str, ...]) -> None:
+        self.processes[number] = Process(self.server, watched)
+        self.processes[number].report(lost=False)
+
+    @rule(target=Counting.names, namespace=st.sampled_from(NAMESPACES))
+    def a_plan_is_counted_by_one_that_sees_all(self, namespace: str) -> str:
+        name = self.a_plan_comes(namespace)
+        self.it_is_approved(name)
+        Process(self.server).report(lost=False)
+        return name
+
+    @rule(number=Counting.replica, namespace=st.sampled_from(NAMESPACES))
+    def a_plan_comes_in_sight_of_one_watch(self, number: int, namespace: str) -> None:
+        """Newer than the status, it seems to tell that others of its namespace are gone."""
+        self.a_plan_comes(namespace)
+        self.processes[number].see_approver()
+        self.processes[number].see_plans([namespace])
+        self.processes[number].report(lost=False)
+
+
 TestCounting = Counting.TestCase
 TestCounting.settings = settings(max_examples=100, stateful_step_count=25)
+TestCountingInSomeNamespaces = CountingInSomeNamespaces.TestCase
+TestCountingInSomeNamespaces.settings = settings(max_examples=100, stateful_step_count=25)

@@ -20,6 +20,7 @@ from tests.controllers.approver.builders import (
     an_approver,
     package_of,
     seen,
+    waiting,
 )
 from virt_steward.apis.installplanapprover import Policy, VersionRange
 from virt_steward.apis.meta import LabelSelector, Requirement, Window
@@ -233,7 +234,7 @@ def test_whatever_waits_can_be_reported(around: Seen) -> None:
     for opinion in decision.opinions:
         if isinstance(opinion.verdict, Wait):
             assert decision.waits[opinion.approver.metadata.key] == opinion.verdict
-            status = fold(opinion.approver, [around.plan], [(around.plan, opinion.verdict)], NOON)
+            status = fold(opinion.approver, [around.plan], [waiting(around.plan, opinion.verdict)], NOON)
             assert msgspec.json.decode(msgspec.json.encode(status), type=type(status)) == status
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from tests.controllers.approver.builders import NOON, V1, a_plan, an_approver
+from tests.controllers.approver.builders import NOON, V1, a_plan, an_approver, waiting
 from tests.runtime.clocks import ManualClock
 from virt_steward.apis.installplanapprover import InstallPlanApproverStatus
 from virt_steward.controllers.approver.conditions import Abilities, conditions_of
@@ -55,7 +55,7 @@ def test_a_refusal_goes_out_once() -> None:
 def test_a_refusal_that_the_status_tells_already_is_no_news_to_the_next_process() -> None:
     outbox = Outbox()
     plan, ann = a_plan(V1), an_approver(notify="chat")
-    status = fold(ann, [plan], [(plan, UNPINNED)], NOON)
+    status = fold(ann, [plan], [waiting(plan, UNPINNED)], NOON)
     notices(outbox).waits(plan, an_approver(notify="chat", status=status), UNPINNED)
     assert outbox.sent == []
 

@@ -8,6 +8,7 @@ import pytest
 from tests.controllers.approver.builders import (
     CACHE,
     NOON,
+    REMEDY,
     V1,
     V2,
     a_csv,
@@ -37,7 +38,9 @@ def an_upgrade() -> Seen:
 
 
 def refusal(found: Verdict) -> Reason:
+    """Why it waits; and the sentence says what to do, unless time does it."""
     assert isinstance(found, Wait)
+    assert found.until or REMEDY.search(found.message)
     return found.reason
 
 
@@ -102,6 +105,14 @@ def test_an_operator_that_lost_its_subscription_meanwhile_is_not_new() -> None:
     assert V1 in found.message
 
 
+def test_an_operator_that_does_not_tell_its_package_may_be_what_is_upgraded() -> None:
+    beside = seen(a_plan(V1), a_subscription(pin=V1, current=V1), installed=[a_csv("queue.v1.0.0")])
+    found = under({"first_install_only": True}, beside)
+    assert isinstance(found, Wait)
+    assert found.reason == Reason.NOT_FIRST_INSTALL
+    assert "queue.v1.0.0 is installed, does not tell its package" in found.message
+
+
 def test_a_plan_waits_until_it_is_old_enough() -> None:
     policy = {"minimum_age": "1h30m"}
     ripe = NOON + timedelta(minutes=90)
@@ -148,6 +159,10 @@ def test_age_is_waited_for_before_windows_are_looked_at() -> None:
     "policy",
     [
         pytest.param({"versions": (VersionRange("db", ">=1.0.0-"),)}, id="range"),
+        pytest.param({"versions": (VersionRange("cache", "1.x.3"),)}, id="range-of-another-operator"),
+        pytest.param(
+            {"versions": (VersionRange("db", "^1"), VersionRange("cache", "1.x.3"))}, id="second-of-two-ranges"
+        ),
         pytest.param({"minimum_age": "99999999999999999999999999d"}, id="age"),
         pytest.param({"windows": (Window("0 22 * * *", "2h", "Mars/Olympus"),)}, id="time-zone"),
         pytest.param({"windows": (Window("61 22 * * *", "2h"),)}, id="schedule"),
@@ -157,8 +172,22 @@ def test_age_is_waited_for_before_windows_are_looked_at() -> None:
 def test_nothing_is_approved_while_nobody_understands_the(policy: dict[str, Any]) -> None:
     found = under(policy)
     assert isinstance(found, Wait)
-    assert found.reason == Reason.BAD_POLICY
-    assert fault_of(Policy(**policy))
+    fault = fault_of(Policy(**policy))
+    assert fault
+    assert (found.reason, found.message) == (
+        Reason.BAD_POLICY,
+        f"{fault}; nothing is approved until that is corrected",
+    )
+
+
+def test_the_fault_of_a_range_names_its_operator() -> None:
+    found = under({"versions": (VersionRange("cache", "1.x.3"),)})
+    assert isinstance(found, Wait)
+    assert found.message.startswith("policy.versions of cache: '1.x.3' has a number after one that may be any;")
+
+
+def test_an_age_beyond_all_time_is_a_bad_policy() -> None:
+    assert refusal(under({"minimum_age": "999999999d"})) == Reason.BAD_POLICY
 
 
 def test_a_policy_that_is_understood_has_no_fault() -> None:

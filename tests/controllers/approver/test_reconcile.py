@@ -11,14 +11,20 @@ from tests.clients import a_client
 from tests.controllers.approver.builders import V1, a_plan, a_subscription, empty_stores
 from tests.controllers.approver.lifecycle import Lifecycle, an_approver, status_of
 from tests.controllers.approver.test_tell import Listener, Nobody
+from tests.eventually import soon
 from tests.grants import an_account
 from tests.installplans import INSTALL_PLAN
 from tests.runtime.clocks import ManualClock
-from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
+from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER, PENDING_SHOWN, InstallPlanApproverSpec
 from virt_steward.controllers.approver.notices import Notices
-from virt_steward.controllers.approver.olm import decode_plan
+from virt_steward.controllers.approver.olm import Plan, Stamp, decode_plan
 from virt_steward.controllers.approver.pending import Pending
-from virt_steward.controllers.approver.reconcile import BETWEEN_STATUS_WRITES, LOOK_AGAIN, ApproverController
+from virt_steward.controllers.approver.reconcile import (
+    A_MOMENT,
+    BETWEEN_STATUS_WRITES,
+    LOOK_AGAIN,
+    ApproverController,
+)
 from virt_steward.controllers.approver.seen import Approver
 from virt_steward.controllers.approver.tell import Teller
 from virt_steward.controllers.approver.watches import PLANS, StatusOf
@@ -54,6 +60,9 @@ class Desk:
 
     async def status(self) -> dict[str, Any]:
         return await status_of(self._client, self.approver.namespace)
+
+    def decisions(self, reason: str) -> float | None:
+        return self.registry.get_sample_value("installplan_approver_decisions_total", {"reason": reason})
 
     @property
     def latencies(self) -> float | None:
@@ -127,6 +136,87 @@ async def test_a_status_on_outdated_knowledge_is_refused_and_written_later(desk:
     await desk.clock.advance(BETWEEN_STATUS_WRITES)
     assert await desk.controller.reconcile(StatusOf(desk.approver)) == Done()
     assert (await desk.status())["observedGeneration"] == 1
+
+
+def a_stamped(by: Approver, name: str) -> Plan:
+    return a_plan(V1, name=name, approved=True, stamp=Stamp(by.metadata.uid, "2030-01-07T12:00:00Z", "pinned"))
+
+
+async def test_a_status_is_put_off_and_keeps_no_worker_until_its_events_have_arrived(desk: Desk) -> None:
+    approver = next(iter(desk.stores.approvers))
+    desk.listener.arrived.clear()
+    desk.stores.plans.put(a_stamped(approver, "install-1"))
+    for _ in range(2):
+        assert await desk.controller.reconcile(StatusOf(desk.approver)) == RequeueAfter(A_MOMENT, "its events go first")
+        desk.stores.plans.put(a_stamped(approver, "install-2"))
+    assert await desk.status() == {}
+    assert [one.regarding.ref.key.name for one in desk.listener.heard] == ["install-1"]
+
+    desk.listener.arrived.set()
+
+    async def is_written() -> bool:
+        return await desk.controller.reconcile(StatusOf(desk.approver)) == Done()
+
+    assert await soon(is_written)
+    assert [one["plan"] for one in (await desk.status())["history"]] == ["shop/install-1"], "only what was told"
+    await desk.see_approver()
+    await desk.clock.advance(BETWEEN_STATUS_WRITES)
+    assert await soon(is_written)
+    assert (await desk.status())["approvedCount"] == 2
+    assert [one.regarding.ref.key.name for one in desk.listener.heard] == ["install-1", "install-2"]
+
+
+async def test_events_are_not_told_again_if_the_approver_changes_while_they_are_on_their_way(
+    desk: Desk, cluster: Client
+) -> None:
+    desk.listener.arrived.clear()
+    desk.stores.plans.put(a_stamped(next(iter(desk.stores.approvers)), "install-1"))
+    assert isinstance(await desk.controller.reconcile(StatusOf(desk.approver)), RequeueAfter)
+    await cluster.merge_patch(Ref(INSTALL_PLAN_APPROVER, desk.approver), {"spec": {"dryRun": True}})
+    await desk.see_approver()
+    assert isinstance(await desk.controller.reconcile(StatusOf(desk.approver)), RequeueAfter)
+    desk.listener.arrived.set()
+
+    async def is_written() -> bool:
+        return await desk.controller.reconcile(StatusOf(desk.approver)) == Done()
+
+    assert await soon(is_written)
+    status = await desk.status()
+    assert (status["approvedCount"], status["observedGeneration"]) == (1, 2)
+    assert len(desk.listener.heard) == 1
+
+
+async def test_of_two_approvers_only_the_one_whose_wait_changes_is_told_of(desk: Desk) -> None:
+    ann = next(iter(desk.stores.approvers))
+    bob = msgspec.structs.replace(ann, metadata=msgspec.structs.replace(ann.metadata, name="bob", uid="uid-of-bob"))
+    desk.stores.approvers.put(bob)
+    desk.stores.plans.put(a_plan(V1))
+    desk.stores.subscriptions.put(a_subscription(current=V1))
+    await desk.controller.reconcile(HERE)
+    assert desk.decisions("NotPinned") == 2
+    desk.stores.approvers.put(msgspec.structs.replace(bob, spec=InstallPlanApproverSpec(auto_approve=False)))
+    desk.stores.subscriptions.put(a_subscription(pin=V1, current=V1))
+    desk.stores.approvers.put(msgspec.structs.replace(ann, spec=InstallPlanApproverSpec(dry_run=True)))
+    await desk.controller.reconcile(HERE)
+    assert (desk.decisions("AutoApproveOff"), desk.decisions("DryRun")) == (1, 1)
+    desk.stores.approvers.put(msgspec.structs.replace(ann, spec=InstallPlanApproverSpec(auto_approve=False)))
+    await desk.controller.reconcile(HERE)
+    assert (desk.decisions("AutoApproveOff"), desk.decisions("DryRun")) == (2, 1)
+
+
+async def test_plans_beyond_what_the_status_shows_are_in_the_gauges(desk: Desk) -> None:
+    names = [f"install-{number:02}" for number in range(PENDING_SHOWN)]
+    for name in names:
+        desk.stores.plans.put(a_plan(V1, name=name))
+    desk.stores.plans.put(a_plan(V1, name="zeta", packages={}))
+    for name in (*names, "zeta"):
+        await desk.controller.reconcile(Key("shop", name))
+    await desk.controller.reconcile(StatusOf(desk.approver))
+    status = await desk.status()
+    assert (status["pendingCount"], len(status["pending"])) == (PENDING_SHOWN + 1, PENDING_SHOWN)
+    assert {one["reason"] for one in status["pending"]} == {"NoSubscription"}
+    labels = {"namespace": desk.approver.namespace, "approver": "ann", "reason": "UnknownPackage"}
+    assert desk.registry.get_sample_value("installplan_approver_oldest_pending_timestamp_seconds", labels)
 
 
 async def test_time_without_an_approver_in_charge_is_no_latency(desk: Desk, olm: Lifecycle) -> None:

@@ -1,11 +1,11 @@
 """An approver's status: exact counts, a bounded and ordered list of what waits, a history, conditions."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 import pytest
 
-from tests.controllers.approver.builders import NOON, V1, V2, a_plan, an_approver
+from tests.controllers.approver.builders import NOON, V1, V2, a_plan, an_approver, waiting
 from virt_steward.apis.installplanapprover import (
     COUNTED_PLANS_KEPT,
     HISTORY_KEPT,
@@ -14,6 +14,7 @@ from virt_steward.apis.installplanapprover import (
 )
 from virt_steward.apis.meta import Window
 from virt_steward.controllers.approver.conditions import Abilities
+from virt_steward.controllers.approver.memory import Memory
 from virt_steward.controllers.approver.olm import Plan, Stamp
 from virt_steward.controllers.approver.report import fold
 from virt_steward.controllers.approver.seen import Approver
@@ -115,24 +116,34 @@ def as_the_server_has_it(status: InstallPlanApproverStatus) -> InstallPlanApprov
 )
 def test_a_status_can_be_written_though_a_plan_installs(csvs: tuple[str, ...]) -> None:
     stamped = a_plan(*csvs, name="install-2", approved=True, stamp=Stamp(ANN.metadata.uid))
-    status = fold(ANN, [stamped], [(a_plan(*csvs), Wait(Reason.NOT_PINNED, "m" * 5000))], NOON)
+    status = fold(ANN, [stamped], [waiting(a_plan(*csvs), Wait(Reason.NOT_PINNED, "m" * 5000))], NOON)
     assert as_the_server_has_it(status) == status
     assert (status.pending_count, status.approved_count) == (1, 1)
 
 
 def test_what_waits_is_shown_in_order_and_counted_beyond_what_is_shown() -> None:
-    waiting = [(a_plan(V2, name=f"install-{number:03}"), UNPINNED) for number in reversed(range(PENDING_SHOWN + 20))]
-    status = fold(ANN, [], waiting, NOON)
+    names = [f"install-{number:03}" for number in reversed(range(PENDING_SHOWN + 20))]
+    status = fold(ANN, [], [waiting(a_plan(V2, name=name), UNPINNED) for name in names], NOON)
     assert status.pending_count == PENDING_SHOWN + 20
     assert [one.plan for one in status.pending] == [f"shop/install-{number:03}" for number in range(PENDING_SHOWN)]
 
 
-def test_what_needs_a_person_is_shown_before_what_needs_nobody() -> None:
-    outdated = [(a_plan(V1, name=f"a-{number}"), Wait(Reason.SUPERSEDED, "")) for number in range(60)]
-    blocked = (a_plan(V1, name="zeta"), Wait(Reason.RIDES_ALONG, ""))
-    status = fold(ANN, [], [*outdated, blocked], NOON)
-    assert status.pending[0].reason == Reason.RIDES_ALONG
-    assert status.pending_count == 61
+@pytest.mark.parametrize(
+    "nobody",
+    [
+        pytest.param(Wait(Reason.SUPERSEDED, ""), id="is-outdated"),
+        pytest.param(Wait(Reason.SUBSCRIPTION_BEHIND, ""), id="waits-for-olm"),
+        pytest.param(Wait(Reason.TOO_YOUNG, "", NOON), id="is-too-young"),
+        pytest.param(Wait(Reason.OUTSIDE_WINDOW, "", NOON), id="waits-for-a-window"),
+    ],
+)
+def test_what_needs_a_person_is_shown_before_what(nobody: Wait) -> None:
+    crowd = [waiting(a_plan(V1, name=f"a-{number}"), nobody) for number in range(60)]
+    unpinned = waiting(a_plan(V1, name="yps"), UNPINNED)
+    never = waiting(a_plan(V1, name="zeta"), Wait(Reason.OUTSIDE_WINDOW, "none of the windows ever opens"))
+    status = fold(ANN, [], [*crowd, unpinned, never], NOON)
+    assert [one.plan for one in status.pending][:3] == ["shop/zeta", "shop/yps", "shop/a-0"]
+    assert status.pending_count == 62
 
 
 def test_a_namespace_that_is_not_looked_at_for_a_while_is_not_counted_again() -> None:
@@ -146,14 +157,120 @@ def test_a_namespace_that_is_not_looked_at_for_a_while_is_not_counted_again() ->
     assert widened.approved_count == 1
 
 
+WATCHED = ("bank", "shop")
+
+
+class Limited:
+    """A process that looks at some namespaces only, and the status that it writes."""
+
+    def __init__(self, approver: Approver = ANN) -> None:
+        self.approver = approver
+        self._memory = Memory()
+
+    def report(self, *plans: Plan, denied: tuple[str, ...] = (), version: int = 0) -> InstallPlanApproverStatus:
+        places = self._memory.places(self.approver, plans)
+        status = fold(self.approver, plans, [], NOON, Abilities(denied=denied, watched=WATCHED, places=places))
+        self.approver = after(self.approver, status, version=version)
+        return status
+
+
+def test_a_plan_that_was_seen_to_go_is_forgotten_though_not_all_namespaces_are_looked_at() -> None:
+    process = Limited()
+    process.report(a_stamped(1), version=1000)
+    status = process.report(a_stamped(2, version=1001))
+    assert (status.approved_count, status.counted_plans) == (2, (a_stamped(2).metadata.uid,))
+
+
+@pytest.mark.parametrize(
+    ("plans", "denied"),
+    [
+        pytest.param((), (), id="nothing-of-its-namespace-is-newer"),
+        pytest.param((a_plan(V1, name="other", namespace="bank", version=1001),), (), id="another-namespace-is-newer"),
+        pytest.param((a_plan(V1, name="other", version=999),), (), id="what-is-there-is-older-than-the-status"),
+        pytest.param((a_plan(V1, name="other", version=1001),), ("shop",), id="its-namespace-is-denied-now"),
+        pytest.param((a_plan(V1, name="other", version=1001),), ("",), id="all-is-denied-now"),
+    ],
+)
+def test_a_plan_is_not_taken_for_gone_while(plans: tuple[Plan, ...], denied: tuple[str, ...]) -> None:
+    process = Limited()
+    process.report(a_stamped(1), version=1000)
+    assert process.report(*plans, denied=denied).counted_plans == (a_stamped(1).metadata.uid,)
+    assert process.report(a_stamped(1, version=2000)).approved_count == 1
+
+
+def test_plans_that_were_never_seen_here_give_way_to_new_ones_the_oldest_first_and_a_condition_says_so() -> None:
+    unknown = tuple(f"uid-{number}" for number in range(COUNTED_PLANS_KEPT))
+    full = InstallPlanApproverStatus(approved_count=COUNTED_PLANS_KEPT, counted_plans=unknown)
+    process = Limited(after(ANN, full))
+    for _ in range(2):
+        status = process.report(a_stamped(1), a_stamped(2))
+        assert status.approved_count == COUNTED_PLANS_KEPT + 2
+        new = (a_stamped(1).metadata.uid, a_stamped(2).metadata.uid)
+        assert status.counted_plans == (*unknown[2:], *new)
+    assert said(status, "CountExact") == ("False", "OldestForgotten")
+
+
+def test_a_count_that_has_to_stop_says_so_and_says_when_it_goes_on() -> None:
+    plans = [a_stamped(number) for number in range(1, COUNTED_PLANS_KEPT + 2)]
+    full = fold(ANN, plans, [], NOON)
+    assert said(full, "CountExact") == ("False", "TooManyPlans")
+    fewer = fold(after(ANN, full, version=1), plans[:5], [], NOON)
+    assert said(fewer, "CountExact") == ("True", "AllRemembered")
+    assert [one.type for one in fold(ANN, plans[:5], [], NOON).conditions] == ["PolicyValid"]
+
+
+def said(status: InstallPlanApproverStatus, type_: str) -> tuple[str, str]:
+    return next((one.status, one.reason) for one in status.conditions if one.type == type_)
+
+
+def reported(approver: Approver, memory: Memory, waits: list[tuple[Plan, Wait]], now: datetime) -> Approver:
+    """The approver after a report of what waits."""
+    return after(approver, fold(approver, [], memory.since(approver, waits, now), now))
+
+
 def test_a_plan_waits_since_its_reason_came_up() -> None:
     later, last = NOON + timedelta(hours=1), NOON + timedelta(hours=2)
     plan = a_plan(V2)
-    first = fold(ANN, [], [(plan, UNPINNED)], NOON)
-    again = fold(after(ANN, first), [], [(plan, Wait(Reason.NOT_PINNED, "in other words"))], later)
-    assert (again.pending[0].since, again.pending[0].message) == (NOON, "in other words")
-    other = fold(after(ANN, again), [], [(plan, Wait(Reason.OUTSIDE_WINDOW, "not now", last))], later)
-    assert (other.pending[0].since, other.pending[0].until) == (later, last)
+    first = reported(ANN, Memory(), [(plan, UNPINNED)], NOON)
+    again = reported(first, Memory(), [(plan, Wait(Reason.NOT_PINNED, "in other words"))], later)
+    assert (again.status.pending[0].since, again.status.pending[0].message) == (NOON, "in other words")
+    other = reported(again, Memory(), [(plan, Wait(Reason.OUTSIDE_WINDOW, "not now", last))], later)
+    assert (other.status.pending[0].since, other.status.pending[0].until) == (later, last)
+
+
+BEFORE = NOON - timedelta(hours=6)
+
+
+def a_crowd_and_one() -> list[tuple[Plan, Wait]]:
+    """More than a status shows; the last is out of sight."""
+    names = [*(f"a-{number:02}" for number in range(PENDING_SHOWN)), "zeta"]
+    return [(a_plan(V2, name=name, created=BEFORE), UNPINNED) for name in names]
+
+
+def test_a_plan_that_comes_into_view_has_waited_before() -> None:
+    memory, waits = Memory(), a_crowd_and_one()
+    crowded = reported(ANN, memory, waits, NOON)
+    assert "shop/zeta" not in {one.plan for one in crowded.status.pending}
+    alone = reported(crowded, memory, waits[-1:], NOON + timedelta(hours=1))
+    assert [(one.plan, one.since) for one in alone.status.pending] == [("shop/zeta", NOON)]
+
+
+def test_a_restart_does_not_make_a_plan_out_of_sight_wait_anew() -> None:
+    waits, later = a_crowd_and_one(), NOON + timedelta(hours=1)
+    crowded = reported(ANN, Memory(), waits, NOON)
+    *shown, hidden = Memory().since(crowded, waits, later)
+    assert {one.since for one in shown} == {NOON}
+    assert hidden.since == BEFORE
+    young = an_approver("ann", created=NOON, status=crowded.status)
+    assert Memory().since(young, waits, later)[-1].since == NOON
+
+
+def test_a_plan_that_begins_to_wait_waits_since_now_however_old_it_is() -> None:
+    memory, waits, later = Memory(), a_crowd_and_one(), NOON + timedelta(hours=1)
+    assert {one.since for one in Memory().since(ANN, waits, NOON)} == {NOON}
+    crowded = reported(ANN, memory, waits, NOON)
+    newcomer = (a_plan(V2, name="zz", created=BEFORE), UNPINNED)
+    assert memory.since(crowded, [*waits, newcomer], later)[-1].since == later
 
 
 def test_a_bad_policy_is_a_condition_whose_time_moves_only_with_its_status() -> None:

@@ -1,15 +1,15 @@
 """What people and machines hear of a decision: once, in time, and measured only where it means something."""
 
+import asyncio
 from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
 
-from tests.controllers.approver.builders import NOON, V1, a_pinned_install, a_plan, an_approver
+from tests.controllers.approver.builders import NOON, V1, a_pinned_install, a_plan, an_approver, waiting
 from tests.runtime.clocks import ManualClock
 from virt_steward.controllers.approver.decide import Decision, Opinion, decide
 from virt_steward.controllers.approver.notices import Notices
-from virt_steward.controllers.approver.report import fold
 from virt_steward.controllers.approver.tell import Teller
 from virt_steward.controllers.approver.verdicts import Reason, Wait
 from virt_steward.objects.identity import Key
@@ -24,10 +24,11 @@ class Listener:
 
     def __init__(self) -> None:
         self.heard: list[Any] = []
-        self.flushed_after: list[int] = []
+        self.arrived = asyncio.Event()
+        self.arrived.set()
 
     async def flush(self, _grace: float) -> None:
-        self.flushed_after.append(len(self.heard))
+        await self.arrived.wait()
 
     def once(self, occurrence: Any) -> None:
         self.heard.append(occurrence)
@@ -60,7 +61,7 @@ class Story:
         self.teller.approved(PLAN, approval)
 
     def waits(self, reason: Reason) -> None:
-        self.teller.waits(PLAN, Decision((Opinion(an_approver(), Wait(reason, "not now")),)))
+        self.teller.waits(PLAN, Decision((Opinion(an_approver(), Wait(reason, "not now")),)), [ANN])
 
 
 async def test_the_latency_of_an_approval_runs_from_the_plans_opening() -> None:
@@ -118,12 +119,20 @@ def test_a_wait_is_an_event_on_the_plan(reason: Reason, kind: str) -> None:
     assert first.key == second.key  # so it is told once, also across restarts
 
 
-async def test_the_gauge_of_what_waits_goes_with_its_approver() -> None:
+def test_only_what_is_news_is_told() -> None:
     story = Story()
-    approver = an_approver()
-    status = fold(approver, [], [(PLAN, Wait(Reason.NOT_PINNED, "not pinned"))], NOON)
+    pinned, late = Wait(Reason.NOT_PINNED, "pin it"), Wait(Reason.TOO_YOUNG, "too young")
+    decision = Decision((Opinion(an_approver("ann"), pinned), Opinion(an_approver("bob"), late)))
+    story.teller.waits(PLAN, decision, [Key("approvers", "bob")])
+    assert [one.reason for one in story.listener.heard] == ["TooYoung"]
+    assert story.metric("installplan_approver_decisions_total", reason="NotPinned") is None
+    assert story.metric("installplan_approver_decisions_total", reason="TooYoung") == 1
+
+
+def test_the_gauge_of_what_waits_goes_with_its_approver() -> None:
+    story = Story()
     labels = {"namespace": "approvers", "approver": "ann"}
-    await story.teller.status(approver, status, [])
+    story.teller.waiting(ANN, [waiting(PLAN, Wait(Reason.NOT_PINNED, "not pinned"))])
     assert story.metric("installplan_approver_pending", **labels) == 1
     story.teller.gone(ANN)
     story.teller.gone(ANN)

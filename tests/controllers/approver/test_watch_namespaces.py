@@ -143,6 +143,23 @@ async def test_an_approval_is_not_counted_again_after_its_namespace_was_denied_f
         assert await soon(lambda: has_counted(2, "True"), within=15)
 
 
+async def test_a_plan_that_is_gone_from_a_watched_namespace_is_no_longer_remembered(
+    admin: Client, control_plane: ControlPlane, two: tuple[str, str], tmp_path: Path
+) -> None:
+    here, there = two
+    account = await an_account_for(admin, here, here, there)
+
+    async def remembers(number: int) -> bool:
+        status = (await admin.get(Ref(INSTALL_PLAN_APPROVER, Key(here, "approver")))).get("status", {})
+        return (status.get("approvedCount"), len(status.get("countedPlans", ()))) == (2, number)
+
+    async with running(account.write_kubeconfig(tmp_path / "config", control_plane), two):
+        assert await soon(lambda: remembers(2))
+        await admin.delete(the_plan(there))
+        await create(admin, a_waiting_plan(there, "2.0.0", name="install-2", generation=2))
+        assert await soon(lambda: remembers(1))
+
+
 async def test_a_namespace_of_which_one_kind_is_denied_is_not_guessed_at(
     admin: Client, control_plane: ControlPlane, two: tuple[str, str], tmp_path: Path
 ) -> None:

@@ -19,7 +19,8 @@ from tests.eventually import soon
 from tests.proxy import FaultProxy
 from virt_steward.catalog.hco import HYPERCONVERGED
 from virt_steward.controllers.autopilot.options import HCO
-from virt_steward.kube.errors import KubeError, NotFound
+from virt_steward.kube.client import Selection
+from virt_steward.kube.errors import Forbidden, KubeError, NotFound
 from virt_steward.local.controlplane import ControlPlane
 from virt_steward.local.simulation.install import install, uninstall
 from virt_steward.objects.identity import Key, Kind, Ref, ref_of
@@ -128,6 +129,40 @@ async def test_kinds_that_vanish_and_come_back_are_looked_after_again(
             assert spec_of(await cockpit.live(ASSET)) == before
         assert await soon(partial(cockpit.told, "CRDDiscovered"), within=30)
         assert await cockpit.events("ApplyFailed") == []
+
+
+@asynccontextmanager
+async def without_rights_to(cockpit: Cockpit, resource: str) -> AsyncIterator[None]:
+    """As a role from before the asset was added."""
+    ref = Ref(Kind("rbac.authorization.k8s.io", "ClusterRole"), Key("", "test-autopilot"))
+    rules = (await cockpit.client.get(ref))["rules"]
+    await cockpit.client.merge_patch(ref, {"rules": [one for one in rules if resource not in one["resources"]]})
+    try:
+        yield
+    finally:
+        await cockpit.client.merge_patch(ref, {"rules": rules})
+
+
+async def test_a_right_that_is_lacking_holds_up_no_other_asset(
+    cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    async with without_rights_to(cockpit, "kubedeschedulers"):
+        assert await soon(partial(_may_not_watch, cockpit, control_plane), within=30), "an authorizer learns it later"
+        async with at_work(cockpit, control_plane, tmp_path):
+            await cockpit.engage(BOTH)
+            assert await soon(partial(cockpit.told, "AssetApplied", OTHER), within=30)
+            assert await soon(partial(cockpit.told, "ApplyFailed", ASSET), within=30)
+            [event] = await cockpit.events("ApplyFailed", ASSET)
+            assert "lacks the right to watch it" in event["note"]
+
+
+async def _may_not_watch(cockpit: Cockpit, control_plane: ControlPlane) -> bool:
+    async with a_client(control_plane, cockpit.account.token) as autopilot:
+        try:
+            await autopilot.list(cockpit.ref(ASSET).kind, Selection.one(cockpit.ref(ASSET).key))
+        except Forbidden:
+            return True
+    return False
 
 
 async def test_a_hyperconverged_that_vanishes_with_its_kind_stops_everything_until_it_is_back(

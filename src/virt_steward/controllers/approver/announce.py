@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 ONE_BY_ONE = Rate(capacity=25, per_second=1 / 10)
 """Approvals of one approver that are told each by itself."""
 PATIENCE = 1.0
-"""Seconds that a status waits for the events that should be there before it."""
+"""Seconds that a status is put off for the events that should be there before it."""
 
 
 class Announcer:
@@ -39,8 +40,9 @@ class Announcer:
         self._clock = clock
         self._pace: KeyedBuckets[Key] = KeyedBuckets(ONE_BY_ONE)
         self._told: dict[Key, frozenset[str]] = {}
+        self._sending: dict[Key, asyncio.Task[None]] = {}
 
-    async def tell(self, approver: Approver, plans: Sequence[Plan], total: int) -> None:
+    def tell(self, approver: Approver, plans: Sequence[Plan], total: int) -> None:
         """Tell of plans that the status does not count yet, the oldest first; `total` is its count with them."""
         key = approver.metadata.key
         told = self._told.get(key, frozenset())  # and not counted, since the write of the status was refused
@@ -52,10 +54,17 @@ class Announcer:
         if rest := news[alone:]:
             self._tell_number(approver, rest, total)
         if news:
-            await self._recorder.flush(PATIENCE)
+            self._sending[key] = asyncio.create_task(self._recorder.flush(PATIENCE), name=f"events of {key}")
+
+    def is_telling(self, approver: Key) -> bool:
+        """Whether events of it are still on their way to the server, and not for too long."""
+        sending = self._sending.get(approver)
+        return sending is not None and not sending.done()
 
     def gone(self, approver: Key) -> None:
         self._told.pop(approver, None)
+        if sending := self._sending.pop(approver, None):
+            sending.cancel()
 
     def _followable(self, approver: Key, plans: int) -> int:
         now = self._clock.now()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from virt_steward.controllers.approver import policy
 from virt_steward.controllers.approver.conditions import how_to_allow
-from virt_steward.controllers.approver.olm import REQUIRES_APPROVAL
+from virt_steward.controllers.approver.olm import PACKAGE_LABEL, REQUIRES_APPROVAL
 from virt_steward.controllers.approver.verdicts import Leave, Reason, Wait
 from virt_steward.objects.versions import Version, version_of
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from virt_steward.controllers.approver.seen import Approver, Item, Seen
 
     Check = Callable[["Case"], Leave | Wait | None]
+
+LEAVE_IT = "leave this plan as it is, or delete it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +108,33 @@ def everything_can_be_read(case: Case) -> Wait | None:
 
 def every_csv_belongs_to_an_operator(case: Case) -> Wait | None:
     if not case.items:
-        return Wait(Reason.UNKNOWN_PACKAGE, "the plan names no ClusterServiceVersion")
+        message = "the plan names no ClusterServiceVersion: delete it, and OLM makes a new one"
+        return Wait(Reason.UNKNOWN_PACKAGE, message)
     for item in case.items:
         if item.package is None:
-            return Wait(Reason.UNKNOWN_PACKAGE, f"neither plan nor Subscriptions tell the package of {item.csv}")
+            message = f"plan and Subscriptions do not tell, or not in agreement, the package of {item.csv or 'a CSV'}"
+            remedy = "delete the plan, and OLM makes a new one, or approve it by hand"
+            return Wait(Reason.UNKNOWN_PACKAGE, f"{message}: {remedy}")
         if not item.subscriptions and not item.is_new_dependency:
-            message = f"no Subscription in the namespace is for {item.package}, the package of {item.csv}"
-            return Wait(Reason.NO_SUBSCRIPTION, message)
+            return _not_subscribed(item, case.seen.plan.metadata.namespace)
     return None
+
+
+def _not_subscribed(item: Item, namespace: str) -> Wait:
+    """Say why it is no new dependency either, and the way out."""
+    if item.is_brought and item.present == item.unmarked:
+        others = ", ".join(item.unmarked)
+        return Wait(
+            Reason.UNKNOWN_PACKAGE,
+            f"{item.csv} may be an upgrade and no new dependency, since nothing tells the package of {others} "
+            f"in the namespace: label that {PACKAGE_LABEL}<its package>.{namespace}, delete it if nobody needs it, "
+            "or approve the plan by hand",
+        )
+    there = ", ".join(csv for csv in item.present if csv not in item.unmarked)
+    message = f"no Subscription in the namespace is for {item.package}, the package of {item.csv}"
+    message += f", though {there} is there" if there else ""
+    remedy = f"subscribe to it with startingCSV {item.csv}, or approve the plan by hand"
+    return Wait(Reason.NO_SUBSCRIPTION, f"{message}: {remedy}")
 
 
 def subscriptions_have_caught_up(case: Case) -> Wait | None:
@@ -123,6 +144,7 @@ def subscriptions_have_caught_up(case: Case) -> Wait | None:
         for one in item.subscriptions:
             if not item.is_current and one.status.plan_generation < plan.generation:
                 message = f"OLM has not yet updated Subscription {one.metadata.name}, which should offer {item.csv}"
+                message += ": if it does not soon, look at the log of its catalog operator"
                 return Wait(Reason.SUBSCRIPTION_BEHIND, message)
     return None
 
@@ -133,13 +155,13 @@ def not_superseded(case: Case) -> Wait | None:
     for item in case.items:
         if not item.is_new_dependency and not item.is_current:
             offered = ", ".join(sorted({one.status.current_csv or "nothing" for one in item.subscriptions}))
-            message = f"OLM has moved on: for {item.package} it now offers {offered}, not {item.csv}"
+            message = f"OLM has moved on: for {item.package} it now offers {offered}, not {item.csv}: {LEAVE_IT}"
             return Wait(Reason.SUPERSEDED, message)
     for other in case.seen.siblings:
         if other.generation > plan.generation and set(other.csvs) == set(plan.csvs):
-            return Wait(Reason.SUPERSEDED, f"plan {other.metadata.name} is newer and carries the same")
+            return Wait(Reason.SUPERSEDED, f"plan {other.metadata.name} is newer and carries the same: {LEAVE_IT}")
     if all(item.is_installed for item in case.items):
-        return Wait(Reason.SUPERSEDED, "everything in the plan is installed already")
+        return Wait(Reason.SUPERSEDED, f"everything in the plan is installed already: {LEAVE_IT}")
     return None
 
 
@@ -161,7 +183,7 @@ def dependencies_are_allowed(case: Case) -> Wait | None:
     new = [item.csv for item in case.items if item.is_new_dependency]
     if new and rules and not rules.allow_dependencies:
         message = f"the plan would also install {', '.join(new)}, and the policy allows no dependencies"
-        return Wait(Reason.DEPENDENCY_NOT_ALLOWED, message)
+        return Wait(Reason.DEPENDENCY_NOT_ALLOWED, f"{message}: set policy.allowDependencies, or approve it by hand")
     return None
 
 
@@ -173,7 +195,7 @@ def automatic_approval_is_on(case: Case) -> Wait | None:
 
 def not_a_dry_run(case: Case) -> Wait | None:
     if case.approver.spec.dry_run:
-        return Wait(Reason.DRY_RUN, "everything allows it, but dryRun is on: nothing is approved")
+        return Wait(Reason.DRY_RUN, "everything allows it, but dryRun is on: turn it off, or approve it by hand")
     return None
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from virt_steward.apis.installplanapprover import COUNTED_PLANS_KEPT
 from virt_steward.apis.meta import Condition
 from virt_steward.controllers.approver.policy import fault_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
     from datetime import datetime
 
     from virt_steward.controllers.approver.seen import Approver
@@ -25,6 +26,8 @@ class Abilities:
     """Namespaces that it should look at and may not."""
     watched: Collection[str] = ()
     """The only namespaces that it looks at; none means all."""
+    places: Mapping[str, str] = field(default_factory=dict)
+    """The namespaces of approved plans that it has seen, by uid."""
 
 
 ABLE = Abilities()
@@ -38,8 +41,16 @@ class _Fact:
     """Empty where all is well."""
 
 
-def conditions_of(approver: Approver, abilities: Abilities, now: datetime) -> tuple[Condition, ...]:
-    facts = (_policy(approver), _notices(approver, abilities), _sight(approver, abilities))
+def conditions_of(
+    approver: Approver, abilities: Abilities, now: datetime, counted: Collection[str] = ()
+) -> tuple[Condition, ...]:
+    """`counted` are the plans that the status will remember."""
+    facts = (
+        _policy(approver),
+        _notices(approver, abilities),
+        _sight(approver, abilities),
+        _count(approver, abilities, len(counted)),
+    )
     return tuple(_condition(fact, approver, now) for fact in facts if fact)
 
 
@@ -80,9 +91,26 @@ def _sight(approver: Approver, abilities: Abilities) -> _Fact | None:
         names = ", ".join(left_out)
         fault = f"the controller does not look into {names}: add that to its --watch-namespaces"
         return _Fact("NamespacesReadable", "NotWatched", fault)
-    if any(one.type == "NamespacesReadable" for one in approver.status.conditions):
-        return _Fact("NamespacesReadable", "Allowed")  # said only where something else was said before
-    return None
+    return _well_again(approver, "NamespacesReadable", "Allowed")
+
+
+def _count(approver: Approver, abilities: Abilities, counted: int) -> _Fact | None:
+    if counted < COUNTED_PLANS_KEPT:
+        return _well_again(approver, "CountExact", "AllRemembered")
+    full = f"{counted} plans are remembered as counted, and there is no room for more"
+    if abilities.watched:
+        fault = (
+            f"{full}: the oldest of which nothing is known are forgotten, and counted again if their namespaces are "
+            "looked at again; run it once without --watch-namespaces, so that it can tell which of them are gone"
+        )
+        return _Fact("CountExact", "OldestForgotten", fault)
+    fault = f"{full}: further approvals are neither counted nor told; delete InstallPlans that are complete"
+    return _Fact("CountExact", "TooManyPlans", fault)
+
+
+def _well_again(approver: Approver, type_: str, reason: str) -> _Fact | None:
+    """Said only where something else was said before."""
+    return _Fact(type_, reason) if any(one.type == type_ for one in approver.status.conditions) else None
 
 
 def _condition(fact: _Fact, approver: Approver, now: datetime) -> Condition:

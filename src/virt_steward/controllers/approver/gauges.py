@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 from prometheus_client import Gauge
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from prometheus_client import CollectorRegistry
 
-    from virt_steward.apis.installplanapprover import InstallPlanApproverStatus
+    from virt_steward.controllers.approver.memory import WaitingPlan
     from virt_steward.objects.identity import Key
 
 
 class PendingGauges:
-    """Follow the status of each approver; a series that no longer holds goes away."""
+    """Follow what each approver lets wait, shown in its status or not; a series that no longer holds goes away."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._count = Gauge(
@@ -28,14 +30,14 @@ class PendingGauges:
         )
         self._shown: dict[Key, frozenset[str]] = {}
 
-    def show(self, approver: Key, status: InstallPlanApproverStatus) -> None:
+    def show(self, approver: Key, waiting: Collection[WaitingPlan]) -> None:
         oldest: dict[str, float] = {}
-        for plan in status.pending:
-            since = plan.since.timestamp()
-            oldest[plan.reason] = min(since, oldest.get(plan.reason, since))
+        for one in waiting:
+            since = one.since.timestamp()
+            oldest[one.wait.reason] = min(since, oldest.get(one.wait.reason, since))
         self._forget(approver, self._shown.get(approver, frozenset()) - oldest.keys())
         self._shown[approver] = frozenset(oldest)
-        self._count.labels(approver.namespace, approver.name).set(status.pending_count)
+        self._count.labels(approver.namespace, approver.name).set(len(waiting))
         for reason, since in oldest.items():
             self._oldest.labels(approver.namespace, approver.name, reason).set(since)
 

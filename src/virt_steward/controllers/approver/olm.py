@@ -26,6 +26,8 @@ APPROVED_BECAUSE = "operators.bapu.cloud/approved-because"
 
 REQUIRES_APPROVAL = "RequiresApproval"
 
+PACKAGE_LABEL = "operators.coreos.com/"
+"""Goes on with package and namespace."""
 LONGEST_LABEL = 63
 UNREADABLE = (ValueError, RecursionError)
 """What reading a text that anybody may have written can raise."""
@@ -116,6 +118,11 @@ class InstalledCsv(msgspec.Struct, frozen=True):
     package: str = ""
     """As its bundle says; empty if it has none, as one that was written by hand."""
 
+    @property
+    def is_unmarked(self) -> bool:
+        """Whether neither bundle nor label tells its package."""
+        return not self.package and not any(label.startswith(PACKAGE_LABEL) for label in self.metadata.labels)
+
     def is_of(self, package: str) -> bool:
         """By its bundle, or by the label `operators.coreos.com/<package>.<namespace>`, which OLM cuts if too long.
 
@@ -123,10 +130,10 @@ class InstalledCsv(msgspec.Struct, frozen=True):
         """
         if self.package:
             return self.package == package
-        if not any(label.startswith("operators.coreos.com/") for label in self.metadata.labels):
+        if self.is_unmarked:
             return True
         name = f"{package}.{self.metadata.namespace}"[:LONGEST_LABEL].rstrip("._-")
-        return f"operators.coreos.com/{name}" in self.metadata.labels
+        return f"{PACKAGE_LABEL}{name}" in self.metadata.labels
 
 
 def decode_csv(raw: bytes) -> InstalledCsv:

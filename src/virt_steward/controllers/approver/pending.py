@@ -24,14 +24,14 @@ class Pending:
         """Whether the plan has been judged."""
         return plan in self._waits
 
-    def set(self, plan: Key, waits: Mapping[Key, Wait]) -> bool:
-        """Keep what each approver waits for; tells whether that is news."""
-        before = self._waits.get(plan)
+    def set(self, plan: Key, waits: Mapping[Key, Wait]) -> list[Key]:
+        """Keep what each approver waits for; gives those for whom that is news."""
+        before = self._waits.get(plan, {})
         self._waits[plan] = waits
-        for approver in {**(before or {}), **waits}:
-            if before is None or before.get(approver) != waits.get(approver):
-                self._wake(StatusOf(approver))
-        return before != waits
+        news = [approver for approver in {**before, **waits} if before.get(approver) != waits.get(approver)]
+        for approver in news:
+            self._wake(StatusOf(approver))
+        return news
 
     def forget(self, plan: Key) -> None:
         for approver in self._waits.pop(plan, {}):

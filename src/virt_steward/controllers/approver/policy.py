@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from virt_steward.controllers.approver.verdicts import Reason, Wait
@@ -17,6 +18,13 @@ if TYPE_CHECKING:
     from virt_steward.controllers.approver.seen import Item
 
 
+def the_policy_is_understood(case: Case) -> Wait | None:
+    """All of it: who wrote one range wrong may have meant to hold back what another would let through."""
+    if fault := fault_of(case.approver.spec.policy):
+        return Wait(Reason.BAD_POLICY, f"{fault}; nothing is approved until that is corrected")
+    return None
+
+
 def versions_are_in_range(case: Case) -> Wait | None:
     policy = case.approver.spec.policy
     ranges = {one.operator: one.range for one in policy.versions} if policy else {}
@@ -26,12 +34,11 @@ def versions_are_in_range(case: Case) -> Wait | None:
             continue
         version = _version(item)
         if isinstance(version, Unversioned):
-            return Wait(Reason.VERSION_OUT_OF_RANGE, f"{version.message}, and the policy wants {wanted}")
-        try:
-            if version not in Range.parse(wanted):
-                return Wait(Reason.VERSION_OUT_OF_RANGE, f"{item.csv} is not within {wanted}, which the policy wants")
-        except BadRange as error:
-            return Wait(Reason.BAD_POLICY, f"policy.versions of {item.package}: {error}")
+            message = f"{version.message}, and the policy wants {wanted}: take {item.package} out of policy.versions"
+            return Wait(Reason.VERSION_OUT_OF_RANGE, f"{message}, or approve it by hand")
+        if version not in Range.parse(wanted):
+            message = f"{item.csv} is not within {wanted}, which the policy wants: widen policy.versions"
+            return Wait(Reason.VERSION_OUT_OF_RANGE, f"{message}, or approve it by hand")
     return None
 
 
@@ -47,8 +54,9 @@ def only_first_installs(case: Case) -> Wait | None:
     policy = case.approver.spec.policy
     for item in case.items:
         if policy and policy.first_install_only and item.replaced:
-            message = f"{item.replaced} is installed, and the policy leaves upgrades to a person"
-            return Wait(Reason.NOT_FIRST_INSTALL, message)
+            doubt = ", does not tell its package and may be of this one" if item.replaced in item.unmarked else ""
+            message = f"{item.replaced} is installed{doubt}, and the policy leaves upgrades to a person"
+            return Wait(Reason.NOT_FIRST_INSTALL, f"{message}: approve it by hand")
     return None
 
 
@@ -58,8 +66,9 @@ def old_enough(case: Case) -> Wait | None:
         return None
     try:
         ripe = case.seen.plan.metadata.creation_timestamp + parse_duration(policy.minimum_age)
-    except (BadDuration, OverflowError) as error:
-        return Wait(Reason.BAD_POLICY, f"policy.minimumAge: {error}")
+    except OverflowError:
+        fault = f"policy.minimumAge: {policy.minimum_age} is longer than any plan can live"
+        return Wait(Reason.BAD_POLICY, f"{fault}; nothing is approved until that is corrected")
     if case.now < ripe:
         return Wait(Reason.TOO_YOUNG, f"the plan is younger than {policy.minimum_age}, until {rfc3339(ripe)}", ripe)
     return None
@@ -69,10 +78,7 @@ def a_window_is_open(case: Case) -> Wait | None:
     policy = case.approver.spec.policy
     if not policy or not policy.windows:
         return None
-    try:
-        now = state(windows_of(policy), case.now)
-    except BadWindow as error:
-        return Wait(Reason.BAD_POLICY, f"policy.windows: {error}")
+    now = state(windows_of(policy), case.now)
     if not isinstance(now, Closed):
         return None
     if now.until is None:
@@ -80,23 +86,28 @@ def a_window_is_open(case: Case) -> Wait | None:
     return Wait(Reason.OUTSIDE_WINDOW, f"the next window opens at {rfc3339(now.until)}", now.until)
 
 
-CHECKS = (versions_are_in_range, only_first_installs, old_enough, a_window_is_open)
+CHECKS = (the_policy_is_understood, versions_are_in_range, only_first_installs, old_enough, a_window_is_open)
 
 
 def windows_of(policy: Policy) -> list[Window]:
     return [Window.parse(one.schedule, one.duration, one.time_zone) for one in policy.windows]
 
 
+@lru_cache(maxsize=128)  # every plan asks, and policies are few
 def fault_of(policy: Policy | None) -> str | None:
     """What of the policy cannot be understood, though the server accepted it; None if all can."""
     if policy is None:
         return None
+    field = ""
     try:
-        windows_of(policy)
         for one in policy.versions:
+            field = f"policy.versions of {one.operator}"
             Range.parse(one.range)
+        field = "policy.minimumAge"
         if policy.minimum_age:
             parse_duration(policy.minimum_age)
+        field = "policy.windows"
+        windows_of(policy)
     except (BadWindow, BadRange, BadDuration) as error:
-        return str(error)
+        return f"{field}: {error}"
     return None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from virt_steward.controllers.approver.act import approve, write_status
 from virt_steward.controllers.approver.conditions import Abilities
 from virt_steward.controllers.approver.decide import decide
+from virt_steward.controllers.approver.memory import Memory
 from virt_steward.controllers.approver.observe import observe
 from virt_steward.controllers.approver.report import fold
 from virt_steward.controllers.approver.watches import StatusOf, Wakes
@@ -17,10 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from datetime import datetime
 
+    from virt_steward.apis.installplanapprover import InstallPlanApproverStatus
     from virt_steward.controllers.approver.decide import Decision
     from virt_steward.controllers.approver.observe import Stores
     from virt_steward.controllers.approver.olm import Plan
     from virt_steward.controllers.approver.pending import Pending
+    from virt_steward.controllers.approver.seen import Approver
     from virt_steward.controllers.approver.tell import Teller
     from virt_steward.controllers.approver.verdicts import Wait
     from virt_steward.kube.client import Client
@@ -30,8 +34,18 @@ if TYPE_CHECKING:
     from virt_steward.runtime.outcomes import Outcome
 
 BETWEEN_STATUS_WRITES = 1.0
+A_MOMENT = 0.05
+"""Seconds until a status is tried again whose events are still on their way."""
 LOOK_AGAIN = 180.0
 """Seconds until a waiting plan is judged anew though nothing happened: events should make it needless."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A status that is about to be written: what it counts has been told, and nothing else."""
+
+    approver: Approver
+    status: InstallPlanApproverStatus
 
 
 class ApproverController:
@@ -47,6 +61,8 @@ class ApproverController:
         self._approving: set[Key] = set()
         self._approved: dict[Key, str] = {}
         self._written: dict[Key, float] = {}
+        self._drafts: dict[Key, Draft] = {}
+        self._memory = Memory()
 
     @property
     def triggers(self) -> tuple[Trigger[Any], ...]:
@@ -99,32 +115,47 @@ class ApproverController:
 
     def _keep(self, plan: Plan, decision: Decision) -> None:
         """Remember who waits for what, and tell it if that is news."""
-        if self._pending.set(plan.metadata.key, decision.waits) and decision.waits:
-            self._teller.waits(plan, decision)
+        if news := self._pending.set(plan.metadata.key, decision.waits):
+            self._teller.waits(plan, decision, news)
 
     async def _report(self, key: Key) -> Outcome:
         approver = self._stores.approvers.get(key)
         if approver is None:
             self._written.pop(key, None)
+            self._drafts.pop(key, None)
+            self._memory.forget(key)
             self._teller.gone(key)
             return Done()
-        early = self._written.get(key, 0.0) + BETWEEN_STATUS_WRITES - self._clock.now()
-        if early > 0 or not self._everything_is_judged():
-            return RequeueAfter(max(early, 0.1), "more may come")
-        plans = {plan.metadata.key: plan for plan in self._stores.plans}
-        # What another process did while it led may not have been judged here.
-        waiting = [(plans[name], wait) for name, wait in self._pending.of(key) if name in plans and plans[name].is_open]
-        abilities = Abilities(self._teller.endpoints, self._stores.denied, self._stores.watched)
-        status = fold(approver, plans.values(), waiting, self._clock.utc(), abilities)
-        await self._teller.status(approver, status, plans.values())
-        if status == approver.status:
+        draft = self._drafts.pop(key, None)
+        if draft is None or draft.approver is not approver:
+            early = self._written.get(key, 0.0) + BETWEEN_STATUS_WRITES - self._clock.now()
+            if early > 0 or not self._everything_is_judged():
+                return RequeueAfter(max(early, 0.1), "more may come")
+            draft = self._draft(approver)
+        if draft.status == approver.status:
             return Done()
+        if self._teller.is_telling(key):  # a worker that waited here would keep plans waiting
+            self._drafts[key] = draft
+            return RequeueAfter(A_MOMENT, "its events go first")
         self._written[key] = self._clock.now()
         try:
-            await write_status(self._client, approver, status)
+            await write_status(self._client, approver, draft.status)
         except Conflict:
             return RequeueAfter(BETWEEN_STATUS_WRITES, "the approver has changed meanwhile")
         return Done()
+
+    def _draft(self, approver: Approver) -> Draft:
+        key, now = approver.metadata.key, self._clock.utc()
+        plans = {plan.metadata.key: plan for plan in self._stores.plans}
+        # What another process did while it led may not have been judged here.
+        open_ = ((plans[name], wait) for name, wait in self._pending.of(key) if name in plans and plans[name].is_open)
+        waiting = self._memory.since(approver, open_, now)
+        places = self._memory.places(approver, plans.values()) if self._stores.watched else {}
+        abilities = Abilities(self._teller.endpoints, self._stores.denied, self._stores.watched, places)
+        status = fold(approver, plans.values(), waiting, now, abilities)
+        self._teller.waiting(key, waiting)
+        self._teller.status(approver, status, plans.values())
+        return Draft(approver, status)
 
     def _everything_is_judged(self) -> bool:
         """Until then, a status would tell half the story, and forget since when plans wait."""

@@ -16,13 +16,15 @@ from virt_steward.apis.installplanapprover import (
 )
 from virt_steward.apis.meta import Time
 from virt_steward.controllers.approver.conditions import ABLE, conditions_of
+from virt_steward.controllers.approver.observe import EVERYWHERE
 from virt_steward.controllers.approver.verdicts import Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable
     from datetime import datetime
 
     from virt_steward.controllers.approver.conditions import Abilities
+    from virt_steward.controllers.approver.memory import WaitingPlan
     from virt_steward.controllers.approver.olm import Plan
     from virt_steward.controllers.approver.seen import Approver
     from virt_steward.controllers.approver.verdicts import Wait
@@ -34,7 +36,7 @@ LONGEST_CSV = 253
 def fold(
     approver: Approver,
     plans: Collection[Plan],
-    waiting: Sequence[tuple[Plan, Wait]],
+    waiting: Collection[WaitingPlan],
     now: datetime,
     abilities: Abilities = ABLE,
 ) -> InstallPlanApproverStatus:
@@ -44,13 +46,15 @@ def fold(
     adds to them is refused if the status has changed since it was read.
     """
     before = approver.status
-    # Plans of a namespace that is not looked at are not gone: forgotten now, they would be counted again.
-    blind = abilities.denied or abilities.watched
-    counted = set(before.counted_plans) if blind else _still_counted(approver, plans)
-    room = COUNTED_PLANS_KEPT - len(counted)  # beyond it, a count that stops is better than one that runs away
+    counted = _still_counted(approver, plans, abilities)
+    known = set(counted)
     fresh = _newest_first(
-        plan for plan in plans if plan.stamp.by == approver.metadata.uid and plan.metadata.uid not in counted
-    )[:room]
+        plan for plan in plans if plan.stamp.by == approver.metadata.uid and plan.metadata.uid not in known
+    )
+    counted = _with_room(counted, len(fresh), abilities)
+    room = COUNTED_PLANS_KEPT - len(counted)  # beyond it, a count that stops is better than one that runs away
+    fresh = fresh[:room]
+    counted += [plan.metadata.uid for plan in reversed(fresh)]
     history = (*(_approval(plan, now) for plan in fresh[:HISTORY_KEPT]), *before.history)[:HISTORY_KEPT]
     return InstallPlanApproverStatus(
         observed_generation=approver.metadata.generation,
@@ -58,10 +62,10 @@ def fold(
         last_approved_plan=history[0].plan if history else before.last_approved_plan,
         last_approved_time=history[0].time if history else before.last_approved_time,
         pending_count=len(waiting),
-        pending=_pending(waiting, before.pending, now),
+        pending=_pending(waiting),
         history=history,
-        counted_plans=tuple(sorted(counted.union(plan.metadata.uid for plan in fresh))),
-        conditions=conditions_of(approver, abilities, now),
+        counted_plans=tuple(counted),
+        conditions=conditions_of(approver, abilities, now, counted),
     )
 
 
@@ -77,17 +81,35 @@ def _newest_first(plans: Iterable[Plan]) -> list[Plan]:
     return sorted(plans, key=lambda plan: (plan.stamp.at, plan.metadata.key), reverse=True)
 
 
-def _still_counted(approver: Approver, plans: Collection[Plan]) -> set[str]:
-    """The uids that must stay in the status, lest their plans be counted again.
+def _still_counted(approver: Approver, plans: Collection[Plan], abilities: Abilities) -> list[str]:
+    """The uids that must stay in the status, lest their plans be counted again; the oldest first.
 
     That a plan is gone can be told only from plans that were read after the status: a cache that is behind
-    may not have heard yet of one that is counted.
+    may not have heard yet of one that is counted. Where not all namespaces are looked at, it must also be known
+    that the plan was in one of those that are: each of them has a watch of its own.
     """
-    counted = set(approver.status.counted_plans)
-    newest = max((int(plan.metadata.resource_version) for plan in plans), default=0)
-    if newest < int(approver.metadata.resource_version):
+    there = {plan.metadata.uid for plan in plans}
+    ahead = _seen_after(approver, plans)
+    if abilities.watched or abilities.denied:
+        ahead = set() if EVERYWHERE in abilities.denied else ahead.difference(abilities.denied)
+        return [uid for uid in approver.status.counted_plans if uid in there or abilities.places.get(uid) not in ahead]
+    return [uid for uid in approver.status.counted_plans if uid in there or not ahead]
+
+
+def _seen_after(approver: Approver, plans: Collection[Plan]) -> set[str]:
+    """Namespaces of which something was read that is newer than the approver's status."""
+    status = int(approver.metadata.resource_version)
+    return {plan.metadata.namespace for plan in plans if int(plan.metadata.resource_version) >= status}
+
+
+def _with_room(counted: list[str], fresh: int, abilities: Abilities) -> list[str]:
+    """Where some namespaces are not looked at, the oldest plans that were never seen here give way to new ones."""
+    excess = len(counted) + fresh - COUNTED_PLANS_KEPT
+    if excess <= 0 or not abilities.watched:
         return counted
-    return counted.intersection(plan.metadata.uid for plan in plans)
+    unseen = [uid for uid in counted if uid not in abilities.places]
+    given_up = set(unseen[:excess])
+    return [uid for uid in counted if uid not in given_up]
 
 
 def _approval(plan: Plan, now: datetime) -> Approval:
@@ -98,27 +120,31 @@ def _approval(plan: Plan, now: datetime) -> Approval:
     return Approval(plan=str(plan.metadata.key), csvs=_shown(plan.csvs), time=time, reason=plan.stamp.because[:1024])
 
 
-def _pending(
-    waiting: Sequence[tuple[Plan, Wait]], before: Iterable[PendingPlan], now: datetime
-) -> tuple[PendingPlan, ...]:
-    since = {(one.plan, one.reason): one.since for one in before}
-    shown = sorted(waiting, key=lambda item: (_urgency(item[1]), item[0].metadata.key))[:PENDING_SHOWN]
+def _pending(waiting: Collection[WaitingPlan]) -> tuple[PendingPlan, ...]:
+    shown = sorted(waiting, key=lambda one: (_urgency(one.wait), one.plan.metadata.key))[:PENDING_SHOWN]
     return tuple(
         PendingPlan(
-            plan=str(plan.metadata.key),
-            csvs=_shown(plan.csvs),
-            reason=wait.reason,
-            message=wait.message[:1024],
-            since=since.get((str(plan.metadata.key), wait.reason), now),
-            until=wait.until,
+            plan=str(one.plan.metadata.key),
+            csvs=_shown(one.plan.csvs),
+            reason=one.wait.reason,
+            message=one.wait.message[:1024],
+            since=one.since,
+            until=one.wait.until,
         )
-        for plan, wait in shown
+        for one in shown
     )
 
 
 def _urgency(wait: Wait) -> int:
-    """What needs a person comes first: outdated plans lie about by the dozen, and need nobody."""
-    return {Reason.SUPERSEDED: 2, Reason.NOT_PINNED: 1}.get(wait.reason, 0)
+    """What needs a person comes first, an upgrade that nobody has pinned yet after what is blocked.
+
+    What time settles, and what OLM left behind, which may be dozens, comes last.
+    """
+    if wait.reason == Reason.SUPERSEDED:
+        return 3
+    if not wait.needs_a_person:
+        return 2
+    return 1 if wait.reason == Reason.NOT_PINNED else 0
 
 
 def _shown(csvs: tuple[str, ...]) -> tuple[str, ...]:

@@ -67,6 +67,8 @@ class Item:
     """The plan would create its Subscription."""
     version: str = ""
     """As its bundle says; empty if it says nothing."""
+    unmarked: tuple[str, ...] = ()
+    """Those of `present` that do not tell their package: they may be of another."""
 
     @property
     def is_new_dependency(self) -> bool:
@@ -105,7 +107,8 @@ class Item:
     @property
     def replaced(self) -> str:
         """Another CSV of the package that is there, also if no Subscription knows of it; empty if none is."""
-        return next((csv for csv in (self.installed, *self.present) if csv not in ("", self.csv)), "")
+        known = (csv for csv in self.present if csv not in self.unmarked)
+        return next((csv for csv in (self.installed, *known, *self.unmarked) if csv not in ("", self.csv)), "")
 
     @property
     def is_left_to_olm(self) -> bool:
@@ -125,16 +128,15 @@ def items_of(seen: Seen) -> tuple[Item, ...]:
 def _item(csv: str, seen: Seen) -> Item:
     package = _package_of(csv, seen)
     subscriptions = tuple(one for one in seen.subscriptions if one.spec.package == package)
-    present = (
-        one.metadata.name for one in seen.installed if one.metadata.name == csv or (package and one.is_of(package))
-    )
+    present = [one for one in seen.installed if one.metadata.name == csv or (package and one.is_of(package))]
     return Item(
         csv,
         package,
         subscriptions,
-        tuple(sorted(present)),
+        tuple(sorted(one.metadata.name for one in present)),
         is_brought=package in seen.plan.brings.values(),
         version=seen.plan.versions.get(csv, ""),
+        unmarked=tuple(sorted(one.metadata.name for one in present if one.is_unmarked and one.metadata.name != csv)),
     )
 
 

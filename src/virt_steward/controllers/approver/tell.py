@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from virt_steward.apis.installplanapprover import InstallPlanApproverStatus
     from virt_steward.controllers.approver.decide import Approval, Decision
+    from virt_steward.controllers.approver.memory import WaitingPlan
     from virt_steward.controllers.approver.notices import Notices
     from virt_steward.controllers.approver.olm import Plan
     from virt_steward.controllers.approver.seen import Approver
@@ -81,11 +82,14 @@ class Teller:
         if (since := self._opened.pop(key, None)) is not None:
             self._latency.observe(self._clock.now() - since)
 
-    def waits(self, plan: Plan, decision: Decision) -> None:
-        """Said when a plan begins to wait, or waits for something else than before."""
+    def waits(self, plan: Plan, decision: Decision, news: Collection[Key]) -> None:
+        """Said when a plan begins to wait, or waits for something else than before; `news` are the approvers of whom.
+
+        What the others wait for has been told.
+        """
         for opinion in decision.opinions:
             approver, wait = opinion.approver.metadata.key, opinion.verdict
-            if not isinstance(wait, Wait) or wait.reason in PASSING:
+            if approver not in news or not isinstance(wait, Wait) or wait.reason in PASSING:
                 continue
             self.closed(plan.metadata.key)  # what has to wait is not measured as latency
             self._decisions.labels(wait.reason).inc()
@@ -103,10 +107,17 @@ class Teller:
             self._recorder.once(Occurrence(regarding(plan), kind, wait.reason, "Wait", note, episode))
             self._notices.waits(plan, opinion.approver, wait)
 
-    async def status(self, approver: Approver, status: InstallPlanApproverStatus, plans: Iterable[Plan]) -> None:
+    def waiting(self, approver: Key, waiting: Collection[WaitingPlan]) -> None:
+        """All that wait now, also those that its status does not show."""
+        self._pending.show(approver, waiting)
+
+    def status(self, approver: Approver, status: InstallPlanApproverStatus, plans: Iterable[Plan]) -> None:
         """Before it is written: tell of what it counts and the present one does not."""
-        self._pending.show(approver.metadata.key, status)
-        await self._announcer.tell(approver, newly_counted(approver.status, status, plans), status.approved_count)
+        self._announcer.tell(approver, newly_counted(approver.status, status, plans), status.approved_count)
+
+    def is_telling(self, approver: Key) -> bool:
+        """Whether the server should hear more of what was told before it gets the status."""
+        return self._announcer.is_telling(approver)
 
     def gone(self, approver: Key) -> None:
         """The approver was deleted: its series must not go on."""

@@ -42,6 +42,10 @@ class Reason(StrEnum):
     DRY_RUN = "DryRun"
 
 
+NEED_NOBODY = frozenset({Reason.SUPERSEDED, Reason.SUBSCRIPTION_BEHIND})
+"""What OLM leaves behind, or removes by itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class Approve:
     """Every check holds."""
@@ -56,6 +60,11 @@ class Wait:
     reason: Reason
     message: str
     until: datetime | None = None
+
+    @property
+    def needs_a_person(self) -> bool:
+        """Whether neither time nor OLM will settle it."""
+        return self.until is None and self.reason not in NEED_NOBODY
 
 
 @dataclass(frozen=True, slots=True)

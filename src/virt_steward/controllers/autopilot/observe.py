@@ -163,7 +163,7 @@ class Outlook:
             else None,
             machine_configs=self._machine_configs(),
             images=self.options.images,
-            objects={ref: _content(store, ref.key) for ref, store in stores.objects.items()},
+            objects={ref: _content(store, ref.key) for ref, store in stores.objects.items() if not store.denied},
             schemas=dict(self._known_schemas()),
         )
 

@@ -173,7 +173,7 @@ def _substance(obj: Any) -> Any:
 
 
 def _sighting(ref: Ref) -> Source[Sighted]:
-    return Source(ref.kind, sight, Selection.one(ref.key))
+    return Source(ref.kind, sight, Selection.one(ref.key), may_be_denied=True)
 
 
 def _reading(read: ObjectRead) -> Source[Part]:
@@ -181,7 +181,7 @@ def _reading(read: ObjectRead) -> Source[Part]:
         obj = msgspec.json.decode(raw)
         return Part(msgspec.convert(obj["metadata"], Meta), read.seen(obj))
 
-    return Source(read.kind, part, Selection.one(read.ref.key))
+    return Source(read.kind, part, Selection.one(read.ref.key), may_be_denied=True)
 
 
 def _hco_parts(raw: bytes) -> Part:
