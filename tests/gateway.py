@@ -1,7 +1,10 @@
 """A gateway in front of the API server that can answer in its stead, for what a healthy server never says."""
 
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import aiohttp
@@ -18,10 +21,12 @@ async def forwarded(_request: web.BaseRequest) -> web.StreamResponse | None:
 
 
 class Gateway:
-    """Takes plain HTTP and forwards it with the caller's token, unless `intercept` gives an answer of its own."""
+    """Takes HTTP and forwards it with the caller's token, unless `intercept` gives an answer of its own."""
 
     def __init__(self, server: str, upstream: aiohttp.ClientSession) -> None:
         self.server = ""
+        self.secure_server = ""
+        """The same by TLS, for those who trust the control plane's authority."""
         self.requests: list[web.BaseRequest] = []
         self._open: set[Any] = set()
         self.intercept: Interception = forwarded
@@ -65,11 +70,23 @@ async def a_gateway(control_plane: ControlPlane) -> AsyncIterator[Gateway]:
         runner = web.ServerRunner(web.Server(gateway.handle), handler_cancellation=True, shutdown_timeout=0.05)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
-        gateway.server = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=_certified(control_plane)).start()
+        plain, secure = runner.addresses
+        gateway.server, gateway.secure_server = f"http://127.0.0.1:{plain[1]}", f"https://127.0.0.1:{secure[1]}"
         try:
             yield gateway
         finally:
             await runner.cleanup()
+
+
+def _certified(control_plane: ControlPlane) -> ssl.SSLContext:
+    identity = control_plane.authority.server("gateway")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with TemporaryDirectory() as folder:  # the library reads keys from files only
+        pair = Path(folder, "gateway.pem")
+        pair.write_bytes(identity.certificate + identity.key)
+        context.load_cert_chain(pair)
+    return context
 
 
 def a_status(code: int, reason: str, message: str = "", **details: Any) -> web.Response:

@@ -8,8 +8,17 @@ import pytest
 from tests.audit import AuditLog
 from tests.cli.commands import Ended, steward
 from tests.controllers.placement.scene import Scene
-from virt_steward.kube.client import Client
+from tests.machines import the_machine
+from virt_steward.controllers.placement.act import record
+from virt_steward.controllers.placement.seen import Machine
+from virt_steward.controllers.placement.verdicts import Chosen
+from virt_steward.kube.client import Client, Reader
 from virt_steward.local.controlplane import ControlPlane
+
+ASSUMED = (
+    "Assumed: strategy round-robin, default config none, search found, VM name vm-{machine}; "
+    "the controller's settings may differ"
+)
 
 
 @pytest.fixture
@@ -50,7 +59,35 @@ async def test_explain_tells_the_chain_the_scores_and_the_clusters(scene: Scene,
         "CLUSTER  MACHINES  VM         STATE",
         "east     1         not there  ready",
         "west     0         not there  ready",
+        "",
+        ASSUMED,
     ]
+
+
+async def test_explain_tells_why_a_machine_was_placed_when_it_was(scene: Scene, control_plane: ControlPlane) -> None:
+    await scene.machine("web")
+    reader = Reader(scene.client.connection, scene.client.discovery)
+    machine = await reader.get(the_machine(scene.namespace, "web"), Machine)
+    await record(scene.client, machine, Chosen("east", "round-robin: number 1 in turn"))
+    ended = await steward(
+        "explain",
+        "machine",
+        f"{scene.namespace}/web",
+        "--placement-strategy=spread",
+        "--search=strict",
+        kubeconfig=control_plane.kubeconfig,
+        DEFAULT_KUBEVIRT_CONFIG="west",
+    )
+    lines = ended.stdout.splitlines()
+    assert lines[:3] == [
+        f"Machine {scene.namespace}/web is placed on east",
+        "  chosen then: round-robin: number 1 in turn",
+        "  [+] explicit annotation: its annotation says east",
+    ]
+    assert lines[-1] == (
+        "Assumed: strategy spread over topology.kubernetes.io/region, default config west, search strict, "
+        "VM name vm-{machine}; the controller's settings may differ"
+    )
 
 
 async def test_explain_answers_programs_too_by_the_same_settings_as_the_controller(
@@ -68,6 +105,7 @@ async def test_explain_answers_programs_too_by_the_same_settings_as_the_controll
     )
     found = json.loads(ended.stdout)
     assert (found["cluster"], found["recorded"], found["reason"]) == ("west", None, None)
+    assert found["assumed"]["default_config"] == "west"
     assert found["steps"][-1] == {
         "strategy": "environment default",
         "verdict": "chooses",
@@ -88,6 +126,7 @@ async def test_place_foretells_all_choices_and_writes_none(
         f"Machine {scene.namespace}/a goes to east: round-robin: number 1 in turn",
         f"Machine {scene.namespace}/b goes to west: round-robin: number 1 in turn",
         f"Machine {scene.namespace}/c goes to east: round-robin: number 1 in turn",
+        ASSUMED,
     ]
     assert {one.verb for one in audit_log.since(mark) if "virt-steward" in one.user_agent} == {"get", "list", "watch"}
     assert [await scene.cluster_of(name) for name in ("a", "b", "c")] == ["", "", ""]

@@ -7,15 +7,19 @@ import pytest
 
 from tests.audit import AuditLog
 from tests.controllers.placement.scene import Scene
+from tests.grants import an_account
 from tests.machines import the_machine
 from tests.proxy import FaultProxy
+from virt_steward.controllers.placement.act import record
 from virt_steward.controllers.placement.options import Options
-from virt_steward.controllers.placement.seen import CONFIG_ANNOTATION, Rules
+from virt_steward.controllers.placement.seen import CONFIG_ANNOTATION, Machine, Rules
 from virt_steward.controllers.placement.strategies import STRATEGIES
+from virt_steward.controllers.placement.verdicts import Chosen
 from virt_steward.insight.placements import Candidate, NoMachine, Why, foretold, why
 from virt_steward.kube.client import Client, Reader
 from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Key
+from virt_steward.runtime.access import Access, Installation
 
 
 @pytest.fixture
@@ -66,6 +70,38 @@ async def test_a_recorded_choice_is_told_as_such_even_if_its_cluster_is_gone(sce
     fine, lost = await asked(scene, "fine"), await asked(scene, "lost")
     assert (fine.recorded, fine.cluster, fine.reason) == ("east", "east", None)
     assert (lost.recorded, lost.cluster, lost.reason) == ("gone", None, "ConfigNotFound")
+    assert (fine.recorded_because, lost.recorded_because) == (None, None)
+
+
+async def test_why_a_machine_was_placed_is_told_when_its_events_are_long_gone(scene: Scene) -> None:
+    await scene.join("east")
+    await scene.machine("web")
+    reader = Reader(scene.client.connection, scene.client.discovery)
+    machine = await reader.get(the_machine(scene.namespace, "web"), Machine)
+    await record(scene.client, machine, Chosen("east", "it is the only one"))
+    assert (await asked(scene, "web")).recorded_because == "it is the only one"
+    await scene.annotate("web", kubevirt_config="west")
+    assert (await asked(scene, "web")).recorded_because is None
+
+
+async def test_a_cluster_that_answers_but_does_not_let_us_look_is_not_ready(scene: Scene) -> None:
+    nobody = await an_account(scene.client, Access("nobody", ()), Installation(namespace=scene.namespace))
+    await scene.join("east")
+    await scene.join("west", token=nobody.token)
+    await scene.machine("web")
+    found = await asked(scene, "web")
+    assert found.reason == "Forbidden"
+    east, west = found.clusters
+    assert east.trouble is None
+    assert "cluster west does not let us look: allow the user" in (west.trouble or "")
+
+
+async def test_an_answer_says_which_settings_it_goes_by(scene: Scene) -> None:
+    await scene.join("east", "west")
+    await scene.machine("web")
+    await scene.machine("cloud", providerConfig={"name": "aws"})
+    for machine in ("web", "cloud"):
+        assert (await asked(scene, machine, strategy="weight")).assumed == Rules(strategy="weight")
 
 
 async def test_who_cannot_be_asked_is_told_with_the_reason(scene: Scene, proxy: FaultProxy) -> None:
@@ -74,7 +110,7 @@ async def test_who_cannot_be_asked_is_told_with_the_reason(scene: Scene, proxy: 
     await scene.configure("keyless")
     await scene.machine("web")
     found = await asked(scene, "web")
-    assert found.reason == "ClustersSilent"
+    assert found.reason == "SecretNotFound"
     dead, keyless = found.clusters
     assert (dead.vm, keyless.vm) == ("unknown", "unknown")
     assert "cluster dead cannot be asked" in (dead.trouble or "")

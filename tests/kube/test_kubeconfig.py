@@ -39,6 +39,7 @@ def test_the_current_context_decides_unless_another_is_named(tmp_path: Path) -> 
     ("cluster", "attribute", "value"),
     [
         pytest.param({"server": "https://h:1/prefix/"}, "server", "https://h:1/prefix", id="a server with a prefix"),
+        pytest.param({"server": "http://localhost:1"}, "server", "http://localhost:1", id="a server without TLS"),
         pytest.param({"server": "https://[::1]:6443"}, "server", "https://[::1]:6443", id="an IPv6 server"),
         pytest.param({"tls-server-name": "kubernetes"}, "server_name", "kubernetes", id="tls-server-name"),
         pytest.param({"proxy-url": "http://u:p@proxy:3128"}, "proxy", "http://u:p@proxy:3128", id="proxy-url"),
@@ -310,6 +311,11 @@ EXEC = {"command": "login", "apiVersion": "client.authentication.k8s.io/v1", "in
             a_kubeconfig(cluster={"insecure-skip-tls-verify": True}),
             "insecure-skip-tls-verify trusts any server",
             id="no verification",
+        ),
+        pytest.param(
+            a_kubeconfig(cluster={"server": "HTTP://api.example:8080"}),
+            "server is http, so it sends credentials in clear",
+            id="a server without TLS",
         ),
     ],
 )

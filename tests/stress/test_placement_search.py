@@ -6,13 +6,17 @@ from contextlib import AsyncExitStack
 
 import pytest
 
+from tests.controllers.placement.builders import a_cluster, a_machine, a_view
 from tests.fleet import Members, a_fleet, a_machine_definition
 from tests.proxy import FaultProxy
 from tests.widgets import define
+from virt_steward.controllers.placement.decide import decide
 from virt_steward.controllers.placement.fleet import Limits
 from virt_steward.controllers.placement.search import Patience, Search
 from virt_steward.controllers.placement.seen import NotThere, Silent
+from virt_steward.controllers.placement.verdicts import Blocked, Reason
 from virt_steward.kube.client import Client
+from virt_steward.kube.events import LONGEST_NOTE
 from virt_steward.local.controlplane import ControlPlane
 from virt_steward.runtime.clock import SystemClock
 
@@ -69,6 +73,11 @@ async def test_five_dead_clusters_of_twenty_are_named_within_the_deadline(
     assert took <= patience.deadline
     assert again == findings
     assert members.observed == []
+    verdict = decide(a_view(a_machine("web"), *map(a_cluster, TWENTY), findings=findings)).outcome
+    assert isinstance(verdict, Blocked)
+    assert verdict.reason is Reason.CLUSTERS_SILENT
+    told = verdict.because[:LONGEST_NOTE]
+    assert [name for name in TWENTY if f"{name}: cluster {name} " in told] == TWENTY[:5]
 
 
 @pytest.fixture

@@ -39,8 +39,7 @@ def place(
         raise BadSetting("place takes one Machine, as NAMESPACE/NAME, or --all")
     rules = placing.rules(default_kubevirt_config, placement_strategy, search, vm_name, spread_label)
     found = asyncio.run(_foretold(namespaced(machine) if machine else None, rules, kubeconfig, context))
-    text = "\n".join(placements.headline(one) for one in found) or "every Machine has a cluster"
-    answer(output, text, found)
+    answer(output, "\n".join(placements.headlines(found)) or "every Machine has a cluster", found)
 
 
 async def _foretold(machine: Key | None, rules: Rules, kubeconfig: str | None, context: str | None) -> tuple[Why, ...]:

@@ -13,7 +13,7 @@ from virt_steward.insight.placements import foretold, why
 from virt_steward.kube.client import Reader
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Iterator, Sequence
 
     from virt_steward.controllers.placement.seen import Rules
     from virt_steward.insight.placements import Candidate, Why
@@ -49,8 +49,16 @@ def headline(found: Why) -> str:
     return f"Machine {found.machine} is not placed: {found.because}"
 
 
+def headlines(found: Sequence[Why]) -> Iterator[str]:
+    yield from map(headline, found)
+    if found:
+        yield assumptions(found[0].assumed)
+
+
 def lines(found: Why) -> Iterator[str]:
     yield headline(found)
+    if found.recorded_because:
+        yield f"  chosen then: {found.recorded_because}"
     yield from (f"  {MARKS[step.verdict]} {step.strategy}: {step.because}" for step in found.steps)
     if found.scores:
         yield ""
@@ -58,6 +66,18 @@ def lines(found: Why) -> Iterator[str]:
     if found.clusters:
         yield ""
         yield from table(("cluster", "machines", "VM", "state"), [_row(one) for one in found.clusters])
+    yield ""
+    yield assumptions(found.assumed)
+
+
+def assumptions(rules: Rules) -> str:
+    """An answer by other settings than the controller's may be another one."""
+    over = f" over {rules.spread_label}" if rules.strategy == "spread" else ""
+    search = "strict" if rules.strict_search else "found"
+    return (
+        f"Assumed: strategy {rules.strategy}{over}, default config {rules.default_config or 'none'}, search {search}, "
+        f"VM name {rules.vm_name}; the controller's settings may differ"
+    )
 
 
 def _row(cluster: Candidate) -> tuple[str, ...]:

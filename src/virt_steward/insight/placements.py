@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from virt_steward.controllers.placement.because import noted_on
 from virt_steward.controllers.placement.definition import AGENT
 from virt_steward.controllers.placement.fleet import LONGEST_ANSWER, Fleet
 from virt_steward.controllers.placement.judge import judge
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from virt_steward.controllers.placement.judge import Judgement
     from virt_steward.controllers.placement.observe import Config
     from virt_steward.controllers.placement.options import Options
-    from virt_steward.controllers.placement.seen import Cluster, Finding, Machine
+    from virt_steward.controllers.placement.seen import Cluster, Finding, Machine, Rules
     from virt_steward.kube.client import Reader
     from virt_steward.objects.identity import Key
     from virt_steward.runtime.store import Store
@@ -81,11 +82,15 @@ class Why:
     machine: str
     recorded: str | None
     """The cluster that stands on the machine already."""
+    recorded_because: str | None
+    """Why it was chosen then; None if that was not the controller's choice."""
     cluster: str | None
     """The one that is chosen now; None if nothing can be."""
     reason: str | None
     """Why not, for machines."""
     because: str
+    assumed: Rules
+    """The settings by which this was asked: nobody can see those of the controller."""
     steps: tuple[Step, ...] = ()
     """Every strategy up to the one that decides."""
     scores: tuple[Score, ...] = ()
@@ -117,7 +122,7 @@ class _Survey:
     async def explained(self, key: Key, *, assume: bool = False) -> Why:
         """Let a foretold choice count for those that follow, if they are to `assume` it."""
         machine = _found(self.outlook.machines, key)
-        if untouched := _left_alone(machine):
+        if untouched := _left_alone(machine, self.outlook.rules):
             return untouched
         judgement = await judge(self.outlook, self.search, key, since=self.began)
         if judgement is None:
@@ -183,15 +188,22 @@ def _found(machines: Store[Machine], key: Key) -> Machine:
     return machine
 
 
-def _left_alone(machine: Machine) -> Why | None:
-    recorded = machine.wishes.config or None
+def _left_alone(machine: Machine, rules: Rules) -> Why | None:
     if not machine.is_ours:
         because = "it is of another provider, and left alone"
     elif machine.is_going:
         because = "it is being deleted, and left alone"
     else:
         return None
-    return Why(str(machine.metadata.key), recorded, None, "LeftAlone", because)
+    return Why(
+        machine=str(machine.metadata.key),
+        recorded=machine.wishes.config or None,
+        recorded_because=noted_on(machine) or None,
+        cluster=None,
+        reason="LeftAlone",
+        because=because,
+        assumed=rules,
+    )
 
 
 def _explained(judgement: Judgement) -> Why:
@@ -202,9 +214,11 @@ def _explained(judgement: Judgement) -> Why:
     return Why(
         machine=str(seen.machine.metadata.key),
         recorded=seen.machine.wishes.config or None,
+        recorded_because=noted_on(seen.machine) or None,
         cluster=chosen.cluster if chosen else None,
         reason=str(outcome.reason) if isinstance(outcome, Blocked) else None,
         because=steps[-1].because,
+        assumed=seen.rules,
         steps=steps,
         scores=tuple(Score(cluster, words) for cluster, words in chosen.scores) if chosen else (),
         clusters=tuple(_candidate(one, seen.findings.get(one.name)) for one in seen.clusters),
@@ -227,6 +241,8 @@ def _step(said: Said) -> Step:
 
 def _candidate(cluster: Cluster, finding: Finding | None) -> Candidate:
     trouble = cluster.unusable.because if cluster.unusable else cluster.silent
+    if isinstance(finding, Silent):  # one that answers may still not let us look
+        trouble = trouble or finding.because
     return Candidate(cluster.name, cluster.machines, cluster.schedulable, trouble or None, _presence(finding))
 
 

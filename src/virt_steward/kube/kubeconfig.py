@@ -11,7 +11,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from virt_steward.kube.credentials import UserCredentials, no_certificate, read_file, token_file
 from virt_steward.kube.environment_proxy import is_excepted, proxy_variable
-from virt_steward.kube.errors import unusable
+from virt_steward.kube.errors import BadConfig, unusable
 from virt_steward.kube.kubeconfig_file import (
     ClusterSpec,
     Entry,
@@ -148,7 +148,11 @@ def _refuse(entry: Entry[Any], rules: tuple[tuple[str, str, str], ...]) -> None:
         return
     for attribute, deed, remedy in rules:
         if getattr(entry.spec, attribute):
-            raise unusable(entry.where, f"{deed}, which a kubeconfig from a Secret may not: {remedy}")
+            raise _not_from_a_secret(entry, deed, remedy)
+
+
+def _not_from_a_secret(entry: Entry[Any], deed: str, remedy: str) -> BadConfig:
+    return unusable(entry.where, f"{deed}, which a kubeconfig from a Secret may not: {remedy}")
 
 
 def _server(cluster: Entry[ClusterSpec]) -> str:
@@ -156,6 +160,8 @@ def _server(cluster: Entry[ClusterSpec]) -> str:
     url = _url(server, "server", cluster.where)
     if url.username is not None or url.query or url.fragment:
         raise unusable(cluster.where, "server has more than a host, a port and a path: remove the rest")
+    if url.scheme != "https" and not cluster.origin.trusted:
+        raise _not_from_a_secret(cluster, "server is http, so it sends credentials in clear", "use https")
     return server.rstrip("/")
 
 

@@ -61,8 +61,8 @@ class UnknownManager(LookupError):
     """The table has no manager of this name."""
 
 
-def _annotation(key: str) -> tuple[Pointer, ...]:
-    return (Pointer(("metadata", "annotations", key)),)
+def _annotations(*keys: str) -> tuple[Pointer, ...]:
+    return tuple(Pointer(("metadata", "annotations", key)) for key in keys)
 
 
 def _status_of(controller: str) -> Manager:
@@ -89,21 +89,21 @@ AUTOPILOT = Manager(
 )
 PAUSE = Manager(
     name="virt-steward-pause",
-    writes=_annotation("platform.kubevirt.io/reconcile-paused"),
+    writes=_annotations("platform.kubevirt.io/reconcile-paused"),
     force=Force.ALWAYS,
     why="stops an edit war; applied by the autopilot's manager it would delete the object's spec",
 )
 CREATION = Manager(
     name="virt-steward-creation",
-    writes=_annotation("platform.kubevirt.io/created-uid"),
+    writes=_annotations("platform.kubevirt.io/created-uid"),
     force=Force.ALWAYS,
     why="which objects the autopilot made itself: the uid is known only once there is one",
 )
 PLACEMENT = Manager(
     name="virt-steward-placement",
-    writes=_annotation("vitistack.io/kubevirt-config"),
+    writes=_annotations("vitistack.io/kubevirt-config", "vitistack.io/kubevirt-config-because"),
     force=Force.LISTED,
-    why="the chosen cluster of a Machine; a choice that somebody else made stands, an empty one is taken",
+    why="the chosen cluster of a Machine, and why; a choice that somebody else made stands, an empty one is taken",
 )
 LEASE = Manager(
     name="virt-steward-lease",

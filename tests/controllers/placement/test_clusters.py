@@ -8,6 +8,7 @@ from aiohttp import web
 
 from tests.controllers.placement.conftest import Asked, Start
 from tests.controllers.placement.scene import Scene
+from tests.controllers.placement.test_placing import has_event
 from tests.eventually import soon
 from tests.gateway import Gateway, Interception, a_gateway, a_status
 from tests.proxy import FaultProxy
@@ -53,7 +54,7 @@ def is_asked(gateway: Gateway, path: str, times: int) -> Callable[[], bool]:
 async def test_a_status_tells_what_there_is_and_is_written_only_when_that_changes(
     scene: Scene, start: Start, other: Gateway, asked: Asked
 ) -> None:
-    await scene.join("main", server=other.server)
+    await scene.join("main", server=other.secure_server)
     await scene.machine("web")
     with start(*QUICK) as process:
         assert await soon(partial(counts, scene, "main", 1))
@@ -100,7 +101,7 @@ async def test_a_vm_that_was_found_is_adopted_and_who_was_silent_is_named(
     scene: Scene, start: Start, other: Gateway, proxy: FaultProxy
 ) -> None:
     proxy.refuse()
-    await scene.join("north", server=other.server)
+    await scene.join("north", server=other.secure_server)
     await scene.join("south", server=proxy.server)
     other.intercept = has_vms("vm-legacy")
     await scene.machine("legacy")
@@ -117,7 +118,7 @@ async def test_a_strict_search_waits_for_those_who_are_silent(
     scene: Scene, start: Start, other: Gateway, proxy: FaultProxy
 ) -> None:
     proxy.refuse()
-    await scene.join("north", server=other.server)
+    await scene.join("north", server=other.secure_server)
     await scene.join("south", server=proxy.server)
     other.intercept = has_vms("vm-legacy")
     await scene.machine("legacy")
@@ -127,8 +128,35 @@ async def test_a_strict_search_waits_for_those_who_are_silent(
         assert await soon(partial(scene.is_on, "legacy", "north"))
 
 
+@pytest.mark.parametrize(
+    ("refusal", "says", "remedy"),
+    [
+        pytest.param((401, "Unauthorized"), "does not accept our credentials: ", "get a new kubeconfig", id="our user"),
+        pytest.param((403, "Forbidden"), "does not let us look: ", "allow the user of its kubeconfig", id="to answer"),
+    ],
+)
+async def test_a_cluster_is_not_called_silent_that_refuses(
+    scene: Scene, start: Start, other: Gateway, *, refusal: tuple[int, str], says: str, remedy: str
+) -> None:
+    async def refuses(request: web.BaseRequest) -> web.StreamResponse | None:
+        return a_status(*refusal) if request.path.endswith("/virtualmachines") else None
+
+    other.intercept = refuses
+    await scene.join("east")
+    await scene.join("west", server=other.secure_server)
+    await scene.machine("web")
+    with start(*QUICK, "--placement-strategy=round-robin"):
+        assert await soon(partial(scene.waits_for, "web", refusal[1]))
+        assert await soon(partial(has_event, scene, "web", refusal[1]))
+        message = (await scene.condition("web"))["message"]
+        other.intercept = has_vms()
+        assert await soon(partial(scene.is_on, "web", "east"))
+    assert message.startswith(f"vm-web may exist in a cluster that cannot be searched (west: cluster west {says}")
+    assert remedy in message
+
+
 async def test_a_vm_in_two_clusters_is_a_conflict_until_one_is_gone(scene: Scene, start: Start, other: Gateway) -> None:
-    await scene.join("north", server=other.server)
+    await scene.join("north", server=other.secure_server)
     await scene.join("south")
     await scene.vm("vm-twin")
     other.intercept = has_vms("vm-twin")
@@ -141,7 +169,7 @@ async def test_a_vm_in_two_clusters_is_a_conflict_until_one_is_gone(scene: Scene
 
 
 async def test_a_vm_that_somebody_makes_ends_an_ambiguity(scene: Scene, start: Start, other: Gateway) -> None:
-    await scene.join("north", server=other.server)
+    await scene.join("north", server=other.secure_server)
     await scene.join("south")
     await scene.machine("web")
     with start(*QUICK):
@@ -158,13 +186,13 @@ async def test_nothing_that_a_run_produces_shows_a_secret(
 
     other.intercept = repeats_the_token
     await scene.join("rejected", token=TOKEN)
-    await scene.join("repeated", server=other.server)
+    await scene.join("repeated", server=other.secure_server)
     await scene.join_secret("garbage", f"users: [{TOKEN}")
     await scene.configure("garbage")
     await scene.machine("web")
     await scene.machine("bad", annotations={"vitistack.io/kubevirt-config": "garbage"})
     with start(*QUICK, "--log-level=debug") as process:
-        assert await soon(partial(scene.waits_for, "web", "ClustersSilent"))
+        assert await soon(partial(scene.waits_for, "web", "BadKubeconfig"))
         assert await soon(partial(scene.waits_for, "bad", "BadKubeconfig"))
         assert await soon(partial(tells, scene, "rejected", Reachable="True", CredentialsValid="False"))
         produced = [process.log(), *[await scene.status(name) for name in ("rejected", "repeated", "garbage")]]

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from tests.controllers.placement.builders import NO_SECRET, a_cluster, a_machine, a_view
 from virt_steward.apis.meta import LabelSelector
 from virt_steward.controllers.placement.decide import decide
+from virt_steward.controllers.placement.fleet import Rejected
 from virt_steward.controllers.placement.preferences import PREFERENCES
 from virt_steward.controllers.placement.seen import Cluster, Found, Free, Machine, NotThere, Silent
 from virt_steward.controllers.placement.verdicts import Ask, Blocked, Chosen, Reason
@@ -88,6 +89,13 @@ def test_the_cluster_is(
             "west",
             "vm-my-vm exists there; east did not answer",
             id="where its VM is, and who was silent is said",
+        ),
+        pytest.param(
+            {"east": Rejected("no"), "west": Found()},
+            {},
+            "west",
+            "vm-my-vm exists there; east could not be searched",
+            id="where its VM is, and who rejected us is not called silent",
         ),
         pytest.param(
             {"east": Found(), "west": NotThere()},
@@ -177,15 +185,35 @@ def test_a_machine_stays(findings: dict[str, Any], rules: dict[str, Any], chosen
             (EAST, WEST),
             {"findings": {"east": NotThere(), "west": Silent("no answer in 5 s")}},
             Reason.CLUSTERS_SILENT,
-            "vm-my-vm may exist in a cluster that does not answer (west: no answer in 5 s)",
+            "vm-my-vm may exist in a cluster that does not answer (west: no answer in 5 s): "
+            "mend that, or annotate the machine with the right one",
             id="nowhere, while one is silent",
+        ),
+        pytest.param(
+            a_machine(),
+            (EAST, WEST),
+            {"findings": {"east": NotThere(), "west": Rejected("west rejects us")}},
+            Reason.UNAUTHORIZED,
+            "vm-my-vm may exist in a cluster that cannot be searched (west: west rejects us): "
+            "mend that, or annotate the machine with the right one",
+            id="nowhere, while one rejects our credentials",
+        ),
+        pytest.param(
+            a_machine(),
+            (EAST, WEST),
+            {"findings": {"east": Silent("away"), "west": Silent("no Secret", Reason.SECRET_NOT_FOUND)}},
+            Reason.SECRET_NOT_FOUND,
+            "vm-my-vm may exist in a cluster that cannot be searched (east: away; west: no Secret): "
+            "mend that, or annotate the machine with the right one",
+            id="one silent, and one that waits for a person",
         ),
         pytest.param(
             a_machine(),
             (EAST, WEST),
             {"findings": {"east": Found(), "west": Silent("refused")}, "strict_search": True},
             Reason.CLUSTERS_SILENT,
-            "vm-my-vm exists in east, and may exist in a cluster that does not answer (west: refused)",
+            "vm-my-vm exists in east, and may exist in a cluster that does not answer (west: refused): "
+            "mend that, or annotate the machine with the right one",
             id="a silent one, where search is strict",
         ),
         pytest.param(

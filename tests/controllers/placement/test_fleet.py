@@ -88,7 +88,7 @@ async def test_a_cluster_is_unusable_by_a_secret(
     assert says in unusable.because
     assert SECRET not in unusable.because
     assert await members.fleet.probe("east") == unusable
-    assert await members.fleet.ask("east", a_question) == Silent(unusable.because)
+    assert await members.fleet.ask("east", a_question) == Silent(unusable.because, reason)
     assert members.fleet.edition("east") == NOWHERE
 
 
@@ -159,6 +159,7 @@ async def test_credentials_that_are_not_accepted_are_named_and_never_shown(membe
     answer = await members.fleet.probe("east")
     assert isinstance(answer, Rejected)
     assert answer.because.startswith("cluster east does not accept our credentials: token of user ")
+    assert answer.reason is Reason.UNAUTHORIZED
     assert f"Secret {namespace}/east" in answer.because
     assert SECRET not in answer.because
     assert members.observed == [("east", False)]
@@ -228,7 +229,7 @@ async def test_a_question_that_is_forbidden_does_not_stop_others(
     answer = await members.fleet.ask("east", lambda reader: reader.get(Ref(SECRETS, Key(namespace, "east"))))
     assert isinstance(answer, Silent)
     assert answer.because.startswith("cluster east does not let us look")
-    assert members.fleet.silence("east") is None
+    assert (answer.reason, members.fleet.silence("east")) == (Reason.FORBIDDEN, None)
     assert await members.fleet.probe("east") == VERSION
 
 
@@ -319,7 +320,7 @@ async def test_a_server_cannot_make_us_say_our_token_when_it(
         return a_status(code, reason, f"you sent {request.headers['Authorization']}")
 
     gateway.intercept = echo
-    await members.join("east", kubeconfig=members.kubeconfig(gateway.server, SECRET))
+    await members.join("east", kubeconfig=members.kubeconfig(gateway.secure_server, SECRET))
     answer = await members.fleet.probe("east")
     assert isinstance(answer, Silent)
     assert answer.because.startswith("cluster east ")
@@ -339,7 +340,7 @@ async def test_an_answer_counts_as_a_failure_that_is(body: str, members: Members
         return web.Response(text=body)
 
     gateway.intercept = nonsense
-    await members.join("east", server=gateway.server)
+    await members.join("east", server=gateway.secure_server)
     assert await members.fleet.probe("east") == Silent("cluster east gives an answer that makes no sense")
 
 
@@ -394,6 +395,6 @@ async def test_a_server_cannot_fill_our_memory_with_an_endless_answer(
 
     gateway.intercept = babbles
     async with a_fleet(control_plane, admin, namespace, limits=Limits(timeout=PATIENCE)) as members:
-        await members.join("east", server=gateway.server)
+        await members.join("east", server=gateway.secure_server)
         assert isinstance(await members.fleet.probe("east"), Silent)
     assert sent < 2 * LONGEST_ANSWER

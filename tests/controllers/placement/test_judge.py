@@ -8,6 +8,7 @@ import pytest
 
 from tests.controllers.placement.builders import a_machine
 from tests.runtime.clocks import ManualClock
+from virt_steward.apis.kubevirtconfig import KubevirtConfigSpec
 from virt_steward.controllers.placement.judge import judge
 from virt_steward.controllers.placement.ledger import Ledger
 from virt_steward.controllers.placement.observe import Config, ConfigMeta, Outlook
@@ -87,6 +88,19 @@ async def test_a_vm_that_appeared_since_the_last_answer_is_found_before_a_choice
     outcome = await bench.outcome()
     assert isinstance(outcome, Chosen)
     assert outcome.cluster == "west"
+
+
+async def test_a_vm_that_has_gone_since_the_last_answer_leads_nobody_to_a_cordoned_cluster(bench: Bench) -> None:
+    bench.outlook.configs.put(Config(ConfigMeta(name="west"), KubevirtConfigSpec(schedulable=False)))
+    bench.clusters.vms["west"] = frozenset({"vm-web"})
+    assert await bench.outcome() == Chosen("west", "vm-web exists there")
+    bench.clusters.vms["west"] = frozenset()
+    bench.clusters.asked.clear()
+    await bench.clock.advance(1)
+    outcome = await bench.outcome()
+    assert isinstance(outcome, Chosen)
+    assert (outcome.cluster, outcome.because) == ("east", "round-robin: number 1 in turn")
+    assert sorted(bench.clusters.asked) == ["east", "west"]
 
 
 async def test_a_remembered_answer_is_enough_to_wait(bench: Bench) -> None:

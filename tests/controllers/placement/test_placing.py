@@ -11,7 +11,7 @@ from tests.eventually import soon
 from tests.fleet import a_secret, the_secret
 from tests.grants import Account
 from tests.machines import a_config, the_machine
-from virt_steward.controllers.placement.seen import CONFIG_ANNOTATION
+from virt_steward.controllers.placement.seen import BECAUSE_ANNOTATION, CONFIG_ANNOTATION
 from virt_steward.objects.identity import Key
 from virt_steward.ssa import managers
 
@@ -21,7 +21,7 @@ AMBIGUOUS = (
 )
 
 
-async def test_a_choice_is_one_annotation_and_one_event(scene: Scene, start: Start, asked: Asked) -> None:
+async def test_a_choice_is_one_write_with_its_reason_and_one_event(scene: Scene, start: Start, asked: Asked) -> None:
     await scene.join("main")
     await scene.machine("web")
     with start() as process:
@@ -29,7 +29,10 @@ async def test_a_choice_is_one_annotation_and_one_event(scene: Scene, start: Sta
         assert await soon(partial(has_event, scene, "web", "Placed"))
     machine = await scene.client.get(the_machine(scene.namespace, "web"))
     [entry] = [one for one in machine["metadata"]["managedFields"] if one["manager"] == managers.PLACEMENT.name]
-    assert entry["fieldsV1"] == {"f:metadata": {"f:annotations": {f"f:{CONFIG_ANNOTATION}": {}}}}
+    ours = {f"f:{key}": {} for key in (CONFIG_ANNOTATION, BECAUSE_ANNOTATION)}
+    assert entry["fieldsV1"] == {"f:metadata": {"f:annotations": ours}}
+    assert {f"f:{one.tokens[-1]}" for one in managers.PLACEMENT.writes} == set(ours)
+    assert machine["metadata"]["annotations"][BECAUSE_ANNOTATION] == "main: it is the only one"
     assert "status" not in machine
     [event] = await scene.events("web")
     assert event["note"] == "placed on cluster main: it is the only one"
@@ -98,6 +101,29 @@ async def test_an_empty_annotation_is_no_choice_whoever_wrote_it_by(scene: Scene
         assert await soon(partial(has_event, scene, "web", "Placed"))
     [event] = await scene.events("web")
     assert "the empty annotation was taken from" in event["note"]
+
+
+async def test_a_note_that_came_with_a_copy_is_replaced_and_a_persons_own_choice_gets_none(
+    scene: Scene, start: Start
+) -> None:
+    await scene.join("main", "other", schedulable=False)
+    await scene.change("main", schedulable=True, default=True)
+    await scene.machine("copy", annotations={BECAUSE_ANNOTATION: "other: somebody said so"})
+    await scene.machine("own", annotations={CONFIG_ANNOTATION: "other"})
+    before = await scene.client.get(the_machine(scene.namespace, "own"))
+    with start():
+        assert await soon(partial(scene.is_on, "copy", "main"))
+        assert await soon(partial(has_event, scene, "copy", "Placed"))
+        assert await soon(partial(counts, scene, "other", 1))
+    copy = await scene.client.get(the_machine(scene.namespace, "copy"))
+    assert copy["metadata"]["annotations"][BECAUSE_ANNOTATION] == "main: it is marked as default"
+    [event] = await scene.events("copy")
+    assert event["note"] == "placed on cluster main: it is marked as default"
+    assert await scene.client.get(the_machine(scene.namespace, "own")) == before
+
+
+async def counts(scene: Scene, config: str, machines: int) -> bool:
+    return bool((await scene.status(config)).get("machines", 0) == machines)
 
 
 async def test_machines_of_other_providers_and_those_on_their_way_out_are_left_alone(

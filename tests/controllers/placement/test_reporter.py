@@ -188,7 +188,7 @@ async def test_a_server_that_answers_with_nonsense_is_looked_at_no_more_often_th
         return web.Response(status=404, text="404 page not found")
 
     gateway.intercept = knows_nothing
-    await desk.members.rotate("east", desk.members.kubeconfig(gateway.server))
+    await desk.members.rotate("east", desk.members.kubeconfig(gateway.secure_server))
     assert await soon(partial(leads_to, desk, gateway))
     before = desk.looks
     assert seconds(await desk.report()) >= INTERVAL * (1 - JITTER)

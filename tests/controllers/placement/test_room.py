@@ -199,7 +199,7 @@ async def test_the_cluster_with_more_room_is_chosen_though_it_has_more_machines_
         return web.json_response({"items": [{"metadata": {"name": "one"}, "usage": usage}]})
 
     gateway.intercept = is_full
-    await scene.join("east", server=gateway.server)
+    await scene.join("east", server=gateway.secure_server)
     await scene.join("west")
     await scene.machine("old", annotations={"vitistack.io/kubevirt-config": "west"})
     own = whose == "its own"
@@ -220,7 +220,7 @@ async def test_clusters_that_do_not_tell_are_compared_by_their_machines(scene: S
 
 
 async def test_nodes_are_listed_only_where_a_choice_goes_by_them(scene: Scene, start: Start, gateway: Gateway) -> None:
-    await scene.join("east", server=gateway.server)
+    await scene.join("east", server=gateway.secure_server)
     await scene.join("west")
     await scene.machine("web")
     with start("--placement-strategy=round-robin", "--probe-interval=0.1"):

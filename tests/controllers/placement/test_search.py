@@ -17,6 +17,7 @@ from tests.runtime.clocks import ManualClock, settle
 from tests.widgets import define
 from virt_steward.controllers.placement.search import Patience, Search
 from virt_steward.controllers.placement.seen import Found, NotThere, Silent
+from virt_steward.controllers.placement.verdicts import Reason
 from virt_steward.kube.client import Client
 from virt_steward.local.controlplane import ControlPlane
 
@@ -72,14 +73,14 @@ async def test_each_cluster_says_whether_it_has_the_vm(
     gateway.intercept = without
     proxy.refuse()
     await members.join("has")
-    await members.join("has-not", server=gateway.server)
+    await members.join("has-not", server=gateway.secure_server)
     await members.join("down", server=proxy.server)
     findings = await search.find(members.namespace, "vm-web", ["has", "has-not", "down", "unheard-of"], since=NOW)
     down, unknown = findings.pop("down"), findings.pop("unheard-of")
     assert findings == {"has": Found(), "has-not": NotThere()}
     assert isinstance(down, Silent)
     assert "cluster down cannot be asked" in down.because
-    assert unknown == Silent("there is no KubevirtConfig unheard-of")
+    assert unknown == Silent("there is no KubevirtConfig unheard-of", Reason.CONFIG_NOT_FOUND)
     assert await search.find(members.namespace, "vm-web", [], since=NOW) == {}
 
 
@@ -96,7 +97,7 @@ async def test_a_hundred_machines_that_wait_share_one_list(
 
 
 async def test_only_metadata_is_asked_for(members: Members, search: Search, gateway: Gateway, vms: str) -> None:
-    await members.join("east", server=gateway.server)
+    await members.join("east", server=gateway.secure_server)
     await search.find(vms, "vm-web", ["east"], since=NOW)
     [asked] = [request for request in gateway.requests if request.path.endswith("/virtualmachines")]
     assert "as=PartialObjectMetadataList" in asked.headers["Accept"]
@@ -115,7 +116,21 @@ async def test_an_absence_from_before_the_machine_waited_is_asked_for_anew(
     assert lists() == 2
 
 
-async def test_a_vm_that_was_found_is_remembered_for_a_while(
+async def test_a_presence_from_before_the_machine_waited_is_asked_for_anew(
+    members: Members, search: Search, admin: Client, clock: ManualClock, lists: Lists
+) -> None:
+    await admin.create(a_vm(members.namespace, "vm-web"))
+    await members.join("east")
+    assert await search.find(members.namespace, "vm-web", ["east"], since=NOW) == {"east": Found()}
+    await admin.delete(the_vm(members.namespace, "vm-web"))
+    await clock.advance(5)
+    assert await search.find(members.namespace, "vm-web", ["east"], since=NOW) == {"east": Found()}
+    assert lists() == 1
+    assert await search.find(members.namespace, "vm-web", ["east"], since=NOW + 1) == {"east": NotThere()}
+    assert lists() == 2
+
+
+async def test_what_was_found_is_remembered_for_a_while(
     members: Members, search: Search, admin: Client, clock: ManualClock, lists: Lists
 ) -> None:
     await admin.create(a_vm(members.namespace, "vm-web"))
@@ -123,7 +138,7 @@ async def test_a_vm_that_was_found_is_remembered_for_a_while(
     assert await search.find(members.namespace, "vm-web", ["east"], since=NOW) == {"east": Found()}
     await admin.delete(the_vm(members.namespace, "vm-web"))
     await clock.advance(14.9)
-    assert await search.find(members.namespace, "vm-web", ["east"], since=clock.now()) == {"east": Found()}
+    assert await search.find(members.namespace, "vm-web", ["east"], since=NOW) == {"east": Found()}
     assert lists() == 1
     await clock.advance(0.1)
     assert await search.find(members.namespace, "vm-web", ["east"], since=NOW) == {"east": NotThere()}
@@ -185,7 +200,7 @@ async def test_a_changed_secret_makes_what_was_remembered_void(
     members: Members, search: Search, admin: Client, vms: str, gateway: Gateway
 ) -> None:
     await admin.create(a_vm(vms, "vm-web"))
-    await members.join("east", server=gateway.server)
+    await members.join("east", server=gateway.secure_server)
     assert await search.find(vms, "vm-web", ["east"], since=NOW) == {"east": Found()}
     edition = members.fleet.edition("east")
     await members.rotate("east", members.kubeconfig(token=SECRET))
@@ -207,7 +222,7 @@ async def test_an_answer_of_the_cluster_that_a_name_stood_for_before_does_not_co
         return web.json_response({"metadata": {}, "items": []})
 
     gateway.intercept = empty_after_a_while
-    await members.join("east", server=gateway.server)
+    await members.join("east", server=gateway.secure_server)
     finding = asyncio.create_task(search.find(vms, "vm-web", ["east"], since=NOW))
     await asyncio.wait_for(asked.wait(), 10)
     edition = members.fleet.edition("east")
@@ -246,7 +261,7 @@ async def test_a_server_that_starts_is_silent_while_it(
         return unready() if request.path.endswith("/virtualmachines") else None
 
     gateway.intercept = starting
-    await members.join("east", server=gateway.server)
+    await members.join("east", server=gateway.secure_server)
     assert await search.find(members.namespace, "vm-web", ["east"], since=NOW) == {
         "east": Silent("cluster east fails to answer: see its own logs")
     }

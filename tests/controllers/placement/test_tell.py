@@ -9,16 +9,25 @@ from prometheus_client import CollectorRegistry, generate_latest
 from tests.controllers.placement.builders import a_machine
 from tests.runtime.clocks import ManualClock
 from virt_steward.controllers.placement.fleet import Reached, Rejected
-from virt_steward.controllers.placement.seen import MachineCondition, MachineStatus, Silent, Unusable
+from virt_steward.controllers.placement.seen import (
+    BECAUSE_ANNOTATION,
+    CONFIG_ANNOTATION,
+    MachineCondition,
+    MachineStatus,
+    Silent,
+    Unusable,
+)
 from virt_steward.controllers.placement.tell import Teller
 from virt_steward.controllers.placement.verdicts import Blocked, Chosen, Reason
 from virt_steward.controllers.placement.watches import MACHINES
 from virt_steward.kube.events import Occurrence
 from virt_steward.objects.identity import Key
 from virt_steward.objects.wallclock import rfc3339
+from virt_steward.ssa.managers import PLACEMENT
 
 WEB = a_machine("web")
 TWICE = Blocked(Reason.FOUND_TWICE, "vm-web exists in east and west")
+OURS = PLACEMENT.name
 SILENT = Blocked(Reason.CLUSTERS_SILENT, "vm-web may exist in west")
 
 
@@ -111,26 +120,27 @@ def test_a_cluster_that_is_gone_leaves_no_series(told: Told) -> None:
 
 
 @pytest.mark.parametrize(
-    ("manager", "ago", "told_again"),
+    ("manager", "ago", "cluster", "notes"),
     [
-        pytest.param("virt-steward-placement", 30, True, id="of-late-by-us"),
-        pytest.param("virt-steward-placement", 3600, False, id="long-ago"),
-        pytest.param("kubectl", 30, False, id="by-somebody-else"),
+        pytest.param(OURS, 30, "east", ["placed on cluster east: it is the only one"], id="of-late-by-us"),
+        pytest.param(OURS, 3600, "east", [], id="long-ago"),
+        pytest.param("kubectl", 30, "east", [], id="by-somebody-else"),
+        pytest.param(OURS, 30, "west", [], id="by-us-but-changed-since"),
     ],
 )
-def test_a_choice_that_was_recorded_is_told_again_if_it_was_made(
-    told: Told, manager: str, ago: float, told_again: bool
+def test_a_choice_that_was_recorded_is_told_again_with_its_reason_if_it_was_made(
+    told: Told, manager: str, ago: float, cluster: str, notes: list[str]
 ) -> None:
     time = rfc3339(told.clock.utc() - timedelta(seconds=ago))
     metadata = {
         "name": "web",
         "namespace": "default",
         "uid": "web",
-        "annotations": {"vitistack.io/kubevirt-config": "east"},
+        "annotations": {CONFIG_ANNOTATION: cluster, BECAUSE_ANNOTATION: "east: it is the only one"},
         "managedFields": [{"manager": "others", "time": time}, {"manager": manager, "time": time}],
     }
     machine = MACHINES.decode(msgspec.json.encode({"metadata": metadata}))
     told.teller.was_placed(machine)
-    assert bool(told.heard) is told_again
+    assert [one.note for one in told.heard] == notes
     told.teller.placed(machine, Chosen("east", "it is the only one"), "the_only_one", ())
     assert len({one.key for one in told.heard}) == 1, "a server takes it but once"

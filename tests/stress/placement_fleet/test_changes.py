@@ -47,7 +47,7 @@ async def test_who_is_silent_is_named_and_blocks_only_while_the_vm_is_not_found(
             one.thaw()
     assert message == (
         "vm-lost may exist in a cluster that does not answer (b: cluster b does not answer within 1 s; "
-        "d: cluster d does not answer within 1 s)"
+        "d: cluster d does not answer within 1 s): mend that, or annotate the machine with the right one"
     )
 
 
@@ -146,7 +146,7 @@ async def test_a_secret_is_mended_while_machines_wait_after_it_became(
         assert await soon(partial(fleet.waits_for, "searching", "AmbiguousPlacement"), within=30)
         await fleet.rotate("b", content)
         assert await soon(partial(fleet.says, "settled", reason, words))
-        assert await soon(partial(fleet.says, "searching", "ClustersSilent", words))
+        assert await soon(partial(fleet.says, "searching", reason, words))
         await fleet.run_vm("b", "vm-searching")
         await fleet.rotate("b", fleet.members[1].kubeconfig)
         assert await soon(partial(fleet.is_on, "searching", "b"))
@@ -161,7 +161,7 @@ async def test_a_token_that_is_no_longer_accepted_is_told_from_a_cluster_that_is
     with start():
         assert await soon(partial(fleet.waits_for, "my-vm", "AmbiguousPlacement"), within=30)
         await fleet.rotate("b", fleet.members[1].with_token("revoked"))
-        assert await soon(partial(fleet.says, "my-vm", "ClustersSilent", "cluster b does not accept our credentials"))
+        assert await soon(partial(fleet.says, "my-vm", "Unauthorized", "cluster b does not accept our credentials"))
         assert await soon(partial(fleet.is_in, "CredentialsInvalid", "b"))
         await fleet.run_vm("b", "vm-my-vm")
         await fleet.rotate("b", fleet.members[1].with_certificate())

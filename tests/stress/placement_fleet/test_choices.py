@@ -10,7 +10,7 @@ from tests.eventually import soon
 from tests.machines import the_machine
 from tests.stress.placement_fleet.clusters import FIVE, Fleet
 from tests.stress.placement_fleet.conftest import Start, Written
-from virt_steward.controllers.placement.seen import CONFIG_ANNOTATION
+from virt_steward.controllers.placement.seen import BECAUSE_ANNOTATION, CONFIG_ANNOTATION
 from virt_steward.ssa import managers
 
 NO_CONFIGS = "machine {} has no KubevirtConfig reference and no KubevirtConfigs are available"
@@ -203,7 +203,7 @@ async def test_the_cluster_is(
 
 async def annotation_owner(fleet: Fleet, machine: str) -> str:
     metadata = (await fleet.client.get(the_machine(fleet.namespace, machine)))["metadata"]
-    owned = {"f:metadata": {"f:annotations": {f"f:{CONFIG_ANNOTATION}": {}}}}
+    owned = {"f:metadata": {"f:annotations": {f"f:{key}": {} for key in (CONFIG_ANNOTATION, BECAUSE_ANNOTATION)}}}
     return next(one["manager"] for one in metadata["managedFields"] if one["fieldsV1"] == owned)
 
 

@@ -67,7 +67,7 @@ async def kubeconfigs(fleet: Fleet, blabbing: Gateway) -> dict[str, str]:
         "known": second.kubeconfig,
         "revoked": third.with_token(REVOKED),
         "silent": fourth.kubeconfig,
-        "blabbing": last.kubeconfig.replace(last.control_plane.server, blabbing.server),
+        "blabbing": last.kubeconfig.replace(last.control_plane.server, blabbing.secure_server),
         "garbage": f"users: [{HIDDEN}",
         "shapeless": f"users: [{{name: u, user: {HIDDEN}}}]",
         "command": yaml.safe_dump(with_command),
@@ -88,7 +88,7 @@ async def test_nothing_shows_what_is_secret(
     silent.freeze()
     try:
         with start("--log-level=debug", *addresses) as process:
-            assert await soon(partial(fleet.waits_for, "searching", "ClustersSilent"), within=30)
+            assert await soon(partial(fleet.waits_for, "searching", "Forbidden"), within=30)
             for broken in ("garbage", "shapeless", "command"):
                 assert await soon(partial(fleet.waits_for, f"on-{broken}", "BadKubeconfig"))
             assert await soon(partial(fleet.is_in, "CredentialsInvalid", "revoked"))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
 from virt_steward.console.visits import Page, holds, not_there
+from virt_steward.controllers.placement.because import noted_on
 from virt_steward.controllers.placement.condition import said_of
 from virt_steward.controllers.placement.seen import MACHINE
 from virt_steward.objects.identity import Key, Ref
@@ -90,7 +91,7 @@ def _machine(one: Machine) -> MachineRow:
     if said and said.status == "False":
         return MachineRow(one.metadata.key, cluster, said.reason or "Unplaced", "warn", said.message)
     if cluster:
-        return MachineRow(one.metadata.key, cluster, "Placed", "ok", said.message if said else "")
+        return MachineRow(one.metadata.key, cluster, "Placed", "ok", noted_on(one) or (said.message if said else ""))
     return MachineRow(one.metadata.key, "", "Waiting", "info", "nobody has decided yet")
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
+from virt_steward.controllers.placement.because import note_on
 from virt_steward.controllers.placement.condition import patch_with
-from virt_steward.controllers.placement.seen import CONFIG_ANNOTATION, MACHINE, MACHINE_API
+from virt_steward.controllers.placement.seen import BECAUSE_ANNOTATION, CONFIG_ANNOTATION, MACHINE, MACHINE_API
 from virt_steward.kube import faults
 from virt_steward.kube.errors import FieldConflict
 from virt_steward.objects.identity import Ref
@@ -17,11 +18,12 @@ from virt_steward.ssa import managers
 if TYPE_CHECKING:
     from virt_steward.controllers.placement.observe import Config, Told
     from virt_steward.controllers.placement.seen import Machine, MachineCondition
+    from virt_steward.controllers.placement.verdicts import Chosen
     from virt_steward.kube.client import Client
 
 
-async def record(client: Client, machine: Machine, cluster: str) -> tuple[str, ...]:
-    """Write the choice on just the machine that was seen without one: a choice of anybody else stands.
+async def record(client: Client, machine: Machine, chosen: Chosen) -> tuple[str, ...]:
+    """Write the choice, and why, on just the machine that was seen without one: a choice of anybody else stands.
 
     Gives the managers of an empty annotation, from whom it was taken.
     """
@@ -34,15 +36,16 @@ async def record(client: Client, machine: Machine, cluster: str) -> tuple[str, .
             "namespace": seen.namespace,
             "uid": seen.uid,
             "resourceVersion": seen.resource_version,
-            "annotations": {CONFIG_ANNOTATION: cluster},
+            "annotations": {CONFIG_ANNOTATION: chosen.cluster, BECAUSE_ANNOTATION: note_on(chosen)},
         },
     }
     faults.reach("placement.record.before")
     try:
         await client.apply(intent, manager=managers.PLACEMENT.name)
-    except FieldConflict as conflict:  # it is empty on that version of the machine, or the version is refused
+    except FieldConflict as conflict:  # empty on that version, or a copied note; else the version is refused
         await client.apply(intent, manager=managers.PLACEMENT.name, force=True)
-        taken_from = tuple(sorted({claim.manager for claim in conflict.claims}))
+        claims = [claim for claim in conflict.claims if claim.field.endswith(CONFIG_ANNOTATION)]
+        taken_from = tuple(sorted({claim.manager for claim in claims}))
     else:
         taken_from = ()
     faults.reach("placement.record.after")

@@ -54,6 +54,8 @@ class Limits:
 class Rejected(Silent):
     """It answered, but does not accept our credentials."""
 
+    reason: Reason = Reason.UNAUTHORIZED
+
 
 @dataclass(frozen=True, slots=True)
 class Reached:
@@ -142,7 +144,7 @@ class Fleet:
         """The answer, or why there is none. A cluster that failed is left in peace until its next try."""
         link = self._link(config)
         if isinstance(link, Unusable):
-            return Silent(link.because)
+            return Silent(link.because, link.reason)
         began = self._clock.now()
         if link.pause.since and began < link.pause.until:
             return link.pause.since
@@ -166,7 +168,8 @@ class Fleet:
             return self._failed(link, Rejected(f"{link} does not accept our credentials: {shown}"))
         except Refused as error:  # it answers, though not this question
             link.pause = NONE
-            return Silent(f"{link} {in_words(error)}")
+            reason = Reason.FORBIDDEN if isinstance(error, Forbidden) else Reason.CLUSTERS_SILENT
+            return Silent(f"{link} {in_words(error)}", reason)
         except KubeError as error:
             return self._failed(link, Silent(f"{link} {in_words(error)}"))
         except (msgspec.MsgspecError, RecursionError):

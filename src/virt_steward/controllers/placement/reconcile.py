@@ -111,7 +111,7 @@ class Placer:
         """Nothing may come between the decision and its entry in the ledger: the next decision relies on it."""
         try:
             with self.outlook.ledger.assuming(machine, chosen.cluster):
-                taken_from = await record(self.client, machine, chosen.cluster)
+                taken_from = await record(self.client, machine, chosen)
         except Conflict:
             return STALE
         self.waits_no_more(machine.metadata.key)

@@ -67,7 +67,7 @@ def _credentials(answer: Answer) -> tuple[Status, str, str]:
             return "True", "Accepted", ""
         case Unusable(reason, because):
             return "False", str(reason), because
-        case Rejected(because):
-            return "False", "Unauthorized", because
+        case Rejected(because, reason):
+            return "False", str(reason), because
         case _:
             return "Unknown", "NoAnswer", "the cluster does not answer"

@@ -69,8 +69,8 @@ class Search:
     async def find(self, namespace: str, vm: str, configs: Iterable[str], *, since: float) -> dict[str, Finding]:
         """What each cluster says of the VM; nothing of those that others took the place of meanwhile.
 
-        NotThere always comes from a list that began at `since` or later, on the clock: the time at which the machine
-        was first seen to wait. So an older answer never decides, and one list serves a whole batch.
+        Found and NotThere always come from a list that began at `since` or later, on the clock: the time at which the
+        machine was first seen to wait. So an older answer never decides, and one list serves a whole batch.
         """
         late = f"has not answered within {self._patience.deadline:g} s"
         findings: dict[str, Finding] = {config: Silent(f"cluster {config} {late}") for config in configs}
@@ -93,7 +93,7 @@ class Search:
         while True:
             place = _Place(config, self._clusters.edition(config), namespace)
             lists = self._at(place)
-            answer = lists.remembered(vm, since) or await lists.asked(since)
+            answer = lists.remembered(since) or await lists.asked(since)
             if place.edition == self._clusters.edition(config):  # else it was another cluster that answered
                 return answer.finding(vm)
 
@@ -153,14 +153,12 @@ class _Lists:
         """Nobody waits here, and nothing is remembered."""
         return not self._under_way and self._age >= self._patience.memory
 
-    def remembered(self, vm: str, since: float) -> _Answer | None:
-        match self._latest.finding(vm):
-            case Silent():
-                counts = self._age < self._patience.apart
-            case Found():
-                counts = self._age < self._patience.memory
-            case NotThere():
-                counts = self._age < self._patience.memory and self._latest.began >= since
+    def remembered(self, since: float) -> _Answer | None:
+        """A VM that was there may have gone since, as one that was not may have come."""
+        if isinstance(self._latest.said, Silent):
+            counts = self._age < self._patience.apart
+        else:
+            counts = self._age < self._patience.memory and self._latest.began >= since
         return self._latest if counts else None
 
     async def asked(self, since: float) -> _Answer:

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from virt_steward.apis.meta import LabelSelector
+from virt_steward.controllers.placement.verdicts import Reason
 from virt_steward.objects.identity import Kind
 from virt_steward.objects.meta import Meta
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from virt_steward.controllers.placement.verdicts import Reason
-
 MACHINE = Kind("vitistack.io", "Machine", "machines")
 MACHINE_API = f"{MACHINE.group}/v1alpha1"
 CONFIG_ANNOTATION = "vitistack.io/kubevirt-config"
+BECAUSE_ANNOTATION = "vitistack.io/kubevirt-config-because"
 SELECTOR_ANNOTATION = "vitistack.io/cluster-selector"
 STRATEGY_ANNOTATION = "vitistack.io/placement-strategy"
 PROVIDER = "kubevirt"
@@ -30,6 +30,8 @@ class Wishes(msgspec.Struct, frozen=True):
     config: str = msgspec.field(default="", name=CONFIG_ANNOTATION)
     selector: str = msgspec.field(default="", name=SELECTOR_ANNOTATION)
     strategy: str = msgspec.field(default="", name=STRATEGY_ANNOTATION)
+    because: str = msgspec.field(default="", name=BECAUSE_ANNOTATION)
+    """No wish, but our own note on the choice: see `because.py`."""
 
 
 class Write(msgspec.Struct, frozen=True):
@@ -139,9 +141,11 @@ class NotThere:
 
 @dataclass(frozen=True, slots=True)
 class Silent:
-    """Nobody can say: the cluster did not answer."""
+    """Nobody can say: the cluster did not answer, would not, or could not be asked."""
 
     because: str
+    reason: Reason = Reason.CLUSTERS_SILENT
+    """Any other means that somebody has to mend something."""
 
 
 Finding = Found | NotThere | Silent

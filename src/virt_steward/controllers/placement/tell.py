@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import structlog
 from prometheus_client import Counter, Histogram
 
+from virt_steward.controllers.placement.because import noted_on
 from virt_steward.controllers.placement.condition import said_of
 from virt_steward.controllers.placement.fleet import Reached, Rejected
 from virt_steward.controllers.placement.gauges import PlacementGauges
@@ -73,8 +74,9 @@ class Teller:
     def was_placed(self, machine: Machine) -> None:
         """The choice is recorded. If that was of late, whoever did so may have ended before it told of it."""
         now = self._clock.utc().timestamp()
-        if any(abs(now - _unix(write.time, 0.0)) < LATELY for write in machine.metadata.managed_fields):
-            self._tell_placed(machine, machine.wishes.config, "the reason is in the log of the process that chose it")
+        of_late = any(abs(now - _unix(write.time, 0.0)) < LATELY for write in machine.metadata.managed_fields)
+        if of_late and (because := noted_on(machine)):
+            self._tell_placed(machine, machine.wishes.config, because)
 
     def _tell_placed(self, machine: Machine, cluster: str, because: str) -> None:
         note = f"placed on cluster {cluster}: {because}"

@@ -21,6 +21,8 @@ class Reason(StrEnum):
     TWO_DEFAULTS = "TwoDefaults"
     FOUND_TWICE = "FoundTwice"
     CLUSTERS_SILENT = "ClustersSilent"
+    UNAUTHORIZED = "Unauthorized"
+    FORBIDDEN = "Forbidden"
     UNKNOWN_STRATEGY = "UnknownStrategy"
     NO_ROOM = "NoClusterSchedulable"
     AMBIGUOUS = "AmbiguousPlacement"
