@@ -15,6 +15,7 @@ from virt_steward.kube.client import Client, Selection
 from virt_steward.kube.events import EVENT, LONGEST_NOTE, REPEAT_INTERVAL, Occurrence, Recorder
 from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Ref, Regarding, ref_of
+from virt_steward.objects.wallclock import rfc3339_micro
 
 GRACE = 10
 
@@ -173,6 +174,30 @@ async def test_a_repeat_of_an_event_that_has_expired_is_told_anew(admin: Client,
         desk.recorder.again(happened)
         await desk.written()
     assert len(await events(admin, namespace)) == 1
+
+
+async def test_a_repeat_is_also_one_of_what_was_told_before_a_restart(admin: Client, namespace: str) -> None:
+    happened = await about(admin, namespace)
+    for _process in range(2):
+        async with a_desk(admin) as desk:
+            desk.recorder.again(happened)
+            await desk.written()
+    [event] = await events(admin, namespace)
+    assert event["series"]["count"] == 2
+    assert event["series"]["lastObservedTime"] == rfc3339_micro(desk.clock.now)
+
+
+async def test_what_was_otherwise_in_between_is_told_at_once(admin: Client, namespace: str) -> None:
+    happened = await about(admin, namespace)
+    async with a_desk(admin) as desk:
+        desk.recorder.again(happened)
+        await desk.written()
+        desk.clock.advance(1)
+        desk.recorder.anew(happened)
+        await desk.written()
+    [event] = await events(admin, namespace)
+    assert event["series"]["count"] == 2
+    assert event["series"]["lastObservedTime"] == rfc3339_micro(desk.clock.now)
 
 
 async def test_a_hot_loop_is_cut_short(admin: Client, namespace: str) -> None:

@@ -297,7 +297,9 @@ async def test_a_right_granted_later_is_noticed(admin: Client, widgets: str, con
         informed(poor, widgets_of(widgets)) as (informer, _),
     ):
         assert await soon(lambda: "forbidden" in informer.trouble)
+        waiting = asyncio.create_task(informer.settled())
         assert informer.state is State.STARTING
+        assert informer.is_denied
         assert informer.store.denied == {widgets}
         rules = [{"apiGroups": [GROUP], "resources": ["widgets"], "verbs": ["list", "watch"]}]
         rbac = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": _named(widgets)}
@@ -305,9 +307,12 @@ async def test_a_right_granted_later_is_noticed(admin: Client, widgets: str, con
         role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "poor"}
         subjects = [{"kind": "ServiceAccount", **_named(widgets)}]
         await admin.create({**rbac, "kind": "RoleBinding", "roleRef": role, "subjects": subjects})
+        assert not waiting.done(), "whoever acts on it must not take it for empty"
         assert await soon(lambda: sizes(informer) == {"one": 1})
         assert (informer.state, informer.trouble) == (State.SYNCED, "")
         assert informer.store.denied == set()
+        assert not informer.is_denied
+        await waiting
 
 
 def _named(namespace: str) -> dict[str, str]:

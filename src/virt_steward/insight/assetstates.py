@@ -24,7 +24,7 @@ STEERING = frozenset({marks.MODE, marks.PAUSED, marks.PATCH, marks.IGNORED, mark
 """By these, people override what the catalog says of an object."""
 TROUBLE = frozenset({"ApplyFailed", "RenderFailed"})
 DIFFERENCE = frozenset({"DriftDetected"})
-SETTLED = frozenset({"AssetApplied", "DriftCorrected"})
+SETTLED = frozenset({"AssetApplied", "DriftCorrected", "AssetInOrder"})
 
 
 @dataclass(frozen=True, slots=True)

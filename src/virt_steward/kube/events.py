@@ -31,6 +31,8 @@ EVENT = Kind("events.k8s.io", "Event", "events")
 REMEMBERED = 2048
 WAITING = 1000
 REPEAT_INTERVAL = 60.0
+FEWEST_REPEATS = 2
+"""A series of fewer is none to the server."""
 LONGEST_NOTE = 1024
 
 
@@ -77,6 +79,15 @@ class _Told:
     last_sent: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Telling:
+    key: Key
+    occurrence: Occurrence
+    count: int
+    renews: bool
+    """Whether an event that a process before us has told is to say that it happened again."""
+
+
 class Recorder:
     """Tells occurrences in the background: a reconcile never waits for an event, nor fails because of one."""
 
@@ -89,35 +100,32 @@ class Recorder:
         self._limiter = limiter
         self._clock = clock
         self._told: OrderedDict[Key, _Told] = OrderedDict()
-        self._waiting: asyncio.Queue[tuple[Key, Occurrence, int]] = asyncio.Queue(WAITING)
+        self._waiting: asyncio.Queue[_Telling] = asyncio.Queue(WAITING)
         self.dropped = 0
 
     def once(self, occurrence: Occurrence) -> None:
         """Tell it, unless it was told before: by us, or by a process before us."""
         key = occurrence.key
         if key not in self._told:
-            self._enqueue(key, occurrence, 1)
+            self._enqueue(_Telling(key, occurrence, 1, renews=False))
 
     def again(self, occurrence: Occurrence) -> None:
         """Tell it, and count how often it happened; the count reaches the server at most once a minute."""
-        key = occurrence.key
-        told = self._told.get(key)
-        if told is None:
-            self._enqueue(key, occurrence, 1)
-            return
-        told.count += 1
-        if self._now() - told.last_sent >= REPEAT_INTERVAL:
-            self._enqueue(key, occurrence, told.count)
+        self._repeat(occurrence, REPEAT_INTERVAL)
+
+    def anew(self, occurrence: Occurrence) -> None:
+        """Tell it, and if it was told before, say at once that it happened again: it was otherwise in between."""
+        self._repeat(occurrence, 0.0)
 
     async def run(self) -> None:
         """Send what is recorded, one at a time; ends only by cancellation."""
         while True:
-            key, occurrence, count = await self._waiting.get()
+            telling = await self._waiting.get()
             try:
-                await self._send(key, occurrence, count)
+                await self._send(telling)
             except KubeError as error:
-                self._told.pop(key, None)  # the next telling tries again
-                log.warning("event not written", reason=occurrence.reason, error=str(error))
+                self._told.pop(telling.key, None)  # the next telling tries again
+                log.warning("event not written", reason=telling.occurrence.reason, error=str(error))
             finally:
                 self._waiting.task_done()
 
@@ -126,12 +134,22 @@ class Recorder:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._waiting.join(), grace)
 
-    def _enqueue(self, key: Key, occurrence: Occurrence, count: int) -> None:
-        if self._waiting.full() or not self._limiter.allows(occurrence.source):
+    def _repeat(self, occurrence: Occurrence, interval: float) -> None:
+        key = occurrence.key
+        told = self._told.get(key)
+        if told is None:
+            self._enqueue(_Telling(key, occurrence, 1, renews=True))
+            return
+        told.count += 1
+        if self._now() - told.last_sent >= interval:
+            self._enqueue(_Telling(key, occurrence, told.count, renews=True))
+
+    def _enqueue(self, telling: _Telling) -> None:
+        if self._waiting.full() or not self._limiter.allows(telling.occurrence.source):
             self.dropped += 1  # a hot loop: the log has it all
             return
-        self._remember(key, count)
-        self._waiting.put_nowait((key, occurrence, count))
+        self._remember(telling.key, telling.count)
+        self._waiting.put_nowait(telling)
 
     def _remember(self, key: Key, count: int) -> None:
         self._told[key] = _Told(count, self._now())
@@ -139,16 +157,23 @@ class Recorder:
         while len(self._told) > REMEMBERED:
             self._told.popitem(last=False)
 
-    async def _send(self, key: Key, occurrence: Occurrence, count: int) -> None:
-        if count == 1:
-            with contextlib.suppress(AlreadyExists):  # told before a restart
-                await self._client.create(self._event(key, occurrence))
+    async def _send(self, telling: _Telling) -> None:
+        if telling.count > 1:
+            await self._renew(telling)
             return
+        try:
+            await self._client.create(self._event(telling.key, telling.occurrence))
+        except AlreadyExists:  # told before a restart
+            if telling.renews:
+                await self._renew(telling)
+
+    async def _renew(self, telling: _Telling) -> None:
+        count = max(telling.count, FEWEST_REPEATS)
         series = {"count": count, "lastObservedTime": rfc3339_micro(self._clock())}
         try:
-            await self._client.merge_patch(Ref(EVENT, key), {"series": series})
+            await self._client.merge_patch(Ref(EVENT, telling.key), {"series": series})
         except NotFound:  # expired meanwhile
-            await self._client.create(self._event(key, occurrence))
+            await self._client.create(self._event(telling.key, telling.occurrence))
 
     def _event(self, key: Key, occurrence: Occurrence) -> Object:
         related = {"related": _reference(occurrence.related)} if occurrence.related else {}

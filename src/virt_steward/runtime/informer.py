@@ -57,6 +57,8 @@ class Source(Generic[T]):
     indexes: Mapping[str, Callable[[T], Iterable[str]]] | None = None
     where: Reach = Reach.CLUSTER
     """TARGETS: where a process is limited to some namespaces, each of them is watched by itself."""
+    may_be_denied: bool = False
+    """Whether those who read it look at what is denied, so that a right that is lacking holds up nothing else."""
 
 
 class State(Enum):
@@ -95,6 +97,11 @@ class Informer(Generic[T]):
         self._handlers: list[Callable[[Key, T | None, T | None], None]] = []
         self._unseen: set[Key] | None = None
         self._settled = asyncio.Event()
+
+    @property
+    def is_denied(self) -> bool:
+        """Whether the source may not be read now: what is known of it may be out of date, or missing."""
+        return self.source.selection.namespace in self.store.denied
 
     def tell(self, handler: Callable[[Key, T | None, T | None], None]) -> None:
         """Call the handler on every change from now on, and at once for everything that is there."""
@@ -260,7 +267,7 @@ class Informer(Generic[T]):
         self.trouble = str(error)
         if isinstance(error, Forbidden):
             self._mark_denied(denied=True)
-        if self._is_one_of_several and isinstance(error, Forbidden):
+        if (self._is_one_of_several or self.source.may_be_denied) and isinstance(error, Forbidden):
             self.state = State.DENIED
             self._settled.set()
         elif self.state is State.SYNCED:

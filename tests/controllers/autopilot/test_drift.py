@@ -94,9 +94,19 @@ async def test_what_is_only_reported_is_said_and_stays(engaged: Cockpit) -> None
     await engaged.edit("metrics-service", {"metadata": {"labels": {"app": "other"}}})
     assert await soon(lambda: engaged.told("DriftCorrected", "metrics-service"))
     assert spec_of(await engaged.live(ASSET))["deschedulingIntervalSeconds"] == 7200
+    assert await engaged.events("AssetInOrder", ASSET) == []
+    await engaged.edit(ASSET, {"spec": {"deschedulingIntervalSeconds": 60}})
+    assert await soon(lambda: engaged.told("AssetInOrder", ASSET)), "somebody has set it right by hand"
+    await engaged.edit(ASSET, {"spec": {"deschedulingIntervalSeconds": 7200}})
+    assert await soon(lambda: _has_drifted_again(engaged)), "and wrong again"
     await engaged.annotate(ASSET, drift=None)
     assert await soon(lambda: engaged.told("DriftCorrected", ASSET))
     assert spec_of(await engaged.live(ASSET))["deschedulingIntervalSeconds"] == 60
+
+
+async def _has_drifted_again(cockpit: Cockpit) -> bool:
+    [event] = await cockpit.events("DriftDetected", ASSET)
+    return "series" in event
 
 
 async def test_an_object_that_admission_refuses_holds_up_no_other(flying: Cockpit) -> None:
@@ -139,6 +149,7 @@ async def test_an_object_that_admission_refuses_holds_up_no_other(flying: Cockpi
         for one in (binding, policy):
             await flying.client.delete(ref_of(one))
     assert await soon(lambda: flying.is_there("swap-enable"), within=30), "the queue tries again by itself"
+    assert await soon(lambda: flying.told("AssetInOrder", "swap-enable"), within=30)
 
 
 async def _refuses(cockpit: Cockpit) -> bool:

@@ -8,15 +8,18 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.controllers.autopilot.cockpit import Cockpit, at_work
 from tests.controllers.autopilot.opponent import an_opponent, is_paused
 from tests.controllers.autopilot.pair import ASSET, BOTH, OTHER, becomes, engage_two, is_corrected
 from tests.eventually import soon
+from virt_steward.controllers.autopilot.gauges import Gauges
 from virt_steward.local.controlplane import ControlPlane
 from virt_steward.local.ports import ReservedPort
 from virt_steward.local.simulation.install import install, uninstall
+from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward.runtime.addresses import Address
 from virt_steward.runtime.probes import Addresses
 
@@ -147,7 +150,18 @@ async def test_no_series_says_what_nobody_looks_at_or_asks_for(cockpit: Cockpit,
     assert await scraper.becomes(cockpit, COMPLIES, 1)
     assert await scraper.samples("tombstone_status") != {}
     await cockpit.engage(BOTH, disabled_resources="{")
-    assert await scraper.becomes(cockpit, COMPLIES, None), "nobody may set it right, so nobody looks"
+    assert await scraper.becomes(cockpit, COMPLIES, 0), "nothing is set right any more, which an alert should tell"
+
+
+def test_what_fails_is_no_longer_only_reported() -> None:
+    registry = CollectorRegistry()
+    gauges, ref = Gauges(registry), Ref(Kind("", "Service"), Key("somewhere", "one"))
+    labels = {"kind": "Service", "namespace": "somewhere", "name": "one"}
+    gauges.complies(ref, complies=False, only_reported=True)
+    assert registry.get_sample_value("kubevirt_autopilot_report_only", labels) == 1
+    gauges.complies(ref, complies=False)
+    assert registry.get_sample_value("kubevirt_autopilot_report_only", labels) is None, "else no alert would fire"
+    assert registry.get_sample_value("kubevirt_autopilot_compliance_status", labels) == 0
 
 
 async def test_passes_go_on_however_long_an_override_of_the_hyperconverged_lasts(

@@ -152,3 +152,20 @@ async def test_an_override_ends_at_its_time_and_says_so_before_and_after(engaged
     await engaged.edit(ASSET, {"spec": {"mode": "Predictive"}})
     await is_corrected(engaged)
     assert spec_of(await engaged.live(ASSET))["mode"] == "Predictive", "what ends at no known time is in force"
+
+
+async def test_a_field_that_was_set_right_by_hand_is_the_autopilots_again_when_the_override_ends(
+    engaged: Cockpit,
+) -> None:
+    before = await substance(engaged)
+    until = (datetime.now(UTC) + timedelta(seconds=6)).replace(microsecond=0)
+    await engaged.annotate(ASSET, drift="report", override_until=rfc3339(until))
+    await engaged.edit(ASSET, {"spec": {"mode": "Predictive"}})
+    assert await soon(lambda: engaged.told("DriftDetected", ASSET), within=30)
+    await engaged.edit(ASSET, {"spec": {"mode": "Automatic"}})
+    assert await soon(lambda: engaged.told("AssetInOrder", ASSET), within=30)
+
+    async def is_as_before() -> bool:
+        return await substance(engaged) == before
+
+    assert await soon(is_as_before, within=30)

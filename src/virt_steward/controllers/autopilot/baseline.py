@@ -103,7 +103,8 @@ class Work:
     @property
     def basis(self) -> str:
         """What bears on the intent besides itself and the live object."""
-        return canonical([sorted(map(str, self.wanted.mask.pointers)), sorted(self.governed.paths)]).decode()
+        masked_fields = sorted(map(str, self.wanted.mask.pointers))
+        return canonical([masked_fields, sorted(self.governed.paths), self.wanted.is_only_watched]).decode()
 
     @property
     def fields(self) -> frozenset[str]:
@@ -187,10 +188,16 @@ async def previewed(bench: Bench, work: Work) -> Work | Verdict:
 
 async def reported(bench: Bench, work: Work) -> Work | Verdict:
     """Of what is paused or only to be reported, a difference is told and not set right."""
-    if not work.wanted.is_only_watched or not isinstance(work.outcome, Changes | Reowns):
+    if not work.wanted.is_only_watched:
         return work
-    _remember(bench.reported, bench, work, work.outcome.live)
-    return Differs(_told(work), work.wanted.is_paused)
+    match work.outcome:
+        case Reowns(live):  # every value is as wanted, whoever has set it
+            _remember(bench.settled, bench, work, live)
+            return InOrder()
+        case Changes(live):
+            _remember(bench.reported, bench, work, live)
+            return Differs(_told(work), work.wanted.is_paused)
+    return work
 
 
 async def throttled(bench: Bench, work: Work) -> Work | Verdict:

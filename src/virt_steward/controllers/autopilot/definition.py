@@ -47,7 +47,7 @@ def _build(tools: Tools, options: Options, catalog: Catalog) -> AutopilotControl
     schemas = Schemas(tools.client, definitions, catalog.needs.schemas, Backoff(rng))
     outlook = Outlook(Stores.of(watchlist, tools.store), schemas, tools.client.discovery, catalog, options)
     bench = Bench(tools.client, Renderer(catalog), Memo(rng), Memo(rng), Wars(), tools.clock)
-    teller = Teller(tools.recorder, Gauges(tools.registry))
+    teller = Teller(tools.recorder, Gauges(tools.registry), tools.clock)
     for path, page in pages(outlook, bench.renderer, tools.clock).items():
         tools.show(path, page)
     controller = AutopilotController(outlook, watchlist, bench, teller, tools.wake)

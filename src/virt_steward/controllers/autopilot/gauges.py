@@ -57,17 +57,16 @@ class Gauges:
         self._looks.labels(asset).inc()
         self._duration.labels(*_labels(ref)).observe(seconds)
 
-    def complies(self, ref: Ref, *, complies: bool) -> None:
+    def complies(self, ref: Ref, *, complies: bool, only_reported: bool = False) -> None:
+        """`only_reported`: it differs, and nobody sets it right, by request."""
         self._compliance.labels(*_labels(ref)).set(int(complies))
-
-    def paused(self, ref: Ref, *, paused: bool) -> None:
-        self._paused.labels(*_labels(ref)).set(int(paused))
-
-    def report_only(self, ref: Ref, *, differs: bool) -> None:
-        if differs:
+        if only_reported:
             self._report_only.labels(*_labels(ref)).set(1)
         else:
             self._report_only.remove(*_labels(ref))
+
+    def paused(self, ref: Ref, *, paused: bool) -> None:
+        self._paused.labels(*_labels(ref)).set(int(paused))
 
     def customized(self, ref: Ref, types: Collection[str]) -> None:
         for name in CUSTOMIZATIONS:

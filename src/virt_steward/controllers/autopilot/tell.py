@@ -21,6 +21,7 @@ from virt_steward.controllers.autopilot.verdicts import (
 )
 from virt_steward.kube.events import Occurrence
 from virt_steward.objects.identity import Regarding
+from virt_steward.objects.wallclock import rfc3339_micro
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,12 +33,15 @@ if TYPE_CHECKING:
     from virt_steward.controllers.autopilot.verdicts import Verdict
     from virt_steward.kube.events import Recorder
     from virt_steward.objects.identity import Kind, Ref
+    from virt_steward.runtime.clock import Clock
 
 log = structlog.get_logger()
 
+DRIFT, IN_ORDER = "DriftDetected", "AssetInOrder"
 NORMAL = frozenset(
     (
         "AssetApplied",
+        IN_ORDER,
         "DriftCorrected",
         "PatchApplied",
         "TombstoneDeleted",
@@ -52,11 +56,13 @@ _CUSTOMIZATIONS = {marks.PATCH: "patch", marks.IGNORED: "ignore"}
 
 
 class Teller:
-    """Each thing is told once, when it is new."""
+    """Each thing is told once, when it is new; trouble that lasts is told again and again, and then its end."""
 
-    def __init__(self, recorder: Recorder, gauges: Gauges) -> None:
+    def __init__(self, recorder: Recorder, gauges: Gauges, clock: Clock) -> None:
         self.gauges = gauges
         self._recorder = recorder
+        self._clock = clock
+        self._standing: dict[Ref, Occurrence] = {}  # of what has failed or differed: what was told last, or its end
         self._idle = ""
         self._missing: dict[str, tuple[Kind, str]] = {}
 
@@ -77,7 +83,7 @@ class Teller:
     def verdict(self, hco: Regarding, asset: str, ref: Ref, verdict: Verdict) -> None:
         match verdict:
             case InOrder():
-                self._in_order(ref)
+                self._in_order(hco, ref)
             case Applied():
                 self._applied(hco, asset, ref, verdict)
             case Differs():
@@ -97,7 +103,7 @@ class Teller:
                 log.error("asset failed", asset=asset, object=str(ref), reason=reason, why=why)
                 self.gauges.failed(asset)
                 self.gauges.complies(ref, complies=False)
-                self._event(hco, ref, reason, f"{asset}: {why}", _short(why))
+                self._troubled(ref, _event(hco, ref, reason, f"{asset}: {why}", _short(why)))
 
     def remarks(self, hco: Regarding, ref: Ref, remarks: tuple[Remark, ...]) -> None:
         for remark in remarks:
@@ -165,20 +171,35 @@ class Teller:
         log.info("opted out", object=str(ref), reason=reason, note=note)
         self._event(hco, ref, reason, note, _short(episode))
 
-    def succeeded(self, hco: Regarding, applied: int, wanted: int, episode: str) -> None:
-        note = f"{wanted} objects are as wanted, {applied} of them were written"
-        self._recorder.once(Occurrence(hco, "Normal", "ReconcileSucceeded", "Reconcile", note, episode))
-
-    def _in_order(self, ref: Ref) -> None:
+    def _in_order(self, hco: Regarding, ref: Ref) -> None:
         self.gauges.complies(ref, complies=True)
-        self.gauges.report_only(ref, differs=False)
+        if not (standing := self._standing.get(ref)):
+            return
+        if standing.reason != IN_ORDER:
+            note, now = f"{ref} is in order again", rfc3339_micro(self._clock.utc())
+            standing = self._standing[ref] = _event(hco, ref, IN_ORDER, note, now)
+        self._recorder.once(standing)  # at every look, for it may not have been taken the first time
+
+    def _troubled(self, ref: Ref, trouble: Occurrence) -> None:
+        """Said while it lasts, as an event fades; at once if the last word on the object was another."""
+        standing = self._standing.get(ref)
+        self._standing[ref] = trouble
+        if standing and standing.reason == trouble.reason:
+            self._recorder.again(trouble)
+        else:
+            self._recorder.anew(trouble)
 
     def _applied(self, hco: Regarding, asset: str, ref: Ref, verdict: Applied) -> None:
         log.info("applied", asset=asset, object=str(ref), created=verdict.created, drifts=verdict.drifts)
         self.gauges.applied(asset)
-        self._in_order(ref)
+        self._written(hco, asset, ref, verdict)
+        self._in_order(hco, ref)
+
+    def _written(self, hco: Regarding, asset: str, ref: Ref, verdict: Applied) -> None:
         if verdict.drifts and not verdict.adopted:
-            self._drifted(hco, asset, ref, verdict)
+            self.gauges.drifted(asset)
+            # Counted, not told anew each time: in an edit war, what matters would drown.
+            self._recorder.again(_drift(hco, ref, verdict.drifts))
             note = f"{ref} is as wanted again"
             self._recorder.again(_event(hco, ref, "DriftCorrected", note, _short(", ".join(verdict.drifts))))
             return
@@ -195,24 +216,27 @@ class Teller:
             self._event(hco, ref, "Throttled", f"{ref} has to wait: {why}", why)
             return
         log.debug("asset waits", asset=asset, object=str(ref), reason=verdict.reason, why=why)
-        if verdict.reason is not Held.BEHIND:
+        if verdict.reason is Held.EXCLUSIONS_UNREADABLE:  # nothing is kept as it should be, and somebody has to know
+            self.gauges.complies(ref, complies=False)
+        elif verdict.reason is not Held.BEHIND:
             self.gauges.not_looked_at(ref)
 
     def _differs(self, hco: Regarding, asset: str, ref: Ref, verdict: Differs) -> None:
-        self.gauges.complies(ref, complies=False)
-        self.gauges.report_only(ref, differs=not verdict.is_paused)
+        self.gauges.complies(ref, complies=False, only_reported=not verdict.is_paused)
         if verdict.drifts:
-            self._drifted(hco, asset, ref, verdict)
-
-    def _drifted(self, hco: Regarding, asset: str, ref: Ref, verdict: Applied | Differs) -> None:
-        self.gauges.drifted(asset)
-        found = ", ".join(verdict.drifts)
-        note = f"{ref} differs: {found}. To keep a value, list its field in {marks.IGNORED} on the object"
-        # Counted, not told anew each time: in an edit war, what matters would drown.
-        self._recorder.again(_event(hco, ref, "DriftDetected", note, _short(found)))
+            self.gauges.drifted(asset)
+            self._troubled(ref, _drift(hco, ref, verdict.drifts))
+        elif (standing := self._standing.get(ref)) and standing.reason == DRIFT:
+            self._troubled(ref, standing)
 
     def _event(self, hco: Regarding, ref: Ref, reason: str, note: str, episode: str) -> None:
         self._recorder.once(_event(hco, ref, reason, note, episode))
+
+
+def _drift(hco: Regarding, ref: Ref, drifts: tuple[str, ...]) -> Occurrence:
+    found = ", ".join(drifts)
+    note = f"{ref} differs: {found}. To keep a value, list its field in {marks.IGNORED} on the object"
+    return _event(hco, ref, DRIFT, note, _short(found))
 
 
 def _event(hco: Regarding, ref: Ref, reason: str, note: str, episode: str) -> Occurrence:

@@ -1,0 +1,149 @@
+"""What is told of an asset, as long as it lasts and when it ends; whoever reads the events knows how the asset is."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import msgspec
+import pytest
+from prometheus_client import CollectorRegistry
+
+from tests.audit import AuditLog
+from tests.runtime.clocks import ManualClock
+from virt_steward.catalog.load import Catalog
+from virt_steward.controllers.autopilot.decide import Decision, Wanted
+from virt_steward.controllers.autopilot.gauges import Gauges
+from virt_steward.controllers.autopilot.overrides.drift_mode import DriftMode
+from virt_steward.controllers.autopilot.overrides.mask import NO_MASK
+from virt_steward.controllers.autopilot.sighted import Sighted
+from virt_steward.controllers.autopilot.tell import Teller
+from virt_steward.controllers.autopilot.verdicts import Applied, Broken, Differs, Failed, InOrder, Verdict
+from virt_steward.insight.activity import Told
+from virt_steward.insight.assetstates import state_of
+from virt_steward.kube.client import Client, Selection
+from virt_steward.kube.events import EVENT, Recorder
+from virt_steward.objects.identity import Key, Kind, Ref, Regarding, ref_of
+from virt_steward.objects.meta import Meta
+
+REF = Ref(Kind("g", "Thing"), Key("", "one"))
+LIVE = Sighted(Meta("one"), {}, {}, b"", "")
+
+REFUSED = Failed(Broken.APPLY, "a webhook denied the request")
+WRITTEN = Applied(created=False, adopted=False, drifts=(), uid="1", digest="2")
+DRIFTED = Differs((".spec.mode (set by editor)",), is_paused=False)
+STILL_DRIFTED = Differs((), is_paused=False)
+
+PASS = 300.0
+HOUR = 3600.0
+
+
+class Valve:
+    """Lets events pass while it is open."""
+
+    is_open = True
+
+    def allows(self, _source: str) -> bool:
+        return self.is_open
+
+
+class Tower:
+    """A teller at work, and whoever reads its events."""
+
+    def __init__(self, client: Client, hco: Regarding, catalog: Catalog) -> None:
+        self.clock = ManualClock()
+        self.valve = Valve()
+        self.recorder = Recorder(client, "autopilot", "pod-1", limiter=self.valve, clock=self.clock.utc)
+        self._teller = Teller(self.recorder, Gauges(CollectorRegistry()), self.clock)
+        self._client = client
+        self._hco = hco
+        self._asset = catalog.assets[0]
+
+    async def tell(self, verdict: Verdict, after: float = 1.0) -> None:
+        await self.clock.advance(after)
+        self._teller.verdict(self._hco, self._asset.name, REF, verdict)
+        await self.recorder.flush(10)
+
+    async def events(self) -> list[Told]:
+        found = await self._client.list(EVENT, Selection(self._hco.ref.key.namespace))
+        return [msgspec.convert(one, Told, strict=False) for one in found]
+
+    async def reasons(self) -> list[str]:
+        return sorted(one.reason for one in await self.events())
+
+    async def expire(self) -> None:
+        """Delete what the server would have by now: an event fades an hour after its last change."""
+        for one in await self.events():
+            if (self.clock.utc() - one.at).total_seconds() >= HOUR:
+                await self._client.delete(Ref(EVENT, one.metadata.key))
+
+    async def word(self, mode: DriftMode = DriftMode.ENFORCE) -> str:
+        decision = Decision(Wanted({}, NO_MASK, mode, is_paused=False), (), (), {}, None)
+        return state_of(self._asset, REF, decision, LIVE, await self.events()).word
+
+
+@pytest.fixture
+async def tower(admin: Client, namespace: str, catalog: Catalog) -> AsyncIterator[Tower]:
+    metadata = {"name": "hco", "namespace": namespace}
+    hco = await admin.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    tower = Tower(admin, Regarding(ref_of(hco), "v1", hco["metadata"]["uid"]), catalog)
+    task = asyncio.create_task(tower.recorder.run())
+    yield tower
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+async def test_what_keeps_failing_fails_for_all_to_see_however_long_that_is(tower: Tower) -> None:
+    for _ in range(30):
+        await tower.tell(REFUSED, after=PASS)
+        await tower.expire()
+        assert await tower.word() == "Fails"
+    [event] = await tower.events()
+    assert event.times == 30
+
+
+async def test_what_fails_again_in_the_same_words_fails(tower: Tower) -> None:
+    await tower.tell(REFUSED)
+    await tower.tell(WRITTEN)
+    assert await tower.word() == "In place"
+    await tower.tell(REFUSED)
+    assert await tower.word() == "Fails"
+    await tower.tell(WRITTEN)
+    assert await tower.word() == "In place", "though it was written in the same way before"
+
+
+async def test_a_difference_stands_until_it_is_undone_however_long_that_is(tower: Tower) -> None:
+    await tower.tell(DRIFTED)
+    for _ in range(30):
+        await tower.tell(STILL_DRIFTED, after=PASS)
+        await tower.expire()
+        assert await tower.word(DriftMode.REPORT) == "Differs"
+    await tower.tell(InOrder())
+    assert await tower.word(DriftMode.REPORT) == "In place"
+    await tower.tell(DRIFTED)
+    assert await tower.word(DriftMode.REPORT) == "Differs", "at once, though it was told a moment ago"
+    assert await tower.reasons() == ["AssetInOrder", "DriftDetected"]
+
+
+async def test_an_end_is_told_once_and_what_was_never_in_trouble_is_not_told_of(
+    tower: Tower, audit_log: AuditLog
+) -> None:
+    await tower.tell(InOrder())
+    assert await tower.reasons() == []
+    await tower.tell(REFUSED)
+    await tower.tell(InOrder())
+    assert await tower.reasons() == ["ApplyFailed", "AssetInOrder"]
+    mark = audit_log.mark()
+    for _ in range(3):
+        await tower.tell(InOrder(), after=PASS)
+    assert [one.uri for one in audit_log.since(mark) if one.is_write and one.resource == "events"] == []
+
+
+async def test_an_end_that_could_not_be_told_is_told_at_the_next_look(tower: Tower) -> None:
+    await tower.tell(REFUSED)
+    tower.valve.is_open = False
+    await tower.tell(InOrder())
+    assert await tower.word() == "Fails"
+    tower.valve.is_open = True
+    await tower.tell(InOrder())
+    assert await tower.word() == "In place"
