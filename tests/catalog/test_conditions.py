@@ -67,6 +67,15 @@ def kubelets(*configs: dict[str, Any]) -> MachineConfigs:
             PSI, {"machine_configs": machine_configs(a_machine_config("ours", arguments=("psi=1",)))}, id="only-we"
         ),
         pytest.param(
+            PSI,
+            {
+                "machine_configs": machine_configs(
+                    a_machine_config("98-off", arguments=("psi=0",)), a_machine_config("50-on", arguments=("psi=1",))
+                )
+            },
+            id="somebody-who-is-overridden",
+        ),
+        pytest.param(
             KUBELET, {"machine_configs": kubelets(a_kubelet_config("gpus", pool="gpu"))}, id="a-kubelet-elsewhere"
         ),
     ],

@@ -9,10 +9,12 @@ import pytest
 from tests.catalog.builders import a_kubelet_config, a_machine_config, a_pool
 from virt_steward.catalog.filters import data_url
 from virt_steward.catalog.machineconfigs import (
+    Given,
     KubeletConfigFacts,
     MachineConfigFacts,
     MachineConfigs,
     Pool,
+    last_word,
     machine_config_facts,
 )
 
@@ -39,6 +41,31 @@ def test_one_entry_may_hold_several_kernel_arguments() -> None:
         "audit=0",
         "quiet",
     )
+
+
+@pytest.mark.parametrize(
+    ("rendered", "includes"),
+    [
+        pytest.param(("quiet", "psi=1"), True, id="it-is-there"),
+        pytest.param(("psi=0", "psi=1"), True, id="it-comes-last"),
+        pytest.param(("psi=1", "psi=0"), False, id="another-value-comes-last"),
+        pytest.param(("quiet",), False, id="it-is-missing"),
+    ],
+)
+def test_a_kernel_argument_is_in_a_rendered_configuration_if(rendered: tuple[str, ...], *, includes: bool) -> None:
+    ours = facts(a_machine_config("ours", arguments=("psi=1",)))
+    assert facts(a_machine_config("rendered", arguments=rendered)).includes(ours) is includes
+
+
+def test_the_last_word_is_that_of_the_last_in_the_order_of_merging() -> None:
+    merged = [
+        facts(a_machine_config("50-on", arguments=("psi=1",))),
+        facts(a_machine_config("98-off", arguments=("psi=1", "psi=0"))),
+        facts(a_machine_config("99-quiet", arguments=("quiet",))),
+    ]
+    assert last_word("psi", merged) == Given("psi=0", "98-off")
+    assert last_word("quiet", merged) == Given("quiet", "99-quiet")
+    assert last_word("ps", merged) is None
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,11 @@ from tests.widgets import V1, WIDGET, a_widget, the_widget
 from virt_steward.apis.virtplatformconfig import Taking
 from virt_steward.kube.client import Client, Selection
 from virt_steward.local.controlplane import ControlPlane
-from virt_steward.plans.draft import LONGEST_DIFF, Drafted, Rejected, Unsteady, draft, fitted
+from virt_steward.plans.draft import LONGEST_DIFF, Drafted, Rejected, Unsteady, draft, fitted, judged
 from virt_steward.plans.execute import Outdated, Refusal, Written, is_applied, write
 from virt_steward.plans.fields import fields_set_by
+from virt_steward.plans.fingerprint import plan_hash
+from virt_steward.plans.health import NotYet, Working
 from virt_steward.plans.intent import Impacts, Intent
 from virt_steward.plans.marks import APPLIED_HASH, GOVERNED_BY
 from virt_steward.runtime.access import Access, Installation
@@ -62,6 +64,21 @@ async def test_nothing_to_change_is_done_already_marks_or_not(admin: Client, wid
     item = await drafted(admin, an_intent(widgets, size=3))
     assert (item.state, item.impact_severity, item.diff, item.takes) == ("Completed", "Low", "", ())
     assert item.hash == item.planned_hash
+
+
+async def test_nothing_to_change_is_in_progress_until_it_works(admin: Client, widgets: str) -> None:
+    changes = await drafted(admin, an_intent(widgets, size=3))
+    moot = await drafted(admin, an_intent(widgets, moot="Somebody else did it", size=3))
+    await admin.apply(a_widget(widgets, size=3), manager="argocd")
+    item = await drafted(admin, an_intent(widgets, size=3))
+    waits = judged(item, NotYet("2/10"))
+    assert (waits.state, waits.message) == (
+        "InProgress",
+        "Already in desired state, but it does not work yet: 2/10",
+    )
+    assert plan_hash("big", [waits]) == plan_hash("big", [item])
+    assert judged(item, Working("ready")) == item
+    assert (judged(changes, NotYet("2/10")), judged(moot, NotYet("2/10"))) == (changes, moot)
 
 
 async def test_what_is_moot_is_not_even_tried(admin: Client, widgets: str) -> None:

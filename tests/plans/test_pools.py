@@ -72,6 +72,12 @@ def test_a_pool_is_done_when_all_nodes_run_a_configuration_with_our_content() ->
         pytest.param(a_pool(), None, "to take up", id="refers-to-what-was-not-seen-yet"),
         pytest.param(a_pool(done=2), rendered("psi=1"), "to stabilize (Updated: 2/3, Ready: 2/3)", id="still-rolls"),
         pytest.param(a_pool(current="rendered-old"), rendered("psi=1"), "to stabilize", id="ran-something-else-last"),
+        pytest.param(
+            a_pool(),
+            rendered("psi=1", "psi=0"),
+            "has psi=0 from a MachineConfig that comes after 99-psi",
+            id="has-another-value-after-ours",
+        ),
         pytest.param(a_pool(paused=True), rendered(), "is paused", id="is-paused"),
     ],
 )

@@ -34,6 +34,7 @@ Phase = Literal[
     "Drifted",
     "Ignored",
 ]
+Outcome = Literal["Completed", "CompletedWithErrors", "Failed", "Interrupted"]
 
 Hash = Annotated[str, Meta(max_length=71)]
 Names = Annotated[tuple[Annotated[str, Meta(max_length=317)], ...], Meta(max_length=NAMES_SHOWN), ATOMIC]
@@ -70,7 +71,9 @@ class LoadAwareOptions(ApiStruct, frozen=True):
 class KsmConfiguration(ApiStruct, frozen=True):
     """Whether equal memory pages are shared between machines."""
 
-    enabled: Annotated[bool, Meta(description="Share equal memory pages.")] = True
+    enabled: Annotated[
+        bool, Meta(description="Share equal memory pages; false turns that off, whoever had turned it on.")
+    ] = True
     node_label_selector: Annotated[
         LabelSelector | None, Meta(description="On which nodes; unset means on all of them.")
     ] = None
@@ -269,11 +272,17 @@ class Approval(ApiStruct, frozen=True):
 
 
 class Execution(ApiStruct, frozen=True):
-    """A plan that was carried out."""
+    """A plan that was begun, and how that ended."""
 
     plan_hash: Annotated[Hash, Meta(description="The plan.")]
     at: Annotated[Time, Meta(description="When it ended.")]
-    outcome: Annotated[Phase, Meta(description="The phase in which it ended.")]
+    outcome: Annotated[
+        Outcome,
+        Meta(
+            description="The phase in which it ended; Interrupted if another plan, another action or a missing"
+            " prerequisite ended it before."
+        ),
+    ]
     by: Annotated[str, Meta(description="Who approved it.")] = ""
     comment: Annotated[str, Meta(description="Why.", max_length=1024)] = ""
     version: Annotated[str, Meta(description="The version whose logic it was.", max_length=64)] = ""
@@ -291,7 +300,11 @@ class VirtPlatformConfigStatus(ApiStruct, frozen=True):
     ] = 0
     plan_hash: Annotated[Hash, Meta(description="The plan, as one value: an approval names it.")] = ""
     plan_action: Annotated[
-        Action | None, Meta(description="The action that the plan was made for: Rollback plans lead back.")
+        Action | None,
+        Meta(
+            description="The action that the plan was made for, or begun by; none while ignored. Rollback plans lead"
+            " back."
+        ),
     ] = None
     plan_generation: Annotated[
         int, Meta(description="The generation of the spec that the plan was made for.", ge=0)
@@ -326,7 +339,7 @@ class VirtPlatformConfigStatus(ApiStruct, frozen=True):
     approval: Annotated[Approval | None, Meta(description="Who approved the plan that runs or ran last.")] = None
     history: Annotated[
         tuple[Execution, ...],
-        Meta(description="The last ten plans that were carried out, newest first.", max_length=HISTORY_KEPT),
+        Meta(description="The last ten plans that were begun, newest first.", max_length=HISTORY_KEPT),
         ATOMIC,
     ] = ()
     pre_image: Annotated[

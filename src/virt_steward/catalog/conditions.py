@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import msgspec
 
+from virt_steward.catalog.machineconfigs import last_word
 from virt_steward.catalog.reads import Needs
 from virt_steward.objects.paths import Pointer
 
@@ -209,7 +210,10 @@ class NotSetElsewhere(_Condition, frozen=True, tag="not-set-elsewhere", rename="
         if self.kubelet:
             return known.other_kubelets(self.pool)
         others = known.others(self.pool)
-        return [one.name for one in others if (one.swap if self.swap else self.kernel_argument in one.arguments)]
+        if self.swap:
+            return [one.name for one in others if one.swap]
+        given = last_word(self.kernel_argument.partition("=")[0], others)
+        return [given.by] if given and given.argument == self.kernel_argument else []
 
 
 Condition = Annotation | FeatureGate | HardwareDetection | Image | HcoFieldUnconfigured | Topology | NotSetElsewhere

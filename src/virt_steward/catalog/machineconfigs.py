@@ -50,9 +50,36 @@ class MachineConfigFacts(msgspec.Struct, frozen=True):
     def name(self) -> str:
         return self.metadata.name
 
+    @property
+    def effective(self) -> dict[str, str]:
+        """Its kernel arguments by their keys. Of several with one key, the last counts."""
+        return {argument.partition("=")[0]: argument for argument in self.arguments}
+
     def includes(self, other: MachineConfigFacts) -> bool:
-        """Whether all that the other one sets is in this one, as it is in a configuration rendered from it."""
-        return self.pieces >= other.pieces and frozenset(self.arguments) >= frozenset(other.arguments)
+        """Whether all that the other one sets counts in this one, as in a configuration rendered from it."""
+        return self.pieces >= other.pieces and self.effective.items() >= other.effective.items()
+
+    def overriding(self, other: MachineConfigFacts) -> tuple[str, ...]:
+        """Kernel arguments of this one that count instead of some of the other, which it has too."""
+        return tuple(
+            self.effective[key]
+            for key, argument in other.effective.items()
+            if argument in self.arguments and self.effective[key] != argument
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A kernel argument, and the MachineConfig that it comes from."""
+
+    argument: str
+    by: str
+
+
+def last_word(key: str, merged: Iterable[MachineConfigFacts]) -> Given | None:
+    """What a node gets for this key from MachineConfigs in the order of their names, in which they are merged."""
+    given = [Given(one.effective[key], one.name) for one in merged if key in one.effective]
+    return given[-1] if given else None
 
 
 class Requirement(msgspec.Struct, frozen=True):

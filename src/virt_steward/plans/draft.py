@@ -6,6 +6,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from virt_steward.apis.virtplatformconfig import PlanItem, Taking
 from virt_steward.kube.errors import NotServed, Refused
 from virt_steward.objects.diff import changes, unified
@@ -14,6 +16,7 @@ from virt_steward.objects.normalize import sanitized
 from virt_steward.objects.paths import Pointer
 from virt_steward.plans.fields import only, pointer_to
 from virt_steward.plans.fingerprint import fields_hash
+from virt_steward.plans.health import Working
 from virt_steward.plans.intent import worst
 from virt_steward.plans.marks import marked, unmarked
 from virt_steward.ssa.locks import Stale
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from virt_steward.kube.client import Client
     from virt_steward.kube.errors import Claim
     from virt_steward.objects.identity import Ref
+    from virt_steward.plans.health import Health
     from virt_steward.plans.intent import Intent, Object
     from virt_steward.ssa.preview import Preview
 
@@ -40,7 +44,7 @@ LONGEST_MESSAGE = 2048
 
 @dataclass(frozen=True, slots=True)
 class Drafted:
-    """A plan. Items that change nothing are completed from the start."""
+    """A plan. Items that change nothing are completed from the start, as far as the server can tell: see `judged`."""
 
     items: tuple[PlanItem, ...]
 
@@ -82,6 +86,17 @@ async def _item(client: Client, profile: str, intent: Intent, live: Object | Non
     except (Refused, RefusedIntent) as refusal:
         return Rejected(intent.name, str(refusal))
     return Unsteady(f"{intent.ref} changed meanwhile: {found.because}") if isinstance(found, Stale) else found
+
+
+def judged(item: PlanItem, health: Health) -> PlanItem:
+    """The item; one that changes nothing is in progress as long as its target does not work, and is to be waited for.
+
+    An earlier plan may have written it a moment ago.
+    """
+    if item.state != "Completed" or not item.desired_state or isinstance(health, Working):
+        return item
+    message = f"{item.message}, but it does not work yet: {health.message}"[:LONGEST_MESSAGE]
+    return msgspec.structs.replace(item, state="InProgress", message=message)
 
 
 def sent(intent: Object, live: Object | None) -> Object:

@@ -35,6 +35,8 @@ class Written:
     """The server has it."""
 
     object: Object
+    overwrote: bool = False
+    """Whether others had changed the target since the plan was made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,9 @@ async def _forced(client: Client, item: PlanItem, profile: str) -> Result:
     live = await fetch(client, ref_to(item.target_ref))
     wanted = marked(item.desired_state, profile, item.planned_hash)
     outcome = await apply(client, sent(wanted, live), ADVISOR, Unlocked("spec.bypassOptimisticLock is set"))
-    return Written(outcome.object) if isinstance(outcome, Applied) else Outdated(str(outcome))
+    if not isinstance(outcome, Applied):
+        return Outdated(str(outcome))
+    return Written(outcome.object, overwrote=fields_hash(live, item.managed_fields) != item.hash)
 
 
 async def _locked(client: Client, item: PlanItem, profile: str) -> Result:

@@ -174,6 +174,10 @@ def _waiting(pool: RollingPool, config: MachineConfigFacts, rendered: MachineCon
         return f"{_named(pool)} is paused, so nothing happens there until somebody resumes it ({progress})"
     if pool.degradation:
         return f"{_named(pool)} is degraded ({pool.degradation}; {progress})"
+    if rendered is not None and (stronger := rendered.overriding(config)):
+        return (
+            f"{_named(pool)} has {', '.join(stronger)} from a MachineConfig that comes after {config.name} ({progress})"
+        )
     if not has_content:
         return f"Waiting for {_named(pool)} to take up {config.name} ({progress})"
     return f"Waiting for {_named(pool)} to stabilize ({progress})"

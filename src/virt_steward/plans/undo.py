@@ -75,7 +75,7 @@ async def draft_back(client: Client, image: PreImage, targets: Mapping[Ref, Obje
 def drafted(kept: Kept, live: Object | None) -> PlanItem:
     """One item of the way back. Pure."""
     if live is None:
-        return _settled(kept, GONE)
+        return _settled(kept, GONE) if kept.existed else _removed(kept)
     changed = tuple(field for field in kept.fields if _is_of_others(kept, live, field))
     fields = tuple(field for field in kept.fields if field not in changed)
     left = f"; left as others have set it since: {', '.join(changed)}" if changed else ""
@@ -197,6 +197,23 @@ def _is_another(owner: Owner) -> bool:
 
 def _settled(kept: Kept, message: str) -> PlanItem:
     return PlanItem(kept.name, kept.target, "Low", state="Completed", message=message)
+
+
+def _removed(kept: Kept) -> PlanItem:
+    """It was made by us and is gone; nodes may still have to come to be without it."""
+    absent = fields_hash(None, kept.fields)
+    target = {"apiVersion": kept.target.api_version, "kind": kept.target.kind, "metadata": {"name": kept.target.name}}
+    return PlanItem(
+        kept.name,
+        kept.target,
+        "Low",
+        state="Completed",
+        message=GONE,
+        desired_state=_identity(kept, target),
+        managed_fields=kept.fields,
+        hash=absent,
+        planned_hash=absent,
+    )
 
 
 def _deletion(kept: Kept, live: Object) -> PlanItem:

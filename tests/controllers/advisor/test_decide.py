@@ -10,7 +10,6 @@ import pytest
 from tests.controllers.advisor.builders import (
     BEFORE,
     EARLIER,
-    FIVE,
     NOON,
     PLAN,
     PLANNED,
@@ -56,6 +55,7 @@ PENDING, RUNNING = an_item(), an_item(state="InProgress")
 FASTER = ProfileOptions(load_aware=LoadAwareOptions(descheduling_interval_seconds=90))
 APPROVED = {"approved-plan": PLAN, "approved-by": "ann", "approval-comment": "tonight"}
 DRIFTED = {"configure-descheduler": OTHER}
+SETTLED = ("Completed", "CompletedWithErrors", "CompletedWithUpgrade", "Drifted")
 
 
 def reviewed(**spec: Any) -> Seen:
@@ -164,40 +164,25 @@ class TestReview:
     def test_begins_anew_when_another_version_looks_at_it(self) -> None:
         assert isinstance(decide(seen(a_config(a_status()), version="v2"), NOON), Redraft)
 
+    @pytest.mark.parametrize("action", ["DryRun", "Apply"])
+    def test_is_over_when_nothing_is_left_to_do_but_to_wait_and_all_works(self, action: str) -> None:
+        items = (an_item("a", "Completed", hash=PLANNED), an_item("b", "InProgress", hash=PLANNED))
+        around = seen(a_config(a_status("ReviewRequired", *items, plan_action=action), action=action))
+        assert isinstance(decide(replace(around, health={"b": NotYet("2/10")}), NOON), AwaitReview)
+        assert isinstance(decide(replace(around, health={"b": Working("ready")}), NOON), Redraft)
+        with_more = replace(around, config=a_config(a_status("ReviewRequired", *items, PENDING)))
+        assert isinstance(decide(replace(with_more, health={"b": Working("ready")}), NOON), AwaitReview)
+
     def test_begins_anew_when_dry_run_is_asked_for_again(self) -> None:
         assert isinstance(decide(seen(a_config(a_status(), generation=2)), NOON), Redraft)
 
 
-class TestForcedReview:
-    """Inputs are not those of what was carried out last."""
-
-    def forced(self, **config: Any) -> Seen:
-        status = a_status(inputs=TEN, applied_inputs=FIVE, plan_generation=3, observed_generation=3)
-        return seen(a_config(status, **{"action": "Apply", "generation": 3, **config}), inputs=TEN)
-
-    def test_holds_even_under_apply(self) -> None:
-        step = decide(self.forced(), NOON)
-        assert isinstance(step, AwaitReview)
-        assert step.reason == "InputChanged"
-        assert "from 5 to 10" in step.message
-
-    def test_is_acknowledged_by_a_later_generation(self) -> None:
-        assert isinstance(decide(self.forced(generation=4), NOON), Begin)
-
-    def test_is_acknowledged_by_an_approval_of_the_plan(self) -> None:
-        assert isinstance(decide(self.forced(notes=APPROVED), NOON), Begin)
-
-    def test_is_not_acknowledged_by_an_approval_of_another_plan(self) -> None:
-        step = decide(self.forced(generation=4, notes={"approved-plan": "b" * 64}), NOON)
-        assert isinstance(step, AwaitReview)
-
-    def test_is_over_when_the_inputs_come_back(self) -> None:
-        """The new plan then is empty."""
-        assert isinstance(decide(replace(self.forced(), inputs=FIVE), NOON), Redraft)
-        assert after_draft(self.forced(), (an_item(state="Completed"),), PLAN, NOON) == NothingToDo()
-
-
 class TestNewPlan:
+    @pytest.mark.parametrize(("action", "step"), [("DryRun", AwaitReview), ("Apply", Begin)])
+    def test_that_changes_nothing_is_not_completed_while_something_does_not_work(self, action: str, step: type) -> None:
+        items = (an_item("a", "Completed"), an_item("b", "InProgress"))
+        assert isinstance(after_draft(seen(a_config(action=action)), items, PLAN, NOON), step)
+
     def test_without_changes_is_completed_whatever_the_action(self) -> None:
         for action in ("DryRun", "Apply"):
             assert (
@@ -225,6 +210,12 @@ class TestExecution:
     def test_holds_the_next_item_back_while_one_does_not_work_yet(self) -> None:
         around = replace(executing(RUNNING, an_item("next")), health={RUNNING.name: NotYet("2/10")})
         assert decide(around, NOON) == AwaitItem(RUNNING, "2/10", None)
+
+    def test_waits_for_what_an_earlier_plan_has_written_in_its_turn_and_from_then_on(self) -> None:
+        first, waits = an_item("first"), an_item("second", "InProgress", hash=PLANNED, last_transition_time=None)
+        assert decide(executing(first, waits), NOON) == ApplyItem(first)
+        around = replace(executing(waits, an_item("third"), wait_timeout="1h"), health={"second": NotYet("2/10")})
+        assert decide(around, NOON) == AwaitItem(waits, "2/10", NOON + timedelta(hours=1))
 
     def test_completes_an_item_that_works(self) -> None:
         around = replace(executing(RUNNING), health={RUNNING.name: Working("ready")})
@@ -324,9 +315,12 @@ class TestWatch:
         around = replace(completed(bypass_optimistic_lock=True, action="DryRun"), hashes=DRIFTED)
         assert isinstance(decide(around, NOON), MarkDrifted)
 
-    @pytest.mark.parametrize("phase", ["Completed", "CompletedWithErrors", "CompletedWithUpgrade", "Drifted"])
-    def test_plans_anew_for_a_new_spec_in(self, phase: str) -> None:
-        assert isinstance(decide(seen(a_config(done(phase=phase), generation=2, action="Apply")), NOON), Redraft)
+    @pytest.mark.parametrize("phase", SETTLED)
+    @pytest.mark.parametrize("action", ["DryRun", "Apply"])
+    def test_plans_anew_for_another_action_in(self, phase: str, action: str) -> None:
+        before = "Apply" if action == "DryRun" else "DryRun"
+        config = a_config(done(phase=phase, plan_action=before), generation=2, action=action)
+        assert isinstance(decide(seen(config), NOON), Redraft)
 
     def test_plans_anew_when_inputs_change(self) -> None:
         assert decide(replace(completed(), inputs=TEN), NOON) == Redraft(
@@ -356,6 +350,18 @@ class TestUpgrade:
         config = a_config(done(phase="CompletedWithUpgrade"), action="Apply")
         around = seen(config, version="v2", hashes=DRIFTED, logic=NewLogic(("configure-descheduler",), aligned))
         assert decide(around, NOON) == AdoptVersion("ManuallyAligned", aligned)
+
+    @pytest.mark.parametrize("phase", SETTLED)
+    @pytest.mark.parametrize("logic", [NewLogic(), NewLogic(("configure-descheduler",))])
+    @pytest.mark.parametrize(("bypass", "step"), [(False, MarkDrifted), (True, Enforce)])
+    def test_does_not_hide_drift_in(self, phase: str, logic: NewLogic, *, bypass: bool, step: type) -> None:
+        config = a_config(done(phase=phase), action="Apply", bypass_optimistic_lock=bypass)
+        around = seen(config, version="v2", logic=logic, hashes=DRIFTED)
+        assert decide(around, NOON) == step(around.config.status.items)
+
+    def test_that_was_withdrawn_is_no_longer_offered(self) -> None:
+        config = a_config(done(phase="CompletedWithUpgrade"), action="Apply")
+        assert decide(seen(config), NOON) == AdoptVersion("NoLogicChange", config.status.items)
 
     def test_does_not_touch_a_plan_that_is_being_carried_out(self) -> None:
         around = replace(executing(PENDING), version="v2", hashes={PENDING.name: BEFORE})

@@ -2,19 +2,20 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from tests.controllers.advisor.desk import HCO, Desk, a_descheduler, advising, no_reboots
+from tests.controllers.advisor.desk import HCO, Desk, a_descheduler, advising, no_reboots, observing
 from tests.eventually import soon
 from tests.grants import Account
 from virt_steward.apis.virtplatformconfig import HIGHER_DENSITY
 from virt_steward.catalog.machineconfigs import MACHINE_CONFIG, MACHINE_CONFIG_POOL
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI
-from virt_steward.controllers.advisor.profiles.virt_higher_density import SWAP
+from virt_steward.controllers.advisor.profiles.virt_higher_density import NO_NODE, SWAP
 from virt_steward.local.controlplane import ControlPlane
 from virt_steward.local.simulation.faults import break_node, pause_pool, repair_node, resume_pool
-from virt_steward.local.simulation.install import install
+from virt_steward.local.simulation.install import install, uninstall
 from virt_steward.local.simulation.kinds.descheduler import RELEASES
 from virt_steward.local.simulation.nodes import Node, add_node, add_pool
 from virt_steward.local.simulation.platform import Platform, Shape
@@ -38,6 +39,24 @@ async def test_a_closed_window_is_waited_for_and_an_open_one_lets_the_plan_begin
         await desk.ask(window={"schedule": "* * * * *", "duration": "1h"})
         assert await desk.reaches("Completed")
         assert await desk.condition("WaitingForWindow") == ("False", "NotWaiting")
+
+
+async def test_who_approved_a_plan_is_remembered_though_somebody_else_stops_it(
+    desk: Desk, control_plane: ControlPlane, account: Account
+) -> None:
+    await pause_pool(desk.client, "worker")
+    async with advising(control_plane, account):
+        await desk.ask("DryRun", notify="elsewhere")
+        assert await desk.reaches("ReviewRequired")
+        assert await desk.condition("Notifying") == ("False", "UnknownEndpoint")
+        approved = (await desk.status()).plan_hash
+        await desk.annotate(approved_plan=approved, approved_by="ann", approval_comment="tonight")
+        await desk.ask("Apply")
+        assert await desk.says("enable-psi-metrics", "is paused")
+        await desk.ask("DryRun")
+        assert await desk.reaches("ReviewRequired")
+    (ended,) = (await desk.status()).history
+    assert (ended.plan_hash, ended.outcome, ended.by, ended.comment) == (approved, "Interrupted", "ann", "tonight")
 
 
 async def test_a_paused_pool_and_a_broken_node_are_said_and_waited_for(
@@ -73,6 +92,76 @@ async def test_an_item_that_takes_too_long_fails(
     assert [item.state for item in status.items] == states
     assert "Timed out after 1 s: MachineConfigPool 'worker' is paused" in status.items[0].message
     assert await desk.exists(DESCHEDULER) == (policy == "Continue")
+
+
+async def test_what_was_written_and_does_not_work_is_waited_for_by_every_later_plan(
+    desk: Desk, control_plane: ControlPlane, account: Account
+) -> None:
+    await pause_pool(desk.client, "worker")
+    async with advising(control_plane, account):
+        await desk.ask("Apply", waitTimeout="1s")
+        assert await desk.reaches("Failed", reason="ItemFailed")
+        first = (await desk.status()).pre_image
+        await desk.ask("DryRun", waitTimeout=None)
+        assert await desk.reaches("ReviewRequired")
+        psi = await desk.item("enable-psi-metrics")
+        assert (psi.state, psi.impact_severity, psi.diff) == ("InProgress", "Low", "")
+        assert "Already in desired state, but it does not work yet: MachineConfigPool 'worker' is paused" in psi.message
+
+        await desk.ask("Apply")
+        assert await desk.reaches("InProgress")
+        assert await desk.says("enable-psi-metrics", "MachineConfigPool 'worker' is paused, so nothing happens there")
+        assert (await desk.status()).pre_image == first  # there is no other record yet
+        assert not await desk.exists(DESCHEDULER)
+        await resume_pool(desk.client, "worker")
+        assert await desk.reaches("Completed")
+        assert await desk.says("enable-psi-metrics", "(all 3 nodes updated)")
+        await desk.ask("Rollback")
+        assert await desk.reaches("ReviewRequired", reason="RollbackReady")
+        assert [item.name for item in (await desk.status()).items] == ["configure-descheduler", "enable-psi-metrics"]
+
+
+@pytest.mark.parametrize("by", ["other-options", "dry-run", "ignore"])
+async def test_a_rollout_that_goes_on_holds_back_the_rest_of_a_new_plan_after(
+    desk: Desk, control_plane: ControlPlane, account: Account, by: str
+) -> None:
+    await break_node(desk.client, "worker-0", "the disk is full")
+    async with advising(control_plane, account), observing(desk.client) as seen:
+        await desk.ask("Apply")
+        assert await desk.says("enable-psi-metrics", "'worker' is degraded")
+        if by == "dry-run":
+            await desk.ask("DryRun")
+            assert await desk.reaches("ReviewRequired")
+        if by == "ignore":
+            await desk.ask("Ignore")
+            assert await desk.reaches("Ignored")
+        await desk.ask("Apply", options={"loadAware": {"deschedulingIntervalSeconds": 90}})
+        assert await desk.reaches("InProgress")
+        assert await desk.says("enable-psi-metrics", "'worker' is degraded")
+        assert not await desk.exists(DESCHEDULER)
+        await repair_node(desk.client, "worker-0")
+        assert await desk.reaches("Completed")
+    assert (await desk.descheduler())["spec"]["deschedulingIntervalSeconds"] == 90
+    begun = [one.items for one in seen if one.items and one.items[1].state != "Pending"]
+    assert {psi.state for psi, _ in begun} == {"Completed"}
+
+
+async def test_a_plan_that_changes_nothing_is_completed_when_all_works(
+    desk: Desk, control_plane: ControlPlane, account: Account
+) -> None:
+    async with advising(control_plane, account):
+        await desk.ask("Apply")
+        assert await desk.reaches("Completed")
+        await break_node(desk.client, "worker-0", "the disk is full")
+        await desk.client.merge_patch(PSI, {"spec": {"kernelArguments": ["psi=1", "quiet"]}})
+        assert await desk.reaches("Drifted")
+        await desk.client.merge_patch(PSI, {"spec": {"kernelArguments": ["psi=1"]}})
+        assert await desk.reaches("Completed")
+        await desk.ask("DryRun")
+        assert await desk.reaches("ReviewRequired")
+        assert "is degraded" in (await desk.item("enable-psi-metrics")).message
+        await repair_node(desk.client, "worker-0")
+        assert await desk.reaches("Completed", reason="InDesiredState")
 
 
 async def test_a_custom_pool_that_takes_what_workers_get_is_waited_for_too(
@@ -177,6 +266,37 @@ class TestDensity:
         assert part["higherWorkloadDensity"] == {"memoryOvercommitPercentage": 200}
         assert part["ksmConfiguration"] == {"nodeLabelSelector": {}}
 
+    async def test_page_sharing_is_turned_off_where_it_was_on(
+        self, desk: Desk, platform: Platform, control_plane: ControlPlane, account: Account, layout: str
+    ) -> None:
+        assert platform
+        desk.profile = HIGHER_DENSITY
+        plain = {"enableSwap": False, "memoryToRequestRatio": 110}
+        off = {"virtHigherDensity": {**plain, "ksmConfiguration": {"enabled": False}}}
+
+        async def sharing() -> Any:
+            spec = (await desk.client.get(HCO))["spec"]
+            return (spec["virtualization"] if layout == "v1" else spec).get("ksmConfiguration")
+
+        async with advising(control_plane, account):
+            await desk.ask("Apply", options=off)
+            assert await desk.reaches("Completed")
+            assert await sharing() is None  # it was off all along
+            await desk.ask("Apply", options={"virtHigherDensity": {**plain, "ksmConfiguration": None}})
+            assert await desk.reaches("Completed")
+            assert await sharing() == {"nodeLabelSelector": {}}
+
+            await desk.ask("DryRun", options=off)
+            assert await desk.reaches("ReviewRequired")
+            item = await desk.item("configure-higher-density")
+            assert "-      nodeLabelSelector: {}" in item.diff or "-    nodeLabelSelector: {}" in item.diff
+            assert "by a selector that no node meets" in item.message
+            await desk.ask("Apply")
+            assert await desk.reaches("Completed")
+            assert await sharing() == {"nodeLabelSelector": NO_NODE}
+            await desk.ask("DryRun")
+            assert await desk.reaches("Completed", reason="InDesiredState")
+
 
 class TestMissing:
     @pytest.fixture
@@ -189,8 +309,27 @@ class TestMissing:
         async with advising(control_plane, account):
             await desk.ask("Apply", options=no_reboots())
             assert await desk.reaches("PrerequisiteFailed")
-            assert await desk.condition("PrerequisitesMet") == ("False", "PrerequisitesFailed")
+            assert await desk.condition("PrerequisitesMet") == ("False", "MissingDependency")
             assert "install the Descheduler Operator" in await desk.message("PrerequisitesMet")
             await install(desk.client, "KubeDescheduler")
             assert await desk.reaches("Completed", within=30)
             assert await desk.condition("PrerequisitesMet") == ("True", "AllPresent")
+
+
+async def test_what_was_missing_and_is_back_is_no_consent_to_what_nobody_has_seen(
+    desk: Desk, control_plane: ControlPlane, account: Account
+) -> None:
+    async with advising(control_plane, account):
+        await desk.ask("Apply", options=no_reboots())
+        assert await desk.reaches("Completed")
+        await uninstall(desk.client, "KubeDescheduler")
+        assert await desk.reaches("PrerequisiteFailed", within=30)
+        await install(desk.client, "KubeDescheduler")
+        assert await desk.reaches("ReviewRequired", reason="PlanChanged", within=30)
+        await desk.ask(notify="ops")
+        assert await desk.reaches("ReviewRequired", reason="PlanChanged")
+        assert not await desk.exists(DESCHEDULER)
+        await desk.ask("DryRun")
+        assert await desk.reaches("ReviewRequired", reason="PlanReady")
+        await desk.ask("Apply")
+        assert await desk.reaches("Completed")

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from tests.controllers.advisor.builders import NOON
 from tests.controllers.advisor.desk import true_phases
 from tests.controllers.advisor.specimens import sights
+from virt_steward.apis.virtplatformconfig import ProfileOptions
 from virt_steward.controllers.advisor.decide import after_draft, decide
 from virt_steward.controllers.advisor.phases import STARTING
 from virt_steward.controllers.advisor.report import fold, with_plan
@@ -32,6 +33,13 @@ from virt_steward.controllers.advisor.steps import (
 RESTING = (Ignore, LackPrerequisites, AwaitReview, AwaitWindow, MarkDrifted, OfferUpgrade, Stay)
 
 
+def is_unasked(seen: Seen) -> bool:
+    """Whether nothing has happened since the last plan by which anybody could have asked for another."""
+    config, status = seen.config, seen.config.status
+    is_same = config.options == (status.applied_options or ProfileOptions())
+    return is_same and config.spec.action == status.plan_action and config.approved_plan != "c" * 64
+
+
 def check(seen: Seen) -> None:
     step = decide(seen, NOON)
     status = seen.config.status
@@ -43,6 +51,7 @@ def check(seen: Seen) -> None:
         status = with_plan(seen, status.items, "c" * 64)
         step = after_draft(seen, status.items, "c" * 64, NOON)
         assert not (isinstance(step, Begin) and seen.config.spec.action not in ("Apply", "Rollback"))
+        assert not (isinstance(step, Begin) and is_unasked(seen))
     if isinstance(step, ApplyItem):
         assert seen.config.spec.action in ("Apply", "Rollback")
         step = AwaitItem(step.item, "written", None)

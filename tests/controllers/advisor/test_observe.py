@@ -1,14 +1,23 @@
 """What is seen must be fresh before anything follows from it."""
 
+from collections.abc import Iterable
+from typing import Any
+
+from structlog.testing import capture_logs
+
 from tests.controllers.advisor.builders import NOON
-from tests.controllers.advisor.desk import Desk
-from virt_steward.apis.virtplatformconfig import EXAMPLE
+from tests.controllers.advisor.desk import Desk, advising, the_config
+from tests.eventually import soon
+from tests.grants import Account
+from tests.widgets import define
+from virt_steward.apis.virtplatformconfig import EXAMPLE, VIRT_PLATFORM_CONFIG, VIRT_PLATFORM_CONFIG_CRD
 from virt_steward.controllers.advisor.options import Options
 from virt_steward.controllers.advisor.watches import CONFIGS
 from virt_steward.insight.outlook import look
 from virt_steward.insight.plans import profile_named
 from virt_steward.kube.client import Client
-from virt_steward.objects.identity import Key
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.objects.identity import Key, Kind, ref_of
 from virt_steward.runtime.informer import State
 
 
@@ -22,3 +31,29 @@ async def test_nothing_follows_from_a_config_that_may_have_changed_unseen(config
     for informer in outlook.informers.of(CONFIGS).informers:
         informer.state = State.BROKEN
     assert "VirtPlatformConfig" in outlook.observe(config, profile, NOON).unsettled
+
+
+async def test_profiles_are_offered_again_when_their_definition_comes_back(
+    configs: Client, control_plane: ControlPlane, account: Account
+) -> None:
+    desk = Desk(configs)
+    definition = VIRT_PLATFORM_CONFIG_CRD.manifest()
+
+    async def is_offered() -> bool:
+        return await desk.exists(the_config())
+
+    async with advising(control_plane, account):
+        assert await soon(is_offered)
+        try:
+            with capture_logs() as logged:
+                await desk.client.delete(ref_of(definition))
+                assert await soon(lambda: is_absent(logged, VIRT_PLATFORM_CONFIG), within=20)
+        finally:
+            await define(desk.client, definition)
+        assert await soon(is_offered)
+
+
+def is_absent(logged: Iterable[Any], kind: Kind) -> bool:
+    """Whether the advisor has found out that a kind is not served."""
+    told = {"event": "watch settled", "kind": str(kind), "state": State.ABSENT.value}
+    return any(told.items() <= one.items() for one in logged)

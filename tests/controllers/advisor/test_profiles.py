@@ -9,6 +9,7 @@ import pytest
 
 from virt_steward.apis.virtplatformconfig import (
     HigherDensityOptions,
+    Input,
     KsmConfiguration,
     LoadAwareOptions,
     ProfileOptions,
@@ -20,7 +21,7 @@ from virt_steward.controllers.advisor.logic import new_logic
 from virt_steward.controllers.advisor.options import Options
 from virt_steward.controllers.advisor.profiles import profiles
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import CRD, DESCHEDULER, PSI, profile
-from virt_steward.controllers.advisor.profiles.virt_higher_density import SWAP
+from virt_steward.controllers.advisor.profiles.virt_higher_density import NO_NODE, SWAP
 from virt_steward.controllers.advisor.profiles.virt_higher_density import profile as density_profile
 from virt_steward.objects.paths import Pointer
 from virt_steward.objects.schemafacts import SchemaFacts
@@ -126,17 +127,32 @@ def test_profiles_that_go_together_with_ours_are_kept_in_their_order() -> None:
     ]
 
 
+ON, OFF = a_machine_config("50-on", "psi=1"), a_machine_config("98-off", "psi=0")
+
+
 @pytest.mark.parametrize(
-    ("config", "moot"),
+    ("configs", "by"),
     [
-        pytest.param(a_machine_config("50-theirs", "quiet", "psi=1"), True, id="by-another"),
-        pytest.param(a_machine_config("50-theirs", "psi=1", "psi=0"), False, id="but-turned-off-again"),
-        pytest.param(a_machine_config("50-theirs", "psi=1", role="master"), False, id="but-elsewhere"),
-        pytest.param(a_machine_config(PSI.key.name, "psi=1"), False, id="by-us"),
+        pytest.param((a_machine_config("50-theirs", "quiet", "psi=1"),), "50-theirs", id="by-another"),
+        pytest.param((a_machine_config("50-theirs", "psi=1", "psi=0"),), "", id="but-turned-off-again"),
+        pytest.param((OFF, ON), "", id="but-turned-off-by-a-later-one"),
+        pytest.param((OFF, ON, a_machine_config("98-on-again", "psi=1")), "98-on-again", id="by-the-last-of-several"),
+        pytest.param((ON, a_machine_config("98-off", "psi=0", role="master")), "50-on", id="and-off-elsewhere"),
+        pytest.param((a_machine_config("50-theirs", "psi=1", role="master"),), "", id="but-elsewhere"),
+        pytest.param((a_machine_config(PSI.key.name, "psi=1"),), "", id="by-us"),
     ],
 )
-def test_pressure_metrics_are_on_already(config: Any, *, moot: bool) -> None:
-    assert bool(LOAD.intents(a_context(configs=(config,)))[0].moot) == moot
+def test_pressure_metrics_are_on_already(configs: tuple[Any, ...], by: str) -> None:
+    context = a_context(configs=configs)
+    moot = LOAD.intents(context)[0].moot
+    assert f"by MachineConfig '{by}'" in moot if by else not moot
+    assert Input("MachineConfig with psi=1", by or "none") in LOAD.inputs(context)
+
+
+@pytest.mark.parametrize(("name", "warns"), [("98-off", False), ("99-worker-z", True)])
+def test_a_plan_warns_of_what_would_undo_it(name: str, *, warns: bool) -> None:
+    message = LOAD.intents(a_context(configs=(a_machine_config(name, "psi=0"),)))[0].message
+    assert (f"'{name}' comes after it, and its psi=0 counts" in message) == warns
 
 
 def test_what_we_applied_is_not_withdrawn_because_it_works() -> None:
@@ -174,6 +190,31 @@ def test_density_is_written_where_the_served_version_has_it(version: str) -> Non
         "ksmConfiguration": {"nodeLabelSelector": selector},
     }
     assert intent.fields[-1].endswith("ksmConfiguration.nodeLabelSelector")
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta1"])
+@pytest.mark.parametrize(
+    ("live", "sent"),
+    [
+        pytest.param(None, None, id="never-said"),
+        pytest.param({}, None, id="off"),
+        pytest.param({"nodeLabelSelector": {}}, NO_NODE, id="on"),
+        pytest.param({"nodeLabelSelector": NO_NODE}, NO_NODE, id="turned-off-by-us"),
+    ],
+)
+def test_page_sharing_that_is_not_wanted_is_turned_off_explicitly_where_it_is(
+    version: str, live: Any, sent: Any
+) -> None:
+    ksm = KsmConfiguration(enabled=False)
+    options = ProfileOptions(virt_higher_density=HigherDensityOptions(ksm_configuration=ksm, enable_swap=False))
+    part = {"ksmConfiguration": live} if live is not None else {}
+    target = {"spec": {"virtualization": part} if version == "v1" else part}
+    (hco,) = (ref for ref in DENSITY.targets if ref != SWAP)
+    (intent,) = DENSITY.intents(a_context(hco=an_hco(version), options=options, targets={hco: target}))
+    wanted = intent.desired["spec"]["virtualization"] if version == "v1" else intent.desired["spec"]
+    assert wanted.get("ksmConfiguration") == ({"nodeLabelSelector": sent} if sent else None)
+    assert ("by a selector that no node meets" in intent.message) == bool(sent)
+    assert any(field.endswith("ksmConfiguration.nodeLabelSelector") for field in intent.fields) == bool(sent)
 
 
 def test_swap_that_is_on_already_is_left_to_whoever_turned_it_on() -> None:

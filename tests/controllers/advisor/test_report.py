@@ -22,6 +22,7 @@ from tests.controllers.advisor.builders import (
 )
 from virt_steward.apis.virtplatformconfig import HISTORY_KEPT, Approval, Execution, VirtPlatformConfigStatus
 from virt_steward.controllers.advisor.report import DRIFTED, REPAIRED, fold, with_plan
+from virt_steward.controllers.advisor.seen import NewLogic
 from virt_steward.controllers.advisor.steps import (
     Abort,
     AwaitItem,
@@ -32,9 +33,12 @@ from virt_steward.controllers.advisor.steps import (
     FailStale,
     Finish,
     Ignore,
+    LackPrerequisites,
     MarkDrifted,
     NothingToDo,
     Recover,
+    RedraftLater,
+    RejectPlan,
     Said,
     Settle,
     Stay,
@@ -86,12 +90,44 @@ def test_the_way_back_leads_from_the_last_plan_that_has_written_something() -> N
     assert after(status, CompleteItem(an_item(), "found written, after a restart")).pre_image == record
 
 
+@pytest.mark.parametrize("step", [AwaitItem(RUNNING, "2/10", None), CompleteItem(RUNNING, "ready")])
+def test_what_an_earlier_plan_has_written_is_not_claimed_by_the_one_that_waits_for_it(step: Said) -> None:
+    status = after(a_status("InProgress", RUNNING, pre_image="that of the earlier plan"), step)
+    assert (status.pre_image, status.governed) == ("that of the earlier plan", ())
+
+
+@pytest.mark.parametrize(
+    ("step", "action", "stands_for"),
+    [
+        pytest.param(Begin(BY_ANN), "Apply", "Apply", id="begins"),
+        pytest.param(FailStale("changed"), "Apply", "Apply", id="cannot-begin"),
+        pytest.param(AwaitReview("ApprovalVoid", ""), "Apply", "DryRun", id="waits"),
+        pytest.param(Ignore(), "Ignore", None, id="is-ignored"),
+    ],
+)
+def test_what_was_asked_for_is_remembered_when_a_plan(step: Said, action: str, stands_for: str | None) -> None:
+    assert after(a_status("ReviewRequired", plan_action="DryRun"), step, action=action).plan_action == stands_for
+
+
+def test_drift_does_not_hide_an_upgrade_nor_does_its_end_apply_one() -> None:
+    logic = NewLogic(("configure-descheduler",))
+    config = a_config(done(phase="CompletedWithUpgrade"), action="Apply")
+    drifted = fold(seen(config, version="v2", logic=logic), config.status, MarkDrifted(config.status.items), NOON)
+    assert said(drifted, "UpgradeAvailable") == ("True", "LogicChanged")
+    enforced = msgspec.structs.replace(drifted, phase="InProgress")
+    ended = fold(seen(a_config(enforced, action="Apply"), version="v2"), enforced, Finish(), NOON)
+    assert said(ended, "UpgradeAvailable") == ("True", "LogicChanged")
+    adopted = msgspec.structs.replace(enforced, operator_version="v2")
+    ended = fold(seen(a_config(adopted, action="Apply"), version="v2"), adopted, Finish(), NOON)
+    assert said(ended, "UpgradeAvailable") == ("False", "Applied")
+
+
 @pytest.mark.parametrize("step", [NothingToDo(), Finish()])
 def test_on_the_way_back_what_was_gone_already_is_given_up_too(step: Said) -> None:
     gone = an_item(state="Completed")
     back = done(gone, phase="InProgress", plan_action="Rollback", pre_image="it")
     status = after(back, step, action="Rollback")
-    assert (status.governed, status.pre_image) == ((), "")
+    assert (status.governed, status.pre_image, status.applied_inputs) == ((), "", ())
     assert said(status, "Completed") == ("True", "RolledBack")
 
 
@@ -116,6 +152,54 @@ def test_a_plan_that_is_enforced_again_and_again_does_not_crowd_out_the_others()
     once = after(a_status("InProgress", an_item(state="Completed"), history=(older,)), Finish())
     again = after(msgspec.structs.replace(once, phase="InProgress"), Finish(), LATER)
     assert [(one.plan_hash, one.at) for one in again.history] == [(PLAN, LATER), ("b" * 64, EARLIER)]
+
+
+def interrupted(before: VirtPlatformConfigStatus, step: Said, *, plan: str = PLAN, **config: Any) -> Any:
+    """The history after a step that may come with another plan."""
+    around = seen(a_config(before, **config))
+    status = with_plan(around, (an_item(),), plan) if plan != PLAN else before
+    return fold(around, status, step, NOON).history
+
+
+@pytest.mark.parametrize(
+    ("step", "plan", "action"),
+    [
+        pytest.param(AwaitReview("PlanReady", ""), "b" * 64, "DryRun", id="dry-run"),
+        pytest.param(AwaitReview("PlanReady", ""), PLAN, "DryRun", id="dry-run-of-an-equal-plan"),
+        pytest.param(AwaitReview("RollbackReady", ""), "b" * 64, "Rollback", id="the-way-back"),
+        pytest.param(Begin(Approval("b" * 64, NOON)), "b" * 64, "Apply", id="other-options"),
+        pytest.param(NothingToDo(), "b" * 64, "Apply", id="options-that-leave-nothing-to-do"),
+        pytest.param(RejectPlan("it", "forbidden"), "", "Apply", id="options-that-the-server-rejects"),
+        pytest.param(RedraftLater("it moves"), PLAN, "DryRun", id="a-draft-that-takes-its-time"),
+        pytest.param(Ignore(), PLAN, "Ignore", id="ignore"),
+        pytest.param(LackPrerequisites(("it",)), PLAN, "Apply", id="a-missing-prerequisite"),
+    ],
+)
+def test_who_approved_a_plan_is_remembered_though_it_is_cut_short_by(step: Said, plan: str, action: str) -> None:
+    older = Execution("c" * 64, EARLIER, "Completed", "ben")
+    before = a_status("InProgress", RUNNING, approval=BY_ANN, history=(older,))
+    expected = (Execution(PLAN, NOON, "Interrupted", "ann", "tonight", "v1"), older)
+    assert interrupted(before, step, plan=plan, action=action) == expected
+
+
+@pytest.mark.parametrize(
+    "step",
+    [AwaitItem(RUNNING, "1/3", None), CompleteItem(RUNNING, "ready"), Begin(BY_ANN)],
+    ids=["waits", "works", "begins"],
+)
+def test_a_plan_that_goes_on_is_not_cut_short(step: Said) -> None:
+    assert interrupted(a_status("InProgress", RUNNING, approval=BY_ANN), step, action="Apply") == ()
+
+
+def test_a_plan_that_was_not_begun_cannot_be_cut_short() -> None:
+    assert interrupted(a_status(approval=BY_ANN), AwaitReview("PlanReady", ""), plan="b" * 64) == ()
+
+
+def test_two_who_approved_one_plan_are_both_remembered() -> None:
+    once = after(a_status("InProgress", RUNNING, approval=BY_ANN), Ignore(), action="Ignore")
+    by_ben = Approval(PLAN, NOON, "ben", "at last")
+    again = msgspec.structs.replace(once, phase="InProgress", approval=by_ben)
+    assert [one.by for one in after(again, Ignore(), LATER, action="Ignore").history] == ["ben", "ann"]
 
 
 def test_a_failure_leaves_what_is_done_and_what_was_not_begun_as_it_is() -> None:
@@ -171,6 +255,29 @@ def test_a_review_that_was_forced_ends_as_acknowledged_or_resolved() -> None:
 def test_what_stays_is_said_with_the_generation_and_nothing_else() -> None:
     status = done()
     assert after(status, Stay(), generation=3) == msgspec.structs.replace(status, observed_generation=3)
+
+
+def test_an_endpoint_that_nobody_knows_is_said_until_it_is_known_or_nobody_is_to_be_notified() -> None:
+    unknown = fold(
+        seen(a_config(done(), notify="ops", action="Apply"), endpoints=("b", "a")), done(), NothingToDo(), NOON
+    )
+    assert said(unknown, "Notifying") == ("False", "UnknownEndpoint")
+    (told,) = (one.message for one in unknown.conditions if one.type == "Notifying")
+    assert told == "no endpoint is called ops, so nobody is notified; the controller's settings have: a, b"
+
+    def stays(*endpoints: str, **config: Any) -> VirtPlatformConfigStatus:
+        return fold(seen(a_config(unknown, **config), endpoints=endpoints), unknown, Stay(), LATER)
+
+    assert stays("a", "b", notify="ops", action="Apply") == unknown
+    assert said(stays("ops", notify="ops"), "Notifying") == ("True", "EndpointKnown")
+    assert since(stays("ops", notify="ops"), "Notifying") == LATER
+    assert "Notifying" not in [one.type for one in stays("ops").conditions]
+    assert "Notifying" not in [one.type for one in stays("ops", notify="ops", action="Ignore").conditions]
+
+
+def test_what_is_missing_is_said_by_the_reasons_of_the_proposal() -> None:
+    status = after(a_status(None), LackPrerequisites(("it: install it",)))
+    assert said(status, "PrerequisitesMet") == ("False", "MissingDependency")
 
 
 def test_while_nothing_was_seen_yet_only_that_is_said() -> None:

@@ -10,6 +10,7 @@ from tests.eventually import soon
 from tests.gateway import Gateway
 from tests.grants import Account
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI
+from virt_steward.kube.events import EVENT
 from virt_steward.local.controlplane import ControlPlane
 
 Meddle = Callable[[Desk], Awaitable[object]]
@@ -87,6 +88,30 @@ async def test_nothing_is_written_if_the_target(
         await desk.ask("Apply")
         assert await desk.reaches("Completed")
         assert await interval(desk) == 60
+
+
+async def test_bypass_mode_overwrites_a_stale_target_and_warns_of_it(
+    desk: Desk, control_plane: ControlPlane, account: Account
+) -> None:
+    await desk.client.create(a_descheduler())
+
+    async def warnings() -> list[str]:
+        uid = (await desk.config())["metadata"]["uid"]
+        found = [one for one in await desk.client.list(EVENT) if one["regarding"].get("uid") == uid]
+        return [one["note"] for one in found if (one["type"], one["reason"]) == ("Warning", "LockBypassed")]
+
+    async def is_warned() -> bool:
+        return bool(await warnings())
+
+    async with advising(control_plane, account):
+        await desk.ask("DryRun", options=no_reboots(), bypassOptimisticLock=True)
+        assert await desk.reaches("ReviewRequired")
+        await change(desk)
+        await desk.ask("Apply")
+        assert await desk.reaches("Completed")
+        assert await interval(desk) == 60
+        assert await soon(is_warned)
+    assert ["KubeDescheduler cluster had changed since the plan was made" in one for one in await warnings()] == [True]
 
 
 async def test_what_is_done_stays_done_if_the_second_target_changes_meanwhile(

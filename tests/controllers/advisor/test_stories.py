@@ -120,6 +120,7 @@ async def test_drift_is_told_not_fought_and_over_when_repaired_by_hand(
         assert await desk.reaches("Completed")
         await desk.client.merge_patch(DESCHEDULER, {"spec": {"mode": "Predictive"}})
         assert await desk.reaches("Drifted")
+        assert await desk.condition("Notifying") == ("True", "EndpointKnown")
         assert await advisor.shows_drift(1)
         assert await desk.condition("ProfileActive") == ("False", "ConfigurationDrifted")
         assert (await desk.descheduler())["spec"]["mode"] == "Predictive"
@@ -172,6 +173,38 @@ async def test_a_changed_input_needs_a_review_even_under_apply_and_resolves_itse
         assert await total() == 10
 
 
+async def test_ones_own_options_are_no_change_of_inputs_and_what_was_undone_holds_nothing_back(
+    desk: Desk, control_plane: ControlPlane, account: Account
+) -> None:
+    async def limit(value: int) -> None:
+        settings = {"liveMigrationConfig": {"parallelMigrationsPerCluster": value}}
+        await desk.client.merge_patch(HCO, {"spec": {"virtualization": settings}})
+
+    async def total() -> Any:
+        return (await desk.descheduler())["spec"]["evictionLimits"]["total"]
+
+    async with advising(control_plane, account), observing(desk.client) as seen:
+        await desk.ask("Apply", options=no_reboots())
+        assert await desk.reaches("Completed")
+        await desk.ask(options=no_reboots(evictionLimitTotal=8))
+        assert await desk.reaches("Completed")
+        assert await total() == 8
+        await desk.ask(options=no_reboots(evictionLimitTotal=None))
+        assert await desk.reaches("Completed")
+        assert await total() == 5
+        assert "ReviewRequired" not in phases(seen)
+
+        await desk.ask("Rollback")
+        assert await desk.reaches("ReviewRequired")
+        await desk.annotate(approved_plan=(await desk.status()).plan_hash)
+        assert await desk.reaches("Completed", reason="RolledBack")
+        await limit(10)
+        await desk.annotate(approved_plan=None)
+        await desk.ask("Apply")
+        assert await desk.reaches("Completed")
+        assert await total() == 10
+
+
 def newer(minutes: int) -> Profile:
     """The same profile, with another idea of the interval."""
     old = profile(Options())
@@ -218,6 +251,53 @@ async def test_an_upgrade_is_silent_offered_or_over_by_itself(
         assert await desk.reaches("Completed")
         assert await desk.condition("UpgradeAvailable") == ("False", "Applied")
         assert await version() == "v4"
+
+
+async def test_an_upgrade_that_is_offered_hides_no_drift_and_is_adopted_by_no_other_edit(
+    desk: Desk, control_plane: ControlPlane, account: Account
+) -> None:
+    async def interval() -> Any:
+        return (await desk.descheduler())["spec"]["deschedulingIntervalSeconds"]
+
+    async def set_mode(mode: str) -> None:
+        await desk.client.merge_patch(DESCHEDULER, {"spec": {"mode": mode}})
+
+    async with advising(control_plane, account, version=V1):
+        await desk.ask("DryRun", options=no_reboots())
+        assert await desk.reaches("ReviewRequired")
+        await desk.ask("Apply")
+        assert await desk.reaches("Completed")
+        await set_mode("Predictive")
+        assert await desk.reaches("Drifted")
+    async with advising(control_plane, account, version=V2) as advisor, observing(desk.client) as seen:
+        await desk.ask(waitTimeout="2h")
+        assert await desk.reaches("Drifted")
+        assert await advisor.shows_drift(1)
+    assert set(phases(seen)) == {"Drifted"}  # the same logic is no news
+    async with advising(control_plane, account, version="v3", known=[newer(2)]) as advisor:
+        assert await desk.reaches("Drifted")
+        assert await soon_is(desk, "UpgradeAvailable", ("True", "LogicChanged"))
+        await set_mode("Automatic")
+        assert await desk.reaches("CompletedWithUpgrade")
+        await desk.ask(waitTimeout="3h")
+        assert await desk.reaches("CompletedWithUpgrade")
+        await set_mode("Predictive")
+        assert await desk.reaches("Drifted")
+        assert await advisor.shows_drift(1)
+        assert await desk.condition("UpgradeAvailable") == ("True", "LogicChanged")
+
+        await desk.ask(bypassOptimisticLock=True)
+        assert await desk.reaches("CompletedWithUpgrade")
+        assert (await desk.descheduler())["spec"]["mode"] == "Automatic"
+        assert await desk.condition("UpgradeAvailable") == ("True", "LogicChanged")
+        assert await interval() == 60
+
+
+async def soon_is(desk: Desk, condition: str, said: tuple[str, str]) -> bool:
+    async def is_said() -> bool:
+        return await desk.condition(condition) == said
+
+    return await soon(is_said)
 
 
 async def test_profiles_are_offered_come_back_and_belong_to_the_user(

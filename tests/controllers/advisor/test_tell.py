@@ -7,15 +7,17 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
-from tests.controllers.advisor.builders import EARLIER, NOON, a_config, a_status, an_item, done, seen
+from tests.controllers.advisor.builders import EARLIER, NOON, TEN, a_config, a_status, an_item, done, seen
 from tests.controllers.advisor.desk import Listener
 from tests.runtime.clocks import ManualClock
 from virt_steward.apis.virtplatformconfig import LOAD_AWARE, Approval, VirtPlatformConfigStatus
-from virt_steward.controllers.advisor.report import fold
+from virt_steward.controllers.advisor.report import fold, with_plan
 from virt_steward.controllers.advisor.steps import (
+    AdoptVersion,
     AwaitReview,
     Begin,
     CompleteItem,
+    FailItem,
     Finish,
     Ignore,
     LackPrerequisites,
@@ -97,10 +99,23 @@ def test_the_same_status_is_told_once() -> None:
     assert room.reasons == ["ReviewRequired"]
 
 
+def test_another_plan_in_review_is_news() -> None:
+    room = Room()
+    first = room.tell(a_status(None), AwaitReview("PlanReady", "look"))
+    config = a_config(first, notify="ops")
+    another = with_plan(seen(config), (an_item(),), "b" * 64)
+    after = fold(seen(config), another, AwaitReview("PlanReady", "look"), NOON)
+    room.teller.tell(config, after)
+    assert room.reasons == ["ReviewRequired", "ReviewRequired"]
+    assert len({one.key for one in room.events.heard}) == 2
+    assert [one.data["planHash"] for one in room.notices.heard] == [PLAN, "b" * 64]
+    assert len({one.id for one in room.notices.heard}) == 2
+
+
 def test_changed_inputs_are_told_by_themselves() -> None:
     room = Room()
     config = a_config(done(), notify="ops", action="Apply")
-    around = seen(config, inputs=())
+    around = seen(config, inputs=TEN)
     room.teller.tell(config, fold(around, config.status, AwaitReview("InputChanged", "look"), NOON))
     assert room.reasons == ["ReviewRequired", "InputDependencyDrift"]
     assert [one.data["reason"] for one in room.notices.heard] == ["ReviewRequired", "InputDependencyDrift"]
@@ -118,6 +133,22 @@ def test_items_are_told_and_measured() -> None:
     room.tell(a_status("InProgress", running), CompleteItem(running, "ready"))
     assert room.reasons[0] == "ItemCompleted"
     assert room.sample("virt_advisor_item_duration_seconds_sum", item=running.name) == 90
+
+
+@pytest.mark.parametrize("state", ["Completed", "Failed"])
+def test_an_item_that_ends_at_once_is_measured_too(state: str) -> None:
+    room = Room()
+    item = an_item(last_transition_time=NOON - timedelta(hours=1))
+    step = CompleteItem(item, "ready") if state == "Completed" else FailItem(item, "refused")
+    room.tell(a_status("InProgress", item), step)
+    assert room.sample("virt_advisor_item_duration_seconds_count", item=item.name) == 1
+    assert room.sample("virt_advisor_item_duration_seconds_sum", item=item.name) == 0
+
+
+def test_an_item_that_was_not_carried_out_is_not_measured() -> None:
+    room = Room()
+    room.tell(a_status("CompletedWithErrors", an_item(state="Failed")), AdoptVersion("ManuallyAligned", done().items))
+    assert room.sample("virt_advisor_item_duration_seconds_count", item=an_item().name) is None
 
 
 def test_series_follow_the_phase_and_go_while_it_is_ignored() -> None:
@@ -142,3 +173,11 @@ def test_bypass_is_never_silent() -> None:
     (event,) = room.events.heard
     assert (event.type, event.reason) == ("Warning", "LockBypassed")
     assert "KubeDescheduler" in event.note
+
+
+def test_a_stale_target_is_never_overwritten_silently() -> None:
+    room = Room()
+    room.teller.overwrote(a_config(a_status("InProgress")), an_item())
+    (event,) = room.events.heard
+    assert (event.type, event.reason) == ("Warning", "LockBypassed")
+    assert "KubeDescheduler configure-descheduler had changed since the plan was made" in event.note

@@ -12,6 +12,7 @@ from tests.grants import Account
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI
 from virt_steward.kube.client import Object, Selection
 from virt_steward.local.controlplane import ControlPlane
+from virt_steward.local.simulation.faults import break_node, repair_node
 from virt_steward.objects.identity import Ref, key_of
 from virt_steward.objects.ownership import owners
 from virt_steward.plans.marks import APPLIED_HASH, GOVERNED_BY
@@ -146,6 +147,26 @@ async def test_what_is_gone_already_is_nothing_to_take_back(
         await desk.ask("Rollback")
         assert await desk.reaches("Completed", reason="RolledBack")
         assert (await desk.status()).governed == ()
+
+
+async def test_nodes_that_are_still_to_be_without_what_was_removed_are_waited_for_by_a_new_way_back(
+    desk: Desk, control_plane: ControlPlane, account: Account
+) -> None:
+    async with advising(control_plane, account):
+        await applied(desk)
+        await break_node(desk.client, "worker-0", "the disk is full")
+        await desk.ask("Rollback")
+        assert await desk.reaches("ReviewRequired", reason="RollbackReady")
+        await approve(desk)
+        assert await desk.says("enable-psi-metrics", "'worker' is degraded")
+        assert not await desk.has_psi()
+        await desk.ask("Ignore")
+        assert await desk.reaches("Ignored")
+        await desk.ask("Rollback")
+        assert await desk.reaches("ReviewRequired", reason="RollbackReady")
+        assert (await desk.item("enable-psi-metrics")).state == "InProgress"
+        await repair_node(desk.client, "worker-0")
+        assert await desk.reaches("Completed", reason="RolledBack")
 
 
 async def test_without_anything_to_go_back_to_it_is_said(

@@ -17,13 +17,14 @@ from virt_steward.controllers.advisor.steps import (
     Finish,
     Ignore,
     LackPrerequisites,
+    MarkDrifted,
     NothingToDo,
     OfferUpgrade,
     Settle,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from datetime import datetime
 
     from virt_steward.apis.virtplatformconfig import VirtPlatformConfigStatus
@@ -35,6 +36,7 @@ PREREQUISITES = "PrerequisitesMet"
 STALE = "PlanStale"
 ACTIVE = "ProfileActive"
 WINDOW = "WaitingForWindow"
+NOTIFYING = "Notifying"
 
 _RANKS: dict[str, int] = {phase: rank for rank, phase in enumerate(PHASES)}
 _NOT = {"Drifted": "NoDrift"}
@@ -53,9 +55,18 @@ def conditions_of(
     seen: Seen, status: VirtPlatformConfigStatus, step: Said, phase: Fact, now: datetime
 ) -> tuple[Condition, ...]:
     """All of them after a step; `phase` is what is said about the present one."""
-    told = {fact.type: fact for fact in (*_phases(phase), *_facts(seen, status, step))}
+    return _told(seen, status, (*_phases(phase), *_facts(seen, status, step), *_notices(seen)), now)
+
+
+def with_notices(seen: Seen, status: VirtPlatformConfigStatus, now: datetime) -> tuple[Condition, ...]:
+    """The same as before but for notices: which endpoints there are depends on the process that looks."""
+    return _told(seen, status, _notices(seen), now)
+
+
+def _told(seen: Seen, status: VirtPlatformConfigStatus, facts: Iterable[Fact], now: datetime) -> tuple[Condition, ...]:
+    told = {fact.type: fact for fact in facts}
     generation = seen.config.metadata.generation
-    known = {one.type: one for one in status.conditions}
+    known = {one.type: one for one in status.conditions if one.type != NOTIFYING}
     fresh = {fact.type: _condition(fact, generation, now).carrying_on(status.conditions) for fact in told.values()}
     return tuple(sorted({**known, **fresh}.values(), key=_order))
 
@@ -90,7 +101,7 @@ def _facts(seen: Seen, status: VirtPlatformConfigStatus, step: Said) -> Iterator
     if isinstance(step, Ignore):
         return
     yield from _inputs(seen, step)
-    yield from _upgrade(seen, step)
+    yield from _upgrade(seen, status, step)
     yield _prerequisites(step)
     yield from _staleness(seen, step)
     if isinstance(step, AwaitWindow):
@@ -126,16 +137,17 @@ def _inputs(seen: Seen, step: Said) -> Iterator[Fact]:
             yield Fact(INPUT_DRIFT, False, "NoChange")
 
 
-def _upgrade(seen: Seen, step: Said) -> Iterator[Fact]:
+def _upgrade(seen: Seen, status: VirtPlatformConfigStatus, step: Said) -> Iterator[Fact]:
+    """Drift comes before an upgrade in the phase, and does not hide it here."""
     was = seen.config.is_true(UPGRADE)
     match step:
-        case OfferUpgrade(items):
-            before, now = seen.config.status.operator_version, seen.version
-            text = f"{now} would change {', '.join(items)} (planned by {before}); set action to DryRun to see how"
+        case OfferUpgrade() | MarkDrifted() if seen.logic and seen.logic.differs:
+            before, now, items = status.operator_version, seen.version, ", ".join(seen.logic.differs)
+            text = f"{now} would change {items} (planned by {before}); set action to DryRun to see how"
             yield Fact(UPGRADE, True, "LogicChanged", text)
         case AdoptVersion(reason):
             yield Fact(UPGRADE, False, reason)
-        case Finish() | NothingToDo() if was:
+        case Finish() | NothingToDo() if was and status.operator_version == seen.version:
             yield Fact(UPGRADE, False, "Applied")
         case _ if not _is_said(seen, UPGRADE):
             yield Fact(UPGRADE, False, "NoLogicChange")
@@ -143,7 +155,7 @@ def _upgrade(seen: Seen, step: Said) -> Iterator[Fact]:
 
 def _prerequisites(step: Said) -> Fact:
     if isinstance(step, LackPrerequisites):
-        return Fact(PREREQUISITES, False, "PrerequisitesFailed", "\n".join(step.missing))
+        return Fact(PREREQUISITES, False, "MissingDependency", "\n".join(step.missing))
     return Fact(PREREQUISITES, True, "AllPresent")
 
 
@@ -157,6 +169,19 @@ def _staleness(seen: Seen, step: Said) -> Iterator[Fact]:
             yield Fact(STALE, False, "PlanCurrent")
         case _ if not _is_said(seen, STALE):
             yield Fact(STALE, False, "PlanCurrent")
+
+
+def _notices(seen: Seen) -> Iterator[Fact]:
+    """Said only where somebody is to be notified."""
+    spec = seen.config.spec
+    if not spec.notify or spec.action == "Ignore":
+        return
+    if spec.notify in seen.endpoints:
+        yield Fact(NOTIFYING, True, "EndpointKnown")
+        return
+    known = ", ".join(sorted(seen.endpoints)) or "none"
+    fault = f"no endpoint is called {spec.notify}, so nobody is notified; the controller's settings have: {known}"
+    yield Fact(NOTIFYING, False, "UnknownEndpoint", fault)
 
 
 def _is_said(seen: Seen, type_: str) -> bool:

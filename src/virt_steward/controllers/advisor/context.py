@@ -9,7 +9,7 @@ from virt_steward.apis.virtplatformconfig import HigherDensityOptions, LoadAware
 from virt_steward.catalog.hco import LiveMigration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from virt_steward.catalog.hco import Hco
     from virt_steward.catalog.machineconfigs import MachineConfigFacts
@@ -49,11 +49,11 @@ class Context:
     def live_migration(self) -> LiveMigration:
         return self.hco.live_migration if self.hco else LiveMigration()
 
-    def set_by(self, pool: str, sets: Callable[[MachineConfigFacts], bool], *, but: str) -> str:
-        """The MachineConfig that a pool selects and that sets something already; empty if none does but ours."""
+    def selected_by(self, pool: str, *, but: str) -> tuple[MachineConfigFacts, ...]:
+        """The MachineConfigs that a pool selects, but for ours, in the order in which they are merged."""
         chosen = next((one for one in self.pools if one.name == pool), None)
         if chosen is None:
-            return ""
+            return ()
         selector = chosen.spec.machine_config_selector
-        found = (one.name for one in self.configs if selector.selects(one.metadata.labels) and sets(one))
-        return next((name for name in sorted(found, reverse=True) if name != but), "")
+        found = (one for one in self.configs if one.name != but and selector.selects(one.metadata.labels))
+        return tuple(sorted(found, key=lambda one: one.name))

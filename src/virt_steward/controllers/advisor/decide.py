@@ -41,7 +41,13 @@ from virt_steward.plans.health import NotYet, Working
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from virt_steward.controllers.advisor.seen import Config
+
 INPUT_DRIFT = "InputDependencyDrift"
+_UNASKED = (
+    "Things have changed since action Apply was set, and nobody has asked for this plan; look at it, and approve it,"
+    " or set action to DryRun and then to Apply"
+)
 
 Rule = Callable[[Seen, datetime], Step | None]
 
@@ -73,7 +79,7 @@ def there_is_a_plan(seen: Seen, _: datetime) -> Step | None:
 
 def the_plan_is_for_this_spec(seen: Seen, _: datetime) -> Step | None:
     config = seen.config
-    if config.options != (config.status.applied_options or ProfileOptions()):
+    if _has_other_options(config):
         return Redraft("the options have changed")
     if (config.spec.action == "Rollback") != (config.status.plan_action == "Rollback"):
         return Redraft(f"action {config.spec.action} needs another plan")
@@ -100,6 +106,14 @@ def a_review_is_of_the_plan_as_it_would_be_now(seen: Seen, _: datetime) -> Step 
     if seen.version != config.status.operator_version:
         return Redraft(f"version {seen.version} may plan otherwise")
     return None
+
+
+def a_review_is_of_something_left_to_do(seen: Seen, _: datetime) -> Step | None:
+    """Where nothing is to be written, there may still be something to wait for."""
+    if seen.config.status.phase != "ReviewRequired" or seen.changed_targets:
+        return None
+    is_over = all(_works(seen, item) for item in seen.config.status.items)
+    return Redraft("all that was to be waited for works by now") if is_over else None
 
 
 def a_review_ends_by_approval(seen: Seen, now: datetime) -> Step | None:
@@ -131,10 +145,14 @@ def a_plan_is_carried_out_item_by_item(seen: Seen, now: datetime) -> Step | None
 
 
 def a_new_spec_needs_a_new_plan(seen: Seen, _: datetime) -> Step | None:
+    """Under Apply only if it asks for one, or something has failed: drift and upgrades stay on view."""
     config = seen.config
-    if config.status.phase in SETTLED and config.is_touched:
-        return Redraft("the spec has changed")
-    return None
+    phase = config.status.phase
+    if phase not in SETTLED or not config.is_touched:
+        return None
+    if config.spec.action == "Apply" and phase != "CompletedWithErrors" and not _is_asked_anew(config):
+        return None
+    return Redraft("the spec has changed")
 
 
 def what_was_undone_is_left_alone(seen: Seen, _: datetime) -> Step | None:
@@ -146,14 +164,10 @@ def inputs_are_as_they_were(seen: Seen, _: datetime) -> Step | None:
     return Redraft("; ".join(changed)) if changed else None
 
 
-def the_logic_is_as_it_was(seen: Seen, _: datetime) -> Step | None:
-    if seen.logic is None:
+def nobody_has_aligned_it_by_hand(seen: Seen, _: datetime) -> Step | None:
+    if seen.logic is None or seen.logic.aligned is None:
         return None
-    if not seen.logic.differs:
-        return AdoptVersion("NoLogicChange", seen.config.status.items)
-    if seen.logic.aligned is not None:
-        return AdoptVersion("ManuallyAligned", seen.logic.aligned)
-    return OfferUpgrade(seen.logic.differs)
+    return AdoptVersion("ManuallyAligned", seen.logic.aligned)
 
 
 def targets_are_as_planned(seen: Seen, _: datetime) -> Step | None:
@@ -170,6 +184,16 @@ def targets_are_as_planned(seen: Seen, _: datetime) -> Step | None:
     return None
 
 
+def the_logic_is_as_it_was(seen: Seen, _: datetime) -> Step | None:
+    """Asked last: an upgrade that is offered must not hide drift, nor one without news end it."""
+    config = seen.config
+    if seen.logic is not None and seen.logic.differs:
+        return OfferUpgrade(seen.logic.differs)
+    if seen.logic is not None or config.status.phase == "CompletedWithUpgrade":  # the version on offer may be gone
+        return AdoptVersion("NoLogicChange", config.status.items)
+    return None
+
+
 RULES: tuple[Rule, ...] = (
     hands_off,
     everything_was_seen,
@@ -178,13 +202,15 @@ RULES: tuple[Rule, ...] = (
     the_plan_is_for_this_spec,
     a_failure_stands_until_somebody_acts,
     a_review_is_of_the_plan_as_it_would_be_now,
+    a_review_is_of_something_left_to_do,
     a_review_ends_by_approval,
     a_plan_is_carried_out_item_by_item,
     a_new_spec_needs_a_new_plan,
     what_was_undone_is_left_alone,
     inputs_are_as_they_were,
-    the_logic_is_as_it_was,
+    nobody_has_aligned_it_by_hand,
     targets_are_as_planned,
+    the_logic_is_as_it_was,
 )
 """In this order: what comes first leaves nothing for the rest."""
 
@@ -199,10 +225,9 @@ def after_draft(
 
 
 def review(seen: Seen, plan_hash: str, plan_generation: int, now: datetime) -> AwaitReview | Begin:
-    """Whether a plan may begin: by action Apply, unless inputs have changed or another plan was approved."""
+    """Whether a plan may begin: approved by its hash, or asked for by action Apply while inputs are as they were."""
     config = seen.config
     approved = config.approved_plan
-    forced = forced_by(seen)
     if config.spec.action == "DryRun":
         return AwaitReview("PlanReady", "The plan is ready for review; set action to Apply to carry it out")
     if approved and approved == plan_hash:
@@ -211,15 +236,51 @@ def review(seen: Seen, plan_hash: str, plan_generation: int, now: datetime) -> A
         return AwaitReview("RollbackReady", "The way back is ready for review; it needs an approval of this very plan")
     if approved:
         return AwaitReview("ApprovalVoid", "The plan is not the one that was approved; look at it and approve it anew")
-    if forced and config.metadata.generation <= plan_generation:
-        return AwaitReview("InputChanged", f"{'; '.join(forced)}; look at the plan, and approve it or change the spec")
-    return Begin(_approval(seen, plan_hash, now))
+    return _held_back(seen, plan_hash, plan_generation) or Begin(_approval(seen, plan_hash, now))
+
+
+def _held_back(seen: Seen, plan_hash: str, plan_generation: int) -> AwaitReview | None:
+    """Why action Apply by itself is not enough; None if it is. A change of inputs is agreed to by any later spec."""
+    config = seen.config
+    if forced := forced_by(seen):
+        is_agreed = config.metadata.generation > plan_generation
+        message = f"{'; '.join(forced)}; look at the plan, and approve it or change the spec"
+        return None if is_agreed else AwaitReview("InputChanged", message)
+    return None if _is_asked_for(config, plan_hash) else AwaitReview("PlanChanged", _UNASKED)
 
 
 def forced_by(seen: Seen) -> tuple[str, ...]:
-    """Inputs that are not those of what was carried out last: nobody has agreed to what follows from them."""
-    before = seen.config.status.applied_inputs
-    return differences(before, seen.inputs) if before else ()
+    """Inputs that are not those of what was carried out last: nobody has agreed to what follows from them.
+
+    Which inputs there are depends on the options, and those are the admin's own: only another value counts.
+    """
+    before, now = seen.config.status.applied_inputs, seen.inputs
+    shared = {one.name for one in before} & {one.name for one in now}
+    return differences(*(tuple(one for one in inputs if one.name in shared) for inputs in (before, now)))
+
+
+def _is_asked_for(config: Config, plan_hash: str) -> bool:
+    """Whether action Apply speaks of this plan.
+
+    Each time that somebody sets it, or sets other options under it, it asks for one plan: the one on view if that is in
+    review, else the next. A plan that comes later, for whatever reason, is one that nobody has seen.
+    """
+    is_another = config.status.phase == "ReviewRequired" and plan_hash != config.status.plan_hash
+    return _has_other_options(config) or (_is_asked_anew(config) and not is_another)
+
+
+def _is_asked_anew(config: Config) -> bool:
+    """Whether the action was set since the plan was made, or begun."""
+    return config.spec.action != config.status.plan_action
+
+
+def _has_other_options(config: Config) -> bool:
+    return config.options != (config.status.applied_options or ProfileOptions())
+
+
+def _works(seen: Seen, item: PlanItem) -> bool:
+    """Whether nothing is left to be done about an item, or waited for."""
+    return item.state == "Completed" or (item.state == "InProgress" and isinstance(seen.health.get(item.name), Working))
 
 
 def _approval(seen: Seen, plan_hash: str, now: datetime) -> Approval:

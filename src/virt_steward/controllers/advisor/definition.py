@@ -42,7 +42,8 @@ def _build(tools: Tools, known: Sequence[Profile], options: Options) -> AdvisorC
     schemas = Schemas(tools.client, tools.informers.of(DEFINITIONS), schemas_of(known), backoff)
     sources = TargetSources(known, options.hco)
     wakes = Wakes(known, sources, tools.store(CONFIGS))
-    outlook = Outlook(tools.informers, sources, schemas, discovery, Freshness(tools.clock), options)
+    freshness = Freshness(tools.clock)
+    outlook = Outlook(tools.informers, sources, schemas, discovery, freshness, options, tools.notify.endpoints)
 
     def wake_all() -> None:
         for key in wakes.awake():

@@ -60,7 +60,9 @@ class Gauges:
             self._since.remove(profile, shown)
 
     def ended(self, profile: str, before: PlanItem, after: PlanItem) -> None:
-        """An item was completed or has failed."""
-        if before.last_transition_time and after.last_transition_time:
+        """An item was completed or has failed; one that was not seen to wait did so at once."""
+        if before.state != "InProgress":
+            self._durations.labels(profile, after.name).observe(0)
+        elif before.last_transition_time and after.last_transition_time:
             took = after.last_transition_time - before.last_transition_time
             self._durations.labels(profile, after.name).observe(took.total_seconds())

@@ -15,7 +15,7 @@ from virt_steward.controllers.advisor.context import Context
 from virt_steward.controllers.advisor.logic import new_logic
 from virt_steward.controllers.advisor.phases import SETTLED
 from virt_steward.controllers.advisor.seen import ALWAYS, BadWindow, Seen
-from virt_steward.controllers.advisor.watches import CONFIGS
+from virt_steward.controllers.advisor.watches import CONFIGS, OUR_DEFINITION
 from virt_steward.objects import windows
 from virt_steward.objects.identity import Ref
 from virt_steward.plans.execute import is_applied
@@ -25,9 +25,10 @@ from virt_steward.plans.intent import ref_to
 from virt_steward.plans.pools import POOLS, rollout, withdrawal
 from virt_steward.plans.undo import deletes, is_undone
 from virt_steward.runtime.informer import State
+from virt_steward.runtime.kinds import DEFINITIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from datetime import datetime
 
     from virt_steward.apis.virtplatformconfig import PlanItem
@@ -56,15 +57,22 @@ class Outlook:
     discovery: Discovery
     freshness: Freshness
     options: Options
+    endpoints: Collection[str] = ()
+    """Where this process can send notices, by name."""
 
     def config(self, key: Key) -> Config | None:
         return self.informers.of(CONFIGS).store.get(key)
 
     def is_unknown(self, key: Key) -> bool:
         """Whether a config that seems absent may be there."""
-        watched = self.informers.of(CONFIGS)
-        synced = all(informer.state is State.SYNCED for informer in watched.informers)
-        return not synced or watched.store.unreadable(key) is not None
+        return not self._is_synced() or self.informers.of(CONFIGS).store.unreadable(key) is not None
+
+    def is_filling(self) -> bool:
+        """Whether configs are still to be read: their definition is there."""
+        return not self._is_synced() and self.informers.of(DEFINITIONS).store.get(OUR_DEFINITION) is not None
+
+    def _is_synced(self) -> bool:
+        return all(informer.state is State.SYNCED for informer in self.informers.of(CONFIGS).informers)
 
     def target(self, ref: Ref) -> Object | None:
         source = self.sources.by_ref.get(ref)
@@ -106,6 +114,7 @@ class Outlook:
             health={item.name: self.health(item, targets[item.name], back=is_back) for item in status.items},
             logic=new_logic(profile, context, status.items) if is_done_by_another else None,
             window=_window(config, now),
+            endpoints=self.endpoints,
         )
 
     def health(self, item: PlanItem, live: Object | None, *, back: bool = False) -> Health:

@@ -28,7 +28,7 @@ from virt_steward.controllers.advisor.steps import (
 )
 from virt_steward.kube.errors import Conflict
 from virt_steward.objects.identity import Ref
-from virt_steward.plans.draft import Drafted, Rejected, Unsteady
+from virt_steward.plans.draft import Drafted, Rejected, Unsteady, judged
 from virt_steward.plans.execute import Outdated, Refusal, Written, write
 from virt_steward.plans.fingerprint import plan_hash
 from virt_steward.plans.health import Working
@@ -114,8 +114,10 @@ class AdvisorController:
     async def _offer(self, key: Key, profile: Profile) -> Outcome:
         """There is no such config: profiles that are advertised come back, asleep."""
         self._teller.gone(key)
-        if not profile.about.is_advertised or self._outlook.is_unknown(key):
+        if not profile.about.is_advertised:
             return Done()
+        if self._outlook.is_unknown(key):
+            return RequeueAfter(SOON, "the configs are being read") if self._outlook.is_filling() else Done()
         await advertise(self._client, profile, self._outlook.options.docs_url)
         log.info("profile offered", profile=profile.name)
         return Done()
@@ -147,13 +149,18 @@ class AdvisorController:
         context = self._outlook.context(seen.config, profile)
         drafting = self._draft_back(status, profile, context) if is_back else draft_plan(self._client, profile, context)
         match await drafting:
-            case Drafted(items):
+            case Drafted(drafted):
+                items = tuple(self._judged(item, context, back=is_back) for item in drafted)
                 digest = plan_hash(profile.name, items, back=is_back)
                 return Told(with_plan(seen, items, digest), after_draft(seen, items, digest, now))
             case Unsteady(why):
                 return Told(status, RedraftLater(why))
             case Rejected(item, why):
                 return Told(with_plan(seen, (), ""), RejectPlan(item, why))
+
+    def _judged(self, item: PlanItem, context: Context, *, back: bool) -> PlanItem:
+        live = context.targets.get(ref_to(item.target_ref))
+        return judged(item, self._outlook.health(item, live, back=back))
 
     async def _draft_back(self, status: VirtPlatformConfigStatus, profile: Profile, context: Context) -> Draft:
         namespace = self._outlook.options.namespace
@@ -196,7 +203,9 @@ class AdvisorController:
 
     async def _write(self, seen: Seen, profile: Profile, item: PlanItem) -> Said:
         match await write(self._client, item, profile.name, bypass=seen.config.spec.bypass_optimistic_lock):
-            case Written(live):
+            case Written(live, overwrote):
+                if overwrote:
+                    self._teller.overwrote(seen.config, item)
                 self._outlook.freshness.expect(ref_to(item.target_ref), live["metadata"]["resourceVersion"])
                 return self._awaited(item, self._outlook.health(item, live))
             case Outdated(why):

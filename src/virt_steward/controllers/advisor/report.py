@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from virt_steward.apis.virtplatformconfig import HISTORY_KEPT, Execution, PlanItem
-from virt_steward.controllers.advisor.conditions import Fact, conditions_of
+from virt_steward.controllers.advisor.conditions import Fact, conditions_of, with_notices
 from virt_steward.controllers.advisor.phases import after
 from virt_steward.controllers.advisor.steps import (
     Abort,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from virt_steward.apis.virtplatformconfig import ItemState, Phase, VirtPlatformConfigStatus
+    from virt_steward.apis.virtplatformconfig import ItemState, Outcome, VirtPlatformConfigStatus
     from virt_steward.controllers.advisor.seen import Seen
     from virt_steward.controllers.advisor.steps import Said
 
@@ -74,7 +74,9 @@ def with_plan(seen: Seen, items: Sequence[PlanItem], plan_hash: str) -> VirtPlat
 def fold(seen: Seen, status: VirtPlatformConfigStatus, step: Said, now: datetime) -> VirtPlatformConfigStatus:
     """The status after a step."""
     if isinstance(step, Stay):
-        return msgspec.structs.replace(status, observed_generation=seen.config.metadata.generation)
+        return msgspec.structs.replace(
+            status, observed_generation=seen.config.metadata.generation, conditions=with_notices(seen, status, now)
+        )
     phase = after(status.phase, step.on)
     changed = msgspec.structs.replace(
         status,
@@ -82,6 +84,8 @@ def fold(seen: Seen, status: VirtPlatformConfigStatus, step: Said, now: datetime
         observed_generation=seen.config.metadata.generation,
         **_changes(seen, status, step, now),
     )
+    if _is_interrupted(seen.config.status, changed, step):
+        changed = msgspec.structs.replace(changed, history=_history(seen.config.status, "Interrupted", now))
     impact = seen.impact if phase == "Ignored" else worst(item.impact_severity for item in changed.items)
     said = Fact(phase, True, *_words(changed, step))
     return msgspec.structs.replace(
@@ -95,9 +99,9 @@ def _changes(  # noqa: PLR0911 - a table by step
     """What a step changes besides phase and conditions."""
     match step:
         case Ignore():
-            return {"applied_inputs": ()}
+            return {"applied_inputs": (), "plan_action": None}
         case Begin(approval):
-            return {"approval": approval}
+            return {"approval": approval, "plan_action": seen.config.spec.action}
         case NothingToDo():
             return {"applied_inputs": status.inputs, **_after_undoing(status)}
         case AwaitItem(item, message):
@@ -109,10 +113,11 @@ def _changes(  # noqa: PLR0911 - a table by step
         case Abort(item, message):
             items = _replaced(status.items, _moved(item, "Failed", message, now))
             return {"items": items, "history": _history(status, "Failed", now)}
-        case FailStale() if status.phase == "InProgress":
-            return {"history": _history(status, "Failed", now)}
+        case FailStale():
+            executed = {"history": _history(status, "Failed", now)} if status.phase == "InProgress" else {}
+            return {"plan_action": seen.config.spec.action, **executed}
         case Finish(failed):
-            outcome: Phase = "CompletedWithErrors" if failed else "Completed"
+            outcome: Outcome = "CompletedWithErrors" if failed else "Completed"
             ended = {"applied_inputs": status.inputs, "history": _history(status, outcome, now)}
             return ended | _after_undoing(status)
     return _watched(seen, status, step, now)
@@ -137,6 +142,8 @@ def _watched(seen: Seen, status: VirtPlatformConfigStatus, step: Said, now: date
 def _written(seen: Seen, status: VirtPlatformConfigStatus, item: PlanItem, moved: PlanItem) -> dict[str, Any]:
     """An item was written: what is there is ours, and the record of this plan is the one to go back to."""
     changed = {"items": _replaced(status.items, moved)}
+    if item.state != "Pending":  # that was said when it was written, be it by an earlier plan
+        return changed
     if status.plan_action == "Rollback":
         return changed | {"governed": without(status.governed, item)}
     record = record_of(seen.config.metadata.name, status.plan_hash)
@@ -150,7 +157,9 @@ def _after_undoing(status: VirtPlatformConfigStatus) -> dict[str, Any]:
     left = {item.target_ref for item in status.items if item.state == "Failed"}
     ended = {item.target_ref for item in status.items} - left
     governed = tuple(one for one in status.governed if one.target_ref not in ended)
-    return {"governed": governed, "pre_image": status.pre_image if left else ""}
+    if left:
+        return {"governed": governed}
+    return {"governed": governed, "pre_image": "", "applied_inputs": ()}
 
 
 def _moved(item: PlanItem, state: ItemState, message: str, now: datetime) -> PlanItem:
@@ -170,7 +179,14 @@ def _replaced(items: Iterable[PlanItem], *changed: PlanItem) -> tuple[PlanItem, 
     return tuple(by_name.get(item.name, item) for item in items)
 
 
-def _history(status: VirtPlatformConfigStatus, outcome: Phase, now: datetime) -> tuple[Execution, ...]:
+def _is_interrupted(before: VirtPlatformConfigStatus, after_it: VirtPlatformConfigStatus, step: Said) -> bool:
+    """Whether the plan that was being carried out is so no longer, though it has not come to its end."""
+    if before.phase != "InProgress" or isinstance(step, Finish | Abort | FailStale):
+        return False
+    return (after_it.phase, after_it.plan_hash) != ("InProgress", before.plan_hash)
+
+
+def _history(status: VirtPlatformConfigStatus, outcome: Outcome, now: datetime) -> tuple[Execution, ...]:
     approval = status.approval
     ended = Execution(
         plan_hash=status.plan_hash,
@@ -180,11 +196,9 @@ def _history(status: VirtPlatformConfigStatus, outcome: Phase, now: datetime) ->
         comment=approval.comment if approval else "",
         version=status.operator_version,
     )
-    newest = status.history[:1]
-    is_again = [(one.plan_hash, one.outcome) for one in newest] == [
-        (ended.plan_hash, outcome)
-    ]  # bypass mode enforces it
-    return (ended, *status.history[len(newest) if is_again else 0 :])[:HISTORY_KEPT]
+    is_again = any(msgspec.structs.replace(ended, at=one.at) == one for one in status.history[:1])  # by bypass mode
+    earlier = status.history[1:] if is_again else status.history
+    return (ended, *earlier)[:HISTORY_KEPT]
 
 
 def _words(status: VirtPlatformConfigStatus, step: Said) -> tuple[str, str]:  # noqa: PLR0911 - a table by step

@@ -19,7 +19,7 @@ from virt_steward.objects.meta import Meta
 from virt_steward.objects.windows import Open
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from virt_steward.objects import windows
     from virt_steward.plans.health import Health
@@ -113,6 +113,8 @@ class Seen:
     logic: NewLogic | None = None
     """Only if another version made the plan."""
     window: windows.State | BadWindow = ALWAYS
+    endpoints: Collection[str] = ()
+    """Where notices can be sent, by name."""
 
     @property
     def changed_targets(self) -> tuple[PlanItem, ...]:

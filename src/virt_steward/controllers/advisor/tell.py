@@ -42,6 +42,8 @@ NOTIFIED = frozenset(
     }
 )
 ALARMING = frozenset({"Drifted", "Failed", "CompletedWithErrors", "PrerequisiteFailed"})
+ABOUT_A_PLAN = frozenset({"ReviewRequired", "InProgress"})
+"""While these last, another plan is news."""
 QUIET = frozenset({"Pending", "Drafting"})
 
 
@@ -67,7 +69,7 @@ class Teller:
         for item, was in _moved(before, after):
             self._item(config, was, item)
         said = _condition(after, after.phase or "")
-        if said and (after.phase, said.reason) != (before.phase, _reason(before)):
+        if said and _is_news(before, after, said):
             self._phase(config, after, said)
         drift = _condition(after, INPUT_DRIFT)
         if drift and drift.status == "True" and not config.is_true(INPUT_DRIFT):
@@ -76,9 +78,15 @@ class Teller:
 
     def enforced(self, config: Config, items: tuple[PlanItem, ...]) -> None:
         """Bypass mode overwrites others: that is never silent."""
-        named = ", ".join(f"{item.target_ref.kind} {item.target_ref.name}" for item in items)
+        named = ", ".join(map(_target, items))
         note = f"bypassOptimisticLock is set: what others changed is overwritten in {named}"
         self._recorder.again(Occurrence(_regarding(config), "Warning", "LockBypassed", "Enforce", note))
+
+    def overwrote(self, config: Config, item: PlanItem) -> None:
+        """The same when a plan is carried out though a target has changed since it was made; once for each item."""
+        note = f"bypassOptimisticLock is set: {_target(item)} had changed since the plan was made, and was overwritten"
+        episode = f"{config.status.plan_hash} {item.name}"
+        self._recorder.once(Occurrence(_regarding(config), "Warning", "LockBypassed", "Apply", note, episode))
 
     def _phase(self, config: Config, after: VirtPlatformConfigStatus, said: Condition) -> None:
         log.info(
@@ -94,7 +102,7 @@ class Teller:
 
     def _item(self, config: Config, was: PlanItem, item: PlanItem) -> None:
         log.info("item moved on", config=config.metadata.name, item=item.name, state=item.state, why=item.message)
-        if item.state in ("Completed", "Failed") and was.state == "InProgress":
+        if item.state in ("Completed", "Failed") and config.status.phase == "InProgress":
             self._gauges.ended(config.metadata.name, was, item)
         kind: Literal["Warning", "Normal"] = "Warning" if item.state == "Failed" else "Normal"
         episode = f"{config.status.plan_hash} {item.name} {item.last_transition_time}"
@@ -139,6 +147,12 @@ def _moved(before: VirtPlatformConfigStatus, after: VirtPlatformConfigStatus) ->
             yield item, was
 
 
+def _is_news(before: VirtPlatformConfigStatus, after: VirtPlatformConfigStatus, said: Condition) -> bool:
+    if after.phase in ABOUT_A_PLAN and after.plan_hash != before.plan_hash:
+        return True
+    return (after.phase, said.reason) != (before.phase, _reason(before))
+
+
 def _condition(status: VirtPlatformConfigStatus, type_: str) -> Condition | None:
     return next((one for one in status.conditions if one.type == type_), None)
 
@@ -146,6 +160,10 @@ def _condition(status: VirtPlatformConfigStatus, type_: str) -> Condition | None
 def _reason(status: VirtPlatformConfigStatus) -> str:
     said = _condition(status, status.phase or "")
     return said.reason if said else ""
+
+
+def _target(item: PlanItem) -> str:
+    return f"{item.target_ref.kind} {item.target_ref.name}"
 
 
 def _regarding(config: Config) -> Regarding:

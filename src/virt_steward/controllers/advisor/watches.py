@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 CONFIGS = Source(VIRT_PLATFORM_CONFIG, projection(Config))
 
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
-_OUR_DEFINITION = VIRT_PLATFORM_CONFIG_CRD.manifest()["metadata"]["name"]
+OUR_DEFINITION = Key("", VIRT_PLATFORM_CONFIG_CRD.manifest()["metadata"]["name"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Wakes:
 
     def _by_definition(self, key: Key, _before: object, after: object) -> Iterable[Key]:
         """Once our own kind is there, profiles can be offered."""
-        if after is None or key.name != _OUR_DEFINITION:
+        if after is None or key != OUR_DEFINITION:
             return ()
         return [Key("", profile.name) for profile in self.profiles if profile.about.is_advertised]
 

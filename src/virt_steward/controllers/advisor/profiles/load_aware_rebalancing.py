@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from virt_steward.apis.virtplatformconfig import LOAD_AWARE, Input, LoadAwareOptions, ProfileOptions
 from virt_steward.catalog.hco import HYPERCONVERGED
-from virt_steward.catalog.machineconfigs import MACHINE_CONFIG, ROLE, MachineConfigFacts
+from virt_steward.catalog.machineconfigs import MACHINE_CONFIG, ROLE, Given, last_word
 from virt_steward.controllers.advisor.profiles.profile import About, Prerequisite, Profile
 from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward.objects.paths import Pointer
@@ -23,7 +23,8 @@ PSI = Ref(MACHINE_CONFIG, Key("", "99-worker-psi-karg"))
 DESCHEDULER = Ref(KUBE_DESCHEDULER, Key("openshift-kube-descheduler-operator", "cluster"))
 
 POOL = "worker"
-ARGUMENT = "psi=1"
+KEY = "psi"
+ARGUMENT = f"{KEY}=1"
 BY_LOAD = ("KubeVirtRelieveAndMigrate", "DevKubeVirtRelieveAndMigrate")
 NOT_BY_LOAD = "LongLifecycle"
 KEPT = ("AffinityAndTaints", "SoftTopologyAndDuplicates")
@@ -102,21 +103,30 @@ def _psi(context: Context) -> Intent:
         desired=desired,
         fields=fields_set_by(desired),
         impacts=Impacts(creates="High", changes="High"),
-        message=f"MachineConfig '{PSI.key.name}' will turn on PSI metrics by the kernel argument {ARGUMENT}",
+        message=f"MachineConfig '{PSI.key.name}' will turn on PSI metrics by the kernel argument {ARGUMENT}"
+        + _psi_off(context),
         moot=f"PSI metrics are already effective in MachineConfigPool '{POOL}', by MachineConfig '{by}'" if by else "",
     )
 
 
 def _psi_by(context: Context) -> str:
-    """Who else turns it on, unless we do so already. Of several arguments with one name, the last counts."""
-    if context.targets.get(PSI) is not None:
+    """Who else turns it on, unless we do so already."""
+    given = _psi_of_others(context)
+    if context.targets.get(PSI) is not None or given is None or given.argument != ARGUMENT:
         return ""
+    return given.by
 
-    def turns_on(config: MachineConfigFacts) -> bool:
-        given = [argument for argument in config.arguments if argument.partition("=")[0] == "psi"]
-        return given[-1:] == [ARGUMENT]
 
-    return context.set_by(POOL, turns_on, but=PSI.key.name)
+def _psi_off(context: Context) -> str:
+    """A warning, if a MachineConfig that comes after ours turns it off."""
+    given = _psi_of_others(context)
+    if given is None or given.argument == ARGUMENT or given.by < PSI.key.name:
+        return ""
+    return f", but MachineConfig '{given.by}' comes after it, and its {given.argument} counts"
+
+
+def _psi_of_others(context: Context) -> Given | None:
+    return last_word(KEY, context.selected_by(POOL, but=PSI.key.name))
 
 
 def _descheduler(context: Context) -> Intent:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from virt_steward.catalog.hco import HYPERCONVERGED
 from virt_steward.catalog.machineconfigs import MACHINE_CONFIG, ROLE
 from virt_steward.controllers.advisor.profiles.profile import About, Prerequisite, Profile
 from virt_steward.objects.identity import Key, Ref
-from virt_steward.plans.fields import fields_set_by
+from virt_steward.plans.fields import fields_set_by, values
 from virt_steward.plans.intent import Impacts, Intent
 
 if TYPE_CHECKING:
@@ -28,6 +29,13 @@ if TYPE_CHECKING:
 
 SWAP = Ref(MACHINE_CONFIG, Key("", "90-worker-kubelet-swap"))
 POOL = "worker"
+NO_NODE = {
+    "matchExpressions": [
+        {"key": "advisor.kubevirt.io/no-node", "operator": "Exists"},
+        {"key": "advisor.kubevirt.io/no-node", "operator": "DoesNotExist"},
+    ]
+}
+"""Turns page sharing off wherever it was turned on: a selector that is left out stays, and an empty one means all."""
 
 FIND_SWAP = """\
 #!/bin/bash
@@ -146,21 +154,18 @@ def _swap_by(context: Context) -> str:
     """Who else turns it on, unless we do so already."""
     if context.targets.get(SWAP) is not None:
         return ""
-    return context.set_by(POOL, lambda config: config.swap, but=SWAP.key.name)
+    return next((one.name for one in reversed(context.selected_by(POOL, but=SWAP.key.name)) if one.swap), "")
 
 
 def _density(hco: Ref, context: Context) -> Intent:
     options = context.higher_density
-    ksm = options.ksm_configuration or KsmConfiguration()
-    part: dict[str, Any] = {
-        "higherWorkloadDensity": {"memoryOvercommitPercentage": options.memory_to_request_ratio},
-    }
-    if ksm.enabled:
-        selector = msgspec.to_builtins(ksm.node_label_selector) if ksm.node_label_selector else {}
-        part["ksmConfiguration"] = {"nodeLabelSelector": selector}
     api_version = context.hco.api_version if context.hco else f"{HYPERCONVERGED.group}/v1beta1"
     is_by_topic = api_version.endswith("/v1")
-    at = "spec.virtualization" if is_by_topic else "spec"
+    selector_at = ("spec.virtualization" if is_by_topic else "spec") + ".ksmConfiguration.nodeLabelSelector"
+    ksm = _ksm(options.ksm_configuration or KsmConfiguration(), context.targets.get(hco), selector_at)
+    part: dict[str, Any] = {"higherWorkloadDensity": {"memoryOvercommitPercentage": options.memory_to_request_ratio}}
+    if ksm.selector is not None:
+        part["ksmConfiguration"] = {"nodeLabelSelector": ksm.selector}
     desired = {
         "apiVersion": api_version,
         "kind": HYPERCONVERGED.name,
@@ -170,11 +175,29 @@ def _density(hco: Ref, context: Context) -> Intent:
     return Intent(
         name="configure-higher-density",
         desired=desired,
-        fields=fields_set_by(desired, whole=(f"{at}.ksmConfiguration.nodeLabelSelector",)),
+        fields=fields_set_by(desired, whole=(selector_at,)),
         impacts=Impacts(creates="Medium", changes="Medium"),
         message=f"HyperConverged '{hco.key.name}' will promise {options.memory_to_request_ratio} % of memory"
-        + (" and share equal memory pages" if ksm.enabled else ""),
+        + ksm.message,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Ksm:
+    """Where equal memory pages are to be shared."""
+
+    selector: dict[str, Any] | None
+    """None if nothing need be said."""
+    message: str
+
+
+def _ksm(wanted: KsmConfiguration, live: dict[str, Any] | None, selector_at: str) -> _Ksm:
+    if wanted.enabled:
+        selector = msgspec.to_builtins(wanted.node_label_selector) if wanted.node_label_selector else {}
+        return _Ksm(selector, " and share equal memory pages")
+    if not values(live or {}, (selector_at,)):
+        return _Ksm(None, "")
+    return _Ksm(NO_NODE, " and share no memory pages, by a selector that no node meets")
 
 
 def _ignition() -> dict[str, Any]:
