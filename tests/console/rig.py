@@ -12,6 +12,7 @@ import aiohttp
 from yarl import URL
 
 from tests.clients import a_client
+from tests.eventually import soon
 from virt_steward.console.cache import Platform
 from virt_steward.console.links import Link
 from virt_steward.console.server import COOKIE, Console, Parts
@@ -20,6 +21,8 @@ from virt_steward.kube.connection import unobserved
 from virt_steward.local.controlplane import ControlPlane
 from virt_steward.runtime.addresses import Address
 from virt_steward.runtime.clock import Clock, SystemClock
+from virt_steward.runtime.informer import State
+from virt_steward.runtime.informers import Informers
 from virt_steward.runtime.manager import Manager, Surroundings
 from virt_steward.runtime.metrics import Metrics
 from virt_steward.runtime.notify import Notice
@@ -164,7 +167,7 @@ async def a_console(
     is_filled: bool = True,
     **settings: Any,
 ) -> AsyncIterator[Served]:
-    """Open until the end of the block, with caches that are full, by way of `server` if that is another."""
+    """Open until the end of the block, with caches as full as rights allow, by way of `server` if that is another."""
     time = clock or SystemClock()
     links: list[str] = []
     async with a_client(control_plane, token, server=server) as client, a_client(control_plane) as owner:
@@ -183,11 +186,13 @@ async def a_console(
         running = asyncio.create_task(manager.run(stop) if is_filled else stop.wait())
         await console.start()
         try:
-            async with asyncio.timeout(60):
-                for informer in manager.informers if is_filled else ():
-                    await informer.settled()
+            assert not is_filled or await soon(lambda: _is_filled(manager.informers), within=60)
             yield Served(console, links)
         finally:
             await console.stop()
             stop.set()
             await asyncio.wait_for(running, 10)
+
+
+def _is_filled(informers: Informers) -> bool:
+    return all(informer.state is not State.STARTING or informer.is_denied for informer in informers)

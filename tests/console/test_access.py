@@ -4,10 +4,14 @@ from tests.audit import AuditLog
 from tests.console.objects import define_all
 from tests.console.rig import a_console
 from tests.grants import an_account
+from virt_steward.catalog.hco import HYPERCONVERGED
 from virt_steward.console.access import ACCESS
 from virt_steward.kube.client import Client
 from virt_steward.local.controlplane import ControlPlane
+from virt_steward.objects.identity import Key
+from virt_steward.packaging.parts import access_of
 from virt_steward.runtime.access import Installation
+from virt_steward.settings import CONSOLE
 
 READING = {"get", "list", "watch"}
 
@@ -15,6 +19,11 @@ READING = {"get", "list", "watch"}
 def test_nothing_but_reading_is_granted() -> None:
     assert {verb for grant in ACCESS.all_grants for verb in grant.verbs} <= READING
     assert "secrets" not in {grant.kind.plural for grant in ACCESS.all_grants}
+
+
+def test_its_rights_are_for_the_platform_that_is_named() -> None:
+    elsewhere = access_of(CONSOLE, Key("elsewhere", "another"))
+    assert {name for grant in elsewhere.grants if grant.kind == HYPERCONVERGED for name in grant.names} == {"another"}
 
 
 async def test_all_that_is_granted_is_used_and_nothing_is_denied(

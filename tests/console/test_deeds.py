@@ -1,37 +1,27 @@
 """What viewers do: with their own credentials, about what they were shown, or not at all."""
 
 import pytest
+from aiohttp import web
 
 from tests.audit import AuditLog, Mark
-from tests.console.objects import OTHER_PLAN, PLAN, a_condition, a_review, no_config, put_config, the_config
+from tests.console.clicks import GOVERNED, NOTES, PAGE, any_form, behind, config, shown
+from tests.console.objects import OTHER_PLAN, PLAN, a_condition, a_review, no_config, put_config
 from tests.console.people import People, user_of
-from tests.console.rig import Answer, Browser, Served
-from tests.eventually import soon
+from tests.console.rig import Browser, Served, a_console
 from tests.grants import Account
 from tests.installplans import an_install_plan, create_install_plan
-from tests.machines import a_config, a_machine, cluster_of
+from tests.machines import a_config, a_machine, cluster_of, the_machine
 from tests.machines import the_config as the_cluster
-from virt_steward.apis.virtplatformconfig import HIGHER_DENSITY, LOAD_AWARE
+from tests.proxy import FaultProxy
+from virt_steward.apis.virtplatformconfig import HIGHER_DENSITY
 from virt_steward.controllers.approver.by_hand import APPROVAL_COMMENT, APPROVED_BY_USER
 from virt_steward.controllers.approver.olm import INSTALL_PLAN
-from virt_steward.kube.client import Client, Object
+from virt_steward.controllers.placement.seen import CONFIG_ANNOTATION
+from virt_steward.kube.client import Client
+from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Key, Ref
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-PAGE = f"/profiles/{LOAD_AWARE}"
-NOTES = "advisor.kubevirt.io"
-
-
-async def shown(browser: Browser, path: str, text: str) -> Answer:
-    async def is_shown() -> bool:
-        return text in (await browser.get(path)).text
-
-    assert await soon(is_shown), (await browser.get(path)).text[-3000:]
-    return await browser.get(path)
-
-
-async def config(client: Client, name: str = LOAD_AWARE) -> Object:
-    return await client.get(the_config(name))
 
 
 async def test_an_approval_names_the_plan_and_the_person_in_one_write(
@@ -100,9 +90,7 @@ async def test_a_plan_that_changed_since_it_was_shown_is_not_rejected_either(bro
 
 
 async def test_handing_over_and_undoing_are_one_word_each(browser: Browser, client: Client) -> None:
-    target = {"apiVersion": "v1", "kind": "ConfigMap", "name": "one"}
-    governed = [{"targetRef": target, "managedFields": ["data.a"], "hash": "sha256:1"}]
-    done = {**a_review(), "phase": "Completed", "governed": governed, "conditions": [a_condition("Completed")]}
+    done = {**a_review(), "phase": "Completed", "governed": GOVERNED, "conditions": [a_condition("Completed")]}
     await put_config(client, done)
     page = await shown(browser, PAGE, "Plan the way back")
     await browser.post(f"{PAGE}/undo", page.form(f"{PAGE}/undo"))
@@ -134,6 +122,22 @@ async def test_a_profile_is_activated_with_the_options_of_the_form(browser: Brow
     await browser.post(activate, {**form, "option.virtHigherDensity.memoryToRequestRatio": "110"})
     again = await config(client, HIGHER_DENSITY)
     assert before < after["metadata"]["generation"] < again["metadata"]["generation"], "asked anew, though the same"
+    await no_config(client, HIGHER_DENSITY)
+
+
+async def test_a_profile_has_just_the_labels_that_the_form_says(browser: Browser, client: Client) -> None:
+    await no_config(client, HIGHER_DENSITY)
+    activate = f"/profiles/{HIGHER_DENSITY}/activate"
+    labels = "option.virtHigherDensity.ksmConfiguration.nodeLabelSelector.matchLabels"
+    form = {**(await browser.get("/profiles")).form(activate), "option.virtHigherDensity.enableSwap": "true"}
+    for text, expected in (
+        ("kind=big, zone=a", {"kind": "big", "zone": "a"}),
+        ("zone=b", {"zone": "b"}),
+        ("", None),
+    ):
+        await browser.post(activate, {**form, labels: text})
+        options = (await config(client, HIGHER_DENSITY))["spec"]["options"]["virtHigherDensity"]
+        assert options["ksmConfiguration"].get("nodeLabelSelector", {}).get("matchLabels") == expected
     await no_config(client, HIGHER_DENSITY)
 
 
@@ -183,6 +187,77 @@ async def test_a_machine_goes_where_a_person_says(browser: Browser, client: Clie
     await browser.post(f"{page}/choose", {**form, "cluster": f"east-{namespace}"})
     assert await cluster_of(client, namespace, "web") == f"east-{namespace}"
     await client.delete(the_cluster(f"east-{namespace}"))
+
+
+async def test_a_machine_that_was_placed_by_now_stays_there(browser: Browser, client: Client, namespace: str) -> None:
+    await client.create(a_machine(namespace, "web"))
+    east, west = f"east-{namespace}", f"west-{namespace}"
+    for name in (east, west):
+        await client.create(a_config(name, Key(namespace, "none")))
+    page = f"/placement/machines/{namespace}/web"
+    form = (await shown(browser, page, east)).form(f"{page}/choose")
+    await place(client, namespace, west)
+    answer = await browser.post(f"{page}/choose", {**form, "cluster": east})
+    assert (answer.status, f"on cluster {west} by now" in answer.text) == (409, True)
+    assert await cluster_of(client, namespace, "web") == west
+    for name in (east, west):
+        await client.delete(the_cluster(name))
+
+
+async def test_a_machine_that_is_placed_at_the_same_moment_stays_there(
+    control_plane: ControlPlane, account: Account, people: People, client: Client, namespace: str
+) -> None:
+    await client.create(a_machine(namespace, "web"))
+    await client.create(a_config(f"east-{namespace}", Key(namespace, "none")))
+
+    async def place_first(request: web.BaseRequest) -> None:
+        if request.method == "PATCH":
+            await place(client, namespace, "west")
+
+    async with behind(control_plane, account, people) as (browser, gateway):
+        gateway.intercept = place_first
+        form = {**await any_form(browser), "cluster": f"east-{namespace}"}
+        answer = await browser.post(f"/placement/machines/{namespace}/web/choose", form)
+    assert (answer.status, "at the same moment" in answer.text) == (409, True)
+    assert await cluster_of(client, namespace, "web") == "west"
+    await client.delete(the_cluster(f"east-{namespace}"))
+
+
+@pytest.mark.parametrize("suffix", ["-that-is-not-there", "/status", ",metadata.name=x"])
+async def test_a_machine_does_not_go_to_a_cluster_that_there_is_not(
+    browser: Browser, client: Client, namespace: str, suffix: str
+) -> None:
+    await client.create(a_machine(namespace, "web"))
+    await client.create(a_config(f"east-{namespace}", Key(namespace, "none")))
+    form = {**await any_form(browser), "cluster": f"east-{namespace}{suffix}"}
+    answer = await browser.post(f"/placement/machines/{namespace}/web/choose", form)
+    assert (answer.status, "there is no cluster" in answer.text) == (409, True)
+    assert await cluster_of(client, namespace, "web") == ""
+    await client.delete(the_cluster(f"east-{namespace}"))
+
+
+async def place(client: Client, namespace: str, cluster: str) -> None:
+    """As the controller does."""
+    patch = {"metadata": {"annotations": {CONFIG_ANNOTATION: cluster}}}
+    await client.merge_patch(the_machine(namespace, "web"), patch)
+
+
+@pytest.mark.parametrize(("csrf", "says"), [("", "nobody can tell whether it was done"), ("x", "not of this session")])
+async def test_a_click_while_the_server_is_away_is_answered_by_a_page(
+    control_plane: ControlPlane, account: Account, people: People, csrf: str, says: str
+) -> None:
+    async with FaultProxy(control_plane.port) as proxy:
+        way = a_console(control_plane, account.token, server=proxy.server, is_filled=False, rights_remembered=0.0)
+        async with way as served, served.browser() as browser:
+            await browser.sign_in(await people.admin())
+            form = await any_form(browser)
+            proxy.refuse()
+            await proxy.cut()
+            answer = await browser.post(f"{PAGE}/hand-over", {**form, "csrf": csrf or form["csrf"]})
+            assert answer.status == 503
+            assert says in answer.text
+            assert "cannot be asked what you may see" in answer.text
+            assert f'href="{PAGE}"' in answer.text
 
 
 async def test_the_console_itself_never_writes(account: Account, audit_log: AuditLog, client: Client) -> None:

@@ -1,9 +1,13 @@
 """Options as fields: made from the schema, and read back into a patch."""
 
+from typing import Any
+
 import pytest
 
 from virt_steward.apis.virtplatformconfig import EXAMPLE, HIGHER_DENSITY, LOAD_AWARE
 from virt_steward.console.forms import BadOption, fields, read
+
+HELD = {"kind": "big", "zone": "a"}
 
 
 def test_every_simple_option_has_a_field_that_explains_itself() -> None:
@@ -33,15 +37,41 @@ def test_a_switch_shows_its_default_until_somebody_turns_it() -> None:
 
 def test_a_profile_without_options_has_no_fields() -> None:
     assert fields(EXAMPLE, {}) == ()
-    assert read(EXAMPLE, {}) is None
+    assert read(EXAMPLE, {}, {}) is None
 
 
 def test_what_is_left_empty_is_taken_away_and_an_empty_switch_is_off() -> None:
-    patch = read(LOAD_AWARE, {"option.loadAware.evictionLimitTotal": " 7 "})
+    patch = read(LOAD_AWARE, {"option.loadAware.evictionLimitTotal": " 7 "}, {})
     assert patch is not None
     assert patch["loadAware"]["evictionLimitTotal"] == 7
     assert patch["loadAware"]["evictionLimitNode"] is None
     assert patch["loadAware"]["enablePSIMetrics"] is False
+
+
+@pytest.mark.parametrize(
+    ("text", "patch"),
+    [
+        ("kind=big", {"kind": "big", "zone": None}),
+        ("kind=small, rack=1", {"kind": "small", "zone": None, "rack": "1"}),
+        ("", None),
+    ],
+)
+def test_labels_that_are_no_longer_named_are_taken_away(text: str, patch: dict[str, str | None] | None) -> None:
+    before = {"virtHigherDensity": {"ksmConfiguration": {"nodeLabelSelector": {"matchLabels": HELD}}}}
+    name = "virtHigherDensity.ksmConfiguration.nodeLabelSelector.matchLabels"
+    found = read(HIGHER_DENSITY, {f"option.{name}": text}, before)
+    assert found is not None
+    assert found["virtHigherDensity"]["ksmConfiguration"]["nodeLabelSelector"]["matchLabels"] == patch
+
+
+@pytest.mark.parametrize(
+    "before", [{}, {"virtHigherDensity": None}, {"virtHigherDensity": {"ksmConfiguration": None}}], ids=str
+)
+def test_labels_where_there_were_none_are_just_set(before: dict[str, Any]) -> None:
+    name = "virtHigherDensity.ksmConfiguration.nodeLabelSelector.matchLabels"
+    found = read(HIGHER_DENSITY, {f"option.{name}": "kind=big"}, before)
+    assert found is not None
+    assert found["virtHigherDensity"]["ksmConfiguration"]["nodeLabelSelector"]["matchLabels"] == {"kind": "big"}
 
 
 @pytest.mark.parametrize(
@@ -56,9 +86,9 @@ def test_what_is_left_empty_is_taken_away_and_an_empty_switch_is_off() -> None:
 )
 def test_what_makes_no_sense_is_refused_with_the_name_of_the_field(name: str, value: str) -> None:
     with pytest.raises(BadOption, match=name):
-        read(HIGHER_DENSITY, {f"option.virtHigherDensity.{name}": value})
+        read(HIGHER_DENSITY, {f"option.virtHigherDensity.{name}": value}, {})
 
 
 def test_a_choice_is_one_of_those_that_there_are() -> None:
     with pytest.raises(BadOption, match="none of"):
-        read(LOAD_AWARE, {"option.loadAware.mode": "Sometimes"})
+        read(LOAD_AWARE, {"option.loadAware.mode": "Sometimes"}, {})

@@ -4,20 +4,30 @@ import asyncio
 from contextlib import AsyncExitStack
 
 import pytest
+from aiohttp import web
 
-from tests.audit import AuditLog
+from tests.audit import AuditLog, Request
 from tests.console.objects import OTHER_PLAN, PLAN, a_review, put_config
-from tests.console.people import People
-from tests.console.rig import Browser, Served, Stream
+from tests.console.people import People, user_of
+from tests.console.rig import Browser, Served, Stream, a_console
 from tests.eventually import soon
+from tests.gateway import a_gateway, a_status, forwarded
 from tests.grants import Account
 from tests.installplans import an_install_plan, create_install_plan
 from virt_steward.apis.virtplatformconfig import LOAD_AWARE
+from virt_steward.console.hub import Hub, Topic
 from virt_steward.kube.client import Client
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.local.simulation.install import make_namespace
+from virt_steward.objects.corekinds import NAMESPACE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 PAGE = f"/profiles/{LOAD_AWARE}"
+TOPICS: tuple[Topic, ...] = ("approvals", "profiles")
 VIEWERS = 50
+OTHERS = 20
+KINDS_SHOWN = 10
+"""By the pages of the navigation, the autopilot's aside."""
 REVIEWS = {"selfsubjectreviews", "selfsubjectaccessreviews"}
 
 
@@ -43,7 +53,49 @@ async def test_the_number_in_the_navigation_follows_on_every_page(
         assert await soon(lambda: stream.said("page"))
         count = len(stream.events)
         await create_install_plan(client, an_install_plan("install-new", namespace))
-        assert await soon(lambda: len(stream.events) > count)
+        assert await soon(lambda: len(stream.events) > count, within=1.0)
+
+
+async def test_a_change_of_the_page_does_not_wait_for_one_of_the_navigation() -> None:
+    hub = Hub()
+    listener = hub.join()
+    hub.changed("approvals")
+    assert await listener.heard(60) == {"approvals"}
+    waiting = asyncio.create_task(listener.heard_of(frozenset({"profiles"}), 60))
+    for topic in TOPICS:
+        hub.changed(topic)
+    await asyncio.wait_for(waiting, 5)
+
+
+async def test_changes_of_other_pages_alone_show_after_a_moment() -> None:
+    hub = Hub()
+    listener = hub.join()
+    waiting = asyncio.create_task(listener.heard_of(frozenset({"profiles"}), 0.05))
+    hub.changed("approvals")
+    await asyncio.wait_for(waiting, 5)
+
+
+async def test_a_complaint_is_taken_back_though_the_page_has_not_changed(
+    control_plane: ControlPlane, account: Account, people: People
+) -> None:
+    async with (
+        a_gateway(control_plane) as gateway,
+        a_console(control_plane, account.token, server=gateway.server, rights_remembered=0.0, heartbeat=0.2) as served,
+        served.browser() as browser,
+    ):
+        await browser.sign_in(await people.admin())
+        async with browser.live("/placement") as stream:
+            assert await soon(lambda: stream.said("page"))
+            gateway.intercept = _no_reviews
+            assert await soon(lambda: stream.said("trouble"))
+            gateway.intercept = forwarded
+            assert await soon(lambda: stream.events[-1][0] == "page")
+        pages = [data for name, data in stream.events if name == "page"]
+        assert len(set(pages)) == 1, "it is the same"
+
+
+async def _no_reviews(request: web.BaseRequest) -> web.StreamResponse | None:
+    return a_status(503, "ServiceUnavailable") if "selfsubjectaccessreviews" in request.path else None
 
 
 async def test_fifty_viewers_cost_the_server_no_more_than_one(
@@ -64,6 +116,72 @@ async def test_fifty_viewers_cost_the_server_no_more_than_one(
     assert [one.uri for one in ours if one.verb != "watch"] == []
     theirs = {one.resource for one in asked if one.user.startswith("system:serviceaccount:people-")}
     assert theirs <= REVIEWS
+
+
+async def test_fifty_viewers_with_one_token_ask_for_rights_no_more_than_one(
+    control_plane: ControlPlane, account: Account, people: People, audit_log: AuditLog
+) -> None:
+    token = await people.admin()
+    async with (
+        a_console(control_plane, account.token, rights_remembered=600.0) as served,
+        AsyncExitStack() as stack,
+    ):
+        mark = audit_log.mark()
+        await _look(stack, served, token)
+        alone = audit_log.since(mark)
+        assert _reviews(alone, token), "somebody has to ask"
+        mark = audit_log.mark()
+        await asyncio.gather(*(_look(stack, served, token) for _ in range(VIEWERS - 1)))
+        assert _reviews(audit_log.since(mark), token) == []
+        mark = audit_log.mark()
+        await _look(stack, served, await people.admin())
+        assert _reviews(audit_log.since(mark), token) == [], "others have answers of their own"
+
+
+async def test_who_leaves_takes_nothing_from_others_with_the_same_token(
+    control_plane: ControlPlane, account: Account, people: People
+) -> None:
+    token = await people.admin()
+    async with (
+        a_console(control_plane, account.token, rights_remembered=0.1) as served,
+        served.browser() as first,
+        served.browser() as second,
+    ):
+        for browser in (first, second):
+            await browser.sign_in(token)
+        page = await first.get("/")
+        await first.post("/sign-out", page.form("/sign-out"))
+        assert (await second.get("/profiles")).status == 200
+
+
+async def test_a_viewer_of_one_namespace_is_asked_about_others_only_once(
+    control_plane: ControlPlane, account: Account, people: People, audit_log: AuditLog, namespace: str
+) -> None:
+    await create_install_plan(people.client, an_install_plan("install-mine", namespace))
+    for name in (f"{namespace}-{number}" for number in range(OTHERS)):
+        await make_namespace(people.client, name)
+        await create_install_plan(people.client, an_install_plan("install-theirs", name))
+    token = await people.neighbour(namespace)
+    way = a_console(control_plane, account.token, rights_remembered=600.0)
+    async with way as served, served.browser() as browser:
+        mark = audit_log.mark()
+        await browser.sign_in(token)
+        for path in ("/", "/approvals", "/placement", "/activity"):
+            await browser.get(path)
+        asked = [one for one in audit_log.since(mark) if one.user == user_of(token)]
+        each = [one for one in asked if one.resource == "selfsubjectaccessreviews"]
+        rules = [one for one in asked if one.resource == "selfsubjectrulesreviews"]
+        namespaces = await people.client.list(NAMESPACE)
+        assert 1 <= len(rules) <= len(namespaces)
+        assert len(each) <= 2 * KINDS_SHOWN, "everywhere, and in the one namespace"
+        page = (await browser.get("/approvals")).text
+        assert "install-mine" in page
+        assert "install-theirs" not in page
+
+
+def _reviews(requests: list[Request], token: str) -> list[str]:
+    asked = [one for one in requests if one.user == user_of(token)]
+    return [one.uri for one in asked if one.resource in {"selfsubjectaccessreviews", "selfsubjectrulesreviews"}]
 
 
 async def test_a_session_cannot_hold_more_than_a_few_streams(browser: Browser) -> None:

@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.console.objects import PLAN, a_review, put_config
+from tests.console.people import People, a_rule, user_of
 from tests.console.rig import Browser
 from tests.eventually import soon
 from tests.grants import Account
+from virt_steward.apis.virtplatformconfig import LOAD_AWARE
+from virt_steward.console.access import ACCESS
 from virt_steward.kube.client import Client
 from virt_steward.local.controlplane import ControlPlane
 from virt_steward.local.processes import Child
@@ -45,6 +49,30 @@ async def test_it_runs_alone_and_prints_a_link_for_whoever_started_it(
             assert "Inbox" in page.text
             assert account.user in page.text
         assert await soon(lambda: len(LINK.findall(process.log.read_text())) == 2), "the next one is told"
+
+
+async def test_whoever_may_read_little_sees_that_and_is_told_what_is_missing(
+    control_plane: ControlPlane, client: Client, people: People, tmp_path: Path
+) -> None:
+    await put_config(client, a_review())
+    token = await people.somebody(a_rule("advisor.kubevirt.io"))
+    kubeconfig = Account(ACCESS, user_of(token), token).write_kubeconfig(tmp_path / "kubeconfig", control_plane)
+    options = ("--controllers=console", "--console-bind-address=127.0.0.1:0")
+    with a_process(kubeconfig, *options) as process:
+        assert await soon(lambda: bool(LINK.search(process.log.read_text())), within=30), process.log.read_text()
+        found = LINK.search(process.log.read_text())
+        assert found
+        async with Browser(found[1]) as browser:
+            await browser.get(found[2])
+
+            async def is_read() -> bool:
+                page = (await browser.get(f"/profiles/{LOAD_AWARE}")).text
+                return PLAN in page and "Still reading" not in page
+
+            assert await soon(is_read, within=30)
+            page = (await browser.get("/")).text
+            for kind in ("customresourcedefinitions.apiextensions.k8s.io", "installplans.operators.coreos.com"):
+                assert f"<code>{kind}</code>" in page.partition('id="denied"')[2].partition("</p>")[0]
 
 
 @pytest.mark.parametrize(

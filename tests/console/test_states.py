@@ -2,15 +2,19 @@
 
 import pytest
 
-from tests.console.people import People
+from tests.console.objects import PLAN, a_review, put_config
+from tests.console.people import People, a_rule
 from tests.console.rig import Browser, Served, a_console
 from tests.eventually import soon
 from tests.grants import Account
+from tests.installplans import an_install_plan, create_install_plan
 from tests.proxy import FaultProxy
+from virt_steward.apis.virtplatformconfig import LOAD_AWARE
 from virt_steward.kube.client import Client
 from virt_steward.local.controlplane import ControlPlane
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+RESOURCES = ("installplans", "subscriptions", "clusterserviceversions", "namespaces")
 PAGES = ("/", "/profiles", "/autopilot", "/approvals", "/placement", "/activity")
 
 
@@ -22,6 +26,40 @@ async def test_a_page_says_that_it_is_not_complete_yet(
     async with a_console(control_plane, account.token, is_filled=False) as served, served.browser() as browser:
         await browser.sign_in(token)
         assert "Still reading the cluster" in (await browser.get(path)).text
+
+
+async def test_rights_that_the_console_lacks_are_named_and_what_it_may_read_is_shown(
+    control_plane: ControlPlane, people: People, client: Client
+) -> None:
+    await put_config(client, a_review())
+    poor = await people.somebody(a_rule("advisor.kubevirt.io", "apiextensions.k8s.io"))
+    async with a_console(control_plane, poor) as served, served.browser() as browser:
+        await browser.sign_in(await people.admin())
+        for path in PAGES:
+            page = (await browser.get(path)).text
+            assert "The console itself may not read everything" in page
+            assert "<code>installplans.operators.coreos.com</code>" in page
+            assert "<code>virtplatformconfigs.advisor.kubevirt.io</code>" not in page
+            assert "Still reading" not in page
+            assert "Not connected" not in page
+        assert PLAN in (await browser.get(f"/profiles/{LOAD_AWARE}")).text
+        autopilot = (await browser.get("/autopilot")).text
+        assert "the console may not read HyperConverged" in autopilot
+
+
+async def test_the_console_that_may_not_read_approvers_does_not_call_a_plan_uncovered(
+    control_plane: ControlPlane, people: People, client: Client, namespace: str
+) -> None:
+    await create_install_plan(client, an_install_plan("install-dim", namespace))
+    dim = await people.somebody(a_rule("apiextensions.k8s.io"), a_rule("operators.coreos.com", "", resources=RESOURCES))
+    async with a_console(control_plane, dim) as served, served.browser() as browser:
+        await browser.sign_in(await people.admin())
+        assert await soon(lambda: _shows(browser, "/approvals", "not all that bears on it may be read"))
+        for path in ("/", "/approvals", f"/approvals/{namespace}/install-dim"):
+            page = (await browser.get(path)).text
+            assert "install-dim" in page
+            assert "no InstallPlanApprover looks after it" not in page
+            assert "nobody pinned it" not in page
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -54,6 +92,10 @@ async def test_nothing_is_shown_while_nobody_can_tell_what_may_be_seen(
                 assert await soon(lambda: stream.said("trouble"))
                 await proxy.accept()
                 assert await soon(lambda: _answers(browser))
+
+
+async def _shows(browser: Browser, path: str, text: str) -> bool:
+    return text in (await browser.get(path)).text
 
 
 async def _answers(browser: Browser) -> bool:

@@ -42,8 +42,9 @@ if TYPE_CHECKING:
     from virt_steward.insight.assetstates import AssetState
     from virt_steward.insight.waiting import Waiting
     from virt_steward.kube.client import Reader
+    from virt_steward.objects.identity import Kind
     from virt_steward.runtime.clock import Clock
-    from virt_steward.runtime.informer import Source
+    from virt_steward.runtime.informer import Informer, Source
     from virt_steward.runtime.informers import Informers, Watched
     from virt_steward.runtime.store import Store
 
@@ -84,21 +85,27 @@ class Cache:
         """Why what is shown may be out of date; empty if it is not."""
         broken = {
             f"{informer.source.kind}: {informer.trouble}" if informer.trouble else str(informer.source.kind)
-            for source in self._sources
-            for informer in self._borrowed.of(source).informers
-            if informer.state is State.BROKEN or informer.trouble
+            for informer in self._informers()
+            if (informer.state is State.BROKEN or informer.trouble) and not informer.is_denied
         }
         return "; ".join(sorted(broken)[:3]) + (" and more" if len(broken) > 3 else "")
 
     def still_reading(self) -> list[str]:
         """Kinds that have not been read once yet."""
         waiting_for = {
-            source.kind.name
-            for source in self._sources
-            for informer in self._borrowed.of(source).informers
-            if informer.state is State.STARTING
+            informer.source.kind.name
+            for informer in self._informers()
+            if informer.state is State.STARTING and not informer.is_denied
         }
         return sorted(waiting_for)
+
+    def denied(self) -> dict[Kind, frozenset[str]]:
+        """Kinds that the console itself may not read, with the namespaces; none stands for all of them."""
+        found: dict[Kind, set[str]] = {}
+        for informer in self._informers():
+            if informer.is_denied:
+                found.setdefault(informer.source.kind, set()).add(informer.source.selection.namespace)
+        return {kind: frozenset() if "" in places else frozenset(places) for kind, places in found.items()}
 
     async def run(self) -> None:
         """Beside the informers, for as long as the console is open; ends only by cancellation."""
@@ -121,10 +128,14 @@ class Cache:
     def changed(self, topic: Topic) -> None:
         self._hub.changed(topic)
 
+    def _informers(self) -> Iterator[Informer[Any]]:
+        return (informer for source in self._sources for informer in self._borrowed.of(source).informers)
+
     def _kept(self, source: Source[Any], topic: Topic, handler: Callable[[Any], None] | None = None) -> Store[Any]:
         def handle(_key: Key, before: Any, after: Any) -> None:
-            if handler:
-                handler(after or before)
+            known = after or before
+            if handler and known:
+                handler(known)
             self._hub.changed(topic)
 
         self.follow(source, handle)
@@ -200,6 +211,8 @@ class Assets:
     def work_out(self, key: str) -> AssetState | None:
         asset, seen = self.catalog.find(key), self.outlook.seen()
         if asset is None or seen is None or isinstance(seen.scope, Idle):
+            return None
+        if self._cache.store(self._watchlist.managed[key]).denied:  # what may not be read is not absent
             return None
         ref, sighted = self.refs[key], self.outlook.sighted(key)
         decision = decide(asset, seen, sighted, self._renderer, self._clock.utc())

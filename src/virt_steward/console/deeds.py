@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
+
+from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
 from virt_steward.apis.virtplatformconfig import API_VERSION, VIRT_PLATFORM_CONFIG
 from virt_steward.console import forms
 from virt_steward.controllers.advisor import by_hand
@@ -19,19 +24,29 @@ from virt_steward.controllers.advisor.seen import (
 )
 from virt_steward.controllers.approver.by_hand import NotNow, approve_by_hand
 from virt_steward.controllers.autopilot.marks import PAUSED
-from virt_steward.controllers.placement.seen import CONFIG_ANNOTATION, MACHINE
-from virt_steward.kube.errors import AlreadyExists, NotFound
+from virt_steward.controllers.placement.seen import CONFIG_ANNOTATION, MACHINE, Machine
+from virt_steward.kube.client import EVERYTHING
+from virt_steward.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from virt_steward.objects.identity import Key, Ref
+from virt_steward.objects.meta import Existing
 from virt_steward.ssa.managers import CONSOLE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from datetime import datetime
 
+    from virt_steward.apis.virtplatformconfig import Action
     from virt_steward.console.viewers import Viewer
     from virt_steward.kube.client import Client
 
+T = TypeVar("T")
+
 LONGEST_COMMENT = 1024
+LOOKS = 30
+"""At whether the advisor has seen what was written."""
+PAUSE = 0.1
+"""Seconds between two of them."""
+UNAPPROVED = {APPROVED_PLAN: None, APPROVED_BY: None, APPROVAL_COMMENT: None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +62,15 @@ class NotDone:
     why: str
 
 
-Outcome = Done | NotDone
+@dataclass(frozen=True, slots=True)
+class HalfDone:
+    """Something was written, or may have been, but not all that was asked for."""
+
+    title: str
+    why: str
+
+
+Outcome = Done | NotDone | HalfDone
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,21 +100,46 @@ async def approve_plan(form: Form, name: str) -> Outcome:
 
 
 async def reject_plan(form: Form, name: str) -> Outcome:
-    """Nothing more is done about the profile, and everybody can read why."""
+    """What was applied before stays as it is, the profile stays on if it was, and everybody can read why."""
     config = await _config(form, name)
     shown = form.fields.get("plan", "")
-    if config.status.plan_hash != shown or config.status.phase != "ReviewRequired":
+    if config.status.plan_hash != shown or config.status.phase != "ReviewRequired" or config.is_touched:
         return NotDone("Not rejected", "Nothing was done: the plan is not the one that you looked at.")
-    notes = {
-        REJECTED_PLAN: shown,
-        REJECTED_BY: form.viewer.user,
-        REJECTION_COMMENT: form.comment or None,
-        APPROVED_PLAN: None,
-        APPROVED_BY: None,
-        APPROVAL_COMMENT: None,
-    }
-    await _patch(form, config, notes, {"action": "Ignore"})
-    return Done(f"You rejected this plan of {name}. Nothing was changed.")
+    if config.spec.action == "Apply" and config.approved_plan == shown:
+        return NotDone("Not rejected", "Nothing was done: somebody has approved this plan by now, and it begins.")
+    action = action_after_rejection(config)
+    notes = {REJECTED_PLAN: shown, REJECTED_BY: form.viewer.user, REJECTION_COMMENT: form.comment or None}
+    if action != "Apply":  # there, an approval of an earlier plan is what holds this one back
+        notes |= UNAPPROVED
+    await _patch(form, config, notes, {"action": action})
+    return Done(_said_of_rejection(config, action))
+
+
+def action_after_rejection(config: Config) -> Action:
+    """Without its plan, a profile that was never active is off, and a way back is not gone. Any other stays on.
+
+    DryRun watches over what was applied as Apply does, and by itself writes nothing.
+    """
+    if config.spec.action == "Rollback":
+        return "DryRun"
+    was_active = config.status.governed or config.status.applied_inputs
+    return config.spec.action if config.spec.action == "Apply" or was_active else "Ignore"
+
+
+def _said_of_rejection(config: Config, action: Action) -> str:
+    name = config.metadata.name
+    if config.spec.action == "Rollback":
+        return f"You rejected the way back from {name}. {_kept(name)}"
+    if action == "Ignore":
+        return f"You rejected this plan of {name}. Nothing was changed, and the profile is off."
+    return f"You rejected this plan of {name}. It stays unapproved, so nothing of it is done. The profile stays on."
+
+
+def _kept(name: str) -> str:
+    return (
+        f"What is applied stays, and {name} is looked after again, with action DryRun."
+        " Whatever is not as it should be by now shows as a plan for review."
+    )
 
 
 async def hand_over(form: Form, name: str) -> Outcome:
@@ -105,21 +153,88 @@ async def undo(form: Form, name: str) -> Outcome:
     return Done(f"The way back from {name} is being planned. Nothing is undone before you approve that plan.")
 
 
+def is_undoing(config: Config) -> bool:
+    """Whether a way back was asked for, and is not at its end."""
+    is_back = config.status.plan_action == "Rollback" and config.status.phase == "Completed"
+    return config.spec.action == "Rollback" and not is_back
+
+
+async def cancel_undo(form: Form, name: str) -> Outcome:
+    """What was taken back already is not applied again before somebody approves that."""
+
+    async def cancelled() -> Outcome:
+        config = await _config(form, name)
+        if not is_undoing(config):
+            return NotDone("Not cancelled", f"Nothing was done: {name} is not being undone.")
+        await _patch(form, config, UNAPPROVED, {"action": "DryRun"})
+        return Done(f"The undo of {name} is cancelled. {_kept(name)}")
+
+    return await _insistently(cancelled)
+
+
 async def plan_anew(form: Form, name: str) -> Outcome:
-    """By way of Ignore: only a change of the spec asks for another plan."""
-    await _patch(form, await _config(form, name), {APPROVED_PLAN: None}, {"action": "Ignore"})
-    await _patch(form, await _config(form, name), {}, {"action": "DryRun"})
-    return Done(f"A new plan for {name} is being drafted.")
+    """In the same direction. Only a change of the spec asks for a plan, so the same action is set by way of Ignore."""
+    before = await _insistently(partial(_turned, form, name))
+    action = _direction(before)
+    if before.spec.action != action:
+        return Done(_said_of_new_plan(name, action))
+    try:
+        if action == "Rollback":
+            await _until_seen(form, name)
+        return await _insistently(partial(_turned_on, form, name, action))
+    except KubeError as error:
+        why = f"{name} was switched off on the way to a new plan, and to set it to {action} again has failed: {error}"
+        return HalfDone(
+            "Only half done", f"{why}. What is applied stays. If the profile is off, ask for the plan again."
+        )
+
+
+def _direction(config: Config) -> Action:
+    return "Rollback" if config.spec.action == "Rollback" else "DryRun"
+
+
+def _said_of_new_plan(name: str, action: Action) -> str:
+    if action == "Rollback":
+        return f"The way back from {name} is being planned anew. Nothing is undone before you approve that plan."
+    return f"A new plan for {name} is being drafted."
+
+
+async def _turned(form: Form, name: str) -> Config:
+    """Set the action that asks for a plan, or Ignore if it is set already. Gives the config as it was before."""
+    config = await _config(form, name)
+    action = _direction(config)
+    await _patch(form, config, UNAPPROVED, {"action": "Ignore" if config.spec.action == action else action})
+    return config
+
+
+async def _turned_on(form: Form, name: str, action: Action) -> Outcome:
+    config = await _config(form, name)
+    if config.spec.action != "Ignore":
+        return Done(f"Somebody has set {name} to {config.spec.action} at the same moment, and that counts.")
+    await _patch(form, config, {}, {"action": action})
+    return Done(_said_of_new_plan(name, action))
+
+
+async def _until_seen(form: Form, name: str) -> None:
+    """The advisor plans a way back anew only if it has seen the profile off. One that does not look is not awaited."""
+    for _ in range(LOOKS):
+        if not (await _config(form, name)).is_touched:
+            return
+        await asyncio.sleep(PAUSE)
 
 
 async def activate(form: Form, name: str) -> Outcome:
     """Ask for a plan, with the options of the form; nothing is applied."""
-    options = forms.read(name, form.fields)
-    spec: dict[str, Any] = {"action": "DryRun"} | ({} if options is None else {"options": options})
-    config = await _config_or_none(form, name) or await _created(form, name, spec)
-    if config and not await _patch(form, config, {APPROVED_PLAN: None}, spec):
+    config = await _config_or_none(form, name) or await _created(form, name)
+    if config and not await _patch(form, config, UNAPPROVED, _wish(form, name, config)):
         return await plan_anew(form, name)
     return Done(f"A plan for {name} is being drafted. Nothing is applied before somebody approves it.")
+
+
+def _wish(form: Form, name: str, config: Config | None) -> dict[str, Any]:
+    before = msgspec.to_builtins(config.options) if config else {}
+    options = forms.read(name, form.fields, before)
+    return {"action": "DryRun"} | ({} if options is None else {"options": options})
 
 
 async def _config_or_none(form: Form, name: str) -> Config | None:
@@ -129,13 +244,13 @@ async def _config_or_none(form: Form, name: str) -> Config | None:
         return None
 
 
-async def _created(form: Form, name: str, spec: dict[str, Any]) -> Config | None:
+async def _created(form: Form, name: str) -> Config | None:
     """Make the config. If somebody was faster, as the advisor that offers it may be, give theirs."""
     config = {
         "apiVersion": API_VERSION,
         "kind": VIRT_PLATFORM_CONFIG.name,
         "metadata": {"name": name},
-        "spec": {"profile": name, **_without_nothing(spec)},
+        "spec": {"profile": name, **_without_nothing(_wish(form, name, None))},
     }
     try:
         await form.client.create(config)
@@ -153,12 +268,18 @@ async def approve_install_plan(form: Form, key: Key) -> Outcome:
 
 
 async def choose_cluster(form: Form, key: Key) -> Outcome:
-    """A person's word counts before any strategy."""
+    """A person's word counts before any strategy, but not against what is recorded already."""
     name = form.fields.get("cluster", "").strip()
     if not name:
         return NotDone("Not chosen", "No cluster was named.")
-    patch = {"metadata": {"annotations": {CONFIG_ANNOTATION: name}}}
-    await form.client.merge_patch(Ref(MACHINE, key), patch, manager=CONSOLE.name)
+    machine = await form.client.get(Ref(MACHINE, key), Machine)
+    if machine.wishes.config:
+        return NotDone("Not chosen", f"Nothing was done: {key} is on cluster {machine.wishes.config} by now.")
+    clusters = await form.client.list(KUBEVIRT_CONFIG, EVERYTHING, Existing)
+    if all(cluster.metadata.name != name for cluster in clusters):
+        return NotDone("Not chosen", f"Nothing was done: there is no cluster {name}.")
+    metadata = {"resourceVersion": machine.metadata.resource_version, "annotations": {CONFIG_ANNOTATION: name}}
+    await form.client.merge_patch(Ref(MACHINE, key), {"metadata": metadata}, manager=CONSOLE.name)
     return Done(f"{key} goes to cluster {name}.")
 
 
@@ -172,6 +293,16 @@ async def resume(form: Form, ref: Ref) -> Outcome:
 async def _config(form: Form, name: str) -> Config:
     """Asked of the server, by the viewer: the cache may be behind, and is not theirs."""
     return await form.client.get(Ref(VIRT_PLATFORM_CONFIG, Key("", name)), Config)
+
+
+async def _insistently(attempt: Callable[[], Awaitable[T]]) -> T:
+    """Look again at a config whose status moves at the same moment, and write then; but not for ever."""
+    for _ in range(by_hand.ATTEMPTS - 1):
+        try:
+            return await attempt()
+        except Conflict:
+            continue
+    return await attempt()
 
 
 async def _patch(form: Form, config: Config, notes: Mapping[str, str | None], spec: Mapping[str, Any]) -> bool:

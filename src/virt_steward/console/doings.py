@@ -11,11 +11,11 @@ import structlog
 from aiohttp import web
 
 from virt_steward.console import deeds, html
-from virt_steward.console.deeds import Form, NotDone
+from virt_steward.console.deeds import Done, Form, HalfDone, NotDone
 from virt_steward.console.desk import Asked
 from virt_steward.console.sessions import Note
 from virt_steward.console.visits import Page
-from virt_steward.kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFound, Unauthorized
+from virt_steward.kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFound, Unauthorized, Unavailable
 from virt_steward.objects.complaints import Complaint
 from virt_steward.objects.identity import Key
 
@@ -32,10 +32,17 @@ BY_PROFILE: dict[str, Do] = {
     "reject": deeds.reject_plan,
     "hand-over": deeds.hand_over,
     "undo": deeds.undo,
+    "cancel-undo": deeds.cancel_undo,
     "activate": deeds.activate,
     "plan-anew": deeds.plan_anew,
 }
-STATUS: tuple[tuple[type[KubeError], int], ...] = ((Conflict, 409), (Forbidden, 403), (NotFound, 404), (Invalid, 422))
+STATUS: tuple[tuple[type[KubeError], int], ...] = (
+    (Conflict, 409),
+    (Forbidden, 403),
+    (NotFound, 404),
+    (Invalid, 422),
+    (Unavailable, 503),
+)
 FROM_BEFORE = NotDone("Nothing was done", "The form is not of this session. Look again, and send it anew.")
 _PROFILE = re.compile(r"(?P<page>/profiles/(?P<name>[A-Za-z0-9.:-]+))/(?P<deed>[a-z-]+)")
 _PLAN = re.compile(r"(?P<page>/approvals/(?P<namespace>[A-Za-z0-9.:-]+)/(?P<name>[A-Za-z0-9.:-]+))/approve")
@@ -69,8 +76,8 @@ class Doings:
             return web.Response(status=303, headers={"Location": "/sign-in"})
         except Complaint as error:
             log.info("not done in the console", user=session.viewer.user, path=request.path, why=str(error))
-            return await self._told(session, deed, theme, NotDone("Nothing was done", _in_words(error)), _status(error))
-        if isinstance(outcome, NotDone):
+            return await self._told(session, deed, theme, _failed(error), _status(error))
+        if not isinstance(outcome, Done):
             return await self._told(session, deed, theme, outcome, 409)
         log.info("done in the console", user=session.viewer.user, path=request.path, says=outcome.says)
         session.note = Note(outcome.says)
@@ -95,12 +102,19 @@ class Doings:
         ref = assets.outlook.ref(asset)
         return Deed(found["page"], lambda form: deeds.resume(form, ref))
 
-    async def _told(self, session: Session, deed: Deed, theme: str, outcome: NotDone, status: int) -> web.Response:
+    async def _told(
+        self, session: Session, deed: Deed, theme: str, outcome: NotDone | HalfDone, status: int
+    ) -> web.Response:
+        """What came of it, on a page of its own; if nobody can tell what may be seen, with nothing else around."""
         asked = Asked.of(deed.page)
         if asked is None:
             raise AssertionError(deed.page)
         page = Page("not_done.html", outcome.title, {"outcome": outcome, "back": deed.page}, frozenset(), status)
-        text = await self.desk.told(session, asked, page, theme)
+        try:
+            text = await self.desk.told(session, asked, page, theme)
+        except KubeError as error:
+            status = 503
+            text = html.plain("cut_off.html", outcome=outcome, back=deed.page, why=str(error), theme=theme)
         return web.Response(text=text, content_type="text/html", status=status)
 
 
@@ -125,6 +139,13 @@ def _key(found: re.Match[str]) -> Key:
 
 def _status(error: Complaint) -> int:
     return next((status for kind, status in STATUS if isinstance(error, kind)), 400)
+
+
+def _failed(error: Complaint) -> NotDone | HalfDone:
+    if isinstance(error, Unavailable):
+        why = f"The API server did not answer, so nobody can tell whether it was done. Look again first. ({error})"
+        return HalfDone("Not known", why)
+    return NotDone("Nothing was done", _in_words(error))
 
 
 def _in_words(error: Complaint) -> str:

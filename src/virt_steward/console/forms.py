@@ -50,17 +50,21 @@ def fields(profile: ProfileName | str, options: Mapping[str, Any]) -> tuple[Fiel
     return tuple(_fields(schema, (branch,), options.get(branch) or {}))
 
 
-def read(profile: str, filled: Mapping[str, str]) -> dict[str, Any] | None:
-    """A merge patch for `spec.options`: what was left empty is taken away. None if the profile has no options."""
+def read(profile: str, filled: Mapping[str, str], before: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A merge patch that makes of the options `before` what the form says; what was left empty is taken away.
+
+    None if the profile has no options.
+    """
     branch = OPTIONS_OF.get(profile)
     if branch is None:
         return None
     patch: dict[str, Any] = {}
     for field in fields(profile, {}):
-        place = patch
+        place, held = patch, before
         for name in field.path[:-1]:
-            place = place.setdefault(name, {})
-        place[field.path[-1]] = _value(field, filled.get(f"option.{field.name}", "").strip())
+            place, held = place.setdefault(name, {}), held.get(name) or {}
+        value = _value(field, filled.get(f"option.{field.name}", "").strip())
+        place[field.path[-1]] = _in_place_of(held.get(field.path[-1]), value)
     return patch
 
 
@@ -107,6 +111,13 @@ def _value(field: Field, text: str) -> Any:
         case "choice" if text not in field.choices:
             raise BadOption(f"{field.name}: {text[:40]!r} is none of {', '.join(field.choices)}")
     return text
+
+
+def _in_place_of(before: Any, value: Any) -> Any:
+    """A patch adds labels to those that are there: the others must be named, to go."""
+    if isinstance(before, dict) and isinstance(value, dict):
+        return dict.fromkeys(before) | value
+    return value
 
 
 def _number(field: Field, text: str) -> int:

@@ -108,6 +108,7 @@ def _values(visit: Visit, page: Page, nav: str, frame: Frame) -> dict[str, Any]:
         "counts_by_page": _counts(visit),
         "trouble": visit.cache.trouble(),
         "still_reading": visit.cache.still_reading(),
+        "denied": sorted((_named(kind), sorted(places)) for kind, places in visit.cache.denied().items()),
         "lacking": [_named(kind) for kind in page.missing if visit.sight.lacks(kind)],
         "partly": {_named(kind): sorted(visit.sight.within.get(kind, ())) for kind in page.missing},
     }

@@ -32,6 +32,14 @@ class Listener:
         topics, self._topics = frozenset(self._topics), set()
         return topics
 
+    async def heard_of(self, topics: frozenset[Topic], patience: float) -> None:
+        """Until one of these topics has changed, but no longer than that."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + patience
+        while (left := end - loop.time()) > 0:
+            if await self.heard(left) & topics:
+                return
+
 
 class Hub:
     def __init__(self) -> None:

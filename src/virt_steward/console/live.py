@@ -22,8 +22,8 @@ log = structlog.get_logger()
 
 BREATH = 0.2
 """Seconds between two looks: what changes in between is shown together."""
-UNHURRIED = 1.0
-"""Seconds after which a change of other pages shows in the navigation of this one."""
+UNHURRIED = 0.5
+"""Seconds after which a change of other pages shows in the navigation of this one, unless this one changes sooner."""
 HEARTBEAT = 10.0
 """Seconds of silence after which the viewer's rights and the connection are checked."""
 STREAMS_PER_SESSION = 20
@@ -81,6 +81,7 @@ class Live:
                 return
             except KubeError as error:
                 await _send(response, "trouble", f"The API server cannot be asked: {error}")
+                shown = None  # the next page is sent even if it is the same: it takes this back
             else:
                 if shown is None or fresh.parts != shown.parts:
                     await _send(response, "page", msgspec.json.encode(fresh.parts).decode())
@@ -95,7 +96,7 @@ class Live:
         if not heard:
             await response.write(b": still here\n\n")
         elif not heard & topics:  # only the numbers in the navigation can have changed
-            await asyncio.sleep(UNHURRIED)
+            await listener.heard_of(topics, UNHURRIED)
 
 
 async def _send(response: web.StreamResponse, event: str, data: str) -> None:

@@ -20,7 +20,7 @@ from virt_steward.console.guard import add_headers, door_at, guarding
 from virt_steward.console.hub import Hub
 from virt_steward.console.links import PATH as LINK_PATH
 from virt_steward.console.live import Live
-from virt_steward.console.rights import Rights
+from virt_steward.console.rights import RightsOfAll
 from virt_steward.console.sessions import Sessions
 from virt_steward.console.viewers import NotSignedIn, Reception, fingerprint_of
 from virt_steward.kube.errors import KubeError, Unauthorized
@@ -64,6 +64,7 @@ class Console:
         self._parts = parts
         self._hub = Hub()
         self._sessions = Sessions(parts.clock, idle=settings.idle)
+        self._rights = RightsOfAll(parts.clock, remembered=settings.rights_remembered)
         self.cache = Cache(parts.informers, parts.reader, self._hub, parts.clock, parts.platform)
         self._desk = Desk(self.cache, parts.clock, parts.reception.cluster.context)
         self._live = Live(self._desk, self._hub, self._sessions, heartbeat=settings.heartbeat)
@@ -202,8 +203,7 @@ class Console:
             return None
 
     async def _begin(self, viewer: Viewer) -> Session:
-        rights = Rights(viewer.client, self._parts.clock, remembered=self._settings.rights_remembered)
-        return await self._sessions.begin(viewer, rights)
+        return await self._sessions.begin(viewer, self._rights.of(viewer))
 
     def _with_cookie(self, response: web.StreamResponse, session: Session, request: web.Request) -> web.StreamResponse:
         if request.cookies.get(COOKIE) != session.id:  # of a proxy's user, who never signs in

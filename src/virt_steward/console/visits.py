@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
@@ -52,6 +52,9 @@ class Page:
     status: int = 200
     missing: tuple[Kind, ...] = ()
     """Kinds that it would show if the viewer might read all of them."""
+
+
+UNTOLD = "Why it waits is told only to those who may list its InstallPlanApprover and its Subscriptions."
 
 
 def not_there(what: str, kind: Kind) -> Page:
@@ -109,6 +112,13 @@ class Visit:
         """Those that need a person."""
         return [one for one in self.waiting if one.needs_a_person]
 
+    def is_told(self, one: Waiting) -> bool:
+        """Tell whether the viewer may know why it waits: what an approver says names its rules, pins and versions."""
+        if one.approver is None:
+            return True
+        sees_rules = self.sight.sees(INSTALL_PLAN_APPROVER, one.approver.namespace)
+        return sees_rules and self.sight.sees(SUBSCRIPTION, one.key.namespace)
+
     @property
     def approvers(self) -> Iterator[Approver]:
         return self._seen_of(INSTALL_PLAN_APPROVER, self.cache.plans.stores.approvers)
@@ -122,9 +132,15 @@ class Visit:
         seen = list(self.cache.clusters) if self.sight.sees(KUBEVIRT_CONFIG) else []
         return sorted(seen, key=lambda one: str(one.metadata.name))
 
+    @property
+    def sees_hco(self) -> bool:
+        return self.sight.sees(HYPERCONVERGED, self.cache.assets.outlook.options.hco.namespace)
+
     @cached_property
     def assets(self) -> list[AssetState]:
-        """In the order of the catalog."""
+        """In the order of the catalog. What is said of them follows from the HyperConverged: that must be seen, too."""
+        if not self.sees_hco:
+            return []
         states = self.cache.assets.states
         known = (states.get(asset.name) for asset in self.cache.assets.catalog.assets)
         return [one for one in known if one and self.sight.sees(one.ref.kind, one.ref.key.namespace)]
@@ -150,7 +166,8 @@ class Visit:
     def inbox(self, most: int) -> tuple[Matter, ...]:
         """The most urgent ones."""
         plans = nsmallest(most, self.held, key=lambda one: one.key)
-        return inbox(self.matters, of_plans(plans))[:most]
+        hushed = (one if self.is_told(one) else replace(one, message=UNTOLD) for one in plans)
+        return inbox(self.matters, of_plans(hushed))[:most]
 
     def _seen_of(self, kind: Kind, store: Store[Any]) -> Iterator[Any]:
         places = self.sight.places(kind)
@@ -174,7 +191,7 @@ def wanted(cache: Cache, shown: frozenset[Kind], *, all_assets: bool) -> dict[Ki
         if all_assets or (state and state.needs_a_person):
             ref = cache.assets.refs[asset.name]
             places.setdefault(ref.kind, set()).add(ref.key.namespace)
-    if all_assets:
+    if all_assets or places:
         places.setdefault(HYPERCONVERGED, set()).add(cache.assets.outlook.options.hco.namespace)
     return kinds | {kind: partial(tuple, names) for kind, names in places.items()}
 

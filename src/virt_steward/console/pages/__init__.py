@@ -45,7 +45,7 @@ def _at(path: str) -> re.Pattern[str]:
 
 
 PAGES = (
-    Route(_at("/"), "inbox", inbox.page),
+    Route(_at("/"), "inbox", inbox.page, APPROVAL_KINDS),
     Route(_at("/profiles"), "profiles", profiles.page),
     Route(_at("/profiles/<name>"), "profiles", profiles.plan, EVENTS | {NODE}),
     Route(_at("/autopilot"), "autopilot", autopilot.page, all_assets=True),

@@ -7,7 +7,7 @@ from heapq import nlargest, nsmallest
 from typing import TYPE_CHECKING
 
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
-from virt_steward.console.visits import Page, holds, not_there
+from virt_steward.console.visits import UNTOLD, Page, holds, not_there
 from virt_steward.controllers.approver.observe import observe
 from virt_steward.controllers.approver.olm import INSTALL_PLAN, SUBSCRIPTION
 from virt_steward.insight.approvals import explained
@@ -25,14 +25,15 @@ TOPICS: frozenset[Topic] = frozenset({"approvals", "activity"})
 
 async def page(visit: Visit) -> Page:
     words = visit.words
-    found = [one for one in visit.waiting if not words or holds(f"{one.key} {' '.join(one.csvs)} {one.reason}", words)]
+    found = [one for one in visit.waiting if not words or holds(_text(visit, one), words)]
     stamped = [
         plan
         for plan in visit.plans
         if plan.stamp.at and (not words or holds(f"{plan.metadata.key} {' '.join(plan.csvs)}", words))
     ]
     values = {
-        "waiting": [_hushed(visit, one) for one in nsmallest(SHOWN, found, key=_urgency)],
+        "waiting": [Row(one, visit.is_told(one)) for one in nsmallest(SHOWN, found, key=_urgency)],
+        "untold": UNTOLD,
         "more": max(len(found) - SHOWN, 0),
         "all": len(visit.waiting),
         "people": len(visit.held),
@@ -52,10 +53,13 @@ async def plan(visit: Visit) -> Page:
         return not_there(f"InstallPlan {key}", INSTALL_PLAN)
     why = explained(seen, None, visit.now)
     visible = {str(one.metadata.key) for one in visit.approvers}
-    sees_pins = visit.sight.sees(SUBSCRIPTION, key.namespace)
+    sees_pins = visit.sight.sees(SUBSCRIPTION, key.namespace) and not seen.is_denied
+    waiting = visit.cache.plans.waiting.get(key)
     values = {
         "plan": seen.plan,
-        "waiting": visit.cache.plans.waiting.get(key),
+        "waiting": Row(waiting, visit.is_told(waiting)) if waiting else None,
+        "untold": UNTOLD,
+        "is_denied": seen.is_denied,
         "csvs": why.csvs if sees_pins else (),
         "chains": [chain for chain in why.approvers if chain.approver in visible] if sees_pins else [],
         "hidden_chains": len(why.approvers) - len([one for one in why.approvers if one.approver in visible]),
@@ -75,8 +79,9 @@ def _urgency(one: Waiting) -> tuple[object, ...]:
 class Row:
     waiting: Waiting
     is_told: bool
-    """What an approver says is told only to those who may read it."""
+    """Whether the viewer may know why it waits."""
 
 
-def _hushed(visit: Visit, one: Waiting) -> Row:
-    return Row(one, one.approver is None or visit.sight.sees(INSTALL_PLAN_APPROVER, one.approver.namespace))
+def _text(visit: Visit, one: Waiting) -> str:
+    """What a filter looks through, which must not find what is not told."""
+    return f"{one.key} {' '.join(one.csvs)} {one.reason if visit.is_told(one) else ''}"

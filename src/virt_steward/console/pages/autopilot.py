@@ -31,7 +31,7 @@ ORDER = ("Fails", "Paused", "Differs", "Not there yet", "Waits", "In place", "Le
 
 
 async def page(visit: Visit) -> Page:
-    states = visit.assets if _sees_hco(visit) else []
+    states = visit.assets
     wanted = visit.query.get("state", "")
     shown = [
         one
@@ -55,7 +55,7 @@ async def page(visit: Visit) -> Page:
 
 async def asset(visit: Visit) -> Page:
     name = visit.match["name"]
-    state = next((one for one in visit.assets if one.asset.name == name), None) if _sees_hco(visit) else None
+    state = next((one for one in visit.assets if one.asset.name == name), None)
     if state is None:
         return not_there(f"asset {name}", HYPERCONVERGED)
     decision, ref = state.decision, state.ref
@@ -78,7 +78,13 @@ async def asset(visit: Visit) -> Page:
 def _scope(visit: Visit) -> dict[str, str]:
     """Whether it is on, and for what, as the HyperConverged says."""
     outlook = visit.cache.assets.outlook
-    seen = outlook.seen() if _sees_hco(visit) else None
+    seen = outlook.seen() if visit.sees_hco else None
+    if seen is None and HYPERCONVERGED in visit.cache.denied():
+        return {
+            "word": "Not known",
+            "tone": "warn",
+            "why": f"the console may not read HyperConverged {outlook.options.hco}",
+        }
     if seen is None:
         return {"word": "Off", "tone": "muted", "why": f"there is no HyperConverged {outlook.options.hco} to be seen"}
     if isinstance(seen.scope, Idle):
@@ -88,10 +94,6 @@ def _scope(visit: Visit) -> dict[str, str]:
     if isinstance(seen.scope, Only):
         return {"word": "On", "tone": "ok", "why": f"only for {', '.join(sorted(seen.scope.names))}"}
     return {"word": "On", "tone": "ok", "why": "for every asset that fits this cluster"}
-
-
-def _sees_hco(visit: Visit) -> bool:
-    return visit.sight.sees(HYPERCONVERGED, visit.cache.assets.outlook.options.hco.namespace)
 
 
 def _command(plural: str, group: str, namespace: str, name: str) -> str:

@@ -10,6 +10,7 @@ import msgspec
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, ProfileOptions
 from virt_steward.catalog.machineconfigs import MACHINE_CONFIG_POOL
 from virt_steward.console import diffs, forms
+from virt_steward.console.deeds import action_after_rejection, is_undoing
 from virt_steward.console.rollouts import rollouts
 from virt_steward.console.visits import Page, holds, not_there
 from virt_steward.controllers.advisor.conditions import STALE, UPGRADE, WINDOW
@@ -57,6 +58,8 @@ BADGES = {
     STALE: ("Plan out of date", "warn"),
     WINDOW: ("Waits for its window", "info"),
 }
+TO_PLAN_ANEW = ("Failed", "CompletedWithErrors", "CompletedWithUpgrade", "Drifted")
+"""Phases that only a new plan leads out of."""
 IMPACT_TONES = {"High": "bad", "Medium": "warn", "Low": "ok"}
 
 
@@ -129,11 +132,23 @@ async def plan(visit: Visit) -> Page:
         "rejection": _rejection(config),
         "is_stale": config.is_true(STALE),
         "can_decide": status.phase == "ReviewRequired" and bool(status.plan_hash) and not config.is_touched,
-        "can_undo": status.phase in SETTLED and bool(status.governed) and config.spec.action != "Rollback",
+        "is_undoing": is_undoing(config),
+        "outlives_rejection": action_after_rejection(config) != "Ignore",
+        "can_plan_anew": _can_plan_anew(config),
+        "can_undo": status.phase in (*SETTLED, "Ignored")
+        and bool(status.governed)
+        and config.spec.action != "Rollback",
         "may_change": await visit.may("patch", VIRT_PLATFORM_CONFIG),
         "told": visit.told_of(str(Ref(VIRT_PLATFORM_CONFIG, Key("", name))))[:20],
     }
     return Page("plan.html", name, values, TOPICS, missing=(MACHINE_CONFIG_POOL, NODE) if has_begun else ())
+
+
+def _can_plan_anew(config: Config) -> bool:
+    """Whether there is nothing else to decide: a plan ended badly or no longer counts, or the profile was put aside."""
+    status = config.status
+    was_put_aside = status.phase == "Ignored" and bool(status.items)
+    return (status.phase in TO_PLAN_ANEW or was_put_aside) and not config.is_touched
 
 
 def card_of(profile: Profile, config: Config | None) -> Card:

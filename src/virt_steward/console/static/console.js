@@ -98,6 +98,7 @@ function show({ title, nav, page }) {
   say("Live");
 }
 
+const PAUSE = 5000;  // milliseconds before a server that has refused is asked again
 let source = null;
 
 function open() {
@@ -110,7 +111,18 @@ function open() {
     document.body.dataset.live = "";
     say(event.data);
   });
-  source.addEventListener("error", () => say("Not live: trying again"));
+  source.addEventListener("error", interrupted);
+}
+
+function interrupted(event) {
+  if (event.target !== source) return;
+  if (source.readyState !== EventSource.CLOSED) {
+    say("Not live: trying again");
+    return;
+  }
+  close();  // an answer that is no stream: browsers do not say why, and do not ask again
+  say("Not live. Reload the page: you may have to sign in again");
+  setTimeout(open, PAUSE);
 }
 
 function close() {

@@ -1,0 +1,226 @@
+"""Plans that are rejected, cancelled or made anew: what was active stays so, and what is said of it is true."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from aiohttp import web
+
+from tests.console.clicks import GOVERNED, NOTES, PAGE, any_form, behind, config, shown
+from tests.console.objects import OTHER_PLAN, PLAN, a_review, no_approved_plans, no_config, put_config, the_config
+from tests.console.people import People
+from tests.console.rig import Browser
+from tests.controllers.advisor.desk import Desk, a_descheduler, advising, no_reboots
+from tests.eventually import soon
+from tests.gateway import a_status
+from tests.grants import Account, an_account
+from virt_steward.apis.virtplatformconfig import HIGHER_DENSITY, LOAD_AWARE
+from virt_steward.controllers.advisor.definition import definition
+from virt_steward.controllers.advisor.options import Options
+from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER
+from virt_steward.kube.client import Client, Object
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.local.simulation.platform import Platform, Shape
+from virt_steward.runtime.access import Installation
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+INPUTS = [{"name": "a", "value": "1"}]
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def advised(control_plane: ControlPlane, client: Client, namespace: str) -> AsyncIterator[Desk]:
+    """A descheduler that somebody has set up before, and the advisor at work."""
+    await no_config(client)
+    await no_approved_plans(client)
+    installation = Installation(namespace, prefix=f"{namespace}-advisor")
+    rights = await an_account(client, definition(Options()).access, installation)
+    async with Platform(client, Shape(workers=1, pace=0.02)), advising(control_plane, rights):
+        await client.create(a_descheduler())
+        yield Desk(client)
+    await no_config(client)
+    await no_config(client, HIGHER_DENSITY)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says", "status"),
+    [
+        pytest.param("DryRun", "Ignore", "the profile is off", {}, id="a first plan"),
+        pytest.param("DryRun", "DryRun", "It stays unapproved", {"governed": GOVERNED}, id="after another plan"),
+        pytest.param("DryRun", "DryRun", "It stays unapproved", {"appliedInputs": INPUTS}, id="in place before"),
+        pytest.param("Apply", "Apply", "It stays unapproved", {"governed": GOVERNED}, id="forced by inputs"),
+        pytest.param("Apply", "Apply", "It stays unapproved", {}, id="not the one that was approved"),
+        pytest.param("Rollback", "DryRun", "looked after again", {"planAction": "Rollback"}, id="a way back"),
+    ],
+)
+async def test_a_rejection_switches_nothing_off_that_was_active(  # noqa: PLR0917 - a table
+    browser: Browser, client: Client, before: str, after: str, says: str, status: Object
+) -> None:
+    await no_config(client)
+    approved = {f"{NOTES}/approved-plan": OTHER_PLAN}
+    await put_config(client, {**a_review(), **status}, action=before, annotations=approved)
+    page = await shown(browser, PAGE, "Cancel the undo" if before == "Rollback" else "Reject")
+    assert ("Hand over" in page.text) == (before == after), "the other way to end it"
+    answer = await browser.post(f"{PAGE}/reject", {**page.form_with("plan"), "comment": "not now"})
+    assert says in answer.text
+    found = await config(client)
+    assert found["spec"]["action"] == after
+    notes = found["metadata"]["annotations"]
+    assert (notes[f"{NOTES}/rejected-plan"], notes[f"{NOTES}/rejection-comment"]) == (PLAN, "not now")
+    assert (f"{NOTES}/approved-plan" in notes) == (after == "Apply"), "without it, action Apply is an approval"
+
+
+async def test_what_somebody_has_approved_by_now_is_not_rejected(browser: Browser, client: Client) -> None:
+    await no_config(client)
+    await put_config(client, a_review(), action="Apply")
+    form = (await shown(browser, PAGE, PLAN)).form_with("plan")
+    await put_config(client, a_review(), action="Apply", annotations={f"{NOTES}/approved-plan": PLAN})
+    answer = await browser.post(f"{PAGE}/reject", form)
+    assert (answer.status, "somebody has approved this plan" in answer.text) == (409, True)
+    assert f"{NOTES}/rejected-plan" not in (await config(client))["metadata"]["annotations"]
+
+
+async def test_a_plan_is_not_rejected_while_another_is_asked_for(browser: Browser, client: Client) -> None:
+    await no_config(client)
+    await put_config(client, {**a_review(), "governed": GOVERNED})
+    form = (await shown(browser, PAGE, PLAN)).form_with("plan")
+    await client.merge_patch(the_config(), {"spec": {"action": "Rollback"}})
+    assert (await browser.post(f"{PAGE}/reject", form)).status == 409
+    assert (await config(client))["spec"]["action"] == "Rollback"
+
+
+@pytest.mark.parametrize("phase", ["Drafting", "InProgress", "Failed", "CompletedWithErrors"])
+async def test_an_undo_can_be_cancelled_until_it_is_done(browser: Browser, client: Client, phase: str) -> None:
+    await no_config(client)
+    status = {**a_review(), "phase": phase, "planAction": "Rollback", "governed": GOVERNED}
+    await put_config(client, status, action="Rollback", annotations={f"{NOTES}/approved-plan": PLAN})
+    form = (await shown(browser, PAGE, "Cancel the undo")).form(f"{PAGE}/cancel-undo")
+    assert "The undo of" in (await browser.post(f"{PAGE}/cancel-undo", form)).text
+    found = await config(client)
+    assert found["spec"]["action"] == "DryRun"
+    assert f"{NOTES}/approved-plan" not in found["metadata"].get("annotations", {})
+    assert (await browser.post(f"{PAGE}/cancel-undo", form)).status == 409
+
+
+async def test_an_undo_that_is_done_cannot_be_cancelled(browser: Browser, client: Client) -> None:
+    await no_config(client)
+    done = {**a_review(plan=OTHER_PLAN), "phase": "Completed", "planAction": "Rollback"}
+    await put_config(client, done, action="Rollback")
+    assert "Cancel the undo" not in (await shown(browser, PAGE, OTHER_PLAN)).text
+    assert (await browser.post(f"{PAGE}/cancel-undo", await any_form(browser))).status == 409
+    assert (await config(client))["spec"]["action"] == "Rollback"
+
+
+@pytest.mark.parametrize("phase", ["Failed", "CompletedWithErrors", "CompletedWithUpgrade", "Drifted"])
+async def test_a_plan_that_ended_otherwise_can_be_made_anew(browser: Browser, client: Client, phase: str) -> None:
+    await no_config(client)
+    await put_config(client, {**a_review(), "phase": phase, "planAction": "Apply"}, action="Apply")
+    form = (await shown(browser, PAGE, "Plan anew")).form(f"{PAGE}/plan-anew")
+    before = (await config(client))["metadata"]["generation"]
+    assert "A new plan for" in (await browser.post(f"{PAGE}/plan-anew", form)).text
+    found = await config(client)
+    assert (found["spec"]["action"], found["metadata"]["generation"]) == ("DryRun", before + 1), "never off"
+
+
+async def test_a_profile_that_was_put_aside_has_ways_on(browser: Browser, client: Client) -> None:
+    await no_config(client)
+    await put_config(client, {**a_review(), "phase": "Ignored", "governed": GOVERNED}, action="Ignore")
+    page = await shown(browser, PAGE, "Plan the way back (undo)")
+    await browser.post(f"{PAGE}/plan-anew", page.form(f"{PAGE}/plan-anew"))
+    assert (await config(client))["spec"]["action"] == "DryRun"
+
+
+async def test_a_new_plan_is_asked_for_though_the_advisor_writes_at_the_same_moment(
+    control_plane: ControlPlane, account: Account, people: People, client: Client
+) -> None:
+    await no_config(client)
+    await put_config(client, a_review())
+    writes = 0
+
+    async def tell_first(request: web.BaseRequest) -> None:
+        """Twice before each of the two writes that are needed; more often, the console would give up."""
+        nonlocal writes
+        writes += request.method == "PATCH"
+        if request.method == "PATCH" and writes not in (3, 6):
+            told = {"status": {"preImage": f"{writes}"}}
+            await client.merge_patch(the_config(), told, subresource="status")
+
+    async with behind(control_plane, account, people) as (browser, gateway):
+        gateway.intercept = tell_first
+        form = await any_form(browser)
+        assert "is being drafted" in (await browser.post(f"{PAGE}/plan-anew", form)).text
+    assert writes == 6
+    assert (await config(client))["spec"]["action"] == "DryRun"
+
+
+async def test_a_way_back_is_asked_for_again_only_once_the_advisor_has_seen_it_off(
+    control_plane: ControlPlane, account: Account, people: People, client: Client
+) -> None:
+    """Else it sees no change, and its plan stays out of date."""
+    await no_config(client)
+    await put_config(client, {**a_review(), "planAction": "Rollback"}, action="Rollback")
+    looks: list[str] = []
+
+    async def see_late(request: web.BaseRequest) -> None:
+        if not request.path.endswith(LOAD_AWARE):
+            return
+        found = await config(client)
+        action, generation = found["spec"]["action"], found["metadata"]["generation"]
+        looks.append(f"{request.method} {'seen' if found['status']['observedGeneration'] == generation else action}")
+        if looks.count("GET Ignore") == 3:
+            await client.merge_patch(the_config(), {"status": {"observedGeneration": generation}}, subresource="status")
+
+    async with behind(control_plane, account, people) as (browser, gateway):
+        gateway.intercept = see_late
+        answer = await browser.post(f"{PAGE}/plan-anew", await any_form(browser))
+    assert "is being planned anew" in answer.text
+    assert looks == ["GET seen", "PATCH seen", *["GET Ignore"] * 3, "GET seen", "PATCH seen"]
+    assert (await config(client))["spec"]["action"] == "Rollback"
+
+
+async def test_what_was_half_done_is_never_called_undone(
+    control_plane: ControlPlane, account: Account, people: People, client: Client
+) -> None:
+    await no_config(client)
+    await put_config(client, a_review())
+    writes = 0
+
+    async def refuse(request: web.BaseRequest) -> web.Response | None:
+        nonlocal writes
+        writes += request.method == "PATCH"
+        return a_status(409, "Conflict") if writes > 1 and request.method == "PATCH" else None
+
+    async with behind(control_plane, account, people) as (browser, gateway):
+        gateway.intercept = refuse
+        answer = await browser.post(f"{PAGE}/plan-anew", await any_form(browser))
+    assert answer.status == 409
+    assert "was switched off on the way to a new plan" in answer.text
+    assert "nothing was" not in answer.text.lower()
+    assert (await config(client))["spec"]["action"] == "Ignore"
+
+
+async def test_an_undo_is_cancelled_or_planned_anew_and_the_profile_stays_active(
+    browser: Browser, advised: Desk
+) -> None:
+    await advised.ask("Apply", options=no_reboots())
+    assert await advised.reaches("Completed", within=30)
+    await browser.post(f"{PAGE}/undo", await any_form(browser))
+    assert await advised.reaches("ReviewRequired", reason="RollbackReady")
+    way_back = (await advised.status()).plan_hash
+    page = await shown(browser, PAGE, way_back)
+    await browser.post(f"{PAGE}/reject", {**page.form_with("plan"), "comment": "it works after all"})
+    assert await advised.reaches("Completed", within=30)
+    assert await advised.condition("ProfileActive") == ("True", "InSync")
+    assert (await advised.status()).governed, "still watched"
+    await browser.post(f"{PAGE}/undo", await any_form(browser))
+    assert await advised.reaches("ReviewRequired", reason="RollbackReady")
+    await advised.client.merge_patch(DESCHEDULER, {"spec": {"deschedulingIntervalSeconds": 77}})
+    page = await shown(browser, PAGE, "Plan the way back anew")
+    answer = await browser.post(f"{PAGE}/plan-anew", page.form_with("plan"))
+    assert "is being planned anew" in answer.text
+    assert await soon(lambda: is_another_way_back(advised, way_back), within=15), await advised.status()
+
+
+async def is_another_way_back(advised: Desk, known: str) -> bool:
+    status = await advised.status()
+    is_ready = status.phase == "ReviewRequired" and status.plan_action == "Rollback" and status.plan_hash != known
+    return is_ready and await advised.condition("PlanStale") == ("False", "PlanCurrent")
