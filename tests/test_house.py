@@ -115,6 +115,12 @@ def test_files_exist_that_are_named_in(page: str) -> None:
     assert not {name for name in named if not any((place / name).exists() for place in (ROOT, SOURCE))}
 
 
+def test_every_picture_is_shown_somewhere() -> None:
+    pages = {ROOT / name: text for name, text in text_files().items() if name.endswith(".md")}
+    shown = {(page.parent / target).resolve() for page, text in pages.items() for target in LINK.findall(text)}
+    assert {picture.resolve() for picture in (ROOT / "docs" / "pictures").iterdir()} <= shown
+
+
 def test_the_architecture_names_every_layer() -> None:
     layers = {init.parent.name for init in SOURCE.glob("*/__init__.py")} | {
         path.name for path in SOURCE.glob("[!_]*.py")

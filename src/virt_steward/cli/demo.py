@@ -45,7 +45,8 @@ Three things to try, in another terminal:
   kubectl patch virtplatformconfig load-aware-rebalancing --type merge -p '{{"spec":{{"action":"DryRun"}}}}'
       # then look at the plan: in the console, or with .venv/bin/virt-steward explain plan load-aware-rebalancing
   kubectl -n team-backup patch subscriptions.operators.coreos.com backup-operator --type merge \\
-    -p '{{"spec":{{"startingCSV":"backup-operator.v2.1.0"}}}}'   # move the pin, and see the waiting plan approved
+    -p '{{"spec":{{"startingCSV":"backup-operator.v2.1.0"}}}}'
+      # once 2.1.0 waits (see Approvals; it takes about 15 s): this moves the pin, and the plan is approved
   kubectl -n openshift-cnv label service virt-platform-autopilot-metrics app=mine --overwrite
       # and see the autopilot set it right
 
@@ -91,7 +92,16 @@ async def _play(control_plane: ControlPlane, fleet: Fleet, shape: Shape, console
                 kubeconfig=shlex.quote(str(control_plane.kubeconfig)),
             )
         )
-        await stop.wait()
+        async with asyncio.TaskGroup() as beside:
+            saying = beside.create_task(_say_each(links))
+            await stop.wait()
+            saying.cancel()
+
+
+async def _say_each(links: asyncio.Queue[str]) -> None:
+    """A link works once; the next one is made when it is used."""
+    while True:
+        typer.echo(await links.get())
 
 
 async def _set_the_scene(stage: Stage) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 PATIENCE = 60.0
+"""Seconds within which most things happen."""
 LOOKS = 0.1
 
 
@@ -25,8 +26,9 @@ class Unfulfilled(Complaint):
 class Teller:
     """Speaks to whoever watches."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, patience: float = PATIENCE) -> None:
         self._console = console
+        self._patience = patience
         self._began = time.monotonic()
         self.checks = 0
 
@@ -47,8 +49,9 @@ class Teller:
             style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "dim")
             self._console.print(f"    {line}", style=style, markup=False, highlight=False, soft_wrap=True)
 
-    async def sees(self, what: str, holds: Callable[[], Awaitable[bool]], within: float = PATIENCE) -> None:
-        """Wait until it holds, and say so."""
+    async def sees(self, what: str, holds: Callable[[], Awaitable[bool]], within: float | None = None) -> None:
+        """Wait until it holds, and say so. What takes longer than most says within how many seconds it happens."""
+        within = within or self._patience
         deadline = time.monotonic() + within
         while not await _holds(holds):
             if time.monotonic() > deadline:

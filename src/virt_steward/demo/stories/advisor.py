@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from virt_steward.kube.client import Client, Object
 
 CONFIG = Ref(VIRT_PLATFORM_CONFIG, Key("", LOAD_AWARE))
+TARGETS = (PSI, DESCHEDULER)
+PLANNED, BY_HAND = 60, 7200
+"""Seconds between two looks of the descheduler."""
 
 
 async def advisor(stage: Stage, tell: Teller) -> None:
@@ -32,8 +35,13 @@ async def advisor(stage: Stage, tell: Teller) -> None:
 
 async def _plan_and_approve(admin: _Admin, tell: Teller) -> None:
     tell.say("An admin asks for a plan.")
+    before = await admin.targets()
+
+    async def only_planned() -> bool:
+        return await admin.sees("ReviewRequired") and await admin.targets() == before
+
     await admin.asks_for("DryRun")
-    await tell.sees("the plan waits for review; nothing has changed", lambda: admin.sees("ReviewRequired"))
+    await tell.sees("the plan waits for review; nothing has changed", only_planned)
     tell.quote((await admin.item("configure-descheduler"))["diff"])
     tell.quote((await admin.item("enable-psi-metrics"))["blastRadius"]["message"])
     await admin.approves("the quiet hour", "Apply")
@@ -43,9 +51,13 @@ async def _plan_and_approve(admin: _Admin, tell: Teller) -> None:
 
 async def _drift(admin: _Admin, tell: Teller) -> None:
     tell.say("Somebody changes the descheduler by hand.")
-    await admin.descheduler_is_set_to(7200)
-    await tell.sees("that is told, and not fought", lambda: admin.sees("Drifted"))
-    await admin.descheduler_is_set_to(60)
+    await admin.sets_descheduler_to(BY_HAND)
+
+    async def only_told() -> bool:
+        return await admin.sees("Drifted") and await admin.sees_descheduler_at(BY_HAND)
+
+    await tell.sees("that is told, and not fought", only_told)
+    await admin.sets_descheduler_to(PLANNED)
     await tell.sees("repaired by hand, all is well again", lambda: admin.sees("Completed"))
 
 
@@ -80,11 +92,15 @@ class _Admin:
         return "Updated: 1/" in (await self.item("enable-psi-metrics")).get("message", "")
 
     async def sees_no_psi(self) -> bool:
-        try:
-            await self.client.get(PSI)
-        except NotFound:
-            return True
-        return False
+        return await self._spec(PSI) is None
+
+    async def sees_descheduler_at(self, seconds: int) -> bool:
+        spec = await self._spec(DESCHEDULER)
+        return spec is not None and spec.get("deschedulingIntervalSeconds") == seconds
+
+    async def targets(self) -> list[Object | None]:
+        """All that the profile is about, as it is now."""
+        return [await self._spec(target) for target in TARGETS]
 
     async def asks_for(self, action: str) -> None:
         await self.client.merge_patch(CONFIG, {"spec": {"action": action}}, manager="admin")
@@ -95,6 +111,13 @@ class _Admin:
         patch = {"metadata": {"annotations": notes}, "spec": {"action": action}}
         await self.client.merge_patch(CONFIG, patch, manager="admin")
 
-    async def descheduler_is_set_to(self, seconds: int) -> None:
+    async def sets_descheduler_to(self, seconds: int) -> None:
         patch = {"spec": {"deschedulingIntervalSeconds": seconds}}
         await self.client.merge_patch(DESCHEDULER, patch, manager="colleague")
+
+    async def _spec(self, target: Ref) -> Object | None:
+        try:
+            found: Object = (await self.client.get(target)).get("spec", {})
+        except NotFound:
+            return None
+        return found
