@@ -45,16 +45,23 @@ def test_there_is_no_check_without_a_remediator(name: str) -> None:
     assert rendering(name, a_cluster(annotations=WANTED)) == Empty()
 
 
-def test_workers_are_looked_after_until_node_remediation_is_really_there() -> None:
-    """It may be wanted and never come: out of scope, excluded, or refused."""
-    for wanted in (a_cluster(SELF, FENCE, annotations=WANTED), a_cluster(SELF, FENCE, CHECK, annotations=WANTED)):
-        assert "pauseRequests" not in rendered("node-health-check", wanted)["spec"]
-        assert rendered("node-remediation", wanted)["metadata"]["name"] == "far"
-
-
 def test_node_remediation_replaces_the_other_check() -> None:
-    there = a_cluster(SELF, FENCE, "far", annotations=WANTED)
-    assert rendering("node-health-check", there) == Empty()
+    cluster = a_cluster(SELF, FENCE, annotations=WANTED)
+    assert rendering("node-health-check", cluster) == Empty()
+    assert rendered("node-remediation", cluster)["metadata"]["name"] == "far"
+
+
+def test_workers_are_looked_after_if_an_allow_list_leaves_node_remediation_out() -> None:
+    only = {**WANTED, "autopilot": "node-health-check, swap-enable"}
+    for cluster in (a_cluster(SELF, FENCE, annotations=only), a_cluster(SELF, FENCE, CHECK, annotations=only)):
+        assert "pauseRequests" not in rendered("node-health-check", cluster)["spec"]
+    both = {**WANTED, "autopilot": "node-health-check, node-remediation"}
+    assert rendering("node-health-check", a_cluster(SELF, FENCE, annotations=both)) == Empty()
+
+
+def test_a_check_that_is_there_already_is_paused_by_node_remediation() -> None:
+    cluster = a_cluster(SELF, FENCE, CHECK, annotations=WANTED)
+    assert rendered("node-health-check", cluster)["spec"]["pauseRequests"]
 
 
 def test_the_other_check_counts_for_as_long_as_it_is_there() -> None:

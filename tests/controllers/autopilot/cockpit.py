@@ -88,7 +88,7 @@ class Cockpit:
         told = [
             one
             for one in await self.client.list(EVENT, Selection("openshift-cnv"))
-            if (one["reason"], one["regarding"]["uid"]) == (reason, uid)
+            if (one["reason"], one["regarding"].get("uid")) == (reason, uid)
         ]
         if not asset:
             return told

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from virt_steward.controllers.autopilot.baseline import Bench
     from virt_steward.controllers.autopilot.decide import Decision
     from virt_steward.controllers.autopilot.observe import Outlook
+    from virt_steward.controllers.autopilot.overrides.scope import Everything
     from virt_steward.controllers.autopilot.seen import Seen
     from virt_steward.controllers.autopilot.tell import Teller
     from virt_steward.controllers.autopilot.verdicts import Verdict
@@ -54,6 +55,7 @@ class AutopilotController:
         self._wake = wake
         self._first, *self._others = outlook.catalog.assets
         self._hco_failed = ""
+        self._begun: Everything | Only | None = None
         self._paused: set[str] = set()
 
     @property
@@ -83,7 +85,7 @@ class AutopilotController:
             return Done()
         if isinstance(key, Platform):
             return await self._pass(seen)
-        if isinstance(seen.scope, Idle):
+        if isinstance(seen.scope, Idle) or seen.scope != self._begun:  # a pass is due, which begins with the HCO
             return Done()
         asset = self._outlook.catalog.find(key.asset)
         return await self._look(asset, seen) if asset else Done()
@@ -100,6 +102,7 @@ class AutopilotController:
         try:
             sooner = await self._look(self._first, seen)
         finally:
+            self._begun = seen.scope
             for asset in self._others:
                 self._wake(One(asset.name))
         return sooner if isinstance(sooner, RequeueAfter) and sooner.seconds < again.seconds else again
@@ -110,6 +113,7 @@ class AutopilotController:
         yield from (stone.ref for stone in self._outlook.catalog.tombstones)
 
     def _rest(self, why: str) -> None:
+        self._begun = None
         self._teller.idle(why)
         for asset in self._outlook.catalog.assets:
             self._teller.gauges.forget(self._outlook.ref(asset))
