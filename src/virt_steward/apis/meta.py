@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from virt_steward.apis.schema import ATOMIC, ApiStruct, matching, rule
+from virt_steward.objects.selectors import requirement
 
 Time = Annotated[datetime, Meta(tz=True)]
 
@@ -98,15 +99,7 @@ class Requirement(ApiStruct, frozen=True):
     ] = ()
 
     def holds_for(self, labels: Mapping[str, str]) -> bool:
-        match self.operator:
-            case "In":
-                return labels.get(self.key) in self.values
-            case "NotIn":
-                return labels.get(self.key) not in self.values
-            case "Exists":
-                return self.key in labels
-            case "DoesNotExist":
-                return self.key not in labels
+        return requirement(self.key, self.operator, self.values).holds_for(labels)
 
 
 class LabelSelector(ApiStruct, frozen=True):
@@ -122,7 +115,7 @@ class LabelSelector(ApiStruct, frozen=True):
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         return self.match_labels.items() <= labels.items() and all(
-            requirement.holds_for(labels) for requirement in self.match_expressions
+            one.holds_for(labels) for one in self.match_expressions
         )
 
 

@@ -17,6 +17,7 @@ import msgspec
 from virt_steward.objects.canonical import canonical
 from virt_steward.objects.identity import Kind
 from virt_steward.objects.meta import Meta
+from virt_steward.objects.selectors import BadSelector, requirement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -90,16 +91,10 @@ class Requirement(msgspec.Struct, frozen=True):
     values: tuple[str, ...] = ()
 
     def holds_for(self, labels: dict[str, str]) -> bool:
-        match self.operator:
-            case "In":
-                return labels.get(self.key) in self.values
-            case "NotIn":
-                return labels.get(self.key) not in self.values
-            case "Exists":
-                return self.key in labels
-            case "DoesNotExist":
-                return self.key not in labels
-        return False
+        try:
+            return requirement(self.key, self.operator, self.values).holds_for(labels)
+        except BadSelector:
+            return False
 
 
 class Selector(msgspec.Struct, frozen=True, rename="camel"):
@@ -112,7 +107,7 @@ class Selector(msgspec.Struct, frozen=True, rename="camel"):
         if not self.match_labels and not self.match_expressions:
             return False
         return self.match_labels.items() <= labels.items() and all(
-            requirement.holds_for(labels) for requirement in self.match_expressions
+            one.holds_for(labels) for one in self.match_expressions
         )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 LONGEST = 1024
 """Characters: what is longer takes too long to read."""
@@ -56,17 +56,20 @@ def parse_selector(text: str) -> Selector:
 def read_selector(data: Mapping[str, Any]) -> Selector:
     """The one in an object: matchLabels and matchExpressions. An empty one matches everything."""
     labels = (Term(key, frozenset({value}), negated=False) for key, value in (data.get("matchLabels") or {}).items())
-    return Selector((*labels, *(_requirement(one) for one in data.get("matchExpressions") or ())))
+    listed = data.get("matchExpressions") or ()
+    return Selector(
+        (*labels, *(requirement(one["key"], one.get("operator"), one.get("values") or ()) for one in listed))
+    )
 
 
-def _requirement(data: Mapping[str, Any]) -> Term:
-    values = frozenset(data.get("values") or ())
-    match data.get("operator"):
-        case "In" | "NotIn" as operator:
-            return Term(data["key"], values, negated=operator == "NotIn")
-        case "Exists" | "DoesNotExist" as operator:
-            return Term(data["key"], None, negated=operator == "DoesNotExist")
-    raise BadSelector(f"{data.get('operator')!r} is no operator of a label selector")
+def requirement(key: str, operator: str | None, values: Iterable[str]) -> Term:
+    """One of matchExpressions. Raises BadSelector for an operator that nobody knows."""
+    match operator:
+        case "In" | "NotIn":
+            return Term(key, frozenset(values), negated=operator == "NotIn")
+        case "Exists" | "DoesNotExist":
+            return Term(key, None, negated=operator == "DoesNotExist")
+    raise BadSelector(f"{operator!r} is no operator of a label selector")
 
 
 def _parts(text: str) -> list[str]:
