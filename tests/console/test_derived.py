@@ -72,3 +72,14 @@ async def test_whoever_has_nothing_to_say_any_more_is_gone(rule: Doubling, deriv
     derived.touch("none")
     assert await soon(lambda: rule.asked == 1)
     assert len(derived) == 0
+
+
+async def test_it_ends_when_it_is_told_to_though_there_is_news_in_the_same_moment(rule: Doubling) -> None:
+    derived: Derived[str, int] = Derived(rule, SystemClock(), lambda: None)
+    rule.known["a"], rule.ends = 1, SystemClock().utc() + timedelta(hours=1)
+    derived.touch("a")
+    running = asyncio.create_task(derived.run())
+    assert await soon(lambda: derived.get("a") == 2)
+    derived.touch("a")
+    running.cancel()
+    assert await soon(running.cancelled, within=1)

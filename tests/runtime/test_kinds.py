@@ -56,6 +56,17 @@ async def test_definitions_that_come_by_the_dozen_are_asked_for_together() -> No
     assert min(gaps) >= BETWEEN_QUESTIONS * 0.9
 
 
+async def test_it_ends_when_it_is_told_to_though_a_definition_comes_in_the_same_moment() -> None:
+    discovery = Counted()
+    kinds = Kinds(discovery)  # type: ignore[arg-type]
+    running = asyncio.create_task(kinds.run())
+    kinds.handle(Key("", f"gadgets.{GROUP}"), None, Existing(Meta("gadgets")))
+    assert await soon(lambda: bool(discovery.asked_at))
+    kinds.handle(Key("", f"gizmos.{GROUP}"), None, Existing(Meta("gizmos")))
+    running.cancel()
+    assert await soon(running.cancelled, within=1)
+
+
 async def test_an_outage_in_the_wrong_moment_does_not_leave_a_kind_unknown(
     gateway: Gateway, control_plane: ControlPlane, admin: Client
 ) -> None:

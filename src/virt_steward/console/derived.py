@@ -73,7 +73,8 @@ class Derived(Generic[K, V]):
                 await asyncio.sleep(0)
             self._news.clear()
             try:
-                await asyncio.wait_for(self._news.wait(), self._seconds_until_due())
+                async with asyncio.timeout(self._seconds_until_due()):
+                    await self._news.wait()
             except TimeoutError:
                 now = self._clock.utc()
                 for key in [key for key, due in self._due.items() if due <= now]:

@@ -25,7 +25,8 @@ class Listener:
     async def heard(self, patience: float) -> frozenset[Topic]:
         """What has changed since the last time; nothing if all stayed quiet for so long."""
         try:
-            await asyncio.wait_for(self._news.wait(), patience)
+            async with asyncio.timeout(patience):
+                await self._news.wait()
         except TimeoutError:
             return frozenset()
         self._news.clear()

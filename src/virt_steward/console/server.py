@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -92,8 +91,7 @@ class Console:
             await self._runner.cleanup()
         if self._running:
             self._running.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._running
+            await asyncio.wait((self._running,))
         await self._sessions.end_all()
 
     def _application(self) -> web.Application:

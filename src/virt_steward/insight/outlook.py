@@ -39,10 +39,10 @@ async def look(reader: Reader, options: Options) -> Outlook:
         informers.of(source)
     await reader.discovery.refresh()
     await asyncio.gather(*(informer.list_once() for informer in informers))
-    fetching = asyncio.create_task(schemas.run())
-    with suppress(TimeoutError):  # what could not be read is said by whoever needs it
-        await asyncio.wait_for(schemas.settled(), PATIENCE)
-    fetching.cancel()
-    with suppress(asyncio.CancelledError):
-        await fetching
+    async with asyncio.TaskGroup() as beside:
+        fetching = beside.create_task(schemas.run())
+        with suppress(TimeoutError):  # what could not be read is said by whoever needs it
+            async with asyncio.timeout(PATIENCE):
+                await schemas.settled()
+        fetching.cancel()
     return Outlook(Borrowed(informers), sources, schemas, reader.discovery, Freshness(SystemClock()), options)

@@ -161,12 +161,12 @@ async def _at_work(fleet: Fleet, configs: Store[Config], patience: float) -> Asy
     running = asyncio.create_task(fleet.run())
     try:
         with suppress(TimeoutError):
-            await asyncio.wait_for(fleet.settled(), patience)
+            async with asyncio.timeout(patience):
+                await fleet.settled()
         yield
     finally:
         running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running
+        await asyncio.wait((running,))
 
 
 def _nobody_waits(_config: str) -> None:

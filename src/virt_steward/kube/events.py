@@ -132,7 +132,8 @@ class Recorder:
     async def flush(self, grace: float) -> None:
         """Wait until all is sent, but not for ever."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._waiting.join(), grace)
+            async with asyncio.timeout(grace):
+                await self._waiting.join()
 
     def _repeat(self, occurrence: Occurrence, interval: float) -> None:
         key = occurrence.key

@@ -153,7 +153,8 @@ class Informer(Generic[T]):
             if number > DOUBTS_BEFORE_ABSENT:
                 self._absent()
             with suppress(TimeoutError):
-                await asyncio.wait_for(discovery.changed(), delay)
+                async with asyncio.timeout(delay):
+                    await discovery.changed()
                 return
             discovery.forget()
             if await self._is_served():

@@ -74,7 +74,8 @@ class Kinds:
 
     async def _news_within(self, seconds: float) -> bool:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._news.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._news.wait()
         return self._news.is_set()
 
     async def _ask(self) -> None:

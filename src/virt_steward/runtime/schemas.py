@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import structlog
@@ -63,10 +64,9 @@ class Schemas:
             delay = await self._fetch_pending()
             if not self._pending:
                 self._done.set()
-            try:
-                await asyncio.wait_for(self._news.wait(), delay)
-            except TimeoutError:  # time to try again what failed
-                continue
+            with suppress(TimeoutError):  # time to try again what failed
+                async with asyncio.timeout(delay):
+                    await self._news.wait()
 
     def _handle(self, key: Key, _before: Existing | None, after: Existing | None) -> None:
         crd = key.name
