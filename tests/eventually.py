@@ -4,8 +4,11 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
+PATIENCE = 30.0
+"""Seconds: who shares the machine may make everything slow, and what comes true costs no more for it."""
 
-def eventually(condition: Callable[[], bool], *, within: float = 10) -> bool:
+
+def eventually(condition: Callable[[], bool], *, within: float = PATIENCE) -> bool:
     """Ask again and again until it holds or time is up; the answer is for an assert."""
     deadline = time.monotonic() + within
     while not condition():
@@ -15,7 +18,7 @@ def eventually(condition: Callable[[], bool], *, within: float = 10) -> bool:
     return True
 
 
-async def soon(condition: Callable[[], bool | Awaitable[bool]], *, within: float = 10) -> bool:
+async def soon(condition: Callable[[], bool | Awaitable[bool]], *, within: float = PATIENCE) -> bool:
     """Do the same while the event loop goes on."""
     deadline = time.monotonic() + within
     while True:

@@ -19,7 +19,7 @@ from virt_steward.objects.identity import Key, Ref
 from virt_steward.runtime.access import SECRET
 from virt_steward.runtime.clock import Clock, SystemClock
 
-PATIENCE = 10
+PATIENCE = 30
 AGENT = "fleet"
 """What the members' API servers take us for."""
 

@@ -122,7 +122,7 @@ async def test_following_ends_when(plan_phase: str, csv_phase: str, why: str, ad
     assert await soon(lambda: said == ["plan Installing; demo-operator.v1.0.0 not there yet"])
     await create(admin, a_csv(operators, "1.0.0", csv_phase, "no such image"))
     await admin.merge_patch(the_plan(operators), {"status": {"phase": plan_phase}}, subresource="status")
-    ended = await asyncio.wait_for(following, 10)
+    ended = await asyncio.wait_for(following, 30)
     assert isinstance(ended, Failed)
     assert ended.why == why
 
@@ -136,7 +136,7 @@ async def test_an_operator_that_fails_for_a_moment_while_it_is_replaced_is_waite
     csv = the_csv(operators, "1.0.0")
     await admin.merge_patch(csv, {"status": {"phase": "Pending"}}, subresource="status")
     await admin.merge_patch(csv, {"status": {"phase": "Succeeded"}}, subresource="status")
-    assert await asyncio.wait_for(following, 5) == Running()
+    assert await asyncio.wait_for(following, 30) == Running()
 
 
 async def test_following_without_the_right_to_look_is_refused(

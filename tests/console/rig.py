@@ -191,7 +191,7 @@ async def a_console(
         finally:
             await console.stop()
             stop.set()
-            await asyncio.wait_for(running, 10)
+            await asyncio.wait_for(running, 30)
 
 
 def _is_filled(informers: Informers) -> bool:

@@ -28,7 +28,7 @@ from virt_steward.local.controlplane import ControlPlane
 from virt_steward.local.ports import ReservedPort
 
 VERSION = Request("get", "GET", "/version", what="get /version")
-PATIENCE = 5.0
+PATIENCE = 20.0
 
 
 @asynccontextmanager

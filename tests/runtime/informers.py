@@ -50,7 +50,7 @@ async def kinds_followed(reader: Reader, discovery: Discovery) -> AsyncIterator[
     kinds, definitions = Kinds(discovery), Informer(reader, DEFINITIONS)
     definitions.tell(kinds.handle)
     async with running(definitions), running(kinds):
-        await asyncio.wait_for(definitions.settled(), 10)
+        await asyncio.wait_for(definitions.settled(), 30)
         yield
 
 

@@ -21,8 +21,9 @@ from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward.objects.meta import Existing
 from virt_steward.runtime.informer import Informer, Source, State
 
-PATIENCE = 10
-RESYNC = 5
+PATIENCE = 30
+RESYNC = 15
+"""Seconds at most; two or three are usual, and a stream that is silent would be given up after more than these."""
 
 
 def the_definition(kind: Kind) -> Ref:

@@ -17,7 +17,7 @@ from virt_steward.runtime.access import WATCH, Access, Grant, Installation, Reac
 from virt_steward.runtime.informer import Source, State
 from virt_steward.runtime.informers import Informers, Watched
 
-PATIENCE = 10
+PATIENCE = 30
 ACCESS = Access("looker", (Grant(WIDGET, WATCH, "to look", Reach.TARGETS),))
 
 

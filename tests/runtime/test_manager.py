@@ -84,7 +84,7 @@ class Running:
         """Tell it to stop; gives the seconds that this took."""
         started = time.monotonic()
         self._stop.set()
-        await asyncio.wait_for(self._task, timeout=10)
+        await asyncio.wait_for(self._task, timeout=30)
         return time.monotonic() - started
 
 
@@ -150,7 +150,7 @@ async def the_process(settings: Settings, definition: Definition) -> AsyncIterat
         yield
     finally:
         stop.set()
-        await asyncio.wait_for(task, timeout=10)
+        await asyncio.wait_for(task, timeout=30)
 
 
 async def fetch(address: Address | None, path: str) -> tuple[int, str]:

@@ -86,7 +86,7 @@ async def test_a_crd_is_fetched_only_when_it_has_changed_itself(admin: Client, a
         await define(admin, a_crd(other, "X"))
         await admin.merge_patch(_definition(kind), {"metadata": {"annotations": {"seen": "true"}}})
         assert await soon(lambda: len(_fetched(audit_log, mark)) == 1)
-        await asyncio.wait_for(schemas.settled(), 10)
+        await asyncio.wait_for(schemas.settled(), 30)
         assert _fetched(audit_log, mark) == [named(kind)]
         assert told == [], "what changed is nothing that anybody asked for"
 

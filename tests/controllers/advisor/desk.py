@@ -203,7 +203,7 @@ async def advising(
             yield Advisor(metrics, listener)
         finally:
             stop.set()
-            await asyncio.wait_for(task, 10)
+            await asyncio.wait_for(task, 30)
 
 
 @asynccontextmanager

@@ -63,7 +63,7 @@ async def running(kubeconfig: Path, namespaces: tuple[str, ...]) -> AsyncIterato
         yield f"http://127.0.0.1:{port.number}"
     finally:
         stop.set()
-        await asyncio.wait_for(task, 10)
+        await asyncio.wait_for(task, 30)
 
 
 async def an_account_for(admin: Client, home: str, *targets: str) -> Account:

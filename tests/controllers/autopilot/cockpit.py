@@ -125,7 +125,7 @@ async def at_work(
         yield
     finally:
         stop.set()
-        await asyncio.wait_for(task, 10)
+        await asyncio.wait_for(task, 30)
 
 
 async def an_autopilots_account(client: Client, catalog: Catalog) -> Account:

@@ -224,7 +224,7 @@ async def test_an_answer_of_the_cluster_that_a_name_stood_for_before_does_not_co
     gateway.intercept = empty_after_a_while
     await members.join("east", server=gateway.secure_server)
     finding = asyncio.create_task(search.find(vms, "vm-web", ["east"], since=NOW))
-    await asyncio.wait_for(asked.wait(), 10)
+    await asyncio.wait_for(asked.wait(), 30)
     edition = members.fleet.edition("east")
     await members.rotate("east", members.kubeconfig())
     assert await soon(lambda: members.fleet.edition("east") != edition)

@@ -26,7 +26,7 @@ from virt_steward.objects.identity import Key
 from virt_steward.runtime import access
 from virt_steward.runtime.access import WATCH, Access, Grant, Installation
 
-PATIENCE = 10
+PATIENCE = 30
 
 
 async def settled(watched: Secrets) -> None:
