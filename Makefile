@@ -24,7 +24,7 @@ test: check  ## Check the code, then run the tests on a real control plane (buil
 
 stress: setup  ## Run the long tests: many kills, freezes, thousands of objects
 	@$(BIN)/virt-steward local assets
-	@$(BIN)/pytest -o addopts="--strict-markers --strict-config -rA -s" --timeout 1800 tests/stress $(ARGS)
+	@$(BIN)/pytest -o addopts="--strict-markers --strict-config -rA -s" tests/stress $(ARGS)
 
 check: setup  ## Format, lint, types, import layers
 	@$(BIN)/ruff format --quiet --check . || { echo "run '$(BIN)/ruff format .'"; exit 1; }

@@ -1,11 +1,7 @@
 """Fixtures for all tests."""
 
-import asyncio
-import functools
-import inspect
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from typing import Any
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
@@ -18,23 +14,7 @@ from tests.widgets import a_definition, define
 from virt_steward.kube.client import Client
 from virt_steward.local.controlplane import ControlPlane
 
-SECONDS_TO_TELL = 30.0
-"""So long before a test that hangs is ended with its process, its coroutine is, and the traceback says where it was."""
-
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
-        longest = item.config.getoption("timeout") or float(item.config.getini("timeout"))
-        item.obj = _ended_after(longest - SECONDS_TO_TELL, item.obj)
-
-
-def _ended_after(seconds: float, test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-    @functools.wraps(test)
-    async def limited(*args: Any, **kwargs: Any) -> None:
-        async with asyncio.timeout(seconds):
-            await test(*args, **kwargs)
-
-    return limited
+pytest_plugins = ("tests.patience",)
 
 
 @pytest.fixture(scope="session")

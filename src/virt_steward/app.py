@@ -83,13 +83,13 @@ async def run(
         pages = {path: page for unit in manager.units for path, page in unit.pages.items()}
         pages["/debug/queues"] = queues_page([unit.queue for unit in manager.units])
         probes = Probes(settings.addresses, metrics, checks, pages)
-        await probes.start()
-        await console.start()
-        gc.freeze()  # what was imported stays: there is no need to look through it again and again
-        log.info(
-            "started", version=__version__, server=cluster.server, controllers=[unit.name for unit in manager.units]
-        )
         try:
+            await probes.start()
+            await console.start()
+            gc.freeze()  # what was imported stays: there is no need to look through it again and again
+            log.info(
+                "started", version=__version__, server=cluster.server, controllers=[unit.name for unit in manager.units]
+            )
             async with notifier.running():
                 await manager.run(stop)
         finally:

@@ -74,16 +74,18 @@ async def test_sixty_open_watches_delay_neither_a_patch_nor_the_lease(admin: Cli
             assert patched["spec"] == {"size": size}
 
 
-async def test_ten_slow_requests_do_not_delay_the_lease(proxy: FaultProxy, control_plane: ControlPlane) -> None:
+async def test_neither_slow_requests_nor_other_renewals_delay_a_lease(
+    proxy: FaultProxy, control_plane: ControlPlane
+) -> None:
     async with a_client(control_plane, server=proxy.server) as client:
         proxy.freeze()
         slow = [asyncio.ensure_future(client.connection.send(VERSION)) for _ in range(20)]
         assert await soon(lambda: proxy.accepted == Pool.REQUESTS.value)
         lease = Request("get", "GET", "/version", what="renew", pool=Pool.LEASE)
-        renewal = asyncio.ensure_future(client.connection.send(lease))
-        assert await soon(lambda: proxy.accepted == Pool.REQUESTS.value + 1)
+        renewals = [asyncio.ensure_future(client.connection.send(lease)) for _ in range(3)]
+        assert await soon(lambda: proxy.accepted == Pool.REQUESTS.value + len(renewals))
         proxy.thaw()
-        assert {answer.status for answer in await asyncio.gather(renewal, *slow)} == {200}
+        assert {answer.status for answer in await asyncio.gather(*renewals, *slow)} == {200}
 
 
 async def test_a_frozen_server_costs_a_caller_no_more_than_its_timeout(
@@ -136,6 +138,31 @@ async def test_the_password_of_a_proxy_is_in_no_error(gateway: Gateway, control_
         assert "S3CRET" not in str(error.value)
     finally:
         await connection.close()
+
+
+async def test_a_watch_is_given_up_if_a_proxy_takes_it_and_says_nothing(control_plane: ControlPlane) -> None:
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()  # until they go away
+        writer.close()
+
+    async with await asyncio.start_server(say_nothing, "127.0.0.1", 0) as silent:
+        proxied = f"http://127.0.0.1:{silent.sockets[0].getsockname()[1]}"
+        text = control_plane.kubeconfig.read_text().replace("server:", f"proxy-url: {proxied}\n    server:")
+        cluster = load_from_bytes(text.encode(), source="tests", trusted=True, env={})
+        connection = Connection(cluster, user_agent="tests", observe=unobserved)
+        try:
+            with pytest.raises(TimedOut, match="no answer from"):
+                await connection.stream(VERSION, silence=0.3).__aenter__()
+        finally:
+            await connection.close()
+
+
+async def test_a_closed_connection_is_not_opened_again(admin: Client) -> None:
+    connection = Connection(admin.connection.cluster, user_agent="tests", observe=unobserved)
+    assert (await connection.send(VERSION)).status == 200
+    await connection.close()
+    with pytest.raises(Unreachable, match="is closed"):
+        await connection.send(VERSION)
 
 
 async def test_a_connection_cut_in_the_middle_of_an_answer_is_unreachable(

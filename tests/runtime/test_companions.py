@@ -3,7 +3,7 @@
 import asyncio
 
 from tests.eventually import soon
-from tests.runtime.test_manager import WATCHER, Reconcile, Watcher, a_source, nothing, running
+from tests.runtime.test_manager import GRACE, WATCHER, Reconcile, Watcher, a_source, nothing, running
 from tests.stamper import CONFIG_MAP, a_paper
 from virt_steward.kube.client import Client
 from virt_steward.local.controlplane import ControlPlane
@@ -64,7 +64,7 @@ async def test_a_process_that_is_told_to_stop_before_a_companion_has_settled_jus
     cache = Cache()
     async with running(control_plane, an_accompanied_watcher(namespace, cache, nothing)) as process:
         assert await soon(lambda: "asked" in cache.steps)
-        assert await process.stop() < 1.0
+        assert await process.stop() < GRACE
     assert cache.steps[-1] == "ended"
 
 

@@ -27,7 +27,7 @@ from virt_steward.runtime.clock import Clock, SystemClock
 from virt_steward.runtime.leader import LEASE, Candidacy, Elector, LeasesOnly, LeaseTimes
 
 TIMES = LeaseTimes(duration=15, retry=2.0)
-MOMENTS = LeaseTimes(duration=1, retry=0.1)
+MOMENTS = LeaseTimes(duration=3, retry=0.3)
 LONGEST_PAUSE = 1.2 * TIMES.retry
 
 

@@ -40,7 +40,8 @@ from virt_steward.runtime.outcomes import Done, Outcome
 from virt_steward.runtime.probes import Addresses
 from virt_steward.settings import Settings
 
-MOMENTS = LeaseTimes(duration=1, retry=0.1)
+MOMENTS = LeaseTimes(duration=3, retry=0.3)
+GRACE = 5.0
 WATCHER = Access("watcher")
 
 Reconcile = Callable[[Tools, Key], Awaitable[Outcome]]
@@ -80,6 +81,10 @@ class Running:
         self._stop = asyncio.Event()
         self._task = asyncio.create_task(manager.run(self._stop))
 
+    async def abort(self) -> None:
+        self._task.cancel()
+        await asyncio.wait((self._task,))
+
     async def stop(self) -> float:
         """Tell it to stop; gives the seconds that this took."""
         started = time.monotonic()
@@ -94,7 +99,7 @@ async def running(
     definition: Definition,
     *,
     election: Election | None = None,
-    grace: float = 5.0,
+    grace: float = GRACE,
     server: str = "",
 ) -> AsyncIterator[Running]:
     async with a_client(control_plane, server=server) as client:
@@ -357,9 +362,24 @@ async def test_a_reconcile_that_does_not_end_is_cut_off_and_the_lease_left_to_ru
     definition = a_watcher(namespace, gate)
     async with running(control_plane, definition, election=an_election(namespace), grace=0.3) as process:
         assert await soon(lambda: gate.entered == 1)
-        assert 0.3 <= await process.stop() < 1.0
+        assert 0.3 <= await process.stop() < GRACE
     assert gate.cut_off == 1
     assert await holder(admin, the_lease(namespace)) == "ann"  # what was sent may still be executed
+
+
+async def test_nobody_works_on_when_their_manager_is_cancelled(admin: Client, namespace: str) -> None:
+    gate = Gate()
+    await admin.create(a_paper(namespace, "one"))
+    metrics = Metrics()
+    notifier = Notifier({}, SystemClock(), Random(), metrics.registry)
+    around = Surroundings(
+        admin.connection, admin.discovery, SystemClock(), metrics, "tests", an_election(namespace), GRACE, notifier
+    )
+    process = Running(Manager(around, [a_watcher(namespace, gate)]), metrics)
+    assert await soon(lambda: gate.entered == 1)
+    await process.abort()
+    assert gate.cut_off == 1
+    assert [task for task in asyncio.all_tasks() if task.get_name().startswith("watcher")] == []
 
 
 async def test_a_reconcile_is_cut_off_when_the_lease_is_lost_and_taken_up_when_it_is_back(
@@ -386,4 +406,4 @@ async def test_a_process_that_is_told_to_stop_before_it_leads_just_stops(
     gateway.intercept = unavailable
     async with running(control_plane, a_watcher(namespace, nothing), server=gateway.server) as process:
         assert await soon(lambda: any("configmaps" in request.path for request in gateway.requests))
-        assert await process.stop() < 1.0
+        assert await process.stop() < GRACE

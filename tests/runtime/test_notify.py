@@ -1,6 +1,8 @@
 """Notifications against a receiver on loopback."""
 
+import asyncio
 import ssl
+import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,6 +17,7 @@ from tests.eventually import soon
 from tests.kube.certificates import a_pair
 from tests.runtime.clocks import ManualClock
 from tests.runtime.receiver import Receiver, receiving
+from virt_steward.runtime import notify
 from virt_steward.runtime.clock import SystemClock
 from virt_steward.runtime.endpoints import BadEndpoints, Endpoint, load_endpoints
 from virt_steward.runtime.notify import WAITING, Notice, Notifier
@@ -194,3 +197,29 @@ def test_a_file_is_refused_without_quoting_addresses_if_it(text: str, complaint:
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadEndpoints, match="No such file"):
         load_endpoints(str(tmp_path / "none"))
+
+
+async def test_it_ends_when_it_is_told_to_though_an_attempt_times_out_in_the_same_moment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(notify, "TIMEOUT", 0.2)
+
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    async def whole(url: str) -> None:
+        notifier, _ = a_notifier(SystemClock(), chat=Endpoint(url))
+        async with notifier.running():
+            notifier.send("chat", NOTICE)
+            await asyncio.sleep(0.1)
+            time.sleep(0.3)  # noqa: ASYNC251 - a loop that is held up: time is over, and nobody has noticed yet
+            raise RuntimeError("somebody else has failed")
+
+    async with await asyncio.start_server(say_nothing, "127.0.0.1", 0) as silent:
+        ending = asyncio.create_task(whole(f"http://127.0.0.1:{silent.sockets[0].getsockname()[1]}/"))
+        ended, _ = await asyncio.wait((ending,), timeout=10)
+        ending.cancel()
+        with pytest.raises(RuntimeError, match="somebody else"):
+            await ending
+    assert ended

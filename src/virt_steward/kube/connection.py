@@ -59,7 +59,7 @@ class Pool(enum.Enum):
 
     REQUESTS = 10
     WATCHES = 0  # as many as there are watches
-    LEASE = 1
+    LEASE = 8  # one for each elector: a renewal that hangs must not cost the others their leases
 
 
 class Permit(Protocol):
@@ -106,7 +106,7 @@ class Answer:
 
 
 class Connection:
-    """Connections to one API server; opened on first use."""
+    """Connections to one API server; opened on first use, until it is closed."""
 
     def __init__(
         self, cluster: Cluster, *, user_agent: str, observe: Observer, longest_answer: int | None = None
@@ -117,6 +117,7 @@ class Connection:
         self._user_agent = user_agent
         self._observe = observe
         self._sessions: dict[Pool, aiohttp.ClientSession] = {}
+        self._is_closed = False
         self._tls: tuple[ClientCertificate | None, ssl.SSLContext] | None = None
 
     async def send(self, request: Request) -> Answer:
@@ -137,13 +138,17 @@ class Connection:
         """Open a watch; its chunks end when the server ends it. `silence` seconds without a byte are a TimedOut."""
         limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=silence)
         with self._errors_of(request):
-            async with await self._open(request, limits) as response:
+            async with asyncio.timeout(silence):  # aiohttp has no limit for what a proxy says in between
+                response = await self._open(request, limits)
+            async with response:
                 try:
                     yield response.content.iter_any()
                 finally:
                     response.close()  # in the middle of the stream: nothing more is to be read
 
     async def close(self) -> None:
+        """For good: whoever still waits to send is refused."""
+        self._is_closed = True
         sessions, self._sessions = self._sessions, {}
         for session in sessions.values():
             await session.close()
@@ -211,6 +216,8 @@ class Connection:
         return headers
 
     def _session(self, pool: Pool) -> aiohttp.ClientSession:
+        if self._is_closed:
+            raise Unreachable(f"the connection to {self.cluster.server} is closed")
         if pool not in self._sessions:
             connector = _Connector(limit=pool.value, keepalive_timeout=KEEPALIVE)
             self._sessions[pool] = aiohttp.ClientSession(

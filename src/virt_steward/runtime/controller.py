@@ -87,6 +87,8 @@ class Definition:
     access: Access
     build: Callable[[Tools], Controller]
     concurrency: int = 4
+    reporter: str = ""
+    """How its events name it, if not by its name."""
 
 
 def itself(key: Key, _before: object, _after: object) -> tuple[Key]:

@@ -85,7 +85,8 @@ class Unit:
         self.elector = self._candidate(definition, agent)
         client = Client(around.connection, around.discovery, Caller(agent, permit=self.elector.permit))
         limiter = EventLimiter(around.clock)
-        self.recorder = Recorder(client, definition.name, agent, limiter=limiter, clock=around.clock.utc)
+        reporter = definition.reporter or definition.name
+        self.recorder = Recorder(client, reporter, agent, limiter=limiter, clock=around.clock.utc)
         self.queue: WorkQueue[Any] = WorkQueue(definition.name, around.clock, Random(), around.metrics)  # noqa: S311 - jitter
         tools = Tools(
             self._informers,
@@ -144,10 +145,13 @@ class Unit:
             abandoned = await self._workers.stop(self._around.grace if self.elector.leads else 0.0)
             if self.elector.leads:
                 await self.recorder.flush(FLUSH)
-        finally:  # also when whoever runs us is cancelled
+        except BaseException:  # whoever runs us is cancelled, or the lease cannot be held: nobody may work on
+            await self._workers.stop(0.0)
+            raise
+        finally:
             holding.cancel()
+            self._mark_leading(leading=False)
         await asyncio.gather(holding, return_exceptions=True)
-        self._mark_leading(leading=False)
         if abandoned:  # what they have sent may still be executed: nobody should lead before the lease has run out
             log.warning("reconciles cut off", controller=self.name, keys=[str(key) for key in abandoned])
         else:

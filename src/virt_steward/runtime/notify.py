@@ -110,9 +110,9 @@ class Notifier:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Send in the background; at the end, what is left gets a moment."""
-        async with aiohttp.ClientSession(
-            timeout=aiohttp.ClientTimeout(total=TIMEOUT), cookie_jar=aiohttp.DummyCookieJar()
-        ) as session:
+        # Without aiohttp's own limit: it loses a cancellation that comes together with it.
+        unlimited = aiohttp.ClientTimeout(total=None)
+        async with aiohttp.ClientSession(timeout=unlimited, cookie_jar=aiohttp.DummyCookieJar()) as session:
             tasks = [asyncio.create_task(self._deliver(name, line, session)) for name, line in self._lines.items()]
             try:
                 yield
@@ -139,9 +139,12 @@ class Notifier:
     async def _attempt(self, name: str, endpoint: Endpoint, notice: Notice, session: aiohttp.ClientSession) -> Answer:
         """One POST. Addresses stay out of the log: that of a chat is its password."""
         try:
-            async with session.post(
-                endpoint.url, data=_body(endpoint, notice), headers=_headers(endpoint), allow_redirects=False
-            ) as response:
+            async with (
+                asyncio.timeout(TIMEOUT),
+                session.post(
+                    endpoint.url, data=_body(endpoint, notice), headers=_headers(endpoint), allow_redirects=False
+                ) as response,
+            ):
                 status = response.status
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:  # the last: an odd header file
             log.warning("notice not sent yet", endpoint=name, error=type(error).__name__)
