@@ -3,7 +3,7 @@
 import asyncio
 
 from tests.eventually import soon
-from tests.runtime.test_manager import GRACE, WATCHER, Reconcile, Watcher, a_source, nothing, running
+from tests.runtime.managers import GRACE, WATCHER, Reconcile, Watcher, a_source, nothing, running
 from tests.stamper import CONFIG_MAP, a_paper
 from virt_steward.kube.client import Client
 from virt_steward.local.controlplane import ControlPlane

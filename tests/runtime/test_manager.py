@@ -1,130 +1,45 @@
-"""Controllers in this process: what they wait for, what they report, and how they stop."""
+"""Controllers in this process: what they wait for and what they report."""
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from random import Random
-from typing import Any
 
 import aiohttp
 import pytest
 from aiohttp import web
 
 from tests.audit import AuditLog
-from tests.clients import a_client
 from tests.eventually import soon
 from tests.gateway import Gateway, a_status, forwarded
 from tests.grants import Account, an_account
+from tests.runtime.managers import (
+    WATCHER,
+    Watcher,
+    a_source,
+    a_watcher,
+    an_election,
+    holder,
+    nothing,
+    running,
+    the_lease,
+)
 from tests.stamper import CONFIG_MAP, COUNT, a_paper, a_stamper
 from tests.widgets import a_new_kind
 from virt_steward import app
-from virt_steward.kube.client import Client, Selection
+from virt_steward.kube.client import Client
 from virt_steward.kube.errors import Unreachable
-from virt_steward.kube.watch import projection
 from virt_steward.local.controlplane import ControlPlane
 from virt_steward.local.ports import ReservedPort
-from virt_steward.objects.identity import Key, Kind, Ref
-from virt_steward.objects.meta import Existing
-from virt_steward.runtime.access import SECRET, Access, Installation
+from virt_steward.objects.identity import Key, Ref
+from virt_steward.runtime.access import SECRET, Installation
 from virt_steward.runtime.addresses import Address
-from virt_steward.runtime.clock import SystemClock
-from virt_steward.runtime.controller import Definition, Tools, Trigger, itself
-from virt_steward.runtime.informer import Source, State
-from virt_steward.runtime.leader import LEASE, LeaseTimes
-from virt_steward.runtime.manager import Election, Manager, Surroundings
-from virt_steward.runtime.metrics import Metrics
-from virt_steward.runtime.notify import Notifier
+from virt_steward.runtime.controller import Definition, Tools
+from virt_steward.runtime.informer import State
+from virt_steward.runtime.leader import LeaseTimes
 from virt_steward.runtime.outcomes import Done, Outcome
 from virt_steward.runtime.probes import Addresses
 from virt_steward.settings import Settings
-
-MOMENTS = LeaseTimes(duration=3, retry=0.3)
-GRACE = 5.0
-WATCHER = Access("watcher")
-
-Reconcile = Callable[[Tools, Key], Awaitable[Outcome]]
-
-
-class Watcher:
-    """A controller on the objects of a source, whose reconcile is a test's."""
-
-    def __init__(self, tools: Tools, source: Source[Existing], reconcile: Reconcile) -> None:
-        self.triggers: tuple[Trigger[Any], ...] = (Trigger(source, itself),)
-        self._tools = tools
-        self._reconcile = reconcile
-
-    async def reconcile(self, key: Key) -> Outcome:
-        return await self._reconcile(self._tools, key)
-
-
-def a_source(kind: Kind, namespace: str) -> Source[Existing]:
-    return Source(kind, projection(Existing), Selection(namespace, labels="stamp=wanted"))
-
-
-def a_watcher(namespace: str, reconcile: Reconcile, kind: Kind = CONFIG_MAP) -> Definition:
-    source = a_source(kind, namespace)
-    return Definition("watcher", WATCHER, lambda tools: Watcher(tools, source, reconcile))
-
-
-async def nothing(_tools: Tools, _key: Key) -> Outcome:
-    return Done()
-
-
-class Running:
-    """A manager at work."""
-
-    def __init__(self, manager: Manager, metrics: Metrics) -> None:
-        self.manager = manager
-        self.metrics = metrics
-        self._stop = asyncio.Event()
-        self._task = asyncio.create_task(manager.run(self._stop))
-
-    async def abort(self) -> None:
-        self._task.cancel()
-        await asyncio.wait((self._task,))
-
-    async def stop(self) -> float:
-        """Tell it to stop; gives the seconds that this took."""
-        started = time.monotonic()
-        self._stop.set()
-        await asyncio.wait_for(self._task, timeout=30)
-        return time.monotonic() - started
-
-
-@asynccontextmanager
-async def running(
-    control_plane: ControlPlane,
-    definition: Definition,
-    *,
-    election: Election | None = None,
-    grace: float = GRACE,
-    server: str = "",
-) -> AsyncIterator[Running]:
-    async with a_client(control_plane, server=server) as client:
-        metrics = Metrics()
-        clock = SystemClock()
-        notifier = Notifier({}, clock, Random(), metrics.registry)
-        around = Surroundings(client.connection, client.discovery, clock, metrics, "tests", election, grace, notifier)
-        started = Running(Manager(around, [definition]), metrics)
-        try:
-            yield started
-        finally:
-            await started.stop()
-
-
-def an_election(namespace: str, times: LeaseTimes = MOMENTS) -> Election:
-    return Election(namespace, "ann", "tests-lease", times)
-
-
-def the_lease(namespace: str, access: Access = WATCHER) -> Ref:
-    return Ref(LEASE, Key(namespace, access.lease))
-
-
-async def holder(admin: Client, lease: Ref) -> str:
-    spec = (await admin.get(lease))["spec"]
-    return str(spec.get("holderIdentity", ""))
 
 
 def a_free_port() -> int:
@@ -317,93 +232,3 @@ async def test_who_may_not_take_the_lease_is_not_ready(
     definition = a_watcher(namespace, nothing)
     async with running(control_plane, definition, election=an_election(namespace), server=gateway.server) as process:
         assert await soon(lambda: "no leases for you" in (process.manager.not_ready() or ""))
-
-
-class Gate:
-    """A reconcile that says when it runs, and ends when it may."""
-
-    def __init__(self) -> None:
-        self.entered = 0
-        self.cut_off = 0
-        self.may_end = asyncio.Event()
-
-    async def __call__(self, tools: Tools, key: Key) -> Outcome:
-        self.entered += 1
-        try:
-            await self.may_end.wait()
-        except asyncio.CancelledError:
-            self.cut_off += 1
-            raise
-        patch = {"metadata": {"annotations": {"reconciled": "yes"}}}
-        await tools.client.merge_patch(Ref(CONFIG_MAP, key), patch)
-        return Done()
-
-
-async def test_a_reconcile_that_ends_within_the_grace_period_may_still_write(
-    control_plane: ControlPlane, admin: Client, namespace: str
-) -> None:
-    gate = Gate()
-    await admin.create(a_paper(namespace, "one"))
-    async with running(control_plane, a_watcher(namespace, gate), election=an_election(namespace)) as process:
-        assert await soon(lambda: gate.entered == 1)
-        stopping = asyncio.create_task(process.stop())
-        asyncio.get_running_loop().call_later(1.5 * MOMENTS.duration, gate.may_end.set)  # it renews meanwhile
-        await stopping
-    paper = await admin.get(Ref(CONFIG_MAP, Key(namespace, "one")))
-    assert paper["metadata"]["annotations"] == {"reconciled": "yes"}
-    assert await holder(admin, the_lease(namespace)) == ""
-
-
-async def test_a_reconcile_that_does_not_end_is_cut_off_and_the_lease_left_to_run_out(
-    control_plane: ControlPlane, admin: Client, namespace: str
-) -> None:
-    gate = Gate()
-    await admin.create(a_paper(namespace, "one"))
-    definition = a_watcher(namespace, gate)
-    async with running(control_plane, definition, election=an_election(namespace), grace=0.3) as process:
-        assert await soon(lambda: gate.entered == 1)
-        assert 0.3 <= await process.stop() < GRACE
-    assert gate.cut_off == 1
-    assert await holder(admin, the_lease(namespace)) == "ann"  # what was sent may still be executed
-
-
-async def test_nobody_works_on_when_their_manager_is_cancelled(admin: Client, namespace: str) -> None:
-    gate = Gate()
-    await admin.create(a_paper(namespace, "one"))
-    metrics = Metrics()
-    notifier = Notifier({}, SystemClock(), Random(), metrics.registry)
-    around = Surroundings(
-        admin.connection, admin.discovery, SystemClock(), metrics, "tests", an_election(namespace), GRACE, notifier
-    )
-    process = Running(Manager(around, [a_watcher(namespace, gate)]), metrics)
-    assert await soon(lambda: gate.entered == 1)
-    await process.abort()
-    assert gate.cut_off == 1
-    assert [task for task in asyncio.all_tasks() if task.get_name().startswith("watcher")] == []
-
-
-async def test_a_reconcile_is_cut_off_when_the_lease_is_lost_and_taken_up_when_it_is_back(
-    control_plane: ControlPlane, admin: Client, namespace: str
-) -> None:
-    gate = Gate()
-    await admin.create(a_paper(namespace, "one"))
-    async with running(control_plane, a_watcher(namespace, gate), election=an_election(namespace)) as process:
-        assert await soon(lambda: gate.entered == 1)
-        await admin.merge_patch(the_lease(namespace), {"spec": {"holderIdentity": "bob"}})
-        assert await soon(lambda: gate.cut_off == 1)
-        gate.may_end.set()
-        (unit,) = process.manager.units
-        assert not unit.elector.leads
-        assert await soon(lambda: gate.entered >= 2 and unit.elector.leads)  # its write wakes it once more
-
-
-async def test_a_process_that_is_told_to_stop_before_it_leads_just_stops(
-    control_plane: ControlPlane, namespace: str, gateway: Gateway
-) -> None:
-    async def unavailable(request: web.BaseRequest) -> web.StreamResponse | None:
-        return a_status(503, "ServiceUnavailable") if "configmaps" in request.path else None
-
-    gateway.intercept = unavailable
-    async with running(control_plane, a_watcher(namespace, nothing), server=gateway.server) as process:
-        assert await soon(lambda: any("configmaps" in request.path for request in gateway.requests))
-        assert await process.stop() < GRACE
