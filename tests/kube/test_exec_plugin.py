@@ -2,6 +2,7 @@ import asyncio
 import json
 import os
 import re
+import signal
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.eventually import eventually, soon
 from tests.kube.certificates import a_pair, an_authority
 from tests.kube.kubeconfigs import SECRET, a_kubeconfig, b64, written
 from virt_steward.kube.credentials import Authentication, Credentials
@@ -19,7 +21,7 @@ from virt_steward.kube.kubeconfig import load_kubeconfig
 V1, V1BETA1 = "client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
-WAIT = 10
+WAIT = 30
 
 
 class Clock:
@@ -214,15 +216,31 @@ async def test_a_plugin_that_hangs_is_given_up(fake: Fake) -> None:
 async def test_an_abandoned_plugin_is_ended_with_what_it_started(fake: Fake) -> None:
     running = asyncio.create_task(run(a_plugin(fake.script("sleep 600 & echo $! >new; mv new child; wait")), HOUR))
     child = fake.folder / "child"
-    async with asyncio.timeout(WAIT):
-        while not child.exists():  # noqa: ASYNC110 - another process has no event to wait for
-            await asyncio.sleep(0.01)
+    assert await soon(child.exists)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    async with asyncio.timeout(WAIT):
-        while is_running(int(child.read_text())):  # noqa: ASYNC110 - nor has its end
-            await asyncio.sleep(0.01)
+    assert await soon(lambda: not is_running(int(child.read_text())))
+
+
+@pytest.mark.parametrize("turns", range(2, 8))
+async def test_a_plugin_that_is_abandoned_while_it_starts_is_ended_with_what_it_started(fake: Fake, turns: int) -> None:
+    """It may have begun its work before the event loop, which has other things to do, knows that it runs."""
+    running = asyncio.create_task(run(a_plugin(fake.script("sleep 600 & echo $! >new; mv new child; wait")), HOUR))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    child = fake.folder / "child"
+    assert eventually(child.exists)
+    running.cancel()
+    await asyncio.wait((running,), timeout=WAIT)
+    assert running.cancelled()
+    assert await soon(lambda: not is_running(int(child.read_text())))
+
+
+async def test_a_daemon_that_a_plugin_leaves_behind_is_not_waited_for(fake: Fake) -> None:
+    plugin = a_plugin(fake.script("setsid sleep 600 & echo $! >child; echo done"))
+    assert await run(plugin, HOUR) == b"done\n"
+    os.kill(int((fake.folder / "child").read_text()), signal.SIGKILL)
 
 
 def a_plugin(script: Path) -> Plugin:

@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 import os
 import signal
+import tempfile
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, BinaryIO, cast
 
 import msgspec
 
@@ -17,6 +18,7 @@ from virt_steward.kube.errors import KubeError, TimedOut, Unavailable, one_line,
 from virt_steward.kube.tls import ClientCertificate
 
 if TYPE_CHECKING:
+    from asyncio.subprocess import Process
     from collections.abc import Callable, Mapping
 
 EARLY = timedelta(seconds=30)
@@ -107,41 +109,69 @@ class ExecCredentials:
 
 
 async def run(plugin: Plugin, patience: timedelta) -> bytes:
-    """What the plugin prints."""
-    process = await _start(plugin)
-    try:
-        async with asyncio.timeout(patience.total_seconds()):
-            output, complaint = await process.communicate()
-    except BaseException as error:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # with whatever it started
-        with contextlib.suppress(TimeoutError):  # a daemon that left the group may hold the pipes for ever
-            async with asyncio.timeout(1):
+    """What the plugin prints. Into files, not pipes: a daemon that it leaves behind could hold those for ever."""
+    with _scratch() as output, _scratch() as complaint:
+        process = await _started(plugin, output, complaint)
+        try:
+            async with asyncio.timeout(patience.total_seconds()):
                 await process.wait()
-        if not isinstance(error, TimeoutError):
-            raise
-        took = f"{plugin.command} gave no credential within {patience.total_seconds():g} s"
-        raise TimedOut(one_line(f"{plugin.owner}: {took}: run it by hand to see why")) from None
-    if process.returncode:
-        last = complaint.decode(errors="replace").strip().rpartition("\n")[2][:300] or "it did not say why"
-        raise Unavailable(one_line(f"{plugin.owner}: {plugin.command} failed with code {process.returncode}: {last}"))
-    return output
+        except TimeoutError:
+            took = f"{plugin.command} gave no credential within {patience.total_seconds():g} s"
+            raise TimedOut(one_line(f"{plugin.owner}: {took}: run it by hand to see why")) from None
+        finally:
+            if process.returncode is None:
+                await _end(process)
+        if process.returncode:
+            last = _read(complaint).decode(errors="replace").strip().rpartition("\n")[2][:300] or "it did not say why"
+            failed = f"{plugin.command} failed with code {process.returncode}: {last}"
+            raise Unavailable(one_line(f"{plugin.owner}: {failed}"))
+        return _read(output)
 
 
-async def _start(plugin: Plugin) -> asyncio.subprocess.Process:
+async def _started(plugin: Plugin, output: BinaryIO, complaint: BinaryIO) -> Process:
+    """Started as a whole or not at all, so that whoever loses patience in between leaves nothing running."""
+    starting = asyncio.create_task(_start(plugin, output, complaint))
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with contextlib.suppress(KubeError):
+            await _end(await starting)
+        raise
+
+
+async def _start(plugin: Plugin, output: BinaryIO, complaint: BinaryIO) -> Process:
     try:
         return await asyncio.create_subprocess_exec(
             plugin.command,
             *plugin.args,
             env=plugin.environment,
             stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
+            stdout=output,
+            stderr=complaint,
             start_new_session=True,  # a group of its own, so that all of it can be ended
         )
     except (OSError, ValueError) as error:  # ValueError: a NUL somewhere
         reason = getattr(error, "strerror", None) or "not a command"
         raise unusable(plugin.owner, f"cannot run {plugin.command}: {reason}: {plugin.hint}") from None
+
+
+async def _end(process: Process) -> None:
+    """With whatever it started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()
+
+
+def _scratch() -> BinaryIO:
+    """A file that nobody else finds; in memory where the system knows how, since what it takes is secret."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("exec-plugin"), "w+b")
+    return cast("BinaryIO", tempfile.TemporaryFile())
+
+
+def _read(scratch: BinaryIO) -> bytes:
+    scratch.seek(0)
+    return scratch.read()
 
 
 class _Status(msgspec.Struct, rename="camel"):
