@@ -92,3 +92,8 @@ def _certified(control_plane: ControlPlane) -> ssl.SSLContext:
 def a_status(code: int, reason: str, message: str = "", **details: Any) -> web.Response:
     body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason}
     return web.json_response({**body, "message": message or reason, "details": details}, status=code)
+
+
+async def no_streaming_list(request: web.BaseRequest) -> web.StreamResponse | None:
+    """As servers answer that are older, or have the feature turned off."""
+    return a_status(422, "Invalid", "sendInitialEvents is forbidden") if "sendInitialEvents" in request.query else None

@@ -11,7 +11,7 @@ from tests.audit import AuditLog
 from tests.cli.commands import Ended, steward
 from tests.clients import a_client
 from tests.eventually import soon
-from tests.gateway import Gateway
+from tests.gateway import Gateway, no_streaming_list
 from tests.grants import an_account
 from tests.operators import a_csv, a_waiting_plan, create, csv_of, the_csv, the_plan
 from virt_steward.controllers.approver.by_hand import (
@@ -146,6 +146,16 @@ async def test_following_without_the_right_to_look_is_refused(
     async with a_client(control_plane, account.token) as client:
         with pytest.raises(Forbidden):
             await asyncio.wait_for(follow(client, the_plan(operators).key, [], print), 10)
+
+
+async def test_an_installation_is_followed_on_a_server_without_streaming_lists(
+    admin: Client, control_plane: ControlPlane, gateway: Gateway, operators: str
+) -> None:
+    gateway.intercept = no_streaming_list
+    await create(admin, a_waiting_plan(operators, phase="Complete"))
+    await create(admin, a_csv(operators, "1.0.0", "Succeeded"))
+    async with a_client(control_plane, server=gateway.server) as client:
+        assert await follow(client, the_plan(operators).key, [csv_of("1.0.0")], print) == Running()
 
 
 async def test_waiting_has_an_end(admin: Client, control_plane: ControlPlane, operators: str) -> None:

@@ -74,3 +74,15 @@ async def test_explain_names_the_person_who_approved_and_their_comment(
     await steward("approve", *plan, "--comment", "CHG-7: tested", kubeconfig=control_plane.kubeconfig)
     ended = await steward("explain", *plan, kubeconfig=control_plane.kubeconfig)
     assert re.search(r"^  approved by \S+, by hand at 20\d\d-\S+Z: CHG-7: tested$", ended.stdout, re.MULTILINE)
+
+
+async def test_what_an_approved_plan_has_installed_is_not_called_unknown(
+    admin: Client, control_plane: ControlPlane, operators: str
+) -> None:
+    await create(
+        admin,
+        a_waiting_plan(operators, phase="Complete", approved=True),
+        a_subscription(operators, pin="1.1.0", offered="1.1.0", installed="1.1.0"),
+    )
+    ended = await steward("explain", "installplan", f"{operators}/install-1", kubeconfig=control_plane.kubeconfig)
+    assert "  demo-operator.v1.0.0: no Subscription is for it now" in ended.stdout.splitlines()

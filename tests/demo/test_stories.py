@@ -18,19 +18,18 @@ from virt_steward.demo.stories.advisor import BY_HAND, PLANNED, advisor
 from virt_steward.demo.telling import Teller, Unfulfilled
 from virt_steward.kube.client import Client, Object
 from virt_steward.local.binaries import Binaries
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.local.simulation.background import in_background
 from virt_steward.local.simulation.install import make_namespace
 from virt_steward.local.simulation.platform import Platform, Shape
 
 
 @pytest.fixture
-async def stage(admin: Client, control_plane: ControlPlane, tmp_path: Path) -> AsyncIterator[Stage]:
+async def stage(admin: Client, tmp_path: Path) -> AsyncIterator[Stage]:
     """One on which nobody plays yet: profiles are on offer, and that is all."""
     await define_all(admin)
     await make_namespace(admin, DESCHEDULER.key.namespace)
     await put_config(admin, {"phase": "Ignored"}, action="Ignore")
-    yield Stage(admin, Platform(admin, Shape()), Fleet(Binaries(tmp_path), tmp_path, ()), control_plane, NAMES)
+    yield Stage(admin, Platform(admin, Shape()), Fleet(Binaries(tmp_path), tmp_path, ()), NAMES)
     await no_config(admin)
     await admin.delete(DESCHEDULER)
 

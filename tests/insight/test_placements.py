@@ -4,9 +4,11 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from tests.audit import AuditLog
 from tests.controllers.placement.scene import Scene
+from tests.gateway import Gateway
 from tests.grants import an_account
 from tests.machines import the_machine
 from tests.proxy import FaultProxy
@@ -94,6 +96,23 @@ async def test_a_cluster_that_answers_but_does_not_let_us_look_is_not_ready(scen
     east, west = found.clusters
     assert east.trouble is None
     assert "cluster west does not let us look: allow the user" in (west.trouble or "")
+
+
+async def test_a_cluster_without_kubevirt_is_not_ready(scene: Scene, gateway: Gateway) -> None:
+    async def bare(request: web.BaseRequest) -> web.StreamResponse | None:
+        if request.path == "/apis":
+            return web.json_response({"kind": "APIGroupDiscoveryList", "items": []})
+        return web.Response(status=404) if request.path.endswith("/virtualmachines") else None
+
+    gateway.intercept = bare
+    await scene.join("east", server=gateway.secure_server)
+    await scene.join("west")
+    await scene.machine("web")
+    found = await asked(scene, "web", strategy="round-robin")
+    assert found.cluster == "west"
+    east, west = found.clusters
+    assert (east.vm, west.vm, west.trouble) == ("not there", "not there", None)
+    assert east.trouble == "it has no KubeVirt: install it there before machines go there"
 
 
 async def test_an_answer_says_which_settings_it_goes_by(scene: Scene) -> None:

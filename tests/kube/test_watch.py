@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.clients import a_client
 from tests.eventually import soon
-from tests.gateway import Gateway, a_status
+from tests.gateway import Gateway, a_status, no_streaming_list
 from tests.proxy import FaultProxy
 from tests.widgets import V1, WIDGET, Widget, a_widget, the_widget
 from virt_steward.kube.client import Client, Reader, Selection
@@ -84,11 +84,6 @@ async def followed(
     watch = Watch(reader, WIDGET, decode, selection=Selection(namespace, **selection), silence=silence)
     async with aclosing(watch.events(await reader.discovery.resource(WIDGET))) as events:
         yield Followed(events)
-
-
-async def no_streaming_list(request: web.BaseRequest) -> web.StreamResponse | None:
-    """As servers answer that have the feature turned off."""
-    return a_status(422, "Invalid", "sendInitialEvents is forbidden") if "sendInitialEvents" in request.query else None
 
 
 @pytest.fixture(params=["a streaming list", "a paged list"])

@@ -11,7 +11,7 @@ from hypothesis import given
 from tests.objects.builders import a_config_map, a_deployment, a_gadget, an_edited_config_map, managed
 from tests.objects.strategies import is_part, modest, objects_and_fields, paths_in, specs
 from virt_steward.objects.canonical import same
-from virt_steward.objects.extract import extract, reduced
+from virt_steward.objects.extract import extract
 from virt_steward.objects.fieldpaths import Field, Indexed, keyed
 from virt_steward.objects.fieldsets import FieldSet, decode
 from virt_steward.objects.ownership import Owner, owned_by, owners
@@ -111,11 +111,6 @@ def test_the_keys_of_a_list_are_known_from_all_its_managers() -> None:
     theirs = managed("other", {"f:spec": {"f:a": {'k:{"n":1,"p":"x"}': {}}}})
     obj = {"metadata": {"managedFields": [theirs]}, "spec": {"a": [{"n": 1, "p": "x"}, {"n": 1}]}}
     assert extract(obj, FieldSet.of((SPEC, Field("a"), keyed(n=1)))) == {"spec": {"a": [{"n": 1}]}}
-
-
-def test_a_reduced_object_says_which_one_it_is() -> None:
-    obj = {**a_config_map(a="1", b="2"), "immutable": True}
-    assert reduced(obj, FieldSet.of((Field("data"), Field("b")))) == a_config_map(b="2")
 
 
 def test_the_order_is_that_of_the_object() -> None:

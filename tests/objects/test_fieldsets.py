@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 
 from tests.objects.builders import a_deployment, a_gadget, an_edited_config_map
+from tests.objects.fieldsv1 import encode, encode_step
 from tests.objects.strategies import modest, objects_and_fields
-from virt_steward.objects.fieldpaths import BadFields, Field, Indexed, Valued, decode_step, encode_step, keyed, readable
-from virt_steward.objects.fieldsets import FieldSet, decode, encode
+from virt_steward.objects.fieldpaths import BadFields, Field, Indexed, Valued, decode_step, keyed, readable
+from virt_steward.objects.fieldsets import FieldSet, decode
 
 if TYPE_CHECKING:
     from virt_steward.objects.fieldpaths import Step

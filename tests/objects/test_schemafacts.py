@@ -1,7 +1,12 @@
+from typing import Any
+
+import msgspec
 import pytest
 
 from virt_steward.objects.paths import Pointer
-from virt_steward.objects.schemafacts import definition_facts, facts_of
+from virt_steward.objects.schemafacts import Definition, definition_facts, facts_of
+
+A, B = Pointer(("a",)), Pointer(("b",))
 
 FREE = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 SCHEMA = {
@@ -46,15 +51,33 @@ def test_a_schema_lacks(path: str) -> None:
     assert facts.enum(Pointer.parse(path)) == ()
 
 
+def a_version(name: str, *, served: bool = True, storage: bool = False, **more: Any) -> dict[str, Any]:
+    """One whose schema has a field of the same name."""
+    schema = {"openAPIV3Schema": {"properties": {name: {}}}}
+    return {"name": name, "served": served, "storage": storage, "schema": schema, **more}
+
+
+def raw_definition(*versions: dict[str, Any]) -> bytes:
+    return msgspec.json.encode({"spec": {"versions": versions}})
+
+
 def test_the_stored_version_counts_if_it_is_served_else_the_first_that_is() -> None:
-    def version(name: str, *, served: bool, storage: bool) -> str:
-        schema = f'{{"openAPIV3Schema": {{"properties": {{"{name}": {{}}}}}}}}'
-        return f'{{"served": {str(served).lower()}, "storage": {str(storage).lower()}, "schema": {schema}}}'
+    def found(*versions: dict[str, Any]) -> set[str]:
+        return {str(path) for path in definition_facts(raw_definition(*versions), (A, B)).enums}
 
-    def found(*versions: str) -> set[str]:
-        raw = f'{{"spec": {{"versions": [{", ".join(versions)}]}}}}'.encode()
-        return {str(path) for path in definition_facts(raw, (Pointer(("a",)), Pointer(("b",)))).enums}
+    assert found(a_version("a"), a_version("b", storage=True)) == {"/b"}
+    assert found(a_version("a"), a_version("b", served=False, storage=True)) == {"/a"}
+    assert found(a_version("a", served=False, storage=True)) == set()
 
-    assert found(version("a", served=True, storage=False), version("b", served=True, storage=True)) == {"/b"}
-    assert found(version("a", served=True, storage=False), version("b", served=False, storage=True)) == {"/a"}
-    assert found(version("a", served=False, storage=True)) == set()
+
+def test_a_version_is_found_by_its_name_if_it_is_served() -> None:
+    versions = (a_version("a", subresources={"status": {}}), a_version("b"), a_version("c", served=False, storage=True))
+    definition = msgspec.json.decode(raw_definition(*versions), type=Definition)
+
+    def found(name: str) -> tuple[bool, set[Pointer]] | None:
+        version = definition.served(name)
+        return (version.has_status, {*facts_of(version.schema, (A, B)).enums}) if version else None
+
+    assert found("a") == (True, {A})
+    assert found("b") == (False, {B})
+    assert found("c") is None

@@ -1,16 +1,4 @@
-import pytest
-
-from virt_steward.ssa.managers import ADVISOR, AUTOPILOT, MANAGERS, PATCHES, Manager, UnknownManager, manager
-
-
-@pytest.mark.parametrize("known", MANAGERS, ids=lambda known: known.name)
-def test_a_manager_is_found_by_its_name(known: Manager) -> None:
-    assert manager(known.name) is known
-
-
-def test_a_manager_that_is_not_in_the_table_is_refused() -> None:
-    with pytest.raises(UnknownManager, match="'kubectl' is no field manager of this project"):
-        manager("kubectl")
+from virt_steward.ssa.managers import ADVISOR, AUTOPILOT, MANAGERS, PATCHES
 
 
 def test_no_two_writes_share_a_name() -> None:

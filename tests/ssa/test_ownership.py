@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 
 from tests.objects.builders import managed
+from tests.objects.fieldsv1 import encode
 from tests.objects.strategies import is_part, modest, objects_and_fields
 from tests.ssa.gadgets import (
     Build,
@@ -21,7 +22,7 @@ from virt_steward.kube.client import Applied, Client
 from virt_steward.kube.errors import FieldConflict, Invalid
 from virt_steward.objects.extract import extract
 from virt_steward.objects.fieldpaths import Field
-from virt_steward.objects.fieldsets import FieldSet, encode
+from virt_steward.objects.fieldsets import FieldSet
 from virt_steward.objects.identity import ref_of
 from virt_steward.objects.normalize import sanitized
 from virt_steward.ssa.apply import apply

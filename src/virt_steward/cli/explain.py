@@ -104,7 +104,7 @@ def _lines(found: Why) -> Iterator[str]:
     if found.decision:
         yield f"  approved by {_signed(found.decision)}"
     for csv in found.csvs:
-        yield f"  {csv.name}: {_facts(csv)}"
+        yield f"  {csv.name}: {_facts(csv, approved=found.approved)}"
     if not found.approvers:
         yield "\nThere is no InstallPlanApprover: nobody but a person approves it."
     acting = next((chain for chain in found.approvers if chain.verdict == "approves"), None)
@@ -119,9 +119,9 @@ def _signed(decision: Approved) -> str:
     return one_line(f"{decision.by}{at}: {decision.because}" if decision.because else f"{decision.by}{at}")
 
 
-def _facts(csv: Csv) -> str:
-    if csv.package is None:
-        return "package unknown"
+def _facts(csv: Csv, *, approved: bool) -> str:
+    if csv.package is None:  # an approved plan is no longer asked what it is made of
+        return "no Subscription is for it now" if approved else "package unknown"
     if csv.is_new_dependency:
         return f"package {csv.package}, a new dependency"
     return f"package {csv.package}, pinned {csv.pin or 'to nothing'}, installed {csv.installed or 'nothing yet'}"

@@ -42,7 +42,6 @@ class Stage:
     """An admin's."""
     platform: Platform
     fleet: Fleet
-    control_plane: ControlPlane
     controllers: tuple[str, ...]
 
 
@@ -67,7 +66,7 @@ async def set_up(
         if console:
             settings = await _settings(control_plane, client, CONSOLE_ACCESS, console)
             running.create_task(app.run(settings, (), stop, tell), name="console")
-        yield Stage(client, platform, fleet, control_plane, NAMES)
+        yield Stage(client, platform, fleet, NAMES)
 
 
 async def _settings(

@@ -18,7 +18,7 @@ from virt_steward.controllers.placement.observe import Outlook
 from virt_steward.controllers.placement.room import Rooms
 from virt_steward.controllers.placement.search import Search
 from virt_steward.controllers.placement.secrets import Secrets
-from virt_steward.controllers.placement.seen import Found, NotThere, Silent
+from virt_steward.controllers.placement.seen import Found, NotThere, Silent, Unequipped
 from virt_steward.controllers.placement.verdicts import Abstain, Blocked, Chosen, Narrowed
 from virt_steward.controllers.placement.watches import CONFIGS, MACHINES
 from virt_steward.insight.listing import listed, listed_if_served
@@ -243,6 +243,8 @@ def _candidate(cluster: Cluster, finding: Finding | None) -> Candidate:
     trouble = cluster.unusable.because if cluster.unusable else cluster.silent
     if isinstance(finding, Silent):  # one that answers may still not let us look
         trouble = trouble or finding.because
+    elif isinstance(finding, Unequipped):
+        trouble = trouble or "it has no KubeVirt: install it there before machines go there"
     return Candidate(cluster.name, cluster.machines, cluster.schedulable, trouble or None, _presence(finding))
 
 
@@ -252,7 +254,7 @@ def _presence(finding: Finding | None) -> Presence | None:
             return None
         case Found():
             return "there"
-        case NotThere():
+        case NotThere() | Unequipped():
             return "not there"
         case Silent():
             return "unknown"

@@ -164,12 +164,10 @@ class Client(Reader):
         answer = await self._write("create", "POST", path, f"create {ref}", body=obj, query=_dry(dry_run))
         return _object(answer)
 
-    async def delete(
-        self, ref: Ref, *, uid: str = "", resource_version: str = "", propagation: str = "Background"
-    ) -> None:
+    async def delete(self, ref: Ref, *, uid: str = "", resource_version: str = "") -> None:
         """Delete, if it still is the object that was seen."""
         preconditions = {k: v for k, v in (("uid", uid), ("resourceVersion", resource_version)) if v}
-        options = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
         body = {**options, "preconditions": preconditions} if preconditions else options
         resource = await self.discovery.resource(ref.kind)
         await self._write("delete", "DELETE", resource.path_of(ref.key), f"delete {ref}", body=body)

@@ -1,4 +1,4 @@
-"""The part of an object that a set of fields covers: what diffs, hashes and undo are made of."""
+"""The part of an object that a set of fields covers, such as those that one manager owns alone."""
 
 from __future__ import annotations
 
@@ -22,14 +22,6 @@ def extract(obj: Mapping[str, Any], fields: FieldSet) -> dict[str, Any]:
     one by one: then it was applied as an empty map or list, which others have filled, and only its presence counts.
     """
     return _pick_fields(obj, fields, owned_by_anyone(obj))
-
-
-def reduced(obj: Mapping[str, Any], fields: FieldSet) -> dict[str, Any]:
-    """Return these fields and what says which object it is."""
-    part = extract(obj, fields)
-    metadata = {name: obj["metadata"][name] for name in ("name", "namespace") if name in obj["metadata"]}
-    identity = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": metadata | part.get("metadata", {})}
-    return identity | {name: value for name, value in part.items() if name not in identity}
 
 
 def _pick_fields(value: Mapping[str, Any], fields: FieldSet, everyone: FieldSet) -> dict[str, Any]:

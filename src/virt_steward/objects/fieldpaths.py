@@ -97,18 +97,6 @@ def decode_step(text: str) -> Step:
     raise BadFields(f"{text!r} names no field: it must start with f:, k:, v: or i:")
 
 
-def encode_step(step: Step) -> str:
-    match step:
-        case Field(name):
-            return f"f:{name}"
-        case Keyed(keys):
-            return f"k:{{{','.join(f'{scalar(name)}:{value}' for name, value in keys)}}}"
-        case Valued(value):
-            return f"v:{value}"
-        case Indexed(index):
-            return f"i:{index}"
-
-
 def item_steps(item: Any, index: int, key_names: frozenset[str]) -> tuple[Step, ...]:
     """List every way to name a list item, given the names that serve as keys in its list."""
     if isinstance(item, list):

@@ -7,7 +7,7 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
 
-from virt_steward.objects.fieldpaths import BadFields, FieldPath, Keyed, Step, decode_step, encode_step
+from virt_steward.objects.fieldpaths import BadFields, FieldPath, Keyed, Step, decode_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -90,15 +90,6 @@ def decode(fields: Mapping[str, Any]) -> FieldSet:
         if nested := decode(below):
             children[step] = nested
     return FieldSet(frozenset(members), children)
-
-
-def encode(fields: FieldSet) -> dict[str, Any]:
-    """Write `fieldsV1`: what decode reads."""
-    encoded: dict[str, Any] = {encode_step(step): {} for step in fields.members}
-    for step, below in fields.children.items():
-        itself: dict[str, Any] = {_ITSELF: {}} if step in fields.members else {}
-        encoded[encode_step(step)] = itself | encode(below)
-    return encoded
 
 
 def _only(path: FieldPath) -> FieldSet:

@@ -62,14 +62,27 @@ class _Schema(msgspec.Struct, rename={"openapi": "openAPIV3Schema"}):
     openapi: Any = {}
 
 
-class _Version(msgspec.Struct):
+class Version(msgspec.Struct, rename={"raw_schema": "schema"}):
+    """One version of a CustomResourceDefinition; its schema is decoded for those who ask."""
+
+    name: str
     served: bool
     storage: bool
-    schema: msgspec.Raw = msgspec.Raw(b"{}")
+    raw_schema: msgspec.Raw = msgspec.Raw(b"{}")
+    subresources: dict[str, Any] = {}
+
+    @property
+    def schema(self) -> Any:
+        return msgspec.json.decode(self.raw_schema, type=_Schema).openapi
+
+    @property
+    def has_status(self) -> bool:
+        """Whether the status is written by itself, apart from the rest."""
+        return "status" in self.subresources
 
 
 class _Spec(msgspec.Struct):
-    versions: list[_Version]
+    versions: list[Version]
 
 
 class Definition(msgspec.Struct):
@@ -79,7 +92,11 @@ class Definition(msgspec.Struct):
 
     @property
     def schema(self) -> Any:
-        """Of the stored version if it is served, else of the first that is: only that one is decoded."""
+        """Of the stored version if it is served, else of the first that is."""
         served = [version for version in self.spec.versions if version.served]
         chosen = next((version for version in served if version.storage), served[0] if served else None)
-        return msgspec.json.decode(chosen.schema, type=_Schema).openapi if chosen else {}
+        return chosen.schema if chosen else {}
+
+    def served(self, name: str) -> Version | None:
+        """The version of this name, if it is served."""
+        return next((version for version in self.spec.versions if version.served and version.name == name), None)

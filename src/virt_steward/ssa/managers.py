@@ -57,10 +57,6 @@ class Patch:
     why: str
 
 
-class UnknownManager(LookupError):
-    """The table has no manager of this name."""
-
-
 def _annotations(*keys: str) -> tuple[Pointer, ...]:
     return tuple(Pointer(("metadata", "annotations", key)) for key in keys)
 
@@ -171,11 +167,3 @@ CONSOLE = Patch(
 )
 
 PATCHES = (APPROVAL, CONDITION, RELEASE, CONSOLE)
-
-
-def manager(name: str) -> Manager:
-    """Return the manager of this name, or raise UnknownManager."""
-    for known in MANAGERS:
-        if known.name == name:
-            return known
-    raise UnknownManager(f"{name!r} is no field manager of this project: {', '.join(one.name for one in MANAGERS)}")

@@ -1,15 +1,20 @@
 """What goes out to an approver's endpoint, and what the approver says of itself if nothing can."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
+
+import pytest
 
 from tests.controllers.approver.builders import NOON, V1, a_plan, an_approver, waiting
 from tests.runtime.clocks import ManualClock
-from virt_steward.apis.installplanapprover import InstallPlanApproverStatus
+from virt_steward.apis.installplanapprover import PENDING_SHOWN, InstallPlanApproverStatus
 from virt_steward.controllers.approver.conditions import Abilities, conditions_of
 from virt_steward.controllers.approver.notices import Notices
-from virt_steward.controllers.approver.olm import Stamp
+from virt_steward.controllers.approver.olm import Plan, Stamp
 from virt_steward.controllers.approver.report import fold
+from virt_steward.controllers.approver.seen import Approver
 from virt_steward.controllers.approver.verdicts import Reason, Wait
 from virt_steward.runtime.notify import Notice
 
@@ -58,6 +63,51 @@ def test_a_refusal_that_the_status_tells_already_is_no_news_to_the_next_process(
     status = fold(ann, [plan], [waiting(plan, UNPINNED)], NOON)
     notices(outbox).waits(plan, an_approver(notify="chat", status=status), UNPINNED)
     assert outbox.sent == []
+
+
+def a_crowd() -> list[Plan]:
+    """More plans than a status shows; the last is out of sight."""
+    return [a_plan(V1, name=f"install-{number:02}", version=7) for number in range(PENDING_SHOWN + 1)]
+
+
+def after_a_report(plans: Sequence[Plan], **then: Any) -> Approver:
+    """An approver as the next process finds it, after a report of all these as waiting."""
+    status = fold(an_approver(), plans, [waiting(plan, UNPINNED) for plan in plans], NOON)
+    return an_approver(notify="chat", status=status, **{"version": 9, **then})
+
+
+def test_a_refusal_that_the_status_had_no_room_for_is_no_news_to_the_next_process() -> None:
+    outbox = Outbox()
+    plans = a_crowd()
+    ann, told = after_a_report(plans), notices(outbox)
+    for plan in plans:
+        told.waits(plan, ann, UNPINNED)
+    assert outbox.sent == []
+
+
+@pytest.mark.parametrize(
+    ("plan", "ann"),
+    [
+        pytest.param(a_plan(V1, version=10), after_a_report(a_crowd()), id="the-plan-came-or-changed-since"),
+        pytest.param(
+            a_plan(V1), after_a_report(a_crowd(), generation=2), id="the-approver-asks-for-something-else-now"
+        ),
+        pytest.param(a_plan(V1), after_a_report(a_crowd()[1:]), id="the-status-had-room-for-all-that-waited"),
+    ],
+)
+def test_a_refusal_after_a_restart_is_news_if(plan: Plan, ann: Approver) -> None:
+    outbox = Outbox()
+    notices(outbox).waits(plan, ann, UNPINNED)
+    assert [notice.subject for _, notice in outbox.sent] == ["shop/install-1"]
+
+
+def test_once_all_plans_were_looked_at_every_refusal_is_news() -> None:
+    outbox = Outbox()
+    plans = a_crowd()
+    ann, told = after_a_report(plans), notices(outbox)
+    told.caught_up(ann.metadata.key)
+    told.waits(plans[-1], ann, Wait(Reason.TOO_YOUNG, "not yet"))
+    assert [notice.data["reason"] for _, notice in outbox.sent] == ["TooYoung"]
 
 
 def test_the_same_news_has_the_same_id_whichever_process_tells_it() -> None:

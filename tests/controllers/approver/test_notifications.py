@@ -7,6 +7,7 @@ from tests.controllers.approver.conftest import Start
 from tests.controllers.approver.lifecycle import Lifecycle, an_approver, status_of
 from tests.eventually import soon
 from tests.runtime.receiver import receiving
+from virt_steward.apis.installplanapprover import PENDING_SHOWN
 from virt_steward.kube.client import Client
 
 
@@ -35,6 +36,34 @@ async def test_refusals_and_approvals_reach_the_endpoint_and_a_restart_repeats_n
             await olm.pin("db", V2)
             assert await soon(lambda: len(told()) == 2, within=20)
     assert told()[1] == (str(plan), "Approved")
+
+
+async def test_a_restart_repeats_no_refusal_though_more_wait_than_a_status_shows(
+    cluster: Client, olm: Lifecycle, start: Start, tmp_path: Path
+) -> None:
+    await an_approver(cluster, olm.namespace, targetNamespaces=[olm.namespace], notify="audit")
+    await olm.subscribe("db", V2)
+    crowd = {str(await olm.offer(V1)) for _ in range(PENDING_SHOWN + 5)}
+    config = tmp_path / "notify.yaml"
+    async with receiving() as receiver:
+        config.write_text(f"audit: {{url: '{receiver.url}'}}")
+        options = ("--no-leader-elect", f"--notify-config={config}")
+
+        def told() -> list[tuple[str, str]]:
+            return [(body["subject"], body["data"]["reason"]) for _, body in receiver.got]
+
+        async def are_counted() -> bool:
+            return bool((await status_of(cluster, olm.namespace)).get("pendingCount") == len(crowd))
+
+        with start(*options):
+            assert await soon(lambda: len(told()) >= len(crowd), within=20)
+            assert await soon(are_counted)
+        with start(*options) as process:
+            assert await soon(lambda: all(process.said("skipping InstallPlan", plan=one) for one in crowd), within=20)
+            newcomer = await olm.offer(V1)
+            assert await soon(lambda: str(newcomer) in dict(told()), within=20)
+    assert dict(told()).keys() == {*crowd, str(newcomer)}
+    assert len(told()) == len(set(told()))
 
 
 async def test_a_kill_right_after_the_approval_loses_no_notice(

@@ -7,12 +7,14 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from tests.controllers.approver.builders import NOON, V1, a_pinned_install, a_plan, an_approver, waiting
+from tests.controllers.approver.test_notices import Outbox, a_crowd, after_a_report
 from tests.runtime.clocks import ManualClock
 from virt_steward.controllers.approver.decide import Decision, Opinion, decide
 from virt_steward.controllers.approver.notices import Notices
 from virt_steward.controllers.approver.tell import Teller
 from virt_steward.controllers.approver.verdicts import Reason, Wait
 from virt_steward.objects.identity import Key
+from virt_steward.runtime.notify import Notify
 
 ANN = Key("approvers", "ann")
 PLAN = a_plan(V1)
@@ -46,11 +48,12 @@ class Nobody:
 class Story:
     """A teller and whatever comes of what it tells."""
 
-    def __init__(self) -> None:
+    def __init__(self, notify: Notify | None = None) -> None:
         self.clock = ManualClock()
         self.listener = Listener()
         self._registry = CollectorRegistry()
-        self.teller = Teller(self.listener, Notices(Nobody(), self.clock), self.clock, self._registry)  # type: ignore[arg-type]
+        notices = Notices(notify or Nobody(), self.clock)
+        self.teller = Teller(self.listener, notices, self.clock, self._registry)  # type: ignore[arg-type]
 
     def metric(self, name: str, **labels: str) -> float | None:
         return self._registry.get_sample_value(name, labels)
@@ -117,6 +120,17 @@ def test_a_wait_is_an_event_on_the_plan(reason: Reason, kind: str) -> None:
     assert (first.type, first.reason, first.regarding.uid) == (kind, reason, PLAN.metadata.uid)
     assert "approvers/ann: not now" in first.note
     assert first.key == second.key  # so it is told once, also across restarts
+
+
+@pytest.mark.parametrize("reports", [0, 1], ids=["not-before-the-first-report", "from-the-first-report-on"])
+def test_what_a_crowd_out_of_sight_waits_for_is_noticed(reports: int) -> None:
+    outbox, plan = Outbox(), a_crowd()[-1]
+    story, ann = Story(outbox), after_a_report(a_crowd())
+    for _ in range(reports):
+        story.teller.waiting(ANN, ())
+    story.teller.waits(plan, Decision((Opinion(ann, Wait(Reason.TOO_YOUNG, "too young")),)), [ANN])
+    assert len(outbox.sent) == reports
+    assert [one.reason for one in story.listener.heard] == ["TooYoung"]  # an event is the same one by its name
 
 
 def test_only_what_is_news_is_told() -> None:

@@ -129,25 +129,26 @@ async def test_a_strict_search_waits_for_those_who_are_silent(
 
 
 @pytest.mark.parametrize(
-    ("refusal", "says", "remedy"),
+    ("code", "reason", "says", "remedy"),
     [
-        pytest.param((401, "Unauthorized"), "does not accept our credentials: ", "get a new kubeconfig", id="our user"),
-        pytest.param((403, "Forbidden"), "does not let us look: ", "allow the user of its kubeconfig", id="to answer"),
+        pytest.param(401, "Unauthorized", "does not accept our credentials: ", "get a new kubeconfig", id="our user"),
+        pytest.param(403, "Forbidden", "does not let us look: ", "allow the user of its kubeconfig", id="to answer"),
+        pytest.param(400, "ClusterRefuses", "refuses the question (HTTP 400): ", "see if its kubeconfig has", id="all"),
     ],
 )
 async def test_a_cluster_is_not_called_silent_that_refuses(
-    scene: Scene, start: Start, other: Gateway, *, refusal: tuple[int, str], says: str, remedy: str
+    scene: Scene, start: Start, other: Gateway, *, code: int, reason: str, says: str, remedy: str
 ) -> None:
     async def refuses(request: web.BaseRequest) -> web.StreamResponse | None:
-        return a_status(*refusal) if request.path.endswith("/virtualmachines") else None
+        return a_status(code, reason) if request.path.endswith("/virtualmachines") else None
 
     other.intercept = refuses
     await scene.join("east")
     await scene.join("west", server=other.secure_server)
     await scene.machine("web")
     with start(*QUICK, "--placement-strategy=round-robin"):
-        assert await soon(partial(scene.waits_for, "web", refusal[1]))
-        assert await soon(partial(has_event, scene, "web", refusal[1]))
+        assert await soon(partial(scene.waits_for, "web", reason))
+        assert await soon(partial(has_event, scene, "web", reason))
         message = (await scene.condition("web"))["message"]
         other.intercept = has_vms()
         assert await soon(partial(scene.is_on, "web", "east"))

@@ -9,7 +9,7 @@ from virt_steward.apis.meta import LabelSelector
 from virt_steward.controllers.placement.decide import decide
 from virt_steward.controllers.placement.fleet import Rejected
 from virt_steward.controllers.placement.preferences import PREFERENCES
-from virt_steward.controllers.placement.seen import Cluster, Found, Free, Machine, NotThere, Silent
+from virt_steward.controllers.placement.seen import Cluster, Found, Free, Machine, NotThere, Silent, Unequipped
 from virt_steward.controllers.placement.verdicts import Ask, Blocked, Chosen, Reason
 
 EAST, WEST = a_cluster("east", labels={"region": "east"}), a_cluster("west", labels={"region": "west"})
@@ -229,8 +229,16 @@ def test_a_machine_stays(findings: dict[str, Any], rules: dict[str, Any], chosen
             (a_cluster("east", schedulable=False), a_cluster("west", silent="refused")),
             {"findings": NOWHERE, "strategy": "round-robin"},
             Reason.NO_ROOM,
-            "none of east, west is schedulable, reachable and has usable credentials",
+            "none of east, west is schedulable and reachable, and has KubeVirt and usable credentials",
             id="nobody who takes new ones",
+        ),
+        pytest.param(
+            a_machine(),
+            (EAST, WEST),
+            {"findings": {"east": Unequipped(), "west": Unequipped()}, "strategy": "round-robin"},
+            Reason.NO_ROOM,
+            "none of east, west is schedulable and reachable, and has KubeVirt and usable credentials",
+            id="nobody who has KubeVirt",
         ),
     ],
 )
@@ -358,7 +366,7 @@ clusters = st.lists(
 
 @given(
     clusters,
-    st.dictionaries(st.sampled_from("abcd"), st.sampled_from([Found(), NotThere(), Silent("refused")])),
+    st.dictionaries(st.sampled_from("abcd"), st.sampled_from([Found(), NotThere(), Unequipped(), Silent("refused")])),
     st.sampled_from(["none", *PREFERENCES]),
     st.booleans(),
 )
@@ -377,6 +385,7 @@ def test_every_machine_gets_an_answer_and_only_a_usable_cluster(
                 assert all(one in findings for one in by_name)
             if decision.strategy == "configured":
                 assert by_name[name].schedulable
+                assert findings[name] == NotThere()
                 assert not any(isinstance(findings[one], Silent) for one in by_name)
         case Blocked(_, because):
             assert because

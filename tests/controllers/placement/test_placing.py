@@ -63,6 +63,25 @@ async def test_what_blocks_a_machine_is_a_condition_until_it_is_gone(scene: Scen
     assert len(machine["status"]["conditions"]) == 2
 
 
+@pytest.mark.parametrize(
+    ("ours", "says"),
+    [
+        pytest.param(True, "cluster west: it is marked as default", id="we-did"),
+        pytest.param(False, "cluster west: its annotation says west", id="somebody-else-did"),
+    ],
+)
+async def test_the_condition_of_a_machine_that_had_to_wait_says_why_it_was_placed_where(
+    scene: Scene, start: Start, *, ours: bool, says: str
+) -> None:
+    await scene.join("east", "west")
+    await scene.machine("web")
+    with start():
+        assert await soon(partial(scene.waits_for, "web", "AmbiguousPlacement"))
+        await (scene.change("west", default=True) if ours else scene.annotate("web", kubevirt_config="west"))
+        assert await soon(partial(is_placed, scene, "web"))
+    assert (await scene.condition("web"))["message"] == says
+
+
 async def is_placed(scene: Scene, name: str) -> bool:
     return (await scene.condition(name)).get("status") == "True"
 

@@ -4,8 +4,8 @@ import pytest
 
 from tests.controllers.placement.builders import a_cluster, a_machine, a_view
 from virt_steward.controllers.placement.decide import decide
-from virt_steward.controllers.placement.seen import Cluster, Free, NotThere
-from virt_steward.controllers.placement.verdicts import Chosen
+from virt_steward.controllers.placement.seen import Cluster, Free, NotThere, Unequipped
+from virt_steward.controllers.placement.verdicts import Abstain, Chosen
 
 EAST, WEST = a_cluster("east"), a_cluster("west")
 
@@ -93,3 +93,11 @@ def test_round_robin_spreads_evenly_whatever_the_number() -> None:
         assert isinstance(outcome, Chosen)
         counts[outcome.cluster] += 1
     assert max(counts.values()) - min(counts.values()) <= 1
+
+
+def test_a_cluster_without_kubevirt_holds_no_search_up_and_gets_no_new_machine() -> None:
+    findings = {"east": Unequipped(), "west": NotThere()}
+    decision = decide(a_view(a_machine(), EAST, WEST, findings=findings, strategy="round-robin"))
+    assert decision.outcome == Chosen("west", "round-robin: number 1 in turn", (("west", "number 1 in turn"),))
+    said = {step.strategy: step.verdict for step in decision.steps}
+    assert said["existing_vm"] == Abstain("vm-my-vm exists in none of east, west; there is no KubeVirt in east")

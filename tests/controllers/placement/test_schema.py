@@ -63,6 +63,7 @@ WITHOUT = a_definition_of_machines(conditions=False)["spec"]["versions"][0]["sch
         pytest.param(a_schema({"type": "object"}), False, id="has-no-status"),
         pytest.param(a_schema({"type": "object", "properties": {"status": ANYTHING}}), True, id="takes-any-status"),
         pytest.param(a_schema(ANYTHING), True, id="takes-anything"),
+        pytest.param(a_schema({**WITHOUT, **ANYTHING}), False, id="takes-anything-else"),
         pytest.param({"subresources": {}}, False, id="has-no-status-of-its-own"),
     ],
 )

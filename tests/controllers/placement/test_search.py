@@ -16,7 +16,7 @@ from tests.proxy import FaultProxy
 from tests.runtime.clocks import ManualClock, settle
 from tests.widgets import define
 from virt_steward.controllers.placement.search import Patience, Search
-from virt_steward.controllers.placement.seen import Found, NotThere, Silent
+from virt_steward.controllers.placement.seen import Found, NotThere, Silent, Unequipped
 from virt_steward.controllers.placement.verdicts import Reason
 from virt_steward.kube.client import Client
 from virt_steward.local.controlplane import ControlPlane
@@ -232,12 +232,12 @@ async def test_an_answer_of_the_cluster_that_a_name_stood_for_before_does_not_co
     assert await finding == {"east": Found()}
 
 
-async def test_a_cluster_without_the_kind_has_no_vms_until_it_has_the_kind(
+async def test_a_cluster_without_kubevirt_says_so_until_it_has_it(
     members: Members, search: Search, clock: ManualClock, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     with a_control_plane(tmp_path_factory.mktemp("bare")) as bare:
         await members.join("bare", kubeconfig=bare.kubeconfig.read_text())
-        assert await search.find("default", "vm-web", ["bare"], since=NOW) == {"bare": NotThere()}
+        assert await search.find("default", "vm-web", ["bare"], since=NOW) == {"bare": Unequipped()}
         async with a_client(bare) as admin:
             await define(admin, a_machine_definition())
             await admin.create(a_vm("default", "vm-web"))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from virt_steward.controllers.approver.olm import CLUSTER_SERVICE_VERSION, INSTALL_PLAN
 from virt_steward.kube.client import Selection
-from virt_steward.kube.errors import Refused
-from virt_steward.kube.watch import Gone, Projected, Put, Synced, Trouble, Watch, projection
+from virt_steward.kube.errors import Forbidden, Unauthorized
+from virt_steward.kube.watch import Gone, Put, Reset, Synced, Trouble, Watch, projection
 from virt_steward.objects.meta import Meta
 
 if TYPE_CHECKING:
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
     from virt_steward.kube.client import Reader
     from virt_steward.objects.identity import Key, Kind
-
-T = TypeVar("T", bound=Projected)
-
 
 LASTING = 10.0
 """Seconds after which an operator that has failed is not expected to recover by itself."""
@@ -80,7 +77,7 @@ def progress(plan: Stage | None, csvs: Mapping[str, Stage], wanted: Sequence[str
 async def follow(
     reader: Reader, plan: Key, csvs: Sequence[str], say: Callable[[str], None], *, lasting: float = LASTING
 ) -> Running | Failed:
-    """Watch until it is over, and say each change on the way. Outages are waited out; what is refused is raised."""
+    """Watch until it is over, and say each change on the way. Outages are waited out; who may not look is told."""
     plans = _Stages(reader, INSTALL_PLAN, Selection.one(plan))
     operators = _Stages(reader, CLUSTER_SERVICE_VERSION, Selection(plan.namespace))
     changed = asyncio.Event()
@@ -131,13 +128,16 @@ class _Stages:
         async with aclosing(self._watch.events(resource)) as events:
             async for event in events:
                 match event:
+                    case Reset():
+                        self.known.clear()
+                        self.complete = False
                     case Put(stage):
                         self.known[stage.metadata.name] = stage
                     case Gone(metadata):
                         self.known.pop(metadata.name, None)
                     case Synced():
                         self.complete = True
-                    case Trouble(Refused() as error, _):
+                    case Trouble(Unauthorized() | Forbidden() as error, _):
                         raise error
                 changed.set()
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from virt_steward.controllers.approver.olm import Plan
     from virt_steward.controllers.approver.seen import Approver
     from virt_steward.controllers.approver.verdicts import Wait
+    from virt_steward.objects.identity import Key
     from virt_steward.runtime.clock import Clock
     from virt_steward.runtime.notify import Notify
 
@@ -32,6 +33,7 @@ class Notices:
         self._notify = notify
         self._clock = clock
         self._told: OrderedDict[str, None] = OrderedDict()
+        self._caught_up: set[Key] = set()
 
     @property
     def endpoints(self) -> Collection[str]:
@@ -49,11 +51,27 @@ class Notices:
         self._send(approver, _News("installplans.approved", str(approver.metadata.key), str(total), text, data))
 
     def waits(self, plan: Plan, approver: Approver, wait: Wait) -> None:
-        known = {(one.plan, one.reason) for one in approver.status.pending}
-        if (str(plan.metadata.key), wait.reason) in known:
-            return  # told by a process before us
+        if self._was_told(plan, approver, wait):
+            return
         text = f"InstallPlan {_named(plan)} waits: {wait.message}"
         self._send(approver, _of_plan(plan, "waiting", wait.reason, text))
+
+    def caught_up(self, approver: Key) -> None:
+        """All its plans have been looked at since we began: what waits from now on is news."""
+        self._caught_up.add(approver)
+
+    def gone(self, approver: Key) -> None:
+        self._caught_up.discard(approver)
+
+    def _was_told(self, plan: Plan, approver: Approver, wait: Wait) -> bool:
+        """By a process before us: its last status shows the wait, or had no room for one that was there already."""
+        status = approver.status
+        if (str(plan.metadata.key), wait.reason) in {(one.plan, one.reason) for one in status.pending}:
+            return True
+        if approver.metadata.key in self._caught_up or status.pending_count <= len(status.pending):
+            return False
+        is_older = int(plan.metadata.resource_version) < int(approver.metadata.resource_version)
+        return is_older and status.observed_generation == approver.metadata.generation
 
     def _send(self, approver: Approver, news: _News) -> None:
         name = approver.spec.notify

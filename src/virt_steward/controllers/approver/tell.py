@@ -110,6 +110,7 @@ class Teller:
     def waiting(self, approver: Key, waiting: Collection[WaitingPlan]) -> None:
         """All that wait now, also those that its status does not show."""
         self._pending.show(approver, waiting)
+        self._notices.caught_up(approver)
 
     def status(self, approver: Approver, status: InstallPlanApproverStatus, plans: Iterable[Plan]) -> None:
         """Before it is written: tell of what it counts and the present one does not."""
@@ -123,3 +124,4 @@ class Teller:
         """The approver was deleted: its series must not go on."""
         self._pending.remove(approver)
         self._announcer.gone(approver)
+        self._notices.gone(approver)

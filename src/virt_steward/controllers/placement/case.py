@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from virt_steward.controllers.placement.seen import Unequipped
 from virt_steward.controllers.placement.verdicts import Blocked, Chosen, Reason
 
 if TYPE_CHECKING:
@@ -33,6 +34,10 @@ class Case:
     def subject(self) -> str:
         """How the documented messages begin."""
         return f"machine {self.machine.metadata.key} has no KubevirtConfig reference"
+
+    def is_equipped(self, cluster: Cluster) -> bool:
+        """Whether it has KubeVirt, as far as somebody has asked."""
+        return not isinstance(self.seen.findings.get(cluster.name), Unequipped)
 
     def named(self, name: str) -> Cluster | None:
         return next((one for one in self.candidates if one.name == name), None)

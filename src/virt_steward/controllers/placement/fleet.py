@@ -148,11 +148,7 @@ class Fleet:
         began = self._clock.now()
         if link.pause.since and began < link.pause.until:
             return link.pause.since
-        try:
-            answer = await self._answer(link, question)
-        finally:
-            if link.left:  # the question may have opened connections after the farewell
-                await link.reader.connection.close()
+        answer = await self._answer(link, question)
         if not link.left:  # else nobody wants to hear of it
             self._observe(config, self._clock.now() - began, answered=not isinstance(answer, Silent))
         return answer
@@ -168,7 +164,7 @@ class Fleet:
             return self._failed(link, Rejected(f"{link} does not accept our credentials: {shown}"))
         except Refused as error:  # it answers, though not this question
             link.pause = NONE
-            reason = Reason.FORBIDDEN if isinstance(error, Forbidden) else Reason.CLUSTERS_SILENT
+            reason = Reason.FORBIDDEN if isinstance(error, Forbidden) else Reason.REFUSED
             return Silent(f"{link} {in_words(error)}", reason)
         except KubeError as error:
             return self._failed(link, Silent(f"{link} {in_words(error)}"))

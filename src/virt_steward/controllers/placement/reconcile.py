@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from virt_steward.controllers.placement.act import record, say
+from virt_steward.controllers.placement.because import noted_on
 from virt_steward.controllers.placement.condition import to_say_of
 from virt_steward.controllers.placement.judge import judge
 from virt_steward.controllers.placement.verdicts import Blocked, Chosen
@@ -105,7 +106,8 @@ class Placer:
         """The choice is recorded, and its cluster can be used: say so only where something else was said."""
         self.waits_no_more(machine.metadata.key)
         self.teller.was_placed(machine)
-        return await self._say(machine, chosen) or Done()
+        told = replace(chosen, because=noted_on(machine) or chosen.because)
+        return await self._say(machine, told) or Done()
 
     async def _choose(self, machine: Machine, chosen: Chosen, strategy: str) -> Outcome:
         """Nothing may come between the decision and its entry in the ledger: the next decision relies on it."""

@@ -2,42 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import msgspec
-
-from virt_steward.controllers.placement.seen import MACHINE, MACHINE_API
+from virt_steward.controllers.placement.seen import MACHINE, MACHINE_VERSION
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.kube.errors import NotFound
 from virt_steward.objects.identity import Key, Ref
+from virt_steward.objects.paths import Pointer
+from virt_steward.objects.schemafacts import Definition, facts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from virt_steward.kube.client import Reader
     from virt_steward.objects.meta import Existing
     from virt_steward.runtime.store import Store
 
 DEFINITION = Key("", f"{MACHINE.plural}.{MACHINE.group}")
-PRESERVES = "x-kubernetes-preserve-unknown-fields"
-
-
-class _Schema(msgspec.Struct, rename={"root": "openAPIV3Schema"}):
-    root: dict[str, Any] = msgspec.field(default_factory=dict)
-
-
-class _Version(msgspec.Struct):
-    name: str
-    schema: _Schema = msgspec.field(default_factory=_Schema)
-    subresources: dict[str, Any] = msgspec.field(default_factory=dict)
-
-
-class _Spec(msgspec.Struct):
-    versions: list[_Version]
-
-
-class _Definition(msgspec.Struct):
-    spec: _Spec
+CONDITIONS = Pointer(("status", "conditions"))
 
 
 class MachineSchema:
@@ -58,14 +38,8 @@ class MachineSchema:
 
     async def _ask(self) -> bool:
         try:
-            found = await self._reader.get(Ref(CUSTOM_RESOURCE_DEFINITION, DEFINITION), _Definition)
+            found = await self._reader.get(Ref(CUSTOM_RESOURCE_DEFINITION, DEFINITION), Definition)
         except NotFound:
             return False
-        versions = {f"{MACHINE.group}/{one.name}": one for one in found.spec.versions}
-        served = versions.get(MACHINE_API)
-        return served is not None and "status" in served.subresources and _keeps(served.schema.root)
-
-
-def _keeps(root: Mapping[str, Any]) -> bool:
-    status = root.get("properties", {}).get("status", {})
-    return bool(root.get(PRESERVES) or status.get(PRESERVES) or "conditions" in status.get("properties", {}))
+        served = found.served(MACHINE_VERSION)
+        return served is not None and served.has_status and facts_of(served.schema, (CONDITIONS,)).has(CONDITIONS)

@@ -10,7 +10,7 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from virt_steward.controllers.placement.seen import Found, NotThere, Silent
+from virt_steward.controllers.placement.seen import Found, NotThere, Silent, Unequipped
 from virt_steward.kube.client import Selection
 from virt_steward.kube.errors import NotFound, NotServed, Unavailable
 from virt_steward.objects.identity import Kind
@@ -121,10 +121,10 @@ class _Place:
 @dataclass(frozen=True, slots=True)
 class _Answer:
     began: float
-    said: Names | Silent
+    said: Names | Unequipped | Silent
 
     def finding(self, vm: str) -> Finding:
-        if isinstance(self.said, Silent):
+        if isinstance(self.said, Unequipped | Silent):
             return self.said
         return Found() if vm in self.said else NotThere()
 
@@ -188,7 +188,7 @@ class _Lists:
             del self._under_way[question]
 
 
-async def _names(reader: Reader, *, namespace: str) -> Names:
+async def _names(reader: Reader, *, namespace: str) -> Names | Unequipped:
     for _ in range(2):  # what discovery remembers may be out of date
         try:
             listed = await reader.list(VIRTUAL_MACHINE, Selection(namespace, metadata_only=True), Existing)
@@ -199,5 +199,5 @@ async def _names(reader: Reader, *, namespace: str) -> Names:
     try:
         await reader.raw(f"/apis/{VIRTUAL_MACHINE.group}/v1/namespaces/{namespace}/{VIRTUAL_MACHINE.plural}?limit=1")
     except NotFound:
-        return frozenset()
+        return Unequipped()
     raise Unavailable("the server has VirtualMachines, and does not list their kind")

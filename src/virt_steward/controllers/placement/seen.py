@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MACHINE = Kind("vitistack.io", "Machine", "machines")
-MACHINE_API = f"{MACHINE.group}/v1alpha1"
+MACHINE_VERSION = "v1alpha1"
+MACHINE_API = f"{MACHINE.group}/{MACHINE_VERSION}"
 CONFIG_ANNOTATION = "vitistack.io/kubevirt-config"
 BECAUSE_ANNOTATION = "vitistack.io/kubevirt-config-because"
 SELECTOR_ANNOTATION = "vitistack.io/cluster-selector"
@@ -140,6 +141,11 @@ class NotThere:
 
 
 @dataclass(frozen=True, slots=True)
+class Unequipped:
+    """The cluster was asked, and has no KubeVirt: no VM is there, and a new one would not run."""
+
+
+@dataclass(frozen=True, slots=True)
 class Silent:
     """Nobody can say: the cluster did not answer, would not, or could not be asked."""
 
@@ -148,7 +154,7 @@ class Silent:
     """Any other means that somebody has to mend something."""
 
 
-Finding = Found | NotThere | Silent
+Finding = Found | NotThere | Unequipped | Silent
 
 
 @dataclass(frozen=True, slots=True)

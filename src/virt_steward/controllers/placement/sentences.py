@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from virt_steward.controllers.placement.secrets import Absent, KeyMissing, Unknown, Unreadable
 from virt_steward.controllers.placement.seen import Unusable
 from virt_steward.controllers.placement.verdicts import Reason
-from virt_steward.kube.errors import Forbidden, KubeError, Refused, TimedOut, Unreachable
+from virt_steward.kube.errors import Forbidden, KubeError, Refused, TimedOut, TooManyRequests, Unreachable
 from virt_steward.objects.identity import Key
 
 if TYPE_CHECKING:
@@ -51,9 +51,11 @@ def in_words(error: KubeError) -> str:
         case Forbidden():
             return "does not let us look: allow the user of its kubeconfig to list virtualmachines.kubevirt.io"
         case Refused(code=code):
-            return f"refuses the question (HTTP {code})"
+            return f"refuses the question (HTTP {code}): see if its kubeconfig has the address of an API server"
+        case TooManyRequests():
+            return "is too busy to answer (HTTP 429)"
         case Unreachable() | TimedOut():
             # Without the question, so that a cluster that is down has one sentence for all of them.
-            return f"cannot be asked: {str(error).partition(': ')[2]}"
+            return f"cannot be asked: {str(error).partition(': ')[2] or error}"
         case _:
             return "fails to answer: see its own logs"

@@ -23,6 +23,7 @@ class Reason(StrEnum):
     CLUSTERS_SILENT = "ClustersSilent"
     UNAUTHORIZED = "Unauthorized"
     FORBIDDEN = "Forbidden"
+    REFUSED = "ClusterRefuses"
     UNKNOWN_STRATEGY = "UnknownStrategy"
     NO_ROOM = "NoClusterSchedulable"
     AMBIGUOUS = "AmbiguousPlacement"

@@ -7,8 +7,6 @@ import uuid
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-import structlog
-
 from virt_steward.controllers.approver.olm import CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION
 from virt_steward.kube.errors import AlreadyExists, Conflict, NotFound
 from virt_steward.local.simulation.background import follow
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
     from virt_steward.kube.client import Client, Object
     from virt_steward.local.simulation.packages import Catalog, Offer
     from virt_steward.local.simulation.seen import Seen
-
-log = structlog.get_logger()
 
 MANAGER = "catalog"
 KEPT_PLANS = 5

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -35,9 +35,6 @@ class Seen(msgspec.Struct, frozen=True):
     @property
     def key(self) -> Key:
         return self.metadata.key
-
-
-S = TypeVar("S", bound=Seen)
 
 
 def source_of(kind: Kind) -> Source[Seen]:

@@ -21,10 +21,12 @@ def configured(case: Case) -> Verdict:
     if preference is None:
         known = ", ".join(("none", *PREFERENCES))
         return Blocked(Reason.UNKNOWN_STRATEGY, f"there is no placement strategy {shown(name)}: use one of {known}")
-    open_ones = tuple(one for one in case.candidates if one.schedulable and not one.unusable and not one.silent)
+    reachable = (one for one in case.candidates if not one.unusable and not one.silent)
+    open_ones = tuple(one for one in reachable if one.schedulable and case.is_equipped(one))
     if not open_ones:
         names = ", ".join(one.name for one in case.candidates)
-        return Blocked(Reason.NO_ROOM, f"none of {names} is schedulable, reachable and has usable credentials")
+        needed = "is schedulable and reachable, and has KubeVirt and usable credentials"
+        return Blocked(Reason.NO_ROOM, f"none of {names} {needed}")
     ranked = preference(open_ones, case.rules)
     best = ranked[0]
     return Chosen(best.cluster, f"{name}: {best.words}", tuple((one.cluster, one.words) for one in ranked))
