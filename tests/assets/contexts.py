@@ -13,6 +13,7 @@ from virt_steward.catalog.hco import Hco
 from virt_steward.catalog.load import Catalog, load
 from virt_steward.catalog.machineconfigs import MachineConfigs
 from virt_steward.catalog.render import Rendered, Renderer, Rendering
+from virt_steward.catalog.storage import Storage
 from virt_steward.catalog.topology import Topology
 from virt_steward.local.simulation.kinds import STUBS
 from virt_steward.objects.schemafacts import definition_facts
@@ -32,6 +33,7 @@ class Cluster:
     nodes: int = 6
     topology: Topology = field(default_factory=lambda: Topology(platform="AWS"))
     hardware: Hardware = field(default_factory=Hardware)
+    storage: Storage = field(default_factory=Storage)
     machine_configs: MachineConfigs = field(default_factory=MachineConfigs)
     objects: Mapping[str, Object] = field(default_factory=dict)
     """What exists of the objects that assets read, by name."""
@@ -45,6 +47,7 @@ class Cluster:
             nodes=Nodes(self.nodes, self.nodes, 0),
             hardware=self.hardware,
             topology=self.topology,
+            storage=self.storage,
             machine_configs=self.machine_configs,
             images={image: f"registry.example/{image}:1" for image in needs.images},
             objects={read.ref: self.objects.get(read.name) for read in needs.objects},

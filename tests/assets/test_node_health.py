@@ -7,6 +7,7 @@ import pytest
 
 from tests.assets.contexts import Cluster, rendered, rendering
 from virt_steward.catalog.render import Empty
+from virt_steward.catalog.storage import Storage
 
 SELF = "self-node-remediation-automatic-strategy-template"
 FENCE = "fenceagentsremediationtemplate-default"
@@ -97,15 +98,24 @@ def test_node_remediation_also_fences_workers_without_storage() -> None:
 
 
 @pytest.mark.parametrize(
-    ("annotations", "spec"),
+    ("annotations", "shared", "spec"),
     [
-        pytest.param({}, {"detectOnlyMode": "Enabled"}, id="no-storage-class-unless-told"),
+        pytest.param({}, (), {"detectOnlyMode": "Enabled"}, id="no-storage-class-if-none-is-shared"),
         pytest.param(
-            {"sbr-storage-class": "cephfs"},
+            {},
+            ("cephfs", "nfs"),
             {"detectOnlyMode": "Enabled", "sharedStorageClass": "cephfs"},
+            id="the-first-storage-class-that-is-shared",
+        ),
+        pytest.param(
+            {"sbr-storage-class": "nfs"},
+            ("cephfs", "nfs"),
+            {"detectOnlyMode": "Enabled", "sharedStorageClass": "nfs"},
             id="the-storage-class-of-the-annotation",
         ),
     ],
 )
-def test_loss_of_storage_is_only_detected_with(annotations: dict[str, str], spec: dict[str, Any]) -> None:
-    assert rendered("node-remediation-storage", Cluster(annotations))["spec"] == spec
+def test_loss_of_storage_is_only_detected_with(
+    annotations: dict[str, str], shared: tuple[str, ...], spec: dict[str, Any]
+) -> None:
+    assert rendered("node-remediation-storage", Cluster(annotations, storage=Storage(shared)))["spec"] == spec

@@ -7,7 +7,7 @@ import pytest
 from tests.assets.contexts import Cluster, rendered, rendering, stub
 from virt_steward.catalog.render import Empty
 
-INCIDENTS = Cluster({"enable-incident-detection": "true"})
+INCIDENTS = {"enable-incident-detection": "true"}
 
 
 @pytest.mark.parametrize(
@@ -29,20 +29,34 @@ def test_the_spec_is_small_of(name: str, spec: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("fields", "switched_on"),
     [
-        pytest.param(("incidents",), {"incidents"}, id="the-old-switch"),
-        pytest.param(("incidents", "clusterHealthAnalyzer"), {"incidents", "clusterHealthAnalyzer"}, id="both"),
-        pytest.param(("clusterHealthAnalyzer",), {"clusterHealthAnalyzer"}, id="the-new-switch"),
+        pytest.param(("perses", "incidents"), {"perses", "incidents"}, id="the-old-switch"),
+        pytest.param(
+            ("perses", "incidents", "clusterHealthAnalyzer"),
+            {"perses", "incidents", "clusterHealthAnalyzer"},
+            id="both",
+        ),
+        pytest.param(("perses", "clusterHealthAnalyzer"), {"perses", "clusterHealthAnalyzer"}, id="the-new-switch"),
+        pytest.param(("acm", "incidents"), {"incidents"}, id="incidents-and-no-dashboards"),
     ],
 )
 def test_incidents_are_switched_on_where_the_console_has(fields: tuple[str, ...], switched_on: set[str]) -> None:
+    spec = rendered("observability-operator", a_console_with(*fields, annotations=INCIDENTS))["spec"]
+    assert spec["monitoring"] == {name: {"enabled": True} for name in switched_on}
+
+
+@pytest.mark.parametrize("annotations", [{}, INCIDENTS], ids=["without-incidents", "with-incidents"])
+def test_a_console_without_dashboards_is_not_told_to_show_them(annotations: dict[str, str]) -> None:
+    spec = rendered("observability-operator", a_console_with("acm", annotations=annotations))["spec"]
+    assert spec == {"type": "Monitoring"}
+
+
+def a_console_with(*fields: str, annotations: dict[str, str]) -> Cluster:
+    """A cluster whose definition of console plugins has these parts of the monitoring plugin, and no others."""
     crd = stub("uiplugins.observability.openshift.io")
     schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     switch = {"type": "object", "properties": {"enabled": {"type": "boolean"}}}
-    schema["properties"]["spec"]["properties"]["monitoring"]["properties"] = dict.fromkeys(("perses", *fields), switch)
-    cluster = Cluster(INCIDENTS.annotations, definitions={crd["metadata"]["name"]: crd})
-    assert rendered("observability-operator", cluster)["spec"]["monitoring"] == {
-        name: {"enabled": True} for name in ("perses", *switched_on)
-    }
+    schema["properties"]["spec"]["properties"]["monitoring"]["properties"] = dict.fromkeys(fields, switch)
+    return Cluster(annotations, definitions={crd["metadata"]["name"]: crd})
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from virt_steward.catalog.conditions import Met, NotSetElsewhere, Unmet
 from virt_steward.catalog.images import related_images
 from virt_steward.catalog.load import Catalog
 from virt_steward.catalog.offline import BadFile, Offline, offline
+from virt_steward.catalog.storage import Storage
 from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward.objects.paths import Pointer
 from virt_steward.objects.yamltext import yaml_text
@@ -49,6 +50,13 @@ def test_from_the_hco_alone_nodes_topology_and_schemas_are_not_known() -> None:
     assert (context.nodes, context.hardware, context.topology, context.schemas) == (None, None, None, {})
     assert context.objects == {THE_RULES: None}
     assert context.hco.name == "kubevirt-hyperconverged"
+
+
+def test_storage_is_what_the_file_has_of_it() -> None:
+    claims = [{"accessModes": ["ReadWriteMany"], "volumeMode": "Filesystem"}]
+    profile = {"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "StorageProfile", "metadata": {"name": "nfs"}}
+    assert read().context.storage == Storage()
+    assert read(profile | {"status": {"claimPropertySets": claims}}).context.storage == Storage(("nfs",))
 
 
 def test_what_stands_beside_the_hco_is_what_the_cluster_has() -> None:

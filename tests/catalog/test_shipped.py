@@ -13,6 +13,7 @@ from virt_steward.catalog.load import Catalog, load
 from virt_steward.catalog.machineconfigs import MachineConfigs
 from virt_steward.catalog.render import Failed, Rendered, Renderer
 from virt_steward.catalog.report import Line, Look, Status, line_of
+from virt_steward.catalog.storage import Storage
 from virt_steward.catalog.topology import Topology
 from virt_steward.objects.schemafacts import SchemaFacts
 
@@ -53,6 +54,7 @@ def a_cluster(version: str = "v1", **more: Any) -> Context:
         "nodes": Nodes(5, 3, 2),
         "hardware": Hardware(pci=True, numa=True, vfio=True, usb=True, gpu=True),
         "topology": Topology(has_schedulable_masters=True, platform="BareMetal"),
+        "storage": Storage(),
         "machine_configs": MachineConfigs(),
         "images": dict.fromkeys(shipped().needs.images, "registry.example/image:1"),
         "objects": {read.ref: None for read in shipped().needs.objects},

@@ -4,6 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from virt_steward.controllers import NAMES, REPORTERS, definition
+from virt_steward.controllers.options import Options
 from virt_steward.insight.activity import Series, Subject, Told, summary, timeline
 from virt_steward.objects.meta import Meta
 
@@ -15,7 +17,7 @@ def told(reason: str, minutes: int = 0, controller: str = "approver", *, times: 
     at = NOON + minutes * MINUTE
     return Told(
         Meta(f"{reason}-{minutes}", "default"),
-        reporting_controller=controller,
+        reporting_controller=REPORTERS[controller],
         reason=reason,
         note=note,
         regarding=Subject("v1", "Thing", "shop", "web"),
@@ -46,8 +48,15 @@ def test_words_narrow_it(words: str, found: set[str]) -> None:
 
 
 def test_one_controller_may_be_asked_for() -> None:
-    known = [told("Approved"), told("Placed", controller="placement")]
+    known = [told("Approved"), told("Placed", controller="placement"), told("AssetApplied", controller="autopilot")]
     assert [one.reason for one in timeline(known, controller="placement")] == ["Placed"]
+    assert [one.reason for one in timeline(known, controller="autopilot")] == ["AssetApplied"], "by its own name"
+    assert [one.reason for one in timeline(known, words="autopilot")] == ["AssetApplied"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_events_are_known_by_the_name_under_which_they_are_told_by_the(name: str) -> None:
+    assert REPORTERS[name] == (definition(name, Options()).reporter or name)
 
 
 def test_a_summary_counts_what_is_recent_and_of_interest() -> None:

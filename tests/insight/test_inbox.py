@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.controllers.advisor.builders import a_config, a_status, an_item
+from tests.controllers.advisor.builders import PLAN, a_config, a_status, an_item
 from tests.controllers.placement.builders import a_machine
 from virt_steward.apis.meta import Condition
 from virt_steward.apis.virtplatformconfig import BlastRadius, PoolRadius
@@ -73,6 +73,19 @@ def test_a_review_that_comes_back_says_so(reason: str) -> None:
 def test_the_way_back_is_called_so() -> None:
     [matter] = of_phase("ReviewRequired", plan_action="Rollback")
     assert "undo" in matter.says
+
+
+@pytest.mark.parametrize(
+    ("notes", "is_in"),
+    [
+        pytest.param({"rejected-plan": PLAN, "rejected-generation": "1"}, False, id="this-one"),
+        pytest.param({"rejected-plan": PLAN, "rejected-generation": "0"}, True, id="when-it-was-asked-for-before"),
+        pytest.param({"rejected-plan": "b" * 64, "rejected-generation": "1"}, True, id="another"),
+        pytest.param({}, True, id="none"),
+    ],
+)
+def test_a_review_is_over_with_a_rejection_of(notes: dict[str, str], is_in: bool) -> None:
+    assert bool(list(of_profiles([a_config(a_status(), notes=notes)], []))) is is_in
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from virt_steward.catalog.hco import Hco, LiveMigration
     from virt_steward.catalog.machineconfigs import MachineConfigs
     from virt_steward.catalog.reads import SchemaRead
+    from virt_steward.catalog.storage import Storage
     from virt_steward.catalog.topology import Topology
     from virt_steward.objects.identity import Ref
     from virt_steward.objects.schemafacts import SchemaFacts
@@ -33,6 +34,7 @@ class Context:
     nodes: Nodes | None = None
     hardware: Hardware | None = None
     topology: Topology | None = None
+    storage: Storage | None = None
     machine_configs: MachineConfigs | None = None
     images: Mapping[str, str] = field(default_factory=dict)
     objects: Mapping[Ref, Mapping[str, Any] | None] = field(default_factory=dict)
@@ -46,6 +48,7 @@ class Context:
         unknown = (
             ("nodes", reads.nodes and (self.nodes is None or self.hardware is None)),
             ("topology", reads.topology and self.topology is None),
+            ("storage", reads.storage and self.storage is None),
             *((str(read.ref), read.ref not in self.objects) for read in reads.objects.values()),
             *((f"schema of {read.crd}", read.crd not in self.schemas) for read in reads.schemas.values()),
         )
@@ -64,6 +67,8 @@ class Context:
             yield "hardware", self.hardware
         if reads.topology:
             yield "topology", self.topology
+        if reads.storage:
+            yield "storage", self.storage
         if reads.images:
             yield "images", {key: self.images[key] for key in reads.images if key in self.images}
         if reads.objects:

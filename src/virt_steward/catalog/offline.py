@@ -19,6 +19,7 @@ from virt_steward.catalog.machineconfigs import (
     Pool,
     machine_config_facts,
 )
+from virt_steward.catalog.storage import STORAGE_PROFILE, profile_facts, storage
 from virt_steward.catalog.topology import INFRASTRUCTURE, SCHEDULER, Infrastructure, Scheduler, topology
 from virt_steward.catalog.yamlread import BadYaml, documents
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
@@ -80,6 +81,7 @@ def _read(objects: list[Object], catalog: Catalog, images: Mapping[str, str]) ->
             counted(nodes) if nodes else None,
             detected(nodes) if nodes else None,
             _topology(objects, nodes),
+            storage(profile_facts(_json(obj)) for obj in _of(objects, STORAGE_PROFILE)),
             _machine_configs(objects, catalog),
             images,
             objects={read.ref: by_ref.get(read.ref) for read in catalog.needs.objects},

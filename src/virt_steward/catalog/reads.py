@@ -67,6 +67,7 @@ class Reads(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """None: nothing of the HCO; empty: its name, namespace, version and our annotations."""
     nodes: bool = False
     topology: bool = False
+    storage: bool = False
     images: tuple[str, ...] = ()
     objects: dict[str, ObjectRead] = {}
     schemas: dict[str, SchemaRead] = {}

@@ -11,15 +11,17 @@ from virt_steward.catalog.machineconfigs import (
     Pool,
     machine_config_facts,
 )
+from virt_steward.catalog.storage import STORAGE_PROFILE, profile_facts
 from virt_steward.catalog.topology import CLUSTER, INFRASTRUCTURE, SCHEDULER, Infrastructure, Scheduler
 from virt_steward.kube.client import Selection
 from virt_steward.kube.watch import projection
 from virt_steward.objects.corekinds import NODE
 from virt_steward.runtime.informer import Source
 
-NODES = Source(NODE, node_facts)
-INFRASTRUCTURES = Source(INFRASTRUCTURE, projection(Infrastructure), Selection.one(CLUSTER))
-SCHEDULERS = Source(SCHEDULER, projection(Scheduler), Selection.one(CLUSTER))
+NODES = Source(NODE, node_facts, may_be_denied=True)
+INFRASTRUCTURES = Source(INFRASTRUCTURE, projection(Infrastructure), Selection.one(CLUSTER), may_be_denied=True)
+SCHEDULERS = Source(SCHEDULER, projection(Scheduler), Selection.one(CLUSTER), may_be_denied=True)
+STORAGE_PROFILES = Source(STORAGE_PROFILE, profile_facts, may_be_denied=True)
 MACHINE_CONFIGS = Source(MACHINE_CONFIG, machine_config_facts)
 POOLS = Source(MACHINE_CONFIG_POOL, projection(Pool))
 KUBELET_CONFIGS = Source(KUBELET_CONFIG, projection(KubeletConfigFacts))

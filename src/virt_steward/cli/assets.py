@@ -10,6 +10,7 @@ from virt_steward.app import connected
 from virt_steward.catalog.images import related_images
 from virt_steward.catalog.load import load
 from virt_steward.controllers.autopilot.options import Options
+from virt_steward.insight.assetevidence import evidence
 from virt_steward.insight.assets import survey
 from virt_steward.insight.whyasset import checked, why
 from virt_steward.kube.client import Reader
@@ -24,11 +25,11 @@ if TYPE_CHECKING:
 
 async def asked(name: str, hco: Key, kubeconfig: str | None, context: str | None) -> Why:
     catalog = load()
-    checked(catalog, name)  # before a cluster is troubled
+    asset = checked(catalog, name)  # before a cluster is troubled
     options = Options(hco, related_images(os.environ))
     async with connected(kubeconfig, context) as client:
         seen = await survey(Reader(client.connection, client.discovery), catalog, options, datetime.now(UTC))
-    return why(seen, name)
+        return why(seen, name, await evidence(client, seen, asset))
 
 
 def lines(found: Why) -> Iterator[str]:
@@ -46,6 +47,9 @@ def lines(found: Why) -> Iterator[str]:
         yield from (f"  {remark}" for remark in found.remarks)
     if found.governed:
         yield f"\nThe advisor governs: {', '.join(found.governed)}"
+    if found.told:
+        yield "\nTold lately:"
+        yield from (f"  {one_line(one)}" for one in found.told)
     yield f"\n{_live(found.live)}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from virt_steward.controllers import NAMES
+from virt_steward.controllers import REPORTERS
 from virt_steward.insight.activity import Told
 from virt_steward.kube.client import Selection
 from virt_steward.kube.events import EVENT
@@ -50,10 +50,10 @@ EVENTS = tuple(
     Source(
         EVENT,
         projection(Told),
-        Selection(fields=f"reportingController={controller}"),
+        Selection(fields=f"reportingController={reporter}"),
         indexes={"about": _about},
         where=Reach.TARGETS,
     )
-    for controller in NAMES
+    for reporter in REPORTERS.values()
 )
 """One for each controller: a cluster has far more events than ours."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from virt_steward.controllers import REPORTERS
 from virt_steward.objects.meta import Meta
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ SUMMED_UP = {
     ("advisor", "Failed"): ("plan that failed", "plans that failed"),
 }
 """By controller and reason, for one and for several. What is not here is for the timeline alone."""
+
+
+_CONTROLLERS = {reporter: name for name, reporter in REPORTERS.items()}
 
 
 class Subject(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -64,6 +68,11 @@ class Told(msgspec.Struct, frozen=True, rename="camel"):
     series: Series | None = None
 
     @property
+    def controller(self) -> str:
+        """Who has told it."""
+        return _CONTROLLERS.get(self.reporting_controller, self.reporting_controller)
+
+    @property
     def at(self) -> datetime:
         """When it happened last."""
         again = self.series.last_observed_time if self.series else None
@@ -95,11 +104,7 @@ class Line(NamedTuple):
 def timeline(told: Iterable[Told], *, words: str = "", controller: str = "") -> tuple[Told, ...]:
     """Those that hold all of the words, the newest first."""
     wanted = words.casefold().split()
-    found = (
-        one
-        for one in told
-        if controller in ("", one.reporting_controller) and all(word in _text(one) for word in wanted)
-    )
+    found = (one for one in told if controller in ("", one.controller) and all(word in _text(one) for word in wanted))
     return tuple(sorted(found, key=lambda one: (one.at, one.metadata.key), reverse=True))
 
 
@@ -108,7 +113,7 @@ def summary(told: Iterable[Told], since: datetime) -> tuple[Line, ...]:
     counts: Counter[tuple[str, str]] = Counter()
     last: dict[tuple[str, str], datetime] = {}
     for one in told:
-        sort = one.reporting_controller, one.reason
+        sort = one.controller, one.reason
         if sort in SUMMED_UP and one.at >= since:
             counts[sort] += one.times
             last[sort] = max(one.at, last.get(sort, LONG_AGO))
@@ -117,4 +122,4 @@ def summary(told: Iterable[Told], since: datetime) -> tuple[Line, ...]:
 
 
 def _text(told: Told) -> str:
-    return f"{told.reporting_controller} {told.reason} {told.note} {told.regarding} {told.about}".casefold()
+    return f"{told.controller} {told.reason} {told.note} {told.regarding} {told.about}".casefold()

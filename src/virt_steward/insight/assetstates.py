@@ -62,8 +62,7 @@ def _word(decision: Decision, sighted: Sighted | None, last: Told | None) -> tup
 def _of_wanted(wanted: Wanted, decision: Decision, sighted: Sighted | None, last: Told | None) -> tuple[Word, str]:
     differs = last.note if last and last.reason in DIFFERENCE else ""
     if sighted and sighted.is_paused:
-        whose = "somebody else kept changing it" if sighted.paused_at else "a person paused it"
-        return "Paused", differs or f"{whose}; nothing is written until {marks.PAUSED} is removed"
+        return "Paused", differs or pause(sighted)
     if last and last.reason in TROUBLE:
         return "Fails", last.note
     if sighted is None:
@@ -71,6 +70,12 @@ def _of_wanted(wanted: Wanted, decision: Decision, sighted: Sighted | None, last
     if differs and wanted.is_only_watched:
         return "Differs", differs
     return "In place", _with_overrides(decision)
+
+
+def pause(sighted: Sighted) -> str:
+    """Why an object is paused, and what ends it."""
+    whose = "somebody else kept changing it" if sighted.paused_at else "a person paused it"
+    return f"{whose}; nothing is written until {marks.PAUSED} is removed"
 
 
 def _with_overrides(decision: Decision) -> str:

@@ -74,7 +74,7 @@ def _of_profile(config: Config, stuck: dict[str, str]) -> Iterator[Matter]:
     status, said = config.status, _condition(config, config.status.phase or "")
     message = said.message if said else ""
     match status.phase:
-        case "ReviewRequired":
+        case "ReviewRequired" if not config.is_rejected:
             yield _review(config, said)
         case "Failed":
             yield _profile(config, Urgency.BROKEN, "Failed", "bad", "has stopped", message, "See what failed")

@@ -10,7 +10,7 @@ import msgspec
 
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, ProfileOptions, VirtPlatformConfigSpec
 from virt_steward.controllers.advisor.act import draft_plan
-from virt_steward.controllers.advisor.conditions import STALE
+from virt_steward.controllers.advisor.conditions import ROLLING, STALE
 from virt_steward.controllers.advisor.decide import RULES, decide
 from virt_steward.controllers.advisor.profiles import profiles
 from virt_steward.controllers.advisor.report import fold
@@ -18,8 +18,7 @@ from virt_steward.controllers.advisor.seen import Config, ConfigMeta
 from virt_steward.controllers.advisor.steps import ApplyItem, LackPrerequisites, Redraft, Settle, Stay
 from virt_steward.controllers.advisor.watches import CONFIGS
 from virt_steward.insight.outlook import look
-from virt_steward.kube.client import Caller, Client
-from virt_steward.kube.errors import NotLeading
+from virt_steward.insight.trials import for_trials
 from virt_steward.kube.whoami import lacking
 from virt_steward.objects.complaints import Complaint
 from virt_steward.objects.identity import Key
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
     from virt_steward.controllers.advisor.profiles.profile import Profile
     from virt_steward.controllers.advisor.seen import Seen
     from virt_steward.controllers.advisor.steps import Step
-    from virt_steward.kube.client import Reader
+    from virt_steward.kube.client import Client, Reader
 
 ATTEMPTS = 3
 """Tries to draft a plan for objects that are changing."""
@@ -105,19 +104,12 @@ class Why:
     """Every rule up to the one that decides what the advisor does next."""
 
 
-class _OnlyTrials:
-    """Permits no write; dry runs need no permit."""
-
-    def remaining(self) -> float:
-        raise NotLeading("a question changes nothing")
-
-
 async def planned(client: Client, name: str, wish: Wish, options: Options, now: datetime) -> Plan:
     """Draft a plan as the advisor would, with nothing of ours installed. Raises NoPlan.
 
     `wish` changes the options that the cluster's own VirtPlatformConfig has, or the defaults if there is none.
     """
-    trial = Client(client.connection, client.discovery, Caller(permit=_OnlyTrials()))
+    trial = for_trials(client)
     profile = profile_named(name, options)
     for _ in range(ATTEMPTS):
         outlook = await look(trial, options)
@@ -191,6 +183,10 @@ def waits_for(config: Config) -> str | None:  # noqa: PLR0911 - a table by phase
             return "what is missing; it goes on by itself once that is there"
         case "Failed" | "CompletedWithErrors":
             return "a person who sets things right, and then action to DryRun for a new plan"
+        case phase if said := next(
+            (one for one in status.conditions if one.type == phase and one.reason in ROLLING), None
+        ):
+            return said.message
         case "Drifted":
             return "a person who repairs what was changed, or sets action to DryRun for a plan that would"
         case "CompletedWithUpgrade":

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from virt_steward.controllers.autopilot.decide import Wanted
-from virt_steward.controllers.autopilot.overrides.governed import NothingLeft, without_governed
-from virt_steward.controllers.autopilot.overrides.mask import masked
+from virt_steward.controllers.autopilot.marks import DRIFT
 from virt_steward.controllers.autopilot.overrides.scope import Idle
-from virt_steward.insight.assetstates import state_of
+from virt_steward.controllers.autopilot.verdicts import after_the_hco
+from virt_steward.insight.assetaims import Step, aim
+from virt_steward.insight.assetevidence import Evidence, NotTried, Rejected
+from virt_steward.insight.assetstates import pause, state_of
 from virt_steward.objects.complaints import Complaint
-from virt_steward.objects.coverage import lacking
 from virt_steward.objects.wallclock import rfc3339
-from virt_steward.ssa.managers import AUTOPILOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -23,24 +23,16 @@ if TYPE_CHECKING:
     from virt_steward.controllers.autopilot.decide import Decision
     from virt_steward.controllers.autopilot.sighted import Sighted
     from virt_steward.insight.assets import Survey
-
-Object = dict[str, Any]
+    from virt_steward.insight.assetstates import AssetState
 
 IN_PLACE, DIFFERS, IDLE = "In place", "Differs", "Idle"
+NONE = Evidence()
+LATELY = 5
+"""How many events are shown."""
 
 
 class NoAsset(Complaint):
     """The catalog has no asset of this name: one line that says so."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One filter or check, in words, and what it has to say."""
-
-    check: str
-    objects: bool
-    """Whether it decides against the asset."""
-    because: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +67,8 @@ class Why:
     """What the object lacks of what is wanted, as JSON pointers."""
     live: Live | None
     """None: it is not there."""
+    told: tuple[str, ...]
+    """What the autopilot has told of it lately, the newest first."""
 
 
 def checked(catalog: Catalog, name: str) -> Asset:
@@ -84,77 +78,110 @@ def checked(catalog: Catalog, name: str) -> Asset:
     raise NoAsset(f"there is no asset {name}: `virt-steward render --output status` lists all of them")
 
 
-def why(survey: Survey, name: str) -> Why:
-    """Judge one asset as the controller would. Raises NoAsset."""
+def why(survey: Survey, name: str, found: Mapping[str, Evidence]) -> Why:
+    """Judge one asset as the controller would; `found` is by asset. Raises NoAsset."""
     asset = checked(survey.outlook.catalog, name)
     decision, sighted = survey.decision(asset), survey.outlook.sighted(name)
-    aim = _aim(survey, asset, decision)
-    state, because = _state(survey, asset, decision, aim)
+    state, because = _state(survey, asset, found)
+    evidence = found.get(name, NONE)
     return Why(
         asset=name,
         summary=asset.summary,
         object=str(survey.outlook.ref(asset)),
         state=state,
         because=because,
-        steps=(_activation(survey), *_checks(decision), *aim.steps),
+        steps=(_activation(survey), *_checks(decision), *_on_the_way(survey, asset, found)),
         overrides=dict(decision.overrides),
         until=rfc3339(decision.until) if decision.until else None,
-        remarks=tuple(f"{one.reason}: {one.why}" for one in decision.remarks),
+        remarks=(*(f"{one.reason}: {one.why}" for one in decision.remarks), *_not_known(found)),
         governed=tuple(sorted(survey.outlook.governed(asset).paths)),
-        differences=aim.differences,
+        differences=aim(survey, asset).differences,
         live=_live(sighted) if sighted else None,
+        told=tuple(f"{rfc3339(one.at)} {one.reason}: {one.note}" for one in (evidence.told or ())[:LATELY]),
     )
 
 
 def states(survey: Survey) -> Iterator[tuple[Asset, str, str]]:
-    """Walk all assets, each with its state in a word and a sentence."""
+    """Walk all assets, each with its state in a word and a sentence, as far as that shows without a question more."""
     for asset in survey.outlook.catalog.assets:
-        decision = survey.decision(asset)
-        yield asset, *_state(survey, asset, decision, _aim(survey, asset, decision))
+        yield asset, *_state(survey, asset, {})
 
 
-@dataclass(frozen=True, slots=True)
-class _Aim:
-    """What is left to be wanted of the live object, after masks and the advisor's part."""
-
-    steps: tuple[Step, ...] = ()
-    differences: tuple[str, ...] = ()
-
-
-def _aim(survey: Survey, asset: Asset, decision: Decision) -> _Aim:
-    live = survey.live(asset)
-    if live is None or not isinstance(decision.outcome, Wanted):
-        return _Aim()
-    kept = masked(decision.outcome.intent, live, AUTOPILOT, decision.outcome.mask)
-    left = without_governed(kept.intent, live, survey.outlook.governed(asset))
-    steps = [Step("ignored fields are left as they are", objects=False, because=note) for note in kept.notes]
-    if isinstance(left, NothingLeft):
-        return _Aim((*steps, Step("something is left to be wanted", objects=True, because=left.why)))
-    found = tuple(str(pointer) for pointer in lacking(left, live))
-    because = f"it lacks {', '.join(found)}" if found else ""
-    return _Aim((*steps, Step("the live object is as wanted", objects=bool(found), because=because)), found)
-
-
-def _state(survey: Survey, asset: Asset, decision: Decision, aim: _Aim) -> tuple[str, str]:
+def _state(survey: Survey, asset: Asset, found: Mapping[str, Evidence]) -> tuple[str, str]:
     if isinstance(survey.seen.scope, Idle):
         return IDLE, survey.seen.scope.why
-    if problem := survey.outlook.unreadable(asset.name):
-        return "Fails", f"the live object cannot be read: {problem}"
-    sighted = survey.outlook.sighted(asset.name)
-    found = state_of(asset, survey.outlook.ref(asset), decision, sighted, ())
-    if found.word == IN_PLACE and aim.differences:
-        return DIFFERS, f"it lacks {', '.join(aim.differences)}"
-    return found.word, found.why
+    if isinstance(survey.decision(asset).outcome, Wanted) and (waits := _waits(survey, asset, found)):
+        return "Waits", waits
+    if problem := _problem(survey, asset, found.get(asset.name, NONE)):
+        return "Fails", problem
+    told = _told(survey, asset, found.get(asset.name, NONE))
+    if told.word == IN_PLACE and (lacks := aim(survey, asset).differences):
+        return DIFFERS, f"it lacks {', '.join(lacks)}"
+    return told.word, told.why
+
+
+def _told(survey: Survey, asset: Asset, evidence: Evidence) -> AssetState:
+    decision, sighted = survey.decision(asset), survey.outlook.sighted(asset.name)
+    return state_of(asset, survey.outlook.ref(asset), decision, sighted, evidence.told or ())
+
+
+def _problem(survey: Survey, asset: Asset, evidence: Evidence) -> str:
+    """Why the asset fails; empty if it does not."""
+    is_wanted = isinstance(survey.decision(asset).outcome, Wanted)
+    if is_wanted and (unreadable := survey.outlook.unreadable(asset.name)):
+        return f"the live object cannot be read: {unreadable}"
+    if is_wanted and isinstance(evidence.trial, Rejected):
+        return evidence.trial.why
+    told = _told(survey, asset, evidence)
+    return told.why if told.word == "Fails" else ""
+
+
+def _waits(survey: Survey, asset: Asset, found: Mapping[str, Evidence]) -> str:
+    """Why the asset has to wait for the first one; empty if it need not."""
+    first = survey.outlook.catalog.assets[0]
+    problem = "" if asset is first else _problem(survey, first, found.get(first.name, NONE))
+    return after_the_hco(problem).why if problem else ""
+
+
+def _on_the_way(survey: Survey, asset: Asset, found: Mapping[str, Evidence]) -> Iterator[Step]:
+    """What is between a wanted object and its write."""
+    wanted, trial = survey.decision(asset).outcome, found.get(asset.name, NONE).trial
+    if not isinstance(wanted, Wanted):
+        return
+    if asset is not survey.outlook.catalog.assets[0]:
+        yield _step("the HyperConverged is in order", _waits(survey, asset, found))
+    yield from aim(survey, asset).steps
+    if not isinstance(trial, NotTried):
+        yield _step("the server takes it", trial.why if isinstance(trial, Rejected) else "")
+    yield _step("it may be written", _held(wanted, survey.outlook.sighted(asset.name)))
+
+
+def _held(wanted: Wanted, sighted: Sighted | None) -> str:
+    """Why a difference is not set right; empty if it is."""
+    if sighted and wanted.is_paused:
+        return pause(sighted)
+    return f"by {DRIFT}, differences are only reported" if wanted.is_only_watched else ""
+
+
+def _not_known(found: Mapping[str, Evidence]) -> Iterator[str]:
+    for evidence in found.values():
+        if isinstance(evidence.trial, NotTried) and evidence.trial.why:
+            yield f"NotTried: {evidence.trial.why}"
+    if any(evidence.told is None for evidence in found.values()):
+        yield "EventsForbidden: you may not read what the autopilot has told of it"
 
 
 def _activation(survey: Survey) -> Step:
-    idle = survey.seen.scope.why if isinstance(survey.seen.scope, Idle) else ""
-    return Step("the autopilot is on", objects=bool(idle), because=idle)
+    return _step("the autopilot is on", survey.seen.scope.why if isinstance(survey.seen.scope, Idle) else "")
 
 
 def _checks(decision: Decision) -> Iterator[Step]:
     for step in decision.steps:
-        yield Step(step.check.replace("_", " "), objects=bool(step.objection), because=step.objection)
+        yield _step(step.check.replace("_", " "), step.objection)
+
+
+def _step(check: str, objection: str) -> Step:
+    return Step(check, objects=bool(objection), because=objection)
 
 
 def _live(sighted: Sighted) -> Live:

@@ -81,14 +81,17 @@ def radius(labels: Mapping[str, str], pools: Sequence[RollingPool], census: Cens
     return msgspec.structs.replace(found, message=_sentence(found))
 
 
-def _sentence(found: BlastRadius) -> str:
+def reboots(found: BlastRadius) -> str:
+    """What becomes of nodes, in words."""
     pools = ", ".join(
         f"{one.name}: {one.nodes} in {one.rounds} rounds{' once it is resumed' if one.paused else ''}"
         for one in found.pools
     )
-    text = (
-        f"{found.node_count} nodes reboot ({pools or 'no pool'}); {found.virtual_machines} virtual machines must move"
-    )
+    return f"{found.node_count} nodes reboot ({pools or 'no pool'})"
+
+
+def _sentence(found: BlastRadius) -> str:
+    text = f"{reboots(found)}; {found.virtual_machines} virtual machines must move"
     if found.immovable_count:
         named = ", ".join(found.immovable[:5]) + (", …" if found.immovable_count > 5 else "")
         stops = "stops" if found.immovable_count == 1 else "stop"

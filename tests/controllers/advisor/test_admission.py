@@ -16,6 +16,7 @@ from virt_steward.controllers.advisor.seen import (
     APPROVED_BY,
     APPROVED_PLAN,
     REJECTED_BY,
+    REJECTED_GENERATION,
     REJECTED_PLAN,
     REJECTION_COMMENT,
 )
@@ -101,6 +102,8 @@ async def test_a_rejection_names_who_really_rejects(
             await annotated(client, **{REJECTED_PLAN: NEW})
         with pytest.raises(Forbidden):
             await annotated(client, **{REJECTION_COMMENT: "never"})
+        with pytest.raises(Forbidden):  # it would count for a plan that was asked for since
+            await annotated(client, **{REJECTED_GENERATION: "7"})
         await annotated(
             client, **{APPROVED_BY: editor.user, APPROVED_PLAN: NEW}
         )  # the other signature is another matter

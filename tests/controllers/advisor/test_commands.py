@@ -189,11 +189,16 @@ async def on_a_terminal(*arguments: str, answers: str = "", **env: str) -> str:
     )
     os.close(theirs)
     seen = bytearray()
-    with suppress(OSError):  # that is how a terminal ends
-        while part := await asyncio.to_thread(os.read, mine, 4096):
-            seen += part
-    os.close(mine)
-    await asyncio.wait_for(process.wait(), 30)
+    try:
+        async with asyncio.timeout(60):
+            with suppress(OSError):  # that is how a terminal ends
+                while part := await asyncio.to_thread(os.read, mine, 4096):
+                    seen += part
+            await process.wait()
+    finally:
+        if process.returncode is None:
+            process.kill()  # which also ends the reading
+        os.close(mine)
     return seen.decode().replace("\r\n", "\n")
 
 

@@ -10,6 +10,7 @@ from tests.controllers.advisor.builders import EARLIER, PLAN, a_config, a_status
 from tests.controllers.advisor.desk import the_config
 from tests.controllers.advisor.waiting import waiting
 from tests.eventually import soon
+from tests.gateway import Gateway, no_streaming_list
 from tests.grants import an_account
 from virt_steward.apis.meta import Condition
 from virt_steward.apis.virtplatformconfig import EXAMPLE
@@ -71,6 +72,15 @@ async def test_following_without_the_right_to_look_is_refused(
     async with a_client(control_plane, account.token) as client:
         with pytest.raises(Forbidden):
             await asyncio.wait_for(follow(client, EXAMPLE, PLAN, print), 20)
+
+
+async def test_a_plan_is_followed_on_a_server_without_streaming_lists(
+    configs: Client, control_plane: ControlPlane, gateway: Gateway
+) -> None:
+    gateway.intercept = no_streaming_list
+    await waiting(configs, action="DryRun")
+    async with a_client(control_plane, server=gateway.server) as client:
+        assert await follow(client, EXAMPLE, PLAN, print) == Failed("somebody has set action to DryRun")
 
 
 async def test_following_ends_when_the_config_is_deleted(configs: Client) -> None:

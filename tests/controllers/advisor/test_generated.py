@@ -16,7 +16,9 @@ from virt_steward.controllers.advisor.report import fold, with_plan
 from virt_steward.controllers.advisor.seen import Seen
 from virt_steward.controllers.advisor.steps import (
     ApplyItem,
+    AwaitAlignment,
     AwaitItem,
+    AwaitRepair,
     AwaitReview,
     AwaitWindow,
     Begin,
@@ -30,7 +32,17 @@ from virt_steward.controllers.advisor.steps import (
     Stay,
 )
 
-RESTING = (Ignore, LackPrerequisites, AwaitReview, AwaitWindow, MarkDrifted, OfferUpgrade, Stay)
+RESTING = (
+    Ignore,
+    LackPrerequisites,
+    AwaitReview,
+    AwaitWindow,
+    MarkDrifted,
+    AwaitRepair,
+    OfferUpgrade,
+    AwaitAlignment,
+    Stay,
+)
 
 
 def is_unasked(seen: Seen) -> bool:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,10 @@ from virt_steward.controllers.autopilot.definition import definition
 from virt_steward.controllers.autopilot.marks import SCOPE
 from virt_steward.controllers.autopilot.options import HCO, Options
 from virt_steward.controllers.autopilot.watches import ref_of_asset
-from virt_steward.kube.client import Client, Selection
+from virt_steward.insight.assetevidence import evidence
+from virt_steward.insight.assets import survey
+from virt_steward.insight.whyasset import Why, checked, why
+from virt_steward.kube.client import Client, Reader, Selection
 from virt_steward.kube.errors import NotFound
 from virt_steward.kube.events import EVENT
 from virt_steward.local.controlplane import ControlPlane
@@ -130,6 +134,14 @@ async def at_work(
 
 async def an_autopilots_account(client: Client, catalog: Catalog) -> Account:
     return await an_account(client, definition(Options(), catalog).access, Installation("openshift-cnv", prefix="test"))
+
+
+async def explained(cockpit: Cockpit, asset: str, client: Client | None = None) -> Why:
+    """What a person is told of an asset: the admin, or whoever asks."""
+    asking = client or cockpit.client
+    reader = Reader(cockpit.client.connection, cockpit.client.discovery)
+    seen = await survey(reader, cockpit.catalog, cockpit.options, datetime.now(UTC))
+    return why(seen, asset, await evidence(asking, seen, checked(cockpit.catalog, asset)))
 
 
 def spec_of(obj: Object | None) -> Object:

@@ -10,7 +10,7 @@ from virt_steward.controllers.autopilot.marks import SCOPE
 from virt_steward.controllers.autopilot.options import HCO, Options
 from virt_steward.local.simulation.nodes import Node
 from virt_steward.local.simulation.platform import Shape
-from virt_steward.objects.identity import Key, Kind, Ref
+from virt_steward.objects.identity import Key, Kind, Ref, ref_of
 
 FEATURE = "feature.node.kubernetes.io"
 HARDWARE = Node(
@@ -46,6 +46,7 @@ async def ask_for_everything(cockpit: Cockpit) -> None:
     scheduler = Ref(Kind("config.openshift.io", "Scheduler"), Key("", "cluster"))
     await cockpit.client.merge_patch(scheduler, {"spec": {"mastersSchedulable": True}})
     await _make_remediation_template(cockpit)
+    await make_storage_profile(cockpit, "cephfs", "Filesystem")
     annotations = {one.key: one.value or "true" for one in keys} | {SCOPE: "true"}
     patch: dict[str, Any] = {"metadata": {"annotations": annotations}, "spec": SPEC}
     await cockpit.client.merge_patch(Ref(HYPERCONVERGED, HCO), patch, manager="admin")
@@ -62,6 +63,15 @@ async def _make_remediation_template(cockpit: Cockpit) -> None:
         "spec": {"template": {"spec": {"agent": "fence_ipmilan"}}},
     }
     await cockpit.client.apply(template, manager="admin")
+
+
+async def make_storage_profile(cockpit: Cockpit, name: str, mode: str) -> None:
+    """As CDI does for a storage class whose volumes nodes can share."""
+    metadata = {"name": name}
+    profile = {"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "StorageProfile", "metadata": metadata, "spec": {}}
+    made = await cockpit.client.create(profile)
+    claims = [{"accessModes": ["ReadWriteMany"], "volumeMode": mode}]
+    await cockpit.client.merge_patch(ref_of(made), {"status": {"claimPropertySets": claims}}, subresource="status")
 
 
 def expected(catalog: Catalog) -> list[str]:

@@ -62,6 +62,27 @@ async def test_activation_takes_no_more_than_three_requests_for_an_object(flying
     assert len(created) > 8
 
 
+async def test_that_the_platform_is_as_wanted_is_told_once_and_again_only_after_it_was_not(
+    flying: Cockpit, audit_log: AuditLog
+) -> None:
+    await flying.engage("metrics-service,swap-enable")
+    assert await soon(lambda: flying.told("ReconcileSucceeded"))
+    [event] = await flying.events("ReconcileSucceeded")
+    assert event["note"].startswith(f"2 of {len(flying.catalog.assets)} assets are in place")
+    assert (event["type"], event["reportingController"]) == ("Normal", "virt-platform-autopilot")
+    mark = audit_log.mark()
+    await flying.engage("metrics-service,swap-enable,no-such-asset")
+    assert await soon(lambda: flying.told("UnknownAsset")), "another pass"
+    await flying.engage("metrics-service,swap-enable,descheduler-loadaware")
+    assert await soon(lambda: has_succeeded(flying, times=2)), "something was made"
+    told = [one for one in audit_log.since(mark) if one.resource == "events" and one.is_write]
+    assert [one.verb for one in told if one.user == flying.account.user and one.name == event["metadata"]["name"]] == []
+
+
+async def has_succeeded(cockpit: Cockpit, times: int) -> bool:
+    return len(await cockpit.events("ReconcileSucceeded")) == times
+
+
 def requests(cockpit: Cockpit, audit_log: AuditLog, mark: int) -> list[tuple[str, str, str]]:
     """What the autopilot has asked, without events."""
     return [

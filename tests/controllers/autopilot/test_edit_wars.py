@@ -3,7 +3,7 @@
 from functools import partial
 from pathlib import Path
 
-from tests.controllers.autopilot.cockpit import Cockpit, at_work, spec_of
+from tests.controllers.autopilot.cockpit import Cockpit, at_work, explained, spec_of
 from tests.controllers.autopilot.opponent import an_opponent, is_paused
 from tests.controllers.autopilot.pair import ASSET, BOTH, becomes, engage_two, is_corrected, substance
 from tests.eventually import soon
@@ -47,6 +47,11 @@ async def test_a_flood_of_changes_to_several_fields_is_throttled_then_paused(fly
         assert await soon(partial(flying.told, "Throttled", ASSET), within=30)
         await is_corrected(flying)
     assert await soon(partial(_has_told, flying, 1), within=30)
+    found = await explained(flying, ASSET)
+    assert found.state == "Paused"
+    [held] = [step.because for step in found.steps if step.check == "it may be written"]
+    assert "somebody else kept changing it" in held
+    assert {"Throttled", "ThrashingDetected"} <= {line.split()[1].rstrip(":") for line in found.told}
 
 
 async def test_settings_that_change_are_followed_and_are_no_war(flying: Cockpit) -> None:

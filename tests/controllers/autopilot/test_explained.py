@@ -1,34 +1,33 @@
 """What a person is told of an asset, without the autopilot at work: by its rules, from what is there."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from tests.controllers.autopilot.cockpit import Cockpit
-from tests.controllers.autopilot.everything import options_for
+from tests.clients import a_client
+from tests.controllers.autopilot.cockpit import Cockpit, Object, explained
 from tests.eventually import soon
 from virt_steward.cli.assets import lines
-from virt_steward.insight.assets import NoPlatform, Survey, rendered, survey
+from virt_steward.insight.assets import NoPlatform, rendered
 from virt_steward.insight.status import Section, autopilot
-from virt_steward.insight.whyasset import NoAsset, Why, why
+from virt_steward.insight.whyasset import NoAsset
 from virt_steward.kube.client import Reader
+from virt_steward.kube.errors import Refused
+from virt_steward.local.accounts import token_for
+from virt_steward.local.controlplane import ControlPlane
+from virt_steward.objects.identity import ref_of
 from virt_steward.ssa.managers import AUTOPILOT
 
 ASSET = "descheduler-loadaware"
+WRITES = ["CREATE", "UPDATE"]
 INTERVAL = "/spec/deschedulingIntervalSeconds"
 
 
 def reader(cockpit: Cockpit) -> Reader:
     return Reader(cockpit.client.connection, cockpit.client.discovery)
-
-
-async def surveyed(cockpit: Cockpit) -> Survey:
-    return await survey(reader(cockpit), cockpit.catalog, options_for(cockpit.catalog), datetime.now(UTC))
-
-
-async def explained(cockpit: Cockpit, asset: str = ASSET) -> Why:
-    return why(await surveyed(cockpit), asset)
 
 
 async def status(cockpit: Cockpit) -> Section:
@@ -45,7 +44,7 @@ async def made_with(cockpit: Cockpit, **spec: Any) -> None:
 
 
 async def test_an_idle_autopilot_is_said_to_be_idle_and_what_it_would_do_all_the_same(cockpit: Cockpit) -> None:
-    found = await explained(cockpit)
+    found = await explained(cockpit, ASSET)
     assert found.state == "Idle"
     assert found.steps[0].objects
     assert "no annotation platform.kubevirt.io/autopilot" in found.steps[0].because
@@ -60,7 +59,7 @@ async def test_an_idle_autopilot_is_said_to_be_idle_and_what_it_would_do_all_the
 
     assert await soon(is_told)
     with pytest.raises(NoPlatform):
-        await explained(cockpit)
+        await explained(cockpit, ASSET)
 
 
 async def test_every_filter_and_check_tells_its_verdict_and_the_live_object_is_compared(cockpit: Cockpit) -> None:
@@ -75,12 +74,12 @@ async def test_every_filter_and_check_tells_its_verdict_and_the_live_object_is_c
         ("conditions are met", True),
     ]
     assert "platform.kubevirt.io/enable-metallb: expected=true, actual=absent" in left.steps[-1].because
-    assert (await explained(cockpit)).state == "Not there yet"
+    assert (await explained(cockpit, ASSET)).state == "Not there yet"
 
     await made_with(cockpit, deschedulingIntervalSeconds=7200)
-    differs = await explained(cockpit)
+    differs = await explained(cockpit, ASSET)
     assert (differs.state, differs.differences) == ("Differs", (INTERVAL,))
-    assert differs.steps[-1].objects
+    assert [step.check for step in differs.steps if step.objects] == ["the live object is as wanted"]
     assert f"  [-] the live object is as wanted: it lacks {INTERVAL}" in lines(differs)
     told = await status(cockpit)
     assert (ASSET, "Differs", f"it lacks {INTERVAL}") in told.rows
@@ -88,17 +87,98 @@ async def test_every_filter_and_check_tells_its_verdict_and_the_live_object_is_c
     assert told.summary.startswith("assets left alone: ")
 
     await cockpit.annotate(ASSET, ignore_fields=INTERVAL, override_until="2999-01-01T00:00:00Z")
-    masked = await explained(cockpit)
+    masked = await explained(cockpit, ASSET)
     assert (masked.state, masked.until) == ("In place", "2999-01-01T00:00:00Z")
     assert masked.overrides["platform.kubevirt.io/ignore-fields"] == INTERVAL
     assert any(INTERVAL in step.because for step in masked.steps)
     assert ASSET not in [row[0] for row in (await status(cockpit)).rows]
 
     await cockpit.annotate(ASSET, reconcile_paused="true")
-    assert (await explained(cockpit)).state == "Paused"
+    paused = await explained(cockpit, ASSET)
+    assert paused.state == "Paused"
+    assert [step.check for step in paused.steps if step.objects] == ["it may be written"]
+    assert any(
+        "  [-] it may be written: a person paused it; nothing is written until" in line for line in lines(paused)
+    )
     await cockpit.annotate(ASSET, reconcile_paused=None, mode="unmanaged")
-    unmanaged = await explained(cockpit)
+    unmanaged = await explained(cockpit, ASSET)
     assert (unmanaged.state, unmanaged.steps[-1].check) == ("Left alone", "managed")
     text = "\n".join(lines(unmanaged))
     assert "[-] managed: it carries platform.kubevirt.io/mode: unmanaged" in text
     assert "The object is there: not known to be made by the autopilot; also managed by admin." in text
+
+
+@asynccontextmanager
+async def refused(cockpit: Cockpit, asset: str) -> AsyncIterator[None]:
+    """Nobody may make or change the asset's object."""
+    head: Object = {"apiVersion": "admissionregistration.k8s.io/v1", "metadata": {"name": "not-here"}}
+    kind = cockpit.ref(asset).kind
+    rule = {"apiGroups": [kind.group], "resources": [kind.plural], "apiVersions": ["*"], "operations": WRITES}
+    validations = [{"expression": "false", "message": "not in this house"}]
+    policy = head | {
+        "kind": "ValidatingAdmissionPolicy",
+        "spec": {"matchConstraints": {"resourceRules": [rule]}, "validations": validations},
+    }
+    binding = head | {
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "spec": {"policyName": "not-here", "validationActions": ["Deny"]},
+    }
+
+    async def is_in_force() -> bool:
+        try:
+            await cockpit.edit(asset, {"metadata": {"labels": {"probe": "yes"}}})
+        except Refused:
+            return True
+        return False
+
+    for one in (policy, binding):
+        await cockpit.client.apply(one, manager="admin")
+    try:
+        assert await soon(is_in_force)
+        yield
+    finally:
+        for one in (binding, policy):
+            await cockpit.client.delete(ref_of(one))
+
+
+async def test_what_the_server_refuses_is_found_by_a_dry_run_and_that_of_the_hyperconverged_holds_up_all(
+    cockpit: Cockpit,
+) -> None:
+    await cockpit.engage(f"{ASSET},hco-golden-config")
+    await made_with(cockpit)
+    assert (await explained(cockpit, ASSET)).state == "In place"
+    async with refused(cockpit, ASSET):
+        fails = await explained(cockpit, ASSET)
+        assert fails.state == "Fails"
+        assert "not in this house" in fails.because
+        assert [step.check for step in fails.steps if step.objects] == ["the server takes it"]
+        assert (await explained(cockpit, "hco-golden-config")).state == "Differs", "nobody has marked it yet"
+    async with refused(cockpit, "hco-golden-config"):
+        assert (await explained(cockpit, "hco-golden-config")).state == "Fails"
+        waits = await explained(cockpit, ASSET)
+        assert waits.state == "Waits"
+        assert "the HyperConverged comes first, and it fails: " in waits.because
+        assert [step.check for step in waits.steps if step.objects] == ["the HyperConverged is in order"]
+
+    async def is_in_place() -> bool:
+        return (await explained(cockpit, ASSET)).state == "In place"
+
+    assert await soon(is_in_place), "an admission policy is in force for a moment longer than it is there"
+
+
+async def test_what_whoever_asks_may_not_try_or_read_is_said_and_the_rest_is_told(
+    cockpit: Cockpit, control_plane: ControlPlane
+) -> None:
+    await cockpit.engage(f"{ASSET},hco-golden-config")
+    visitor = {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": "visitor", "namespace": "openshift-cnv"},
+    }
+    async with a_client(control_plane, await token_for(cockpit.client, (visitor,))) as client:
+        found = await explained(cockpit, ASSET, client)
+    assert found.state == "Not there yet"
+    assert "the server takes it" not in [step.check for step in found.steps]
+    assert [remark.partition(":")[0] for remark in found.remarks] == ["NotTried", "NotTried", "EventsForbidden"]
+    assert "needs the right to patch KubeDescheduler" in found.remarks[0]
+    assert "needs the right to patch HyperConverged" in found.remarks[1]

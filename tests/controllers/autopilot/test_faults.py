@@ -23,6 +23,7 @@ from virt_steward.kube.client import Selection
 from virt_steward.kube.errors import Forbidden, KubeError, NotFound
 from virt_steward.local.controlplane import ControlPlane
 from virt_steward.local.simulation.install import install, uninstall
+from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Key, Kind, Ref, ref_of
 from virt_steward.ssa.managers import AUTOPILOT
 
@@ -147,7 +148,9 @@ async def test_a_right_that_is_lacking_holds_up_no_other_asset(
     cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     async with without_rights_to(cockpit, "kubedeschedulers"):
-        assert await soon(partial(_may_not_watch, cockpit, control_plane), within=30), "an authorizer learns it later"
+        assert await soon(partial(_may_not_watch, cockpit, control_plane, cockpit.ref(ASSET)), within=30), (
+            "an authorizer learns it later"
+        )
         async with at_work(cockpit, control_plane, tmp_path):
             await cockpit.engage(BOTH)
             assert await soon(partial(cockpit.told, "AssetApplied", OTHER), within=30)
@@ -156,10 +159,24 @@ async def test_a_right_that_is_lacking_holds_up_no_other_asset(
             assert "lacks the right to watch it" in event["note"]
 
 
-async def _may_not_watch(cockpit: Cockpit, control_plane: ControlPlane) -> bool:
+async def test_nodes_that_may_not_be_read_are_said_and_hold_up_only_what_depends_on_them(
+    cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    async with without_rights_to(cockpit, NODE.plural):
+        nodes = Ref(NODE, Key("", "worker-0"))
+        assert await soon(partial(_may_not_watch, cockpit, control_plane, nodes), within=30)
+        async with at_work(cockpit, control_plane, tmp_path):
+            await engage_two(cockpit)
+            assert await soon(partial(cockpit.told, "HardwareDetectionFailed"), within=30)
+            [event] = await cockpit.events("HardwareDetectionFailed")
+            assert "the right to watch Nodes is lacking" in event["note"]
+            assert event["type"] == "Warning"
+
+
+async def _may_not_watch(cockpit: Cockpit, control_plane: ControlPlane, ref: Ref) -> bool:
     async with a_client(control_plane, cockpit.account.token) as autopilot:
         try:
-            await autopilot.list(cockpit.ref(ASSET).kind, Selection.one(cockpit.ref(ASSET).key))
+            await autopilot.list(ref.kind, Selection.one(ref.key))
         except Forbidden:
             return True
     return False

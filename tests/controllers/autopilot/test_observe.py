@@ -8,10 +8,21 @@ import pytest
 
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.catalog.asset import Asset
+from virt_steward.catalog.context import Context
 from virt_steward.catalog.hco import HYPERCONVERGED
 from virt_steward.catalog.load import Catalog
 from virt_steward.catalog.render import Renderer
-from virt_steward.catalog.sources import KUBELET_CONFIGS, MACHINE_CONFIGS, POOLS
+from virt_steward.catalog.sources import (
+    INFRASTRUCTURES,
+    KUBELET_CONFIGS,
+    MACHINE_CONFIGS,
+    NODES,
+    POOLS,
+    SCHEDULERS,
+    STORAGE_PROFILES,
+)
+from virt_steward.catalog.storage import Storage
+from virt_steward.catalog.topology import CLUSTER
 from virt_steward.controllers.autopilot.decide import Wanted, decide
 from virt_steward.controllers.autopilot.observe import Outlook, Stores
 from virt_steward.controllers.autopilot.options import HCO, Options
@@ -54,10 +65,50 @@ def test_nobody_can_tell_what_others_set_on_nodes_without_all_of_the(catalog: Ca
 
 
 def known(outlook: Outlook) -> bool:
+    return seen_of(outlook).machine_configs is not None
+
+
+def seen_of(outlook: Outlook) -> Context:
     outlook.stale()
     seen = outlook.seen()
     assert seen
-    return seen.look.context.machine_configs is not None
+    return seen.look.context
+
+
+@pytest.mark.parametrize("source", [INFRASTRUCTURES, SCHEDULERS], ids=lambda source: source.kind.plural)
+def test_a_platform_that_cannot_be_seen_is_not_taken_for_another_one_without(
+    catalog: Catalog, source: Source[Any]
+) -> None:
+    outlook, kept = an_outlook(catalog)
+    assert seen_of(outlook).topology
+    assert outlook.undetected() == ""
+    kept[source].denied.add("")
+    assert seen_of(outlook).topology is None
+    assert outlook.undetected() == f"the right to watch {source.kind.name}s is lacking"
+    kept[source].denied.clear()
+    kept[source].put_unreadable(CLUSTER, "it makes no sense")
+    assert seen_of(outlook).topology is None
+    assert outlook.undetected() == f"{source.kind.name} cluster: it makes no sense"
+
+
+def test_hardware_is_not_known_without_nodes_and_one_that_makes_no_sense_is_said_to(catalog: Catalog) -> None:
+    outlook, kept = an_outlook(catalog)
+    kept[NODES].put_unreadable(Key("", "odd"), "it makes no sense")
+    assert seen_of(outlook).hardware, "of all others"
+    assert outlook.undetected() == "Node odd: it makes no sense"
+    kept[NODES].denied.add("")
+    assert seen_of(outlook).hardware is None
+    assert "the right to watch Nodes is lacking" in outlook.undetected()
+
+
+def test_storage_that_may_be_shared_is_not_known_without_every_profile(catalog: Catalog) -> None:
+    outlook, kept = an_outlook(catalog)
+    assert seen_of(outlook).storage == Storage()
+    kept[STORAGE_PROFILES].put_unreadable(Key("", "odd"), "it makes no sense")
+    assert seen_of(outlook).storage is None
+    kept[STORAGE_PROFILES].remove(Key("", "odd"))
+    kept[STORAGE_PROFILES].denied.add("")
+    assert seen_of(outlook).storage is None
 
 
 def test_an_object_that_may_no_longer_be_watched_is_said_to_be_out_of_sight(catalog: Catalog) -> None:

@@ -17,7 +17,7 @@ from virt_steward.local.controlplane import ControlPlane
 from virt_steward.local.ports import ReservedPort
 from virt_steward.local.simulation.platform import Shape
 from virt_steward.objects.coverage import lacking
-from virt_steward.objects.extract import reduced
+from virt_steward.objects.extract import extract
 from virt_steward.objects.ownership import owned_by
 from virt_steward.runtime.addresses import Address
 from virt_steward.runtime.probes import Addresses
@@ -102,7 +102,10 @@ async def _sent(cockpit: Cockpit, asset: str) -> dict[str, Any]:
     """What the controller has applied, as the server remembers it."""
     live = await cockpit.live(asset)
     assert live
-    return reduced(live, owned_by(live, AUTOPILOT.name))
+    part = extract(live, owned_by(live, AUTOPILOT.name))
+    metadata = {name: live["metadata"][name] for name in ("name", "namespace") if name in live["metadata"]}
+    identity = {"apiVersion": live["apiVersion"], "kind": live["kind"]}
+    return {**identity, **part, "metadata": metadata | part.get("metadata", {})}
 
 
 async def test_debug_pages_answer_in_yaml_and_json_and_say_what_is_wrong(cockpit: Cockpit, debug: Debug) -> None:

@@ -15,7 +15,7 @@ from tests.grants import an_account
 from virt_steward.catalog.conditions import Annotation, HardwareDetection
 from virt_steward.catalog.hardware import Hardware
 from virt_steward.catalog.hco import HYPERCONVERGED
-from virt_steward.controllers.autopilot import marks
+from virt_steward.controllers.autopilot import marks, optout
 from virt_steward.controllers.autopilot.definition import definition
 from virt_steward.controllers.autopilot.options import HCO, OPT_OUT_DELETES
 from virt_steward.controllers.autopilot.optout import Goes, Leaving, Stays, fate
@@ -236,3 +236,23 @@ async def _is_noted(cockpit: Cockpit) -> bool:
     live = await cockpit.live(ASSET)
     assert live
     return live["metadata"].get("annotations", {}).get(marks.CREATED) == live["metadata"]["uid"]
+
+
+def an_object(applied: str) -> dict[str, Any]:
+    """Made at noon, and applied by us at that time for the last time."""
+    entry = {"manager": AUTOPILOT.name, "operation": "Apply", "time": f"2030-01-01T{applied}Z", "fieldsV1": {}}
+    metadata = {"name": "metallb", "creationTimestamp": "2030-01-01T12:00:00Z", "managedFields": [entry]}
+    return {"apiVersion": "metallb.io/v1beta1", "kind": "MetalLB", "metadata": metadata}
+
+
+@pytest.mark.parametrize(
+    ("found", "is_ours"),
+    [
+        pytest.param("12:00:00", True, id="as our own creation"),
+        pytest.param("12:00:05", False, id="and we had come to it later"),
+    ],
+)
+def test_an_object_that_was_found_is_judged_by_what_it_was_before_we_applied_it_again(
+    found: str, is_ours: bool
+) -> None:
+    assert optout._lacks_signature(an_object("12:30:00"), an_object(found)) is is_ours

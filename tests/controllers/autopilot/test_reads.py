@@ -5,6 +5,7 @@ from random import Random
 
 from tests.audit import AuditLog
 from tests.controllers.autopilot.cockpit import Cockpit, Object, spec_of
+from tests.controllers.autopilot.everything import make_storage_profile
 from tests.eventually import soon
 from virt_steward.catalog.render import Renderer
 from virt_steward.controllers.autopilot.baseline import Bench, Origin, Work, converge
@@ -21,6 +22,7 @@ from virt_steward.ssa.memo import Memo
 TEXT = "ksm-cluster-monitoring"
 OURS = "nodeExporter:\n  collectors:\n    ksmd:\n      enabled: true\n"
 CHECK, OTHER_CHECK = "node-health-check", "node-remediation"
+STORAGE = "node-remediation-storage"
 AVAILABILITY = "openshift-workload-availability"
 
 
@@ -84,6 +86,21 @@ async def test_a_check_that_made_way_for_another_one_is_back_once_that_is_gone(f
     await flying.client.delete(flying.ref(OTHER_CHECK))
     assert await soon(lambda: is_paused(flying, 1), within=30)
     assert spec_of(await flying.live(CHECK))["pauseRequests"] == ["an upgrade"], "which is somebody else's"
+
+
+async def test_loss_of_storage_is_detected_on_the_first_class_that_nodes_can_share(flying: Cockpit) -> None:
+    await make_storage_profile(flying, "block", "Block")
+    await flying.engage(STORAGE, enable_node_remediation="true")
+    assert await soon(lambda: flying.told("AssetApplied", STORAGE))
+    assert "sharedStorageClass" not in spec_of(await flying.live(STORAGE))
+    await make_storage_profile(flying, "nfs", "Filesystem")
+    assert await soon(lambda: uses(flying, "nfs")), "as soon as there is one"
+    await flying.engage(STORAGE, sbr_storage_class="mine")
+    assert await soon(lambda: uses(flying, "mine")), "whatever is shared"
+
+
+async def uses(cockpit: Cockpit, storage_class: str) -> bool:
+    return spec_of(await cockpit.live(STORAGE)).get("sharedStorageClass") == storage_class
 
 
 async def is_paused(cockpit: Cockpit, requests: int) -> bool:

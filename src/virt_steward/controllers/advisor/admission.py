@@ -13,6 +13,7 @@ from virt_steward.controllers.advisor.seen import (
     APPROVED_BY,
     APPROVED_PLAN,
     REJECTED_BY,
+    REJECTED_GENERATION,
     REJECTED_PLAN,
     REJECTION_COMMENT,
 )
@@ -23,12 +24,12 @@ _NOTES = "{0}.metadata.?annotations.orValue({{}})"
 _SAME = "variables.now[?'{0}'] == variables.before[?'{0}']"
 
 
-def _honestly_signed(plan: str, by: str, comment: str) -> dict[str, Any]:
+def _honestly_signed(plan: str, by: str, *besides: str) -> dict[str, Any]:
     """Unless nothing of it changes, or the plan is taken off it, the name is that of the caller, or none.
 
     An old name under a new plan would be a lie too. A name without a plan says nothing, and whoever adds one is asked.
     """
-    untouched = " && ".join(_SAME.format(key) for key in (plan, by, comment))
+    untouched = " && ".join(_SAME.format(key) for key in (plan, by, *besides))
     withdrawn = f"!('{plan}' in variables.now) && {_SAME.format(by)}"
     is_theirs = f"variables.now[?'{by}'].orValue('') in ['', request.userInfo.username]"
     return {
@@ -60,7 +61,7 @@ _POLICY: dict[str, Any] = {
         ],
         "validations": [
             _honestly_signed(APPROVED_PLAN, APPROVED_BY, APPROVAL_COMMENT),
-            _honestly_signed(REJECTED_PLAN, REJECTED_BY, REJECTION_COMMENT),
+            _honestly_signed(REJECTED_PLAN, REJECTED_BY, REJECTION_COMMENT, REJECTED_GENERATION),
         ],
     },
 }

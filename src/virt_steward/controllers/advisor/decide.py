@@ -13,7 +13,9 @@ from virt_steward.controllers.advisor.steps import (
     Abort,
     AdoptVersion,
     ApplyItem,
+    AwaitAlignment,
     AwaitItem,
+    AwaitRepair,
     AwaitReview,
     AwaitWindow,
     Begin,
@@ -167,6 +169,8 @@ def inputs_are_as_they_were(seen: Seen, _: datetime) -> Step | None:
 def nobody_has_aligned_it_by_hand(seen: Seen, _: datetime) -> Step | None:
     if seen.logic is None or seen.logic.aligned is None:
         return None
+    if seen.logic.rolling:
+        return AwaitAlignment("; ".join(seen.logic.rolling))
     return AdoptVersion("ManuallyAligned", seen.logic.aligned)
 
 
@@ -179,9 +183,11 @@ def targets_are_as_planned(seen: Seen, _: datetime) -> Step | None:
         if config.spec.action == "Apply" or any(item.target_ref in governed for item in drifted):
             return MarkDrifted(drifted)
         return Redraft("a target has changed, and nothing was ever applied")
-    if config.status.phase == "Drifted":
-        return Recover(with_errors=any(item.state == "Failed" for item in config.status.items))
-    return None
+    if config.status.phase != "Drifted":
+        return None
+    if seen.rolling:
+        return AwaitRepair("; ".join(seen.rolling))
+    return Recover(with_errors=any(item.state == "Failed" for item in config.status.items))
 
 
 def the_logic_is_as_it_was(seen: Seen, _: datetime) -> Step | None:

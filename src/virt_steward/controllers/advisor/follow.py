@@ -10,8 +10,8 @@ from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.controllers.advisor.conditions import WINDOW
 from virt_steward.controllers.advisor.seen import Config
 from virt_steward.kube.client import Selection
-from virt_steward.kube.errors import Refused
-from virt_steward.kube.watch import Gone, Put, Synced, Trouble, Watch, projection
+from virt_steward.kube.errors import Forbidden, Unauthorized
+from virt_steward.kube.watch import Gone, Put, Reset, Synced, Trouble, Watch, projection
 from virt_steward.objects.identity import Key
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _lines(config: Config) -> tuple[str, ...]:
 
 
 async def follow(reader: Reader, profile: str, plan_hash: str, say: Callable[[str], None]) -> Done | Failed:
-    """Watch until it is over, and say each change on the way. Outages are waited out; what is refused is raised."""
+    """Watch until it is over, and say each change on the way. Outages are waited out; who may not look is told."""
     said: set[str] = set()
     async with aclosing(_configs(reader, profile)) as configs:
         async for config in configs:
@@ -98,13 +98,15 @@ async def _configs(reader: Reader, profile: str) -> AsyncGenerator[Config | None
     async with aclosing(watch.events(resource)) as events:
         async for event in events:
             match event:
+                case Reset():
+                    config, is_complete = None, False
                 case Put(found):
                     config = found
                 case Gone():
                     config = None
                 case Synced():
                     is_complete = True
-                case Trouble(Refused() as error, _):
+                case Trouble(Unauthorized() | Forbidden() as error, _):
                     raise error
             if is_complete:
                 yield config

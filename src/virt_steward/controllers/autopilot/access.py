@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.catalog.hco import HYPERCONVERGED
 from virt_steward.catalog.machineconfigs import KUBELET_CONFIG, MACHINE_CONFIG, MACHINE_CONFIG_POOL
+from virt_steward.catalog.storage import STORAGE_PROFILE
 from virt_steward.catalog.topology import CLUSTER, INFRASTRUCTURE, SCHEDULER
 from virt_steward.catalog.yamlread import document
 from virt_steward.controllers.autopilot.options import OPT_OUT_DELETES
@@ -44,6 +45,7 @@ def access(name: str, catalog: Catalog, hco: Key) -> Access:
             Grant(NODE, WATCH, "to know hardware and roles"),
             Grant(INFRASTRUCTURE, WATCH, "to know the platform", names=(CLUSTER.name,)),
             Grant(SCHEDULER, WATCH, "to know if masters run workloads", names=(CLUSTER.name,)),
+            Grant(STORAGE_PROFILE, WATCH, "to know which storage nodes can share"),
             Grant(MACHINE_CONFIG, WATCH, "to set nothing that is set already"),
             Grant(MACHINE_CONFIG_POOL, WATCH, "to know which nodes a MachineConfig concerns"),
             Grant(KUBELET_CONFIG, WATCH, "to displace nobody else's"),

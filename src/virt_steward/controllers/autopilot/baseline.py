@@ -160,16 +160,9 @@ async def without_the_advisors(bench: Bench, work: Work) -> Work | Verdict:
 
 
 async def handed_over(_bench: Bench, work: Work) -> Work | Verdict:
-    """A field that fell away is not deleted: its live value is sent until somebody else owns it."""
     if work.live is None:
         return work
-    intent = carried(work.intent, work.live, AUTOPILOT)
-    for pointer in work.withdrawn:
-        if has(work.intent, pointer):
-            intent = with_value(intent, pointer, get(work.intent, pointer))
-        elif has(intent, pointer):
-            intent = without(intent, pointer)
-    return replace(work, intent=intent)
+    return replace(work, intent=with_what_fell_away(work.intent, work.live, work.withdrawn))
 
 
 async def previewed(bench: Bench, work: Work) -> Work | Verdict:
@@ -242,6 +235,17 @@ STEPS: tuple[Callable[[Bench, Work], Awaitable[Work | Verdict]], ...] = (
 )
 
 
+def with_what_fell_away(intent: Object, live: Object, withdrawn: tuple[Pointer, ...]) -> Object:
+    """A field that fell away is not deleted: its live value is sent until somebody else owns it."""
+    whole = carried(intent, live, AUTOPILOT)
+    for pointer in withdrawn:
+        if has(intent, pointer):
+            whole = with_value(whole, pointer, get(intent, pointer))
+        elif has(whole, pointer):
+            whole = without(whole, pointer)
+    return whole
+
+
 async def converge(bench: Bench, work: Work) -> Verdict:
     """Take the steps until one of them ends it."""
     for step in STEPS:
@@ -266,7 +270,7 @@ async def _paused(bench: Bench, work: Work, why: str) -> Verdict:
 
 async def _settle(bench: Bench, work: Work, live: Object) -> None:
     """Remember it as it is wanted, once it says whether it is of our making."""
-    if await signed(bench.client, live):
+    if await signed(bench.client, live, work.live):
         _remember(bench.settled, bench, work, live)
 
 

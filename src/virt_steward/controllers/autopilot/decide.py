@@ -124,7 +124,7 @@ def managed(case: Case) -> Case | LeftAlone:
     return case
 
 
-def paused(case: Case) -> Case:
+def not_paused_or_only_watched(case: Case) -> Case:
     """A pause stops writes, not looks: whether the object differs is still of interest."""
     return replace(case, is_paused=case.overrides.get(marks.PAUSED) == "true")
 
@@ -162,7 +162,7 @@ CHECKS: tuple[Callable[[Case], Case | LeftAlone | Waits | Failed], ...] = (
     rendered,
     not_excluded,
     managed,
-    paused,
+    not_paused_or_only_watched,
     patched_by_its_owner,
     namespace_is_there,
 )

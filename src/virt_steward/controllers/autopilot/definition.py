@@ -22,6 +22,7 @@ from virt_steward.kube.backoff import Backoff
 from virt_steward.runtime.controller import Definition
 from virt_steward.runtime.kinds import DEFINITIONS, KindNews
 from virt_steward.runtime.schemas import Schemas
+from virt_steward.ssa.managers import AUTOPILOT
 from virt_steward.ssa.memo import Memo
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def definition(options: Options, catalog: Catalog | None = None) -> Definition:
     catalog = catalog or load()
     build = partial(_build, options=options, catalog=catalog)
     # One worker: assets come in the order of the catalog, and nothing is looked at twice at a time.
-    return Definition(NAME, access(NAME, catalog, options.hco), build, concurrency=1)
+    return Definition(NAME, access(NAME, catalog, options.hco), build, concurrency=1, reporter=AUTOPILOT.name)
 
 
 def _build(tools: Tools, options: Options, catalog: Catalog) -> AutopilotController:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.catalog.context import Context
 from virt_steward.catalog.hardware import counted, detected
 from virt_steward.catalog.hco import Hco
@@ -16,12 +17,15 @@ from virt_steward.catalog.sources import (
     NODES,
     POOLS,
     SCHEDULERS,
+    STORAGE_PROFILES,
 )
-from virt_steward.catalog.topology import CLUSTER, topology
+from virt_steward.catalog.storage import storage
+from virt_steward.catalog.topology import CLUSTER, INFRASTRUCTURE, SCHEDULER, topology
 from virt_steward.controllers.autopilot import marks
 from virt_steward.controllers.autopilot.overrides.governed import NOT_GOVERNED, Governed
 from virt_steward.controllers.autopilot.seen import Seen, ServedKinds
 from virt_steward.controllers.autopilot.watches import ref_of_asset
+from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Key, Ref, Regarding, kind_of, ref_of
 
 if TYPE_CHECKING:
@@ -32,10 +36,12 @@ if TYPE_CHECKING:
     from virt_steward.catalog.load import Catalog
     from virt_steward.catalog.machineconfigs import KubeletConfigFacts, MachineConfigFacts, Pool
     from virt_steward.catalog.report import Served
-    from virt_steward.catalog.topology import Infrastructure, Scheduler
+    from virt_steward.catalog.storage import ProfileFacts, Storage
+    from virt_steward.catalog.topology import Infrastructure, Scheduler, Topology
     from virt_steward.controllers.autopilot.options import Options
     from virt_steward.controllers.autopilot.sighted import Sighted
     from virt_steward.controllers.autopilot.watches import GoverningConfig, Part, Watchlist
+    from virt_steward.objects.identity import Kind
     from virt_steward.objects.meta import Existing
     from virt_steward.objects.schemafacts import SchemaFacts
     from virt_steward.runtime.informer import Source
@@ -50,6 +56,7 @@ class Stores:
     nodes: Store[NodeFacts]
     infrastructure: Store[Infrastructure]
     scheduler: Store[Scheduler]
+    storage_profiles: Store[ProfileFacts]
     machine_configs: Store[MachineConfigFacts]
     pools: Store[Pool]
     kubelet_configs: Store[KubeletConfigFacts]
@@ -67,6 +74,7 @@ class Stores:
             nodes=store(NODES),
             infrastructure=store(INFRASTRUCTURES),
             scheduler=store(SCHEDULERS),
+            storage_profiles=store(STORAGE_PROFILES),
             machine_configs=store(MACHINE_CONFIGS),
             pools=store(POOLS),
             kubelet_configs=store(KUBELET_CONFIGS),
@@ -128,10 +136,13 @@ class Outlook:
 
     def unknown_claims(self) -> str:
         """Why nobody can tell what plans have set; empty if all of them can be read."""
-        configs = self._stores.configs
-        if configs.denied:
-            return "the right to watch VirtPlatformConfigs is lacking"
-        return "; ".join(f"VirtPlatformConfig {key}: {configs.unreadable(key)}" for key in configs.unreadables())
+        return "; ".join(_unknown(VIRT_PLATFORM_CONFIG, self._stores.configs))
+
+    def undetected(self) -> str:
+        """Why hardware or topology are not known, or not of every node; empty if all of that can be read."""
+        stores = self._stores
+        read = ((NODE, stores.nodes), (INFRASTRUCTURE, stores.infrastructure), (SCHEDULER, stores.scheduler))
+        return "; ".join(why for kind, store in read for why in _unknown(kind, store))
 
     def governed(self, asset: Asset) -> Governed:
         """Which fields the plans of the advisor have set, whatever became of those plans.
@@ -158,14 +169,25 @@ class Outlook:
             hco=Hco.of(hco),
             nodes=counted(nodes) if knows_nodes else None,
             hardware=detected(nodes) if knows_nodes else None,
-            topology=topology(stores.infrastructure.get(CLUSTER), stores.scheduler.get(CLUSTER), nodes)
-            if knows_nodes
-            else None,
+            topology=self._topology(nodes) if knows_nodes else None,
+            storage=self._storage(),
             machine_configs=self._machine_configs(),
             images=self.options.images,
             objects={ref: _content(store, ref.key) for ref, store in stores.objects.items() if not store.denied},
             schemas=dict(self._known_schemas()),
         )
+
+    def _topology(self, nodes: tuple[NodeFacts, ...]) -> Topology | None:
+        """None while a platform that exists may be unknown: it would pass for another one."""
+        stores = self._stores
+        if any(one.denied or one.unreadables() for one in (stores.infrastructure, stores.scheduler)):
+            return None
+        return topology(stores.infrastructure.get(CLUSTER), stores.scheduler.get(CLUSTER), nodes)
+
+    def _storage(self) -> Storage | None:
+        """None while some may be unknown: another class would be chosen."""
+        profiles = self._stores.storage_profiles
+        return None if profiles.denied or profiles.unreadables() else storage(profiles)
 
     def _known_schemas(self) -> Iterator[tuple[str, SchemaFacts | None]]:
         """Leave out a CRD that is served and was not read yet: to guess its fields would be to set them otherwise."""
@@ -192,6 +214,13 @@ class Outlook:
         kinds = {(asset.object.kind.group, asset.object.kind.plural) for asset in self.catalog.assets}
         gates = {_resource(asset.gate_crd) for asset in self.catalog.assets if asset.gate_crd}
         return ServedKinds(frozenset(one for one in kinds | gates if self._server.serves(*one)))
+
+
+def _unknown(kind: Kind, store: Store[Any]) -> Iterator[str]:
+    """Say what of a kind cannot be read, and why."""
+    if store.denied:
+        yield f"the right to watch {kind.name}s is lacking"
+    yield from (f"{kind.name} {key}: {store.unreadable(key)}" for key in store.unreadables())
 
 
 def _resource(crd: str) -> tuple[str, str]:

@@ -150,9 +150,12 @@ async def _delete(client: Client, teller: Teller, leaving: Leaving, seen: Seen) 
         teller.opted_out(seen.hco, ref, "OptOutDeleted", note, metadata.uid)
 
 
-async def signed(client: Client, live: Object) -> bool:
-    """Note on an object of ours that it is; false if it has just changed, so that somebody looks again."""
-    if not _lacks_signature(live):
+async def signed(client: Client, live: Object, before: Object | None) -> bool:
+    """Note on an object of ours that it is; false if it has just changed, so that somebody looks again.
+
+    `before` is the object as it was found, if it was: what we have just applied hides when we first did.
+    """
+    if not _lacks_signature(live, before or live):
         return True
     reach("autopilot.sign.before")
     try:
@@ -166,13 +169,13 @@ async def signed(client: Client, live: Object) -> bool:
     return isinstance(answer, Applied)
 
 
-def _lacks_signature(live: Object) -> bool:
+def _lacks_signature(live: Object, found: Object) -> bool:
     """Tell whether it is of our making and nobody has noted it: a process may end between the two."""
     metadata = live["metadata"]
     if ref_of(live).kind in NEVER or marks.CREATED in (metadata.get("annotations") or {}):
         return False
     return not managers_beside_us(metadata) and any(
-        _began_with(entry, metadata) for entry in metadata.get("managedFields") or ()
+        _began_with(entry, metadata) for entry in found["metadata"].get("managedFields") or ()
     )
 
 

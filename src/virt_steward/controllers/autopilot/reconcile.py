@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 from virt_steward.catalog.report import asked_for, gate_is_installed, kind_is_installed
 from virt_steward.controllers.autopilot.baseline import Origin, Work, converge
 from virt_steward.controllers.autopilot.burial import bury
+from virt_steward.controllers.autopilot.compliance import Compliance
 from virt_steward.controllers.autopilot.decide import Wanted, decide
 from virt_steward.controllers.autopilot.marks import EXCLUDED, ON_OPT_OUT
 from virt_steward.controllers.autopilot.optout import DELETE, KEEP, Leaving, part
 from virt_steward.controllers.autopilot.overrides.exclusions import Unreadable
 from virt_steward.controllers.autopilot.overrides.scope import Idle, Only, unmatched
-from virt_steward.controllers.autopilot.verdicts import Broken, Failed, Held, Left, LeftAlone, Waits
+from virt_steward.controllers.autopilot.verdicts import Broken, Failed, Held, Left, LeftAlone, Waits, after_the_hco
 from virt_steward.controllers.autopilot.watches import PLATFORM, One, Platform
 from virt_steward.kube.errors import Forbidden, NotServed, Refused, ServerError
 from virt_steward.objects.identity import Kind
@@ -54,6 +55,7 @@ class AutopilotController:
         self._teller = teller
         self._wake = wake
         self._first, *self._others = outlook.catalog.assets
+        self._compliance = Compliance(asset.name for asset in outlook.catalog.assets)
         self._hco_failed = ""
         self._begun: Everything | Only | None = None
         self._paused: set[str] = set()
@@ -97,6 +99,7 @@ class AutopilotController:
             self._rest(seen.scope.why)
             return again
         self._teller.active()
+        self._compliance.begin()
         if not isinstance(seen.exclusions, Unreadable):
             await bury(self._bench.client, self._outlook, self._teller, seen)
         try:
@@ -114,6 +117,7 @@ class AutopilotController:
 
     def _rest(self, why: str) -> None:
         self._begun = None
+        self._compliance.rest()
         self._teller.idle(why)
         for asset in self._outlook.catalog.assets:
             self._teller.gauges.forget(self._outlook.ref(asset))
@@ -154,7 +158,7 @@ class AutopilotController:
         if not isinstance(decision.outcome, Wanted):
             return decision.outcome
         if self._hco_failed and asset is not self._first:
-            return Waits(Held.HCO_FIRST, f"the HyperConverged comes first, and it fails: {self._hco_failed}")
+            return after_the_hco(self._hco_failed)
         if why := self._outlook.unreadable(asset.name):
             return Failed(Broken.APPLY, f"the live object cannot be read: {why}")
         if self._outlook.is_governed(asset) and (why := self._outlook.unknown_claims()):
@@ -172,6 +176,8 @@ class AutopilotController:
             if before and not self._hco_failed:
                 self._wake(PLATFORM)
         self._teller.verdict(seen.hco, asset.name, self._outlook.ref(asset), verdict)
+        if reached := self._compliance.concluded(asset.name, verdict):
+            self._teller.succeeded(seen.hco, reached)
 
     def _notice_resume(self, asset: Asset) -> None:
         """Whoever removes the mark of a pause gets a fresh start."""
@@ -203,7 +209,9 @@ class AutopilotController:
         return Kind(group, plural, plural), ""
 
     def _say_what_is_wrong(self, seen: Seen) -> None:
-        """The HyperConverged's own annotations, where they cannot be followed to the letter."""
+        """What cannot be seen, and the HyperConverged's own annotations where they cannot be followed to the letter."""
+        if why := self._outlook.undetected():
+            self._teller.undetected(seen.hco, why)
         if isinstance(seen.scope, Idle) and seen.scope.typo:
             self._teller.warned(seen.hco, "LikelyTypo", seen.scope.why)
         if isinstance(seen.scope, Only):

@@ -26,6 +26,7 @@ from virt_steward.objects.wallclock import rfc3339_micro
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from virt_steward.controllers.autopilot.compliance import Reached
     from virt_steward.controllers.autopilot.decide import Remark
     from virt_steward.controllers.autopilot.gauges import Gauges
     from virt_steward.controllers.autopilot.overrides.governed import Governed
@@ -79,6 +80,18 @@ class Teller:
         """Something about the HyperConverged's own annotations."""
         log.warning("annotation not followed", reason=reason, why=why)
         self._recorder.once(Occurrence(hco, "Warning", reason, "Read", why, _short(why)))
+
+    def undetected(self, hco: Regarding, why: str) -> None:
+        """Hardware or topology cannot be seen; said while that lasts."""
+        log.warning("hardware not detected", why=why)
+        note = f"hardware or topology is not fully known: {why}"
+        self._recorder.again(Occurrence(hco, "Warning", "HardwareDetectionFailed", "Detect", note, _short(why)))
+
+    def succeeded(self, hco: Regarding, reached: Reached) -> None:
+        """All is as it should be, and was not before."""
+        log.info("platform as wanted", in_place=reached.in_place, of=reached.of)
+        note = f"{reached.in_place} of {reached.of} assets are in place, and nothing is wanted of the others"
+        self._recorder.again(Occurrence(hco, "Normal", "ReconcileSucceeded", "Reconcile", note, _short(note)))
 
     def verdict(self, hco: Regarding, asset: str, ref: Ref, verdict: Verdict) -> None:
         match verdict:

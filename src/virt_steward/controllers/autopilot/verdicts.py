@@ -86,6 +86,11 @@ class Waits:
     """Seconds; None if an event will tell."""
 
 
+def after_the_hco(why: str) -> Waits:
+    """Every other asset waits while the HyperConverged fails."""
+    return Waits(Held.HCO_FIRST, f"the HyperConverged comes first, and it fails: {why}")
+
+
 @dataclass(frozen=True, slots=True)
 class EditWar:
     """Somebody else keeps changing it: it was paused, so that a person can decide."""

@@ -17,6 +17,7 @@ from virt_steward.catalog.sources import (
     NODES,
     POOLS,
     SCHEDULERS,
+    STORAGE_PROFILES,
 )
 from virt_steward.controllers.autopilot.marks import ours
 from virt_steward.controllers.autopilot.sighted import Sighted, sight
@@ -118,6 +119,7 @@ class Watchlist:
             NODES,
             INFRASTRUCTURES,
             SCHEDULERS,
+            STORAGE_PROFILES,
             MACHINE_CONFIGS,
             POOLS,
             KUBELET_CONFIGS,

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.controllers.autopilot.overrides.contraptions import pointers_in
 from tests.objects.builders import managed
+from tests.objects.fieldsv1 import encode
 from tests.objects.strategies import is_part, maps, names, objects_and_fields, values
 from virt_steward.controllers.autopilot.marks import UNTIL
 from virt_steward.controllers.autopilot.overrides import exclusions, scope
@@ -17,7 +18,6 @@ from virt_steward.controllers.autopilot.overrides.expiry import EXPIRING, in_for
 from virt_steward.controllers.autopilot.overrides.mask import masked, parse
 from virt_steward.controllers.autopilot.overrides.patch import FORBIDDEN, BadPatch, Patched, patched
 from virt_steward.objects.canonical import canonical
-from virt_steward.objects.fieldsets import encode
 from virt_steward.objects.paths import NothingThere, Pointer, escape, get
 from virt_steward.ssa.managers import AUTOPILOT
 

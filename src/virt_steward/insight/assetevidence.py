@@ -1,0 +1,95 @@
+"""What only the server can tell of an asset: whether it would take the object, and what was told of it lately."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from virt_steward.insight.activity import Told, timeline
+from virt_steward.insight.assetaims import aim
+from virt_steward.insight.trials import for_trials
+from virt_steward.kube.client import Selection
+from virt_steward.kube.errors import Forbidden, Refused, ServerError
+from virt_steward.kube.events import EVENT
+from virt_steward.kube.whoami import lacking
+from virt_steward.ssa.locks import Stale
+from virt_steward.ssa.managers import AUTOPILOT
+from virt_steward.ssa.preview import preview
+from virt_steward.ssa.refusals import RefusedIntent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from virt_steward.catalog.asset import Asset
+    from virt_steward.insight.assets import Survey
+    from virt_steward.kube.client import Client
+    from virt_steward.objects.identity import Ref
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The server would take it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """The server would not."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotTried:
+    """Nobody asked the server."""
+
+    why: str = ""
+    """Empty if there is nothing to ask."""
+
+
+Trial = Taken | Rejected | NotTried
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """About one asset."""
+
+    trial: Trial = NotTried()
+    told: tuple[Told, ...] | None = ()
+    """What the autopilot has told of the object, the newest first; None: whoever asks may not read that."""
+
+
+async def evidence(client: Client, survey: Survey, asset: Asset) -> dict[str, Evidence]:
+    """Ask about the asset and the HyperConverged, for which all wait, with the rights of whoever wants to know."""
+    told = await _told(client, survey)
+    asked = {one.name: one for one in (asset, survey.outlook.catalog.assets[0])}
+    return {
+        name: Evidence(await _trial(client, survey, one), _about(told, survey.outlook.ref(one)))
+        for name, one in asked.items()
+    }
+
+
+async def _trial(client: Client, survey: Survey, asset: Asset) -> Trial:
+    intent, live = aim(survey, asset).intent, survey.live(asset)
+    if intent is None:
+        return NotTried()
+    ref = survey.outlook.ref(asset)
+    for verb in ("patch",) if live else ("patch", "create"):
+        if await lacking(client, verb, (ref,)):
+            return NotTried(f"a dry run changes nothing, but needs the right to {verb} {ref}: you lack it")
+    try:
+        found = await preview(for_trials(client), intent, AUTOPILOT, live)
+    except (Refused, RefusedIntent, ServerError) as error:  # the last also if a webhook does not answer
+        return Rejected(str(error))
+    return NotTried(found.because) if isinstance(found, Stale) else Taken()
+
+
+async def _told(client: Client, survey: Survey) -> list[Told] | None:
+    by_us = Selection(survey.seen.hco.ref.key.namespace, fields=f"reportingController={AUTOPILOT.name}")
+    try:
+        return await client.list(EVENT, by_us, Told)
+    except Forbidden:
+        return None
+
+
+def _about(told: Iterable[Told] | None, ref: Ref) -> tuple[Told, ...] | None:
+    return None if told is None else timeline(one for one in told if str(one.about) == str(ref))

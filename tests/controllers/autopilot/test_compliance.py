@@ -1,0 +1,93 @@
+"""When the platform as a whole gets to where it should be: told once, and not of every pass."""
+
+import pytest
+
+from virt_steward.controllers.autopilot.compliance import Compliance, Reached
+from virt_steward.controllers.autopilot.verdicts import (
+    Applied,
+    Broken,
+    Differs,
+    EditWar,
+    Failed,
+    Held,
+    InOrder,
+    Left,
+    LeftAlone,
+    Verdict,
+    Waits,
+)
+
+CREATED = Applied(created=True, adopted=False, drifts=(), uid="1", digest="")
+ADOPTED = Applied(created=False, adopted=True, drifts=(".spec.size (set by admin)",), uid="1", digest="2")
+CORRECTED = Applied(created=False, adopted=False, drifts=(".spec.size (set by editor)",), uid="1", digest="2")
+UNASKED = LeftAlone(Left.CONDITIONS, "nobody asked for it")
+REFUSED = Failed(Broken.APPLY, "a webhook says no")
+NO_OPERATOR = Waits(Held.NO_NAMESPACE, "its namespace does not exist")
+
+
+def after(*passes: tuple[Verdict, Verdict]) -> list[Reached | None]:
+    """What is told at the end of each pass over two assets, before which nothing was."""
+    compliance = Compliance(("first", "second"))
+    told = []
+    for first, second in passes:
+        compliance.begin()
+        assert compliance.concluded("first", first) is None, "the other one was not looked at yet"
+        told.append(compliance.concluded("second", second))
+    return told
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "in_place"),
+    [
+        pytest.param((CREATED, CREATED), 2, id="made"),
+        pytest.param((InOrder(), CREATED), 2, id="made-now-or-before"),
+        pytest.param((ADOPTED, InOrder()), 2, id="taken-over"),
+        pytest.param((CREATED, UNASKED), 1, id="made-or-not-asked-for"),
+        pytest.param((CREATED, NO_OPERATOR), 1, id="made-or-of-an-operator-that-is-not-there"),
+    ],
+)
+def test_the_platform_is_there_once_everything_was(verdicts: tuple[Verdict, Verdict], in_place: int) -> None:
+    again = (InOrder(), InOrder())
+    assert after(verdicts, again, again) == [Reached(in_place, 2), None, None]
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        pytest.param(REFUSED, id="fails"),
+        pytest.param(Differs((), is_paused=False), id="differs"),
+        pytest.param(EditWar("it was throttled 3 times in a row"), id="is-fought-over"),
+        pytest.param(Waits(Held.THROTTLED, "too often", 1.0), id="is-throttled"),
+        pytest.param(Waits(Held.HCO_FIRST, "the HyperConverged fails"), id="waits-for-the-HyperConverged"),
+        pytest.param(Waits(Held.EXCLUSIONS_UNREADABLE, "no YAML"), id="may-not-be-written"),
+    ],
+)
+def test_it_is_not_there_while_one_asset(trouble: Verdict) -> None:
+    well, ill = (InOrder(), InOrder()), (InOrder(), trouble)
+    assert after(ill, ill, well, well) == [None, None, Reached(2, 2), None]
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        pytest.param(InOrder(), id="what-is-found-in-order"),
+        pytest.param(CORRECTED, id="a-drift-that-is-set-right-at-once"),
+        pytest.param(UNASKED, id="what-nobody-asks-for"),
+    ],
+)
+def test_no_news_is(verdict: Verdict) -> None:
+    assert after((InOrder(), verdict), (InOrder(), verdict)) == [None, None]
+
+
+def test_a_look_that_came_too_early_counts_only_once_it_is_repeated() -> None:
+    compliance = Compliance(("one",))
+    assert compliance.concluded("one", Waits(Held.BEHIND, "it has just changed", 0.2)) is None
+    assert compliance.concluded("one", InOrder()) is None
+    assert compliance.concluded("one", CREATED) == Reached(1, 1)
+
+
+def test_what_was_before_a_rest_is_forgotten() -> None:
+    compliance = Compliance(("one",))
+    compliance.concluded("one", REFUSED)
+    compliance.rest()
+    assert compliance.concluded("one", InOrder()) is None
