@@ -125,6 +125,11 @@ async def test_a_port_that_is_taken_is_named_with_its_flag(control_plane: Contro
         ),
         pytest.param((*RUN, "--watch-namespaces=a,,b"), "a namespace has a name", id="a namespace without name"),
         pytest.param((*RUN, "--notify-config=nowhere.yaml"), "nowhere.yaml: No such file", id="a missing file"),
+        pytest.param(
+            ("demo", "--console-bind-address=0.0.0.0:8090"),
+            "--console-bind-address 0.0.0.0:8090: this is served on loopback only; use 127.0.0.1:8090",
+            id="a demo for everybody",
+        ),
         pytest.param(("run", "--controllers=nobody"), "no controller is called 'nobody'", id="an unknown controller"),
     ],
 )

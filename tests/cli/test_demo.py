@@ -36,7 +36,7 @@ PROGRAMS = {"etcd": 3, "kube-apiserver": 3, "kube-controller-manager": 1}
 def test_every_story_of_the_tour_comes_true_within_three_minutes(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "virt_steward", "demo", "--tour"]
     began = time.monotonic()
-    ended = subprocess.run(argv, env=keeping_all_in(tmp_path), capture_output=True, text=True, check=False, timeout=400)
+    ended = subprocess.run(argv, env=keeping_all_in(tmp_path), capture_output=True, text=True, check=False, timeout=240)
     took = time.monotonic() - began
     assert ended.returncode == 0, f"{ended.stdout[-2000:]}\n{ended.stderr[-2000:]}"
     told = re.search(r"(\d+) things were told and came true, in (\d+) s", ended.stdout)

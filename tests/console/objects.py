@@ -11,6 +11,7 @@ from virt_steward.kube.errors import NotFound
 from virt_steward.local.simulation.install import install, make_namespace
 from virt_steward.local.simulation.kinds import NAMES
 from virt_steward.objects.identity import Key, Ref, ref_of
+from virt_steward.plans.fingerprint import fields_hash
 
 PLAN = "1" * 64
 OTHER_PLAN = "2" * 64
@@ -47,6 +48,22 @@ def a_review(*items: Object, plan: str = PLAN, message: str = "The plan is ready
         "items": list(items or (an_item(),)),
         "conditions": [a_condition("ReviewRequired", message)],
     }
+
+
+def a_drift(applied: Object, *fields: str, plan: str = PLAN) -> Object:
+    """A status that says that somebody has changed what was applied."""
+    metadata = applied["metadata"]
+    target = {"apiVersion": applied["apiVersion"], "kind": applied["kind"], **metadata}
+    item = an_item(
+        targetRef=target,
+        state="Completed",
+        message="Others have changed it since it was applied",
+        desiredState=applied,
+        managedFields=list(fields),
+        plannedHash=fields_hash(applied, fields),
+    )
+    said = a_condition("Drifted", "No longer as applied: configure-descheduler", reason="DriftDetected")
+    return {**a_review(item, plan=plan), "phase": "Drifted", "planAction": "Apply", "conditions": [said]}
 
 
 async def put_config(

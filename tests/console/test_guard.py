@@ -1,5 +1,6 @@
 """What other sites, other names and other hands cannot do."""
 
+import asyncio
 from ipaddress import ip_network
 
 import pytest
@@ -10,6 +11,7 @@ from tests.console.rig import Browser, Served, a_console
 from tests.eventually import soon
 from tests.grants import Account
 from virt_steward.apis.virtplatformconfig import LOAD_AWARE
+from virt_steward.console import guard
 from virt_steward.kube.client import Client
 from virt_steward.local.controlplane import ControlPlane
 
@@ -109,3 +111,13 @@ async def test_a_configured_proxy_signs_its_users_in(
 
 async def _is_shown(browser: Browser) -> bool:
     return PLAN[:12] in (await browser.get(f"/profiles/{LOAD_AWARE}")).text
+
+
+async def test_a_form_that_does_not_arrive_is_not_waited_for(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "SECONDS_FOR_A_FORM", 0.2)
+    address = served.console.address
+    reader, writer = await asyncio.open_connection(address.host, address.port)
+    form = "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 10"
+    writer.write(f"POST /sign-in HTTP/1.1\r\nHost: {address}\r\nOrigin: {served.origin}\r\n{form}\r\n\r\n".encode())
+    assert (await reader.readline()).startswith(b"HTTP/1.1 408 ")
+    writer.close()

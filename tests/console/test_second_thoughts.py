@@ -69,6 +69,26 @@ async def test_a_rejection_switches_nothing_off_that_was_active(  # noqa: PLR091
     assert (f"{NOTES}/approved-plan" in notes) == (after == "Apply"), "without it, action Apply is an approval"
 
 
+async def test_a_rejected_plan_waits_for_nobody_until_it_is_asked_for_again(browser: Browser, client: Client) -> None:
+    await no_config(client)
+    status = {**a_review(), "governed": GOVERNED, "planGeneration": 1}
+    review = f'Review plan<span class="sr"> of {LOAD_AWARE}</span>'
+
+    async def is_decided() -> bool:
+        return review not in (await browser.get("/")).text
+
+    await put_config(client, status)
+    await shown(browser, "/", review)
+    form = (await shown(browser, PAGE, PLAN)).form_with("plan")
+    await browser.post(f"{PAGE}/reject", {**form, "comment": "not now"})
+    assert await soon(is_decided)
+    page = (await shown(browser, PAGE, "This plan was rejected by")).text
+    assert "not now" in page
+    assert "Approve this plan" in page, "minds may change"
+    await put_config(client, {**status, "planGeneration": 2})
+    await shown(browser, "/", review)
+
+
 async def test_what_somebody_has_approved_by_now_is_not_rejected(browser: Browser, client: Client) -> None:
     await no_config(client)
     await put_config(client, a_review(), action="Apply")

@@ -14,6 +14,7 @@ from tests.installplans import an_install_plan, create_install_plan
 from virt_steward.apis.virtplatformconfig import LOAD_AWARE
 from virt_steward.catalog.hco import HYPERCONVERGED
 from virt_steward.console.visits import UNTOLD
+from virt_steward.controllers import REPORTERS
 from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.kube.client import Client, Object
 from virt_steward.local.simulation.install import make_namespace
@@ -169,7 +170,7 @@ def _failure_of(ref: Ref) -> Object:
         "kind": "Event",
         "metadata": {"name": "denied", "namespace": HCO.namespace},
         "eventTime": "2026-03-01T12:00:00.000000Z",
-        "reportingController": "autopilot",
+        "reportingController": REPORTERS["autopilot"],
         "reportingInstance": "tests",
         "type": "Warning",
         "reason": "ApplyFailed",

@@ -12,6 +12,7 @@ from tests.eventually import soon
 from tests.machines import a_config, a_machine, the_config, the_machine
 from virt_steward.apis.virtplatformconfig import LOAD_AWARE
 from virt_steward.catalog.hco import HYPERCONVERGED
+from virt_steward.controllers import REPORTERS
 from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.kube.client import Client
 from virt_steward.local.simulation.install import make_namespace
@@ -127,7 +128,7 @@ async def _asset(client: Client) -> None:
     metadata = {"name": HCO.name, "namespace": HCO.namespace, "annotations": notes}
     hco = {"apiVersion": "hco.kubevirt.io/v1", "kind": HYPERCONVERGED.name, "metadata": metadata}
     await put(client, hco)
-    await _event(client, "evil-asset", "autopilot", related=("HyperConverged", HCO.namespace, HCO.name))
+    await _event(client, "evil-asset", REPORTERS["autopilot"], related=("HyperConverged", HCO.namespace, HCO.name))
 
 
 async def _event(

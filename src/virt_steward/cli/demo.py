@@ -24,7 +24,7 @@ from virt_steward.local.binaries import find_or_build
 from virt_steward.local.controlplane import ControlPlane
 from virt_steward.local.progress import Narrator
 from virt_steward.local.simulation.platform import Shape
-from virt_steward.runtime.addresses import parse_address
+from virt_steward.runtime.addresses import loopback_only, parse_address
 
 if TYPE_CHECKING:
     from virt_steward.demo.stage import Stage
@@ -59,10 +59,12 @@ def demo(
     tour: Annotated[bool, typer.Option("--tour", help="Play every story, check that it comes true, and exit.")] = False,
     pace: Annotated[float, typer.Option(min=0.0, help="Seconds that a simulated node takes to reboot.")] = 5.0,
     console: Annotated[
-        str, typer.Option(ADDRESS, metavar="ADDRESS", help="Where the console is served; 0 turns it off.")
+        str, typer.Option(ADDRESS, metavar="ADDRESS", help="Where on loopback the console is served; 0 turns it off.")
     ] = "127.0.0.1:8090",
 ) -> None:
     """Start a simulated platform on this machine with all controllers and the console, and say what to try."""
+    address = parse_address(ADDRESS, console)
+    served_at = loopback_only(address) if address else None  # anywhere else, no link may be offered
     logs.configure("auto", "error" if tour else "warning")
     narrator = Narrator()
     binaries = find_or_build(os.environ, narrator)
@@ -74,15 +76,15 @@ def demo(
         if tour:
             asyncio.run(_tour(control_plane, fleet))
         else:
-            asyncio.run(_play(control_plane, fleet, Shape(pace=pace), parse_address(ADDRESS, console)))
+            asyncio.run(_play(control_plane, fleet, Shape(pace=pace), served_at))
     narrator.say("stopped; nothing is left behind")
 
 
 async def _play(control_plane: ControlPlane, fleet: Fleet, shape: Shape, console: Address | None) -> None:
-    stop = stop_on_signals()
     links: asyncio.Queue[str] = asyncio.Queue()
     async with set_up(control_plane, fleet, shape, console, links.put_nowait) as stage:
         await _set_the_scene(stage)
+        stop = stop_on_signals()  # until here, Ctrl-C ends it at once
         typer.echo(
             TRY.format(
                 server=control_plane.server,

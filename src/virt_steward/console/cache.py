@@ -11,7 +11,9 @@ from virt_steward.catalog.load import Catalog, load
 from virt_steward.catalog.render import Renderer
 from virt_steward.console.derived import Derived
 from virt_steward.console.sources import EVENTS, NODES
-from virt_steward.controllers.advisor.watches import CONFIGS
+from virt_steward.controllers.advisor.options import Options as AdvisorOptions
+from virt_steward.controllers.advisor.profiles import profiles
+from virt_steward.controllers.advisor.watches import CONFIGS, TargetSources
 from virt_steward.controllers.approver.observe import Stores, observe
 from virt_steward.controllers.approver.watches import APPROVERS, CSVS, NAMESPACES, PLANS, SUBSCRIPTIONS
 from virt_steward.controllers.approver.watches import Wakes as PlanWakes
@@ -38,11 +40,12 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from virt_steward.console.hub import Hub, Topic
+    from virt_steward.controllers.advisor.watches import Target
     from virt_steward.insight.activity import Told
     from virt_steward.insight.assetstates import AssetState
     from virt_steward.insight.waiting import Waiting
     from virt_steward.kube.client import Reader
-    from virt_steward.objects.identity import Kind
+    from virt_steward.objects.identity import Kind, Ref
     from virt_steward.runtime.clock import Clock
     from virt_steward.runtime.informer import Informer, Source
     from virt_steward.runtime.informers import Informers, Watched
@@ -67,6 +70,7 @@ class Cache:
         self.configs = self._kept(CONFIGS, "profiles")
         self.pools = self._kept(POOLS, "rollout")
         self.nodes = self._kept(NODES, "rollout")
+        self.targets = Targets(self, platform.options.hco)
         self.machines = self._kept(MACHINES, "placement")
         self.clusters = self._kept(CLUSTERS, "placement")
         self.plans = Plans(self, clock)
@@ -140,6 +144,33 @@ class Cache:
 
         self.follow(source, handle)
         return self.store(source)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of an object that profiles write."""
+
+    kind: Kind
+    object: dict[str, Any] | None
+    """None: it is not there."""
+
+
+class Targets:
+    """The objects that profiles write, whole: a handful, to show what others have changed of them."""
+
+    def __init__(self, cache: Cache, hco: Key) -> None:
+        offered = [one for one in profiles(AdvisorOptions(hco=hco)) if one.about.is_advertised]
+        self._watched = {ref: cache.watched(source) for ref, source in TargetSources(offered, hco).by_ref.items()}
+        for watched in self._watched.values():
+            watched.tell(lambda *_: cache.changed("profiles"))
+
+    def get(self, ref: Ref) -> Known | None:
+        """None: it has not been read."""
+        watched = self._watched.get(ref)
+        if watched is None or any(informer.state is not State.SYNCED for informer in watched.informers):
+            return None
+        found: Target | None = watched.store.get(ref.key)
+        return Known(watched.informers[0].source.kind, found.object if found else None)
 
 
 class Plans:

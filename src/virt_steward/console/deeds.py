@@ -18,6 +18,7 @@ from virt_steward.controllers.advisor.seen import (
     APPROVED_BY,
     APPROVED_PLAN,
     REJECTED_BY,
+    REJECTED_GENERATION,
     REJECTED_PLAN,
     REJECTION_COMMENT,
     Config,
@@ -108,7 +109,12 @@ async def reject_plan(form: Form, name: str) -> Outcome:
     if config.spec.action == "Apply" and config.approved_plan == shown:
         return NotDone("Not rejected", "Nothing was done: somebody has approved this plan by now, and it begins.")
     action = action_after_rejection(config)
-    notes = {REJECTED_PLAN: shown, REJECTED_BY: form.viewer.user, REJECTION_COMMENT: form.comment or None}
+    notes = {
+        REJECTED_PLAN: shown,
+        REJECTED_GENERATION: str(config.status.plan_generation),
+        REJECTED_BY: form.viewer.user,
+        REJECTION_COMMENT: form.comment or None,
+    }
     if action != "Apply":  # there, an approval of an earlier plan is what holds this one back
         notes |= UNAPPROVED
     await _patch(form, config, notes, {"action": action})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
@@ -34,6 +35,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
+SECONDS_FOR_A_FORM = 30.0
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -81,6 +83,11 @@ def guarding(door: Door) -> Middleware:
             return web.Response(status=421, text="This console does not answer under that name.\n")
         if request.method not in ("GET", "HEAD") and not _is_of_our_own(request, door):
             return web.Response(status=403, text="This came from another site, so nothing was done.\n")
+        try:
+            async with asyncio.timeout(SECONDS_FOR_A_FORM):
+                await request.post()  # whoever needs it has it from here
+        except TimeoutError:
+            return web.Response(status=408, text="The form did not arrive in time, so nothing was done.\n")
         return await handler(request)
 
     return guard

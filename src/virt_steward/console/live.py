@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
-import structlog
 from aiohttp import web
 
 from virt_steward.console.desk import Asked
@@ -18,14 +16,13 @@ if TYPE_CHECKING:
     from virt_steward.console.hub import Hub, Listener, Topic
     from virt_steward.console.sessions import Session, Sessions
 
-log = structlog.get_logger()
-
 BREATH = 0.2
 """Seconds between two looks: what changes in between is shown together."""
 UNHURRIED = 0.5
 """Seconds after which a change of other pages shows in the navigation of this one, unless this one changes sooner."""
 HEARTBEAT = 10.0
 """Seconds of silence after which the viewer's rights and the connection are checked."""
+SECONDS_TO_READ = 60.0
 STREAMS_PER_SESSION = 20
 
 
@@ -56,8 +53,12 @@ class Live:
         listener = self._hub.join()
         self._open[session.id] = self._open.get(session.id, 0) + 1
         try:
-            with suppress(ConnectionResetError):  # they closed the page
-                await self._follow(response, session, asked, listener)
+            await self._follow(response, session, asked, listener)
+        except ConnectionResetError:  # they closed the page
+            pass
+        except TimeoutError:  # they keep it open and no longer read: waiting for them would keep all that it holds
+            if request.transport:
+                request.transport.abort()
         finally:
             self._hub.leave(listener)
             self._open[session.id] -= 1
@@ -94,11 +95,16 @@ class Live:
         """Until there is another look to take."""
         heard = await listener.heard(self._heartbeat)
         if not heard:
-            await response.write(b": still here\n\n")
+            await _write(response, ": still here\n\n")
         elif not heard & topics:  # only the numbers in the navigation can have changed
             await listener.heard_of(topics, UNHURRIED)
 
 
 async def _send(response: web.StreamResponse, event: str, data: str) -> None:
     lines = "".join(f"data: {line}\n" for line in data.split("\n"))
-    await response.write(f"event: {event}\n{lines}\n".encode())
+    await _write(response, f"event: {event}\n{lines}\n")
+
+
+async def _write(response: web.StreamResponse, text: str) -> None:
+    async with asyncio.timeout(SECONDS_TO_READ):
+        await response.write(text.encode())

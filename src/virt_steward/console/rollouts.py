@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from virt_steward.plans.blast import Census, radius, reboots
 from virt_steward.plans.pools import concerned, members
 
 if TYPE_CHECKING:
@@ -44,6 +45,20 @@ def rollouts(item: PlanItem, pools: Sequence[RollingPool], nodes: Sequence[Rolli
     if item.target_ref.kind != "MachineConfig":
         return ()
     return tuple(_rollout(pool, pools, nodes) for pool in concerned(labels, pools))
+
+
+def recounted(item: PlanItem, pools: Sequence[RollingPool], nodes: Sequence[RollingNode]) -> str:
+    """What an item would reboot by now, if that is not what its plan has counted; empty if it is, or is not known."""
+    planned = item.blast_radius
+    if planned is None or not pools or not nodes:
+        return ""
+    labels: Mapping[str, str] = item.desired_state.get("metadata", {}).get("labels", {})
+    now = radius(labels, pools, Census(tuple(nodes)))  # type: ignore[arg-type]  # all that it reads are name and labels
+    if (now.pools, now.nodes, now.node_count) == (planned.pools, planned.nodes, planned.node_count):
+        return ""
+    return (
+        f"Nodes or pools have changed since the plan was made: by now, {reboots(now)}. VMs were counted with the plan."
+    )
 
 
 def _rollout(pool: RollingPool, pools: Sequence[RollingPool], nodes: Sequence[RollingNode]) -> Rollout:

@@ -81,6 +81,7 @@ class Console:
         await self._runner.setup()
         await web.SockSite(self._runner, listening).start()
         self._running = asyncio.create_task(self.cache.run(), name="console")
+        self._running.add_done_callback(_say_why)
         log.info("console is open", at=str(self.address))
         if self._parts.link:
             self._parts.link.offer(f"http://{self.address}")
@@ -210,6 +211,12 @@ class Console:
 
     def _set_cookie(self, response: web.StreamResponse, session: Session) -> None:
         response.set_cookie(COOKIE, session.id, path="/", httponly=True, samesite="Strict", secure=self._door.is_secure)
+
+
+def _say_why(running: asyncio.Task[None]) -> None:
+    """Pages that are no longer kept up to date must not look as if nothing happened."""
+    if not running.cancelled() and (error := running.exception()):
+        log.critical("the console's pages stand still: restart it", exc_info=error)
 
 
 async def _static(request: web.Request) -> web.Response:

@@ -11,7 +11,8 @@ from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, ProfileOp
 from virt_steward.catalog.machineconfigs import MACHINE_CONFIG_POOL
 from virt_steward.console import diffs, forms
 from virt_steward.console.deeds import action_after_rejection, is_undoing
-from virt_steward.console.rollouts import rollouts
+from virt_steward.console.drifts import drift_of
+from virt_steward.console.rollouts import recounted, rollouts
 from virt_steward.console.visits import Page, holds, not_there
 from virt_steward.controllers.advisor.conditions import STALE, UPGRADE, WINDOW
 from virt_steward.controllers.advisor.decide import INPUT_DRIFT
@@ -25,6 +26,7 @@ from virt_steward.objects.identity import Key, Ref
 if TYPE_CHECKING:
     from virt_steward.apis.meta import Condition
     from virt_steward.apis.virtplatformconfig import PlanItem
+    from virt_steward.console.drifts import Drift
     from virt_steward.console.hub import Topic
     from virt_steward.console.rollouts import Rollout
     from virt_steward.console.visits import Visit
@@ -92,6 +94,9 @@ class ItemView:
     lines: tuple[diffs.Line, ...]
     tone: str
     rollouts: tuple[Rollout, ...]
+    drift: Drift | None
+    recounted: str
+    """What it costs by now; empty if that is what the plan says."""
 
 
 async def page(visit: Visit) -> Page:
@@ -118,6 +123,8 @@ async def plan(visit: Visit) -> Page:
             diffs.lines(item.diff),
             IMPACT_TONES[item.impact_severity],
             rollouts(item, visit.pools, nodes) if has_begun else (),
+            await drift_of(visit, item) if status.phase == "Drifted" else None,
+            recounted(item, visit.pools, nodes) if status.phase == "ReviewRequired" else "",
         )
         for item in status.items
     ]

@@ -1,0 +1,55 @@
+"""What a page says of nodes: as many as there are now, whatever a plan has counted before."""
+
+import msgspec
+import pytest
+
+from tests.controllers.advisor.builders import a_machine_config
+from virt_steward.apis.virtplatformconfig import PlanItem
+from virt_steward.catalog.machineconfigs import ROLE
+from virt_steward.console.rollouts import recounted
+from virt_steward.console.sources import NodeMeta, RollingNode
+from virt_steward.objects.meta import Meta
+from virt_steward.plans.blast import Census, radius
+from virt_steward.plans.pools import NodeFacts, PoolSpec, RollingPool
+
+LABELS = {ROLE: "worker"}
+IS_WORKER = {"node-role.kubernetes.io/worker": ""}
+
+
+def a_pool(**spec: object) -> RollingPool:
+    selectors = {"machineConfigSelector": {"matchLabels": LABELS}, "nodeSelector": {"matchLabels": IS_WORKER}}
+    return RollingPool(Meta("worker"), msgspec.convert({**selectors, **spec}, PoolSpec))
+
+
+def nodes(*names: str) -> list[RollingNode]:
+    return [RollingNode(NodeMeta(name, labels=IS_WORKER)) for name in names]
+
+
+def planned(pool: RollingPool, *names: str) -> PlanItem:
+    """An item that has counted these nodes."""
+    census = Census(
+        tuple(msgspec.convert({"metadata": {"name": name, "labels": IS_WORKER}}, NodeFacts) for name in names)
+    )
+    desired = {"metadata": {"name": "99-worker-psi-karg", "labels": LABELS}}
+    return a_machine_config(state="Pending", desired_state=desired, blast_radius=radius(LABELS, [pool], census))
+
+
+@pytest.mark.parametrize(
+    ("pool", "names", "says"),
+    [
+        pytest.param(a_pool(), ("a", "b", "c"), "3 nodes reboot (worker: 3 in 3 rounds)", id="a-node-more"),
+        pytest.param(a_pool(), ("a", "c"), "2 nodes reboot", id="another-node"),
+        pytest.param(a_pool(paused=True), ("a", "b"), "once it is resumed", id="a-pause"),
+        pytest.param(a_pool(maxUnavailable=2), ("a", "b"), "2 in 1 rounds", id="another-pace"),
+    ],
+)
+def test_a_plan_in_review_tells_of(pool: RollingPool, names: tuple[str, ...], says: str) -> None:
+    assert says in recounted(planned(a_pool(), "a", "b"), [pool], nodes(*names))
+
+
+def test_a_count_that_still_holds_or_cannot_be_made_is_not_mentioned() -> None:
+    item = planned(a_pool(), "a", "b")
+    assert recounted(item, [a_pool()], nodes("a", "b")) == ""
+    assert recounted(item, [a_pool()], []) == "", "the viewer may not see nodes"
+    assert recounted(item, [], nodes("a")) == ""
+    assert recounted(msgspec.structs.replace(item, blast_radius=None), [a_pool()], nodes("a")) == ""
