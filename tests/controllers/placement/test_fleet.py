@@ -375,6 +375,7 @@ async def test_all_connections_are_closed_when_the_fleet_stops(
         assert await members.fleet.probe("east") == VERSION
         assert proxy.open_connections == 1
     assert not members.fleet._farewells
+    assert isinstance(await members.fleet.ask("east", a_question), Silent), "and none is opened any more"
     assert await soon(lambda: proxy.open_connections == 0)
 
 

@@ -106,6 +106,7 @@ class Fleet:
         try:
             await self._secrets.run()
         finally:
+            self._specs.clear()  # whoever still asks opens no other
             for config in list(self._ways):
                 self._leave(config)
             await asyncio.gather(*self._farewells)
