@@ -1,8 +1,8 @@
 """What a plan waits for, in words that help."""
 
-from tests.controllers.advisor.builders import NOON, a_config, a_status
+from tests.controllers.advisor.builders import NOON, PLAN, a_config, a_status
 from virt_steward.apis.meta import Condition
-from virt_steward.controllers.advisor.conditions import REPAIR_ROLLING, STALE
+from virt_steward.controllers.advisor.conditions import STALE
 from virt_steward.insight.plans import waits_for
 
 
@@ -12,7 +12,8 @@ def test_a_plan_in_review_waits_for_an_approval_unless_it_is_stale() -> None:
     assert waits_for(a_config(a_status(conditions=(stale,)))) == stale.message
 
 
-def test_drift_waits_for_a_person_and_its_repair_for_the_pools() -> None:
-    assert "a person" in (waits_for(a_config(a_status("Drifted"))) or "")
-    rolling = Condition("Drifted", "True", REPAIR_ROLLING, "1 of 3 nodes run with it", NOON)
-    assert waits_for(a_config(a_status("Drifted", conditions=(rolling,)))) == rolling.message
+def test_a_rejected_plan_waits_for_no_approval() -> None:
+    notes = {"rejected-plan": PLAN, "rejected-generation": "1", "rejected-by": "ann"}
+    assert waits_for(a_config(a_status(), notes=notes)) == (
+        "another plan, or a change of mind: ann has rejected this one"
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
+import signal
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
@@ -65,6 +66,7 @@ def demo(
     """Start a simulated platform on this machine with all controllers and the console, and say what to try."""
     address = parse_address(ADDRESS, console)
     served_at = loopback_only(address) if address else None  # anywhere else, no link may be offered
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: all that was started is taken away
     logs.configure("auto", "error" if tour else "warning")
     narrator = Narrator()
     binaries = find_or_build(os.environ, narrator)

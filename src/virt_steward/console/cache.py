@@ -151,6 +151,7 @@ class Known:
     """What is known of an object that profiles write."""
 
     kind: Kind
+    """With the plural, which the reference to a target does not tell."""
     object: dict[str, Any] | None
     """None: it is not there."""
 

@@ -32,10 +32,12 @@ class Drift:
 
 
 async def drift_of(visit: Visit, item: PlanItem) -> Drift | None:
-    """None: it is as it was applied, or that is not known."""
+    """None: it is as it was applied."""
     ref = ref_to(item.target_ref)
     known = visit.cache.targets.get(ref)
-    if known is None or not has_drifted(item, fields_hash(known.object, item.managed_fields)):
+    if known is None:
+        return Drift("Whether it differs is not known: the console cannot read it now.")
+    if not has_drifted(item, fields_hash(known.object, item.managed_fields)):
         return None
     if not await visit.may("list", known.kind, ref.key.namespace):
         return Drift(f"What differs is not shown: you may not list {known.kind.plural}.{known.kind.group}.")

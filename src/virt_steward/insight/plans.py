@@ -10,11 +10,11 @@ import msgspec
 
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, ProfileOptions, VirtPlatformConfigSpec
 from virt_steward.controllers.advisor.act import draft_plan
-from virt_steward.controllers.advisor.conditions import ROLLING, STALE
+from virt_steward.controllers.advisor.conditions import STALE
 from virt_steward.controllers.advisor.decide import RULES, decide
 from virt_steward.controllers.advisor.profiles import profiles
 from virt_steward.controllers.advisor.report import fold
-from virt_steward.controllers.advisor.seen import Config, ConfigMeta
+from virt_steward.controllers.advisor.seen import REJECTED_BY, Config, ConfigMeta
 from virt_steward.controllers.advisor.steps import ApplyItem, LackPrerequisites, Redraft, Settle, Stay
 from virt_steward.controllers.advisor.watches import CONFIGS
 from virt_steward.insight.outlook import look
@@ -174,6 +174,9 @@ def waits_for(config: Config) -> str | None:  # noqa: PLR0911 - a table by phase
             return "the advisor; is it running?"
         case "ReviewRequired" if config.is_true(STALE) and not config.spec.bypass_optimistic_lock:
             return next(one.message for one in status.conditions if one.type == STALE)
+        case "ReviewRequired" if config.is_rejected:
+            by = config.metadata.annotations.get(REJECTED_BY) or "somebody"
+            return f"another plan, or a change of mind: {by} has rejected this one"
         case "ReviewRequired":
             return f"a person who looks at the plan and approves it: virt-steward approve {name}"
         case "InProgress":
@@ -183,10 +186,6 @@ def waits_for(config: Config) -> str | None:  # noqa: PLR0911 - a table by phase
             return "what is missing; it goes on by itself once that is there"
         case "Failed" | "CompletedWithErrors":
             return "a person who sets things right, and then action to DryRun for a new plan"
-        case phase if said := next(
-            (one for one in status.conditions if one.type == phase and one.reason in ROLLING), None
-        ):
-            return said.message
         case "Drifted":
             return "a person who repairs what was changed, or sets action to DryRun for a plan that would"
         case "CompletedWithUpgrade":

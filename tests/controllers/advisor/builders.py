@@ -42,12 +42,6 @@ def an_item(name: str = "configure-descheduler", state: str = "Pending", **chang
     return msgspec.structs.replace(item, state=state, **changes)
 
 
-def a_machine_config(name: str = "enable-psi-metrics", state: str = "Completed", **changes: Any) -> PlanItem:
-    """An item with which nodes have to run."""
-    target = TargetRef("machineconfiguration.openshift.io/v1", "MachineConfig", name)
-    return an_item(name, state, target_ref=target, **changes)
-
-
 def a_status(phase: str | None = "ReviewRequired", *items: PlanItem, **changes: Any) -> VirtPlatformConfigStatus:
     """Of the first generation, planned for action DryRun."""
     status = VirtPlatformConfigStatus(

@@ -58,7 +58,7 @@ def test_a_person_may_approve_a_plan(config: Config) -> None:
 )
 async def test_by_an_approval(before: str, after: str, configs: Client) -> None:
     desk = await waiting(configs, action=before)
-    await desk.annotate(approval_comment="of somebody before")
+    await desk.annotate(approval_comment="of somebody before", rejected_plan=PLAN, rejected_by="admin")
     assert await approve_plan(configs, EXAMPLE, PLAN, "") == ByHand(EXAMPLE, PLAN, after, "admin", "")  # type: ignore[arg-type]
     config = await desk.config()
     assert config["spec"]["action"] == after

@@ -48,6 +48,20 @@ class TestForcedReview:
         step = decide(self.forced(generation=4, notes={"approved-plan": "b" * 64}), NOON)
         assert isinstance(step, AwaitReview)
 
+    def test_is_not_over_by_a_later_generation_if_the_plan_was_rejected(self) -> None:
+        status = a_status(
+            inputs=TEN, applied_inputs=FIVE, plan_generation=3, observed_generation=3, plan_action="Apply"
+        )
+        notes = {"rejected-plan": PLAN, "rejected-by": "ann"}
+        step = decide(seen(a_config(status, action="Apply", generation=4, notes=notes), inputs=TEN), NOON)
+        assert isinstance(step, AwaitReview)
+        assert (step.reason, step.message.split(";")[0]) == ("Rejected", "ann has rejected this plan")
+
+    def test_of_a_rejected_plan_is_over_once_somebody_asks_for_it_after_all(self) -> None:
+        """By an approval, or by action Apply, set since it was made."""
+        for notes in ({**APPROVED, "rejected-plan": PLAN}, {"rejected-plan": PLAN}):
+            assert isinstance(decide(self.forced(generation=4, notes=notes), NOON), Begin)
+
     def test_is_over_when_the_inputs_come_back(self) -> None:
         """The new plan then is empty."""
         assert isinstance(decide(replace(self.forced(), inputs=FIVE), NOON), Redraft)

@@ -16,9 +16,7 @@ from virt_steward.controllers.advisor.report import fold, with_plan
 from virt_steward.controllers.advisor.seen import Seen
 from virt_steward.controllers.advisor.steps import (
     ApplyItem,
-    AwaitAlignment,
     AwaitItem,
-    AwaitRepair,
     AwaitReview,
     AwaitWindow,
     Begin,
@@ -32,17 +30,7 @@ from virt_steward.controllers.advisor.steps import (
     Stay,
 )
 
-RESTING = (
-    Ignore,
-    LackPrerequisites,
-    AwaitReview,
-    AwaitWindow,
-    MarkDrifted,
-    AwaitRepair,
-    OfferUpgrade,
-    AwaitAlignment,
-    Stay,
-)
+RESTING = (Ignore, LackPrerequisites, AwaitReview, AwaitWindow, MarkDrifted, OfferUpgrade, Stay)
 
 
 def is_unasked(seen: Seen) -> bool:

@@ -25,9 +25,7 @@ from virt_steward.controllers.advisor.report import DRIFTED, REPAIRED, fold, wit
 from virt_steward.controllers.advisor.seen import NewLogic
 from virt_steward.controllers.advisor.steps import (
     Abort,
-    AwaitAlignment,
     AwaitItem,
-    AwaitRepair,
     AwaitReview,
     Begin,
     CompleteItem,
@@ -224,21 +222,6 @@ def test_drift_is_noted_on_its_items_and_goes_with_it() -> None:
     assert [item.message for item in drifted.items] == [DRIFTED, "ready"]
     assert said(drifted, "ProfileActive") == ("False", "ConfigurationDrifted")
     assert [item.message for item in after(drifted, Recover(with_errors=False)).items] == [REPAIRED, "ready"]
-
-
-def test_what_is_repaired_is_drifted_until_nodes_run_with_it_and_says_what_it_waits_for() -> None:
-    drifted = after(done(), MarkDrifted(done().items))
-    rolling = after(drifted, AwaitRepair("worker: 1/3"))
-    assert (rolling.phase, said(rolling, "Drifted")) == ("Drifted", ("True", "RepairRolling"))
-    assert next(one.message for one in rolling.conditions if one.type == "Drifted").endswith("worker: 1/3")
-    assert [item.message for item in rolling.items] == [REPAIRED]
-    assert said(rolling, "ProfileActive") == ("False", "ConfigurationDrifted")
-
-
-def test_an_upgrade_is_on_offer_until_nodes_run_with_what_was_aligned() -> None:
-    rolling = after(done(), AwaitAlignment("worker: 1/3"))
-    assert (rolling.phase, rolling.operator_version) == ("CompletedWithUpgrade", "v1")
-    assert said(rolling, "UpgradeAvailable") == said(rolling, "CompletedWithUpgrade") == ("True", "AlignmentRolling")
 
 
 def test_what_is_enforced_is_pending_again() -> None:

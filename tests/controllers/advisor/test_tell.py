@@ -14,7 +14,6 @@ from virt_steward.apis.virtplatformconfig import LOAD_AWARE, Approval, VirtPlatf
 from virt_steward.controllers.advisor.report import fold, with_plan
 from virt_steward.controllers.advisor.steps import (
     AdoptVersion,
-    AwaitRepair,
     AwaitReview,
     Begin,
     CompleteItem,
@@ -23,7 +22,6 @@ from virt_steward.controllers.advisor.steps import (
     Ignore,
     LackPrerequisites,
     MarkDrifted,
-    Recover,
     RedraftLater,
     Said,
 )
@@ -99,16 +97,6 @@ def test_the_same_status_is_told_once() -> None:
     after = room.tell(a_status(None), AwaitReview("PlanReady", "look"))
     room.tell(after, AwaitReview("PlanReady", "look"))
     assert room.reasons == ["ReviewRequired"]
-
-
-def test_drift_is_told_once_and_not_again_while_its_repair_rolls() -> None:
-    room = Room()
-    drifted = room.tell(done(), MarkDrifted(done().items))
-    rolling = room.tell(drifted, AwaitRepair("1/3"))
-    assert room.reasons == ["Drifted"]
-    room.tell(rolling, Recover(with_errors=False))
-    assert room.reasons == ["Drifted", "Completed"]
-    assert [one.data["reason"] for one in room.notices.heard] == ["Drifted", "Completed"]
 
 
 def test_another_plan_in_review_is_news() -> None:

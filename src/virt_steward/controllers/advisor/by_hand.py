@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.controllers.advisor.conditions import STALE
-from virt_steward.controllers.advisor.seen import APPROVAL_COMMENT, APPROVED_BY, APPROVED_PLAN, Config
+from virt_steward.controllers.advisor.seen import APPROVAL_COMMENT, APPROVED_BY, APPROVED_PLAN, UNREJECTED, Config
 from virt_steward.kube.errors import Conflict
 from virt_steward.kube.whoami import name_of_caller
 from virt_steward.objects.identity import Key, Ref
@@ -102,6 +102,7 @@ def _patch(config: Config, approval: ByHand) -> dict[str, object]:
         APPROVED_PLAN: approval.plan_hash,
         APPROVED_BY: approval.user,
         APPROVAL_COMMENT: approval.comment or None,  # that of an earlier approval goes
+        **UNREJECTED,
     }
     return {
         "metadata": {"resourceVersion": config.metadata.resource_version, "annotations": notes},

@@ -10,8 +10,6 @@ from virt_steward.controllers.advisor.decide import INPUT_DRIFT, forced_by
 from virt_steward.controllers.advisor.phases import PHASES
 from virt_steward.controllers.advisor.steps import (
     AdoptVersion,
-    AwaitAlignment,
-    AwaitRepair,
     AwaitReview,
     AwaitWindow,
     Begin,
@@ -38,10 +36,6 @@ PREREQUISITES = "PrerequisitesMet"
 STALE = "PlanStale"
 ACTIVE = "ProfileActive"
 WINDOW = "WaitingForWindow"
-REPAIR_ROLLING = "RepairRolling"
-ALIGNMENT_ROLLING = "AlignmentRolling"
-ROLLING = frozenset({REPAIR_ROLLING, ALIGNMENT_ROLLING})
-"""Reasons of a phase that ends by itself, once the pools are done."""
 NOTIFYING = "Notifying"
 
 _RANKS: dict[str, int] = {phase: rank for rank, phase in enumerate(PHASES)}
@@ -147,12 +141,10 @@ def _upgrade(seen: Seen, status: VirtPlatformConfigStatus, step: Said) -> Iterat
     """Drift comes before an upgrade in the phase, and does not hide it here."""
     was = seen.config.is_true(UPGRADE)
     match step:
-        case OfferUpgrade() | MarkDrifted() | AwaitRepair() if seen.logic and seen.logic.differs:
+        case OfferUpgrade() | MarkDrifted() if seen.logic and seen.logic.differs:
             before, now, items = status.operator_version, seen.version, ", ".join(seen.logic.differs)
             text = f"{now} would change {items} (planned by {before}); set action to DryRun to see how"
             yield Fact(UPGRADE, True, "LogicChanged", text)
-        case AwaitAlignment(message):
-            yield Fact(UPGRADE, True, ALIGNMENT_ROLLING, message)
         case AdoptVersion(reason):
             yield Fact(UPGRADE, False, reason)
         case Finish() | NothingToDo() if was and status.operator_version == seen.version:

@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING
 
 from virt_steward.apis.virtplatformconfig import Approval, PlanItem, ProfileOptions
 from virt_steward.controllers.advisor.phases import SETTLED, STARTING
-from virt_steward.controllers.advisor.seen import APPROVAL_COMMENT, APPROVED_BY, BadWindow, Seen, differences
+from virt_steward.controllers.advisor.seen import (
+    APPROVAL_COMMENT,
+    APPROVED_BY,
+    REJECTED_BY,
+    BadWindow,
+    Seen,
+    differences,
+)
 from virt_steward.controllers.advisor.steps import (
     Abort,
     AdoptVersion,
     ApplyItem,
-    AwaitAlignment,
     AwaitItem,
-    AwaitRepair,
     AwaitReview,
     AwaitWindow,
     Begin,
@@ -46,6 +51,7 @@ if TYPE_CHECKING:
     from virt_steward.controllers.advisor.seen import Config
 
 INPUT_DRIFT = "InputDependencyDrift"
+_REJECTED = "has rejected this plan; approve it to have it carried out after all, or set action to DryRun for another"
 _UNASKED = (
     "Things have changed since action Apply was set, and nobody has asked for this plan; look at it, and approve it,"
     " or set action to DryRun and then to Apply"
@@ -169,8 +175,6 @@ def inputs_are_as_they_were(seen: Seen, _: datetime) -> Step | None:
 def nobody_has_aligned_it_by_hand(seen: Seen, _: datetime) -> Step | None:
     if seen.logic is None or seen.logic.aligned is None:
         return None
-    if seen.logic.rolling:
-        return AwaitAlignment("; ".join(seen.logic.rolling))
     return AdoptVersion("ManuallyAligned", seen.logic.aligned)
 
 
@@ -183,11 +187,9 @@ def targets_are_as_planned(seen: Seen, _: datetime) -> Step | None:
         if config.spec.action == "Apply" or any(item.target_ref in governed for item in drifted):
             return MarkDrifted(drifted)
         return Redraft("a target has changed, and nothing was ever applied")
-    if config.status.phase != "Drifted":
-        return None
-    if seen.rolling:
-        return AwaitRepair("; ".join(seen.rolling))
-    return Recover(with_errors=any(item.state == "Failed" for item in config.status.items))
+    if config.status.phase == "Drifted":
+        return Recover(with_errors=any(item.state == "Failed" for item in config.status.items))
+    return None
 
 
 def the_logic_is_as_it_was(seen: Seen, _: datetime) -> Step | None:
@@ -248,6 +250,8 @@ def review(seen: Seen, plan_hash: str, plan_generation: int, now: datetime) -> A
 def _held_back(seen: Seen, plan_hash: str, plan_generation: int) -> AwaitReview | None:
     """Why action Apply by itself is not enough; None if it is. A change of inputs is agreed to by any later spec."""
     config = seen.config
+    if config.rejected_plan == plan_hash and not _is_asked_anew(config):
+        return AwaitReview("Rejected", f"{config.metadata.annotations.get(REJECTED_BY) or 'Somebody'} {_REJECTED}")
     if forced := forced_by(seen):
         is_agreed = config.metadata.generation > plan_generation
         message = f"{'; '.join(forced)}; look at the plan, and approve it or change the spec"

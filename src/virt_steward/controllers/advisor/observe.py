@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from virt_steward.catalog.sources import MACHINE_CONFIGS
 from virt_steward.controllers.advisor.context import Context
 from virt_steward.controllers.advisor.logic import new_logic
 from virt_steward.controllers.advisor.phases import SETTLED
-from virt_steward.controllers.advisor.seen import ALWAYS, BadWindow, Seen, rolling
+from virt_steward.controllers.advisor.seen import ALWAYS, BadWindow, Seen
 from virt_steward.controllers.advisor.watches import CONFIGS, OUR_DEFINITION
 from virt_steward.objects import windows
 from virt_steward.objects.identity import Ref
@@ -28,14 +28,14 @@ from virt_steward.runtime.informer import State
 from virt_steward.runtime.kinds import DEFINITIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator
     from datetime import datetime
 
     from virt_steward.apis.virtplatformconfig import PlanItem
     from virt_steward.controllers.advisor.freshness import Freshness
     from virt_steward.controllers.advisor.options import Options
     from virt_steward.controllers.advisor.profiles.profile import Profile
-    from virt_steward.controllers.advisor.seen import Config, NewLogic
+    from virt_steward.controllers.advisor.seen import Config
     from virt_steward.controllers.advisor.watches import TargetSources
     from virt_steward.kube.discovery import Discovery
     from virt_steward.objects.identity import Key, Kind
@@ -112,7 +112,7 @@ class Outlook:
             hashes={item.name: fields_hash(targets[item.name], item.managed_fields) for item in status.items},
             written=frozenset(item.name for item in status.items if is_written(item, targets[item.name])),
             health={item.name: self.health(item, targets[item.name], back=is_back) for item in status.items},
-            logic=self._logic(profile, context, status.items) if is_done_by_another else None,
+            logic=new_logic(profile, context, status.items) if is_done_by_another else None,
             window=_window(config, now),
             endpoints=self.endpoints,
         )
@@ -127,12 +127,6 @@ class Outlook:
             return NotYet(f"MachineConfig '{item.target_ref.name}' is not there (any more)")
         rendered = {one.name: one for one in self.informers.of(MACHINE_CONFIGS).store}
         return rollout(machine_config_facts(msgspec.json.encode(live)), self.informers.of(POOLS).store, rendered)
-
-    def _logic(self, profile: Profile, context: Context, done: Sequence[PlanItem]) -> NewLogic:
-        found = new_logic(profile, context, done)
-        aligned = found.aligned or ()
-        health = {item.name: self.health(item, context.targets.get(ref_to(item.target_ref))) for item in aligned}
-        return replace(found, rolling=rolling(aligned, health))
 
     def _withdrawn(self, item: PlanItem) -> Health:
         if ref_to(item.target_ref).kind != MACHINE_CONFIG:

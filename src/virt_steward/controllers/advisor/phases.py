@@ -37,15 +37,11 @@ class On(Enum):
     ALL_DONE = auto()
     DONE_BUT_FOR_ERRORS = auto()
     DRIFT_FOUND = auto()
-    REPAIR_ROLLING = auto()
-    """Targets are as planned again, but not all nodes run with that."""
     DRIFT_GONE = auto()
     DRIFT_GONE_BUT_FOR_ERRORS = auto()
     ENFORCED = auto()
     """Bypass mode applies again what has drifted."""
     LOGIC_CHANGED = auto()
-    ALIGNMENT_ROLLING = auto()
-    """The cluster has what this version wants, but not all nodes run with that."""
     VERSION_ADOPTED = auto()
     NOTHING = auto()
 
@@ -85,12 +81,10 @@ TABLE = (
     Row(_only("InProgress"), On.DONE_BUT_FOR_ERRORS, "CompletedWithErrors"),
     # Watching over what was done.
     Row(SETTLED, On.DRIFT_FOUND, "Drifted"),
-    Row(_only("Drifted"), On.REPAIR_ROLLING, "Drifted"),
     Row(_only("Drifted"), On.DRIFT_GONE, "Completed"),
     Row(_only("Drifted"), On.DRIFT_GONE_BUT_FOR_ERRORS, "CompletedWithErrors"),
     Row(SETTLED, On.ENFORCED, "InProgress"),
     Row(SETTLED, On.LOGIC_CHANGED, "CompletedWithUpgrade"),
-    Row(SETTLED, On.ALIGNMENT_ROLLING, "CompletedWithUpgrade"),
     Row(_only("Completed", "CompletedWithUpgrade", "Drifted"), On.VERSION_ADOPTED, "Completed"),
     Row(_only("CompletedWithErrors"), On.VERSION_ADOPTED, "CompletedWithErrors"),
     *(Row(_only(phase), On.NOTHING, phase) for phase in PHASES),

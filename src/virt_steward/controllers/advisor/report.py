@@ -7,20 +7,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from virt_steward.apis.virtplatformconfig import HISTORY_KEPT, Execution, PlanItem
-from virt_steward.controllers.advisor.conditions import (
-    ALIGNMENT_ROLLING,
-    REPAIR_ROLLING,
-    Fact,
-    conditions_of,
-    with_notices,
-)
+from virt_steward.controllers.advisor.conditions import Fact, conditions_of, with_notices
 from virt_steward.controllers.advisor.phases import after
 from virt_steward.controllers.advisor.steps import (
     Abort,
     AdoptVersion,
-    AwaitAlignment,
     AwaitItem,
-    AwaitRepair,
     AwaitReview,
     AwaitWindow,
     Begin,
@@ -137,7 +129,7 @@ def _watched(seen: Seen, status: VirtPlatformConfigStatus, step: Said, now: date
         case MarkDrifted(items):
             names = {item.name for item in items}
             return {"items": tuple(_noted(item, drifted=item.name in names) for item in status.items)}
-        case Recover() | AwaitRepair():
+        case Recover():
             return {"items": tuple(_noted(item, drifted=False) for item in status.items)}
         case Enforce(items):
             again = [_moved(item, "Pending", "Others changed it: applied again", now) for item in items]
@@ -233,7 +225,7 @@ def _words(status: VirtPlatformConfigStatus, step: Said) -> tuple[str, str]:  # 
     return _progress(status, step)
 
 
-def _progress(status: VirtPlatformConfigStatus, step: Said) -> tuple[str, str]:
+def _progress(status: VirtPlatformConfigStatus, step: Said) -> tuple[str, str]:  # noqa: PLR0911 - a table by step
     done = sum(item.state in ("Completed", "Failed") for item in status.items)
     so_far = f"{done} of {len(status.items)} items are done"
     match step:
@@ -246,21 +238,12 @@ def _progress(status: VirtPlatformConfigStatus, step: Said) -> tuple[str, str]:
             return "Executing", f"{so_far}; the last to move was {item.name}"
         case Finish(failed) if failed:
             return "CompletedWithErrors", f"All items were tried; failed: {', '.join(failed)}"
-    return _watching(status, step)
-
-
-def _watching(status: VirtPlatformConfigStatus, step: Said) -> tuple[str, str]:  # noqa: PLR0911 - a table by step
-    match step:
         case MarkDrifted(items):
             return "DriftDetected", f"No longer as applied: {', '.join(item.name for item in items)}"
         case Enforce(items):
             return "Enforcing", f"Applied again, by bypassOptimisticLock: {', '.join(item.name for item in items)}"
         case OfferUpgrade(items):
             return "LogicChanged", f"A newer version would change: {', '.join(items)}"
-        case AwaitRepair(message):
-            return REPAIR_ROLLING, f"What had drifted is as planned again, but not all nodes run with it: {message}"
-        case AwaitAlignment(message):
-            return ALIGNMENT_ROLLING, f"What this version wants is there, but not all nodes run with it: {message}"
         case Recover():
             return "DriftCorrected", "What had drifted is as planned again"
         case AdoptVersion(reason):

@@ -15,14 +15,11 @@ from virt_steward.apis.virtplatformconfig import (
     VirtPlatformConfigSpec,
     VirtPlatformConfigStatus,
 )
-from virt_steward.catalog.machineconfigs import MACHINE_CONFIG
 from virt_steward.objects.meta import Meta
 from virt_steward.objects.windows import Open
-from virt_steward.plans.health import NotYet
-from virt_steward.plans.intent import is_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Mapping
 
     from virt_steward.objects import windows
     from virt_steward.plans.health import Health
@@ -34,6 +31,8 @@ REJECTED_PLAN = "advisor.kubevirt.io/rejected-plan"
 REJECTED_BY = "advisor.kubevirt.io/rejected-by"
 REJECTION_COMMENT = "advisor.kubevirt.io/rejection-comment"
 REJECTED_GENERATION = "advisor.kubevirt.io/rejected-generation"
+UNREJECTED = dict.fromkeys((REJECTED_PLAN, REJECTED_BY, REJECTION_COMMENT, REJECTED_GENERATION))
+"""In a patch: no rejection stands."""
 
 ALWAYS = Open(until=None)
 
@@ -73,11 +72,15 @@ class Config(msgspec.Struct, frozen=True):
         return self.metadata.annotations.get(APPROVED_PLAN, "").removeprefix("sha256:")
 
     @property
+    def rejected_plan(self) -> str:
+        """The hash that a rejection names; empty if nobody rejected anything, or it was approved after all."""
+        return self.metadata.annotations.get(REJECTED_PLAN, "")
+
+    @property
     def is_rejected(self) -> bool:
-        """Whether somebody has decided against this plan. Whoever changes the spec since then asks anew."""
-        notes, status = self.metadata.annotations, self.status
-        rejected = notes.get(REJECTED_PLAN), notes.get(REJECTED_GENERATION)
-        return rejected == (status.plan_hash, str(status.plan_generation))
+        """Whether somebody has decided against this plan. The same one for a later spec is a new question."""
+        status, generation = self.status, self.metadata.annotations.get(REJECTED_GENERATION)
+        return (self.rejected_plan, generation) == (status.plan_hash, str(status.plan_generation))
 
     def is_true(self, condition: str) -> bool:
         return any(one.type == condition and one.status == "True" for one in self.status.conditions)
@@ -98,8 +101,6 @@ class NewLogic:
     """Items in which it wants something else."""
     aligned: tuple[PlanItem, ...] | None = None
     """Its items, if the cluster has all that they want."""
-    rolling: tuple[str, ...] = ()
-    """What pools still have to do for these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,22 +140,10 @@ class Seen:
         """Items that were completed and whose targets are no longer as planned."""
         return tuple(item for item in self.config.status.items if has_drifted(item, self.hashes.get(item.name)))
 
-    @property
-    def rolling(self) -> tuple[str, ...]:
-        """What pools still have to do until all nodes run with what was completed."""
-        return rolling(self.config.status.items, self.health)
-
 
 def has_drifted(item: PlanItem, found: str | None) -> bool:
     """Whether it was completed, and its managed fields, which have this hash now, are no longer as planned."""
     return item.state == "Completed" and bool(item.planned_hash) and found != item.planned_hash
-
-
-def rolling(items: Iterable[PlanItem], health: Mapping[str, Health]) -> tuple[str, ...]:
-    """What keeps nodes from running with these items, where nothing is left to be written."""
-    written = (item for item in items if item.state == "Completed" and item.desired_state)
-    found = (health.get(item.name) for item in written if is_of(item.target_ref, MACHINE_CONFIG))
-    return tuple(one.message for one in found if isinstance(one, NotYet))
 
 
 def differences(before: tuple[Input, ...], now: tuple[Input, ...]) -> tuple[str, ...]:

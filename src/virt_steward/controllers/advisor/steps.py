@@ -160,14 +160,6 @@ class MarkDrifted:
 
 
 @dataclass(frozen=True, slots=True)
-class AwaitRepair:
-    """What had drifted is as planned again, and pools are still rolling that."""
-
-    message: str
-    on = On.REPAIR_ROLLING
-
-
-@dataclass(frozen=True, slots=True)
 class Recover:
     """What had drifted is as planned again."""
 
@@ -192,14 +184,6 @@ class OfferUpgrade:
 
     items: tuple[str, ...]
     on = On.LOGIC_CHANGED
-
-
-@dataclass(frozen=True, slots=True)
-class AwaitAlignment:
-    """Somebody has set by hand what this version wants, and pools are still rolling that."""
-
-    message: str
-    on = On.ALIGNMENT_ROLLING
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,11 +219,9 @@ Said = (
     | Abort
     | Finish
     | MarkDrifted
-    | AwaitRepair
     | Recover
     | Enforce
     | OfferUpgrade
-    | AwaitAlignment
     | AdoptVersion
     | Stay
 )

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 import structlog
 
 from virt_steward.apis.virtplatformconfig import API_VERSION, VIRT_PLATFORM_CONFIG
-from virt_steward.controllers.advisor.conditions import ROLLING
 from virt_steward.controllers.advisor.decide import INPUT_DRIFT
 from virt_steward.controllers.advisor.gauges import Gauges
 from virt_steward.kube.events import Occurrence
@@ -151,8 +150,6 @@ def _moved(before: VirtPlatformConfigStatus, after: VirtPlatformConfigStatus) ->
 def _is_news(before: VirtPlatformConfigStatus, after: VirtPlatformConfigStatus, said: Condition) -> bool:
     if after.phase in ABOUT_A_PLAN and after.plan_hash != before.plan_hash:
         return True
-    if after.phase == before.phase and said.reason in ROLLING:  # the end of that is
-        return False
     return (after.phase, said.reason) != (before.phase, _reason(before))
 
 
