@@ -128,14 +128,14 @@ def test_machines_and_clusters_that_are_well_are_not_in_it() -> None:
     [matter] = of_machines([machine("False")])
     assert (matter.subject, matter.says, matter.why) == ("default/my-vm", "has no cluster", "why")
 
-    def cluster(status: str) -> Cluster:
-        return Cluster(
-            ConfigMeta("east"), status=Told(machines=2, conditions=(a_condition("Reachable", "no", status=status),))
-        )
+    def cluster(status: str, reason: str) -> Cluster:
+        reachable = a_condition("Reachable", "no", status=status, reason=reason)
+        return Cluster(ConfigMeta("east"), status=Told(machines=2, conditions=(reachable,)))
 
-    assert list(of_clusters([cluster("True")])) == []
-    [matter] = of_clusters([cluster("False")])
-    assert matter.says == "does not answer; 2 machines placed there"
+    assert list(of_clusters([cluster("True", "Answers")])) == []
+    for reason, says in (("NoAnswer", "does not answer"), ("Refuses", "cannot be used")):
+        [matter] = of_clusters([cluster("False", reason)])
+        assert matter.says == f"{says}; 2 machines placed there"
 
 
 def test_the_most_urgent_comes_first() -> None:

@@ -149,7 +149,7 @@ def of_clusters(clusters: Iterable[Cluster]) -> Iterator[Matter]:
         if wrong is None:
             continue
         name, machines = cluster.metadata.name, cluster.status.machines
-        says = "does not answer" if wrong.type == "Reachable" else "cannot be used"
+        says = "does not answer" if wrong.reason == "NoAnswer" else "cannot be used"
         if machines:
             says += f"; {machines} machine{'' if machines == 1 else 's'} placed there"
         ref = Ref(KUBEVIRT_CONFIG, Key("", name))

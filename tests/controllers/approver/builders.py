@@ -20,10 +20,11 @@ from virt_steward.controllers.approver.olm import (
     SubscriptionSpec,
     SubscriptionStatus,
 )
-from virt_steward.controllers.approver.seen import Approver, ApproverMeta, Seen
+from virt_steward.controllers.approver.seen import Approver, ApproverMeta, Seen, Write
 from virt_steward.controllers.approver.verdicts import Verdict, Wait
 from virt_steward.controllers.approver.watches import APPROVERS, CSVS, NAMESPACES, PLANS, SUBSCRIPTIONS
 from virt_steward.runtime.store import Store
+from virt_steward.ssa import managers
 
 NAMESPACE = "shop"
 NOON = datetime(2030, 1, 7, 12, tzinfo=UTC)  # a Monday
@@ -106,9 +107,11 @@ def an_approver(
     status: InstallPlanApproverStatus | None = None,
     **spec: Any,
 ) -> Approver:
+    """Its status was written at noon, and a label later."""
     rules = Policy(**policy) if policy is not None else None
+    writes = (Write(managers.APPROVER_STATUS.name, NOON), Write("kubectl-label", NOON + timedelta(days=1)))
     return Approver(
-        ApproverMeta(name, "approvers", f"uid-of-{name}", str(version), created, generation),
+        ApproverMeta(name, "approvers", f"uid-of-{name}", str(version), created, generation, writes),
         InstallPlanApproverSpec(policy=rules, **spec),
         status or InstallPlanApproverStatus(),
     )

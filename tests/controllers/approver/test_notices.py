@@ -19,6 +19,8 @@ from virt_steward.controllers.approver.verdicts import Reason, Wait
 from virt_steward.runtime.notify import Notice
 
 UNPINNED = Wait(Reason.NOT_PINNED, "nobody pinned it")
+TOO_YOUNG = Wait(Reason.TOO_YOUNG, "not yet", NOON + timedelta(hours=1))
+RIDES_ALONG = Wait(Reason.RIDES_ALONG, "nobody pinned what comes with it")
 
 
 @dataclass
@@ -70,6 +72,11 @@ def a_crowd() -> list[Plan]:
     return [a_plan(V1, name=f"install-{number:02}", version=7) for number in range(PENDING_SHOWN + 1)]
 
 
+def out_of_sight(**then: Any) -> Plan:
+    """A plan for which a report of a crowd has no room."""
+    return a_plan(V1, **{"name": "install-99", "version": 7, **then})
+
+
 def after_a_report(plans: Sequence[Plan], **then: Any) -> Approver:
     """An approver as the next process finds it, after a report of all these as waiting."""
     status = fold(an_approver(), plans, [waiting(plan, UNPINNED) for plan in plans], NOON)
@@ -86,19 +93,43 @@ def test_a_refusal_that_the_status_had_no_room_for_is_no_news_to_the_next_proces
 
 
 @pytest.mark.parametrize(
-    ("plan", "ann"),
+    ("plan", "wait", "ann"),
     [
-        pytest.param(a_plan(V1, version=10), after_a_report(a_crowd()), id="the-plan-came-or-changed-since"),
         pytest.param(
-            a_plan(V1), after_a_report(a_crowd(), generation=2), id="the-approver-asks-for-something-else-now"
+            out_of_sight(version=10), UNPINNED, after_a_report(a_crowd()), id="the-plan-came-or-changed-since"
         ),
-        pytest.param(a_plan(V1), after_a_report(a_crowd()[1:]), id="the-status-had-room-for-all-that-waited"),
+        pytest.param(
+            out_of_sight(version=8, created=NOON + timedelta(seconds=1)),
+            UNPINNED,
+            after_a_report(a_crowd()),
+            id="the-plan-came-since-and-then-a-label-on-the-approver",
+        ),
+        pytest.param(
+            out_of_sight(),
+            UNPINNED,
+            after_a_report(a_crowd(), generation=2),
+            id="the-approver-asks-for-something-else-now",
+        ),
+        pytest.param(
+            out_of_sight(), UNPINNED, after_a_report(a_crowd()[1:]), id="the-status-had-room-for-all-that-waited"
+        ),
+        pytest.param(a_crowd()[0], RIDES_ALONG, after_a_report(a_crowd()), id="the-status-shows-another-reason"),
+        pytest.param(a_crowd()[0], TOO_YOUNG, after_a_report(a_crowd()), id="the-status-shows-one-more-urgent"),
+        pytest.param(
+            out_of_sight(), RIDES_ALONG, after_a_report(a_crowd()), id="the-status-would-have-shown-this-reason"
+        ),
+        pytest.param(
+            a_plan(V1, name="install-1", version=7),
+            UNPINNED,
+            after_a_report(a_crowd()),
+            id="the-status-would-have-shown-this-plan",
+        ),
     ],
 )
-def test_a_refusal_after_a_restart_is_news_if(plan: Plan, ann: Approver) -> None:
+def test_a_refusal_after_a_restart_is_news_if(plan: Plan, wait: Wait, ann: Approver) -> None:
     outbox = Outbox()
-    notices(outbox).waits(plan, ann, UNPINNED)
-    assert [notice.subject for _, notice in outbox.sent] == ["shop/install-1"]
+    notices(outbox).waits(plan, ann, wait)
+    assert [notice.subject for _, notice in outbox.sent] == [str(plan.metadata.key)]
 
 
 def test_once_all_plans_were_looked_at_every_refusal_is_news() -> None:

@@ -7,7 +7,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from tests.controllers.approver.builders import NOON, V1, a_pinned_install, a_plan, an_approver, waiting
-from tests.controllers.approver.test_notices import Outbox, a_crowd, after_a_report
+from tests.controllers.approver.test_notices import TOO_YOUNG, Outbox, a_crowd, after_a_report
 from tests.runtime.clocks import ManualClock
 from virt_steward.controllers.approver.decide import Decision, Opinion, decide
 from virt_steward.controllers.approver.notices import Notices
@@ -128,7 +128,7 @@ def test_what_a_crowd_out_of_sight_waits_for_is_noticed(reports: int) -> None:
     story, ann = Story(outbox), after_a_report(a_crowd())
     for _ in range(reports):
         story.teller.waiting(ANN, ())
-    story.teller.waits(plan, Decision((Opinion(ann, Wait(Reason.TOO_YOUNG, "too young")),)), [ANN])
+    story.teller.waits(plan, Decision((Opinion(ann, TOO_YOUNG),)), [ANN])
     assert len(outbox.sent) == reports
     assert [one.reason for one in story.listener.heard] == ["TooYoung"]  # an event is the same one by its name
 

@@ -237,7 +237,8 @@ def test_a_machine_stays(findings: dict[str, Any], rules: dict[str, Any], chosen
             (EAST, WEST),
             {"findings": {"east": Unequipped(), "west": Unequipped()}, "strategy": "round-robin"},
             Reason.NO_ROOM,
-            "none of east, west is schedulable and reachable, and has KubeVirt and usable credentials",
+            "none of east, west is schedulable and reachable, and has KubeVirt and usable credentials; "
+            "there is no KubeVirt in east, west",
             id="nobody who has KubeVirt",
         ),
     ],

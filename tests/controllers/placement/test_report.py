@@ -29,6 +29,13 @@ SILENT = Silent("cluster east does not answer within 5 s")
         ),
         pytest.param(SILENT, "Unreachable", ("False", "NoAnswer"), ("Unknown", "NoAnswer"), id="is-silent"),
         pytest.param(
+            Silent("cluster east refuses the question (HTTP 404)", Reason.REFUSED),
+            "Unreachable",
+            ("False", "Refuses"),
+            ("Unknown", "Refuses"),
+            id="refuses-the-question",
+        ),
+        pytest.param(
             Unusable(Reason.SECRET_NOT_FOUND, "Secret a/b does not exist"),
             "CredentialsInvalid",
             ("Unknown", "NotAsked"),

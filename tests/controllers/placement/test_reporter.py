@@ -184,9 +184,6 @@ async def test_a_config_that_is_gone_is_looked_at_no_more(desk: Desk) -> None:
 async def test_a_server_that_answers_with_nonsense_is_looked_at_no_more_often_than_others(
     desk: Desk, gateway: Gateway
 ) -> None:
-    async def knows_nothing(_request: web.BaseRequest) -> web.StreamResponse | None:
-        return web.Response(status=404, text="404 page not found")
-
     gateway.intercept = knows_nothing
     await desk.members.rotate("east", desk.members.kubeconfig(gateway.secure_server))
     assert await soon(partial(leads_to, desk, gateway))
@@ -195,6 +192,18 @@ async def test_a_server_that_answers_with_nonsense_is_looked_at_no_more_often_th
     for _ in range(3):
         await desk.report()
     assert desk.looks == before + 1
+
+
+async def test_a_web_page_in_place_of_a_cluster_is_told_as_a_refusal(desk: Desk, gateway: Gateway) -> None:
+    gateway.intercept = knows_nothing
+    await desk.members.rotate("east", desk.members.kubeconfig(gateway.secure_server))
+    assert await soon(partial(leads_to, desk, gateway))
+    await desk.report()
+    assert await desk.reasons() == {"Refuses"}
+
+
+async def knows_nothing(_request: web.BaseRequest) -> web.StreamResponse | None:
+    return web.Response(status=404, text="404 page not found")
 
 
 async def leads_to(desk: Desk, gateway: Gateway) -> bool:

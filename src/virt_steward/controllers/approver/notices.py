@@ -8,10 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
+from virt_steward.controllers.approver.olm import EPOCH
+from virt_steward.controllers.approver.report import would_show
 from virt_steward.runtime.notify import Notice
+from virt_steward.ssa import managers
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+    from datetime import datetime
 
     from virt_steward.controllers.approver.olm import Plan
     from virt_steward.controllers.approver.seen import Approver
@@ -65,13 +69,17 @@ class Notices:
 
     def _was_told(self, plan: Plan, approver: Approver, wait: Wait) -> bool:
         """By a process before us: its last status shows the wait, or had no room for one that was there already."""
-        status = approver.status
-        if (str(plan.metadata.key), wait.reason) in {(one.plan, one.reason) for one in status.pending}:
-            return True
+        key, status = plan.metadata.key, approver.status
+        shown = {one.plan: one.reason for one in status.pending}
+        if str(key) in shown:
+            return shown[str(key)] == wait.reason
         if approver.metadata.key in self._caught_up or status.pending_count <= len(status.pending):
             return False
-        is_older = int(plan.metadata.resource_version) < int(approver.metadata.resource_version)
-        return is_older and status.observed_generation == approver.metadata.generation
+        if would_show(status.pending, key, wait):  # so it was not there, or waited for something else
+            return False
+        was_there = plan.metadata.creation_timestamp <= _reported(approver)  # its version rises with a label, too
+        is_unchanged = int(plan.metadata.resource_version) < int(approver.metadata.resource_version)
+        return was_there and is_unchanged and status.observed_generation == approver.metadata.generation
 
     def _send(self, approver: Approver, news: _News) -> None:
         name = approver.spec.notify
@@ -113,6 +121,12 @@ def _of_plan(plan: Plan, what: str, reason: str, text: str) -> _News:
     episode = "\0".join((plan.metadata.uid, reason, *plan.csvs))
     data = {"reason": reason, "csvs": plan.csvs}
     return _News(f"installplan.{what}", str(plan.metadata.key), episode, text, data)
+
+
+def _reported(approver: Approver) -> datetime:
+    """When its status was last written, by the server's clock; long ago if that cannot be told."""
+    times = (one.time for one in approver.metadata.managed_fields if one.manager == managers.APPROVER_STATUS.name)
+    return max(times, default=EPOCH)
 
 
 def _named(plan: Plan) -> str:

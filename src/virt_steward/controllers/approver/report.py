@@ -17,10 +17,11 @@ from virt_steward.apis.installplanapprover import (
 from virt_steward.apis.meta import Time
 from virt_steward.controllers.approver.conditions import ABLE, conditions_of
 from virt_steward.controllers.approver.observe import EVERYWHERE
-from virt_steward.controllers.approver.verdicts import Reason
+from virt_steward.controllers.approver.verdicts import NEED_NOBODY, Reason
+from virt_steward.objects.identity import Key
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
     from datetime import datetime
 
     from virt_steward.controllers.approver.conditions import Abilities
@@ -77,6 +78,11 @@ def newly_counted(
     return _newest_first(plan for plan in plans if plan.metadata.uid in fresh)[::-1] if fresh else []
 
 
+def would_show(pending: Sequence[PendingPlan], plan: Key, wait: Wait) -> bool:
+    """Whether a status that shows these had room for a plan that waits so, or would have shown it before the last."""
+    return len(pending) < PENDING_SHOWN or _rank(plan, wait) < _rank(Key.parse(pending[-1].plan), pending[-1])
+
+
 def _newest_first(plans: Iterable[Plan]) -> list[Plan]:
     return sorted(plans, key=lambda plan: (plan.stamp.at, plan.metadata.key), reverse=True)
 
@@ -121,7 +127,7 @@ def _approval(plan: Plan, now: datetime) -> Approval:
 
 
 def _pending(waiting: Collection[WaitingPlan]) -> tuple[PendingPlan, ...]:
-    shown = sorted(waiting, key=lambda one: (_urgency(one.wait), one.plan.metadata.key))[:PENDING_SHOWN]
+    shown = sorted(waiting, key=lambda one: _rank(one.plan.metadata.key, one.wait))[:PENDING_SHOWN]
     return tuple(
         PendingPlan(
             plan=str(one.plan.metadata.key),
@@ -135,14 +141,18 @@ def _pending(waiting: Collection[WaitingPlan]) -> tuple[PendingPlan, ...]:
     )
 
 
-def _urgency(wait: Wait) -> int:
+def _rank(plan: Key, wait: Wait | PendingPlan) -> tuple[int, Key]:
+    return _urgency(wait), plan
+
+
+def _urgency(wait: Wait | PendingPlan) -> int:
     """What needs a person comes first, an upgrade that nobody has pinned yet after what is blocked.
 
     What time settles, and what OLM left behind, which may be dozens, comes last.
     """
     if wait.reason == Reason.SUPERSEDED:
         return 3
-    if not wait.needs_a_person:
+    if wait.until or wait.reason in NEED_NOBODY:
         return 2
     return 1 if wait.reason == Reason.NOT_PINNED else 0
 

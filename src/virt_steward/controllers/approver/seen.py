@@ -18,9 +18,17 @@ if TYPE_CHECKING:
     from virt_steward.controllers.approver.olm import InstalledCsv, Plan, Subscription
 
 
+class Write(msgspec.Struct, frozen=True):
+    """That a field manager has written something, and when."""
+
+    manager: str = ""
+    time: datetime = EPOCH
+
+
 class ApproverMeta(Meta, frozen=True, rename="camel"):
     creation_timestamp: datetime = EPOCH
     generation: int = 0
+    managed_fields: tuple[Write, ...] = ()
 
 
 class Approver(msgspec.Struct, frozen=True):

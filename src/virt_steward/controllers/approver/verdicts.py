@@ -61,11 +61,6 @@ class Wait:
     message: str
     until: datetime | None = None
 
-    @property
-    def needs_a_person(self) -> bool:
-        """Whether neither time nor OLM will settle it."""
-        return self.until is None and self.reason not in NEED_NOBODY
-
 
 @dataclass(frozen=True, slots=True)
 class Leave:

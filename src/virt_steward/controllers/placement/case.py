@@ -68,6 +68,12 @@ def missing(name: str, asked_by: str) -> Blocked:
     )
 
 
+def unequipped(case: Case) -> str:
+    """Which candidates have no KubeVirt, as the end of a sentence; empty if none is known to have none."""
+    names = ", ".join(one.name for one in case.candidates if not case.is_equipped(one))
+    return f"; there is no KubeVirt in {names}" if names else ""
+
+
 def shown(text: str) -> str:
     """What anyone may have written, fit for a sentence: one line, and not without end."""
     line = "".join(char if char.isprintable() else "?" for char in " ".join(text.split()))

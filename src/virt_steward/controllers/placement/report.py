@@ -8,6 +8,7 @@ from virt_steward.apis.meta import Condition
 from virt_steward.controllers.placement.fleet import Reached, Rejected
 from virt_steward.controllers.placement.observe import Told
 from virt_steward.controllers.placement.seen import Silent, Unusable
+from virt_steward.controllers.placement.verdicts import Reason
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -57,6 +58,8 @@ def _reachable(answer: Answer) -> tuple[Status, str, str]:
             return "True", "Answers", ""
         case Unusable():
             return "Unknown", "NotAsked", "without credentials nobody can ask"
+        case Silent(because, Reason.REFUSED):
+            return "False", "Refuses", because
         case _:
             return "False", "NoAnswer", answer.because
 
@@ -69,5 +72,7 @@ def _credentials(answer: Answer) -> tuple[Status, str, str]:
             return "False", str(reason), because
         case Rejected(because, reason):
             return "False", str(reason), because
+        case Silent(reason=Reason.REFUSED):
+            return "Unknown", "Refuses", "the cluster refuses the question"
         case _:
             return "Unknown", "NoAnswer", "the cluster does not answer"

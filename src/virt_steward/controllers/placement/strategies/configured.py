@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from virt_steward.controllers.placement.case import shown
+from virt_steward.controllers.placement.case import shown, unequipped
 from virt_steward.controllers.placement.preferences import PREFERENCES
 from virt_steward.controllers.placement.verdicts import Abstain, Blocked, Chosen, Reason
 
@@ -26,7 +26,7 @@ def configured(case: Case) -> Verdict:
     if not open_ones:
         names = ", ".join(one.name for one in case.candidates)
         needed = "is schedulable and reachable, and has KubeVirt and usable credentials"
-        return Blocked(Reason.NO_ROOM, f"none of {names} {needed}")
+        return Blocked(Reason.NO_ROOM, f"none of {names} {needed}{unequipped(case)}")
     ranked = preference(open_ones, case.rules)
     best = ranked[0]
     return Chosen(best.cluster, f"{name}: {best.words}", tuple((one.cluster, one.words) for one in ranked))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from virt_steward.controllers.placement.case import keep
+from virt_steward.controllers.placement.case import keep, unequipped
 from virt_steward.controllers.placement.seen import Found, Silent
 from virt_steward.controllers.placement.verdicts import Abstain, Ask, Blocked, Reason
 
@@ -30,7 +30,7 @@ def existing_vm(case: Case) -> Verdict:
         known = f"exists in {holders[0].name}, and " if holders else ""
         return _blocked_by(silent, f"{vm} {known}may exist in a cluster")
     if not holders:
-        return Abstain(f"{vm} exists in none of {', '.join(findings)}{_unequipped(case)}")
+        return Abstain(f"{vm} exists in none of {', '.join(findings)}{unequipped(case)}")
     return keep(holders[0], f"{vm} exists there{_unheard(silent)}")
 
 
@@ -40,11 +40,6 @@ def _blocked_by(silent: Mapping[str, Silent], what: str) -> Blocked:
     each = "; ".join(f"{name}: {one.because}" for name, one in silent.items())
     remedy = "mend that, or annotate the machine with the right one"
     return Blocked(reason, f"{what} that {trouble} ({each}): {remedy}")
-
-
-def _unequipped(case: Case) -> str:
-    names = ", ".join(one.name for one in case.candidates if not case.is_equipped(one))
-    return f"; there is no KubeVirt in {names}" if names else ""
 
 
 def _unheard(silent: Mapping[str, Silent]) -> str:
