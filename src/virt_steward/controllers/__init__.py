@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from virt_steward.ssa.managers import AUTOPILOT
+from virt_steward.controllers.autopilot import REPORTER as AUTOPILOT
 
 if TYPE_CHECKING:
     from virt_steward.controllers.options import Options
     from virt_steward.runtime.controller import Definition
 
 NAMES = ("advisor", "autopilot", "approver", "placement")
-REPORTERS = {name: name for name in NAMES} | {"autopilot": AUTOPILOT.name}
-"""How the events of each name it: the autopilot by the name under which it also writes."""
+REPORTERS = {name: name for name in NAMES} | {"autopilot": AUTOPILOT}
+"""How the events of each name it."""
 
 
 def definition(name: str, options: Options) -> Definition:

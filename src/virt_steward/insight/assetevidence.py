@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from virt_steward.controllers.autopilot import REPORTER
+from virt_steward.controllers.autopilot.reconcile import is_leaving
 from virt_steward.insight.activity import Told, timeline
 from virt_steward.insight.assetaims import aim
 from virt_steward.insight.trials import for_trials
@@ -79,12 +81,12 @@ async def _trial(client: Client, survey: Survey, asset: Asset) -> Trial:
     try:
         found = await preview(for_trials(client), intent, AUTOPILOT, live)
     except (Refused, RefusedIntent, ServerError) as error:  # the last also if a webhook does not answer
-        return Rejected(str(error))
+        return NotTried(str(error)) if is_leaving(error) else Rejected(str(error))
     return NotTried(found.because) if isinstance(found, Stale) else Taken()
 
 
 async def _told(client: Client, survey: Survey) -> list[Told] | None:
-    by_us = Selection(survey.seen.hco.ref.key.namespace, fields=f"reportingController={AUTOPILOT.name}")
+    by_us = Selection(survey.seen.hco.ref.key.namespace, fields=f"reportingController={REPORTER}")
     try:
         return await client.list(EVENT, by_us, Told)
     except Forbidden:

@@ -121,14 +121,17 @@ def _rendition(seen: Seen, found: tuple[Line, ...]) -> Rendition:
 
 
 def _keeping(source: Source[Any], lives: dict[str, Object], asset: str) -> Source[Any]:
-    """The same source, which also puts what it decodes among the live objects."""
+    """The same source, which also puts what it decodes among the live objects.
+
+    Whoever asks has to see these: unlike the controller, nobody would hear that one was taken for absent.
+    """
     decode: Callable[[bytes], Any] = source.decode
 
     def kept(raw: bytes) -> Any:
         lives[asset] = msgspec.json.decode(raw)
         return decode(raw)
 
-    return replace(source, decode=kept)
+    return replace(source, decode=kept, may_be_denied=False)
 
 
 @dataclass(frozen=True, slots=True)

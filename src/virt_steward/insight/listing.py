@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from virt_steward.kube.errors import NotServed
+from virt_steward.kube.errors import Forbidden, NotServed
 from virt_steward.kube.watch import Projected, Put, Unreadable, projected
 from virt_steward.runtime.store import Store
 
@@ -29,8 +29,14 @@ async def listed(reader: Reader, source: Source[T], selection: Selection) -> Sto
 
 
 async def listed_if_served(reader: Reader, source: Source[T]) -> Store[T]:
-    """All of them; none where the kind is not installed."""
+    """All of them; none where the kind is not installed, and a store that says so where it may be denied, and is."""
+    store: Store[T] = Store(source.indexes or {})
     try:
         return await listed(reader, source, source.selection)
     except NotServed:
-        return Store(source.indexes or {})
+        return store
+    except Forbidden:
+        if not source.may_be_denied:
+            raise
+        store.denied.add(source.selection.namespace)
+        return store

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from virt_steward.controllers.autopilot.decide import Wanted
 from virt_steward.controllers.autopilot.marks import DRIFT
 from virt_steward.controllers.autopilot.overrides.scope import Idle
-from virt_steward.controllers.autopilot.verdicts import after_the_hco
+from virt_steward.controllers.autopilot.verdicts import after_the_hco, until_claims_are_known
 from virt_steward.insight.assetaims import Step, aim
 from virt_steward.insight.assetevidence import Evidence, NotTried, Rejected
 from virt_steward.insight.assetstates import pause, state_of
@@ -29,6 +30,8 @@ IN_PLACE, DIFFERS, IDLE = "In place", "Differs", "Idle"
 NONE = Evidence()
 LATELY = 5
 """How many events are shown."""
+PASSES = 2
+"""For how many of them an event counts: whatever lasts is told again at each."""
 
 
 class NoAsset(Complaint):
@@ -122,7 +125,9 @@ def _state(survey: Survey, asset: Asset, found: Mapping[str, Evidence]) -> tuple
 
 def _told(survey: Survey, asset: Asset, evidence: Evidence) -> AssetState:
     decision, sighted = survey.decision(asset), survey.outlook.sighted(asset.name)
-    return state_of(asset, survey.outlook.ref(asset), decision, sighted, evidence.told or ())
+    since = survey.now - timedelta(seconds=PASSES * survey.outlook.options.period)
+    told = (one for one in evidence.told or () if one.at >= since)
+    return state_of(asset, survey.outlook.ref(asset), decision, sighted, told)
 
 
 def _problem(survey: Survey, asset: Asset, evidence: Evidence) -> str:
@@ -137,10 +142,20 @@ def _problem(survey: Survey, asset: Asset, evidence: Evidence) -> str:
 
 
 def _waits(survey: Survey, asset: Asset, found: Mapping[str, Evidence]) -> str:
-    """Why the asset has to wait for the first one; empty if it need not."""
+    """Why the asset has to wait; empty if it need not."""
+    return _after_the_first(survey, asset, found) or _claims(survey, asset)
+
+
+def _after_the_first(survey: Survey, asset: Asset, found: Mapping[str, Evidence]) -> str:
     first = survey.outlook.catalog.assets[0]
     problem = "" if asset is first else _problem(survey, first, found.get(first.name, NONE))
     return after_the_hco(problem).why if problem else ""
+
+
+def _claims(survey: Survey, asset: Asset) -> str:
+    """Why nobody can tell what of it is the advisor's; empty if that is known, or nothing is."""
+    why = survey.outlook.unknown_claims() if survey.outlook.is_governed(asset) else ""
+    return until_claims_are_known(why).why if why else ""
 
 
 def _on_the_way(survey: Survey, asset: Asset, found: Mapping[str, Evidence]) -> Iterator[Step]:
@@ -149,7 +164,9 @@ def _on_the_way(survey: Survey, asset: Asset, found: Mapping[str, Evidence]) -> 
     if not isinstance(wanted, Wanted):
         return
     if asset is not survey.outlook.catalog.assets[0]:
-        yield _step("the HyperConverged is in order", _waits(survey, asset, found))
+        yield _step("the HyperConverged is in order", _after_the_first(survey, asset, found))
+    if survey.outlook.is_governed(asset):
+        yield _step("what the advisor governs is known", _claims(survey, asset))
     yield from aim(survey, asset).steps
     if not isinstance(trial, NotTried):
         yield _step("the server takes it", trial.why if isinstance(trial, Rejected) else "")

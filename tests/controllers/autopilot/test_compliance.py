@@ -1,5 +1,7 @@
 """When the platform as a whole gets to where it should be: told once, and not of every pass."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from virt_steward.controllers.autopilot.compliance import Compliance, Reached
@@ -21,18 +23,25 @@ CREATED = Applied(created=True, adopted=False, drifts=(), uid="1", digest="")
 ADOPTED = Applied(created=False, adopted=True, drifts=(".spec.size (set by admin)",), uid="1", digest="2")
 CORRECTED = Applied(created=False, adopted=False, drifts=(".spec.size (set by editor)",), uid="1", digest="2")
 UNASKED = LeftAlone(Left.CONDITIONS, "nobody asked for it")
+NOT_KNOWN = LeftAlone(Left.UNKNOWN, "the nodes are not known")
 REFUSED = Failed(Broken.APPLY, "a webhook says no")
 NO_OPERATOR = Waits(Held.NO_NAMESPACE, "its namespace does not exist")
+NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
+
+
+def at(number: int) -> datetime:
+    """When a pass was."""
+    return NOON + timedelta(minutes=5 * number)
 
 
 def after(*passes: tuple[Verdict, Verdict]) -> list[Reached | None]:
     """What is told at the end of each pass over two assets, before which nothing was."""
     compliance = Compliance(("first", "second"))
     told = []
-    for first, second in passes:
+    for number, (first, second) in enumerate(passes):
         compliance.begin()
-        assert compliance.concluded("first", first) is None, "the other one was not looked at yet"
-        told.append(compliance.concluded("second", second))
+        assert compliance.concluded("first", first, at(number)) is None, "the other one was not looked at yet"
+        told.append(compliance.concluded("second", second, at(number)))
     return told
 
 
@@ -48,7 +57,7 @@ def after(*passes: tuple[Verdict, Verdict]) -> list[Reached | None]:
 )
 def test_the_platform_is_there_once_everything_was(verdicts: tuple[Verdict, Verdict], in_place: int) -> None:
     again = (InOrder(), InOrder())
-    assert after(verdicts, again, again) == [Reached(in_place, 2), None, None]
+    assert after(verdicts, again, again) == [Reached(in_place, 2, at(0))] * 3, "the same for as long as it lasts"
 
 
 @pytest.mark.parametrize(
@@ -64,7 +73,18 @@ def test_the_platform_is_there_once_everything_was(verdicts: tuple[Verdict, Verd
 )
 def test_it_is_not_there_while_one_asset(trouble: Verdict) -> None:
     well, ill = (InOrder(), InOrder()), (InOrder(), trouble)
-    assert after(ill, ill, well, well) == [None, None, Reached(2, 2), None]
+    assert after(ill, ill, well, well) == [None, None, Reached(2, 2, at(2)), Reached(2, 2, at(2))]
+
+
+def test_it_is_not_there_while_nobody_can_tell_what_is_wanted_and_to_know_that_again_is_no_news() -> None:
+    well, unknown = (InOrder(), InOrder()), (InOrder(), NOT_KNOWN)
+    assert after((CREATED, NOT_KNOWN), unknown, well) == [None, None, Reached(2, 2, at(2))]
+    assert after(unknown, well) == [None, None]
+
+
+def test_what_was_there_and_gets_there_again_is_told_again() -> None:
+    well, ill = (InOrder(), InOrder()), (InOrder(), REFUSED)
+    assert after(ill, well, ill, well) == [None, Reached(2, 2, at(1)), None, Reached(2, 2, at(3))]
 
 
 @pytest.mark.parametrize(
@@ -81,13 +101,16 @@ def test_no_news_is(verdict: Verdict) -> None:
 
 def test_a_look_that_came_too_early_counts_only_once_it_is_repeated() -> None:
     compliance = Compliance(("one",))
-    assert compliance.concluded("one", Waits(Held.BEHIND, "it has just changed", 0.2)) is None
-    assert compliance.concluded("one", InOrder()) is None
-    assert compliance.concluded("one", CREATED) == Reached(1, 1)
+    assert compliance.concluded("one", Waits(Held.BEHIND, "it has just changed", 0.2), NOON) is None
+    assert compliance.concluded("one", InOrder(), NOON) is None
+    assert compliance.concluded("one", CREATED, NOON) == Reached(1, 1, NOON)
 
 
 def test_what_was_before_a_rest_is_forgotten() -> None:
     compliance = Compliance(("one",))
-    compliance.concluded("one", REFUSED)
+    compliance.concluded("one", REFUSED, NOON)
     compliance.rest()
-    assert compliance.concluded("one", InOrder()) is None
+    assert compliance.concluded("one", InOrder(), NOON) is None
+    assert compliance.concluded("one", CREATED, NOON)
+    compliance.rest()
+    assert compliance.concluded("one", InOrder(), NOON) is None

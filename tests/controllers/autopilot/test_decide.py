@@ -67,6 +67,25 @@ def wanted(decision: Decision) -> Wanted:
             "enable-fast",
             id="nobody has asked for it",
         ),
+        pytest.param(
+            an_asset(conditions=[{"type": "hardware-detection", "detector": "gpuPresent"}]),
+            a_seen(),
+            Left.UNKNOWN,
+            "Conditions not known",
+            id="nobody can tell whether it is asked for",
+        ),
+        pytest.param(
+            an_asset(
+                conditions=[
+                    {"type": "hardware-detection", "detector": "gpuPresent"},
+                    {"type": "annotation", "key": f"{PREFIX}enable-fast", "value": "true"},
+                ]
+            ),
+            a_seen(),
+            Left.CONDITIONS,
+            "Conditions not met",
+            id="nobody has asked for it, whatever else is not known",
+        ),
         pytest.param(an_asset(reads={"nodes": True}), a_seen(), Left.UNKNOWN, "nodes", id="the nodes are not known"),
         pytest.param(an_asset("{# nothing #}"), a_seen(), Left.EMPTY, "asks for nothing", id="it renders to nothing"),
         pytest.param(an_asset("{{ missing }}"), a_seen(), Broken.RENDER, "missing", id="it cannot be rendered"),
@@ -159,6 +178,12 @@ def test_one_override_comes_before_the_other() -> None:
 @pytest.mark.parametrize("value", ["", "false", "True", "yes"])
 def test_a_pause_is_true_and_nothing_else(value: str) -> None:
     assert not wanted(decided(reconcile_paused=value)).is_paused
+
+
+def test_a_pause_passes_no_check_for_it_keeps_nobody_from_looking() -> None:
+    paused = decided(reconcile_paused="true")
+    assert wanted(paused).is_only_watched
+    assert [step.check for step in paused.steps if "paused" in step.check or "watched" in step.check] == []
 
 
 def test_an_end_is_kept_for_the_next_look_and_lifts_all_but_a_pause() -> None:

@@ -2,23 +2,34 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.clients import a_client
 from tests.controllers.autopilot.cockpit import Cockpit, Object, explained
+from tests.controllers.autopilot.test_observe import an_hco, an_outlook
 from tests.eventually import soon
+from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
+from virt_steward.catalog.hco import HYPERCONVERGED
+from virt_steward.catalog.load import Catalog
+from virt_steward.catalog.render import Renderer
 from virt_steward.cli.assets import lines
-from virt_steward.insight.assets import NoPlatform, rendered
+from virt_steward.controllers import REPORTERS
+from virt_steward.controllers.autopilot import marks
+from virt_steward.controllers.autopilot.options import HCO
+from virt_steward.insight.assets import NoPlatform, Survey, rendered
 from virt_steward.insight.status import Section, autopilot
-from virt_steward.insight.whyasset import NoAsset
+from virt_steward.insight.whyasset import NoAsset, why
 from virt_steward.kube.client import Reader
-from virt_steward.kube.errors import Refused
+from virt_steward.kube.errors import NotFound, Refused
 from virt_steward.local.accounts import token_for
 from virt_steward.local.controlplane import ControlPlane
-from virt_steward.objects.identity import ref_of
+from virt_steward.objects.corekinds import NAMESPACE
+from virt_steward.objects.identity import Key, Ref, ref_of
+from virt_steward.objects.wallclock import rfc3339_micro
 from virt_steward.ssa.managers import AUTOPILOT
 
 ASSET = "descheduler-loadaware"
@@ -182,3 +193,92 @@ async def test_what_whoever_asks_may_not_try_or_read_is_said_and_the_rest_is_tol
     assert [remark.partition(":")[0] for remark in found.remarks] == ["NotTried", "NotTried", "EventsForbidden"]
     assert "needs the right to patch KubeDescheduler" in found.remarks[0]
     assert "needs the right to patch HyperConverged" in found.remarks[1]
+
+
+@asynccontextmanager
+async def told_to_fail(cockpit: Cockpit, asset: str, when: datetime) -> AsyncIterator[None]:
+    """An event that says so, as the autopilot would have told it."""
+    hco, about = cockpit.ref("hco-golden-config"), cockpit.ref(asset)
+    event = {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": "failed", "namespace": hco.key.namespace},
+        "eventTime": rfc3339_micro(when),
+        "reportingController": REPORTERS["autopilot"],
+        "reportingInstance": "pod-1",
+        "type": "Warning",
+        "reason": "ApplyFailed",
+        "action": "Apply",
+        "note": "a webhook says no",
+        "regarding": {"kind": hco.kind.name, "namespace": hco.key.namespace, "name": hco.key.name},
+        "related": {"kind": about.kind.name, "namespace": about.key.namespace, "name": about.key.name},
+    }
+    await cockpit.client.create(event)
+    try:
+        yield
+    finally:
+        await cockpit.client.delete(ref_of(event))
+
+
+async def test_a_failure_that_nobody_has_told_of_for_two_passes_is_over(cockpit: Cockpit) -> None:
+    await cockpit.engage(f"{ASSET},hco-golden-config")
+    await made_with(cockpit)
+    now = datetime.now(UTC)
+    async with told_to_fail(cockpit, "hco-golden-config", now - timedelta(seconds=2 * cockpit.options.period + 1)):
+        assert (await explained(cockpit, ASSET)).state == "In place"
+        assert (await explained(cockpit, "hco-golden-config")).state == "Differs", "nobody has marked it yet"
+    async with told_to_fail(cockpit, "hco-golden-config", now):
+        assert (await explained(cockpit, ASSET)).state == "Waits"
+        assert (await explained(cockpit, "hco-golden-config")).state == "Fails"
+
+
+@asynccontextmanager
+async def leaving(cockpit: Cockpit, namespace: str) -> AsyncIterator[None]:
+    """A namespace that is deleted and not gone yet; it is made anew afterwards."""
+    metadata = {"name": "holds-it", "namespace": namespace, "finalizers": ["tests.example/hold"]}
+    held = await cockpit.client.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    ref = Ref(NAMESPACE, Key("", namespace))
+    await cockpit.client.delete(ref)
+
+    async def is_gone() -> bool:
+        try:
+            await cockpit.client.get(ref)
+        except NotFound:
+            return True
+        return False
+
+    try:
+        yield
+    finally:
+        await cockpit.client.merge_patch(ref_of(held), {"metadata": {"finalizers": None}})
+        assert await soon(is_gone)
+        await cockpit.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+
+
+async def test_nothing_fails_for_a_namespace_that_is_just_leaving(cockpit: Cockpit) -> None:
+    await cockpit.engage(f"{ASSET},hco-golden-config")
+    async with leaving(cockpit, cockpit.ref(ASSET).key.namespace):
+        found = await explained(cockpit, ASSET)
+    assert found.state == "Not there yet"
+    assert "the server takes it" not in [step.check for step in found.steps]
+    [remark] = found.remarks
+    assert remark.startswith("NotTried: ")
+    assert "is being terminated" in remark
+
+
+def test_an_asset_waits_while_nobody_can_tell_what_of_it_is_the_advisors(catalog: Catalog) -> None:
+    outlook, kept = an_outlook(catalog)
+    hco = an_hco(HCO, {marks.SCOPE: "true", marks.GOVERNED_BY: "load-aware-rebalancing"})
+    for source, store in kept.items():
+        if source.kind == HYPERCONVERGED:
+            store.put(source.decode(msgspec.json.encode(hco)))
+    seen, first = outlook.seen(), catalog.assets[0].name
+    assert seen
+    survey = Survey(outlook, seen, Renderer(catalog), datetime.now(UTC), {first: hco})
+    assert why(survey, first, {}).state == "Differs"
+    [configs] = [store for source, store in kept.items() if source.kind == VIRT_PLATFORM_CONFIG]
+    configs.put_unreadable(Key("", "load-aware-rebalancing"), "it makes no sense")
+    waits = why(survey, first, {})
+    sentence = "plans of the advisor have set something of it, and VirtPlatformConfig load-aware-rebalancing: "
+    assert (waits.state, waits.because) == ("Waits", f"{sentence}it makes no sense")
+    assert ("what the advisor governs is known", True) in [(step.check, step.objects) for step in waits.steps]

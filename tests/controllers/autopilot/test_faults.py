@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,12 @@ from tests.controllers.autopilot.pair import ASSET, BOTH, OTHER, becomes, engage
 from tests.eventually import soon
 from tests.proxy import FaultProxy
 from virt_steward.catalog.hco import HYPERCONVERGED
+from virt_steward.catalog.storage import STORAGE_PROFILE
 from virt_steward.controllers.autopilot.options import HCO
-from virt_steward.kube.client import Selection
+from virt_steward.insight.assets import survey
+from virt_steward.insight.status import autopilot
+from virt_steward.insight.whyasset import why
+from virt_steward.kube.client import Reader, Selection
 from virt_steward.kube.errors import Forbidden, KubeError, NotFound
 from virt_steward.local.controlplane import ControlPlane
 from virt_steward.local.simulation.install import install, uninstall
@@ -28,6 +33,7 @@ from virt_steward.objects.identity import Key, Kind, Ref, ref_of
 from virt_steward.ssa.managers import AUTOPILOT
 
 GOLDEN = "hco-golden-config"
+STORAGE = "node-remediation-storage"
 MINE = f"fieldManager={AUTOPILOT.name}&"
 OBSOLETE = Ref(Kind("remediation.medik8s.io", "NodeHealthCheck"), Key("", "virt-node-health-check"))
 
@@ -166,6 +172,9 @@ async def test_nodes_that_may_not_be_read_are_said_and_hold_up_only_what_depends
         nodes = Ref(NODE, Key("", "worker-0"))
         assert await soon(partial(_may_not_watch, cockpit, control_plane, nodes), within=30)
         async with at_work(cockpit, control_plane, tmp_path):
+            await cockpit.engage("True")
+            assert await soon(partial(cockpit.told, "LikelyTypo"), within=30)
+            assert await cockpit.events("HardwareDetectionFailed") == [], "nobody asks for it yet"
             await engage_two(cockpit)
             assert await soon(partial(cockpit.told, "HardwareDetectionFailed"), within=30)
             [event] = await cockpit.events("HardwareDetectionFailed")
@@ -173,10 +182,38 @@ async def test_nodes_that_may_not_be_read_are_said_and_hold_up_only_what_depends
             assert event["type"] == "Warning"
 
 
+async def test_storage_that_whoever_asks_may_not_list_keeps_no_answer_from_them_but_that_which_depends_on_it(
+    cockpit: Cockpit, control_plane: ControlPlane
+) -> None:
+    await cockpit.engage(f"{ASSET},{STORAGE}", enable_node_remediation="true")
+    async with without_rights_to(cockpit, STORAGE_PROFILE.plural):
+        profiles = Ref(STORAGE_PROFILE, Key("", "nfs"))
+        assert await soon(partial(_may_not_watch, cockpit, control_plane, profiles), within=30)
+        async with a_client(control_plane, cockpit.account.token) as person:
+            reader = Reader(person.connection, person.discovery)
+            found = await survey(reader, cockpit.catalog, cockpit.options, datetime.now(UTC))
+            told = await autopilot(reader)
+    assert why(found, ASSET, {}).state == "Not there yet"
+    unknown = "Inputs not known (storage: not known here)"
+    assert (why(found, STORAGE, {}).state, why(found, STORAGE, {}).because) == ("Left alone", unknown)
+    assert (STORAGE, "Left alone", unknown) in told.rows
+
+
+async def test_whoever_may_not_read_an_object_is_not_told_that_it_is_absent(
+    cockpit: Cockpit, control_plane: ControlPlane
+) -> None:
+    async with without_rights_to(cockpit, "kubedeschedulers"):
+        assert await soon(partial(_may_not_watch, cockpit, control_plane, cockpit.ref(ASSET)), within=30)
+        async with a_client(control_plane, cockpit.account.token) as person:
+            reader = Reader(person.connection, person.discovery)
+            with pytest.raises(Forbidden, match="kubedeschedulers"):
+                await survey(reader, cockpit.catalog, cockpit.options, datetime.now(UTC))
+
+
 async def _may_not_watch(cockpit: Cockpit, control_plane: ControlPlane, ref: Ref) -> bool:
-    async with a_client(control_plane, cockpit.account.token) as autopilot:
+    async with a_client(control_plane, cockpit.account.token) as client:
         try:
-            await autopilot.list(ref.kind, Selection.one(ref.key))
+            await client.list(ref.kind, Selection.one(ref.key))
         except Forbidden:
             return True
     return False
@@ -320,9 +357,9 @@ async def test_all_wait_for_a_hyperconverged_that_is_refused_by(
 
 async def _is_refused(cockpit: Cockpit, control_plane: ControlPlane) -> bool:
     marker = {"metadata": {"labels": {"probe": "yes"}}}
-    async with a_client(control_plane, cockpit.account.token) as autopilot:
+    async with a_client(control_plane, cockpit.account.token) as client:
         try:
-            await autopilot.merge_patch(Ref(HYPERCONVERGED, HCO), marker, dry_run=True)
+            await client.merge_patch(Ref(HYPERCONVERGED, HCO), marker, dry_run=True)
         except KubeError:
             return True
     return False

@@ -1,5 +1,6 @@
 """What is seen: a HyperConverged of any name, and what is not known is not taken for absent."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -33,6 +34,12 @@ from virt_steward.runtime.informer import Source
 from virt_steward.runtime.store import Store
 
 
+def an_hco(key: Key, annotations: Mapping[str, str] | None = None) -> dict[str, Any]:
+    names = {"name": key.name, "namespace": key.namespace, "uid": "1", "resourceVersion": "1"}
+    metadata = names | {"annotations": dict(annotations or {})}
+    return {"apiVersion": "hco.kubevirt.io/v1", "kind": HYPERCONVERGED.name, "metadata": metadata}
+
+
 class NoSchemas:
     def facts(self, _crd: str) -> None:
         return None
@@ -42,8 +49,7 @@ def an_outlook(
     catalog: Catalog, hco: Key = HCO, serves: tuple[str, str] = (HYPERCONVERGED.group, HYPERCONVERGED.plural)
 ) -> tuple[Outlook, dict[Source[Any], Store[Any]]]:
     """A cluster with nothing but a HyperConverged, and where it is kept."""
-    names = {"name": hco.name, "namespace": hco.namespace, "uid": "1", "resourceVersion": "1"}
-    obj = {"apiVersion": "hco.kubevirt.io/v1", "kind": HYPERCONVERGED.name, "metadata": names}
+    obj = an_hco(hco)
     namespace = {"metadata": {"name": hco.namespace, "uid": "2", "resourceVersion": "1"}}
     kept: dict[Source[Any], Store[Any]] = {}
     watchlist = Watchlist(catalog, hco)
@@ -93,8 +99,10 @@ def test_a_platform_that_cannot_be_seen_is_not_taken_for_another_one_without(
 
 def test_hardware_is_not_known_without_nodes_and_one_that_makes_no_sense_is_said_to(catalog: Catalog) -> None:
     outlook, kept = an_outlook(catalog)
+    assert seen_of(outlook).nodes
     kept[NODES].put_unreadable(Key("", "odd"), "it makes no sense")
     assert seen_of(outlook).hardware, "of all others"
+    assert (seen_of(outlook).nodes, seen_of(outlook).topology) == (None, None), "which a node more may change"
     assert outlook.undetected() == "Node odd: it makes no sense"
     kept[NODES].denied.add("")
     assert seen_of(outlook).hardware is None
@@ -106,9 +114,11 @@ def test_storage_that_may_be_shared_is_not_known_without_every_profile(catalog: 
     assert seen_of(outlook).storage == Storage()
     kept[STORAGE_PROFILES].put_unreadable(Key("", "odd"), "it makes no sense")
     assert seen_of(outlook).storage is None
+    assert outlook.undetected() == "StorageProfile odd: it makes no sense"
     kept[STORAGE_PROFILES].remove(Key("", "odd"))
     kept[STORAGE_PROFILES].denied.add("")
     assert seen_of(outlook).storage is None
+    assert outlook.undetected() == "the right to watch StorageProfiles is lacking"
 
 
 def test_an_object_that_may_no_longer_be_watched_is_said_to_be_out_of_sight(catalog: Catalog) -> None:

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 from tests.audit import AuditLog
 from tests.runtime.clocks import ManualClock
 from virt_steward.catalog.load import Catalog
+from virt_steward.controllers.autopilot.compliance import Reached
 from virt_steward.controllers.autopilot.decide import Decision, Wanted
 from virt_steward.controllers.autopilot.gauges import Gauges
 from virt_steward.controllers.autopilot.overrides.drift_mode import DriftMode
@@ -61,6 +62,11 @@ class Tower:
     async def tell(self, verdict: Verdict, after: float = 1.0) -> None:
         await self.clock.advance(after)
         self._teller.verdict(self._hco, self._asset.name, REF, verdict)
+        await self.recorder.flush(10)
+
+    async def succeed(self, reached: Reached, after: float = 1.0) -> None:
+        await self.clock.advance(after)
+        self._teller.succeeded(self._hco, reached)
         await self.recorder.flush(10)
 
     async def events(self) -> list[Told]:
@@ -147,3 +153,26 @@ async def test_an_end_that_could_not_be_told_is_told_at_the_next_look(tower: Tow
     tower.valve.is_open = True
     await tower.tell(InOrder())
     assert await tower.word() == "In place"
+
+
+async def test_a_success_that_could_not_be_told_is_told_at_the_next_look_and_then_no_more(
+    tower: Tower, audit_log: AuditLog
+) -> None:
+    reached = Reached(2, 3, tower.clock.utc())
+    tower.valve.is_open = False
+    await tower.succeed(reached)
+    assert await tower.reasons() == []
+    tower.valve.is_open = True
+    await tower.succeed(reached, after=PASS)
+    [event] = await tower.events()
+    assert event.note.endswith("the others are not asked for, or wait for their operators")
+    mark = audit_log.mark()
+    for _ in range(3):
+        await tower.succeed(reached, after=PASS)
+    assert [one.uri for one in audit_log.since(mark) if one.is_write and one.resource == "events"] == []
+
+
+async def test_a_success_in_the_same_words_as_the_last_one_is_told_though_that_was_a_moment_ago(tower: Tower) -> None:
+    await tower.succeed(Reached(2, 3, tower.clock.utc()))
+    await tower.succeed(Reached(2, 3, tower.clock.utc()))
+    assert await tower.reasons() == ["ReconcileSucceeded", "ReconcileSucceeded"]

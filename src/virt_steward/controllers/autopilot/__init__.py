@@ -2,3 +2,10 @@
 
 Not here: what best practice is; the assets say that, and the catalog makes objects of them.
 """
+
+from __future__ import annotations
+
+from virt_steward.ssa.managers import AUTOPILOT
+
+REPORTER = AUTOPILOT.name
+"""How its events name it: as it also writes."""

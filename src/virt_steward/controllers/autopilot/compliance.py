@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from virt_steward.controllers.autopilot.verdicts import Applied, Held, InOrder, LeftAlone, Waits
+from virt_steward.controllers.autopilot.verdicts import Applied, Held, InOrder, Left, LeftAlone, Waits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import datetime
 
     from virt_steward.controllers.autopilot.verdicts import Verdict
 
@@ -22,6 +23,7 @@ class Reached:
 
     in_place: int
     of: int
+    at: datetime
 
 
 class Compliance:
@@ -34,6 +36,7 @@ class Compliance:
         self._assets = frozenset(assets)
         self._verdicts: dict[str, Verdict] = {}
         self._was_otherwise = False
+        self._reached: Reached | None = None
 
     def begin(self) -> None:
         """Every asset is about to be looked at."""
@@ -42,17 +45,19 @@ class Compliance:
     def rest(self) -> None:
         """Nothing is wanted any more."""
         self._verdicts.clear()
-        self._was_otherwise = False
+        self._was_otherwise, self._reached = False, None
 
-    def concluded(self, asset: str, verdict: Verdict) -> Reached | None:
-        """Note a verdict; gives something if the platform got there by it."""
+    def concluded(self, asset: str, verdict: Verdict, now: datetime) -> Reached | None:
+        """Note a verdict; once the platform got there, gives the same for as long as that lasts."""
         self._verdicts[asset] = verdict
-        self._was_otherwise |= _is_news(verdict)
-        if not self._was_otherwise or not self._is_whole():
+        if _is_news(verdict):
+            self._was_otherwise, self._reached = True, None
+        if not self._is_whole():
             return None
-        self._was_otherwise = False
-        in_place = sum(isinstance(one, InOrder | Applied) for one in self._verdicts.values())
-        return Reached(in_place, len(self._assets))
+        if self._was_otherwise:
+            in_place = sum(isinstance(one, InOrder | Applied) for one in self._verdicts.values())
+            self._was_otherwise, self._reached = False, Reached(in_place, len(self._assets), now)
+        return self._reached
 
     def _is_whole(self) -> bool:
         return self._verdicts.keys() == self._assets and all(map(_is_settled, self._verdicts.values()))
@@ -60,6 +65,8 @@ class Compliance:
 
 def _is_settled(verdict: Verdict) -> bool:
     match verdict:
+        case LeftAlone(Left.UNKNOWN):  # it may be wanted
+            return False
         case InOrder() | Applied() | LeftAlone():
             return True
         case Waits(reason):
@@ -72,6 +79,6 @@ def _is_news(verdict: Verdict) -> bool:
     match verdict:
         case Applied(drifts=drifts, adopted=adopted):
             return adopted or not drifts
-        case Waits(Held.BEHIND):  # nobody has looked yet
+        case Waits(Held.BEHIND) | LeftAlone(Left.UNKNOWN):  # nobody could tell yet
             return False
     return not _is_settled(verdict)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from virt_steward.catalog import report
+from virt_steward.catalog.conditions import CannotTell, Unmet
 from virt_steward.catalog.render import Empty, Rendered, labelled
 from virt_steward.controllers.autopilot import marks
 from virt_steward.controllers.autopilot.overrides.drift_mode import BadDriftMode, DriftMode, drift_mode
@@ -64,7 +65,6 @@ class Case:
     overrides: Mapping[str, str]
     """The annotations on the live object that are in force."""
     intent: Object | None = None
-    is_paused: bool = False
     remarks: tuple[Remark, ...] = ()
 
     def remarked(self, reason: str, why: str, text: str = "") -> Case:
@@ -124,11 +124,6 @@ def managed(case: Case) -> Case | LeftAlone:
     return case
 
 
-def not_paused_or_only_watched(case: Case) -> Case:
-    """A pause stops writes, not looks: whether the object differs is still of interest."""
-    return replace(case, is_paused=case.overrides.get(marks.PAUSED) == "true")
-
-
 def patched_by_its_owner(case: Case) -> Case:
     text = case.overrides.get(marks.PATCH)
     if text is None:
@@ -162,7 +157,6 @@ CHECKS: tuple[Callable[[Case], Case | LeftAlone | Waits | Failed], ...] = (
     rendered,
     not_excluded,
     managed,
-    not_paused_or_only_watched,
     patched_by_its_owner,
     namespace_is_there,
 )
@@ -177,7 +171,7 @@ def decide(asset: Asset, seen: Seen, sighted: Sighted | None, renderer: Renderer
     steps: list[Step] = []
     for keeps in report.FILTERS:
         if left := keeps(asset, seen.look):
-            leaves = LeftAlone(_LEFT[keeps], _sentence(left))
+            leaves = LeftAlone(_reason(keeps, asset, seen), _sentence(left))
             return _objected(case, (*steps, Step(keeps.__name__, leaves.why)), leaves)
         steps.append(Step(keeps.__name__, ""))
     for check in CHECKS:
@@ -191,6 +185,15 @@ def decide(asset: Asset, seen: Seen, sighted: Sighted | None, renderer: Renderer
 
 def _objected(case: Case, steps: tuple[Step, ...], objection: LeftAlone | Waits | Failed) -> Decision:
     return Decision(objection, steps, case.remarks, case.overrides, in_force(case.overrides, case.now).until)
+
+
+def _reason(keeps: object, asset: Asset, seen: Seen) -> Left:
+    """Tell what is not wanted from what may be wanted, if only somebody knew."""
+    if keeps is report.conditions_are_met:
+        verdicts = {type(condition.check(seen.look.context)) for condition in asset.conditions}
+        if CannotTell in verdicts and Unmet not in verdicts:
+            return Left.UNKNOWN
+    return _LEFT[keeps]
 
 
 def _sentence(left: report.Left) -> str:
@@ -208,5 +211,6 @@ def _wanted(case: Case, steps: tuple[Step, ...], until: datetime | None) -> Deci
     if isinstance(mode, BadDriftMode):
         case = case.remarked("InvalidDrift", mode.why)
         mode = mode.mode
+    is_paused = case.overrides.get(marks.PAUSED) == "true"  # stops writes, not looks: a difference is of interest
     assert case.intent is not None  # noqa: S101 - rendered above
-    return Decision(Wanted(case.intent, mask, mode, case.is_paused), steps, case.remarks, case.overrides, until)
+    return Decision(Wanted(case.intent, mask, mode, is_paused), steps, case.remarks, case.overrides, until)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from virt_steward.catalog.load import load
 from virt_steward.catalog.render import Renderer
+from virt_steward.controllers.autopilot import REPORTER
 from virt_steward.controllers.autopilot.access import access
 from virt_steward.controllers.autopilot.baseline import Bench
 from virt_steward.controllers.autopilot.definition_news import DefinitionNews
@@ -22,7 +23,6 @@ from virt_steward.kube.backoff import Backoff
 from virt_steward.runtime.controller import Definition
 from virt_steward.runtime.kinds import DEFINITIONS, KindNews
 from virt_steward.runtime.schemas import Schemas
-from virt_steward.ssa.managers import AUTOPILOT
 from virt_steward.ssa.memo import Memo
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def definition(options: Options, catalog: Catalog | None = None) -> Definition:
     catalog = catalog or load()
     build = partial(_build, options=options, catalog=catalog)
     # One worker: assets come in the order of the catalog, and nothing is looked at twice at a time.
-    return Definition(NAME, access(NAME, catalog, options.hco), build, concurrency=1, reporter=AUTOPILOT.name)
+    return Definition(NAME, access(NAME, catalog, options.hco), build, concurrency=1, reporter=REPORTER)
 
 
 def _build(tools: Tools, options: Options, catalog: Catalog) -> AutopilotController:

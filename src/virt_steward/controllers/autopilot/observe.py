@@ -19,7 +19,7 @@ from virt_steward.catalog.sources import (
     SCHEDULERS,
     STORAGE_PROFILES,
 )
-from virt_steward.catalog.storage import storage
+from virt_steward.catalog.storage import STORAGE_PROFILE, storage
 from virt_steward.catalog.topology import CLUSTER, INFRASTRUCTURE, SCHEDULER, topology
 from virt_steward.controllers.autopilot import marks
 from virt_steward.controllers.autopilot.overrides.governed import NOT_GOVERNED, Governed
@@ -139,9 +139,14 @@ class Outlook:
         return "; ".join(_unknown(VIRT_PLATFORM_CONFIG, self._stores.configs))
 
     def undetected(self) -> str:
-        """Why hardware or topology are not known, or not of every node; empty if all of that can be read."""
+        """Why hardware, topology or storage are not known, or not all of them; empty if all of that can be read."""
         stores = self._stores
-        read = ((NODE, stores.nodes), (INFRASTRUCTURE, stores.infrastructure), (SCHEDULER, stores.scheduler))
+        read: tuple[tuple[Kind, Store[Any]], ...] = (
+            (NODE, stores.nodes),
+            (INFRASTRUCTURE, stores.infrastructure),
+            (SCHEDULER, stores.scheduler),
+            (STORAGE_PROFILE, stores.storage_profiles),
+        )
         return "; ".join(why for kind, store in read for why in _unknown(kind, store))
 
     def governed(self, asset: Asset) -> Governed:
@@ -164,12 +169,11 @@ class Outlook:
     def _context(self, hco: Mapping[str, Any]) -> Context:
         stores = self._stores
         nodes = tuple(stores.nodes)
-        knows_nodes = not stores.nodes.denied
         return Context(
             hco=Hco.of(hco),
-            nodes=counted(nodes) if knows_nodes else None,
-            hardware=detected(nodes) if knows_nodes else None,
-            topology=self._topology(nodes) if knows_nodes else None,
+            nodes=counted(nodes) if _are_known(stores.nodes) else None,
+            hardware=None if stores.nodes.denied else detected(nodes),
+            topology=self._topology(nodes),
             storage=self._storage(),
             machine_configs=self._machine_configs(),
             images=self.options.images,
@@ -178,16 +182,16 @@ class Outlook:
         )
 
     def _topology(self, nodes: tuple[NodeFacts, ...]) -> Topology | None:
-        """None while a platform that exists may be unknown: it would pass for another one."""
+        """None while a platform that exists may be unknown, or a node of it: it would pass for another one."""
         stores = self._stores
-        if any(one.denied or one.unreadables() for one in (stores.infrastructure, stores.scheduler)):
+        if not _are_known(stores.nodes, stores.infrastructure, stores.scheduler):
             return None
         return topology(stores.infrastructure.get(CLUSTER), stores.scheduler.get(CLUSTER), nodes)
 
     def _storage(self) -> Storage | None:
         """None while some may be unknown: another class would be chosen."""
         profiles = self._stores.storage_profiles
-        return None if profiles.denied or profiles.unreadables() else storage(profiles)
+        return storage(profiles) if _are_known(profiles) else None
 
     def _known_schemas(self) -> Iterator[tuple[str, SchemaFacts | None]]:
         """Leave out a CRD that is served and was not read yet: to guess its fields would be to set them otherwise."""
@@ -199,9 +203,7 @@ class Outlook:
     def _machine_configs(self) -> MachineConfigs | None:
         """None while some may be unknown: what somebody else sets already would be set again."""
         stores, ours = self._stores, self.catalog.names_of(KUBELET_CONFIG)
-        if any(
-            one.denied or one.unreadables() for one in (stores.machine_configs, stores.pools, stores.kubelet_configs)
-        ):
+        if not _are_known(stores.machine_configs, stores.pools, stores.kubelet_configs):
             return None
         return MachineConfigs(
             tuple(stores.machine_configs),
@@ -214,6 +216,11 @@ class Outlook:
         kinds = {(asset.object.kind.group, asset.object.kind.plural) for asset in self.catalog.assets}
         gates = {_resource(asset.gate_crd) for asset in self.catalog.assets if asset.gate_crd}
         return ServedKinds(frozenset(one for one in kinds | gates if self._server.serves(*one)))
+
+
+def _are_known(*stores: Store[Any]) -> bool:
+    """Tell whether all that exists can be read."""
+    return not any(store.denied or store.unreadables() for store in stores)
 
 
 def _unknown(kind: Kind, store: Store[Any]) -> Iterator[str]:

@@ -13,7 +13,16 @@ from virt_steward.controllers.autopilot.marks import EXCLUDED, ON_OPT_OUT
 from virt_steward.controllers.autopilot.optout import DELETE, KEEP, Leaving, part
 from virt_steward.controllers.autopilot.overrides.exclusions import Unreadable
 from virt_steward.controllers.autopilot.overrides.scope import Idle, Only, unmatched
-from virt_steward.controllers.autopilot.verdicts import Broken, Failed, Held, Left, LeftAlone, Waits, after_the_hco
+from virt_steward.controllers.autopilot.verdicts import (
+    Broken,
+    Failed,
+    Held,
+    Left,
+    LeftAlone,
+    Waits,
+    after_the_hco,
+    until_claims_are_known,
+)
 from virt_steward.controllers.autopilot.watches import PLATFORM, One, Platform
 from virt_steward.kube.errors import Forbidden, NotServed, Refused, ServerError
 from virt_steward.objects.identity import Kind
@@ -32,7 +41,6 @@ if TYPE_CHECKING:
     from virt_steward.controllers.autopilot.tell import Teller
     from virt_steward.controllers.autopilot.verdicts import Verdict
     from virt_steward.controllers.autopilot.watches import Watchlist
-    from virt_steward.kube.errors import KubeError
     from virt_steward.objects.identity import Ref
     from virt_steward.runtime.controller import Trigger
     from virt_steward.runtime.outcomes import Outcome
@@ -98,6 +106,8 @@ class AutopilotController:
         if isinstance(seen.scope, Idle):
             self._rest(seen.scope.why)
             return again
+        if why := self._outlook.undetected():
+            self._teller.undetected(seen.hco, why)
         self._teller.active()
         self._compliance.begin()
         if not isinstance(seen.exclusions, Unreadable):
@@ -141,7 +151,7 @@ class AutopilotController:
         except NotServed as error:  # until a moment ago it was, so discovery will tell soon
             verdict = LeftAlone(Left.NO_KIND, str(error))
         except (Refused, ServerError) as error:  # the latter also if a webhook does not answer
-            if not _is_leaving(error):
+            if not is_leaving(error):
                 self._concluded(asset, seen, Failed(Broken.APPLY, str(error)))
                 raise
             verdict = Waits(Held.LEAVING, str(error), LEAVES_WITHIN)
@@ -162,7 +172,7 @@ class AutopilotController:
         if why := self._outlook.unreadable(asset.name):
             return Failed(Broken.APPLY, f"the live object cannot be read: {why}")
         if self._outlook.is_governed(asset) and (why := self._outlook.unknown_claims()):
-            return Waits(Held.CLAIMS_UNREADABLE, f"plans of the advisor have set something of it, and {why}")
+            return until_claims_are_known(why)
         governed = self._outlook.governed(asset)
         if governed.paths:
             self._teller.governed(seen.hco, ref, governed)
@@ -176,7 +186,7 @@ class AutopilotController:
             if before and not self._hco_failed:
                 self._wake(PLATFORM)
         self._teller.verdict(seen.hco, asset.name, self._outlook.ref(asset), verdict)
-        if reached := self._compliance.concluded(asset.name, verdict):
+        if reached := self._compliance.concluded(asset.name, verdict, self._bench.clock.utc()):
             self._teller.succeeded(seen.hco, reached)
 
     def _notice_resume(self, asset: Asset) -> None:
@@ -209,9 +219,7 @@ class AutopilotController:
         return Kind(group, plural, plural), ""
 
     def _say_what_is_wrong(self, seen: Seen) -> None:
-        """What cannot be seen, and the HyperConverged's own annotations where they cannot be followed to the letter."""
-        if why := self._outlook.undetected():
-            self._teller.undetected(seen.hco, why)
+        """The HyperConverged's own annotations, where they cannot be followed to the letter."""
         if isinstance(seen.scope, Idle) and seen.scope.typo:
             self._teller.warned(seen.hco, "LikelyTypo", seen.scope.why)
         if isinstance(seen.scope, Only):
@@ -233,7 +241,7 @@ def _made_from(asset: Asset, seen: Seen) -> Origin | None:
     return Origin(read, seen.look.context.objects[read.ref]) if read else None
 
 
-def _is_leaving(error: KubeError) -> bool:
+def is_leaving(error: Exception) -> bool:
     """Whether the kind or the namespace is just being removed: nobody need hear of that as a failure."""
     return isinstance(error, Forbidden) and any(words in str(error) for words in _LEAVING)
 

@@ -64,6 +64,7 @@ class Teller:
         self._recorder = recorder
         self._clock = clock
         self._standing: dict[Ref, Occurrence] = {}  # of what has failed or differed: what was told last, or its end
+        self._reached: Reached | None = None
         self._idle = ""
         self._missing: dict[str, tuple[Kind, str]] = {}
 
@@ -82,16 +83,20 @@ class Teller:
         self._recorder.once(Occurrence(hco, "Warning", reason, "Read", why, _short(why)))
 
     def undetected(self, hco: Regarding, why: str) -> None:
-        """Hardware or topology cannot be seen; said while that lasts."""
+        """Hardware, topology or storage cannot be seen; said while that lasts."""
         log.warning("hardware not detected", why=why)
-        note = f"hardware or topology is not fully known: {why}"
+        note = f"hardware, topology or storage is not fully known: {why}"
         self._recorder.again(Occurrence(hco, "Warning", "HardwareDetectionFailed", "Detect", note, _short(why)))
 
     def succeeded(self, hco: Regarding, reached: Reached) -> None:
-        """All is as it should be, and was not before."""
-        log.info("platform as wanted", in_place=reached.in_place, of=reached.of)
-        note = f"{reached.in_place} of {reached.of} assets are in place, and nothing is wanted of the others"
-        self._recorder.again(Occurrence(hco, "Normal", "ReconcileSucceeded", "Reconcile", note, _short(note)))
+        """All is as it should be, and was not before; said at every look, for it may not have been taken at first."""
+        if reached != self._reached:
+            log.info("platform as wanted", in_place=reached.in_place, of=reached.of)
+        self._reached = reached
+        others = "the others are not asked for, or wait for their operators"
+        note = f"{reached.in_place} of {reached.of} assets are in place; {others}"
+        episode = rfc3339_micro(reached.at)
+        self._recorder.once(Occurrence(hco, "Normal", "ReconcileSucceeded", "Reconcile", note, episode))
 
     def verdict(self, hco: Regarding, asset: str, ref: Ref, verdict: Verdict) -> None:
         match verdict:

@@ -91,6 +91,11 @@ def after_the_hco(why: str) -> Waits:
     return Waits(Held.HCO_FIRST, f"the HyperConverged comes first, and it fails: {why}")
 
 
+def until_claims_are_known(why: str) -> Waits:
+    """Nobody can tell which fields are the advisor's."""
+    return Waits(Held.CLAIMS_UNREADABLE, f"plans of the advisor have set something of it, and {why}")
+
+
 @dataclass(frozen=True, slots=True)
 class EditWar:
     """Somebody else keeps changing it: it was paused, so that a person can decide."""
