@@ -4,12 +4,23 @@ import os
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NewType
+from typing import Any
 
 import msgspec
 
-Mark = NewType("Mark", int)
 LONGEST_ENTRY = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place in the log, and in which file: the server begins another one when it has grown too long."""
+
+    file: int
+    offset: int
+
+
+BEGINNING = Mark(0, 0)
+"""Of the present file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +60,23 @@ class AuditLog:
             size = log.seek(0, os.SEEK_END)
             tail = min(size, LONGEST_ENTRY)
             log.seek(-tail, os.SEEK_END)
-            return Mark(size - tail + log.read(tail).rfind(b"\n") + 1)
+            return Mark(os.fstat(log.fileno()).st_ino, size - tail + log.read(tail).rfind(b"\n") + 1)
 
     def since(self, mark: Mark) -> list[Request]:
-        assert mark <= self.mark(), "the log was rotated in between"
+        """Raises StopIteration if the file of the mark is gone by now, after more than one that followed it."""
         with self._path.open("rb") as log:
-            log.seek(mark)
-            lines = log.read().split(b"\n")
+            if mark.file in (BEGINNING.file, os.fstat(log.fileno()).st_ino):
+                log.seek(mark.offset)
+                entries = log.read()
+            else:
+                entries = self._rest(mark) + log.read()
+        lines = entries.split(b"\n")
         return [_request(msgspec.json.decode(line)) for line in lines[:-1]]  # the last is empty, or not yet complete
+
+    def _rest(self, mark: Mark) -> bytes:
+        """What followed in the file of the mark, which has another name by now."""
+        kept = self._path.parent.glob(f"{self._path.stem}-*{self._path.suffix}")
+        return next(one for one in kept if one.stat().st_ino == mark.file).read_bytes()[mark.offset :]
 
 
 def _request(entry: dict[str, Any]) -> Request:

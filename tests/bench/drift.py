@@ -64,7 +64,7 @@ async def is_at_rest(cockpit: Cockpit, audit_log: AuditLog) -> bool:
     """Whether the autopilot asks for nothing for two seconds, after it has written something."""
     mark = audit_log.mark()
     await asyncio.sleep(2)
-    return not asked(cockpit, audit_log, mark) and bool(writes(cockpit, audit_log, Mark(cockpit.begin)))
+    return not asked(cockpit, audit_log, mark) and bool(writes(cockpit, audit_log, cockpit.begin))
 
 
 async def is_ours(cockpit: Cockpit, asset: str) -> bool:

@@ -3,7 +3,7 @@
 import pytest
 from aiohttp import web
 
-from tests.audit import AuditLog, Mark
+from tests.audit import BEGINNING, AuditLog
 from tests.console.clicks import GOVERNED, NOTES, PAGE, any_form, behind, config, shown
 from tests.console.objects import OTHER_PLAN, PLAN, a_condition, a_review, no_config, put_config
 from tests.console.people import People, user_of
@@ -263,5 +263,5 @@ async def test_a_click_while_the_server_is_away_is_answered_by_a_page(
 async def test_the_console_itself_never_writes(account: Account, audit_log: AuditLog, client: Client) -> None:
     """All of the above was done by people."""
     assert client
-    writes = [one for one in audit_log.since(Mark(0)) if one.user == account.user and one.is_write]
+    writes = [one for one in audit_log.since(BEGINNING) if one.user == account.user and one.is_write]
     assert not writes

@@ -1,5 +1,8 @@
 """The audit log as tests read it."""
 
+import json
+from pathlib import Path
+
 from tests.audit import AuditLog
 from tests.cluster import PlainClient
 from virt_steward.local.controlplane import ControlPlane
@@ -31,3 +34,21 @@ def test_a_write_is_told_from_a_read(control_plane: ControlPlane, audit_log: Aud
     admin.create("/api/v1/namespaces/default/configmaps", {"metadata": {"generateName": "audited-"}})
     [request] = [request for request in audit_log.since(mark) if request.user == "admin"]
     assert (request.verb, request.code, request.is_write) == ("create", 201, True)
+
+
+def test_what_was_asked_is_found_though_the_server_has_begun_another_file(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path / "audit.log")
+    (tmp_path / "audit.log").write_text(an_entry("before"))
+    mark = log.mark()
+    with (tmp_path / "audit.log").open("a") as file:
+        file.write(an_entry("first"))
+    assert [request.uri for request in log.since(mark)] == ["/first"]
+    (tmp_path / "audit.log").rename(tmp_path / "audit-2030-01-01T00-00-00.000.log")
+    (tmp_path / "audit.log").write_text(an_entry("second") + an_entry("x" * 1000))
+    assert [request.uri for request in log.since(mark)] == ["/first", "/second", f"/{'x' * 1000}"]
+
+
+def an_entry(asked: str) -> str:
+    times = dict.fromkeys(("requestReceivedTimestamp", "stageTimestamp"), "2030-01-01T00:00:00.000000Z")
+    entry = {"user": {}, "verb": "get", "stage": "ResponseComplete", "requestURI": f"/{asked}", **times}
+    return f"{json.dumps(entry)}\n"

@@ -189,7 +189,7 @@ async def test_killed_again_and_again_it_writes_every_object_once(range_: Range)
             await asyncio.sleep(rng.uniform(0.0, 0.2))  # a kill at any moment is what is tried
     with range_.process():
         assert await soon(range_.is_at_rest, within=180)
-    written = writes(range_.cockpit, range_.audit_log, Mark(range_.cockpit.begin))
+    written = writes(range_.cockpit, range_.audit_log, range_.cockpit.begin)
     created = Counter(one.uri for one in written if one.code == 201)
     present = await range_.present()
     print(f"\n{KILLS} kills: {len(created)} objects created, {len(present)} there")

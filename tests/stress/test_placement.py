@@ -13,7 +13,7 @@ from time import perf_counter
 
 import pytest
 
-from tests.audit import AuditLog, Mark, Request
+from tests.audit import BEGINNING, AuditLog, Mark, Request
 from tests.clients import a_client
 from tests.controllers.approver.lifecycle import at_once
 from tests.controllers.approver.process import ALONE, Process, a_process, home_of
@@ -141,7 +141,7 @@ async def test_twenty_clusters_fit_into_eighty_mebibytes(fleet: Fleet) -> None:
         assert await soon(partial(fleet.has_placed, 100), within=60)
         assert await soon(partial(fleet.has_reported, 100))
         rss = process.rss
-    asked = {one.user for one in fleet.audit_log.since(Mark(0)) if one.resource == VIRTUAL_MACHINE.plural}
+    asked = {one.user for one in fleet.audit_log.since(BEGINNING) if one.resource == VIRTUAL_MACHINE.plural}
     print(f"\n{len(users)} clusters: {rss:.1f} MiB RSS")
     assert set(users.values()) <= asked
     assert rss <= MOST_MIB

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tests.audit import Mark
 from tests.grants import Account, an_account
 from virt_steward import app
 from virt_steward.catalog.hco import HYPERCONVERGED
@@ -45,7 +46,7 @@ class Cockpit:
     catalog: Catalog
     account: Account
     options: Options
-    begin: int
+    begin: Mark
     """Where the audit log stood before the autopilot began."""
 
     def ref(self, asset: str) -> Ref:

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.audit import AuditLog
+from tests.audit import AuditLog, Mark
 from tests.controllers.autopilot.cockpit import Cockpit
 from tests.eventually import soon
 from virt_steward.kube.errors import NotFound
@@ -83,7 +83,7 @@ async def has_succeeded(cockpit: Cockpit, times: int) -> bool:
     return len(await cockpit.events("ReconcileSucceeded")) == times
 
 
-def requests(cockpit: Cockpit, audit_log: AuditLog, mark: int) -> list[tuple[str, str, str]]:
+def requests(cockpit: Cockpit, audit_log: AuditLog, mark: Mark) -> list[tuple[str, str, str]]:
     """What the autopilot has asked, without events."""
     return [
         (one.verb, one.resource, one.name)

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from tests.audit import AuditLog, Request
+from tests.audit import AuditLog, Mark, Request
 from tests.controllers.autopilot.cockpit import Cockpit, spec_of
 from tests.eventually import soon
 from virt_steward.kube.errors import Refused
@@ -20,7 +20,7 @@ async def engaged(flying: Cockpit) -> Cockpit:
     return flying
 
 
-def asked(cockpit: Cockpit, audit_log: AuditLog, mark: int) -> list[Request]:
+def asked(cockpit: Cockpit, audit_log: AuditLog, mark: Mark) -> list[Request]:
     return [
         one
         for one in audit_log.since(mark)

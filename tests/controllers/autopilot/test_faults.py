@@ -40,11 +40,11 @@ OBSOLETE = Ref(Kind("remediation.medik8s.io", "NodeHealthCheck"), Key("", "virt-
 Object = dict[str, Any]
 
 
-def writes(cockpit: Cockpit, audit_log: AuditLog, mark: int) -> list[Request]:
+def writes(cockpit: Cockpit, audit_log: AuditLog, mark: Mark) -> list[Request]:
     """What the autopilot has really written, or tried to."""
     return [
         one
-        for one in audit_log.since(Mark(mark))
+        for one in audit_log.since(mark)
         if one.user == cockpit.account.user and one.is_write and one.resource != "events" and "dryRun" not in one.uri
     ]
 
