@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from tests.controllers.advisor.builders import a_machine_config
+from tests.controllers.advisor.builders import an_item
 from virt_steward.apis.virtplatformconfig import PlanItem
 from virt_steward.catalog.machineconfigs import ROLE
 from virt_steward.console.rollouts import recounted
@@ -31,7 +31,7 @@ def planned(pool: RollingPool, *names: str) -> PlanItem:
         tuple(msgspec.convert({"metadata": {"name": name, "labels": IS_WORKER}}, NodeFacts) for name in names)
     )
     desired = {"metadata": {"name": "99-worker-psi-karg", "labels": LABELS}}
-    return a_machine_config(state="Pending", desired_state=desired, blast_radius=radius(LABELS, [pool], census))
+    return an_item(desired_state=desired, blast_radius=radius(LABELS, [pool], census))
 
 
 @pytest.mark.parametrize(
