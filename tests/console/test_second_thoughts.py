@@ -172,6 +172,33 @@ async def test_a_new_plan_is_asked_for_though_the_advisor_writes_at_the_same_mom
     assert (await config(client))["spec"]["action"] == "DryRun"
 
 
+@pytest.mark.parametrize(
+    ("deed", "action", "says"),
+    [
+        pytest.param("activate", "Ignore", "is being drafted", id="an activation"),
+        pytest.param("reject", "DryRun", "the profile is off", id="a rejection"),
+    ],
+)
+async def test_the_advisor_that_writes_at_the_same_moment_does_not_undo(  # noqa: PLR0917 - a table
+    control_plane: ControlPlane, account: Account, people: People, client: Client, deed: str, action: str, says: str
+) -> None:
+    await no_config(client)
+    await put_config(client, a_review(), action=action)
+    writes = 0
+
+    async def tell_first(request: web.BaseRequest) -> None:
+        nonlocal writes
+        writes += request.method == "PATCH"
+        if request.method == "PATCH" and writes == 1:
+            await client.merge_patch(the_config(), {"status": {"preImage": "another"}}, subresource="status")
+
+    async with behind(control_plane, account, people) as (browser, gateway):
+        gateway.intercept = tell_first
+        form = {**await any_form(browser), "plan": PLAN}
+        assert says in (await browser.post(f"{PAGE}/{deed}", form)).text
+    assert writes == 2
+
+
 async def test_a_way_back_is_asked_for_again_only_once_the_advisor_has_seen_it_off(
     control_plane: ControlPlane, account: Account, people: People, client: Client
 ) -> None:

@@ -102,6 +102,10 @@ async def approve_plan(form: Form, name: str) -> Outcome:
 
 async def reject_plan(form: Form, name: str) -> Outcome:
     """What was applied before stays as it is, the profile stays on if it was, and everybody can read why."""
+    return await _insistently(partial(_rejected, form, name))
+
+
+async def _rejected(form: Form, name: str) -> Outcome:
     config = await _config(form, name)
     shown = form.fields.get("plan", "")
     if config.status.plan_hash != shown or config.status.phase != "ReviewRequired" or config.is_touched:
@@ -231,6 +235,10 @@ async def _until_seen(form: Form, name: str) -> None:
 
 async def activate(form: Form, name: str) -> Outcome:
     """Ask for a plan, with the options of the form; nothing is applied."""
+    return await _insistently(partial(_activated, form, name))
+
+
+async def _activated(form: Form, name: str) -> Outcome:
     config = await _config_or_none(form, name) or await _created(form, name)
     if config and not await _patch(form, config, UNAPPROVED, _wish(form, name, config)):
         return await plan_anew(form, name)
