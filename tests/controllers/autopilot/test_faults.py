@@ -131,6 +131,7 @@ async def test_kinds_that_vanish_and_come_back_are_looked_after_again(
         for _ in range(2):
             await uninstall(cockpit.client, "KubeDescheduler")
             await is_corrected(cockpit)
+            assert await soon(partial(cockpit.told, "CRDMissing")), "else nobody noticed that it was away"
             await install(cockpit.client, "KubeDescheduler")
             assert await soon(partial(cockpit.is_there, ASSET), within=30)
             assert spec_of(await cockpit.live(ASSET)) == before
