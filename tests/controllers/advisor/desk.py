@@ -208,8 +208,9 @@ async def advising(
 
 @asynccontextmanager
 async def observing(client: Client, profile: str = LOAD_AWARE) -> AsyncIterator[list[VirtPlatformConfigStatus]]:
-    """Every status that a config has had, one after the other."""
+    """Every status that a config has had, one after the other, up to the one at the end of the block."""
     seen: list[VirtPlatformConfigStatus] = []
+    versions: set[str] = set()
 
     async def look() -> None:
         resource = await client.discovery.resource(VIRT_PLATFORM_CONFIG)
@@ -218,10 +219,15 @@ async def observing(client: Client, profile: str = LOAD_AWARE) -> AsyncIterator[
             match event:
                 case Put(config):
                     seen.append(config.status)
+                    versions.add(config.metadata.resource_version)
+
+    async def has_seen_the_last() -> bool:
+        return (await client.get(the_config(profile)))["metadata"]["resourceVersion"] in versions
 
     task = asyncio.create_task(look())
     try:
         yield seen
+        assert await soon(has_seen_the_last)
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):
