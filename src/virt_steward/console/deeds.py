@@ -14,13 +14,12 @@ from virt_steward.apis.virtplatformconfig import API_VERSION, VIRT_PLATFORM_CONF
 from virt_steward.console import forms
 from virt_steward.controllers.advisor import by_hand
 from virt_steward.controllers.advisor.seen import (
-    APPROVAL_COMMENT,
-    APPROVED_BY,
     APPROVED_PLAN,
     REJECTED_BY,
     REJECTED_GENERATION,
     REJECTED_PLAN,
     REJECTION_COMMENT,
+    UNAPPROVED,
     Config,
 )
 from virt_steward.controllers.approver.by_hand import NotNow, approve_by_hand
@@ -47,7 +46,6 @@ LOOKS = 30
 """At whether the advisor has seen what was written."""
 PAUSE = 0.1
 """Seconds between two of them."""
-UNAPPROVED = {APPROVED_PLAN: None, APPROVED_BY: None, APPROVAL_COMMENT: None}
 
 
 @dataclass(frozen=True, slots=True)

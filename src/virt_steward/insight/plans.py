@@ -14,7 +14,7 @@ from virt_steward.controllers.advisor.conditions import STALE
 from virt_steward.controllers.advisor.decide import RULES, decide
 from virt_steward.controllers.advisor.profiles import profiles
 from virt_steward.controllers.advisor.report import fold
-from virt_steward.controllers.advisor.seen import REJECTED_BY, Config, ConfigMeta
+from virt_steward.controllers.advisor.seen import Config, ConfigMeta
 from virt_steward.controllers.advisor.steps import ApplyItem, LackPrerequisites, Redraft, Settle, Stay
 from virt_steward.controllers.advisor.watches import CONFIGS
 from virt_steward.insight.outlook import look
@@ -175,8 +175,7 @@ def waits_for(config: Config) -> str | None:  # noqa: PLR0911 - a table by phase
         case "ReviewRequired" if config.is_true(STALE) and not config.spec.bypass_optimistic_lock:
             return next(one.message for one in status.conditions if one.type == STALE)
         case "ReviewRequired" if config.is_rejected:
-            by = config.metadata.annotations.get(REJECTED_BY) or "somebody"
-            return f"another plan, or a change of mind: {by} has rejected this one"
+            return f"another plan, or a change of mind: {config.rejected_by or 'somebody'} has rejected this one"
         case "ReviewRequired":
             return f"a person who looks at the plan and approves it: virt-steward approve {name}"
         case "InProgress":

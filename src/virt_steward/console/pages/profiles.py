@@ -19,7 +19,7 @@ from virt_steward.controllers.advisor.decide import INPUT_DRIFT
 from virt_steward.controllers.advisor.options import Options
 from virt_steward.controllers.advisor.phases import SETTLED
 from virt_steward.controllers.advisor.profiles import profiles as known_profiles
-from virt_steward.controllers.advisor.seen import REJECTED_BY, REJECTED_PLAN, REJECTION_COMMENT
+from virt_steward.controllers.advisor.seen import REJECTION_COMMENT
 from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Key, Ref
 
@@ -214,12 +214,11 @@ def _condition(config: Config, type_: str) -> Condition | None:
 
 
 def _rejection(config: Config) -> dict[str, Any] | None:
-    notes = config.metadata.annotations
-    if not notes.get(REJECTED_PLAN):
+    if not config.rejected_plan:
         return None
     return {
-        "plan": notes[REJECTED_PLAN],
-        "by": notes.get(REJECTED_BY, ""),
-        "comment": notes.get(REJECTION_COMMENT, ""),
-        "is_this": notes[REJECTED_PLAN] == config.status.plan_hash,
+        "plan": config.rejected_plan,
+        "by": config.rejected_by,
+        "comment": config.metadata.annotations.get(REJECTION_COMMENT, ""),
+        "is_this": config.rejected_plan == config.status.plan_hash,
     }

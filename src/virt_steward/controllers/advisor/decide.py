@@ -11,7 +11,6 @@ from virt_steward.controllers.advisor.phases import SETTLED, STARTING
 from virt_steward.controllers.advisor.seen import (
     APPROVAL_COMMENT,
     APPROVED_BY,
-    REJECTED_BY,
     BadWindow,
     Seen,
     differences,
@@ -251,7 +250,7 @@ def _held_back(seen: Seen, plan_hash: str, plan_generation: int) -> AwaitReview 
     """Why action Apply by itself is not enough; None if it is. A change of inputs is agreed to by any later spec."""
     config = seen.config
     if config.rejected_plan == plan_hash and not _is_asked_anew(config):
-        return AwaitReview("Rejected", f"{config.metadata.annotations.get(REJECTED_BY) or 'Somebody'} {_REJECTED}")
+        return AwaitReview("Rejected", f"{config.rejected_by or 'Somebody'} {_REJECTED}")
     if forced := forced_by(seen):
         is_agreed = config.metadata.generation > plan_generation
         message = f"{'; '.join(forced)}; look at the plan, and approve it or change the spec"

@@ -31,6 +31,8 @@ REJECTED_PLAN = "advisor.kubevirt.io/rejected-plan"
 REJECTED_BY = "advisor.kubevirt.io/rejected-by"
 REJECTION_COMMENT = "advisor.kubevirt.io/rejection-comment"
 REJECTED_GENERATION = "advisor.kubevirt.io/rejected-generation"
+UNAPPROVED = dict.fromkeys((APPROVED_PLAN, APPROVED_BY, APPROVAL_COMMENT))
+"""In a patch: no approval stands."""
 UNREJECTED = dict.fromkeys((REJECTED_PLAN, REJECTED_BY, REJECTION_COMMENT, REJECTED_GENERATION))
 """In a patch: no rejection stands."""
 
@@ -75,6 +77,11 @@ class Config(msgspec.Struct, frozen=True):
     def rejected_plan(self) -> str:
         """The hash that a rejection names; empty if nobody rejected anything, or it was approved after all."""
         return self.metadata.annotations.get(REJECTED_PLAN, "")
+
+    @property
+    def rejected_by(self) -> str:
+        """Who says so; empty if they do not tell."""
+        return self.metadata.annotations.get(REJECTED_BY, "")
 
     @property
     def is_rejected(self) -> bool:
