@@ -55,7 +55,7 @@ lock: setup  ## Pin the newest versions of all dependencies, with hashes, and se
 	    --python-platform $$machine-manylinux_2_28 --only-binary :all: --require-hashes -r $$lock; \
 	done; done; done
 
-$(VENV)/.ready: pyproject.toml requirements/uv.txt requirements/dev.txt
+$(VENV)/.ready: pyproject.toml demo/pyproject.toml requirements/uv.txt requirements/dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "virt-steward needs Python 3.11 or newer; 'make PYTHON=/path/to/python3.12 ...' names another one" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
@@ -64,5 +64,5 @@ $(VENV)/.ready: pyproject.toml requirements/uv.txt requirements/dev.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements/uv.txt
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --only-binary :all: -r requirements/dev.txt
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable . --editable demo
 	@touch $@

@@ -7,7 +7,7 @@ from virt_steward.kube.client import Client
 from virt_steward.kube.connection import Connection, unobserved
 from virt_steward.kube.discovery import Discovery
 from virt_steward.kube.kubeconfig import load_from_bytes
-from virt_steward.local.controlplane import ControlPlane
+from virt_steward_demo.local.controlplane import ControlPlane
 
 
 @asynccontextmanager

@@ -13,14 +13,14 @@ from typing import Any, Self
 
 import yaml
 
-from virt_steward.local.binaries import find_or_build
-from virt_steward.local.controlplane import ControlPlane
-from virt_steward.local.progress import Narrator
+from virt_steward_demo.local.binaries import find_or_build
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.local.progress import ProgressPrinter
 
 
 @contextmanager
 def a_control_plane(folder: Path) -> Iterator[ControlPlane]:
-    with ControlPlane(find_or_build(os.environ, Narrator()), folder) as control_plane:
+    with ControlPlane(find_or_build(os.environ, ProgressPrinter()), folder) as control_plane:
         yield control_plane
 
 

@@ -12,7 +12,7 @@ from tests.gateway import Gateway, a_gateway
 from tests.proxy import FaultProxy
 from tests.widgets import a_definition, define
 from virt_steward.kube.client import Client
-from virt_steward.local.controlplane import ControlPlane
+from virt_steward_demo.local.controlplane import ControlPlane
 
 pytest_plugins = ("tests.patience",)
 

@@ -9,15 +9,15 @@ from typing import Any
 from tests.kube.kubeconfigs import b64
 from tests.widgets import a_version
 from virt_steward.apis.kubevirtconfig import KubevirtConfigSpec
-from virt_steward.controllers.placement.fleet import LONGEST_ANSWER, Fleet, Limits
+from virt_steward.controllers.placement.fleet import LONGEST_ANSWER, Fleet, FleetTimeouts
 from virt_steward.controllers.placement.search import VIRTUAL_MACHINE
 from virt_steward.controllers.placement.secrets import Secrets
 from virt_steward.kube.client import Client, Reader
 from virt_steward.kube.connection import Connection, unobserved
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Key, Ref
 from virt_steward.runtime.access import SECRET
 from virt_steward.runtime.clock import Clock, SystemClock
+from virt_steward_demo.local.controlplane import ControlPlane
 
 PATIENCE = 30
 AGENT = "fleet"
@@ -106,14 +106,14 @@ async def a_fleet(
     namespace: str,
     *,
     clock: Clock | None = None,
-    limits: Limits | None = None,
+    limits: FleetTimeouts | None = None,
 ) -> AsyncIterator[Members]:
     def observe(config: str, seconds: float, *, answered: bool) -> None:
         members.observe(config, seconds, answered=answered)
 
     fleet = Fleet(
         Secrets(Reader(admin.connection, admin.discovery), changed=lambda _: None),
-        limits=limits or Limits(),
+        limits=limits or FleetTimeouts(),
         clock=clock or SystemClock(),
         connect=partial(Connection, user_agent=AGENT, observe=unobserved, longest_answer=LONGEST_ANSWER),
         observe=observe,

@@ -11,7 +11,7 @@ import aiohttp
 from aiohttp import web
 
 from virt_steward.kube.tls import Trust, ssl_context
-from virt_steward.local.controlplane import ControlPlane
+from virt_steward_demo.local.controlplane import ControlPlane
 
 Interception = Callable[[web.BaseRequest], Awaitable[web.StreamResponse | None]]
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from virt_steward.local.build import Workshop
-from virt_steward.local.folders import cache_folder
-from virt_steward.local.progress import Narrator
-from virt_steward.local.recipe import go_build, shipped_recipe
-from virt_steward.local.steps import Steps
-from virt_steward.local.toolchain import PinnedGo
+from virt_steward_demo.local.build import Workshop
+from virt_steward_demo.local.folders import cache_folder
+from virt_steward_demo.local.progress import ProgressPrinter
+from virt_steward_demo.local.recipe import go_build, shipped_recipe
+from virt_steward_demo.local.steps import Steps
+from virt_steward_demo.local.toolchain import PinnedGo
 
 FLAGS = ("-trimpath", "-buildvcs=false", "-ldflags=-s -w")
 
@@ -44,7 +44,7 @@ class GoProgram:
 
     def built(self, env: Mapping[str, str]) -> Path:
         """The folder with the program, built now if it was not before."""
-        return Workshop(cache_folder(env), PinnedGo(self.toolchain), env, Narrator()).build(self)
+        return Workshop(cache_folder(env), PinnedGo(self.toolchain), env, ProgressPrinter()).build(self)
 
 
 def usual_toolchain() -> Path:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from tests.audit import Request
 from virt_steward.kube.client import Client
-from virt_steward.local.accounts import token_of
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.runtime.access import Access, Installation
+from virt_steward_demo.local.accounts import token_of
+from virt_steward_demo.local.controlplane import ControlPlane
 
 NOT_ALWAYS_USED = {
     "list": "for servers that cannot stream a list",

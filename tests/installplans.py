@@ -8,9 +8,9 @@ import msgspec
 
 from virt_steward.controllers.approver.olm import INSTALL_PLAN
 from virt_steward.kube.client import Client
-from virt_steward.local.simulation.kinds import definition
 from virt_steward.objects.identity import ref_of
 from virt_steward.objects.meta import Meta
+from virt_steward_demo.simulation.kinds import definition
 
 GROUP = INSTALL_PLAN.group
 DEFINITION = definition("InstallPlan")

@@ -3,7 +3,7 @@
 from typing import Any
 
 from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
-from virt_steward.controllers.placement.seen import CONFIG_ANNOTATION, MACHINE, MACHINE_API, MACHINE_VERSION
+from virt_steward.controllers.placement.observation import CONFIG_ANNOTATION, MACHINE, MACHINE_API, MACHINE_VERSION
 from virt_steward.kube.client import Client, Object
 from virt_steward.objects.identity import Key, Ref
 

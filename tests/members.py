@@ -18,11 +18,11 @@ from tests.widgets import define
 from virt_steward.controllers.placement.search import VIRTUAL_MACHINE
 from virt_steward.kube.client import Client
 from virt_steward.kube.errors import AlreadyExists
-from virt_steward.local.accounts import kubeconfig_for
-from virt_steward.local.binaries import find_or_build
-from virt_steward.local.controlplane import ControlPlane
-from virt_steward.local.progress import Narrator
 from virt_steward.runtime.access import Access, Grant, Installation
+from virt_steward_demo.local.accounts import kubeconfig_for
+from virt_steward_demo.local.binaries import find_or_build
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.local.progress import ProgressPrinter
 
 HOME = "fleet"
 LISTS_VMS = Access("reader", (Grant(VIRTUAL_MACHINE, ("list",), "to be found"),))
@@ -75,7 +75,7 @@ class Member:
 @contextmanager
 def a_fleet_of(number: int, folder: Path) -> Iterator[tuple[Member, ...]]:
     """All started together; their API servers and what those keep are all that clusters have here."""
-    binaries = find_or_build(os.environ, Narrator())
+    binaries = find_or_build(os.environ, ProgressPrinter())
     with ExitStack() as stack:
         started = [ControlPlane(binaries, folder / str(one)) for one in range(number)]
         for control_plane in started:

@@ -19,9 +19,9 @@ from tests.grants import Account, an_account
 from tests.stamper import CONFIG_MAP, Paper, a_paper, a_stamper
 from virt_steward.kube.client import Client, Selection
 from virt_steward.kube.faults import VARIABLE
-from virt_steward.local.controlplane import ControlPlane
-from virt_steward.local.processes import Child
 from virt_steward.runtime.access import Installation
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.local.processes import Child
 
 ROOT = Path(__file__).parents[1]
 

@@ -22,7 +22,7 @@ from virt_steward.objects.identity import Key, Kind, Ref, Regarding
 from virt_steward.objects.meta import Meta
 from virt_steward.runtime.access import PATCH, WATCH, Access, Grant
 from virt_steward.runtime.addresses import parse_address
-from virt_steward.runtime.controller import Definition, Tools, Trigger, itself
+from virt_steward.runtime.controller import ControllerDefinition, Toolbox, Trigger, itself
 from virt_steward.runtime.informer import Source
 from virt_steward.runtime.outcomes import Done, Outcome, RequeueAfter
 from virt_steward.runtime.probes import Addresses
@@ -65,7 +65,7 @@ class Paper(msgspec.Struct, frozen=True, gc=False):
 class Stamper:
     """Applies the stamp on exactly the object that was seen, and counts, so that a second stamp shows."""
 
-    def __init__(self, tools: Tools, namespace: str) -> None:
+    def __init__(self, tools: Toolbox, namespace: str) -> None:
         papers = Source(CONFIG_MAP, projection(Paper), Selection(namespace, labels="stamp=wanted"))
         self.triggers: tuple[Trigger[Any], ...] = (Trigger(papers, itself),)
         self._papers = tools.store(papers)
@@ -101,9 +101,9 @@ def a_paper(namespace: str, name: str, content: str = "something") -> dict[str, 
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"content": content}}
 
 
-def a_stamper(namespace: str) -> Definition:
+def a_stamper(namespace: str) -> ControllerDefinition:
     grant = Grant(CONFIG_MAP, (*WATCH, *PATCH), "to stamp those that want it", where=namespace)
-    return Definition(NAME, Access(NAME, (grant,)), lambda tools: Stamper(tools, namespace))
+    return ControllerDefinition(NAME, Access(NAME, (grant,)), lambda tools: Stamper(tools, namespace))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -24,9 +24,9 @@ from virt_steward.kube.kubeconfig import IN_CLUSTER, load_kubeconfig
 from virt_steward.runtime.clock import SystemClock
 from virt_steward.runtime.debug import queues_page
 from virt_steward.runtime.endpoints import load_endpoints
-from virt_steward.runtime.manager import Election, Manager, Surroundings
+from virt_steward.runtime.manager import Election, Environment, Manager
 from virt_steward.runtime.metrics import Metrics
-from virt_steward.runtime.notify import Notifier
+from virt_steward.runtime.notifications import Notifier
 from virt_steward.runtime.probes import Checks, Probes
 from virt_steward.ssa import managers
 
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
 
     from virt_steward.console.server import Console
-    from virt_steward.kube.kubeconfig import Cluster
-    from virt_steward.runtime.controller import Definition
+    from virt_steward.kube.kubeconfig import ClusterConfig
+    from virt_steward.runtime.controller import ControllerDefinition
     from virt_steward.settings import Settings
 
 log = structlog.get_logger()
@@ -51,7 +51,7 @@ def say(text: str) -> None:
 
 async def run(
     settings: Settings,
-    definitions: Iterable[Definition],
+    definitions: Iterable[ControllerDefinition],
     stop: asyncio.Event | None = None,
     tell: Callable[[str], None] = say,
 ) -> None:
@@ -64,7 +64,7 @@ async def run(
     cluster = load_kubeconfig(settings.kubeconfig, settings.context, env=os.environ)
     connection = Connection(cluster, user_agent=AGENT, observe=metrics.request_observed)
     try:
-        around = Surroundings(
+        around = Environment(
             connection,
             Discovery(connection),
             SystemClock(),
@@ -111,7 +111,7 @@ async def connected(kubeconfig: str | None, context: str | None) -> AsyncIterato
         await connection.close()
 
 
-class Closed:
+class NoConsole:
     """In the place of a console that is not wanted."""
 
     async def start(self) -> None:
@@ -122,26 +122,26 @@ class Closed:
 
 
 def _console(
-    settings: Settings, around: Surroundings, manager: Manager, cluster: Cluster, tell: Callable[[str], None]
-) -> Console | Closed:
+    settings: Settings, around: Environment, manager: Manager, cluster: ClusterConfig, tell: Callable[[str], None]
+) -> Console | NoConsole:
     wanted = settings.console
     if wanted is None:
-        return Closed()
+        return NoConsole()
     # Imported only where it is wanted: controllers alone stay small.
-    from virt_steward.console.cache import Platform  # noqa: PLC0415
+    from virt_steward.console.authentication import Authenticator  # noqa: PLC0415
+    from virt_steward.console.cache import PlatformOptions  # noqa: PLC0415
     from virt_steward.console.links import Link  # noqa: PLC0415
-    from virt_steward.console.server import Console, Parts  # noqa: PLC0415
-    from virt_steward.console.viewers import Reception  # noqa: PLC0415
+    from virt_steward.console.server import Console, ConsoleParts  # noqa: PLC0415
 
     owner = load_kubeconfig(wanted.owner_kubeconfig, env=os.environ) if wanted.owner_kubeconfig else cluster
     # A pod's own account is nobody's to use, and a link that leaves this machine would be read on the way.
     is_personal = owner.context != IN_CLUSTER and wanted.address.is_loopback
-    parts = Parts(
+    parts = ConsoleParts(
         manager.informers,
         Client(around.connection, around.discovery, Caller(f"{AGENT} console")),
-        Reception(cluster, around.discovery, around.metrics.request_observed, around.clock.utc),
+        Authenticator(cluster, around.discovery, around.metrics.request_observed, around.clock.utc),
         around.clock,
-        Platform(settings.options.autopilot),
+        PlatformOptions(settings.options.autopilot),
         Link(owner, lambda url: tell(f"console: {url} (works once)")) if is_personal else None,
     )
     return Console(wanted, parts)

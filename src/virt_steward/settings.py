@@ -7,8 +7,8 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from virt_steward.controllers.options import Options
-from virt_steward.objects.complaints import Complaint
+from virt_steward.controllers.options import ControllerOptions
+from virt_steward.objects.errors import UserError
 from virt_steward.runtime.addresses import parse_address
 from virt_steward.runtime.leader import LeaseTimes
 
@@ -23,7 +23,7 @@ CONSOLE = "console"
 """Stands beside the names of controllers, though it is none."""
 
 
-class BadSetting(Complaint):
+class BadSetting(UserError):
     """A setting that makes no sense: one line that names it and says what to write instead."""
 
 
@@ -67,7 +67,7 @@ class Settings:
     """The only namespaces to look at; none means the whole cluster."""
     notify_config: str | None = None
     """Path of a file with the endpoints that `spec.notify` may name."""
-    options: Options = field(default_factory=Options)
+    options: ControllerOptions = field(default_factory=ControllerOptions)
     """What is said to each controller."""
     console: ConsoleSettings | None = None
     """None: there is none."""

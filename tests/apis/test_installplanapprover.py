@@ -17,7 +17,7 @@ from virt_steward.apis.installplanapprover import (
     INSTALL_PLAN_APPROVER,
     INSTALL_PLAN_APPROVER_CRD,
     PENDING_SHOWN,
-    Approval,
+    ApprovalRecord,
     InstallPlanApproverSpec,
     InstallPlanApproverStatus,
     PendingPlan,
@@ -26,9 +26,9 @@ from virt_steward.apis.meta import Condition
 from virt_steward.kube.client import APPLY, Client
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.kube.errors import Invalid, NotFound, NotServed
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.conditions import is_true
 from virt_steward.objects.identity import Key, Ref
+from virt_steward_demo.local.controlplane import ControlPlane
 
 DEADLINE = 20
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -225,7 +225,7 @@ async def test_a_full_status_comes_back_as_it_was_written(admin: Client) -> None
         last_approved_time=NOON,
         pending_count=60,
         pending=(pending,) * PENDING_SHOWN,
-        history=(Approval("prod/install-0", ("a.v1",), NOON, "a.v1 is pinned"),) * HISTORY_KEPT,
+        history=(ApprovalRecord("prod/install-0", ("a.v1",), NOON, "a.v1 is pinned"),) * HISTORY_KEPT,
         counted_plans=("5f0a1a36-9e0a-4f7e-9d3e-2f9c0b6a7c11",),
         conditions=(Condition("Ready", "True", "Watching", "All namespaces are watched.", NOON),),
     )

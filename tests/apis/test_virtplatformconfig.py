@@ -17,25 +17,25 @@ from virt_steward.apis.virtplatformconfig import (
     LOAD_AWARE,
     VIRT_PLATFORM_CONFIG,
     VIRT_PLATFORM_CONFIG_CRD,
-    Approval,
     BlastRadius,
     Execution,
-    Governed,
+    GovernedTarget,
     HigherDensityOptions,
     Input,
     LoadAwareOptions,
+    PlanApproval,
     PlanItem,
     PoolRadius,
     ProfileOptions,
-    Taking,
+    TakenField,
     TargetRef,
     VirtPlatformConfigSpec,
     VirtPlatformConfigStatus,
 )
 from virt_steward.kube.client import Client
 from virt_steward.kube.errors import Invalid
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Key, Ref
+from virt_steward_demo.local.controlplane import ControlPlane
 
 THE_EXAMPLE = Ref(VIRT_PLATFORM_CONFIG, Key("", EXAMPLE))
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -182,7 +182,7 @@ async def test_a_full_status_comes_back_as_it_was_written(admin: Client) -> None
         diff="+ psi=1\n",
         desired_state={"spec": {"kernelArguments": ["psi=1"]}},
         managed_fields=("spec.kernelArguments",),
-        takes=(Taking("kubectl", ".spec.kernelArguments"),),
+        takes=(TakenField("kubectl", ".spec.kernelArguments"),),
         hash=HASH,
         planned_hash=HASH,
         blast_radius=radius,
@@ -201,8 +201,8 @@ async def test_a_full_status_comes_back_as_it_was_written(admin: Client) -> None
         inputs=(Input("parallelMigrationsPerCluster", "5"),),
         applied_inputs=(Input("parallelMigrationsPerCluster", "5"),),
         items=(item,),
-        governed=(Governed(target, ("spec.kernelArguments",), HASH),),
-        approval=Approval("b" * 64, NOON, "ann", "tonight"),
+        governed=(GovernedTarget(target, ("spec.kernelArguments",), HASH),),
+        approval=PlanApproval("b" * 64, NOON, "ann", "tonight"),
         history=(Execution("b" * 64, NOON, "Completed", "ann", "tonight", "v1"),) * HISTORY_KEPT,
         pre_image="steward/psi-1",
         conditions=(Condition("InProgress", "True", "InProgress", "One of two items.", NOON),),

@@ -7,16 +7,16 @@ from functools import cache
 from typing import Any
 
 from virt_steward.catalog.asset import Asset
-from virt_steward.catalog.context import Context
-from virt_steward.catalog.hardware import Hardware, Nodes
-from virt_steward.catalog.hco import Hco
+from virt_steward.catalog.context import AssetContext
 from virt_steward.catalog.load import Catalog, load
-from virt_steward.catalog.machineconfigs import MachineConfigs
 from virt_steward.catalog.render import Rendered, Renderer, Rendering
-from virt_steward.catalog.storage import Storage
-from virt_steward.catalog.topology import Topology
-from virt_steward.local.simulation.kinds import STUBS
 from virt_steward.objects.schemafacts import definition_facts
+from virt_steward.platform.hco import Hco
+from virt_steward.platform.machineconfigs import MachineConfigs
+from virt_steward.platform.nodes import Hardware, Nodes
+from virt_steward.platform.storage import Storage
+from virt_steward.platform.topology import Topology
+from virt_steward_demo.simulation.kinds import STUBS
 
 Object = dict[str, Any]
 OURS = "platform.kubevirt.io/"
@@ -40,9 +40,9 @@ class Cluster:
     definitions: Mapping[str, Object] = field(default_factory=dict)
     """CRDs in another form than their latest, by name."""
 
-    def context(self) -> Context:
+    def context(self) -> AssetContext:
         needs = catalog().needs
-        return Context(
+        return AssetContext(
             Hco.of(an_hco(self.annotations, self.spec)),
             nodes=Nodes(self.nodes, self.nodes, 0),
             hardware=self.hardware,

@@ -9,11 +9,11 @@ from tests.assets.contexts import Cluster, an_hco, catalog, rendered, stub
 from tests.clients import a_client
 from tests.cluster import a_control_plane
 from virt_steward.kube.client import Client
-from virt_steward.local.controlplane import ControlPlane
-from virt_steward.local.simulation.install import install, make_namespace
-from virt_steward.local.simulation.kinds import STUBS
 from virt_steward.objects.paths import leaves
 from virt_steward.ssa.managers import AUTOPILOT
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.simulation.install import install, make_namespace
+from virt_steward_demo.simulation.kinds import STUBS
 
 DEFINED = {stub.kind for stub in STUBS}
 REMEDIATORS = ("self-node-remediation-automatic-strategy-template", "fenceagentsremediationtemplate-default")

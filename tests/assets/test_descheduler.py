@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.assets.contexts import Cluster, rendered
-from virt_steward.local.simulation.kinds.descheduler import kube_descheduler
+from virt_steward_demo.simulation.kinds.descheduler import kube_descheduler
 
 CRD = "kubedeschedulers.operator.openshift.io"
 RECORD = "descheduler:node:linear_amplified_ideal_point_positive_distance:k3:avg1m"

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from tests.assets.contexts import Cluster, rendered, rendering
-from virt_steward.catalog.render import Failed
+from virt_steward.catalog.render import RenderFailed
 
 NAME = "ksm-cluster-monitoring"
 WANTED = "nodeExporter:\n  collectors:\n    ksmd:\n      enabled: true\n"
@@ -91,5 +91,5 @@ def test_a_text_that_has_the_switch_on_stays_to_the_letter(text: str) -> None:
 )
 def test_a_text_is_not_touched_and_it_is_said_why_if_it(text: str, why: str) -> None:
     found = rendering(NAME, a_cluster_with(text))
-    assert isinstance(found, Failed)
+    assert isinstance(found, RenderFailed)
     assert why in found.why

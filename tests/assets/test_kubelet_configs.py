@@ -6,7 +6,7 @@ import pytest
 from tests.assets.contexts import Cluster, catalog, rendered
 from tests.assets.test_machine_configs import is_wanted
 from tests.catalog.builders import a_kubelet_config
-from virt_steward.catalog.machineconfigs import KubeletConfigFacts, MachineConfigs
+from virt_steward.platform.machineconfigs import KubeletConfigFacts, MachineConfigs
 
 WORKERS = {"matchLabels": {"pools.operator.machineconfiguration.openshift.io/worker": ""}}
 

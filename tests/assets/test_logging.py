@@ -6,7 +6,7 @@ import pytest
 
 from tests.assets.contexts import Cluster, an_asset, rendered
 from virt_steward.catalog.conditions import Met, Unmet
-from virt_steward.catalog.topology import Topology
+from virt_steward.platform.topology import Topology
 
 BINDINGS = {
     "logging-collector-application": "collect-application-logs",

@@ -12,11 +12,11 @@ from tests.assets.contexts import Cluster, an_asset, catalog, rendered, renderin
 from tests.assets.hosts import ASSETS, SCRIPTS
 from tests.assets.ignition import files_of, units_of
 from virt_steward.catalog.conditions import Met
-from virt_steward.catalog.hardware import Hardware
 from virt_steward.catalog.load import MANAGED_BY, MANAGER
-from virt_steward.catalog.machineconfigs import MachineConfigs, machine_config_facts
-from virt_steward.catalog.render import Empty
-from virt_steward.catalog.topology import Topology
+from virt_steward.catalog.render import RenderedNothing
+from virt_steward.platform.machineconfigs import MachineConfigs, machine_config_facts
+from virt_steward.platform.nodes import Hardware
+from virt_steward.platform.topology import Topology
 
 FOLDER = ASSETS / "machine-config"
 ROLE = "machineconfiguration.openshift.io/role"
@@ -179,7 +179,7 @@ def test_permitted_usb_devices_are_kept_awake() -> None:
 
 @pytest.mark.parametrize("name", ["vfio-assign", "usb-passthrough"])
 def test_nothing_is_wanted_while_no_device_is_permitted_by(name: str) -> None:
-    assert rendering(name, Cluster()) == Empty()
+    assert rendering(name, Cluster()) == RenderedNothing()
 
 
 def is_wanted(name: str, cluster: Cluster) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.assets.contexts import Cluster, rendered, rendering
-from virt_steward.catalog.render import Failed
+from virt_steward.catalog.render import RenderFailed
 
 EXPORTER = "kubevirt-metrics-exporter"
 ALERTS = {
@@ -99,7 +99,7 @@ def test_an_annotation_does_not_change_on_which_node_a_pod_believes_to_be() -> N
 
 @pytest.mark.parametrize("text", ["{", "[1]", "just text"])
 def test_an_annotation_that_is_no_object_is_a_failure_and_not_ignored(text: str) -> None:
-    assert isinstance(rendering(f"{EXPORTER}-daemonset", Cluster({f"{EXPORTER}-env": text})), Failed)
+    assert isinstance(rendering(f"{EXPORTER}-daemonset", Cluster({f"{EXPORTER}-env": text})), RenderFailed)
 
 
 def test_the_alerts_ask_for_the_job_that_the_monitor_makes() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.assets.contexts import Cluster, rendered, rendering
-from virt_steward.catalog.render import Empty
-from virt_steward.catalog.storage import Storage
+from virt_steward.catalog.render import RenderedNothing
+from virt_steward.platform.storage import Storage
 
 SELF = "self-node-remediation-automatic-strategy-template"
 FENCE = "fenceagentsremediationtemplate-default"
@@ -43,12 +43,12 @@ def test_workers_are_remediated(cluster: Cluster, template: str) -> None:
 
 @pytest.mark.parametrize("name", ["node-health-check", "node-remediation"])
 def test_there_is_no_check_without_a_remediator(name: str) -> None:
-    assert rendering(name, a_cluster(annotations=WANTED)) == Empty()
+    assert rendering(name, a_cluster(annotations=WANTED)) == RenderedNothing()
 
 
 def test_node_remediation_replaces_the_other_check() -> None:
     cluster = a_cluster(SELF, FENCE, annotations=WANTED)
-    assert rendering("node-health-check", cluster) == Empty()
+    assert rendering("node-health-check", cluster) == RenderedNothing()
     assert rendered("node-remediation", cluster)["metadata"]["name"] == "far"
 
 
@@ -57,7 +57,7 @@ def test_workers_are_looked_after_if_an_allow_list_leaves_node_remediation_out()
     for cluster in (a_cluster(SELF, FENCE, annotations=only), a_cluster(SELF, FENCE, CHECK, annotations=only)):
         assert "pauseRequests" not in rendered("node-health-check", cluster)["spec"]
     both = {**WANTED, "autopilot": "node-health-check, node-remediation"}
-    assert rendering("node-health-check", a_cluster(SELF, FENCE, annotations=both)) == Empty()
+    assert rendering("node-health-check", a_cluster(SELF, FENCE, annotations=both)) == RenderedNothing()
 
 
 def test_a_check_that_is_there_already_is_paused_by_node_remediation() -> None:
@@ -66,7 +66,7 @@ def test_a_check_that_is_there_already_is_paused_by_node_remediation() -> None:
 
 
 def test_the_other_check_counts_for_as_long_as_it_is_there() -> None:
-    assert rendering("node-health-check", a_cluster(SELF, "far")) == Empty()
+    assert rendering("node-health-check", a_cluster(SELF, "far")) == RenderedNothing()
     assert rendered("node-health-check", a_cluster(SELF, "far", CHECK))["spec"]["pauseRequests"]
 
 

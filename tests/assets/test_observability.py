@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.assets.contexts import Cluster, an_asset, catalog, rendered
-from virt_steward.controllers.autopilot.gauges import Gauges
+from virt_steward.controllers.autopilot.metrics import AutopilotMetrics
 from virt_steward.runtime.metrics import Metrics
 
 ROOT = Path(__file__).parents[2]
@@ -72,7 +72,7 @@ def test_a_replica_that_does_not_lead_sets_off_no(alert: str) -> None:
 @pytest.mark.parametrize("name", ["prometheus-alerts", "autopilot-dashboard"])
 def test_metrics_are_told_that_are_asked_for_by(name: str) -> None:
     metrics = Metrics()
-    Gauges(metrics.registry)
+    AutopilotMetrics(metrics.registry)
     families = metrics.registry.collect()
     told = {f"{one.name}{suffix}" for one in families for suffix in SUFFIXES.get(one.type, ("",))}
     asked = set(re.findall(r"\b(?:kubevirt_autopilot|leader_election)_\w+", str(rendered(name, Cluster()))))

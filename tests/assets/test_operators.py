@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.assets.contexts import Cluster, rendered, rendering, stub
-from virt_steward.catalog.render import Empty
+from virt_steward.catalog.render import RenderedNothing
 
 INCIDENTS = {"enable-incident-detection": "true"}
 
@@ -67,7 +67,7 @@ def a_console_with(*fields: str, annotations: dict[str, str]) -> Cluster:
     ],
 )
 def test_quotas_that_the_hco_has_started_are_not_started_again_in(spec: dict[str, Any]) -> None:
-    assert rendering("aaq-operator", Cluster(spec=spec)) == Empty()
+    assert rendering("aaq-operator", Cluster(spec=spec)) == RenderedNothing()
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,11 @@ from tests.cluster import a_control_plane
 from tests.installplans import DEFINITION
 from tests.widgets import define
 from virt_steward import logs
-from virt_steward.local.controlplane import ControlPlane
-from virt_steward.local.progress import Narrator
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.local.progress import ProgressPrinter
 
 
-async def measure(control_plane: ControlPlane, narrator: Narrator, folder: Path) -> Report:
+async def measure(control_plane: ControlPlane, narrator: ProgressPrinter, folder: Path) -> Report:
     async with a_client(control_plane) as client:
         await define(client, DEFINITION)
         bare = await Bare.on(client)
@@ -71,7 +71,7 @@ def main() -> None:
     arguments = parser.parse_args()
     logs.configure("console", "error")
     with tempfile.TemporaryDirectory(prefix="virt-steward-bench-") as folder, a_control_plane(Path(folder)) as started:
-        report = asyncio.run(measure(started, Narrator(), Path(folder)))
+        report = asyncio.run(measure(started, ProgressPrinter(), Path(folder)))
     Console().print(table_of(report))
     if arguments.json:
         arguments.json.write_bytes(msgspec.json.format(msgspec.json.encode(report.document())) + b"\n")

@@ -16,10 +16,10 @@ from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG_CRD
 from virt_steward.catalog.load import MANAGED_BY, MANAGER, load
 from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.kube.client import Client
-from virt_steward.local.controlplane import ControlPlane
-from virt_steward.local.simulation.install import install
-from virt_steward.local.simulation.platform import Platform
 from virt_steward.ssa.managers import AUTOPILOT
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.simulation.install import install
+from virt_steward_demo.simulation.platform import SimulatedPlatform
 
 ROUNDS = 5
 REBOOTING = frozenset(("MachineConfig", "KubeletConfig"))
@@ -28,7 +28,7 @@ REBOOTING = frozenset(("MachineConfig", "KubeletConfig"))
 
 async def measure(client: Client, control_plane: ControlPlane, bare: Bare, folder: Path) -> Figure:
     catalog, audit_log = load(), AuditLog(control_plane.audit_log)
-    async with Platform(client, SHAPE) as platform:
+    async with SimulatedPlatform(client, SHAPE) as platform:
         await install(client, VIRT_PLATFORM_CONFIG_CRD.manifest())
         account = await an_autopilots_account(client, catalog)
         cockpit = Cockpit(client, platform, catalog, account, options_for(catalog), audit_log.mark())

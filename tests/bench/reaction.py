@@ -17,11 +17,11 @@ from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward.objects.meta import Meta
 from virt_steward.runtime.access import Access
 from virt_steward.runtime.clock import SystemClock
-from virt_steward.runtime.controller import Definition, Tools, Trigger
+from virt_steward.runtime.controller import ControllerDefinition, Toolbox, Trigger
 from virt_steward.runtime.informer import Source
-from virt_steward.runtime.manager import Manager, Surroundings
+from virt_steward.runtime.manager import Environment, Manager
 from virt_steward.runtime.metrics import Metrics
-from virt_steward.runtime.notify import Notifier
+from virt_steward.runtime.notifications import Notifier
 from virt_steward.runtime.outcomes import Done
 
 AGENT = "bench-controller"
@@ -62,12 +62,12 @@ class Reaction:
 class _Answering:
     """Answers a question by one patch; its own patch comes back as an event with nothing to do."""
 
-    def __init__(self, tools: Tools, told: asyncio.Queue[tuple[float, float]]) -> None:
+    def __init__(self, tools: Toolbox, told: asyncio.Queue[tuple[float, float]]) -> None:
         self._store = tools.store(QUESTIONS)
         self._client = tools.client
         self._told = told
         self._seen = 0.0
-        self.triggers = (Trigger(QUESTIONS, self._wakes),)
+        self.triggers = (Trigger(QUESTIONS, self._handlers),)
 
     async def reconcile(self, key: Key) -> Done:
         found = self._store.get(key)
@@ -78,7 +78,7 @@ class _Answering:
         self._told.put_nowait((seen, time.perf_counter()))
         return Done()
 
-    def _wakes(self, key: Key, _before: _Question | None, after: _Question | None) -> tuple[Key, ...]:
+    def _handlers(self, key: Key, _before: _Question | None, after: _Question | None) -> tuple[Key, ...]:
         if after is not None and after.data.asked != after.data.answered:
             self._seen = time.perf_counter()
         return (key,)
@@ -99,8 +99,8 @@ class Reactions:
         await client.create(a_config_map(QUESTION.name, asked="", answered=""))
         clock, metrics = SystemClock(), Metrics()
         notifier = Notifier({}, clock, Random(), metrics.registry)
-        around = Surroundings(client.connection, client.discovery, clock, metrics, AGENT, None, 1.0, notifier)
-        definition = Definition("bench", Access("bench"), lambda tools: _Answering(tools, told))
+        around = Environment(client.connection, client.discovery, clock, metrics, AGENT, None, 1.0, notifier)
+        definition = ControllerDefinition("bench", Access("bench"), lambda tools: _Answering(tools, told))
         stop = asyncio.Event()
         running = asyncio.create_task(Manager(around, [definition]).run(stop))
         try:

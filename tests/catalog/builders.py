@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 
 from virt_steward.catalog.asset import Asset, Declaration
-from virt_steward.catalog.context import Context
-from virt_steward.catalog.hco import Hco
+from virt_steward.catalog.context import AssetContext
 from virt_steward.catalog.load import Catalog
 from virt_steward.catalog.render import Renderer, Rendering
 from virt_steward.objects.yamltext import yaml_text
+from virt_steward.platform.hco import Hco
 
 DESCHEDULERS = "kubedeschedulers.operator.openshift.io"
 TUNING = {"apiVersion": "tuning.example/v1", "kind": "Tuning", "plural": "tunings", "name": "fast"}
@@ -42,11 +42,11 @@ def an_hco(**more: Any) -> Hco:
     return Hco.of(an_hco_object(**more))
 
 
-def a_context(**more: Any) -> Context:
-    return Context(**{"hco": an_hco(), **more})
+def a_context(**more: Any) -> AssetContext:
+    return AssetContext(**{"hco": an_hco(), **more})
 
 
-def rendering(asset: Asset, context: Context | None = None) -> Rendering:
+def rendering(asset: Asset, context: AssetContext | None = None) -> Rendering:
     return Renderer(Catalog((asset,))).render(asset, context or a_context())
 
 

@@ -15,7 +15,7 @@ from virt_steward.catalog.filters import FILTERS
 from virt_steward.catalog.load import Catalog, load
 from virt_steward.catalog.offline import offline
 from virt_steward.catalog.render import Renderer
-from virt_steward.catalog.report import Look, Status, line_of
+from virt_steward.catalog.report import AssetInputs, AssetStatus, line_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "add-an-asset.md"
 BLOCK = re.compile(r"`([\w./ -]+)`(?: prints)?:\n\n```yaml\n(.*?)```", re.DOTALL)
@@ -38,7 +38,7 @@ def catalog(tmp_path: Path, blocks: dict[str, str]) -> Catalog:
 
 def test_the_page_makes_the_object_that_it_prints(catalog: Catalog, blocks: dict[str, str]) -> None:
     seen = offline(blocks["cluster.yaml"], catalog, {})
-    line = line_of(catalog.assets[0], Renderer(catalog), Look(seen.context, None, seen.served))
+    line = line_of(catalog.assets[0], Renderer(catalog), AssetInputs(seen.context, None, seen.served))
     (printed,) = (text for name, text in blocks.items() if name.startswith("virt-steward render"))
     assert line.object == yaml.safe_load(printed)
 
@@ -46,8 +46,8 @@ def test_the_page_makes_the_object_that_it_prints(catalog: Catalog, blocks: dict
 def test_without_the_annotation_of_the_page_there_is_nothing(catalog: Catalog, blocks: dict[str, str]) -> None:
     without = blocks["cluster.yaml"].replace("enable-vm-priority", "enable-something-else")
     seen = offline(without, catalog, {})
-    line = line_of(catalog.assets[0], Renderer(catalog), Look(seen.context, None, ServesAll()))
-    assert (line.status, line.reason) == (Status.EXCLUDED, "Conditions not met")
+    line = line_of(catalog.assets[0], Renderer(catalog), AssetInputs(seen.context, None, ServesAll()))
+    assert (line.status, line.reason) == (AssetStatus.EXCLUDED, "Conditions not met")
 
 
 def test_the_page_names_every_key_every_condition_and_every_filter() -> None:

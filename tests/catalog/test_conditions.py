@@ -17,9 +17,10 @@ from virt_steward.catalog.conditions import (
     Topology,
     Unmet,
 )
-from virt_steward.catalog.hardware import Hardware
-from virt_steward.catalog.machineconfigs import KubeletConfigFacts, MachineConfigs, Pool, machine_config_facts
-from virt_steward.catalog.topology import Topology as Shape
+from virt_steward.platform.machineconfigs import KubeletConfigFacts, MachineConfigs, machine_config_facts
+from virt_steward.platform.nodes import Hardware
+from virt_steward.platform.pools import Pool
+from virt_steward.platform.topology import Topology as Shape
 
 KEY = "platform.kubevirt.io/enable-fast"
 PSI = NotSetElsewhere("worker", kernel_argument="psi=1")

@@ -16,10 +16,10 @@ from virt_steward.catalog.conditions import Met, NotSetElsewhere, Unmet
 from virt_steward.catalog.images import related_images
 from virt_steward.catalog.load import Catalog
 from virt_steward.catalog.offline import BadFile, Offline, offline
-from virt_steward.catalog.storage import Storage
 from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward.objects.paths import Pointer
 from virt_steward.objects.yamltext import yaml_text
+from virt_steward.platform.storage import Storage
 
 RULES = {"apiVersion": "v1", "kind": "ConfigMap", "plural": "configmaps", "name": "rules", "namespace": "here"}
 THE_RULES = Ref(Kind("", "ConfigMap"), Key("here", "rules"))

@@ -3,12 +3,12 @@ from typing import Any
 import pytest
 
 from tests.catalog.builders import TEMPLATE, TUNING, a_context, an_asset, an_hco, rendering
-from virt_steward.catalog.hardware import Hardware, Nodes
-from virt_steward.catalog.render import Empty, Failed, Rendered
-from virt_steward.catalog.topology import Topology
+from virt_steward.catalog.render import Rendered, RenderedNothing, RenderFailed
 from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward.objects.paths import Pointer
 from virt_steward.objects.schemafacts import SchemaFacts
+from virt_steward.platform.nodes import Hardware, Nodes
+from virt_steward.platform.topology import Topology
 
 SPEC = TEMPLATE + "spec:\n"
 RULES = {"apiVersion": "v1", "kind": "ConfigMap", "plural": "configmaps", "name": "rules", "namespace": "here"}
@@ -23,7 +23,7 @@ def rendered(*args: Any, **kwargs: Any) -> dict[str, Any]:
 
 def why(*args: Any, **kwargs: Any) -> str:
     outcome = rendering(*args, **kwargs)
-    assert isinstance(outcome, Failed), outcome
+    assert isinstance(outcome, RenderFailed), outcome
     return outcome.why
 
 
@@ -36,7 +36,7 @@ def test_an_object_carries_the_label_that_says_who_manages_it() -> None:
 
 
 def test_an_empty_rendering_wants_nothing() -> None:
-    assert rendering(an_asset("{% if false %}\nkind: Tuning\n{% endif %}\n")) == Empty()
+    assert rendering(an_asset("{% if false %}\nkind: Tuning\n{% endif %}\n")) == RenderedNothing()
 
 
 def test_the_last_newline_of_a_block_of_text_is_kept() -> None:

@@ -10,7 +10,7 @@ from virt_steward.catalog.asset import Asset
 from virt_steward.catalog.load import Catalog
 from virt_steward.catalog.printed import as_json, as_table, as_yaml
 from virt_steward.catalog.render import Renderer
-from virt_steward.catalog.report import Line, Look, Status, asked_for, line_of
+from virt_steward.catalog.report import AssetInputs, AssetReport, AssetStatus, asked_for, line_of
 
 KEY = "platform.kubevirt.io/enable-fast"
 ASKED = {"type": "annotation", "key": KEY, "value": "true"}
@@ -26,11 +26,11 @@ class Serves:
         return f"{plural}.{group}" in self.definitions
 
 
-def a_look(scope: set[str] | None = None, served: Serves | None = None, **context: Any) -> Look:
-    return Look(a_context(**context), scope, served or Serves())
+def a_look(scope: set[str] | None = None, served: Serves | None = None, **context: Any) -> AssetInputs:
+    return AssetInputs(a_context(**context), scope, served or Serves())
 
 
-def line(asset: Asset, look: Look) -> Line:
+def line(asset: Asset, look: AssetInputs) -> AssetReport:
     return line_of(asset, Renderer(Catalog((asset,))), look)
 
 
@@ -52,9 +52,9 @@ def line(asset: Asset, look: Look) -> Line:
         ),
     ],
 )
-def test_an_asset_is_included(asset: Asset, look: Look) -> None:
+def test_an_asset_is_included(asset: Asset, look: AssetInputs) -> None:
     found = line(asset, look)
-    assert (found.status, found.reason) == (Status.INCLUDED, "")
+    assert (found.status, found.reason) == (AssetStatus.INCLUDED, "")
     assert found.object is not None
     assert found.object["metadata"]["name"] == "fast"
 
@@ -122,7 +122,9 @@ def test_an_asset_is_included(asset: Asset, look: Look) -> None:
         ),
     ],
 )
-def test_an_asset_is_left_out(asset: Asset, look: Look, status: str, reason: str, details: dict[str, str]) -> None:
+def test_an_asset_is_left_out(
+    asset: Asset, look: AssetInputs, status: str, reason: str, details: dict[str, str]
+) -> None:
     found = line(asset, look)
     assert (found.status, found.reason, found.details, found.object) == (status, reason, details, None)
 
@@ -154,11 +156,11 @@ def test_filters_are_asked_in_their_order() -> None:
         pytest.param(an_asset(conditions=[GPU]), a_look(), False, id="by-hardware"),
     ],
 )
-def test_somebody_asks_for_an_asset(asset: Asset, look: Look, asked: bool) -> None:
+def test_somebody_asks_for_an_asset(asset: Asset, look: AssetInputs, asked: bool) -> None:
     assert asked_for(asset, look) is asked
 
 
-def the_report() -> tuple[Line, ...]:
+def the_report() -> tuple[AssetReport, ...]:
     slow = an_asset(name="slow", conditions=[ASKED])
     broken = an_asset("{{ gone }}", name="broken")
     return tuple(line(asset, a_look()) for asset in (an_asset(), slow, broken))

@@ -5,17 +5,17 @@ import pytest
 
 from tests.catalog.builders import an_hco_object
 from virt_steward.catalog.conditions import Annotation, FeatureGate
-from virt_steward.catalog.context import Context
+from virt_steward.catalog.context import AssetContext
 from virt_steward.catalog.features import features
-from virt_steward.catalog.hardware import Hardware, Nodes
-from virt_steward.catalog.hco import Hco
 from virt_steward.catalog.load import Catalog, load
-from virt_steward.catalog.machineconfigs import MachineConfigs
-from virt_steward.catalog.render import Failed, Rendered, Renderer
-from virt_steward.catalog.report import Line, Look, Status, line_of
-from virt_steward.catalog.storage import Storage
-from virt_steward.catalog.topology import Topology
+from virt_steward.catalog.render import Rendered, Renderer, RenderFailed
+from virt_steward.catalog.report import AssetInputs, AssetReport, AssetStatus, line_of
 from virt_steward.objects.schemafacts import SchemaFacts
+from virt_steward.platform.hco import Hco
+from virt_steward.platform.machineconfigs import MachineConfigs
+from virt_steward.platform.nodes import Hardware, Nodes
+from virt_steward.platform.storage import Storage
+from virt_steward.platform.topology import Topology
 
 SEED = {
     "hco-golden-config",
@@ -43,7 +43,7 @@ def shipped() -> Catalog:
     return load()
 
 
-def a_cluster(version: str = "v1", **more: Any) -> Context:
+def a_cluster(version: str = "v1", **more: Any) -> AssetContext:
     """Somebody asks for everything, and the cluster has it all but no objects of others."""
     conditions = [condition for asset in shipped().assets for condition in asset.conditions]
     keys = {one.key: one.value or "true" for one in conditions if isinstance(one, Annotation)}
@@ -62,7 +62,7 @@ def a_cluster(version: str = "v1", **more: Any) -> Context:
             crd: SchemaFacts(dict.fromkeys(paths, ("LongLifecycle",))) for crd, paths in shipped().needs.schemas.items()
         },
     }
-    return Context(**(known | more))
+    return AssetContext(**(known | more))
 
 
 def test_the_catalog_has_what_it_is_known_for() -> None:
@@ -75,17 +75,17 @@ def test_on_a_cluster_that_has_everything_no_template_fails_for(asset: str, vers
     found = shipped().find(asset)
     assert found
     rendering = Renderer(shipped()).render(found, a_cluster(version))
-    assert not isinstance(rendering, Failed), rendering
+    assert not isinstance(rendering, RenderFailed), rendering
 
 
-def lines_on(context: Context) -> list[Line]:
-    look = Look(context, None, ServesAll())
+def lines_on(context: AssetContext) -> list[AssetReport]:
+    look = AssetInputs(context, None, ServesAll())
     return [line_of(asset, Renderer(shipped()), look) for asset in shipped().assets]
 
 
 def test_who_asks_for_everything_gets_nearly_everything() -> None:
     lines = lines_on(a_cluster())
-    left = {line.asset.name: line.reason for line in lines if line.status is not Status.INCLUDED}
+    left = {line.asset.name: line.reason for line in lines if line.status is not AssetStatus.INCLUDED}
     assert set(left.values()) <= {"Conditions not met", "Conditional template rendered empty"}
     assert len(left) < len(lines) / 5, left
 
@@ -93,7 +93,7 @@ def test_who_asks_for_everything_gets_nearly_everything() -> None:
 def test_who_asks_for_nothing_gets_only_what_is_always_wanted() -> None:
     bare = a_cluster(hco=Hco.of(an_hco_object()), hardware=Hardware(), topology=Topology(), images={})
     lines = lines_on(bare)
-    assert {line.asset.install for line in lines if line.status is Status.INCLUDED} == {"always"}
+    assert {line.asset.install for line in lines if line.status is AssetStatus.INCLUDED} == {"always"}
 
 
 def test_rendering_twice_gives_the_same() -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.eventually import eventually
-from virt_steward.local.processes import Child
+from virt_steward_demo.local.processes import Child
 
 
 @contextmanager

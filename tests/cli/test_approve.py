@@ -14,19 +14,27 @@ from tests.eventually import soon
 from tests.gateway import Gateway, no_streaming_list
 from tests.grants import an_account
 from tests.operators import a_csv, a_waiting_plan, create, csv_of, the_csv, the_plan
-from virt_steward.controllers.approver.by_hand import (
+from virt_steward.controllers.approver.follow import (
+    CsvPhase,
+    InstallFailed,
+    InstallInProgress,
+    InstallStage,
+    InstallSucceeded,
+    follow,
+    progress,
+)
+from virt_steward.controllers.approver.manual_approval import (
     APPROVAL_COMMENT,
     APPROVED_BY_USER,
-    NotNow,
-    approve_by_hand,
+    InstallPlanNotApproved,
+    approve_manually,
 )
-from virt_steward.controllers.approver.follow import Failed, Phase, Running, Stage, Underway, follow, progress
 from virt_steward.controllers.approver.olm import APPROVED_AT, APPROVED_BY
 from virt_steward.kube.client import Client
 from virt_steward.kube.errors import Conflict, Forbidden
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.meta import Meta
 from virt_steward.runtime.access import Access, Installation
+from virt_steward_demo.local.controlplane import ControlPlane
 
 
 def approve(kubeconfig: Path, namespace: str, *options: str) -> Any:
@@ -70,8 +78,8 @@ async def test_nothing_is_done_to_a_plan(
 ) -> None:
     await create(admin, a_waiting_plan(operators, **plan))
     mark = audit_log.mark()
-    answer = await approve_by_hand(admin, the_plan(operators).key, "", datetime.now(UTC))
-    assert isinstance(answer, NotNow)
+    answer = await approve_manually(admin, the_plan(operators).key, "", datetime.now(UTC))
+    assert isinstance(answer, InstallPlanNotApproved)
     assert why in answer.why
     assert not [one for one in audit_log.since(mark) if one.namespace == operators and one.is_write]
 
@@ -88,7 +96,7 @@ async def test_a_plan_that_changes_while_it_is_looked_at_is_not_approved(
     gateway.intercept = changed_meanwhile
     async with a_client(control_plane, server=gateway.server) as client:
         with pytest.raises(Conflict):
-            await approve_by_hand(client, the_plan(operators).key, "", datetime.now(UTC))
+            await approve_manually(client, the_plan(operators).key, "", datetime.now(UTC))
     assert (await admin.get(the_plan(operators)))["spec"]["approved"] is False
 
 
@@ -123,7 +131,7 @@ async def test_following_ends_when(plan_phase: str, csv_phase: str, why: str, ad
     await create(admin, a_csv(operators, "1.0.0", csv_phase, "no such image"))
     await admin.merge_patch(the_plan(operators), {"status": {"phase": plan_phase}}, subresource="status")
     ended = await asyncio.wait_for(following, 30)
-    assert isinstance(ended, Failed)
+    assert isinstance(ended, InstallFailed)
     assert ended.why == why
 
 
@@ -136,7 +144,7 @@ async def test_an_operator_that_fails_for_a_moment_while_it_is_replaced_is_waite
     csv = the_csv(operators, "1.0.0")
     await admin.merge_patch(csv, {"status": {"phase": "Pending"}}, subresource="status")
     await admin.merge_patch(csv, {"status": {"phase": "Succeeded"}}, subresource="status")
-    assert await asyncio.wait_for(following, 30) == Running()
+    assert await asyncio.wait_for(following, 30) == InstallSucceeded()
 
 
 async def test_following_without_the_right_to_look_is_refused(
@@ -155,7 +163,7 @@ async def test_an_installation_is_followed_on_a_server_without_streaming_lists(
     await create(admin, a_waiting_plan(operators, phase="Complete"))
     await create(admin, a_csv(operators, "1.0.0", "Succeeded"))
     async with a_client(control_plane, server=gateway.server) as client:
-        assert await follow(client, the_plan(operators).key, [csv_of("1.0.0")], print) == Running()
+        assert await follow(client, the_plan(operators).key, [csv_of("1.0.0")], print) == InstallSucceeded()
 
 
 async def test_waiting_has_an_end(admin: Client, control_plane: ControlPlane, operators: str) -> None:
@@ -172,26 +180,34 @@ async def _approved(admin: Client, namespace: str) -> None:
     assert await soon(is_approved, within=20)
 
 
-def a_stage(phase: str, message: str = "") -> Stage:
-    return Stage(Meta(), Phase(phase, message))
+def a_stage(phase: str, message: str = "") -> InstallStage:
+    return InstallStage(Meta(), CsvPhase(phase, message))
 
 
 @pytest.mark.parametrize(
     ("plan", "csvs", "expected"),
     [
-        pytest.param(None, {}, Failed("the plan has been deleted"), id="without a plan"),
-        pytest.param("Failed", {"a": "Succeeded", "b": "Succeeded"}, Failed("the plan failed"), id="of a failed plan"),
+        pytest.param(None, {}, InstallFailed("the plan has been deleted"), id="without a plan"),
         pytest.param(
-            "Installing", {"a": "Failed"}, Failed("a failed", may_recover=True), id="of an operator that failed early"
+            "Failed", {"a": "Succeeded", "b": "Succeeded"}, InstallFailed("the plan failed"), id="of a failed plan"
         ),
-        pytest.param("Complete", {"a": "Succeeded", "b": "Succeeded"}, Running(), id="of two that run"),
         pytest.param(
-            "Complete", {"a": "Succeeded"}, Underway("plan Complete; a Succeeded, b not there yet"), id="of one of two"
+            "Installing",
+            {"a": "Failed"},
+            InstallFailed("a failed", may_recover=True),
+            id="of an operator that failed early",
+        ),
+        pytest.param("Complete", {"a": "Succeeded", "b": "Succeeded"}, InstallSucceeded(), id="of two that run"),
+        pytest.param(
+            "Complete",
+            {"a": "Succeeded"},
+            InstallInProgress("plan Complete; a Succeeded, b not there yet"),
+            id="of one of two",
         ),
         pytest.param(
             "Installing",
             {"a": "Succeeded", "b": "Succeeded"},
-            Underway("plan Installing; a Succeeded, b Succeeded"),
+            InstallInProgress("plan Installing; a Succeeded, b Succeeded"),
             id="of a plan that has not ended",
         ),
     ],

@@ -21,11 +21,11 @@ from tests.eventually import eventually, soon
 from tests.local.test_processes import is_running
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.app import connected
-from virt_steward.demo.scene import APPROVER, OPERATOR, PINNED
 from virt_steward.kube.client import Client, Object
 from virt_steward.kube.errors import NotFound
-from virt_steward.local.processes import Child
 from virt_steward.objects.identity import Ref
+from virt_steward_demo.local.processes import Child
+from virt_steward_demo.tour.scene import APPROVER, OPERATOR, PINNED
 
 TOUR_SECONDS = 180
 LINK = re.compile(r"(http://127\.0\.0\.1:\d+)(/sign-in/link\?code=\S+) \(works once\)")

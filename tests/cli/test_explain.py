@@ -6,7 +6,7 @@ import pytest
 from tests.cli.commands import steward
 from tests.operators import a_subscription, a_waiting_plan, an_approver, create
 from virt_steward.kube.client import Client
-from virt_steward.local.controlplane import ControlPlane
+from virt_steward_demo.local.controlplane import ControlPlane
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from tests.cli.commands import Ended, steward
 from tests.controllers.placement.scene import Scene
 from tests.machines import the_machine
 from virt_steward.controllers.placement.act import record
-from virt_steward.controllers.placement.seen import Machine
+from virt_steward.controllers.placement.observation import Machine
 from virt_steward.controllers.placement.verdicts import Chosen
 from virt_steward.kube.client import Client, Reader
-from virt_steward.local.controlplane import ControlPlane
+from virt_steward_demo.local.controlplane import ControlPlane
 
 ASSUMED = (
     "Assumed: strategy round-robin, default config none, search found, VM name vm-{machine}; "

@@ -7,7 +7,7 @@ import pytest
 from tests.controllers.advisor.builders import an_item
 from virt_steward.apis.virtplatformconfig import LOAD_AWARE, BlastRadius, PlanItem, PoolRadius, ProfileOptions
 from virt_steward.cli.plans import manifests, plan_lines
-from virt_steward.insight.plans import Plan
+from virt_steward.insight.plans import PlannedChanges
 
 COLOUR = re.compile(r"\x1b\[\d+m")
 REBOOTS = BlastRadius(
@@ -20,11 +20,11 @@ REBOOTS = BlastRadius(
 )
 
 
-def a_plan(*items: PlanItem) -> Plan:
-    return Plan(LOAD_AWARE, ProfileOptions(), "High", "abc", items, ())
+def a_plan(*items: PlanItem) -> PlannedChanges:
+    return PlannedChanges(LOAD_AWARE, ProfileOptions(), "High", "abc", items, ())
 
 
-def plain(plan: Plan) -> list[str]:
+def plain(plan: PlannedChanges) -> list[str]:
     return [COLOUR.sub("", line) for line in plan_lines(plan)]
 
 

@@ -11,7 +11,7 @@ from tests.gateway import Gateway, a_gateway
 from tests.grants import Account
 from virt_steward.apis.virtplatformconfig import LOAD_AWARE
 from virt_steward.kube.client import Client, Object
-from virt_steward.local.controlplane import ControlPlane
+from virt_steward_demo.local.controlplane import ControlPlane
 
 PAGE = f"/profiles/{LOAD_AWARE}"
 NOTES = "advisor.kubevirt.io"

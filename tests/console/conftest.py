@@ -15,9 +15,9 @@ from tests.grants import Account, an_account
 from virt_steward.apis.virtplatformconfig import HIGHER_DENSITY, LOAD_AWARE
 from virt_steward.console.access import ACCESS
 from virt_steward.kube.client import Client
-from virt_steward.local.controlplane import ControlPlane
-from virt_steward.local.simulation.install import make_namespace
 from virt_steward.runtime.access import Installation
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.simulation.install import make_namespace
 
 
 @pytest.fixture(scope="session")

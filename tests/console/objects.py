@@ -8,10 +8,10 @@ from virt_steward.controllers.approver.olm import INSTALL_PLAN
 from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.kube.client import Client, Object
 from virt_steward.kube.errors import NotFound
-from virt_steward.local.simulation.install import install, make_namespace
-from virt_steward.local.simulation.kinds import NAMES
 from virt_steward.objects.identity import Key, Ref, ref_of
 from virt_steward.plans.fingerprint import fields_hash
+from virt_steward_demo.simulation.install import install, make_namespace
+from virt_steward_demo.simulation.kinds import NAMES
 
 PLAN = "1" * 64
 OTHER_PLAN = "2" * 64

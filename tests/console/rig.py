@@ -13,20 +13,20 @@ from yarl import URL
 
 from tests.clients import a_client
 from tests.eventually import soon
-from virt_steward.console.cache import Platform
+from virt_steward.console.authentication import Authenticator
+from virt_steward.console.cache import PlatformOptions
 from virt_steward.console.links import Link
-from virt_steward.console.server import COOKIE, Console, Parts
-from virt_steward.console.viewers import Reception
+from virt_steward.console.server import COOKIE, Console, ConsoleParts
 from virt_steward.kube.connection import unobserved
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.runtime.addresses import Address
 from virt_steward.runtime.clock import Clock, SystemClock
-from virt_steward.runtime.informer import State
+from virt_steward.runtime.informer import InformerState
 from virt_steward.runtime.informers import Informers
-from virt_steward.runtime.manager import Manager, Surroundings
+from virt_steward.runtime.manager import Environment, Manager
 from virt_steward.runtime.metrics import Metrics
-from virt_steward.runtime.notify import Notice
+from virt_steward.runtime.notifications import Notification
 from virt_steward.settings import ConsoleSettings
+from virt_steward_demo.local.controlplane import ControlPlane
 
 ANYWHERE = Address("--console-bind-address", "127.0.0.1", 0)
 
@@ -36,7 +36,7 @@ class Nobody:
 
     endpoints: tuple[str, ...] = ()
 
-    def send(self, _endpoint: str, _notice: Notice) -> None:
+    def send(self, _endpoint: str, _notice: Notification) -> None:
         raise AssertionError
 
 
@@ -162,7 +162,7 @@ async def a_console(
     token: str,
     *,
     clock: Clock | None = None,
-    platform: Platform | None = None,
+    platform: PlatformOptions | None = None,
     server: str = "",
     is_filled: bool = True,
     **settings: Any,
@@ -171,14 +171,14 @@ async def a_console(
     time = clock or SystemClock()
     links: list[str] = []
     async with a_client(control_plane, token, server=server) as client, a_client(control_plane) as owner:
-        around = Surroundings(client.connection, client.discovery, time, Metrics(), "console", None, 1.0, Nobody())
+        around = Environment(client.connection, client.discovery, time, Metrics(), "console", None, 1.0, Nobody())
         manager = Manager(around, ())
-        parts = Parts(
+        parts = ConsoleParts(
             manager.informers,
             client,
-            Reception(client.connection.cluster, client.discovery, unobserved, time.utc),
+            Authenticator(client.connection.cluster, client.discovery, unobserved, time.utc),
             time,
-            platform or Platform(),
+            platform or PlatformOptions(),
             Link(owner.connection.cluster, links.append),
         )
         console = Console(ConsoleSettings(ANYWHERE, **settings), parts)
@@ -195,4 +195,4 @@ async def a_console(
 
 
 def _is_filled(informers: Informers) -> bool:
-    return all(informer.state is not State.STARTING or informer.is_denied for informer in informers)
+    return all(informer.state is not InformerState.STARTING or informer.is_denied for informer in informers)

@@ -4,14 +4,14 @@ from tests.audit import AuditLog
 from tests.console.objects import define_all
 from tests.console.rig import a_console
 from tests.grants import an_account
-from virt_steward.catalog.hco import HYPERCONVERGED
 from virt_steward.console.access import ACCESS
 from virt_steward.kube.client import Client
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Key
 from virt_steward.packaging.parts import access_of
+from virt_steward.platform.hco import HYPERCONVERGED
 from virt_steward.runtime.access import Installation
 from virt_steward.settings import CONSOLE
+from virt_steward_demo.local.controlplane import ControlPlane
 
 READING = {"get", "list", "watch"}
 

@@ -31,19 +31,19 @@ from tests.machines import a_config as a_cluster
 from tests.machines import a_machine, the_machine
 from tests.machines import the_config as the_cluster
 from virt_steward.apis.virtplatformconfig import LOAD_AWARE
-from virt_steward.catalog.hco import HYPERCONVERGED
 from virt_steward.controllers.advisor.definition import definition
-from virt_steward.controllers.advisor.options import Options
+from virt_steward.controllers.advisor.options import AdvisorOptions
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER
-from virt_steward.controllers.autopilot.marks import SCOPE
+from virt_steward.controllers.autopilot.annotation_keys import SCOPE
 from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.kube.client import Client
-from virt_steward.local.controlplane import ControlPlane
-from virt_steward.local.simulation.install import make_namespace
-from virt_steward.local.simulation.installplans import a_subscription
-from virt_steward.local.simulation.platform import Platform, Shape
 from virt_steward.objects.identity import Key, ref_of
+from virt_steward.platform.hco import HYPERCONVERGED
 from virt_steward.runtime.access import Installation
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.simulation.install import make_namespace
+from virt_steward_demo.simulation.installplans import a_subscription
+from virt_steward_demo.simulation.platform import PlatformShape, SimulatedPlatform
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -106,8 +106,8 @@ async def advised(control_plane: ControlPlane, client: Client, namespace: str) -
     await no_config(client)
     await no_approved_plans(client)
     installation = Installation(namespace, prefix=f"{namespace}-advisor")
-    rights = await an_account(client, definition(Options()).access, installation)
-    async with Platform(client, Shape(workers=3, pace=0.6)), advising(control_plane, rights):
+    rights = await an_account(client, definition(AdvisorOptions()).access, installation)
+    async with SimulatedPlatform(client, PlatformShape(workers=3, pace=0.6)), advising(control_plane, rights):
         yield client
     await no_config(client)
 

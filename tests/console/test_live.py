@@ -17,9 +17,9 @@ from tests.installplans import an_install_plan, create_install_plan
 from virt_steward.apis.virtplatformconfig import LOAD_AWARE
 from virt_steward.console.hub import Hub, Topic
 from virt_steward.kube.client import Client
-from virt_steward.local.controlplane import ControlPlane
-from virt_steward.local.simulation.install import make_namespace
 from virt_steward.objects.corekinds import NAMESPACE
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.simulation.install import make_namespace
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 PAGE = f"/profiles/{LOAD_AWARE}"

@@ -16,8 +16,8 @@ from tests.grants import Account
 from virt_steward.apis.virtplatformconfig import LOAD_AWARE
 from virt_steward.console.access import ACCESS
 from virt_steward.kube.client import Client
-from virt_steward.local.controlplane import ControlPlane
-from virt_steward.local.processes import Child
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.local.processes import Child
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 LINK = re.compile(r"console: (http://127\.0\.0\.1:\d+)(/sign-in/link\?code=\S+) \(works once\)")

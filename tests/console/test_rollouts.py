@@ -5,33 +5,32 @@ import pytest
 
 from tests.controllers.advisor.builders import an_item
 from virt_steward.apis.virtplatformconfig import PlanItem
-from virt_steward.catalog.machineconfigs import ROLE
 from virt_steward.console.rollouts import recounted
-from virt_steward.console.sources import NodeMeta, RollingNode
-from virt_steward.objects.meta import Meta
-from virt_steward.plans.blast import Census, radius
-from virt_steward.plans.pools import NodeFacts, PoolSpec, RollingPool
+from virt_steward.plans.blast_radius import Census, blast_radius
+from virt_steward.platform.machineconfigs import ROLE, LabelledMeta
+from virt_steward.platform.nodes import NodeFacts
+from virt_steward.platform.pools import Pool, PoolSpec
 
 LABELS = {ROLE: "worker"}
 IS_WORKER = {"node-role.kubernetes.io/worker": ""}
 
 
-def a_pool(**spec: object) -> RollingPool:
+def a_pool(**spec: object) -> Pool:
     selectors = {"machineConfigSelector": {"matchLabels": LABELS}, "nodeSelector": {"matchLabels": IS_WORKER}}
-    return RollingPool(Meta("worker"), msgspec.convert({**selectors, **spec}, PoolSpec))
+    return Pool(LabelledMeta("worker"), msgspec.convert({**selectors, **spec}, PoolSpec))
 
 
-def nodes(*names: str) -> list[RollingNode]:
-    return [RollingNode(NodeMeta(name, labels=IS_WORKER)) for name in names]
+def nodes(*names: str) -> list[NodeFacts]:
+    return [NodeFacts(LabelledMeta(name, labels=IS_WORKER)) for name in names]
 
 
-def planned(pool: RollingPool, *names: str) -> PlanItem:
+def planned(pool: Pool, *names: str) -> PlanItem:
     """An item that has counted these nodes."""
     census = Census(
         tuple(msgspec.convert({"metadata": {"name": name, "labels": IS_WORKER}}, NodeFacts) for name in names)
     )
     desired = {"metadata": {"name": "99-worker-psi-karg", "labels": LABELS}}
-    return an_item(desired_state=desired, blast_radius=radius(LABELS, [pool], census))
+    return an_item(desired_state=desired, blast_radius=blast_radius(LABELS, [pool], census))
 
 
 @pytest.mark.parametrize(
@@ -43,7 +42,7 @@ def planned(pool: RollingPool, *names: str) -> PlanItem:
         pytest.param(a_pool(maxUnavailable=2), ("a", "b"), "2 in 1 rounds", id="another-pace"),
     ],
 )
-def test_a_plan_in_review_tells_of(pool: RollingPool, names: tuple[str, ...], says: str) -> None:
+def test_a_plan_in_review_tells_of(pool: Pool, names: tuple[str, ...], says: str) -> None:
     assert says in recounted(planned(a_pool(), "a", "b"), [pool], nodes(*names))
 
 

@@ -16,12 +16,12 @@ from tests.gateway import a_status
 from tests.grants import Account, an_account
 from virt_steward.apis.virtplatformconfig import HIGHER_DENSITY, LOAD_AWARE
 from virt_steward.controllers.advisor.definition import definition
-from virt_steward.controllers.advisor.options import Options
+from virt_steward.controllers.advisor.options import AdvisorOptions
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER
 from virt_steward.kube.client import Client, Object
-from virt_steward.local.controlplane import ControlPlane
-from virt_steward.local.simulation.platform import Platform, Shape
 from virt_steward.runtime.access import Installation
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.simulation.platform import PlatformShape, SimulatedPlatform
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 INPUTS = [{"name": "a", "value": "1"}]
@@ -33,8 +33,8 @@ async def advised(control_plane: ControlPlane, client: Client, namespace: str) -
     await no_config(client)
     await no_approved_plans(client)
     installation = Installation(namespace, prefix=f"{namespace}-advisor")
-    rights = await an_account(client, definition(Options()).access, installation)
-    async with Platform(client, Shape(workers=1, pace=0.02)), advising(control_plane, rights):
+    rights = await an_account(client, definition(AdvisorOptions()).access, installation)
+    async with SimulatedPlatform(client, PlatformShape(workers=1, pace=0.02)), advising(control_plane, rights):
         await client.create(a_descheduler())
         yield Desk(client)
     await no_config(client)

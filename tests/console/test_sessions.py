@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.runtime.clocks import ManualClock
-from virt_steward.console.sessions import Note, Sessions
+from virt_steward.console.sessions import Note, ViewerSessions
 
 
 class Guest:
@@ -27,7 +27,7 @@ def clock() -> ManualClock:
 
 
 async def test_the_one_that_was_idle_for_longest_makes_room(clock: ManualClock) -> None:
-    sessions = Sessions(clock, most=2)
+    sessions = ViewerSessions(clock, most=2)
     guests = [Guest(name) for name in ("ann", "ben", "cid")]
     ann = await sessions.begin(guests[0], None)  # type: ignore[arg-type]
     await clock.advance(1)
@@ -41,7 +41,7 @@ async def test_the_one_that_was_idle_for_longest_makes_room(clock: ManualClock) 
 
 
 async def test_a_session_ends_with_its_token(clock: ManualClock) -> None:
-    sessions, guest = Sessions(clock), Guest("ann", clock.utc() + timedelta(seconds=5))
+    sessions, guest = ViewerSessions(clock), Guest("ann", clock.utc() + timedelta(seconds=5))
     session = await sessions.begin(guest, None)  # type: ignore[arg-type]
     await clock.advance(4)
     assert sessions.is_open(session)
@@ -52,7 +52,7 @@ async def test_a_session_ends_with_its_token(clock: ManualClock) -> None:
 
 
 async def test_looking_at_an_open_page_is_no_sign_of_life(clock: ManualClock) -> None:
-    sessions = Sessions(clock, idle=10)
+    sessions = ViewerSessions(clock, idle=10)
     session = await sessions.begin(Guest("ann"), None)  # type: ignore[arg-type]
     for _ in range(3):
         await clock.advance(4)
@@ -61,7 +61,7 @@ async def test_looking_at_an_open_page_is_no_sign_of_life(clock: ManualClock) ->
 
 
 async def test_a_note_is_shown_once_and_no_word_of_another_session_counts(clock: ManualClock) -> None:
-    sessions = Sessions(clock)
+    sessions = ViewerSessions(clock)
     ann, ben = [await sessions.begin(Guest(name), None) for name in ("ann", "ben")]  # type: ignore[arg-type]
     ann.note = Note("done")
     assert (ann.take_note(), ann.take_note()) == (Note("done"), None)

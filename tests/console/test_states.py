@@ -11,7 +11,7 @@ from tests.installplans import an_install_plan, create_install_plan
 from tests.proxy import FaultProxy
 from virt_steward.apis.virtplatformconfig import LOAD_AWARE
 from virt_steward.kube.client import Client
-from virt_steward.local.controlplane import ControlPlane
+from virt_steward_demo.local.controlplane import ControlPlane
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 RESOURCES = ("installplans", "subscriptions", "clusterserviceversions", "namespaces")

@@ -11,13 +11,13 @@ from tests.console.rig import Browser
 from tests.eventually import soon
 from tests.machines import a_config, a_machine, the_config, the_machine
 from virt_steward.apis.virtplatformconfig import LOAD_AWARE
-from virt_steward.catalog.hco import HYPERCONVERGED
 from virt_steward.controllers import REPORTERS
 from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.kube.client import Client
-from virt_steward.local.simulation.install import make_namespace
-from virt_steward.local.simulation.installplans import a_subscription
 from virt_steward.objects.identity import Key, Ref, ref_of
+from virt_steward.platform.hco import HYPERCONVERGED
+from virt_steward_demo.simulation.install import make_namespace
+from virt_steward_demo.simulation.installplans import a_subscription
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -10,13 +10,13 @@ import pytest
 import yaml
 
 from tests.runtime.clocks import ManualClock
-from virt_steward.controllers.advisor.gauges import Gauges as AdvisorGauges
-from virt_steward.controllers.approver.gauges import PendingGauges
-from virt_steward.controllers.approver.verdicts import Reason
-from virt_steward.controllers.placement.gauges import PlacementGauges
-from virt_steward.controllers.placement.verdicts import Reason as UnplacedReason
+from virt_steward.controllers.advisor.metrics import AdvisorMetrics as AdvisorGauges
+from virt_steward.controllers.approver.metrics import ApproverMetrics
+from virt_steward.controllers.approver.verdicts import PlanReason
+from virt_steward.controllers.placement.metrics import PlacementMetrics
+from virt_steward.controllers.placement.verdicts import PlacementReason as UnplacedReason
 from virt_steward.runtime.metrics import Metrics
-from virt_steward.runtime.notify import Notifier
+from virt_steward.runtime.notifications import Notifier
 
 ROOT = Path(__file__).parents[2]
 FILES = [pytest.param(path, id=path.stem) for path in sorted((ROOT / "deploy" / "alerts").glob("*.yaml"))]
@@ -28,14 +28,14 @@ RULES = [
     for rule in group["rules"]
 ]
 METRIC = re.compile(r"\b[a-z]+(?:_[a-z]+)+(?=[{\[]| offset)")
-WAITING = set(Reason) - {Reason.ALREADY_APPROVED, Reason.AUTOMATIC, Reason.NOT_WAITING}
+WAITING = set(PlanReason) - {PlanReason.ALREADY_APPROVED, PlanReason.AUTOMATIC, PlanReason.NOT_WAITING}
 
 
 def exported() -> set[str]:
     metrics = Metrics()
     AdvisorGauges(metrics.registry)
-    PendingGauges(metrics.registry)
-    PlacementGauges(metrics.registry)
+    ApproverMetrics(metrics.registry)
+    PlacementMetrics(metrics.registry)
     Notifier({}, ManualClock(), Random(1), metrics.registry)
     return {
         f"{family.name}_total" if family.type == "counter" else family.name for family in metrics.registry.collect()

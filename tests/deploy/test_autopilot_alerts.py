@@ -8,7 +8,7 @@ import yaml
 
 from tests.assets.contexts import Cluster, rendered
 from tests.deploy.test_alerts import ROOT, UNIT_TESTS, checked
-from virt_steward.controllers.autopilot.gauges import Gauges
+from virt_steward.controllers.autopilot.metrics import AutopilotMetrics
 from virt_steward.runtime.metrics import Metrics
 
 STORIES = UNIT_TESTS / "autopilot.yaml"
@@ -36,7 +36,7 @@ def test_each_is_seen_to_fire_on_metrics_that_there_are_and_has_a_runbook(folder
     rules = {rule["alert"]: rule for group in groups for rule in group["rules"]}
     assert fired == rules.keys()
     metrics = Metrics()
-    Gauges(metrics.registry)
+    AutopilotMetrics(metrics.registry)
     exported = {family.name for family in metrics.registry.collect()}
     for alert, rule in rules.items():
         assert {*METRIC.findall(rule["expr"])} <= exported

@@ -6,28 +6,28 @@ from typing import Any
 import pytest
 import yaml
 
-from virt_steward.cli.manifests import Package, files_of
+from virt_steward.cli.manifests import PackageFormat, files_of
 from virt_steward.controllers import NAMES
 from virt_steward.kube.client import Client
 from virt_steward.objects.identity import Key
-from virt_steward.packaging.parts import Wishes, installed, monitor
+from virt_steward.packaging.parts import InstallOptions, installed, monitor
 from virt_steward.runtime.access import Installation
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 BASE = DEPLOY / "base"
 FOLDERS = {
-    Package.KUSTOMIZE: BASE,
-    Package.HELM: DEPLOY / "chart",
-    Package.OLM: DEPLOY / "bundle",
-    Package.PROMETHEUS: DEPLOY / "monitoring",
+    PackageFormat.KUSTOMIZE: BASE,
+    PackageFormat.HELM: DEPLOY / "chart",
+    PackageFormat.OLM: DEPLOY / "bundle",
+    PackageFormat.PROMETHEUS: DEPLOY / "monitoring",
 }
 
 
-@pytest.mark.parametrize("package", Package)
-def test_the_generated_files_are_current_for(package: Package) -> None:
+@pytest.mark.parametrize("package", PackageFormat)
+def test_the_generated_files_are_current_for(package: PackageFormat) -> None:
     folder = FOLDERS[package]
     found = {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
-    assert found == files_of(package, Wishes()), "run 'make manifests'"
+    assert found == files_of(package, InstallOptions()), "run 'make manifests'"
 
 
 def test_the_kustomization_has_every_file_and_every_controller() -> None:
@@ -37,7 +37,7 @@ def test_the_kustomization_has_every_file_and_every_controller() -> None:
 
 
 def test_each_controller_runs_under_its_own_account() -> None:
-    parts = installed(Wishes())
+    parts = installed(InstallOptions())
     for name in NAMES:
         [account] = [obj["metadata"]["name"] for obj in parts[name] if obj["kind"] == "ServiceAccount"]
         pod = the_deployment(parts[name])["spec"]["template"]["spec"]
@@ -46,7 +46,7 @@ def test_each_controller_runs_under_its_own_account() -> None:
 
 
 def test_a_platform_of_another_name_is_told_and_may_be_looked_after() -> None:
-    parts = installed(Wishes(hco=Key("virtualization", "mine"), console=True))
+    parts = installed(InstallOptions(hco=Key("virtualization", "mine"), console=True))
     for name in ("advisor", "autopilot", "console"):
         container = the_deployment(parts[name])["spec"]["template"]["spec"]["containers"][0]
         assert container["args"][-1] == "--hyperconverged=virtualization/mine"
@@ -57,7 +57,7 @@ def test_a_platform_of_another_name_is_told_and_may_be_looked_after() -> None:
 
 
 def test_what_is_scraped_are_the_pods_of_every_controller() -> None:
-    parts = installed(Wishes(console=True))
+    parts = installed(InstallOptions(console=True))
     [service] = parts["metrics"]
     chosen = monitor(Installation())["spec"]["selector"]["matchLabels"]
     assert chosen.items() <= service["metadata"]["labels"].items()
@@ -74,9 +74,9 @@ def the_deployment(objects: list[dict[str, Any]]) -> dict[str, Any]:
     return deployment
 
 
-@pytest.mark.parametrize("topic", [*installed(Wishes(console=True))])
+@pytest.mark.parametrize("topic", [*installed(InstallOptions(console=True))])
 async def test_an_api_server_takes(admin: Client, namespace: str, topic: str) -> None:
-    for obj in installed(Wishes(Installation(namespace), console=True))[topic]:
+    for obj in installed(InstallOptions(Installation(namespace), console=True))[topic]:
         answer = await admin.apply(obj, manager="installer", dry_run=True)
         assert answer.object["metadata"]["uid"]
 
@@ -84,7 +84,7 @@ async def test_an_api_server_takes(admin: Client, namespace: str, topic: str) ->
 def test_the_bundle_grants_what_the_kustomization_grants() -> None:
     csv = yaml.safe_load((DEPLOY / "bundle" / "manifests" / "virt-steward.clusterserviceversion.yaml").read_text())
     spec = csv["spec"]["install"]["spec"]
-    parts = [obj for name in NAMES for obj in installed(Wishes())[name]]
+    parts = [obj for name in NAMES for obj in installed(InstallOptions())[name]]
     for kind, listed in (("ClusterRole", spec["clusterPermissions"]), ("Role", spec["permissions"])):
         granted = {one["serviceAccountName"]: one["rules"] for one in listed}
         assert granted == {obj["metadata"]["name"]: obj["rules"] for obj in parts if obj["kind"] == kind}

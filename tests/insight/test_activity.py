@@ -5,17 +5,17 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from virt_steward.controllers import NAMES, REPORTERS, definition
-from virt_steward.controllers.options import Options
-from virt_steward.insight.activity import Series, Subject, Told, summary, timeline
+from virt_steward.controllers.options import ControllerOptions
+from virt_steward.insight.activity import EventRecord, Series, Subject, summary, timeline
 from virt_steward.objects.meta import Meta
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 
 
-def told(reason: str, minutes: int = 0, controller: str = "approver", *, times: int = 1, note: str = "") -> Told:
+def told(reason: str, minutes: int = 0, controller: str = "approver", *, times: int = 1, note: str = "") -> EventRecord:
     at = NOON + minutes * MINUTE
-    return Told(
+    return EventRecord(
         Meta(f"{reason}-{minutes}", "default"),
         reporting_controller=REPORTERS[controller],
         reason=reason,
@@ -56,7 +56,7 @@ def test_one_controller_may_be_asked_for() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_events_are_known_by_the_name_under_which_they_are_told_by_the(name: str) -> None:
-    assert REPORTERS[name] == (definition(name, Options()).reporter or name)
+    assert REPORTERS[name] == (definition(name, ControllerOptions()).reporter or name)
 
 
 def test_a_summary_counts_what_is_recent_and_of_interest() -> None:

@@ -7,21 +7,21 @@ import pytest
 from tests.audit import AuditLog
 from tests.operators import a_csv, a_subscription, a_waiting_plan, an_approver, create, csv_of
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
-from virt_steward.controllers.approver.by_hand import approve_by_hand
 from virt_steward.controllers.approver.checks import CHECKS
+from virt_steward.controllers.approver.manual_approval import approve_manually
 from virt_steward.controllers.approver.olm import APPROVED_AT, APPROVED_BECAUSE, APPROVED_BY, INSTALL_PLAN
-from virt_steward.insight.approvals import Approved, Chain, NoAnswer, Step, Why, why
+from virt_steward.insight.approvals import ApprovalCheck, ApprovalExplanation, Approved, Chain, NoAnswer, why
 from virt_steward.kube.client import Client, Reader
 from virt_steward.objects.identity import Key, Ref
 
 NOW = datetime(2031, 1, 6, 12, 0, tzinfo=UTC)
 
 
-async def asked(client: Client, namespace: str, plan: str = "install-1") -> Why:
+async def asked(client: Client, namespace: str, plan: str = "install-1") -> ApprovalExplanation:
     return await why(Reader(client.connection, client.discovery), Key(namespace, plan), NOW)
 
 
-def the_chain(found: Why, approver: str) -> Chain:
+def the_chain(found: ApprovalExplanation, approver: str) -> Chain:
     """Approvers of other tests may be about: what they say is not asked."""
     return next(chain for chain in found.approvers if chain.approver == approver)
 
@@ -37,7 +37,7 @@ async def test_a_pinned_plan_passes_every_check(admin: Client, operators: str) -
     chain = the_chain(found, f"{operators}/approver")
     assert chain.verdict == "approves"
     assert chain.because == "demo-operator.v1.0.0 is the startingCSV of its Subscription"
-    assert chain.steps == tuple(Step(check.__name__.replace("_", " "), None) for check in CHECKS)
+    assert chain.steps == tuple(ApprovalCheck(check.__name__.replace("_", " "), None) for check in CHECKS)
 
 
 async def test_an_upgrade_that_nobody_pinned_is_refused_by_the_check_that_decides(
@@ -117,7 +117,7 @@ async def test_a_subscription_that_cannot_be_read_is_not_taken_for_absent(admin:
 async def test_a_persons_approval_is_told_with_name_and_comment(admin: Client, operators: str) -> None:
     await create(admin, a_waiting_plan(operators))
     assert (await asked(admin, operators)).decision is None
-    await approve_by_hand(admin, Key(operators, "install-1"), "CHG-7: tested", NOW)
+    await approve_manually(admin, Key(operators, "install-1"), "CHG-7: tested", NOW)
     found = await asked(admin, operators)
     assert found.approved
     assert found.decision == Approved("admin, by hand", "2031-01-06T12:00:00Z", "CHG-7: tested")

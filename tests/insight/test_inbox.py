@@ -10,14 +10,14 @@ from tests.controllers.advisor.builders import PLAN, a_config, a_status, an_item
 from tests.controllers.placement.builders import a_machine
 from virt_steward.apis.meta import Condition
 from virt_steward.apis.virtplatformconfig import BlastRadius, PoolRadius
-from virt_steward.controllers.placement.observe import Config as Cluster
-from virt_steward.controllers.placement.observe import ConfigMeta, Told
-from virt_steward.controllers.placement.seen import MachineCondition, MachineStatus
-from virt_steward.insight.inbox import Matter, inbox, of_clusters, of_machines, of_plans, of_profiles
-from virt_steward.insight.waiting import UNCOVERED, Waiting
+from virt_steward.controllers.placement.observation import MachineCondition, MachineStatus
+from virt_steward.controllers.placement.observe import KubevirtConfig as Cluster
+from virt_steward.controllers.placement.observe import KubevirtConfigMeta, KubevirtConfigReport
+from virt_steward.insight.inbox import InboxItem, inbox, of_clusters, of_machines, of_plans, of_profiles
+from virt_steward.insight.waiting import UNCOVERED, PendingInstallPlan
 from virt_steward.objects.identity import Key
 from virt_steward.objects.meta import Meta
-from virt_steward.plans.pools import PoolSpec, PoolStatus, RollingPool
+from virt_steward.platform.pools import Pool, PoolSpec, PoolStatus
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 RADIUS = BlastRadius(pools=(PoolRadius("worker", 3, 3),), node_count=3, message="3 nodes reboot")
@@ -29,7 +29,9 @@ def a_condition(type_: str, message: str = "", *, reason: str = "Said", status: 
     )
 
 
-def of_phase(phase: str, *items: Any, message: str = "because", reason: str = "Said", **changes: Any) -> list[Matter]:
+def of_phase(
+    phase: str, *items: Any, message: str = "because", reason: str = "Said", **changes: Any
+) -> list[InboxItem]:
     said = (a_condition(phase, message, reason=reason),)
     return list(of_profiles([a_config(a_status(phase, *items, conditions=said, **changes))], []))
 
@@ -91,17 +93,15 @@ def test_a_review_is_over_with_a_rejection_of(notes: dict[str, str], is_in: bool
 @pytest.mark.parametrize(
     ("pool", "says"),
     [
-        pytest.param(RollingPool(Meta("worker"), PoolSpec(paused=True)), "is paused", id="paused"),
-        pytest.param(
-            RollingPool(Meta("worker"), status=PoolStatus(degraded_machine_count=1)), "1 degraded", id="degraded"
-        ),
+        pytest.param(Pool(Meta("worker"), PoolSpec(paused=True)), "is paused", id="paused"),
+        pytest.param(Pool(Meta("worker"), status=PoolStatus(degraded_machine_count=1)), "1 degraded", id="degraded"),
     ],
 )
-def test_a_rollout_that_is_held_up_needs_somebody(pool: RollingPool, says: str) -> None:
+def test_a_rollout_that_is_held_up_needs_somebody(pool: Pool, says: str) -> None:
     config = a_config(a_status("InProgress", an_item(state="InProgress", blast_radius=RADIUS)))
     [matter] = of_profiles([config], [pool])
     assert (matter.tag, says in matter.why) == ("Stuck", True)
-    assert list(of_profiles([config], [RollingPool(Meta("master"), PoolSpec(paused=True))])) == []
+    assert list(of_profiles([config], [Pool(Meta("master"), PoolSpec(paused=True))])) == []
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_rollout_that_is_held_up_needs_somebody(pool: RollingPool, says: str) 
     ],
 )
 def test_a_plan_is_in_it_if_a_person_can_help(reason: str, until: datetime | None, is_in: bool) -> None:
-    waiting = Waiting(Key("shop", "install-1"), ("db.v2",), NOON, reason, "why", until)
+    waiting = PendingInstallPlan(Key("shop", "install-1"), ("db.v2",), NOON, reason, "why", until)
     assert bool(list(of_plans([waiting]))) is is_in
 
 
@@ -130,7 +130,7 @@ def test_machines_and_clusters_that_are_well_are_not_in_it() -> None:
 
     def cluster(status: str, reason: str) -> Cluster:
         reachable = a_condition("Reachable", "no", status=status, reason=reason)
-        return Cluster(ConfigMeta("east"), status=Told(machines=2, conditions=(reachable,)))
+        return Cluster(KubevirtConfigMeta("east"), status=KubevirtConfigReport(machines=2, conditions=(reachable,)))
 
     assert list(of_clusters([cluster("True", "Answers")])) == []
     for reason, says in (("NoAnswer", "does not answer"), ("Refuses", "cannot be used")):
@@ -139,7 +139,7 @@ def test_machines_and_clusters_that_are_well_are_not_in_it() -> None:
 
 
 def test_the_most_urgent_comes_first() -> None:
-    waiting = Waiting(Key("shop", "install-1"), ("db.v2",), NOON, UNCOVERED, "why")
+    waiting = PendingInstallPlan(Key("shop", "install-1"), ("db.v2",), NOON, UNCOVERED, "why")
     high = of_phase("ReviewRequired", an_item(impact_severity="High"))
     low, failed, drifted = of_phase("ReviewRequired"), of_phase("Failed"), of_phase("Drifted")
     upgrade = of_phase("CompletedWithUpgrade")

@@ -13,15 +13,15 @@ from tests.grants import an_account
 from tests.machines import the_machine
 from tests.proxy import FaultProxy
 from virt_steward.controllers.placement.act import record
-from virt_steward.controllers.placement.options import Options
-from virt_steward.controllers.placement.seen import CONFIG_ANNOTATION, Machine, Rules
-from virt_steward.controllers.placement.strategies import STRATEGIES
+from virt_steward.controllers.placement.observation import CONFIG_ANNOTATION, Machine, PlacementRules
+from virt_steward.controllers.placement.options import PlacementOptions
+from virt_steward.controllers.placement.rules import RULES
 from virt_steward.controllers.placement.verdicts import Chosen
-from virt_steward.insight.placements import Candidate, NoMachine, Why, foretold, why
+from virt_steward.insight.placements import Candidate, NoMachine, PlacementExplanation, previewed, why
 from virt_steward.kube.client import Client, Reader
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Key
 from virt_steward.runtime.access import Access, Installation
+from virt_steward_demo.local.controlplane import ControlPlane
 
 
 @pytest.fixture
@@ -32,11 +32,11 @@ async def scene(admin: Client, control_plane: ControlPlane, namespace: str) -> A
     await scene.clear()
 
 
-def options(**rules: Any) -> Options:
-    return Options(Rules(**rules))
+def options(**rules: Any) -> PlacementOptions:
+    return PlacementOptions(PlacementRules(**rules))
 
 
-async def asked(scene: Scene, machine: str, **rules: Any) -> Why:
+async def asked(scene: Scene, machine: str, **rules: Any) -> PlacementExplanation:
     reader = Reader(scene.client.connection, scene.client.discovery)
     return await why(reader, Key(scene.namespace, machine), options(**rules))
 
@@ -46,7 +46,7 @@ async def test_an_ambiguous_machine_passes_the_whole_chain(scene: Scene) -> None
     await scene.machine("web")
     found = await asked(scene, "web")
     assert (found.cluster, found.reason) == (None, "AmbiguousPlacement")
-    assert [step.strategy for step in found.steps] == [one.__name__.replace("_", " ") for one in STRATEGIES]
+    assert [step.strategy for step in found.steps] == [one.__name__.replace("_", " ") for one in RULES]
     assert [step.verdict for step in found.steps] == ["abstains"] * 7 + ["blocks"]
     assert found.clusters == (
         Candidate("east", 0, schedulable=True, trouble=None, vm="not there"),
@@ -120,7 +120,7 @@ async def test_an_answer_says_which_settings_it_goes_by(scene: Scene) -> None:
     await scene.machine("web")
     await scene.machine("cloud", providerConfig={"name": "aws"})
     for machine in ("web", "cloud"):
-        assert (await asked(scene, machine, strategy="weight")).assumed == Rules(strategy="weight")
+        assert (await asked(scene, machine, strategy="weight")).assumed == PlacementRules(strategy="weight")
 
 
 async def test_who_cannot_be_asked_is_told_with_the_reason(scene: Scene, proxy: FaultProxy) -> None:
@@ -154,7 +154,7 @@ async def test_what_is_foretold_of_one_machine_counts_for_the_next(scene: Scene)
     for name in ("a", "b", "c", "d"):
         await scene.machine(name)
     reader = Reader(scene.client.connection, scene.client.discovery)
-    found = await foretold(reader, options(strategy="round-robin"))
+    found = await previewed(reader, options(strategy="round-robin"))
     assert [one.cluster for one in found] == ["east", "west", "east", "west"]
 
 

@@ -5,11 +5,11 @@ from tests.controllers.approver.builders import an_approver as a_seen_approver
 from tests.controllers.placement.scene import Scene
 from tests.operators import an_approver, create
 from virt_steward.apis.installplanapprover import InstallPlanApproverStatus, PendingPlan
-from virt_steward.controllers.approver.seen import Approver
+from virt_steward.controllers.approver.observation import Approver
 from virt_steward.insight.status import SECTIONS, of_approvers, sections
 from virt_steward.kube.client import Client, Reader
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import ref_of
+from virt_steward_demo.local.controlplane import ControlPlane
 
 
 async def test_plans_that_wait_and_clusters_that_do_not_answer_are_told(

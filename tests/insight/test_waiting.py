@@ -15,8 +15,8 @@ from tests.controllers.approver.builders import (
     an_approver,
     seen,
 )
-from virt_steward.apis.meta import Window
-from virt_steward.controllers.approver.seen import Approver
+from virt_steward.apis.meta import WindowSpec
+from virt_steward.controllers.approver.observation import Approver
 from virt_steward.insight.waiting import APPROVES, UNCOVERED, waiting
 
 
@@ -58,7 +58,7 @@ def test_a_plan_that_waits_for_time_needs_nobody_and_says_until_when() -> None:
 
 
 def test_a_plan_for_which_no_window_ever_opens_needs_a_person() -> None:
-    found = waiting(a_pinned_install(an_approver(policy={"windows": (Window("0 0 31 2 *", "1h"),)})), NOON)
+    found = waiting(a_pinned_install(an_approver(policy={"windows": (WindowSpec("0 0 31 2 *", "1h"),)})), NOON)
     assert found
     assert (found.reason, found.until, found.needs_a_person) == ("OutsideWindow", None, True)
 

@@ -2,14 +2,14 @@ import random
 
 import pytest
 
-from virt_steward.kube.backoff import Backoff
+from virt_steward.kube.backoff import RetryBackoff
 from virt_steward.kube.errors import Expired, Forbidden, KubeError, ServerError, TimedOut, TooManyRequests, Unreachable
 
 GONE = Expired(410, "Expired", "too old")
 DENIED = Forbidden(403, "Forbidden", "no")
 
 
-def delays(backoff: Backoff, error: KubeError, times: int = 12) -> list[float]:
+def delays(backoff: RetryBackoff, error: KubeError, times: int = 12) -> list[float]:
     return [backoff.after(error) for _ in range(times)]
 
 
@@ -24,24 +24,24 @@ def delays(backoff: Backoff, error: KubeError, times: int = 12) -> list[float]:
     ],
 )
 def test_what_is_tried_again_after(error: KubeError, first: float, longest: float) -> None:
-    found = delays(Backoff(random.Random(3)), error)
+    found = delays(RetryBackoff(random.Random(3)), error)
     assert first / 2 <= found[0] <= first
     assert longest / 2 <= found[-1] <= longest
     assert max(found) <= longest
 
 
 def test_a_server_that_asks_for_time_gets_it() -> None:
-    assert Backoff(random.Random(3)).after(TooManyRequests("busy", 42.0)) == 42.0
+    assert RetryBackoff(random.Random(3)).after(TooManyRequests("busy", 42.0)) == 42.0
 
 
 def test_a_long_outage_does_not_slow_the_first_tries_of_a_server_that_starts() -> None:
-    backoff = Backoff(random.Random(3))
+    backoff = RetryBackoff(random.Random(3))
     delays(backoff, Unreachable("refused"), times=20)
     assert backoff.after(ServerError("starting")) <= 0.5
 
 
 def test_success_makes_all_forgotten() -> None:
-    backoff = Backoff(random.Random(3))
+    backoff = RetryBackoff(random.Random(3))
     delays(backoff, Unreachable("refused"))
     backoff.succeeded()
     assert backoff.after(Unreachable("refused")) <= 0.1
@@ -49,4 +49,4 @@ def test_success_makes_all_forgotten() -> None:
 
 def test_two_of_the_same_kind_do_not_come_back_in_step() -> None:
     error = Unreachable("refused")
-    assert delays(Backoff(random.Random(1)), error) != delays(Backoff(random.Random(2)), error)
+    assert delays(RetryBackoff(random.Random(1)), error) != delays(RetryBackoff(random.Random(2)), error)

@@ -8,7 +8,7 @@ import pytest
 from tests.clients import a_client
 from tests.proxy import FaultProxy
 from virt_steward.kube.client import Caller, Client
-from virt_steward.local.controlplane import ControlPlane
+from virt_steward_demo.local.controlplane import ControlPlane
 
 
 async def test_a_request_cancelled_in_the_moment_in_which_its_time_runs_out_is_cancelled(

@@ -21,8 +21,8 @@ from virt_steward.kube.errors import (
     Unavailable,
 )
 from virt_steward.kube.watch import Put, Watch, projection
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Key, Kind, Ref, ref_of
+from virt_steward_demo.local.controlplane import ControlPlane
 
 CONFIG_MAP = Kind("", "ConfigMap")
 MEGABYTE = 2**20

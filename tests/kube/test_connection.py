@@ -20,12 +20,12 @@ from tests.kube.kubeconfigs import a_kubeconfig, b64, written
 from tests.proxy import FaultProxy
 from tests.widgets import V1, a_widget, the_widget
 from virt_steward.kube.client import Caller, Client
-from virt_steward.kube.connection import Connection, Pool, Request, unobserved
+from virt_steward.kube.connection import Connection, ConnectionPool, Request, unobserved
 from virt_steward.kube.discovery import Discovery
 from virt_steward.kube.errors import NotLeading, TimedOut, TooManyRequests, Unauthorized, Unreachable, Untrusted
 from virt_steward.kube.kubeconfig import load_from_bytes, load_kubeconfig
-from virt_steward.local.controlplane import ControlPlane
-from virt_steward.local.ports import ReservedPort
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.local.ports import ReservedPort
 
 VERSION = Request("get", "GET", "/version", what="get /version")
 PATIENCE = 20.0
@@ -63,12 +63,14 @@ class Lease:
 
 async def test_sixty_open_watches_delay_neither_a_patch_nor_the_lease(admin: Client, widgets: str) -> None:
     await admin.create(a_widget(widgets))
-    watch = Request("watch", "GET", f"/apis/{V1}/widgets", what="watch", query={"watch": "true"}, pool=Pool.WATCHES)
+    watch = Request(
+        "watch", "GET", f"/apis/{V1}/widgets", what="watch", query={"watch": "true"}, pool=ConnectionPool.WATCHES
+    )
     async with AsyncExitStack() as watches:
         streams = (watches.enter_async_context(admin.connection.stream(watch, silence=60)) for _ in range(60))
         async with asyncio.timeout(2 * PATIENCE):
             await asyncio.gather(*streams)
-        for size, pool in enumerate((Pool.REQUESTS, Pool.LEASE)):
+        for size, pool in enumerate((ConnectionPool.REQUESTS, ConnectionPool.LEASE)):
             client = as_caller(admin, Caller(pool=pool, timeout=PATIENCE))
             patched = await client.merge_patch(the_widget(widgets), {"spec": {"size": size}})
             assert patched["spec"] == {"size": size}
@@ -80,10 +82,10 @@ async def test_neither_slow_requests_nor_other_renewals_delay_a_lease(
     async with a_client(control_plane, server=proxy.server) as client:
         proxy.freeze()
         slow = [asyncio.ensure_future(client.connection.send(VERSION)) for _ in range(20)]
-        assert await soon(lambda: proxy.accepted == Pool.REQUESTS.value)
-        lease = Request("get", "GET", "/version", what="renew", pool=Pool.LEASE)
+        assert await soon(lambda: proxy.accepted == ConnectionPool.REQUESTS.value)
+        lease = Request("get", "GET", "/version", what="renew", pool=ConnectionPool.LEASE)
         renewals = [asyncio.ensure_future(client.connection.send(lease)) for _ in range(3)]
-        assert await soon(lambda: proxy.accepted == Pool.REQUESTS.value + len(renewals))
+        assert await soon(lambda: proxy.accepted == ConnectionPool.REQUESTS.value + len(renewals))
         proxy.thaw()
         assert {answer.status for answer in await asyncio.gather(*renewals, *slow)} == {200}
 
@@ -373,7 +375,9 @@ async def test_every_attempt_is_observed_with_its_verb_and_code(
 async def test_a_closed_connection_leaves_nothing_open(proxy: FaultProxy, control_plane: ControlPlane) -> None:
     async with a_client(control_plane, server=proxy.server) as client:
         await asyncio.gather(*(client.raw("/version") for _ in range(5)))
-        watch = Request("watch", "GET", "/api/v1/pods", what="watch", query={"watch": "true"}, pool=Pool.WATCHES)
+        watch = Request(
+            "watch", "GET", "/api/v1/pods", what="watch", query={"watch": "true"}, pool=ConnectionPool.WATCHES
+        )
         async with client.connection.stream(watch, silence=60):
             assert proxy.open_connections == 6
     assert await soon(lambda: proxy.open_connections == 0)

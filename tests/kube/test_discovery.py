@@ -12,8 +12,8 @@ from tests.widgets import GROUP, WIDGET, a_definition, a_new_kind, a_version, de
 from virt_steward.kube.client import Client
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION, Discovery
 from virt_steward.kube.errors import NotServed, Unavailable
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Key, Kind, Ref
+from virt_steward_demo.local.controlplane import ControlPlane
 
 CONFIG_MAP = Kind("", "ConfigMap")
 

@@ -13,9 +13,9 @@ from tests.clients import a_client
 from tests.proxy import FaultProxy
 from virt_steward.kube.client import Client, Selection
 from virt_steward.kube.events import EVENT, LONGEST_NOTE, REPEAT_INTERVAL, Occurrence, Recorder
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Ref, Regarding, ref_of
 from virt_steward.objects.wallclock import rfc3339_micro
+from virt_steward_demo.local.controlplane import ControlPlane
 
 GRACE = 10
 

@@ -8,10 +8,10 @@ import yaml
 from tests.kube.certificates import a_pair, an_authority
 from tests.kube.kubeconfigs import SECRET, a_context, a_kubeconfig, b64, written
 from virt_steward.kube.errors import BadConfig
-from virt_steward.kube.kubeconfig import Cluster, load_from_bytes, load_kubeconfig
+from virt_steward.kube.kubeconfig import ClusterConfig, load_from_bytes, load_kubeconfig
 
 
-def loaded(tmp_path: Path, config: object, context: str | None = None) -> Cluster:
+def loaded(tmp_path: Path, config: object, context: str | None = None) -> ClusterConfig:
     return load_kubeconfig(written(tmp_path / "config", config), context, env={})
 
 
@@ -25,7 +25,7 @@ def listed(*paths: object) -> dict[str, str]:
     return {"KUBECONFIG": os.pathsep.join(map(str, paths))}
 
 
-async def token_of(cluster: Cluster) -> str:
+async def token_of(cluster: ClusterConfig) -> str:
     return (await cluster.credentials.current()).headers[0][1].removeprefix("Bearer ")
 
 

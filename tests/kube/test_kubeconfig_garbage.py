@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.kube.certificates import a_pair, an_authority
 from tests.kube.kubeconfigs import SECRET, a_kubeconfig, b64
 from virt_steward.kube.errors import BadConfig
-from virt_steward.kube.kubeconfig import Cluster, load_from_bytes
+from virt_steward.kube.kubeconfig import ClusterConfig, load_from_bytes
 
 PAIR = a_pair()
 CLUSTER = {
@@ -75,14 +75,14 @@ def replaced(value: Any, path: tuple[Any, ...], other: object) -> Any:
     return changed
 
 
-def outcome(text: bytes, *, trusted: bool = True) -> Cluster | str:
+def outcome(text: bytes, *, trusted: bool = True) -> ClusterConfig | str:
     try:
         return load_from_bytes(text, source="config", trusted=trusted, env={})
     except BadConfig as refused:
         return str(refused)
 
 
-def check(result: Cluster | str) -> None:
+def check(result: ClusterConfig | str) -> None:
     assert SECRET not in repr(result)
     if isinstance(result, str):
         assert result.isprintable()
@@ -92,7 +92,7 @@ def check(result: Cluster | str) -> None:
 
 @pytest.mark.parametrize("config", [pytest.param(FULL[0], id="a token"), pytest.param(FULL[1], id="a plugin")])
 def test_a_full_kubeconfig_is_loaded_with(config: dict[str, Any]) -> None:
-    assert isinstance(outcome(yaml.safe_dump(config).encode()), Cluster)
+    assert isinstance(outcome(yaml.safe_dump(config).encode()), ClusterConfig)
 
 
 @settings(max_examples=200, deadline=None, database=None)

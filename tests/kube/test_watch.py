@@ -32,8 +32,8 @@ from virt_steward.kube.watch import (
     Watch,
     projection,
 )
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.meta import Existing
+from virt_steward_demo.local.controlplane import ControlPlane
 
 PATIENCE = 30
 AS_WIDGET = projection(Widget)

@@ -6,11 +6,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from virt_steward.local.build import Workshop
-from virt_steward.local.errors import LocalError
-from virt_steward.local.progress import Narrator
-from virt_steward.local.recipe import Recipe
-from virt_steward.local.steps import Steps
+from virt_steward_demo.local.build import Workshop
+from virt_steward_demo.local.errors import LocalError
+from virt_steward_demo.local.progress import ProgressPrinter
+from virt_steward_demo.local.recipe import Recipe
+from virt_steward_demo.local.steps import Steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class InstalledGo:
 
 
 def main(sources: str, cache: str, go: str) -> None:
-    workshop = Workshop(Path(cache), InstalledGo(Path(go)), os.environ, Narrator())
+    workshop = Workshop(Path(cache), InstalledGo(Path(go)), os.environ, ProgressPrinter())
     try:
         print(workshop.build(Recipe(Path(sources))))  # noqa: T201 - the answer
     except LocalError as error:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.audit import AuditLog
 from tests.cluster import PlainClient
-from virt_steward.local.controlplane import ControlPlane
+from virt_steward_demo.local.controlplane import ControlPlane
 
 
 def test_every_answered_request_is_in_the_log_at_once(control_plane: ControlPlane, audit_log: AuditLog) -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from virt_steward.local import LocalError
-from virt_steward.local.binaries import find_or_build
-from virt_steward.local.folders import cache_folder, state_folder
-from virt_steward.local.progress import Narrator
-from virt_steward.local.recipe import INGREDIENTS, Recipe, go_environment, shipped_recipe
+from virt_steward_demo.local import LocalError
+from virt_steward_demo.local.binaries import find_or_build
+from virt_steward_demo.local.folders import cache_folder, state_folder
+from virt_steward_demo.local.progress import ProgressPrinter
+from virt_steward_demo.local.recipe import INGREDIENTS, Recipe, go_environment, shipped_recipe
 
 
 def a_recipe(folder: Path) -> Recipe:
@@ -22,20 +22,20 @@ def a_recipe(folder: Path) -> Recipe:
 def test_kubebuilder_assets_come_first(tmp_path: Path) -> None:
     for name in ("etcd", "kube-apiserver", "kube-controller-manager"):
         (tmp_path / name).touch(0o700)
-    assert find_or_build({"KUBEBUILDER_ASSETS": str(tmp_path)}, Narrator()).folder == tmp_path
+    assert find_or_build({"KUBEBUILDER_ASSETS": str(tmp_path)}, ProgressPrinter()).folder == tmp_path
 
 
 def test_incomplete_kubebuilder_assets_are_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "etcd").touch(0o700)
     (tmp_path / "kube-apiserver").touch(0o600)
     with pytest.raises(LocalError, match=r"has no program kube-apiserver, kube-controller-manager: .* unset"):
-        find_or_build({"KUBEBUILDER_ASSETS": str(tmp_path)}, Narrator())
+        find_or_build({"KUBEBUILDER_ASSETS": str(tmp_path)}, ProgressPrinter())
 
 
 def test_what_is_cached_is_used(tmp_path: Path) -> None:
     cached = tmp_path / "virt-steward" / shipped_recipe().name
     cached.mkdir(parents=True)
-    assert find_or_build({"XDG_CACHE_HOME": str(tmp_path)}, Narrator()).folder == cached
+    assert find_or_build({"XDG_CACHE_HOME": str(tmp_path)}, ProgressPrinter()).folder == cached
 
 
 @pytest.mark.parametrize("ingredient", INGREDIENTS)
@@ -90,7 +90,7 @@ def test_folders_follow_the_xdg_rules_when(env: dict[str, str], base: tuple[str,
 
 def test_a_terminal_shows_how_many_packages_are_done() -> None:
     screen = io.StringIO()
-    with Narrator(Console(file=screen, force_terminal=True, width=100)) as narrator:
+    with ProgressPrinter(Console(file=screen, force_terminal=True, width=100)) as narrator:
         narrator.show("compiling packages", 3, 2104)
     assert "compiling packages" in screen.getvalue()
     assert "3/2104" in screen.getvalue()
@@ -98,7 +98,7 @@ def test_a_terminal_shows_how_many_packages_are_done() -> None:
 
 def test_a_log_shows_sentences_only() -> None:
     log = io.StringIO()
-    with Narrator(Console(file=log, width=20)) as narrator:
+    with ProgressPrinter(Console(file=log, width=20)) as narrator:
         narrator.say("a sentence [that] is longer than the line")
         narrator.show("compiling packages", 3, 2104)
     assert log.getvalue() == "a sentence [that] is longer than the line\n"

@@ -14,10 +14,10 @@ import pytest
 
 from tests.cluster import Answer, PlainClient
 from tests.eventually import eventually
-from virt_steward.local import LocalError
-from virt_steward.local.binaries import Binaries
-from virt_steward.local.certificates import Identity
-from virt_steward.local.controlplane import ControlPlane
+from virt_steward_demo.local import LocalError
+from virt_steward_demo.local.binaries import Binaries
+from virt_steward_demo.local.certificates import Identity
+from virt_steward_demo.local.controlplane import ControlPlane
 
 NAMESPACES = "/api/v1/namespaces"
 CONFIG_MAPS = f"{NAMESPACES}/default/configmaps"

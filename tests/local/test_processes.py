@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from tests.eventually import eventually
-from virt_steward.local import die_with_parent
-from virt_steward.local.processes import Child
+from virt_steward_demo.local import die_with_parent
+from virt_steward_demo.local.processes import Child
 
 START_AND_TELL = """
 import signal, sys
 from pathlib import Path
-from virt_steward.local.processes import Child
+from virt_steward_demo.local.processes import Child
 print(Child(["/bin/sh", "-c", "echo started; exec sleep 60"], log=Path(sys.argv[1])).pid, flush=True)
 signal.pause()
 """

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.proxy import FaultProxy
-from virt_steward.local.controlplane import ControlPlane
+from virt_steward_demo.local.controlplane import ControlPlane
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ from tests.local.test_processes import is_running
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 COMMAND = """
 import sys
-from virt_steward.cli.local import app
-from virt_steward.local import LocalError
+from virt_steward_demo.cli.local import app
+from virt_steward_demo.local import LocalError
 try:
     app()
 except LocalError as error:

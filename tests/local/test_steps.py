@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.local.test_processes import is_running
-from virt_steward.local.errors import LocalError
-from virt_steward.local.progress import Narrator
-from virt_steward.local.steps import Steps
+from virt_steward_demo.local.errors import LocalError
+from virt_steward_demo.local.progress import ProgressPrinter
+from virt_steward_demo.local.steps import Steps
 
 
-class Impatient(Narrator):
+class Impatient(ProgressPrinter):
     """Gives up as soon as there is something to show."""
 
     def show(self, phase: str, done: int, total: int | None) -> None:
@@ -20,7 +20,7 @@ class Impatient(Narrator):
             raise KeyboardInterrupt
 
 
-def steps_in(folder: Path, narrator: Narrator) -> Steps:
+def steps_in(folder: Path, narrator: ProgressPrinter) -> Steps:
     return Steps(folder, os.environ, folder / "log", narrator)
 
 
@@ -31,7 +31,7 @@ def test_an_interrupted_step_leaves_no_process_behind(tmp_path: Path) -> None:
 
 
 def test_a_step_answers_its_own_lines_only(tmp_path: Path) -> None:
-    steps = steps_in(tmp_path, Narrator())
+    steps = steps_in(tmp_path, ProgressPrinter())
     assert steps.run("first", ["/bin/echo", "one"]) == ["one"]
     assert steps.run("second", ["/bin/echo", "two"]) == ["two"]
     assert (tmp_path / "log").read_text() == "one\ntwo\n"
@@ -39,9 +39,9 @@ def test_a_step_answers_its_own_lines_only(tmp_path: Path) -> None:
 
 def test_a_step_that_fails_without_a_word_is_named(tmp_path: Path) -> None:
     with pytest.raises(LocalError, match="thinking failed: it said nothing"):
-        steps_in(tmp_path, Narrator()).run("thinking", ["/bin/false"])
+        steps_in(tmp_path, ProgressPrinter()).run("thinking", ["/bin/false"])
 
 
 def test_a_program_that_is_not_there_is_a_failed_step(tmp_path: Path) -> None:
     with pytest.raises(LocalError, match=r"getting failed: .*No such file"):
-        steps_in(tmp_path, Narrator()).run("getting", ["/absent/go"])
+        steps_in(tmp_path, ProgressPrinter()).run("getting", ["/absent/go"])

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from tests.objects.grammars import published
 from tests.objects.strategies import modest
-from virt_steward.apis.meta import Window
+from virt_steward.apis.meta import WindowSpec
 from virt_steward.objects.cron import BadSchedule, Schedule
 
-PUBLISHED = published(Window, "schedule")
+PUBLISHED = published(WindowSpec, "schedule")
 MAY = [date(2026, 5, day) for day in range(1, 32)]  # begins on a Friday
 
 

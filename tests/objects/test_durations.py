@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from tests.objects.grammars import published
 from tests.objects.strategies import modest
-from virt_steward.apis.meta import Window
+from virt_steward.apis.meta import WindowSpec
 from virt_steward.objects.durations import LONGEST, BadDuration, parse_duration
 
-PUBLISHED = published(Window, "duration")
+PUBLISHED = published(WindowSpec, "duration")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from virt_steward.objects.paths import Pointer
-from virt_steward.objects.schemafacts import Definition, definition_facts, facts_of
+from virt_steward.objects.schemafacts import CrdDefinition, definition_facts, facts_of
 
 A, B = Pointer(("a",)), Pointer(("b",))
 
@@ -72,7 +72,7 @@ def test_the_stored_version_counts_if_it_is_served_else_the_first_that_is() -> N
 
 def test_a_version_is_found_by_its_name_if_it_is_served() -> None:
     versions = (a_version("a", subresources={"status": {}}), a_version("b"), a_version("c", served=False, storage=True))
-    definition = msgspec.json.decode(raw_definition(*versions), type=Definition)
+    definition = msgspec.json.decode(raw_definition(*versions), type=CrdDefinition)
 
     def found(name: str) -> tuple[bool, set[Pointer]] | None:
         version = definition.served(name)

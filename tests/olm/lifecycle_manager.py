@@ -18,15 +18,15 @@ from tests.olm.catalog import write_catalog
 from tests.olm.recipe import DEFINITIONS, Recipe
 from tests.widgets import define
 from virt_steward.kube.client import Client
-from virt_steward.local.build import Workshop
-from virt_steward.local.controlplane import ControlPlane
-from virt_steward.local.errors import LocalError
-from virt_steward.local.folders import cache_folder
-from virt_steward.local.processes import Child
-from virt_steward.local.progress import Narrator
-from virt_steward.local.recipe import shipped_recipe
-from virt_steward.local.toolchain import PinnedGo
 from virt_steward.objects.identity import Key, Kind, Ref
+from virt_steward_demo.local.build import Workshop
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.local.errors import LocalError
+from virt_steward_demo.local.folders import cache_folder
+from virt_steward_demo.local.processes import Child
+from virt_steward_demo.local.progress import ProgressPrinter
+from virt_steward_demo.local.recipe import shipped_recipe
+from virt_steward_demo.local.toolchain import PinnedGo
 
 GROUP = "operators.coreos.com"
 NAMESPACE = "olm"
@@ -72,7 +72,9 @@ def a_lifecycle_manager(folder: Path) -> Iterator[LifecycleManager]:
 
 def _programs() -> Path:
     toolchain = shipped_recipe().toolchain
-    return Workshop(cache_folder(os.environ), PinnedGo(toolchain), os.environ, Narrator()).build(Recipe(toolchain))
+    return Workshop(cache_folder(os.environ), PinnedGo(toolchain), os.environ, ProgressPrinter()).build(
+        Recipe(toolchain)
+    )
 
 
 def _command_lines(folder: Path, port: int) -> dict[str, list[str]]:

@@ -8,9 +8,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from virt_steward.local.errors import LocalError
-from virt_steward.local.recipe import go_build
-from virt_steward.local.steps import Steps
+from virt_steward_demo.local.errors import LocalError
+from virt_steward_demo.local.recipe import go_build
+from virt_steward_demo.local.steps import Steps
 
 FLAGS = ("-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-tags=json1,containers_image_openpgp")
 DEFINITIONS = "crds"

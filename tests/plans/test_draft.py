@@ -7,18 +7,18 @@ import pytest
 from tests.clients import a_client
 from tests.grants import an_account
 from tests.widgets import V1, WIDGET, a_widget, the_widget
-from virt_steward.apis.virtplatformconfig import Taking
+from virt_steward.apis.virtplatformconfig import TakenField
 from virt_steward.kube.client import Client, Selection
-from virt_steward.local.controlplane import ControlPlane
-from virt_steward.plans.draft import LONGEST_DIFF, Drafted, Rejected, Unsteady, draft, fitted, judged
-from virt_steward.plans.execute import Outdated, Refusal, Written, is_applied, write
+from virt_steward.plans.annotations import APPLIED_HASH, GOVERNED_BY
+from virt_steward.plans.draft import LONGEST_DIFF, Drafted, DraftRejected, TargetsMoving, draft, fitted, judged
+from virt_steward.plans.execute import ItemOutdated, WriteRefused, Written, is_applied, write
 from virt_steward.plans.fields import fields_set_by
 from virt_steward.plans.fingerprint import plan_hash
-from virt_steward.plans.health import NotYet, Working
 from virt_steward.plans.intent import Impacts, Intent
-from virt_steward.plans.marks import APPLIED_HASH, GOVERNED_BY
+from virt_steward.platform.health import NotReady, Ready
 from virt_steward.runtime.access import Access, Installation
 from virt_steward.ssa.preview import fetch
+from virt_steward_demo.local.controlplane import ControlPlane
 
 
 def an_intent(namespace: str, *, moot: str = "", **spec: Any) -> Intent:
@@ -54,7 +54,7 @@ async def test_fields_of_others_are_neither_shown_nor_taken_unless_they_change(a
     item = await drafted(admin, an_intent(widgets, size=3))
     assert "-  size: 2\n+  size: 3\n" in item.diff
     assert "colour" not in item.diff
-    assert item.takes == (Taking("argocd", ".spec.size"),)
+    assert item.takes == (TakenField("argocd", ".spec.size"),)
     assert item.impact_severity == "Medium"  # for what is taken
     assert item.message == "It will be resized; takes over .spec.size of argocd"
 
@@ -71,14 +71,14 @@ async def test_nothing_to_change_is_in_progress_until_it_works(admin: Client, wi
     moot = await drafted(admin, an_intent(widgets, moot="Somebody else did it", size=3))
     await admin.apply(a_widget(widgets, size=3), manager="argocd")
     item = await drafted(admin, an_intent(widgets, size=3))
-    waits = judged(item, NotYet("2/10"))
+    waits = judged(item, NotReady("2/10"))
     assert (waits.state, waits.message) == (
         "InProgress",
         "Already in desired state, but it does not work yet: 2/10",
     )
     assert plan_hash("big", [waits]) == plan_hash("big", [item])
-    assert judged(item, Working("ready")) == item
-    assert (judged(changes, NotYet("2/10")), judged(moot, NotYet("2/10"))) == (changes, moot)
+    assert judged(item, Ready("ready")) == item
+    assert (judged(changes, NotReady("2/10")), judged(moot, NotReady("2/10"))) == (changes, moot)
 
 
 async def test_what_is_moot_is_not_even_tried(admin: Client, widgets: str) -> None:
@@ -95,7 +95,7 @@ async def test_what_the_server_does_not_take_is_rejected(admin: Client, widgets:
     bad = {**a_widget(widgets), "metadata": {"name": "No Name", "namespace": widgets}}
     intent = Intent("bad", bad, (), Impacts("Low", "Low"), "")
     found = await draft(admin, "big", [intent], {})
-    assert isinstance(found, Rejected)
+    assert isinstance(found, DraftRejected)
     assert found.item == "bad"
 
 
@@ -103,8 +103,8 @@ async def test_a_target_that_moves_is_looked_at_again(admin: Client, widgets: st
     old = await admin.create(a_widget(widgets, size=1))
     await admin.merge_patch(the_widget(widgets), {"spec": {"size": 2}})
     intent = an_intent(widgets, size=3)
-    assert isinstance(await draft(admin, "big", [intent], {intent.ref: old}), Unsteady)
-    assert isinstance(await draft(admin, "big", [intent], {}), Unsteady)  # it seemed absent
+    assert isinstance(await draft(admin, "big", [intent], {intent.ref: old}), TargetsMoving)
+    assert isinstance(await draft(admin, "big", [intent], {}), TargetsMoving)  # it seemed absent
 
 
 async def test_an_item_is_written_with_its_marks_and_known_again(admin: Client, widgets: str) -> None:
@@ -127,7 +127,7 @@ async def test_fields_that_nobody_agreed_to_take_are_not_taken(admin: Client, wi
     item = await drafted(admin, an_intent(widgets, size=3))
     await admin.apply(a_widget(widgets, size=2), manager="kubectl", force=True)  # the same value, one more owner
     result = await write(admin, item, "big", bypass=False)
-    assert isinstance(result, Outdated)
+    assert isinstance(result, ItemOutdated)
     assert "of kubectl" in result.why
     assert (await admin.get(the_widget(widgets)))["spec"]["size"] == 2
 
@@ -135,7 +135,7 @@ async def test_fields_that_nobody_agreed_to_take_are_not_taken(admin: Client, wi
 async def test_without_the_lock_whatever_is_there_is_overwritten(admin: Client, widgets: str) -> None:
     item = await drafted(admin, an_intent(widgets, size=3))
     await admin.create(a_widget(widgets, size=9, colour="red"))
-    assert isinstance(await write(admin, item, "big", bypass=False), Outdated)
+    assert isinstance(await write(admin, item, "big", bypass=False), ItemOutdated)
     assert isinstance(await write(admin, item, "big", bypass=True), Written)
     assert (await admin.get(the_widget(widgets)))["spec"] == {"size": 3, "colour": "red"}
 
@@ -145,7 +145,7 @@ async def test_a_refusal_of_the_server_is_told(admin: Client, widgets: str, cont
     account = await an_account(admin, Access("bystander"), Installation(widgets, prefix=widgets))
     async with a_client(control_plane, account.token) as powerless:
         result = await write(powerless, item, "big", bypass=False)
-    assert isinstance(result, Refusal)
+    assert isinstance(result, WriteRefused)
     assert "cannot get resource" in result.why
 
 

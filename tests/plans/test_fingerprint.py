@@ -3,10 +3,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from virt_steward.apis.virtplatformconfig import PlanItem, Taking, TargetRef
+from virt_steward.apis.virtplatformconfig import PlanItem, TakenField, TargetRef
+from virt_steward.plans.annotations import is_annotated, with_annotations, without_annotations
 from virt_steward.plans.fingerprint import fields_hash, plan_hash, snapshot_hash
 from virt_steward.plans.governed import governing, without
-from virt_steward.plans.marks import bears, marked, unmarked
 
 FIELDS = ("spec.a", "spec.b")
 ITEM = PlanItem(
@@ -34,7 +34,7 @@ def test_a_hash_tells_of_the_managed_fields_alone() -> None:
         {"desired_state": {"spec": {"a": 2}}},
         {"hash": "sha256:3"},
         {"managed_fields": ("spec.a",)},
-        {"takes": (Taking("somebody", ".spec.a"),)},
+        {"takes": (TakenField("somebody", ".spec.a"),)},
         {"target_ref": TargetRef("v1", "Thing", "two")},
     ],
     ids=lambda change: next(iter(change)),
@@ -53,12 +53,14 @@ def test_progress_and_costs_make_no_other_plan() -> None:
 
 def test_marks_come_and_go_without_a_trace() -> None:
     obj = {"metadata": {"name": "one", "annotations": {"theirs": "x"}}, "spec": {}}
-    ours = marked(obj, "profile", "sha256:1")
-    assert bears(ours, "profile", "sha256:1")
-    assert not bears(ours, "profile", "sha256:2")
-    assert not bears(obj, "profile", "sha256:1")
-    assert unmarked(ours) == obj
-    assert unmarked(marked({"metadata": {"name": "one"}}, "p", "h")) == {"metadata": {"name": "one"}}
+    ours = with_annotations(obj, "profile", "sha256:1")
+    assert is_annotated(ours, "profile", "sha256:1")
+    assert not is_annotated(ours, "profile", "sha256:2")
+    assert not is_annotated(obj, "profile", "sha256:1")
+    assert without_annotations(ours) == obj
+    assert without_annotations(with_annotations({"metadata": {"name": "one"}}, "p", "h")) == {
+        "metadata": {"name": "one"}
+    }
 
 
 def test_what_was_ever_applied_is_governed_until_it_is_given_back() -> None:

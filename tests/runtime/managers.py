@@ -11,30 +11,30 @@ from tests.clients import a_client
 from tests.stamper import CONFIG_MAP
 from virt_steward.kube.client import Client, Selection
 from virt_steward.kube.watch import projection
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward.objects.meta import Existing
 from virt_steward.runtime.access import Access
 from virt_steward.runtime.clock import SystemClock
-from virt_steward.runtime.controller import Definition, Tools, Trigger, itself
+from virt_steward.runtime.controller import ControllerDefinition, Toolbox, Trigger, itself
 from virt_steward.runtime.informer import Source
 from virt_steward.runtime.leader import LEASE, LeaseTimes
-from virt_steward.runtime.manager import Election, Manager, Surroundings
+from virt_steward.runtime.manager import Election, Environment, Manager
 from virt_steward.runtime.metrics import Metrics
-from virt_steward.runtime.notify import Notifier
+from virt_steward.runtime.notifications import Notifier
 from virt_steward.runtime.outcomes import Done, Outcome
+from virt_steward_demo.local.controlplane import ControlPlane
 
 MOMENTS = LeaseTimes(duration=3, retry=0.3)
 GRACE = 5.0
 WATCHER = Access("watcher")
 
-Reconcile = Callable[[Tools, Key], Awaitable[Outcome]]
+Reconcile = Callable[[Toolbox, Key], Awaitable[Outcome]]
 
 
 class Watcher:
     """A controller on the objects of a source, whose reconcile is a test's."""
 
-    def __init__(self, tools: Tools, source: Source[Existing], reconcile: Reconcile) -> None:
+    def __init__(self, tools: Toolbox, source: Source[Existing], reconcile: Reconcile) -> None:
         self.triggers: tuple[Trigger[Any], ...] = (Trigger(source, itself),)
         self._tools = tools
         self._reconcile = reconcile
@@ -47,12 +47,12 @@ def a_source(kind: Kind, namespace: str) -> Source[Existing]:
     return Source(kind, projection(Existing), Selection(namespace, labels="stamp=wanted"))
 
 
-def a_watcher(namespace: str, reconcile: Reconcile, kind: Kind = CONFIG_MAP) -> Definition:
+def a_watcher(namespace: str, reconcile: Reconcile, kind: Kind = CONFIG_MAP) -> ControllerDefinition:
     source = a_source(kind, namespace)
-    return Definition("watcher", WATCHER, lambda tools: Watcher(tools, source, reconcile))
+    return ControllerDefinition("watcher", WATCHER, lambda tools: Watcher(tools, source, reconcile))
 
 
-async def nothing(_tools: Tools, _key: Key) -> Outcome:
+async def nothing(_tools: Toolbox, _key: Key) -> Outcome:
     return Done()
 
 
@@ -83,7 +83,7 @@ class Running:
 @asynccontextmanager
 async def running(
     control_plane: ControlPlane,
-    definition: Definition,
+    definition: ControllerDefinition,
     *,
     election: Election | None = None,
     grace: float = GRACE,
@@ -93,7 +93,7 @@ async def running(
         metrics = Metrics()
         clock = SystemClock()
         notifier = Notifier({}, clock, Random(), metrics.registry)
-        around = Surroundings(client.connection, client.discovery, clock, metrics, "tests", election, grace, notifier)
+        around = Environment(client.connection, client.discovery, clock, metrics, "tests", election, grace, notifier)
         started = Running(Manager(around, [definition]), metrics)
         try:
             yield started

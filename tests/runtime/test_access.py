@@ -8,9 +8,8 @@ import pytest
 
 from tests.clients import a_client
 from virt_steward.kube.client import Client, Selection
-from virt_steward.kube.connection import Pool, Request
+from virt_steward.kube.connection import ConnectionPool, Request
 from virt_steward.kube.errors import Forbidden
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward.runtime.access import (
     APPLY,
@@ -27,6 +26,7 @@ from virt_steward.runtime.access import (
     manifests,
     rules,
 )
+from virt_steward_demo.local.controlplane import ControlPlane
 
 DEADLINE = 20
 CONFIG_MAP = Kind("", "ConfigMap", "configmaps")
@@ -298,7 +298,7 @@ async def test_a_streaming_list_needs_watch_alone_and_a_list_needs_list(
         "allowWatchBookmarks": "true",
     }
     path = f"/api/v1/namespaces/{namespace}/configmaps"
-    request = Request("watch", "GET", path, what="watch one ConfigMap", query=query, pool=Pool.WATCHES)
+    request = Request("watch", "GET", path, what="watch one ConfigMap", query=query, pool=ConnectionPool.WATCHES)
     async with the_account_of(access, control_plane, namespace) as client:
 
         async def first_bytes() -> bytes:

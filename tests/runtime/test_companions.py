@@ -6,11 +6,11 @@ from tests.eventually import soon
 from tests.runtime.managers import GRACE, WATCHER, Reconcile, Watcher, a_source, nothing, running
 from tests.stamper import CONFIG_MAP, a_paper
 from virt_steward.kube.client import Client
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Key
-from virt_steward.runtime.controller import Definition, Tools
-from virt_steward.runtime.debug import Asked, Reply
+from virt_steward.runtime.controller import ControllerDefinition, Toolbox
+from virt_steward.runtime.debug import DebugReply, DebugRequest
 from virt_steward.runtime.outcomes import Done, Outcome
+from virt_steward_demo.local.controlplane import ControlPlane
 
 
 class Cache:
@@ -32,12 +32,12 @@ class Cache:
         await self.may_settle.wait()
 
 
-def an_accompanied_watcher(namespace: str, cache: Cache, reconcile: Reconcile) -> Definition:
-    def build(tools: Tools) -> Watcher:
+def an_accompanied_watcher(namespace: str, cache: Cache, reconcile: Reconcile) -> ControllerDefinition:
+    def build(tools: Toolbox) -> Watcher:
         tools.accompany(cache)
         return Watcher(tools, a_source(CONFIG_MAP, namespace), reconcile)
 
-    return Definition("watcher", WATCHER, build)
+    return ControllerDefinition("watcher", WATCHER, build)
 
 
 async def test_a_companion_runs_first_and_ends_last_and_nothing_is_reconciled_before_it_has_settled(
@@ -45,7 +45,7 @@ async def test_a_companion_runs_first_and_ends_last_and_nothing_is_reconciled_be
 ) -> None:
     cache = Cache()
 
-    async def note(_tools: Tools, _key: Key) -> Outcome:
+    async def note(_tools: Toolbox, _key: Key) -> Outcome:
         cache.steps.append("reconciled")
         return Done()
 
@@ -73,23 +73,23 @@ async def test_a_debug_page_answers_once_everything_was_seen(
 ) -> None:
     cache = Cache()
 
-    def build(tools: Tools) -> Watcher:
+    def build(tools: Toolbox) -> Watcher:
         tools.accompany(cache)
         tools.show("/debug/watcher", page)
         return Watcher(tools, a_source(CONFIG_MAP, namespace), nothing)
 
-    async def page(_: Asked) -> str:
+    async def page(_: DebugRequest) -> str:
         return "all of it"
 
     await admin.create(a_paper(namespace, "one"))
-    async with running(control_plane, Definition("watcher", WATCHER, build)) as process:
+    async with running(control_plane, ControllerDefinition("watcher", WATCHER, build)) as process:
         [unit] = process.manager.units
         answer = unit.pages["/debug/watcher"]
         assert await soon(lambda: "asked" in cache.steps)
-        assert await answer(Asked()) == Reply("watcher has not seen everything yet\n", status=503)
+        assert await answer(DebugRequest()) == DebugReply("watcher has not seen everything yet\n", status=503)
         cache.may_settle.set()
 
         async def is_told() -> bool:
-            return bool(await answer(Asked()) == "all of it")
+            return bool(await answer(DebugRequest()) == "all of it")
 
         assert await soon(is_told)

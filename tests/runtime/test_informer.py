@@ -16,10 +16,10 @@ from virt_steward.kube.client import Client, Selection
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.kube.errors import NotServed
 from virt_steward.kube.watch import projection
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward.objects.meta import Existing
-from virt_steward.runtime.informer import Informer, Source, State
+from virt_steward.runtime.informer import Informer, InformerState, Source
+from virt_steward_demo.local.controlplane import ControlPlane
 
 PATIENCE = 30
 RESYNC = 15
@@ -98,7 +98,7 @@ async def test_whatever_happened_while_we_were_cut_off_is_told_as_its_outcome(
         told.changes.clear()
         proxy.refuse()
         await proxy.cut()
-        assert await soon(lambda: informer.state is State.BROKEN)
+        assert await soon(lambda: informer.state is InformerState.BROKEN)
         assert f"cannot reach {proxy.server}" in informer.trouble
         await admin.merge_patch(the_widget(widgets, "changed"), {"spec": {"size": 2}})
         await admin.delete(the_widget(widgets, "deleted"))
@@ -106,7 +106,7 @@ async def test_whatever_happened_while_we_were_cut_off_is_told_as_its_outcome(
         await proxy.accept()
         assert await soon(lambda: len(told.changes) == 3, within=RESYNC)
         assert set(told.changes) == {("changed", 1, 2), ("deleted", 1, None), ("made", None, 3)}
-        assert (informer.state, informer.trouble) == (State.SYNCED, "")
+        assert (informer.state, informer.trouble) == (InformerState.SYNCED, "")
 
 
 async def test_a_new_listing_tells_only_what_differs(
@@ -147,7 +147,7 @@ async def test_a_server_killed_and_restarted_is_met_again_with_nothing_missed(
         await settled(informer)
         told.changes.clear()
         control_plane.kill_apiserver()
-        assert await soon(lambda: informer.state is State.BROKEN)
+        assert await soon(lambda: informer.state is InformerState.BROKEN)
         control_plane.start_apiserver()
         await asyncio.to_thread(control_plane.wait_until_ready)
         back = time.monotonic()
@@ -156,19 +156,19 @@ async def test_a_server_killed_and_restarted_is_met_again_with_nothing_missed(
         assert await soon(lambda: sizes(informer) == {"kept": 1, "made": 3}, within=RESYNC)
         assert time.monotonic() - back <= RESYNC
         assert sorted(told.changes) == [("deleted", 1, None), ("made", None, 3)]
-        assert informer.state is State.SYNCED
+        assert informer.state is InformerState.SYNCED
 
 
 async def test_a_kind_may_come_go_and_come_again_with_other_objects(admin: Client, namespace: str) -> None:
     kind = a_new_kind()
     async with kinds_followed(admin, admin.discovery), informed(admin, widgets_of(namespace, kind)) as (informer, told):
         await settled(informer)
-        assert informer.state is State.ABSENT
+        assert informer.state is InformerState.ABSENT
         await define(admin, a_definition(kind.name))
         await admin.create(a_gadget(kind, namespace, "old", size=1))
         assert await soon(lambda: sizes(informer) == {"old": 1})
         await admin.delete(the_definition(kind))
-        assert await soon(lambda: informer.state is State.ABSENT)
+        assert await soon(lambda: informer.state is InformerState.ABSENT)
         assert sizes(informer) == {}
         await define(admin, a_definition(kind.name))
         await admin.create(a_gadget(kind, namespace, "new", size=2))
@@ -190,7 +190,7 @@ async def test_a_kind_that_vanished_while_we_were_cut_off_takes_its_objects_alon
         await admin.delete(the_definition(kind))
         assert await soon(lambda: _is_absent(admin, kind))
         await proxy.accept()
-        assert await soon(lambda: informer.state is State.ABSENT)
+        assert await soon(lambda: informer.state is InformerState.ABSENT)
         assert told.changes == [("one", None, 1), ("one", 1, None)]
 
 
@@ -282,9 +282,9 @@ async def test_a_kind_that_was_given_up_in_error_is_found_again(
         await settled(informer)
         gateway.intercept = lagging
         await gateway.cut()
-        assert await soon(lambda: informer.state is State.ABSENT)
+        assert await soon(lambda: informer.state is InformerState.ABSENT)
         gateway.intercept = forwarded
-        assert await soon(lambda: informer.state is State.SYNCED)
+        assert await soon(lambda: informer.state is InformerState.SYNCED)
         assert told.changes == [("one", None, 1), ("one", 1, None), ("one", None, 1)]
 
 
@@ -299,7 +299,7 @@ async def test_a_right_granted_later_is_noticed(admin: Client, widgets: str, con
     ):
         assert await soon(lambda: "forbidden" in informer.trouble)
         waiting = asyncio.create_task(informer.settled())
-        assert informer.state is State.STARTING
+        assert informer.state is InformerState.STARTING
         assert informer.is_denied
         assert informer.store.denied == {widgets}
         rules = [{"apiGroups": [GROUP], "resources": ["widgets"], "verbs": ["list", "watch"]}]
@@ -310,7 +310,7 @@ async def test_a_right_granted_later_is_noticed(admin: Client, widgets: str, con
         await admin.create({**rbac, "kind": "RoleBinding", "roleRef": role, "subjects": subjects})
         assert not waiting.done(), "whoever acts on it must not take it for empty"
         assert await soon(lambda: sizes(informer) == {"one": 1})
-        assert (informer.state, informer.trouble) == (State.SYNCED, "")
+        assert (informer.state, informer.trouble) == (InformerState.SYNCED, "")
         assert informer.store.denied == set()
         assert not informer.is_denied
         await waiting

@@ -11,11 +11,11 @@ from tests.grants import an_account
 from tests.runtime.informers import running, widgets_of
 from tests.widgets import WIDGET, a_widget
 from virt_steward.kube.client import Client
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Key
 from virt_steward.runtime.access import WATCH, Access, Grant, Installation, Reach
-from virt_steward.runtime.informer import Source, State
-from virt_steward.runtime.informers import Informers, Watched
+from virt_steward.runtime.informer import InformerState, Source
+from virt_steward.runtime.informers import Informers, SharedInformer
+from virt_steward_demo.local.controlplane import ControlPlane
 
 PATIENCE = 30
 ACCESS = Access("looker", (Grant(WIDGET, WATCH, "to look", Reach.TARGETS),))
@@ -35,7 +35,7 @@ def widgets_everywhere(where: Reach) -> Source[Any]:
     return widgets_of("", where=where)
 
 
-def known(watched: Watched[Any]) -> set[str]:
+def known(watched: SharedInformer[Any]) -> set[str]:
     return {each.metadata.namespace for each in watched.store}
 
 
@@ -91,7 +91,7 @@ async def test_a_denied_namespace_holds_up_no_other_and_is_told_when_it_is_allow
         first, second = watched.informers
         async with running(first), running(second):
             await asyncio.wait_for(watched.settled(), PATIENCE)
-            assert (first.state, second.state) == (State.SYNCED, State.DENIED)
+            assert (first.state, second.state) == (InformerState.SYNCED, InformerState.DENIED)
             assert watched.store.denied == {there}
             assert informers.unsettled() is None
             assert set(told) == {Key(here, "one"), Key(there, "")}

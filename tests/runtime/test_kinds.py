@@ -11,10 +11,10 @@ from tests.runtime.informers import kinds_followed
 from tests.widgets import GROUP, a_definition, a_new_kind
 from virt_steward.kube.client import Client
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward.objects.meta import Existing, Meta
 from virt_steward.runtime.kinds import BETWEEN_QUESTIONS, Kinds
+from virt_steward_demo.local.controlplane import ControlPlane
 
 
 def serves(client: Client, kind: Kind) -> bool:

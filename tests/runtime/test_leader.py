@@ -18,13 +18,13 @@ from tests.grants import an_account
 from tests.proxy import FaultProxy
 from tests.runtime.clocks import ManualClock
 from virt_steward.kube.client import Caller, Client
-from virt_steward.kube.connection import Pool
+from virt_steward.kube.connection import ConnectionPool
 from virt_steward.kube.errors import NotLeading
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Key, Ref
 from virt_steward.runtime.access import Access, Installation
 from virt_steward.runtime.clock import Clock, SystemClock
 from virt_steward.runtime.leader import LEASE, Candidacy, Elector, LeasesOnly, LeaseTimes
+from virt_steward_demo.local.controlplane import ControlPlane
 
 TIMES = LeaseTimes(duration=15, retry=2.0)
 MOMENTS = LeaseTimes(duration=3, retry=0.3)
@@ -77,7 +77,7 @@ async def an_elector(
     control_plane: ControlPlane, lease: Key, identity: str, clock: Clock, *, times: LeaseTimes = TIMES, server: str = ""
 ) -> AsyncIterator[Elector]:
     async with a_client(control_plane, server=server) as client:
-        caller = Caller(identity, timeout=times.usable / 2, pool=Pool.LEASE)
+        caller = Caller(identity, timeout=times.usable / 2, pool=ConnectionPool.LEASE)
         own = Client(client.connection, LeasesOnly(client.connection), caller)
         yield Elector(own, Candidacy(lease, identity, "tests-lease", times), clock, Random(identity))
 

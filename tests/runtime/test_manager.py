@@ -29,17 +29,17 @@ from tests.widgets import a_new_kind
 from virt_steward import app
 from virt_steward.kube.client import Client
 from virt_steward.kube.errors import Unreachable
-from virt_steward.local.controlplane import ControlPlane
-from virt_steward.local.ports import ReservedPort
 from virt_steward.objects.identity import Key, Ref
 from virt_steward.runtime.access import SECRET, Installation
 from virt_steward.runtime.addresses import Address
-from virt_steward.runtime.controller import Definition, Tools
-from virt_steward.runtime.informer import State
+from virt_steward.runtime.controller import ControllerDefinition, Toolbox
+from virt_steward.runtime.informer import InformerState
 from virt_steward.runtime.leader import LeaseTimes
 from virt_steward.runtime.outcomes import Done, Outcome
 from virt_steward.runtime.probes import Addresses
 from virt_steward.settings import Settings
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.local.ports import ReservedPort
 
 
 def a_free_port() -> int:
@@ -62,7 +62,7 @@ def the_settings(kubeconfig: Path, namespace: str) -> Settings:
 
 
 @asynccontextmanager
-async def the_process(settings: Settings, definition: Definition) -> AsyncIterator[None]:
+async def the_process(settings: Settings, definition: ControllerDefinition) -> AsyncIterator[None]:
     """All that a process does, but within this one."""
     stop = asyncio.Event()
     task = asyncio.create_task(app.run(settings, (definition,), stop))
@@ -179,10 +179,10 @@ async def test_nothing_is_reconciled_before_all_that_is_read_is_known(
     secrets, papers = a_source(SECRET, namespace), a_source(CONFIG_MAP, namespace)
     known: list[int] = []
 
-    def build(tools: Tools) -> Watcher:
+    def build(tools: Toolbox) -> Watcher:
         store = tools.store(secrets)
 
-        async def count(_tools: Tools, _key: Key) -> Outcome:
+        async def count(_tools: Toolbox, _key: Key) -> Outcome:
             known.append(len(store))
             return Done()
 
@@ -201,9 +201,11 @@ async def test_nothing_is_reconciled_before_all_that_is_read_is_known(
     metadata = {"name": "one", "namespace": namespace, "labels": {"stamp": "wanted"}}
     await admin.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata})
     await admin.create(a_paper(namespace, "one"))
-    async with running(control_plane, Definition("watcher", WATCHER, build), server=gateway.server) as process:
+    async with running(
+        control_plane, ControllerDefinition("watcher", WATCHER, build), server=gateway.server
+    ) as process:
         assert await soon(lambda: bool(known))
-        assert all(informer.state is State.SYNCED for informer in process.manager.informers)
+        assert all(informer.state is InformerState.SYNCED for informer in process.manager.informers)
     assert known == [1]
 
 

@@ -6,7 +6,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.runtime.clocks import ManualClock
 from virt_steward.runtime.metrics import Metrics
-from virt_steward.runtime.workqueue import Backoff, WorkQueue
+from virt_steward.runtime.workqueue import QueueBackoff, WorkQueue
 
 
 class TwoWorkers:
@@ -21,7 +21,7 @@ def value(metrics: Metrics, sample: str, **labels: str) -> float | None:
 
 async def test_a_queue_shows_how_much_waits_how_long_and_how_often_it_failed() -> None:
     clock, metrics = ManualClock(), Metrics()
-    queue: WorkQueue[str] = WorkQueue("advisor", clock, Random(1), metrics, Backoff())
+    queue: WorkQueue[str] = WorkQueue("advisor", clock, Random(1), metrics, QueueBackoff())
     for key in ("a", "b", "a"):
         queue.add(key)
     await clock.advance(2)

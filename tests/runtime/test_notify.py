@@ -17,12 +17,12 @@ from tests.eventually import soon
 from tests.kube.certificates import a_pair
 from tests.runtime.clocks import ManualClock
 from tests.runtime.receiver import Receiver, receiving
-from virt_steward.runtime import notify
+from virt_steward.runtime import notifications
 from virt_steward.runtime.clock import SystemClock
 from virt_steward.runtime.endpoints import BadEndpoints, Endpoint, load_endpoints
-from virt_steward.runtime.notify import WAITING, Notice, Notifier
+from virt_steward.runtime.notifications import WAITING, Notification, Notifier
 
-NOTICE = Notice(
+NOTICE = Notification(
     id="42",
     type="cloud.bapu.operators.installplan.approved",
     source="/apis/operators.bapu.cloud/v1alpha1/namespaces/shop/installplanapprovers/ann",
@@ -202,7 +202,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 async def test_it_ends_when_it_is_told_to_though_an_attempt_times_out_in_the_same_moment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(notify, "TIMEOUT", 0.2)
+    monkeypatch.setattr(notifications, "TIMEOUT", 0.2)
 
     async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()

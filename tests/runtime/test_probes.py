@@ -8,7 +8,7 @@ import pytest
 
 from tests.runtime.clocks import ManualClock
 from virt_steward.runtime.addresses import Address, BadAddress, parse_address
-from virt_steward.runtime.debug import Asked, Page, Reply, queues_page
+from virt_steward.runtime.debug import DebugPage, DebugReply, DebugRequest, queues_page
 from virt_steward.runtime.metrics import Metrics
 from virt_steward.runtime.probes import Addresses, Checks, Probes
 from virt_steward.runtime.workqueue import WorkQueue
@@ -28,7 +28,7 @@ class Client:
 
 
 @asynccontextmanager
-async def running(checks: Checks | None = None, pages: Mapping[str, Page] | None = None) -> AsyncIterator[Client]:
+async def running(checks: Checks | None = None, pages: Mapping[str, DebugPage] | None = None) -> AsyncIterator[Client]:
     probes = Probes(Addresses(ANY_PORT, ANY_PORT, ANY_PORT), Metrics(), checks or Checks(), pages or {})
     await probes.start()
     try:
@@ -142,10 +142,10 @@ async def test_a_check_that_crashes_is_not_a_check_that_passed() -> None:
 
 
 async def test_the_debug_index_lists_every_page_and_pages_are_text_or_json() -> None:
-    async def a_text(_: Asked) -> str:
+    async def a_text(_: DebugRequest) -> str:
         return "all quiet"
 
-    async def data(_: Asked) -> dict[str, list[int]]:
+    async def data(_: DebugRequest) -> dict[str, list[int]]:
         return {"numbers": [1, 2]}
 
     async with running(pages={"/debug/text": a_text, "/debug/data": data}) as client:
@@ -160,9 +160,9 @@ async def test_the_debug_index_lists_every_page_and_pages_are_text_or_json() -> 
 
 
 async def test_a_page_sees_what_was_asked_and_may_answer_in_a_form_of_its_own() -> None:
-    async def page(asked: Asked) -> Reply:
+    async def page(asked: DebugRequest) -> DebugReply:
         headers = {"X-Told": asked.query.get("say", "")}
-        return Reply(f"no {asked.path['name']}", status=404, media="application/x-yaml", headers=headers)
+        return DebugReply(f"no {asked.path['name']}", status=404, media="application/x-yaml", headers=headers)
 
     async with running(pages={"/debug/one/{name:.*}": page}) as client:
         assert await client.get("debug", "/debug/one/thing?say=so") == (404, "application/x-yaml", "no thing")
@@ -178,7 +178,7 @@ async def test_the_queues_page_shows_what_waits_and_what_runs() -> None:
     queue.add("waiting")
     queue.add_after("later", 60)
     await clock.advance(2)
-    assert await queues_page([queue])(Asked()) == {
+    assert await queues_page([queue])(DebugRequest()) == {
         "advisor": {"depth": 1, "delayed": 1, "oldestWaitSeconds": 2.0, "runningSeconds": {"slow": 2.0}}
     }
     queue.shut_down()

@@ -12,17 +12,17 @@ from tests.eventually import soon
 from tests.gateway import Gateway, a_status
 from tests.runtime.informers import running
 from tests.widgets import GROUP, a_definition, a_new_kind, define
-from virt_steward.kube.backoff import Backoff
+from virt_steward.kube.backoff import RetryBackoff
 from virt_steward.kube.client import Client
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward.objects.paths import Pointer
 from virt_steward.objects.schemafacts import SchemaFacts
 from virt_steward.runtime.informer import Informer
-from virt_steward.runtime.informers import Watched
+from virt_steward.runtime.informers import SharedInformer
 from virt_steward.runtime.kinds import DEFINITIONS
 from virt_steward.runtime.schemas import Schemas
+from virt_steward_demo.local.controlplane import ControlPlane
 
 PROFILES = Pointer.parse("/spec/profiles")
 MODE = Pointer.parse("/spec/mode")
@@ -46,7 +46,7 @@ def a_crd(kind: Kind, *profiles: str) -> dict[str, Any]:
 async def followed(client: Client, *kinds: Kind) -> AsyncIterator[tuple[Schemas, list[str]]]:
     definitions = Informer(client, DEFINITIONS)
     wanted = {named(kind): (PROFILES, MODE) for kind in kinds}
-    schemas, told = Schemas(client, Watched([definitions]), wanted, Backoff(Random(1))), list[str]()
+    schemas, told = Schemas(client, SharedInformer([definitions]), wanted, RetryBackoff(Random(1))), list[str]()
     async with running(definitions), running(schemas):
         await asyncio.wait_for(schemas.settled(), 20)
         schemas.tell(told.append)
@@ -108,7 +108,7 @@ async def test_a_crd_that_cannot_be_read_is_read_once_it_can_and_holds_up_no_oth
     async with a_client(control_plane, server=gateway.server) as client:
         definitions = Informer(client, DEFINITIONS)
         wanted = {named(kind): (PROFILES,), named(troubled): (PROFILES,)}
-        schemas = Schemas(client, Watched([definitions]), wanted, Backoff(Random(1)))
+        schemas = Schemas(client, SharedInformer([definitions]), wanted, RetryBackoff(Random(1)))
         async with running(definitions), running(schemas):
             assert await soon(lambda: schemas.facts(named(kind)) == facts("A"))
             settled = asyncio.ensure_future(schemas.settled())

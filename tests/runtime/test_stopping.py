@@ -9,10 +9,10 @@ from tests.gateway import Gateway, a_status
 from tests.runtime.managers import GRACE, MOMENTS, a_watcher, an_election, holder, nothing, running, the_lease
 from tests.stamper import CONFIG_MAP, a_paper
 from virt_steward.kube.client import Client
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Key, Ref
-from virt_steward.runtime.controller import Tools
+from virt_steward.runtime.controller import Toolbox
 from virt_steward.runtime.outcomes import Done, Outcome
+from virt_steward_demo.local.controlplane import ControlPlane
 
 
 class Gate:
@@ -23,7 +23,7 @@ class Gate:
         self.cut_off = 0
         self.may_end = asyncio.Event()
 
-    async def __call__(self, tools: Tools, key: Key) -> Outcome:
+    async def __call__(self, tools: Toolbox, key: Key) -> Outcome:
         self.entered += 1
         try:
             await self.may_end.wait()

@@ -13,9 +13,9 @@ from tests.grants import Account
 from tests.proxy import FaultProxy
 from tests.replicas import Replicas, effective, some_replicas
 from virt_steward.kube.client import Client
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Key, Ref
 from virt_steward.runtime.leader import LEASE
+from virt_steward_demo.local.controlplane import ControlPlane
 
 MOMENTS = ("--lease-duration=1", "--lease-retry=0.1")
 

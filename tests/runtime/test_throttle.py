@@ -1,20 +1,20 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from virt_steward.runtime.throttle import Empty, KeyedBuckets, Rate, Taken, TokenBucket
+from virt_steward.runtime.throttle import BucketEmpty, KeyedBuckets, Rate, TokenBucket, TokenTaken
 
 TEN_A_MINUTE = Rate(capacity=10, per_second=10 / 60)
 
 
 def test_a_full_bucket_gives_its_capacity_at_once_and_then_says_when_to_come_back() -> None:
     bucket = TokenBucket(TEN_A_MINUTE, now=0.0)
-    assert [bucket.take(0.0) for _ in range(11)] == [Taken()] * 10 + [Empty(retry_in=6.0)]
+    assert [bucket.take(0.0) for _ in range(11)] == [TokenTaken()] * 10 + [BucketEmpty(retry_in=6.0)]
 
 
 def test_a_bucket_never_holds_more_than_its_capacity() -> None:
     bucket = TokenBucket(TEN_A_MINUTE, now=0.0)
     taken = [bucket.take(1_000_000.0) for _ in range(11)]
-    assert taken.count(Taken()) == 10
+    assert taken.count(TokenTaken()) == 10
 
 
 @given(
@@ -27,9 +27,9 @@ def test_whoever_waits_as_long_as_told_gets_a_token(rate: Rate, waits: list[floa
     for wait in waits:
         now += wait
         answer = bucket.take(now)
-        if isinstance(answer, Empty):
+        if isinstance(answer, BucketEmpty):
             now += answer.retry_in
-            assert bucket.take(now) == Taken()
+            assert bucket.take(now) == TokenTaken()
 
 
 @given(waits=st.lists(st.floats(0, 60), max_size=100))
@@ -39,15 +39,15 @@ def test_no_pattern_of_asking_gets_more_than_capacity_and_refill(waits: list[flo
     taken = 0
     for wait in waits:
         now += wait
-        taken += bucket.take(now) == Taken()
+        taken += bucket.take(now) == TokenTaken()
     assert taken <= 10 + now * TEN_A_MINUTE.per_second + 0.001
 
 
 def test_keys_do_not_take_each_others_tokens() -> None:
     buckets: KeyedBuckets[str] = KeyedBuckets(Rate(capacity=1, per_second=1.0))
-    assert buckets.take("a", 0.0) == Taken()
-    assert buckets.take("b", 0.0) == Taken()
-    assert buckets.take("a", 0.5) == Empty(retry_in=0.5)
+    assert buckets.take("a", 0.0) == TokenTaken()
+    assert buckets.take("b", 0.0) == TokenTaken()
+    assert buckets.take("a", 0.5) == BucketEmpty(retry_in=0.5)
 
 
 def test_a_key_that_is_full_again_is_forgotten() -> None:
@@ -63,4 +63,4 @@ def test_a_key_that_is_full_again_is_forgotten() -> None:
 def test_a_key_in_constant_use_is_not_forgotten_while_it_lacks_tokens() -> None:
     buckets: KeyedBuckets[str] = KeyedBuckets(Rate(capacity=2, per_second=0.1))
     answers = [buckets.take("a", float(second)) for second in range(60)]
-    assert answers.count(Taken()) <= 2 + 6
+    assert answers.count(TokenTaken()) <= 2 + 6

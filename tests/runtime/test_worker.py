@@ -14,7 +14,7 @@ from virt_steward.runtime import task
 from virt_steward.runtime.metrics import Metrics
 from virt_steward.runtime.outcomes import Done, Outcome, RequeueAfter, Terminal
 from virt_steward.runtime.worker import Workers
-from virt_steward.runtime.workqueue import Backoff, WorkQueue
+from virt_steward.runtime.workqueue import QueueBackoff, WorkQueue
 
 RETRIES_WITHIN = 10.0
 
@@ -26,7 +26,7 @@ class Bench:
         self.runs: list[str] = []
         self.clock = ManualClock()
         self.metrics = Metrics()
-        backoff = Backoff(base=RETRIES_WITHIN, cap=RETRIES_WITHIN)
+        backoff = QueueBackoff(base=RETRIES_WITHIN, cap=RETRIES_WITHIN)
         self.queue: WorkQueue[str] = WorkQueue("tested", self.clock, Random(3), self.metrics, backoff)
         self.workers = Workers(self.queue, self._recorded, concurrency, self.clock, self.metrics)
         self._reconcile = reconcile

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from tests.runtime.clocks import ManualClock, settle
 from virt_steward.runtime.clock import SystemClock
 from virt_steward.runtime.metrics import Metrics
-from virt_steward.runtime.workqueue import Backoff, ShutDown, WorkQueue
+from virt_steward.runtime.workqueue import QueueBackoff, ShutDown, WorkQueue
 
 
 class HighestDraw(Random):
@@ -19,8 +19,8 @@ class HighestDraw(Random):
         return b
 
 
-def a_queue(clock: ManualClock, rng: Random | None = None, backoff: Backoff | None = None) -> WorkQueue[str]:
-    return WorkQueue("tested", clock, rng or HighestDraw(), Metrics(), backoff or Backoff(base=1.0, cap=300.0))
+def a_queue(clock: ManualClock, rng: Random | None = None, backoff: QueueBackoff | None = None) -> WorkQueue[str]:
+    return WorkQueue("tested", clock, rng or HighestDraw(), Metrics(), backoff or QueueBackoff(base=1.0, cap=300.0))
 
 
 async def taken(queue: WorkQueue[str]) -> list[str]:
@@ -160,14 +160,14 @@ async def test_delays_that_are_replaced_over_and_over_leave_nothing_behind() -> 
 
 
 async def test_each_failure_doubles_the_ceiling_of_the_delay_up_to_the_cap() -> None:
-    queue = a_queue(ManualClock(), backoff=Backoff(base=0.05, cap=300.0))
+    queue = a_queue(ManualClock(), backoff=QueueBackoff(base=0.05, cap=300.0))
     delays = [queue.retry("a") for _ in range(2000)]
     assert delays[:4] == [0.05, 0.1, 0.2, 0.4]
     assert delays[-1] == 300.0
 
 
 async def test_the_delay_is_drawn_from_the_whole_range_below_its_ceiling() -> None:
-    queue = a_queue(ManualClock(), rng=Random(7), backoff=Backoff(base=100.0, cap=100.0))
+    queue = a_queue(ManualClock(), rng=Random(7), backoff=QueueBackoff(base=100.0, cap=100.0))
     delays = [queue.retry(f"key-{number}") for number in range(200)]
     assert min(delays) < 5
     assert max(delays) > 95

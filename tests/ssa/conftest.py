@@ -8,7 +8,7 @@ import pytest
 from tests.clients import a_client
 from tests.ssa.gadgets import serve_gadgets
 from virt_steward.kube.client import Client
-from virt_steward.local.controlplane import ControlPlane
+from virt_steward_demo.local.controlplane import ControlPlane
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from tests.ssa.gadgets import (
     managers_of,
     written,
 )
-from virt_steward.kube.client import Applied, Client
+from virt_steward.kube.client import ApplyResult, Client
 from virt_steward.kube.errors import Claim, NotFound
 from virt_steward.objects.identity import ref_of
 from virt_steward.ssa.apply import Contested, apply
@@ -29,7 +29,7 @@ BYPASS = Unlocked("the admin asked for it")
 async def test_what_was_absent_is_created(client: Client) -> None:
     intent = a_gadget(a_name(), size=1)
     outcome = await apply(client, intent, ADVISOR, Absent())
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, ApplyResult)
     assert outcome.created
     assert outcome.object == await live(client, intent)
 
@@ -38,7 +38,7 @@ async def test_what_was_seen_is_changed(client: Client) -> None:
     name = a_name()
     seen = await written(client, a_gadget(name, size=1), by=ADVISOR.name)
     outcome = await apply(client, a_gadget(name, size=2), ADVISOR, SeenAs(seen))
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, ApplyResult)
     assert not outcome.created
     assert outcome.object["spec"]["size"] == 2
 
@@ -92,7 +92,7 @@ async def test_managers_share_a_list_whose_items_have_keys(client: Client) -> No
     await written(client, a_pod_template(name, web="w:1"), by="kubectl")
     seen = await written(client, a_pod_template(name, web="w:1", sidecar="s:1"), by=ADVISOR.name)
     outcome = await apply(client, a_pod_template(name, web="w:1", sidecar="s:2"), ADVISOR, SeenAs(seen))
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, ApplyResult)
     containers = outcome.object["template"]["spec"]["containers"]
     assert {item["name"]: item["image"] for item in containers} == {"web": "w:1", "sidecar": "s:2"}
 
@@ -110,7 +110,7 @@ async def test_the_autopilot_takes_what_it_has_seen_and_nothing_that_came_later(
     seen = await written(client, a_gadget(name, size=1, args=["a"]), by="kubectl")
     intent = a_gadget(name, size=2, args=["b"])
     outcome = await apply(client, intent, AUTOPILOT, SeenAs(seen))
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, ApplyResult)
     assert outcome.object["spec"] == {"size": 2, "args": ["b"], "mode": "Automatic"}
     later = await written(client, a_gadget(name, size=3), by="editor")
     assert isinstance(await apply(client, intent, AUTOPILOT, SeenAs(outcome.object)), Stale)
@@ -124,7 +124,7 @@ async def test_the_listed_fields_are_taken(client: Client) -> None:
     planned = await preview(client, intent, ADVISOR, seen)
     assert isinstance(planned, Conflicts)
     outcome = await apply(client, intent, ADVISOR, SeenAs(seen), planned.claims)
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, ApplyResult)
     assert outcome.object["spec"] == planned.planned["spec"]
     assert outcome.object["spec"] == {"size": 2, "color": "red", "mode": "Automatic"}
 
@@ -158,7 +158,7 @@ async def test_bypass_takes_whatever_is_there(client: Client) -> None:
     name = a_name()
     await written(client, a_gadget(name, size=1, args=["a"]), by="kubectl")
     outcome = await apply(client, a_gadget(name, size=2, args=["b"]), ADVISOR, BYPASS)
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, ApplyResult)
     assert outcome.object["spec"] == {"size": 2, "args": ["b"], "mode": "Automatic"}
 
 
@@ -167,7 +167,7 @@ async def test_a_status_is_written_over_its_former_author(client: Client) -> Non
     await written(client, a_gadget(name, size=1), by="kubectl")
     seen = await written(client, a_gadget_status(name, phase="Old"), by="predecessor")
     outcome = await apply(client, a_gadget_status(name, phase="New"), ADVISOR_STATUS, SeenAs(seen))
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, ApplyResult)
     assert outcome.object["status"] == {"phase": "New"}
     assert "predecessor" not in managers_of(outcome.object)
 
@@ -182,5 +182,5 @@ async def test_a_status_does_not_wipe_the_conditions_of_others_unless_they_are_l
     assert refused.value.claims == {Claim("its-owner", ".status.conditions")}
     assert await live(client, seen) == seen
     outcome = await apply(client, intent, ADVISOR_STATUS, SeenAs(seen), refused.value.claims)
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, ApplyResult)
     assert outcome.object["status"]["conditions"] == [{"type": "Placed"}]

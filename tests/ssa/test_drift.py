@@ -5,8 +5,8 @@ import pytest
 from tests.ssa.gadgets import a_gadget, a_name, live, written
 from virt_steward.kube.client import Client
 from virt_steward.objects.identity import ref_of
-from virt_steward.ssa.drift import Drift, drifts
-from virt_steward.ssa.managers import ADVISOR, AUTOPILOT, Manager
+from virt_steward.ssa.drift import FieldDrift, drifts
+from virt_steward.ssa.managers import ADVISOR, AUTOPILOT, FieldManager
 from virt_steward.ssa.preview import preview
 
 WANTED: dict[str, Any] = {
@@ -19,20 +19,20 @@ WANTED: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("edit", "drift"),
     [
-        pytest.param({"size": 7}, Drift(".spec.size", ("editor",)), id="a value"),
-        pytest.param({"args": ["a", "c"]}, Drift(".spec.args[1]", ("editor",)), id="an element of an atomic list"),
-        pytest.param({"args": ["a"]}, Drift(".spec.args[1]", ("editor",)), id="an atomic list, by shortening it"),
+        pytest.param({"size": 7}, FieldDrift(".spec.size", ("editor",)), id="a value"),
+        pytest.param({"args": ["a", "c"]}, FieldDrift(".spec.args[1]", ("editor",)), id="an element of an atomic list"),
+        pytest.param({"args": ["a"]}, FieldDrift(".spec.args[1]", ("editor",)), id="an atomic list, by shortening it"),
         pytest.param(
             {"ports": [{"name": "web", "port": 80}, {"name": "dns", "port": 5353}]},
-            Drift('.spec.ports[name="dns"].port', ("editor",)),
+            FieldDrift('.spec.ports[name="dns"].port', ("editor",)),
             id="a field of a keyed item",
         ),
-        pytest.param({"size": None}, Drift(".spec.size", ()), id="a value, by removing it"),
+        pytest.param({"size": None}, FieldDrift(".spec.size", ()), id="a value, by removing it"),
     ],
 )
 @pytest.mark.parametrize("manager", [ADVISOR, AUTOPILOT], ids=["advisor", "autopilot"])
 async def test_drift_names_the_path_and_who_changed(
-    client: Client, manager: Manager, edit: dict[str, Any], drift: Drift
+    client: Client, manager: FieldManager, edit: dict[str, Any], drift: FieldDrift
 ) -> None:
     intent = a_gadget(a_name(), **WANTED)
     await written(client, intent, by=manager.name)
@@ -46,7 +46,7 @@ async def test_a_new_intent_is_no_drift_by_anybody(client: Client) -> None:
     seen = await written(client, a_gadget(name, size=1), by=ADVISOR.name)
     outcome = await preview(client, a_gadget(name, size=2), ADVISOR, seen)
     (drift,) = drifts(outcome, ADVISOR)
-    assert drift == Drift(".spec.size", (), is_own=True)
+    assert drift == FieldDrift(".spec.size", (), is_own=True)
     assert not drift.is_foreign
 
 
@@ -68,5 +68,5 @@ async def test_without_a_change_there_is_no_drift(client: Client) -> None:
 
 
 def test_drift_reads_as_a_path_and_its_author() -> None:
-    assert str(Drift(".spec.size", ("editor", "helm"))) == ".spec.size (set by editor, helm)"
-    assert str(Drift(".spec.size", ())) == ".spec.size"
+    assert str(FieldDrift(".spec.size", ("editor", "helm"))) == ".spec.size (set by editor, helm)"
+    assert str(FieldDrift(".spec.size", ())) == ".spec.size"

@@ -9,18 +9,18 @@ from tests.objects.strategies import modest
 from tests.ssa.gadgets import Object, a_config_map, a_gadget
 from virt_steward.objects.identity import Kind, ref_of
 from virt_steward.ssa.managers import ADVISOR, AUTOPILOT
-from virt_steward.ssa.memo import Memo, Sighting
+from virt_steward.ssa.memo import DryRunMemo, Sighting
 
 INTENT = a_gadget("one", size=1)
 SIGHTING = Sighting("u", b"digest")
 HOUR = 3600.0
 
 
-def a_memo(*, capacity: int = 100) -> Memo:
-    return Memo(Random(1), capacity=capacity)
+def a_memo(*, capacity: int = 100) -> DryRunMemo:
+    return DryRunMemo(Random(1), capacity=capacity)
 
 
-def a_memo_of_the_intent() -> Memo:
+def a_memo_of_the_intent() -> DryRunMemo:
     memo = a_memo()
     memo.remember(INTENT, AUTOPILOT, SIGHTING, now=0.0)
     return memo
@@ -46,15 +46,15 @@ def test_what_one_manager_wants_says_nothing_about_another() -> None:
     assert not a_memo_of_the_intent().knows(INTENT, ADVISOR, SIGHTING, now=1.0)
 
 
-def forget_object(memo: Memo) -> None:
+def forget_object(memo: DryRunMemo) -> None:
     memo.forget(ref_of(INTENT))
 
 
-def forget_kind(memo: Memo) -> None:
+def forget_kind(memo: DryRunMemo) -> None:
     memo.forget_kind(Kind("ssa.example.com", "Gadget"))
 
 
-def see_another_answer(memo: Memo) -> None:
+def see_another_answer(memo: DryRunMemo) -> None:
     memo.compare(planned=INTENT, answer=a_gadget("one", size=2))
 
 
@@ -66,7 +66,7 @@ def see_another_answer(memo: Memo) -> None:
         pytest.param(see_another_answer, id="an apply did not do what its preview said"),
     ],
 )
-def test_an_object_alone_is_forgotten_when(told: Callable[[Memo], None]) -> None:
+def test_an_object_alone_is_forgotten_when(told: Callable[[DryRunMemo], None]) -> None:
     memo = a_memo_of_the_intent()
     other = a_config_map("one", a="1")
     memo.remember(other, AUTOPILOT, SIGHTING, now=0.0)
@@ -85,7 +85,7 @@ def test_an_apply_that_did_what_its_preview_said_keeps_the_memory() -> None:
 @modest
 @given(seed=st.integers(), now=st.floats(0, 1e9))
 def test_a_memory_lasts_about_an_hour(seed: int, now: float) -> None:
-    memo = Memo(Random(seed))
+    memo = DryRunMemo(Random(seed))
     memo.remember(INTENT, AUTOPILOT, SIGHTING, now)
     assert memo.knows(INTENT, AUTOPILOT, SIGHTING, now + 0.79 * HOUR)
     assert not memo.knows(INTENT, AUTOPILOT, SIGHTING, now + 1.21 * HOUR)

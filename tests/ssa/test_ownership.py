@@ -18,7 +18,7 @@ from tests.ssa.gadgets import (
     managers_of,
     written,
 )
-from virt_steward.kube.client import Applied, Client
+from virt_steward.kube.client import ApplyResult, Client
 from virt_steward.kube.errors import FieldConflict, Invalid
 from virt_steward.objects.extract import extract
 from virt_steward.objects.fieldpaths import Field
@@ -47,7 +47,7 @@ async def applied_by_us(client: Client, intent: Object) -> Object:
     """Return the object after the intent was applied on top of what fell away from it."""
     seen = await live(client, intent)
     outcome = await apply(client, carried(intent, seen, AUTOPILOT), AUTOPILOT, SeenAs(seen))
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, ApplyResult)
     return outcome.object
 
 

@@ -7,16 +7,7 @@ from tests.ssa.gadgets import Object, a_gadget, a_gadget_status, a_name, annotat
 from virt_steward.kube.client import Client
 from virt_steward.ssa.apply import apply
 from virt_steward.ssa.locks import Absent, SeenAs, Unlocked
-from virt_steward.ssa.managers import (
-    ADVISOR,
-    ADVISOR_STATUS,
-    AUTOPILOT,
-    PAUSE,
-    PLACEMENT,
-    WHOLE,
-    Force,
-    Manager,
-)
+from virt_steward.ssa.managers import ADVISOR, ADVISOR_STATUS, AUTOPILOT, PAUSE, PLACEMENT, WHOLE, FieldManager, Force
 from virt_steward.ssa.refusals import (
     NotInTable,
     NotItsField,
@@ -44,7 +35,7 @@ def with_metadata(**metadata: Any) -> Object:
 
 
 def test_a_manager_outside_of_the_table_is_refused() -> None:
-    stranger = Manager("kubectl", WHOLE, Force.LISTED, why="")
+    stranger = FieldManager("kubectl", WHOLE, Force.LISTED, why="")
     with pytest.raises(NotInTable, match="kubectl is not in the table"):
         refuse_unsafe(a_gadget("one", size=1), stranger, Absent())
 
@@ -65,13 +56,13 @@ def test_an_intent_does_not_set(name: str) -> None:
         pytest.param(ADVISOR_STATUS, annotated(a_gadget_status("one"), x="y"), id="a status manager annotates"),
     ],
 )
-def test_it_is_refused_that(manager: Manager, intent: Object) -> None:
+def test_it_is_refused_that(manager: FieldManager, intent: Object) -> None:
     with pytest.raises(NotItsField, match=f"{manager.name} does not write"):
         refuse_unsafe(intent, manager, Absent())
 
 
 @pytest.mark.parametrize("manager", [PAUSE, PLACEMENT, ADVISOR_STATUS], ids=lambda manager: manager.name)
-def test_bypass_is_only_for_intents_and_not_for(manager: Manager) -> None:
+def test_bypass_is_only_for_intents_and_not_for(manager: FieldManager) -> None:
     bare = {name: value for name, value in a_gadget("one").items() if name != "spec"}
     with pytest.raises(NotItsForce, match="only to what it has seen"):
         refuse_unsafe(bare, manager, Unlocked("hurry"))

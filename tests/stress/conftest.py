@@ -6,7 +6,7 @@ import pytest
 
 from tests.cluster import a_control_plane
 from tests.olm.lifecycle_manager import LifecycleManager, a_lifecycle_manager
-from virt_steward.local.controlplane import ControlPlane
+from virt_steward_demo.local.controlplane import ControlPlane
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from tests.controllers.advisor.process import DRAFTING, EXECUTION, Asked, Start,
 from tests.eventually import soon
 from tests.grants import Account
 from virt_steward.kube.client import Client
-from virt_steward.local.controlplane import ControlPlane
-from virt_steward.local.simulation.faults import set_pace
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.simulation.faults import set_pace
 
 OBSERVATIONS = 400
 ROUNDS = 40

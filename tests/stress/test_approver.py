@@ -24,8 +24,8 @@ from tests.eventually import soon
 from tests.grants import Account
 from tests.installplans import INSTALL_PLAN, sizes
 from virt_steward.kube.client import Client, Selection
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Key, Ref
+from virt_steward_demo.local.controlplane import ControlPlane
 
 SCALE = float(os.environ.get("STRESS_SCALE", "1"))
 KILLS = int(50 * SCALE)

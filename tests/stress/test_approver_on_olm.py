@@ -24,11 +24,11 @@ from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.controllers.approver.definition import ACCESS
 from virt_steward.kube.client import Client
 from virt_steward.kube.watch import projection
-from virt_steward.local.simulation.install import install, make_namespace
 from virt_steward.objects.identity import Key, Ref
 from virt_steward.objects.meta import Meta
 from virt_steward.runtime.access import Installation
 from virt_steward.runtime.informer import Informer, Source
+from virt_steward_demo.simulation.install import install, make_namespace
 
 APPROVER = Key("steward", "everywhere")
 CROWD = 20

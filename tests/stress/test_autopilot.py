@@ -28,9 +28,9 @@ from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG_CRD
 from virt_steward.catalog.load import MANAGED_BY, load
 from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.kube.client import Client
-from virt_steward.local.controlplane import ControlPlane
-from virt_steward.local.simulation.install import install
-from virt_steward.local.simulation.platform import Platform
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.simulation.install import install
+from virt_steward_demo.simulation.platform import SimulatedPlatform
 
 SCALE = float(os.environ.get("STRESS_SCALE", "1"))
 DEFINITIONS = int(400 * SCALE)
@@ -70,7 +70,7 @@ class Range:
 async def range_(empty_cluster: ControlPlane, tmp_path: Path) -> AsyncIterator[Range]:
     catalog = load()
     audit_log = AuditLog(empty_cluster.audit_log)
-    async with a_client(empty_cluster) as client, Platform(client, SHAPE) as platform:
+    async with a_client(empty_cluster) as client, SimulatedPlatform(client, SHAPE) as platform:
         await install(client, VIRT_PLATFORM_CONFIG_CRD.manifest())
         account = await an_autopilots_account(client, catalog)
         cockpit = Cockpit(client, platform, catalog, account, options_for(catalog), audit_log.mark())

@@ -11,15 +11,15 @@ from tests.console.rig import Browser, a_console
 from tests.eventually import soon
 from tests.installplans import an_install_plan, create_install_plan
 from virt_steward.apis import CRDS
-from virt_steward.catalog.hco import HYPERCONVERGED
 from virt_steward.catalog.load import Catalog, load
-from virt_steward.console.cache import Platform
-from virt_steward.controllers.autopilot.marks import SCOPE
+from virt_steward.console.cache import PlatformOptions
+from virt_steward.controllers.autopilot.annotation_keys import SCOPE
 from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.kube.client import Client
-from virt_steward.local.controlplane import ControlPlane
-from virt_steward.local.simulation.install import install, make_namespace
-from virt_steward.local.simulation.kinds import NAMES
+from virt_steward.platform.hco import HYPERCONVERGED
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.simulation.install import install, make_namespace
+from virt_steward_demo.simulation.kinds import NAMES
 
 PLANS, NAMESPACES, ASSETS = 5_000, 100, 500
 PAGES = ("/", "/profiles", "/autopilot", "/approvals", "/placement", "/activity")
@@ -31,7 +31,7 @@ async def test_pages_are_quick_with_five_thousand_plans_and_five_hundred_assets(
     async with a_client(empty_cluster) as client:
         await install(client, *NAMES, *(crd.manifest() for crd in CRDS))
         await _fill(client)
-        platform = Platform(catalog=_many_assets())
+        platform = PlatformOptions(catalog=_many_assets())
         async with a_console(empty_cluster, empty_cluster.token, platform=platform) as served:
             cache = served.console.cache
             assert await soon(lambda: len(cache.plans.waiting) == PLANS, within=120)

@@ -9,7 +9,7 @@ from random import Random
 from tests.eventually import soon
 from tests.replicas import Replica, some_replicas
 from virt_steward.kube.client import Client
-from virt_steward.local.controlplane import ControlPlane
+from virt_steward_demo.local.controlplane import ControlPlane
 
 KILLS = 50
 BURST = 10

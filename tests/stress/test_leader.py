@@ -9,12 +9,12 @@ from random import Random
 from tests.clients import a_client
 from tests.eventually import soon
 from virt_steward.kube.client import Caller, Client
-from virt_steward.kube.connection import Pool
+from virt_steward.kube.connection import ConnectionPool
 from virt_steward.kube.errors import KubeError
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward.runtime.clock import SystemClock
 from virt_steward.runtime.leader import Candidacy, Elector, LeasesOnly, LeaseTimes
+from virt_steward_demo.local.controlplane import ControlPlane
 
 FREEZES = 20
 TIMES = LeaseTimes(duration=1, retry=0.1)
@@ -30,7 +30,7 @@ class Ruler:
         self.rivals: list[Ruler] = []
         self.refused = 0
         candidacy = Candidacy(Key(namespace, "throne"), name, "tests-lease", TIMES)
-        lease_caller = Caller(name, timeout=TIMES.usable / 2, pool=Pool.LEASE)
+        lease_caller = Caller(name, timeout=TIMES.usable / 2, pool=ConnectionPool.LEASE)
         lease_client = Client(client.connection, LeasesOnly(client.connection), lease_caller)
         self._rng = Random(name)
         self.elector = Elector(lease_client, candidacy, SystemClock(), self._rng)

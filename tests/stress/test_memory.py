@@ -12,7 +12,7 @@ from tests.clients import a_client
 from tests.eventually import soon
 from tests.installplans import DEFINITION, INSTALL_PLAN, an_install_plan, create_install_plan, sizes
 from virt_steward.kube.client import Client
-from virt_steward.local.controlplane import ControlPlane
+from virt_steward_demo.local.controlplane import ControlPlane
 
 PLANS = 5_000
 LIMIT_MIB = 60

@@ -14,7 +14,7 @@ from tests.olm.namespaces import OperatorNamespace
 from virt_steward.controllers import NAMES
 from virt_steward.kube.client import Client, Selection
 from virt_steward.objects.identity import Key, Kind
-from virt_steward.packaging.parts import OF_THE_PLATFORM, RESOURCES, Wishes, installed
+from virt_steward.packaging.parts import OF_THE_PLATFORM, RESOURCES, InstallOptions, installed
 from virt_steward.runtime.access import Installation
 
 CHART = Path(__file__).parents[2] / "deploy" / "chart"
@@ -54,13 +54,13 @@ def in_order(rules: list[Object]) -> list[Object]:
     )
 
 
-def parts(wishes: Wishes) -> list[Object]:
+def parts(wishes: InstallOptions) -> list[Object]:
     return [obj for topic, objects in installed(wishes).items() if topic != "namespace" for obj in objects]
 
 
 def test_a_chart_without_values_is_the_usual_installation(engine: Path) -> None:
     found = by_name(rendered(engine, CHART, "elsewhere", {}, POLICIES))
-    assert found == by_name(told(parts(Wishes(Installation("elsewhere")))))
+    assert found == by_name(told(parts(InstallOptions(Installation("elsewhere")))))
 
 
 def test_values_say_what_differs(engine: Path) -> None:
@@ -75,7 +75,9 @@ def test_values_say_what_differs(engine: Path) -> None:
         },
     }
     found = by_name(rendered(engine, CHART, "here", values, POLICIES))
-    wanted = by_name(parts(Wishes(Installation("here"), "mirror/virt-steward:9", Key("virtualization", "mine"))))
+    wanted = by_name(
+        parts(InstallOptions(Installation("here"), "mirror/virt-steward:9", Key("virtualization", "mine")))
+    )
     gone = {key for key in wanted if key not in found}
     assert {name for _, _, name in gone} == {"virt-steward-approver"}
     assert {key for key in found if found[key]["kind"].endswith("Role")} == {
@@ -112,7 +114,7 @@ def test_rights_that_are_asked_for_are_added(engine: Path) -> None:
 def test_the_console_is_served_if_it_is_asked_for(engine: Path) -> None:
     usual = by_name(rendered(engine, CHART, "here", {}, POLICIES))
     more = by_name(rendered(engine, CHART, "here", {"console": {"enabled": True}}, POLICIES))
-    wanted = by_name(told(parts(Wishes(Installation("here"), console=True))))
+    wanted = by_name(told(parts(InstallOptions(Installation("here"), console=True))))
     assert more == wanted
     assert {name for _, _, name in more.keys() - usual.keys()} == {"virt-steward-console"}
 
@@ -158,7 +160,7 @@ async def test_olm_installs_the_bundle_with_its_rights(olm: LifecycleManager) ->
         )
         roles = await client.list(Kind("rbac.authorization.k8s.io", "ClusterRole"))
     granted = [role["rules"] for role in roles if role["metadata"]["name"].startswith(STEWARD.csv(STEWARD.versions[0]))]
-    wanted = [obj["rules"] for obj in parts(Wishes()) if obj["kind"] == "ClusterRole"]
+    wanted = [obj["rules"] for obj in parts(InstallOptions()) if obj["kind"] == "ClusterRole"]
     assert len(wanted) == len(NAMES)
     assert [rules for rules in wanted if rules not in granted] == []
     olm.check()

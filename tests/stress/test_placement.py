@@ -20,14 +20,14 @@ from tests.controllers.approver.process import ALONE, Process, a_process, home_o
 from tests.controllers.placement.scene import Scene, an_installation
 from tests.eventually import soon
 from tests.grants import Account, an_account
-from virt_steward.controllers.placement.search import VIRTUAL_MACHINE, Patience
-from virt_steward.controllers.placement.seen import CONFIG_ANNOTATION, MACHINE, Machine
+from virt_steward.controllers.placement.observation import CONFIG_ANNOTATION, MACHINE, Machine
+from virt_steward.controllers.placement.search import VIRTUAL_MACHINE, SearchTimeouts
 from virt_steward.controllers.placement.watches import MACHINES as WATCHED
 from virt_steward.kube.client import Client, Selection
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Key
 from virt_steward.runtime.access import Access, Grant, Installation
 from virt_steward.runtime.informer import Informer
+from virt_steward_demo.local.controlplane import ControlPlane
 
 SCALE = float(os.environ.get("STRESS_SCALE", "1"))
 MACHINES = int(1_000 * SCALE)
@@ -120,7 +120,7 @@ async def test_a_thousand_machines_are_spread_evenly_with_few_writes_and_fewer_q
     assert max(spread.values()) - min(spread.values()) <= 1
     assert len(writes) <= MOST_WRITES * MACHINES
     for times in lists:  # one per window; the first may reach the server late
-        assert (len(times) - 1) * Patience().apart <= times[-1] - times[0] + Patience().apart / 2
+        assert (len(times) - 1) * SearchTimeouts().apart <= times[-1] - times[0] + SearchTimeouts().apart / 2
     assert [one for one in troubles if one["level"] == "error"] == []
 
 

@@ -11,14 +11,14 @@ from tests.fleet import Members, a_fleet, a_machine_definition
 from tests.proxy import FaultProxy
 from tests.widgets import define
 from virt_steward.controllers.placement.decide import decide
-from virt_steward.controllers.placement.fleet import Limits
-from virt_steward.controllers.placement.search import Patience, Search
-from virt_steward.controllers.placement.seen import NotThere, Silent
-from virt_steward.controllers.placement.verdicts import Blocked, Reason
+from virt_steward.controllers.placement.fleet import FleetTimeouts
+from virt_steward.controllers.placement.observation import Unreachable, VmAbsent
+from virt_steward.controllers.placement.search import Search, SearchTimeouts
+from virt_steward.controllers.placement.verdicts import Blocked, PlacementReason
 from virt_steward.kube.client import Client
 from virt_steward.kube.events import LONGEST_NOTE
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.runtime.clock import SystemClock
+from virt_steward_demo.local.controlplane import ControlPlane
 
 HELD_BACK = 0.05
 """Seconds by which a slow cluster is late, there and back."""
@@ -37,7 +37,7 @@ async def test_twenty_clusters_take_no_longer_than_two_answers_of_one(
 ) -> None:
     async with a_fleet(control_plane, admin, vms) as members:
         await joined(members, proxies)
-        search = Search(members.fleet, Patience(memory=0, apart=0), SystemClock())
+        search = Search(members.fleet, SearchTimeouts(memory=0, apart=0), SystemClock())
         connected = await search.find(vms, "vm-web", TWENTY, since=0)
         for proxy in proxies:
             proxy.delay(HELD_BACK)
@@ -45,7 +45,7 @@ async def test_twenty_clusters_take_no_longer_than_two_answers_of_one(
         alone = min([await seconds(search.find(vms, "vm-web", TWENTY[:1], since=0)) for _ in range(3)])
         together = min([await seconds(search.find(vms, "vm-web", TWENTY, since=0)) for _ in range(3)])
     print(f"\none cluster answers in {alone * 1000:.0f} ms, a search of twenty takes {together * 1000:.0f} ms")
-    assert connected == dict.fromkeys(TWENTY, NotThere())
+    assert connected == dict.fromkeys(TWENTY, VmAbsent())
     assert alone >= 2 * HELD_BACK
     assert together <= 2 * alone
 
@@ -53,8 +53,8 @@ async def test_twenty_clusters_take_no_longer_than_two_answers_of_one(
 async def test_five_dead_clusters_of_twenty_are_named_within_the_deadline(
     control_plane: ControlPlane, admin: Client, vms: str, proxies: list[FaultProxy]
 ) -> None:
-    patience = Patience(deadline=5)
-    async with a_fleet(control_plane, admin, vms, limits=Limits(timeout=3, first_retry=60)) as members:
+    patience = SearchTimeouts(deadline=5)
+    async with a_fleet(control_plane, admin, vms, limits=FleetTimeouts(timeout=3, first_retry=60)) as members:
         await joined(members, proxies)
         for dead in proxies[:3]:
             dead.refuse()
@@ -66,16 +66,16 @@ async def test_five_dead_clusters_of_twenty_are_named_within_the_deadline(
         took = time.monotonic() - started
         members.observed.clear()
         again = await search.find(vms, "vm-web", TWENTY, since=0)
-    silent = {name: finding for name, finding in findings.items() if isinstance(finding, Silent)}
+    silent = {name: finding for name, finding in findings.items() if isinstance(finding, Unreachable)}
     assert list(silent) == TWENTY[:5]
     assert all(f"cluster {name} " in finding.because for name, finding in silent.items())
-    assert all(finding == NotThere() for name, finding in findings.items() if name not in silent)
+    assert all(finding == VmAbsent() for name, finding in findings.items() if name not in silent)
     assert took <= patience.deadline
     assert again == findings
     assert members.observed == []
     verdict = decide(a_view(a_machine("web"), *map(a_cluster, TWENTY), findings=findings)).outcome
     assert isinstance(verdict, Blocked)
-    assert verdict.reason is Reason.CLUSTERS_SILENT
+    assert verdict.reason is PlacementReason.CLUSTERS_SILENT
     told = verdict.because[:LONGEST_NOTE]
     assert [name for name in TWENTY if f"{name}: cluster {name} " in told] == TWENTY[:5]
 

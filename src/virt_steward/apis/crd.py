@@ -38,7 +38,7 @@ AGE = Column("Age", "date", ".metadata.creationTimestamp")
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class ApiVersion:
     """One version of a kind. Exactly one of them is the one in which objects are stored."""
 
     name: str
@@ -86,7 +86,7 @@ class Crd:
     kind: Kind
     scope: Literal["Namespaced", "Cluster"]
     description: str
-    versions: tuple[Version, ...]
+    versions: tuple[ApiVersion, ...]
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
 

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from virt_steward.apis.crd import AGE, Column, Crd, Version
-from virt_steward.apis.meta import Condition, Duration, LabelSelector, NamespaceName, Time, Window
+from virt_steward.apis.crd import AGE, ApiVersion, Column, Crd
+from virt_steward.apis.meta import Condition, Duration, LabelSelector, NamespaceName, Time, WindowSpec
 from virt_steward.apis.schema import ATOMIC, INT32, SET, ApiStruct, keyed_by, matching
 from virt_steward.objects.identity import Kind
 
@@ -52,7 +52,7 @@ class Policy(ApiStruct, frozen=True):
         Duration | None, Meta(description="How long a plan must have existed before it is approved, such as 7d.")
     ] = None
     windows: Annotated[
-        tuple[Window, ...],
+        tuple[WindowSpec, ...],
         Meta(description="Approve only while one of these windows is open. None means at any time.", max_length=20),
         ATOMIC,
     ] = ()
@@ -122,7 +122,7 @@ class PendingPlan(ApiStruct, frozen=True):
     until: Annotated[Time | None, Meta(description="When it will be looked at again, where that is known.")] = None
 
 
-class Approval(ApiStruct, frozen=True):
+class ApprovalRecord(ApiStruct, frozen=True):
     """A plan that was approved."""
 
     plan: Annotated[PlanName, Meta(description="Namespace and name of the plan.")]
@@ -152,7 +152,7 @@ class InstallPlanApproverStatus(ApiStruct, frozen=True):
         ATOMIC,
     ] = ()
     history: Annotated[
-        tuple[Approval, ...],
+        tuple[ApprovalRecord, ...],
         Meta(description="The last ten approvals, newest first.", max_length=HISTORY_KEPT),
         ATOMIC,
     ] = ()
@@ -178,7 +178,7 @@ INSTALL_PLAN_APPROVER_CRD = Crd(
     description="Approves InstallPlans of the operator versions that Subscriptions pin, and no others.",
     short_names=("ipa",),
     versions=(
-        Version(
+        ApiVersion(
             "v1alpha1",
             spec=InstallPlanApproverSpec,
             status=InstallPlanApproverStatus,

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from virt_steward.apis.crd import AGE, Column, Crd, Version
+from virt_steward.apis.crd import AGE, ApiVersion, Column, Crd
 from virt_steward.apis.meta import Condition, NamespaceName, Time
 from virt_steward.apis.schema import INT32, ApiStruct, keyed_by, matching
 from virt_steward.objects.identity import Kind
@@ -74,7 +74,7 @@ KUBEVIRT_CONFIG_CRD = Crd(
     description="A cluster that can run machines, and how to reach it. Labels describe it to selectors.",
     short_names=("kvc",),
     versions=(
-        Version(
+        ApiVersion(
             "v1alpha1",
             spec=KubevirtConfigSpec,
             status=KubevirtConfigStatus,

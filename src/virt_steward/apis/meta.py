@@ -55,7 +55,7 @@ Schedule = Annotated[
 ]
 
 
-class Window(ApiStruct, frozen=True):
+class WindowSpec(ApiStruct, frozen=True):
     """A time that comes again and again."""
 
     schedule: Annotated[

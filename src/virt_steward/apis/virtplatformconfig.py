@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from virt_steward.apis.crd import AGE, Column, Crd, Version
-from virt_steward.apis.meta import Condition, Duration, LabelSelector, Time, Window
+from virt_steward.apis.crd import AGE, ApiVersion, Column, Crd
+from virt_steward.apis.meta import Condition, Duration, LabelSelector, Time, WindowSpec
 from virt_steward.apis.schema import ATOMIC, INT32, ApiStruct, keyed_by, matching, rule
 from virt_steward.objects.identity import Kind
 
@@ -164,7 +164,7 @@ class VirtPlatformConfigSpec(ApiStruct, frozen=True):
         None
     )
     window: Annotated[
-        Window | None,
+        WindowSpec | None,
         Meta(description="Begin items only while this window is open. An item that has begun runs on past its end."),
     ] = None
     notify: Annotated[
@@ -187,7 +187,7 @@ class TargetRef(ApiStruct, frozen=True):
     namespace: Annotated[str, Meta(description="Its namespace, if it has one.", max_length=63)] = ""
 
 
-class Taking(ApiStruct, frozen=True):
+class TakenField(ApiStruct, frozen=True):
     """A field that another manager owns and that the item takes over."""
 
     manager: Annotated[str, Meta(description="Who owns it now.", max_length=128)]
@@ -237,7 +237,7 @@ class PlanItem(ApiStruct, frozen=True):
         ATOMIC,
     ] = ()
     takes: Annotated[
-        tuple[Taking, ...], Meta(description="Fields of others that it takes over.", max_length=200), ATOMIC
+        tuple[TakenField, ...], Meta(description="Fields of others that it takes over.", max_length=200), ATOMIC
     ] = ()
     hash: Annotated[Hash, Meta(description="The managed fields as they were when the plan was made.")] = ""
     planned_hash: Annotated[Hash, Meta(description="The managed fields as they are once it is applied.")] = ""
@@ -245,7 +245,7 @@ class PlanItem(ApiStruct, frozen=True):
     last_transition_time: Annotated[Time | None, Meta(description="Since when it is in its state.")] = None
 
 
-class Governed(ApiStruct, frozen=True):
+class GovernedTarget(ApiStruct, frozen=True):
     """An object that was applied, and the fields that were set."""
 
     target_ref: Annotated[TargetRef, Meta(description="The object.")]
@@ -262,7 +262,7 @@ class Input(ApiStruct, frozen=True):
     value: Annotated[str, Meta(description="What it was when the plan was made.", max_length=1024)]
 
 
-class Approval(ApiStruct, frozen=True):
+class PlanApproval(ApiStruct, frozen=True):
     """Who said yes, to which plan."""
 
     plan_hash: Annotated[Hash, Meta(description="The plan.")]
@@ -332,11 +332,11 @@ class VirtPlatformConfigStatus(ApiStruct, frozen=True):
         keyed_by("name"),
     ] = ()
     governed: Annotated[
-        tuple[Governed, ...],
+        tuple[GovernedTarget, ...],
         Meta(description="Objects that were applied by this profile, also by earlier plans.", max_length=50),
         ATOMIC,
     ] = ()
-    approval: Annotated[Approval | None, Meta(description="Who approved the plan that runs or ran last.")] = None
+    approval: Annotated[PlanApproval | None, Meta(description="Who approved the plan that runs or ran last.")] = None
     history: Annotated[
         tuple[Execution, ...],
         Meta(description="The last ten plans that were begun, newest first.", max_length=HISTORY_KEPT),
@@ -360,7 +360,7 @@ VIRT_PLATFORM_CONFIG_CRD = Crd(
     description="A tuning profile of the platform: shows what it would change and what that costs, and does nothing"
     " before somebody approves.",
     versions=(
-        Version(
+        ApiVersion(
             "v1alpha1",
             spec=VirtPlatformConfigSpec,
             status=VirtPlatformConfigStatus,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from virt_steward.catalog.conditions import Condition
-from virt_steward.catalog.hco import HYPERCONVERGED
 from virt_steward.catalog.reads import NOTHING, Needs, Reads, kind_in
 from virt_steward.objects.paths import Pointer
+from virt_steward.platform.hco import HYPERCONVERGED
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -33,7 +33,7 @@ class Install(StrEnum):
     OPT_IN = "opt-in"
 
 
-class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class AssetTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Which object an asset wants."""
 
     api_version: str
@@ -70,7 +70,7 @@ class Declaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
     name: str
     summary: str
-    object: Target
+    object: AssetTarget
     feature: Feature | None = None
     """None: part of the autopilot itself."""
     group: str = ""

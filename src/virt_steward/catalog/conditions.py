@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import msgspec
 
-from virt_steward.catalog.machineconfigs import last_word
 from virt_steward.catalog.reads import Needs
 from virt_steward.objects.paths import Pointer
+from virt_steward.platform.machineconfigs import effective_argument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from virt_steward.catalog.context import Context
-    from virt_steward.catalog.machineconfigs import MachineConfigs
+    from virt_steward.catalog.context import AssetContext
+    from virt_steward.platform.machineconfigs import MachineConfigs
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Annotation(_Condition, frozen=True, tag="annotation"):
     def asks_for(self) -> str:
         return f"{self.key}={self.value}" if self.value else self.key
 
-    def check(self, context: Context) -> Verdict:
+    def check(self, context: AssetContext) -> Verdict:
         actual = context.hco.annotations.get(self.key)
         if actual is not None and self.value in ("", actual):
             return Met()
@@ -82,7 +82,7 @@ class FeatureGate(_Condition, frozen=True, tag="feature-gate"):
     def asks_for(self) -> str:
         return f"featureGate:{self.value}"
 
-    def check(self, context: Context) -> Verdict:
+    def check(self, context: AssetContext) -> Verdict:
         return Met() if context.hco.has_feature_gate(self.value) else _unmet("Enabled", "not enabled")
 
 
@@ -105,7 +105,7 @@ class HcoFieldUnconfigured(_Condition, frozen=True, tag="hco-field-unconfigured"
     def asks_for(self) -> str:
         return f"hcoUnconfigured:{'.'.join(self.pointer.tokens)}"
 
-    def check(self, context: Context) -> Verdict:
+    def check(self, context: AssetContext) -> Verdict:
         return Met() if context.hco.value(self.pointer) in (None, {}) else _unmet("unconfigured", "configured")
 
 
@@ -119,7 +119,7 @@ class HardwareDetection(_Condition, frozen=True, tag="hardware-detection"):
     def __str__(self) -> str:
         return self.detector
 
-    def check(self, context: Context) -> Verdict:
+    def check(self, context: AssetContext) -> Verdict:
         if context.hardware is None:
             return CannotTell("the nodes are not known")
         seen = context.hardware
@@ -141,7 +141,7 @@ class Image(_Condition, frozen=True, tag="image"):
     def __str__(self) -> str:
         return f"image {self.key}"
 
-    def check(self, context: Context) -> Verdict:
+    def check(self, context: AssetContext) -> Verdict:
         return Met() if self.key in context.images else _unmet("given", "absent")
 
 
@@ -166,7 +166,7 @@ class Topology(_Condition, frozen=True, tag="topology"):
     def __str__(self) -> str:
         return self.field
 
-    def check(self, context: Context) -> Verdict:
+    def check(self, context: AssetContext) -> Verdict:
         seen = context.topology
         if seen is None:
             return CannotTell("the topology is not known")
@@ -200,7 +200,7 @@ class NotSetElsewhere(_Condition, frozen=True, tag="not-set-elsewhere", rename="
         what = "swap" if self.swap else "the kubelet"
         return f"{self.kernel_argument or what} in pool {self.pool}"
 
-    def check(self, context: Context) -> Verdict:
+    def check(self, context: AssetContext) -> Verdict:
         if context.machine_configs is None:
             return CannotTell("the MachineConfigs are not known")
         setters = self._setters(context.machine_configs)
@@ -212,7 +212,7 @@ class NotSetElsewhere(_Condition, frozen=True, tag="not-set-elsewhere", rename="
         others = known.others(self.pool)
         if self.swap:
             return [one.name for one in others if one.swap]
-        given = last_word(self.kernel_argument.partition("=")[0], others)
+        given = effective_argument(self.kernel_argument.partition("=")[0], others)
         return [given.by] if given and given.argument == self.kernel_argument else []
 
 

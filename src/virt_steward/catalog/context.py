@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from virt_steward.catalog.hco import LIVE_MIGRATION, PREFIX, flat
 from virt_steward.objects.paths import Pointer
+from virt_steward.platform.hco import LIVE_MIGRATION, PREFIX, flat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from virt_steward.catalog.asset import Asset
-    from virt_steward.catalog.hardware import Hardware, Nodes
-    from virt_steward.catalog.hco import Hco, LiveMigration
-    from virt_steward.catalog.machineconfigs import MachineConfigs
     from virt_steward.catalog.reads import SchemaRead
-    from virt_steward.catalog.storage import Storage
-    from virt_steward.catalog.topology import Topology
     from virt_steward.objects.identity import Ref
     from virt_steward.objects.schemafacts import SchemaFacts
+    from virt_steward.platform.hco import Hco, LiveMigration
+    from virt_steward.platform.machineconfigs import MachineConfigs
+    from virt_steward.platform.nodes import Hardware, Nodes
+    from virt_steward.platform.storage import Storage
+    from virt_steward.platform.topology import Topology
 
 
 class NotDeclared(LookupError):
@@ -27,7 +27,7 @@ class NotDeclared(LookupError):
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class AssetContext:
     """A frozen look at a cluster. None stands for what is not known, which is not the same as absent."""
 
     hco: Hco
@@ -61,7 +61,7 @@ class Context:
     def _declared(self, asset: Asset) -> Iterator[tuple[str, Any]]:
         reads = asset.reads
         if reads.hco is not None:
-            yield "hco", SeenHco(self.hco, frozenset(flat(path) for path in reads.hco_pointers))
+            yield "hco", HcoView(self.hco, frozenset(flat(path) for path in reads.hco_pointers))
         if reads.nodes:
             yield "nodes", self.nodes
             yield "hardware", self.hardware
@@ -77,12 +77,12 @@ class Context:
         if reads.schemas:
             yield (
                 "schemas",
-                {name: SeenSchema(read, self.schemas.get(read.crd)) for name, read in reads.schemas.items()},
+                {name: SchemaView(read, self.schemas.get(read.crd)) for name, read in reads.schemas.items()},
             )
 
 
 @dataclass(frozen=True, slots=True)
-class SeenHco:
+class HcoView:
     """The HCO, as far as an asset declares to read it."""
 
     _hco: Hco
@@ -127,7 +127,7 @@ class SeenHco:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenSchema:
+class SchemaView:
     """A CRD's schema, as far as an asset declares to read it. A CRD that is not there has no fields."""
 
     _read: SchemaRead

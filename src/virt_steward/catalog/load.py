@@ -12,7 +12,7 @@ import msgspec
 from virt_steward.catalog.asset import Asset, Declaration
 from virt_steward.catalog.reads import Needs
 from virt_steward.catalog.yamlread import BadYaml, document
-from virt_steward.objects.complaints import Complaint
+from virt_steward.objects.errors import UserError
 from virt_steward.objects.identity import Ref, key_of, kind_of
 from virt_steward.ssa.managers import AUTOPILOT
 
@@ -31,7 +31,7 @@ PLURAL = "platform.kubevirt.io/plural"
 """On a tombstone: how RBAC names its kind, where no asset is of that kind any more."""
 
 
-class CatalogError(Complaint):
+class CatalogError(UserError):
     """An asset or a tombstone that cannot be used: the text names the file, and what is wrong with it."""
 
     def __init__(self, path: str, problem: str) -> None:

@@ -7,40 +7,40 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from virt_steward.catalog.context import Context
-from virt_steward.catalog.hardware import counted, detected, node_facts
-from virt_steward.catalog.hco import HYPERCONVERGED, Hco
-from virt_steward.catalog.machineconfigs import (
+from virt_steward.catalog.context import AssetContext
+from virt_steward.catalog.yamlread import BadYaml, documents
+from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
+from virt_steward.objects.corekinds import NODE
+from virt_steward.objects.errors import UserError
+from virt_steward.objects.identity import kind_of, ref_of
+from virt_steward.objects.schemafacts import definition_facts
+from virt_steward.platform.hco import HYPERCONVERGED, Hco
+from virt_steward.platform.machineconfigs import (
     KUBELET_CONFIG,
     MACHINE_CONFIG,
     MACHINE_CONFIG_POOL,
     KubeletConfigFacts,
     MachineConfigs,
-    Pool,
     machine_config_facts,
 )
-from virt_steward.catalog.storage import STORAGE_PROFILE, profile_facts, storage
-from virt_steward.catalog.topology import INFRASTRUCTURE, SCHEDULER, Infrastructure, Scheduler, topology
-from virt_steward.catalog.yamlread import BadYaml, documents
-from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
-from virt_steward.objects.complaints import Complaint
-from virt_steward.objects.corekinds import NODE
-from virt_steward.objects.identity import kind_of, ref_of
-from virt_steward.objects.schemafacts import definition_facts
+from virt_steward.platform.nodes import counted, detected, node_facts
+from virt_steward.platform.pools import Pool
+from virt_steward.platform.storage import STORAGE_PROFILE, profile_facts, storage
+from virt_steward.platform.topology import INFRASTRUCTURE, SCHEDULER, Infrastructure, Scheduler, topology
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from virt_steward.catalog.hardware import NodeFacts
     from virt_steward.catalog.load import Catalog
-    from virt_steward.catalog.topology import Topology
     from virt_steward.objects.identity import Kind
     from virt_steward.objects.schemafacts import SchemaFacts
+    from virt_steward.platform.nodes import NodeFacts
+    from virt_steward.platform.topology import Topology
 
 Object = dict[str, Any]
 
 
-class BadFile(Complaint):
+class BadFile(UserError):
     """A file from which no cluster can be read."""
 
 
@@ -59,7 +59,7 @@ class FileServes:
 class Offline:
     """What a file tells. Objects that are not in it do not exist; nodes, topology and schemas are then not known."""
 
-    context: Context
+    context: AssetContext
     served: FileServes
 
 
@@ -76,7 +76,7 @@ def _read(objects: list[Object], catalog: Catalog, images: Mapping[str, str]) ->
     nodes = [node_facts(_json(obj)) for obj in _of(objects, NODE)]
     by_ref = {ref_of(obj): obj for obj in objects}
     return Offline(
-        Context(
+        AssetContext(
             _hco(objects),
             counted(nodes) if nodes else None,
             detected(nodes) if nodes else None,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from types import CodeType, TracebackType
 
     from virt_steward.catalog.asset import Asset
-    from virt_steward.catalog.context import Context
+    from virt_steward.catalog.context import AssetContext
     from virt_steward.catalog.load import Catalog
 
 # A template can fail in as many ways as an expression can.
@@ -33,18 +33,18 @@ class Rendered:
 
 
 @dataclass(frozen=True, slots=True)
-class Empty:
+class RenderedNothing:
     """The asset wants nothing now."""
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class RenderFailed:
     """The template, or what it made, is wrong."""
 
     why: str
 
 
-Rendering = Rendered | Empty | Failed
+Rendering = Rendered | RenderedNothing | RenderFailed
 
 
 class Renderer:
@@ -61,9 +61,9 @@ class Renderer:
         )
         self._environment.filters |= FILTERS
         self._compiled: dict[str, CodeType] = {}
-        self._last: dict[str, tuple[Context, Rendering]] = {}
+        self._last: dict[str, tuple[AssetContext, Rendering]] = {}
 
-    def render(self, asset: Asset, context: Context) -> Rendering:
+    def render(self, asset: Asset, context: AssetContext) -> Rendering:
         """Whoever looks again in the same context gets the same; nobody may change it."""
         before, rendering = self._last.get(asset.path, (None, None))
         if before is not context or rendering is None:
@@ -71,21 +71,21 @@ class Renderer:
             self._last[asset.path] = context, rendering
         return rendering
 
-    def _render(self, asset: Asset, context: Context) -> Rendering:
+    def _render(self, asset: Asset, context: AssetContext) -> Rendering:
         if lacking := context.lacks(asset):
-            return Failed(f"not known: {', '.join(lacking)}")
+            return RenderFailed(f"not known: {', '.join(lacking)}")
         try:
             text = self._text(asset, context)
             found = document(text)
         except FAILURES as error:
-            return Failed(_sentence(error, asset.path))
+            return RenderFailed(_sentence(error, asset.path))
         if found is None:
-            return Empty()
+            return RenderedNothing()
         if wrong := _mismatch(found, asset, context):
-            return Failed(f"{asset.path}: {wrong}")
+            return RenderFailed(f"{asset.path}: {wrong}")
         return Rendered(labelled(found))
 
-    def _text(self, asset: Asset, context: Context) -> str:
+    def _text(self, asset: Asset, context: AssetContext) -> str:
         if asset.path not in self._compiled:
             self._compiled[asset.path] = self._environment.compile(asset.template, asset.name, asset.path)
         template = self._environment.template_class.from_code(
@@ -105,7 +105,7 @@ def _files(asset: Asset) -> Any:
     return file
 
 
-def _mismatch(found: Any, asset: Asset, context: Context) -> str:
+def _mismatch(found: Any, asset: Asset, context: AssetContext) -> str:
     """What is wrong with a rendered object; empty if it is the one that the asset declares."""
     if not isinstance(found, dict) or not isinstance(found.get("metadata"), dict):
         return "it renders no object"

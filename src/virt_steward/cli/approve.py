@@ -13,9 +13,13 @@ from typer.core import TyperGroup
 from virt_steward.app import connected
 from virt_steward.cli import approvals
 from virt_steward.cli.arguments import ContextOption, KubeconfigOption, PlanArgument, ProfileArgument, namespaced
-from virt_steward.cli.output import NotDone, Output, OutputOption, answer, say
-from virt_steward.controllers.approver.by_hand import ByHand, NotNow, approve_by_hand
-from virt_steward.controllers.approver.follow import Failed, follow
+from virt_steward.cli.output import CommandFailed, Output, OutputOption, answer, say
+from virt_steward.controllers.approver.follow import InstallFailed, follow
+from virt_steward.controllers.approver.manual_approval import (
+    InstallPlanApproved,
+    InstallPlanNotApproved,
+    approve_manually,
+)
 from virt_steward.objects.durations import BadDuration, parse_duration
 from virt_steward.settings import BadSetting
 
@@ -26,7 +30,7 @@ if TYPE_CHECKING:
     from virt_steward.objects.identity import Key
 
 
-class ProfilesAreMeant(TyperGroup):
+class ProfileByDefault(TyperGroup):
     """`approve NAME` is short for `approve profile NAME`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -37,7 +41,7 @@ class ProfilesAreMeant(TyperGroup):
 
 app = typer.Typer(
     name="approve",
-    cls=ProfilesAreMeant,
+    cls=ProfileByDefault,
     help="Approve something that waits for a person. `approve NAME` is short for `approve profile NAME`.",
     no_args_is_help=True,
 )
@@ -62,7 +66,7 @@ def profile(
 ) -> None:
     """Approve the plan that a profile shows now, also one that leads back, and write on it who did so and why."""
     patience = duration(timeout) if timeout else None
-    asking = approvals.Asking(
+    asking = approvals.PlanApprovalRequest(
         profile, plan.removeprefix("sha256:"), comment, is_sure=yes, watch=watch, patience=patience
     )
     done = asyncio.run(approvals.approved(asking, kubeconfig, context))
@@ -81,25 +85,27 @@ def installplan(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Approve an InstallPlan by hand, whatever is pinned, and write on it who did so and why."""
-    asking = Asking(namespaced(plan), comment, duration(timeout) if wait else None)
+    asking = InstallPlanApprovalRequest(namespaced(plan), comment, duration(timeout) if wait else None)
     done = asyncio.run(_approved(asking, kubeconfig, context))
     answer(output, "all its operators run" if wait else "OLM installs it now", done)
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class InstallPlanApprovalRequest:
     plan: Key
     comment: str
     patience: timedelta | None
     """None: the approval is enough."""
 
 
-async def _approved(asking: Asking, kubeconfig: str | None, context: str | None) -> ByHand:
+async def _approved(
+    asking: InstallPlanApprovalRequest, kubeconfig: str | None, context: str | None
+) -> InstallPlanApproved:
     async with connected(kubeconfig, context) as client:
-        match await approve_by_hand(client, asking.plan, asking.comment, datetime.now(UTC)):
-            case NotNow(plan, why):
-                raise NotDone(f"InstallPlan {plan} is left alone: {why}")
-            case ByHand() as done:
+        match await approve_manually(client, asking.plan, asking.comment, datetime.now(UTC)):
+            case InstallPlanNotApproved(plan, why):
+                raise CommandFailed(f"InstallPlan {plan} is left alone: {why}")
+            case InstallPlanApproved() as done:
                 say(f"approved InstallPlan {done.plan} with {', '.join(done.csvs)}, as {done.user}")
         if asking.patience is not None:
             await _installed(client, asking.plan, done.csvs, asking.patience)
@@ -111,9 +117,11 @@ async def _installed(reader: Reader, plan: Key, csvs: tuple[str, ...], patience:
         async with asyncio.timeout(patience.total_seconds()):
             ended = await follow(reader, plan, csvs, say)
     except TimeoutError:
-        raise NotDone(f"InstallPlan {plan} is approved, but not installed within {patience}; OLM goes on") from None
-    if isinstance(ended, Failed):
-        raise NotDone(f"InstallPlan {plan} is approved, but {ended.why}")
+        raise CommandFailed(
+            f"InstallPlan {plan} is approved, but not installed within {patience}; OLM goes on"
+        ) from None
+    if isinstance(ended, InstallFailed):
+        raise CommandFailed(f"InstallPlan {plan} is approved, but {ended.why}")
 
 
 def duration(text: str) -> timedelta:

@@ -9,30 +9,30 @@ from typing import TYPE_CHECKING
 from virt_steward.app import connected
 from virt_steward.catalog.images import related_images
 from virt_steward.catalog.load import load
-from virt_steward.controllers.autopilot.options import Options
-from virt_steward.insight.assetevidence import evidence
-from virt_steward.insight.assets import survey
-from virt_steward.insight.whyasset import checked, why
+from virt_steward.controllers.autopilot.options import AutopilotOptions
+from virt_steward.insight.assets.evidence import evidence
+from virt_steward.insight.assets.explain import checked, why
+from virt_steward.insight.assets.survey import survey
 from virt_steward.kube.client import Reader
 from virt_steward.kube.errors import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from virt_steward.insight.whyasset import Live, Why
+    from virt_steward.insight.assets.explain import AssetExplanation, LiveObject
     from virt_steward.objects.identity import Key
 
 
-async def asked(name: str, hco: Key, kubeconfig: str | None, context: str | None) -> Why:
+async def asked(name: str, hco: Key, kubeconfig: str | None, context: str | None) -> AssetExplanation:
     catalog = load()
     asset = checked(catalog, name)  # before a cluster is troubled
-    options = Options(hco, related_images(os.environ))
+    options = AutopilotOptions(hco, related_images(os.environ))
     async with connected(kubeconfig, context) as client:
         seen = await survey(Reader(client.connection, client.discovery), catalog, options, datetime.now(UTC))
         return why(seen, name, await evidence(client, seen, asset))
 
 
-def lines(found: Why) -> Iterator[str]:
+def lines(found: AssetExplanation) -> Iterator[str]:
     yield f"Asset {found.asset}, {found.object}: {found.state}: {found.because}"
     yield f"  {found.summary}"
     for step in found.steps:
@@ -53,7 +53,7 @@ def lines(found: Why) -> Iterator[str]:
     yield f"\n{_live(found.live)}"
 
 
-def _live(live: Live | None) -> str:
+def _live(live: LiveObject | None) -> str:
     if live is None:
         return "The object is not there."
     facts = ["made by the autopilot" if live.made_by_us else "not known to be made by the autopilot"]

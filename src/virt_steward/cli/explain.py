@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from virt_steward.app import connected
-from virt_steward.cli import advising, assets, placements, placing, plans
+from virt_steward.cli import advisor_flags, assets, placement_flags, placements, plans
 from virt_steward.cli.arguments import (
     AssetArgument,
     ContextOption,
@@ -20,7 +20,7 @@ from virt_steward.cli.arguments import (
     namespaced,
 )
 from virt_steward.cli.output import Output, OutputOption, answer
-from virt_steward.insight.approvals import Approved, Chain, Csv, Step, Why, why
+from virt_steward.insight.approvals import ApprovalCheck, ApprovalExplanation, Approved, Chain, Csv, why
 from virt_steward.kube.client import Reader
 from virt_steward.kube.errors import one_line
 
@@ -48,14 +48,14 @@ def installplan(
 def plan(
     *,
     profile: ProfileArgument,
-    hyperconverged: advising.HcoOption = advising.HCO,
-    operator_version: advising.VersionOption = advising.VERSION,
+    hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
+    operator_version: advisor_flags.VersionOption = advisor_flags.VERSION,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Say where the plan of a profile is and what it waits for, and what the advisor makes of that. Changes nothing."""
-    options = advising.asking(hyperconverged, operator_version)
+    options = advisor_flags.asking(hyperconverged, operator_version)
     found = asyncio.run(plans.asked(profile, options, kubeconfig, context))
     answer(output, "\n".join(plans.why_lines(found)), found)
 
@@ -64,17 +64,17 @@ def plan(
 def machine(
     *,
     machine: MachineArgument,
-    default_kubevirt_config: placing.DefaultConfigOption = "",
-    placement_strategy: placing.StrategyOption = "none",
-    search: placing.SearchOption = placing.SearchMode.FOUND,
-    vm_name: placing.VmNameOption = "vm-{machine}",
-    spread_label: placing.SpreadLabelOption = "topology.kubernetes.io/region",
+    default_kubevirt_config: placement_flags.DefaultConfigOption = "",
+    placement_strategy: placement_flags.StrategyOption = "none",
+    search: placement_flags.SearchOption = placement_flags.SearchMode.FOUND,
+    vm_name: placement_flags.VmNameOption = "vm-{machine}",
+    spread_label: placement_flags.SpreadLabelOption = "topology.kubernetes.io/region",
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Say which cluster a Machine goes to by these settings, strategy by strategy. Changes nothing."""
-    rules = placing.rules(default_kubevirt_config, placement_strategy, search, vm_name, spread_label)
+    rules = placement_flags.rules(default_kubevirt_config, placement_strategy, search, vm_name, spread_label)
     found = asyncio.run(placements.asked(namespaced(machine), rules, kubeconfig, context))
     answer(output, "\n".join(placements.lines(found)), found)
 
@@ -83,22 +83,22 @@ def machine(
 def asset(
     *,
     name: AssetArgument,
-    hyperconverged: advising.HcoOption = advising.HCO,
+    hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Say what the autopilot makes of an asset now, filter by filter and check by check. Changes nothing."""
-    found = asyncio.run(assets.asked(name, advising.hco(hyperconverged), kubeconfig, context))
+    found = asyncio.run(assets.asked(name, advisor_flags.hco(hyperconverged), kubeconfig, context))
     answer(output, "\n".join(assets.lines(found)), found)
 
 
-async def _asked(plan: Key, kubeconfig: str | None, context: str | None) -> Why:
+async def _asked(plan: Key, kubeconfig: str | None, context: str | None) -> ApprovalExplanation:
     async with connected(kubeconfig, context) as client:
         return await why(Reader(client.connection, client.discovery), plan, datetime.now(UTC))
 
 
-def _lines(found: Why) -> Iterator[str]:
+def _lines(found: ApprovalExplanation) -> Iterator[str]:
     state = "approved" if found.approved else "not approved"
     yield f"InstallPlan {found.plan}: {state}, phase {found.phase or 'none'}, approval {found.approval or 'not set'}"
     if found.decision:
@@ -133,7 +133,7 @@ def _verdict(chain: Chain, acting: Chain | None) -> str:
     return f"{chain.verdict}: {chain.because}"
 
 
-def _outcome(step: Step) -> str:
+def _outcome(step: ApprovalCheck) -> str:
     """The sentence of a refusal stands in the headline already."""
     if step.refusal is None:
         return f"[+] {step.check}"

@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from virt_steward.apis import CRDS
-from virt_steward.cli import advising
+from virt_steward.cli import advisor_flags
 from virt_steward.controllers import NAMES
 from virt_steward.controllers.advisor.admission import POLICIES
 from virt_steward.controllers.autopilot.options import OPT_OUT_DELETES
@@ -65,7 +65,7 @@ def rbac(
             help="Also let the autopilot delete what it made, for platform.kubevirt.io/on-opt-out: delete.",
         ),
     ] = False,
-    hyperconverged: advising.HcoOption = advising.HCO,
+    hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
     output: FormatOption = Format.YAML,
 ) -> None:
     """Print the ServiceAccount and the roles that controllers need: what they declare, and nothing more."""
@@ -75,7 +75,7 @@ def rbac(
         secret_namespaces=() if secret_namespaces is None else names_in(secret_namespaces),
         extras=(OPT_OUT_DELETES,) if opt_out_deletes else (),
     )
-    platform = advising.hco(hyperconverged)
+    platform = advisor_flags.hco(hyperconverged)
     wanted = [access_of(name, platform) for name in chosen((*NAMES, CONSOLE), names_in(controllers))]
     found = [manifest for access in wanted for manifest in manifests(access, installation)]
     typer.echo(written(found, output), nl=False)

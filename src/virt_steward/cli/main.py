@@ -5,21 +5,23 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer.exceptions import TyperException
 
 from virt_steward import __version__
-from virt_steward.objects.complaints import Complaint
+from virt_steward.objects.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Where each command is. Only the one that is asked for gets imported: `run` need not carry what `local` is made of.
+DEMO = "virt_steward_demo"
+# Where each command is. Only the one that is asked for gets imported: `run` need not carry what `plan` is made of.
 COMMANDS = {
     "run": "virt_steward.cli.run:run",
-    "demo": "virt_steward.cli.demo:demo",
+    "demo": f"{DEMO}.cli.demo:demo",
     "plan": "virt_steward.cli.plan:plan",
     "explain": "virt_steward.cli.explain:app",
     "approve": "virt_steward.cli.approve:app",
@@ -30,7 +32,7 @@ COMMANDS = {
     "rbac": "virt_steward.cli.generate:rbac",
     "policies": "virt_steward.cli.generate:policies",
     "manifests": "virt_steward.cli.manifests:manifests",
-    "local": "virt_steward.cli.local:app",
+    "local": f"{DEMO}.cli.local:app",
     "version": "virt_steward.cli.version:version",
 }
 
@@ -56,8 +58,10 @@ def options(
 def load(wanted: Sequence[str]) -> typer.Typer:
     """The app with the commands that these words may mean: one of them, or all where help has to list them."""
     first = next((word for word in wanted if not word.startswith("-")), "")
-    named: Sequence[str] = (first,) if first in COMMANDS else tuple(COMMANDS)
+    named: Sequence[str] = (first,) if first in COMMANDS else tuple(name for name in COMMANDS if _is_installed(name))
     for name in () if "--version" in wanted[:1] else named:
+        if not _is_installed(name):
+            raise UserError(f"{name} is not part of this installation; pip install 'virt-steward[demo]' adds it")
         module, _, attribute = COMMANDS[name].partition(":")
         command = getattr(import_module(module), attribute)
         if isinstance(command, typer.Typer):
@@ -67,10 +71,14 @@ def load(wanted: Sequence[str]) -> typer.Typer:
     return app
 
 
+def _is_installed(command: str) -> bool:
+    return not COMMANDS[command].startswith(DEMO) or find_spec(DEMO) is not None
+
+
 def main() -> None:
     try:
         sys.exit(load(sys.argv[1:])(standalone_mode=False) or 0)
-    except Complaint as error:
+    except UserError as error:
         sys.exit(f"virt-steward: {error}")
     except BaseExceptionGroup as group:  # of several tasks that ran at once
         if complaint := _complaint_in(group):
@@ -88,7 +96,7 @@ def main() -> None:
 
 def _complaint_in(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
     """The first one, if there are no other errors: those would be bugs, and are shown in full."""
-    complaints, others = group.split(Complaint)
+    complaints, others = group.split(UserError)
     if complaints is None or others is not None:
         return None
     first = complaints.exceptions[0]

@@ -8,18 +8,18 @@ from typing import Annotated
 
 import typer
 
-from virt_steward.cli import advising
+from virt_steward.cli import advisor_flags
 from virt_steward.cli.generate import Format, FormatOption, written
-from virt_steward.cli.output import NotDone
+from virt_steward.cli.output import CommandFailed
 from virt_steward.packaging.bundle import bundle
 from virt_steward.packaging.chart import chart
 from virt_steward.packaging.kustomization import kustomization, monitoring
-from virt_steward.packaging.parts import IMAGE, Wishes, installed
+from virt_steward.packaging.parts import IMAGE, InstallOptions, installed
 from virt_steward.runtime.access import NAMESPACE, Installation
 from virt_steward.settings import BadSetting
 
 
-class Package(StrEnum):
+class PackageFormat(StrEnum):
     """For whom the files are."""
 
     KUSTOMIZE = "kustomize"
@@ -32,38 +32,38 @@ def manifests(
     *,
     namespace: Annotated[str, typer.Option(help="Where the controllers run.")] = NAMESPACE,
     image: Annotated[str, typer.Option(help="What they run from.")] = IMAGE,
-    hyperconverged: advising.HcoOption = advising.HCO,
+    hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
     console: Annotated[bool, typer.Option("--console", help="Serve the console as well, in a pod of its own.")] = False,
     into: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Write files, and print nothing.", file_okay=False)
     ] = None,
     package: Annotated[
-        Package,
+        PackageFormat,
         typer.Option("--for", help="With --into: a kustomization, a chart, a bundle, or what scrapes metrics."),
-    ] = Package.KUSTOMIZE,
+    ] = PackageFormat.KUSTOMIZE,
     output: FormatOption = Format.YAML,
 ) -> None:
     """Print namespace, CRDs, admission policies, and for each controller its rights and its Deployment."""
-    wishes = Wishes(Installation(namespace), image, advising.hco(hyperconverged), console)
+    wishes = InstallOptions(Installation(namespace), image, advisor_flags.hco(hyperconverged), console)
     if into is not None:
         _write(into, files_of(package, wishes))
         return
-    if package is not Package.KUSTOMIZE:
+    if package is not PackageFormat.KUSTOMIZE:
         raise BadSetting(f"--for {package} makes several files: say --into FOLDER, too")
     typer.echo(written([obj for objects in installed(wishes).values() for obj in objects], output), nl=False)
 
 
-def files_of(package: Package, wishes: Wishes) -> dict[str, str]:
+def files_of(package: PackageFormat, wishes: InstallOptions) -> dict[str, str]:
     match package:
-        case Package.KUSTOMIZE:
+        case PackageFormat.KUSTOMIZE:
             return kustomization(wishes)
-        case Package.HELM:
-            if wishes != Wishes():
+        case PackageFormat.HELM:
+            if wishes != InstallOptions():
                 raise BadSetting("a chart leaves namespace, image and HyperConverged to its values: give none of them")
             return chart()
-        case Package.OLM:
+        case PackageFormat.OLM:
             return bundle(wishes)
-        case Package.PROMETHEUS:
+        case PackageFormat.PROMETHEUS:
             return monitoring(wishes)
 
 
@@ -74,4 +74,4 @@ def _write(folder: Path, files: dict[str, str]) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise NotDone(f"{folder} cannot be written: {error.strerror}") from None
+        raise CommandFailed(f"{folder} cannot be written: {error.strerror}") from None

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from virt_steward.objects.complaints import Complaint
+from virt_steward.objects.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 
-class NotDone(Complaint):
+class CommandFailed(UserError):
     """What was asked for was not done, or did not end well: one line that says why."""
 
 

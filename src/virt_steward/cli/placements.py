@@ -8,28 +8,32 @@ from typing import TYPE_CHECKING
 from virt_steward import logs
 from virt_steward.app import connected
 from virt_steward.cli.output import table
-from virt_steward.controllers.placement.options import Options
-from virt_steward.insight.placements import foretold, why
+from virt_steward.controllers.placement.options import PlacementOptions
+from virt_steward.insight.placements import previewed, why
 from virt_steward.kube.client import Reader
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
 
-    from virt_steward.controllers.placement.seen import Rules
-    from virt_steward.insight.placements import Candidate, Why
+    from virt_steward.controllers.placement.observation import PlacementRules
+    from virt_steward.insight.placements import Candidate, PlacementExplanation
     from virt_steward.objects.identity import Key
 
 MARKS = {"chooses": "[+]", "narrows": "[>]", "abstains": "[ ]", "blocks": "[-]"}
 
 
-async def asked(machine: Key, rules: Rules, kubeconfig: str | None, context: str | None) -> Why:
+async def asked(
+    machine: Key, rules: PlacementRules, kubeconfig: str | None, context: str | None
+) -> PlacementExplanation:
     async with _reader(kubeconfig, context) as reader:
-        return await why(reader, machine, Options(rules))
+        return await why(reader, machine, PlacementOptions(rules))
 
 
-async def asked_for_all(rules: Rules, kubeconfig: str | None, context: str | None) -> tuple[Why, ...]:
+async def asked_for_all(
+    rules: PlacementRules, kubeconfig: str | None, context: str | None
+) -> tuple[PlacementExplanation, ...]:
     async with _reader(kubeconfig, context) as reader:
-        return await foretold(reader, Options(rules))
+        return await previewed(reader, PlacementOptions(rules))
 
 
 @asynccontextmanager
@@ -39,7 +43,7 @@ async def _reader(kubeconfig: str | None, context: str | None) -> AsyncIterator[
         yield Reader(client.connection, client.discovery)
 
 
-def headline(found: Why) -> str:
+def headline(found: PlacementExplanation) -> str:
     if found.recorded and found.cluster:
         return f"Machine {found.machine} is placed on {found.recorded}"
     if found.recorded:
@@ -49,13 +53,13 @@ def headline(found: Why) -> str:
     return f"Machine {found.machine} is not placed: {found.because}"
 
 
-def headlines(found: Sequence[Why]) -> Iterator[str]:
+def headlines(found: Sequence[PlacementExplanation]) -> Iterator[str]:
     yield from map(headline, found)
     if found:
         yield assumptions(found[0].assumed)
 
 
-def lines(found: Why) -> Iterator[str]:
+def lines(found: PlacementExplanation) -> Iterator[str]:
     yield headline(found)
     if found.recorded_because:
         yield f"  chosen then: {found.recorded_because}"
@@ -70,7 +74,7 @@ def lines(found: Why) -> Iterator[str]:
     yield assumptions(found.assumed)
 
 
-def assumptions(rules: Rules) -> str:
+def assumptions(rules: PlacementRules) -> str:
     """An answer by other settings than the controller's may be another one."""
     over = f" over {rules.spread_label}" if rules.strategy == "spread" else ""
     search = "strict" if rules.strict_search else "found"

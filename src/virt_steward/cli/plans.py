@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from virt_steward.apis.virtplatformconfig import PlanItem
-    from virt_steward.controllers.advisor.options import Options
-    from virt_steward.insight.plans import Plan, Why
+    from virt_steward.controllers.advisor.options import AdvisorOptions
+    from virt_steward.insight.plans import PlanExplanation, PlannedChanges
 
 COLOURS = {"+": typer.colors.GREEN, "-": typer.colors.RED, "@": typer.colors.CYAN}
 MARKS = {"Pending": "[ ]", "InProgress": "[>]", "Completed": "[+]", "Failed": "[-]"}
@@ -30,7 +30,7 @@ SHOWN = 5
 """Nodes and machines that are named; the rest is counted."""
 
 
-async def asked(profile: str, options: Options, kubeconfig: str | None, context: str | None) -> Why:
+async def asked(profile: str, options: AdvisorOptions, kubeconfig: str | None, context: str | None) -> PlanExplanation:
     logs.configure("auto", "error")  # what goes wrong on the way is part of the answer
     async with connected(kubeconfig, context) as client:
         return await why(Reader(client.connection, client.discovery), profile, options, datetime.now(UTC))
@@ -41,7 +41,7 @@ def show(lines: Iterable[str], *, err: bool = False) -> None:
     typer.echo("\n".join(lines), err=err, color=False if os.environ.get("NO_COLOR") else None)
 
 
-def plan_lines(plan: Plan) -> Iterator[str]:
+def plan_lines(plan: PlannedChanges) -> Iterator[str]:
     if not plan.changes:
         yield f"{plan.profile}: nothing to do"
         yield from (f"  {item.name}: {one_line(item.message)}" for item in plan.items)
@@ -62,7 +62,7 @@ def item_lines(items: Sequence[PlanItem]) -> Iterator[str]:
     yield ""
 
 
-def manifests(plan: Plan) -> str:
+def manifests(plan: PlannedChanges) -> str:
     """All that the profile wants, for those who deliver it by other means; what is said of it stands in comments."""
     documents = (
         f"# {item.name}: {item.impact_severity}. {one_line(item.message)}\n{yaml_text(item.desired_state)}"
@@ -72,7 +72,7 @@ def manifests(plan: Plan) -> str:
     return "---\n".join(documents)
 
 
-def why_lines(found: Why) -> Iterator[str]:
+def why_lines(found: PlanExplanation) -> Iterator[str]:
     reason = f" ({found.reason})" if found.reason else ""
     yield f"VirtPlatformConfig {found.profile}: {found.phase}{reason}, action {found.action}"
     if found.because:
@@ -137,7 +137,7 @@ def _row(item: PlanItem) -> tuple[str, ...]:
     return item.name, item.impact_severity, item.state, f"{target.kind} {name}"
 
 
-def _conditions(found: Why) -> list[tuple[str, ...]]:
+def _conditions(found: PlanExplanation) -> list[tuple[str, ...]]:
     """Phases that it is not in say nothing."""
     return [
         (one.type, one.status, rfc3339(one.last_transition_time), one.reason, one_line(one.message))
@@ -146,7 +146,7 @@ def _conditions(found: Why) -> list[tuple[str, ...]]:
     ]
 
 
-def _history(found: Why) -> list[tuple[str, ...]]:
+def _history(found: PlanExplanation) -> list[tuple[str, ...]]:
     return [
         (rfc3339(one.at), one.outcome, one.plan_hash[:12], one.version, one_line(_person(one.by, one.comment)))
         for one in found.history

@@ -16,21 +16,21 @@ from virt_steward.catalog.images import related_images
 from virt_steward.catalog.load import Catalog, load
 from virt_steward.catalog.offline import BadFile
 from virt_steward.catalog.printed import as_json, as_table, as_yaml
-from virt_steward.catalog.report import Status
-from virt_steward.cli import advising
+from virt_steward.catalog.report import AssetStatus
+from virt_steward.cli import advisor_flags
 from virt_steward.cli.arguments import ContextOption, KubeconfigOption  # noqa: TC001 - typer reads annotations
-from virt_steward.cli.output import NotDone
-from virt_steward.controllers.autopilot import marks
-from virt_steward.controllers.autopilot.options import Options
-from virt_steward.insight.assets import Rendition, rendered, rendered_offline
+from virt_steward.cli.output import CommandFailed
+from virt_steward.controllers.autopilot import annotation_keys
+from virt_steward.controllers.autopilot.options import AutopilotOptions
+from virt_steward.insight.assets.survey import AssetRendition, rendered, rendered_offline
 from virt_steward.kube.client import Reader
 from virt_steward.settings import BadSetting
 
 if TYPE_CHECKING:
-    from virt_steward.catalog.report import Line
+    from virt_steward.catalog.report import AssetReport
 
 
-class Form(StrEnum):
+class RenderFormat(StrEnum):
     """How a report is printed."""
 
     YAML = "yaml"
@@ -49,12 +49,14 @@ def render(
     ] = None,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
-    hyperconverged: advising.HcoOption = advising.HCO,
+    hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
     asset: Annotated[str | None, typer.Option(metavar="NAME", help="Only this one.")] = None,
     show_excluded: Annotated[
         bool, typer.Option("--show-excluded", help="Also tell which assets are left out, and why.")
     ] = False,
-    output: Annotated[Form, typer.Option("--output", "-o", help="Manifests, a JSON list, or a table.")] = Form.YAML,
+    output: Annotated[
+        RenderFormat, typer.Option("--output", "-o", help="Manifests, a JSON list, or a table.")
+    ] = RenderFormat.YAML,
 ) -> None:
     """Print the objects that the autopilot would apply, and apply none. Ends with 1 if an asset cannot be rendered.
 
@@ -62,28 +64,30 @@ def render(
     """
     shipped = load()
     if asset is not None and shipped.find(asset) is None:
-        raise NotDone(f"there is no asset {asset}: --output status lists all of them")
+        raise CommandFailed(f"there is no asset {asset}: --output status lists all of them")
     if hco_file is None:
-        options = Options(advising.hco(hyperconverged), related_images(os.environ))
+        options = AutopilotOptions(advisor_flags.hco(hyperconverged), related_images(os.environ))
         found = asyncio.run(_online(shipped, options, kubeconfig, context))
     elif kubeconfig or context:
         raise BadSetting("--hco-file stands for a cluster: leave --kubeconfig and --context away, or --hco-file")
     else:
         found = rendered_offline(_text(hco_file), shipped, related_images(os.environ), datetime.now(UTC))
     lines = [line for line in _allowed(found) if asset in (None, line.asset.name)]
-    shown = [line for line in lines if show_excluded or line.status in (Status.INCLUDED, Status.ERROR)]
+    shown = [line for line in lines if show_excluded or line.status in (AssetStatus.INCLUDED, AssetStatus.ERROR)]
     match output:
-        case Form.YAML:
+        case RenderFormat.YAML:
             typer.echo(as_yaml(shown), nl=False)
-        case Form.JSON:
+        case RenderFormat.JSON:
             typer.echo(as_json(shown), nl=False)
-        case Form.STATUS:
+        case RenderFormat.STATUS:
             typer.echo(as_table(lines), nl=False)
-    if any(line.status is Status.ERROR for line in lines):
+    if any(line.status is AssetStatus.ERROR for line in lines):
         raise typer.Exit(1)
 
 
-async def _online(catalog: Catalog, options: Options, kubeconfig: str | None, context: str | None) -> Rendition:
+async def _online(
+    catalog: Catalog, options: AutopilotOptions, kubeconfig: str | None, context: str | None
+) -> AssetRendition:
     async with connected(kubeconfig, context) as client:
         return await rendered(Reader(client.connection, client.discovery), catalog, options, datetime.now(UTC))
 
@@ -95,9 +99,9 @@ def _text(file: str) -> str:
         raise BadFile(f"{file} cannot be read: {error}") from None
 
 
-def _allowed(found: Rendition) -> tuple[Line, ...]:
+def _allowed(found: AssetRendition) -> tuple[AssetReport, ...]:
     if found.idle:
         typer.echo(f"The autopilot would do nothing: {found.idle}. This is what it would do if it were on:", err=True)
     if found.held:
-        raise NotDone(f"nothing would be applied before {marks.EXCLUDED} can be read: {found.held}")
+        raise CommandFailed(f"nothing would be applied before {annotation_keys.EXCLUDED} can be read: {found.held}")
     return found.lines

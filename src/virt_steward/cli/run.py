@@ -10,11 +10,11 @@ import typer
 
 from virt_steward import app, logs
 from virt_steward.catalog.images import related_images
-from virt_steward.cli import advising, placing
+from virt_steward.cli import advisor_flags, placement_flags
 from virt_steward.controllers import NAMES, definition
-from virt_steward.controllers.autopilot.options import Options as AutopilotOptions
-from virt_steward.controllers.options import Options
-from virt_steward.controllers.placement.options import Options as PlacementOptions
+from virt_steward.controllers.autopilot.options import AutopilotOptions
+from virt_steward.controllers.options import ControllerOptions
+from virt_steward.controllers.placement.options import PlacementOptions
 from virt_steward.runtime.access import NAMESPACE
 from virt_steward.runtime.addresses import parse_address
 from virt_steward.runtime.probes import Addresses
@@ -105,19 +105,19 @@ def run(
             rich_help_panel=SERVERS,
         ),
     ] = None,
-    hyperconverged: advising.HcoOption = advising.HCO,
-    operator_version: advising.VersionOption = advising.VERSION,
-    profile_docs_url: advising.DocsOption = advising.DOCS,
-    default_kubevirt_config: placing.DefaultConfigOption = "",
-    placement_strategy: placing.StrategyOption = "none",
-    search: placing.SearchOption = placing.SearchMode.FOUND,
-    vm_name: placing.VmNameOption = "vm-{machine}",
-    spread_label: placing.SpreadLabelOption = "topology.kubernetes.io/region",
-    cluster_timeout: placing.TimeoutOption = 5.0,
-    cluster_retry: placing.RetryOption = 60.0,
-    search_deadline: placing.DeadlineOption = 10.0,
-    search_memory: placing.MemoryOption = 15.0,
-    probe_interval: placing.ProbeOption = 60.0,
+    hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
+    operator_version: advisor_flags.VersionOption = advisor_flags.VERSION,
+    profile_docs_url: advisor_flags.DocsOption = advisor_flags.DOCS,
+    default_kubevirt_config: placement_flags.DefaultConfigOption = "",
+    placement_strategy: placement_flags.StrategyOption = "none",
+    search: placement_flags.SearchOption = placement_flags.SearchMode.FOUND,
+    vm_name: placement_flags.VmNameOption = "vm-{machine}",
+    spread_label: placement_flags.SpreadLabelOption = "topology.kubernetes.io/region",
+    cluster_timeout: placement_flags.TimeoutOption = 5.0,
+    cluster_retry: placement_flags.RetryOption = 60.0,
+    search_deadline: placement_flags.DeadlineOption = 10.0,
+    search_memory: placement_flags.MemoryOption = 15.0,
+    probe_interval: placement_flags.ProbeOption = 60.0,
     log_format: Annotated[
         logs.Format, typer.Option(help="auto is console on a terminal, else json.", rich_help_panel=LOGS)
     ] = "auto",
@@ -126,7 +126,7 @@ def run(
     """Run controllers against a cluster until SIGTERM or Ctrl-C."""
     asked = NAMES if names == ALL else chosen((*NAMES, CONSOLE), names_in(names))
     console_address = console_bind_address or (CONSOLE_ADDRESS if CONSOLE in asked else "0")
-    advice = advising.options(hyperconverged, operator_version, profile_docs_url, namespace)
+    advice = advisor_flags.options(hyperconverged, operator_version, profile_docs_url, namespace)
     settings = Settings(
         kubeconfig=kubeconfig,
         context=context,
@@ -141,13 +141,13 @@ def run(
         ),
         watch_namespaces=() if watch_namespaces is None else watched(names_in(watch_namespaces)),
         notify_config=notify_config,
-        options=Options(
+        options=ControllerOptions(
             advisor=advice,
             autopilot=AutopilotOptions(advice.hco, related_images(os.environ)),
             placement=PlacementOptions(
-                placing.rules(default_kubevirt_config, placement_strategy, search, vm_name, spread_label),
-                placing.limits(cluster_timeout, cluster_retry),
-                placing.patience(cluster_timeout, search_deadline, search_memory),
+                placement_flags.rules(default_kubevirt_config, placement_strategy, search, vm_name, spread_label),
+                placement_flags.limits(cluster_timeout, cluster_retry),
+                placement_flags.patience(cluster_timeout, search_deadline, search_memory),
                 probe_interval,
             ),
         ),

@@ -8,9 +8,9 @@ from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
 from virt_steward.catalog.load import load
 from virt_steward.controllers.approver.olm import CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION
-from virt_steward.controllers.autopilot.options import Options
+from virt_steward.controllers.autopilot.options import AutopilotOptions
 from virt_steward.controllers.autopilot.watches import Watchlist
-from virt_steward.controllers.placement.seen import MACHINE
+from virt_steward.controllers.placement.observation import MACHINE
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.kube.events import EVENT
 from virt_steward.objects.corekinds import NAMESPACE
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 NAME = "console"
 
 
-def access(options: Options) -> Access:
+def access(options: AutopilotOptions) -> Access:
     shown = (
         Grant(INSTALL_PLAN, WATCH, "to show which plans wait", Reach.TARGETS),
         Grant(SUBSCRIPTION, WATCH, "to show which versions are pinned", Reach.TARGETS),
@@ -38,7 +38,7 @@ def access(options: Options) -> Access:
     return Access(NAME, (*shown, *_of_autopilot(options)), only_looks=True)
 
 
-def _of_autopilot(options: Options) -> Iterator[Grant]:
+def _of_autopilot(options: AutopilotOptions) -> Iterator[Grant]:
     """What bears on assets, profiles and rollouts: by name, unless all of a kind are watched."""
     catalog = load()
     watchlist = Watchlist(catalog, options.hco)
@@ -53,5 +53,5 @@ def _of_autopilot(options: Options) -> Iterator[Grant]:
         yield Grant(CUSTOM_RESOURCE_DEFINITION, READ, "to judge assets by the fields that a kind has", names=crds)
 
 
-ACCESS = access(Options())
+ACCESS = access(AutopilotOptions())
 """As it is by default: enough for its name and rights."""

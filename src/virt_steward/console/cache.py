@@ -9,29 +9,29 @@ from typing import TYPE_CHECKING, Any
 
 from virt_steward.catalog.load import Catalog, load
 from virt_steward.catalog.render import Renderer
-from virt_steward.console.derived import Derived
-from virt_steward.console.sources import EVENTS, NODES
-from virt_steward.controllers.advisor.options import Options as AdvisorOptions
+from virt_steward.console.derived_cache import DerivedCache
+from virt_steward.console.sources import EVENTS
+from virt_steward.controllers.advisor.options import AdvisorOptions
 from virt_steward.controllers.advisor.profiles import profiles
 from virt_steward.controllers.advisor.watches import CONFIGS, TargetSources
-from virt_steward.controllers.approver.observe import Stores, observe
+from virt_steward.controllers.approver.observe import ApproverStores, observe
 from virt_steward.controllers.approver.watches import APPROVERS, CSVS, NAMESPACES, PLANS, SUBSCRIPTIONS
-from virt_steward.controllers.approver.watches import Wakes as PlanWakes
+from virt_steward.controllers.approver.watches import ApproverEventHandlers as PlanWakes
 from virt_steward.controllers.autopilot.decide import decide
-from virt_steward.controllers.autopilot.observe import Outlook
-from virt_steward.controllers.autopilot.observe import Stores as AssetStores
-from virt_steward.controllers.autopilot.options import Options
+from virt_steward.controllers.autopilot.observe import AutopilotClusterView
+from virt_steward.controllers.autopilot.observe import AutopilotStores as AssetStores
+from virt_steward.controllers.autopilot.options import AutopilotOptions
 from virt_steward.controllers.autopilot.overrides.scope import Idle
-from virt_steward.controllers.autopilot.watches import One, Watchlist
+from virt_steward.controllers.autopilot.watches import AssetKey, Watchlist
 from virt_steward.controllers.placement.watches import CONFIGS as CLUSTERS
 from virt_steward.controllers.placement.watches import MACHINES
-from virt_steward.insight.assetstates import state_of
+from virt_steward.insight.assets.state import state_of
 from virt_steward.insight.waiting import waiting
-from virt_steward.kube.backoff import Backoff
+from virt_steward.kube.backoff import RetryBackoff
 from virt_steward.objects.identity import Key
-from virt_steward.plans.pools import POOLS
-from virt_steward.runtime.informer import State
-from virt_steward.runtime.informers import Borrowed
+from virt_steward.platform.sources import NODES, POOLS
+from virt_steward.runtime.informer import InformerState
+from virt_steward.runtime.informers import InformerView
 from virt_steward.runtime.kinds import DEFINITIONS
 from virt_steward.runtime.schemas import Schemas
 
@@ -40,31 +40,31 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from virt_steward.console.hub import Hub, Topic
-    from virt_steward.controllers.advisor.watches import Target
-    from virt_steward.insight.activity import Told
-    from virt_steward.insight.assetstates import AssetState
-    from virt_steward.insight.waiting import Waiting
+    from virt_steward.controllers.advisor.watches import WatchedTarget
+    from virt_steward.insight.activity import EventRecord
+    from virt_steward.insight.assets.state import AssetState
+    from virt_steward.insight.waiting import PendingInstallPlan
     from virt_steward.kube.client import Reader
     from virt_steward.objects.identity import Kind, Ref
     from virt_steward.runtime.clock import Clock
     from virt_steward.runtime.informer import Informer, Source
-    from virt_steward.runtime.informers import Informers, Watched
+    from virt_steward.runtime.informers import Informers, SharedInformer
     from virt_steward.runtime.store import Store
 
 
 @dataclass(frozen=True, slots=True)
-class Platform:
+class PlatformOptions:
     """What the autopilot looks after."""
 
-    options: Options = field(default_factory=Options)
+    options: AutopilotOptions = field(default_factory=AutopilotOptions)
     catalog: Catalog = field(default_factory=load)
 
 
 class Cache:
     """Filled by the informers of the process; nothing here asks the server because somebody looks."""
 
-    def __init__(self, informers: Informers, reader: Reader, hub: Hub, clock: Clock, platform: Platform) -> None:
-        self._borrowed = Borrowed(informers)
+    def __init__(self, informers: Informers, reader: Reader, hub: Hub, clock: Clock, platform: PlatformOptions) -> None:
+        self._borrowed = InformerView(informers)
         self._sources: list[Source[Any]] = []
         self._hub = hub
         self.configs = self._kept(CONFIGS, "profiles")
@@ -78,10 +78,10 @@ class Cache:
         self._told = tuple(self._kept(source, "activity", self.assets.told) for source in EVENTS)
 
     @property
-    def told(self) -> Iterator[Told]:
+    def told(self) -> Iterator[EventRecord]:
         return (one for store in self._told for one in store)
 
-    def told_of(self, subject: str) -> list[Told]:
+    def told_of(self, subject: str) -> list[EventRecord]:
         """Events about one object, as its reference is written."""
         return [one for store in self._told for one in store.by("about", subject)]
 
@@ -90,7 +90,7 @@ class Cache:
         broken = {
             f"{informer.source.kind}: {informer.trouble}" if informer.trouble else str(informer.source.kind)
             for informer in self._informers()
-            if (informer.state is State.BROKEN or informer.trouble) and not informer.is_denied
+            if (informer.state is InformerState.BROKEN or informer.trouble) and not informer.is_denied
         }
         return "; ".join(sorted(broken)[:3]) + (" and more" if len(broken) > 3 else "")
 
@@ -99,7 +99,7 @@ class Cache:
         waiting_for = {
             informer.source.kind.name
             for informer in self._informers()
-            if informer.state is State.STARTING and not informer.is_denied
+            if informer.state is InformerState.STARTING and not informer.is_denied
         }
         return sorted(waiting_for)
 
@@ -117,7 +117,7 @@ class Cache:
             group.create_task(self.plans.waiting.run())
             group.create_task(self.assets.run())
 
-    def watched(self, source: Source[Any]) -> Watched[Any]:
+    def watched(self, source: Source[Any]) -> SharedInformer[Any]:
         if source not in self._sources:
             self._sources.append(source)
         return self._borrowed.of(source)
@@ -168,9 +168,9 @@ class Targets:
     def get(self, ref: Ref) -> Known | None:
         """None: it has not been read."""
         watched = self._watched.get(ref)
-        if watched is None or any(informer.state is not State.SYNCED for informer in watched.informers):
+        if watched is None or any(informer.state is not InformerState.SYNCED for informer in watched.informers):
             return None
-        found: Target | None = watched.store.get(ref.key)
+        found: WatchedTarget | None = watched.store.get(ref.key)
         return Known(watched.informers[0].source.kind, found.object if found else None)
 
 
@@ -179,29 +179,31 @@ class Plans:
 
     def __init__(self, cache: Cache, clock: Clock) -> None:
         self._clock = clock
-        self.stores = Stores(
+        self.stores = ApproverStores(
             cache.store(PLANS),
             cache.store(SUBSCRIPTIONS),
             cache.store(CSVS),
             cache.store(NAMESPACES),
             cache.store(APPROVERS),
         )
-        self.waiting: Derived[Key, Waiting] = Derived(self, clock, lambda: cache.changed("approvals"))
+        self.waiting: DerivedCache[Key, PendingInstallPlan] = DerivedCache(
+            self, clock, lambda: cache.changed("approvals")
+        )
         for trigger in PlanWakes(self.stores, _nothing, _never).triggers:
-            cache.follow(trigger.source, self._touching(trigger.wakes))
+            cache.follow(trigger.source, self._touching(trigger.handler))
         cache.follow(PLANS, lambda key, _before, _after: cache.changed("approvals") if key.name else None)
         cache.follow(APPROVERS, lambda *_: cache.changed("approvals"))
 
-    def work_out(self, key: Key) -> Waiting | None:
+    def work_out(self, key: Key) -> PendingInstallPlan | None:
         seen = observe(self.stores, key)
         return waiting(seen, self._clock.utc()) if seen else None
 
-    def until(self, value: Waiting) -> datetime | None:
+    def until(self, value: PendingInstallPlan) -> datetime | None:
         return value.until
 
-    def _touching(self, wakes: Callable[[Key, Any, Any], Iterable[Any]]) -> Callable[[Key, Any, Any], None]:
+    def _touching(self, handler: Callable[[Key, Any, Any], Iterable[Any]]) -> Callable[[Key, Any, Any], None]:
         def touch(key: Key, before: Any, after: Any) -> None:
-            for woken in wakes(key, before, after):
+            for woken in handler(key, before, after):
                 if isinstance(woken, Key):
                     self.waiting.touch(woken)
 
@@ -211,22 +213,22 @@ class Plans:
 class Assets:
     """The assets of the autopilot, each as its own rules see it."""
 
-    def __init__(self, cache: Cache, reader: Reader, clock: Clock, platform: Platform) -> None:
+    def __init__(self, cache: Cache, reader: Reader, clock: Clock, platform: PlatformOptions) -> None:
         self.catalog, options = platform.catalog, platform.options
         self._cache = cache
         self._clock = clock
         self._renderer = Renderer(self.catalog)
         self._watchlist = Watchlist(self.catalog, options.hco)
         definitions = cache.watched(DEFINITIONS)
-        backoff = Backoff(Random())  # noqa: S311 - jitter
+        backoff = RetryBackoff(Random())  # noqa: S311 - jitter
         self._schemas = Schemas(reader, definitions, self.catalog.needs.schemas, backoff)
         stores = AssetStores.of(self._watchlist, cache.store)
-        self.outlook = Outlook(stores, self._schemas, reader.discovery, self.catalog, options)
-        self.states: Derived[str, AssetState] = Derived(self, clock, lambda: cache.changed("autopilot"))
-        self.refs = {asset.name: self.outlook.ref(asset) for asset in self.catalog.assets}
+        self.view = AutopilotClusterView(stores, self._schemas, reader.discovery, self.catalog, options)
+        self.states: DerivedCache[str, AssetState] = DerivedCache(self, clock, lambda: cache.changed("autopilot"))
+        self.refs = {asset.name: self.view.ref(asset) for asset in self.catalog.assets}
         self._by_object = {str(ref): name for name, ref in self.refs.items()}
-        for trigger in self._watchlist.triggers(self.outlook.stale):
-            cache.follow(trigger.source, self._touching(trigger.wakes))
+        for trigger in self._watchlist.triggers(self.view.stale):
+            cache.follow(trigger.source, self._touching(trigger.handler))
         self._discovery = reader.discovery
         self._schemas.tell(lambda _crd: self._all_changed())
 
@@ -236,17 +238,17 @@ class Assets:
             group.create_task(self.states.run())
             group.create_task(self._follow_kinds())
 
-    def told(self, told: Told) -> None:
+    def told(self, told: EventRecord) -> None:
         if name := self._by_object.get(str(told.about)):
             self.states.touch(name)
 
     def work_out(self, key: str) -> AssetState | None:
-        asset, seen = self.catalog.find(key), self.outlook.seen()
+        asset, seen = self.catalog.find(key), self.view.seen()
         if asset is None or seen is None or isinstance(seen.scope, Idle):
             return None
         if self._cache.store(self._watchlist.managed[key]).denied:  # what may not be read is not absent
             return None
-        ref, sighted = self.refs[key], self.outlook.sighted(key)
+        ref, sighted = self.refs[key], self.view.sighted(key)
         decision = decide(asset, seen, sighted, self._renderer, self._clock.utc())
         return state_of(asset, ref, decision, sighted, self._cache.told_of(str(ref)))
 
@@ -259,14 +261,14 @@ class Assets:
             self._all_changed()
 
     def _all_changed(self) -> None:
-        self.outlook.stale()
+        self.view.stale()
         for asset in self.catalog.assets:
             self.states.touch(asset.name)
 
-    def _touching(self, wakes: Callable[[Key, Any, Any], Iterable[Any]]) -> Callable[[Key, Any, Any], None]:
+    def _touching(self, handler: Callable[[Key, Any, Any], Iterable[Any]]) -> Callable[[Key, Any, Any], None]:
         def touch(key: Key, before: Any, after: Any) -> None:
-            for woken in wakes(key, before, after):
-                if isinstance(woken, One):
+            for woken in handler(key, before, after):
+                if isinstance(woken, AssetKey):
                     self.states.touch(woken.asset)
                 else:
                     self._all_changed()

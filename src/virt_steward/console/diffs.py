@@ -10,17 +10,17 @@ if TYPE_CHECKING:
 Sort = Literal["added", "removed", "same", "place"]
 
 
-class Line(NamedTuple):
+class DiffLine(NamedTuple):
     sort: Sort
     text: str
 
 
-def lines(diff: str) -> tuple[Line, ...]:
+def lines(diff: str) -> tuple[DiffLine, ...]:
     """Without the two lines that name files: what is compared is one object, and the page says which."""
     return tuple(_lines(diff))
 
 
-def _lines(diff: str) -> Iterator[Line]:
+def _lines(diff: str) -> Iterator[DiffLine]:
     in_head = True
     for text in diff.splitlines():
         if in_head and text.startswith(("--- ", "+++ ")):
@@ -29,10 +29,10 @@ def _lines(diff: str) -> Iterator[Line]:
         if text.startswith("@@ -0,0"):  # all of it is new
             continue
         if text.startswith("@@"):
-            yield Line("place", text)
+            yield DiffLine("place", text)
         elif text.startswith("+"):
-            yield Line("added", text)
+            yield DiffLine("added", text)
         elif text.startswith("-"):
-            yield Line("removed", text)
+            yield DiffLine("removed", text)
         else:
-            yield Line("same", text)
+            yield DiffLine("same", text)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from virt_steward.apis.schema import schema_of
 from virt_steward.apis.virtplatformconfig import HIGHER_DENSITY, LOAD_AWARE, ProfileOptions
-from virt_steward.objects.complaints import Complaint
+from virt_steward.objects.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,12 +20,12 @@ OPTIONS_OF: dict[str, str] = {LOAD_AWARE: "loadAware", HIGHER_DENSITY: "virtHigh
 Sort = Literal["switch", "choice", "number", "text", "labels"]
 
 
-class BadOption(Complaint):
+class BadOption(UserError):
     """What was filled in makes no sense; one line for whoever did."""
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class FormField:
     path: tuple[str, ...]
     sort: Sort
     help: str
@@ -41,7 +41,7 @@ class Field:
         return ".".join(self.path)
 
 
-def fields(profile: ProfileName | str, options: Mapping[str, Any]) -> tuple[Field, ...]:
+def fields(profile: ProfileName | str, options: Mapping[str, Any]) -> tuple[FormField, ...]:
     """All that can be set in a form, with the values that hold now; `options` are those of the spec."""
     branch = OPTIONS_OF.get(profile)
     if branch is None:
@@ -68,7 +68,7 @@ def read(profile: str, filled: Mapping[str, str], before: Mapping[str, Any]) -> 
     return patch
 
 
-def _fields(schema: Mapping[str, Any], path: tuple[str, ...], values: Mapping[str, Any]) -> Iterator[Field]:
+def _fields(schema: Mapping[str, Any], path: tuple[str, ...], values: Mapping[str, Any]) -> Iterator[FormField]:
     for name, one in schema.get("properties", {}).items():
         here, value = (*path, name), values.get(name)
         if one.get("type") == "object" and "properties" in one:
@@ -77,28 +77,30 @@ def _fields(schema: Mapping[str, Any], path: tuple[str, ...], values: Mapping[st
             yield field
 
 
-def _field(schema: Mapping[str, Any], path: tuple[str, ...], value: Any) -> Field | None:
+def _field(schema: Mapping[str, Any], path: tuple[str, ...], value: Any) -> FormField | None:
     """None: this one cannot be set by a simple field, and stays as it is."""
     says, default = schema.get("description", ""), schema.get("default")
     match schema.get("type"):
         case "boolean":
             chosen = default if value is None else value
-            return Field(path, "switch", says, "true" if chosen else "", "on" if default else "off")
+            return FormField(path, "switch", says, "true" if chosen else "", "on" if default else "off")
         case "string" if "enum" in schema:
-            return Field(path, "choice", says, str(value or default or ""), str(default or ""), tuple(schema["enum"]))
+            return FormField(
+                path, "choice", says, str(value or default or ""), str(default or ""), tuple(schema["enum"])
+            )
         case "integer":
             shown = "" if value is None else str(value)
             least, most = schema.get("minimum"), schema.get("maximum")
-            return Field(path, "number", says, shown, str(default or ""), least=least, most=most)
+            return FormField(path, "number", says, shown, str(default or ""), least=least, most=most)
         case "string":
-            return Field(path, "text", says, str(value or ""), str(default or ""))
+            return FormField(path, "text", says, str(value or ""), str(default or ""))
         case "object" if schema.get("additionalProperties", {}).get("type") == "string":
             shown = ", ".join(f"{key}={held}" for key, held in sorted((value or {}).items()))
-            return Field(path, "labels", says, shown)
+            return FormField(path, "labels", says, shown)
     return None
 
 
-def _value(field: Field, text: str) -> Any:
+def _value(field: FormField, text: str) -> Any:
     match field.sort:
         case "switch":
             return text == "true"
@@ -120,7 +122,7 @@ def _in_place_of(before: Any, value: Any) -> Any:
     return value
 
 
-def _number(field: Field, text: str) -> int:
+def _number(field: FormField, text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 9:
         raise BadOption(f"{field.name}: {text[:40]!r} is not a whole number")
     number = int(text)
@@ -129,7 +131,7 @@ def _number(field: Field, text: str) -> int:
     return number
 
 
-def _labels(field: Field, text: str) -> dict[str, str]:
+def _labels(field: FormField, text: str) -> dict[str, str]:
     pairs = [part.partition("=") for part in text.split(",")]
     if not all(key.strip() and equals for key, equals, _ in pairs):
         raise BadOption(f"{field.name}: write labels as key=value, key=value")

@@ -16,8 +16,8 @@ from virt_steward.objects.wallclock import rfc3339
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from virt_steward.console.page_context import PageContent, PageContext
     from virt_steward.console.sessions import Note
-    from virt_steward.console.visits import Page, Visit
     from virt_steward.objects.identity import Kind
 
 STATIC = {"console.css": "text/css", "console.js": "text/javascript", "icon.svg": "image/svg+xml"}
@@ -44,7 +44,7 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class PageParts:
     """A page as a stream of changes sends it."""
 
     title: str
@@ -76,14 +76,14 @@ def _environment() -> Environment:
     return found
 
 
-def whole(visit: Visit, page: Page, nav: str, frame: Frame) -> str:
+def whole(visit: PageContext, page: PageContent, nav: str, frame: Frame) -> str:
     return _rendered("layout.html", _values(visit, page, nav, frame))
 
 
-def parts(visit: Visit, page: Page, nav: str, frame: Frame) -> Parts:
+def parts(visit: PageContext, page: PageContent, nav: str, frame: Frame) -> PageParts:
     """The parts of a page that may change while somebody looks at it."""
     values = _values(visit, page, nav, frame)
-    return Parts(f"{page.title} · virt-steward", _rendered("nav.html", values), _rendered("content.html", values))
+    return PageParts(f"{page.title} · virt-steward", _rendered("nav.html", values), _rendered("content.html", values))
 
 
 def plain(template: str, **values: Any) -> str:
@@ -95,7 +95,7 @@ def _rendered(template: str, values: Mapping[str, Any]) -> str:
     return _environment().get_template(template).render(values)
 
 
-def _values(visit: Visit, page: Page, nav: str, frame: Frame) -> dict[str, Any]:
+def _values(visit: PageContext, page: PageContent, nav: str, frame: Frame) -> dict[str, Any]:
     return {
         **page.values,
         "page": page,
@@ -114,7 +114,7 @@ def _values(visit: Visit, page: Page, nav: str, frame: Frame) -> dict[str, Any]:
     }
 
 
-def _counts(visit: Visit) -> dict[str, int]:
+def _counts(visit: PageContext) -> dict[str, int]:
     """How much waits on each page."""
     counts = dict.fromkeys((name for name, _, _ in NAV), 0)
     for matter in visit.matters:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from virt_steward.kube.kubeconfig import Cluster
+    from virt_steward.kube.kubeconfig import ClusterConfig
 
 PATH = "/sign-in/link"
 
@@ -17,7 +17,7 @@ PATH = "/sign-in/link"
 class Link:
     """There is one at a time; when it is used, the next one is told."""
 
-    def __init__(self, owner: Cluster, tell: Callable[[str], None]) -> None:
+    def __init__(self, owner: ClusterConfig, tell: Callable[[str], None]) -> None:
         self._owner = owner
         self._tell = tell
         self._code = ""
@@ -28,7 +28,7 @@ class Link:
         self._origin = origin
         self._renew()
 
-    def take(self, code: str) -> Cluster | None:
+    def take(self, code: str) -> ClusterConfig | None:
         """Whose credentials it stands for; None if it is not the one that was told last."""
         if not self._code or not hmac.compare_digest(self._code.encode(), code.encode()):
             return None

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import msgspec
 from aiohttp import web
 
-from virt_steward.console.desk import Asked
+from virt_steward.console.rendering import PageRequest
 from virt_steward.kube.errors import KubeError, Unauthorized
 
 if TYPE_CHECKING:
-    from virt_steward.console.desk import Desk, Shown
     from virt_steward.console.hub import Hub, Listener, Topic
-    from virt_steward.console.sessions import Session, Sessions
+    from virt_steward.console.rendering import PageRenderer, RenderedPage
+    from virt_steward.console.sessions import ViewerSession, ViewerSessions
 
 BREATH = 0.2
 """Seconds between two looks: what changes in between is shown together."""
@@ -26,10 +26,10 @@ SECONDS_TO_READ = 60.0
 STREAMS_PER_SESSION = 20
 
 
-class Live:
+class LiveUpdates:
     """The streams of all viewers."""
 
-    def __init__(self, desk: Desk, hub: Hub, sessions: Sessions, *, heartbeat: float = HEARTBEAT) -> None:
+    def __init__(self, desk: PageRenderer, hub: Hub, sessions: ViewerSessions, *, heartbeat: float = HEARTBEAT) -> None:
         self._desk = desk
         self._hub = hub
         self._sessions = sessions
@@ -42,8 +42,8 @@ class Live:
         for listener in self._hub:
             listener.tell("activity")
 
-    async def stream(self, request: web.Request, session: Session) -> web.StreamResponse:
-        asked = Asked.of(request.query.get("page", ""))
+    async def stream(self, request: web.Request, session: ViewerSession) -> web.StreamResponse:
+        asked = PageRequest.of(request.query.get("page", ""))
         if asked is None:
             return web.Response(status=404)
         if self._open.get(session.id, 0) >= STREAMS_PER_SESSION:
@@ -66,8 +66,10 @@ class Live:
                 del self._open[session.id]
         return response
 
-    async def _follow(self, response: web.StreamResponse, session: Session, asked: Asked, listener: Listener) -> None:
-        shown: Shown | None = None
+    async def _follow(
+        self, response: web.StreamResponse, session: ViewerSession, asked: PageRequest, listener: Listener
+    ) -> None:
+        shown: RenderedPage | None = None
         loop = asyncio.get_running_loop()
         while not self._stopping.is_set():
             if not self._sessions.is_open(session):

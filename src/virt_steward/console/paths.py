@@ -8,11 +8,11 @@ from urllib.parse import quote
 from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.controllers.approver.olm import INSTALL_PLAN
-from virt_steward.controllers.placement.seen import MACHINE
+from virt_steward.controllers.placement.observation import MACHINE
 
 if TYPE_CHECKING:
     from virt_steward.insight.activity import Subject
-    from virt_steward.insight.inbox import Matter
+    from virt_steward.insight.inbox import InboxItem
     from virt_steward.objects.identity import Key
 
 
@@ -36,7 +36,7 @@ def asset(name: str) -> str:
     return f"/autopilot/{_part(name)}"
 
 
-def of_matter(matter: Matter) -> str:
+def of_matter(matter: InboxItem) -> str:
     key = matter.ref.key
     match matter.ref.kind:
         case _ if matter.asset:

@@ -13,7 +13,7 @@ from virt_steward.kube.errors import Forbidden
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping
 
-    from virt_steward.console.viewers import Viewer
+    from virt_steward.console.authentication import Viewer
     from virt_steward.kube.client import Client
     from virt_steward.objects.identity import Kind
     from virt_steward.runtime.clock import Clock
@@ -45,7 +45,7 @@ class Listable(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class VisibleScope:
     """What a viewer may see of the kinds that a page shows. What was not asked about is not seen."""
 
     everywhere: frozenset[Kind] = frozenset()
@@ -63,7 +63,7 @@ class Sight:
         return kind not in self.everywhere
 
 
-class Memo(Generic[Q, A]):
+class AnswerCache(Generic[Q, A]):
     """Answers that count for a while. Who asks what another is asking just now waits for that answer."""
 
     def __init__(self, clock: Clock, remembered: float) -> None:
@@ -94,8 +94,8 @@ class Answers:
     """To all that was asked with one token."""
 
     def __init__(self, clock: Clock, remembered: float) -> None:
-        self.allowed: Memo[Question, bool] = Memo(clock, remembered)
-        self.listable: Memo[str, tuple[Listable, ...]] = Memo(clock, remembered)
+        self.allowed: AnswerCache[Question, bool] = AnswerCache(clock, remembered)
+        self.listable: AnswerCache[str, tuple[Listable, ...]] = AnswerCache(clock, remembered)
 
 
 class Rights:
@@ -109,7 +109,7 @@ class Rights:
         question = Question(verb, kind.group, kind.plural, namespace)
         return await self._answers.allowed.answer(question, self._ask)
 
-    async def sight(self, wanted: Mapping[Kind, Callable[[], Iterable[str]]]) -> Sight:
+    async def sight(self, wanted: Mapping[Kind, Callable[[], Iterable[str]]]) -> VisibleScope:
         """Ask for each kind as a whole, and only where that is refused for the namespaces that matter."""
         kinds = tuple(wanted)
         whole = await asyncio.gather(*(self.allow("list", kind) for kind in kinds))
@@ -120,7 +120,7 @@ class Rights:
         for (kind, name), allowed in zip(places, parts, strict=True):
             if allowed:
                 within.setdefault(kind, set()).add(name)
-        return Sight(everywhere, {kind: frozenset(names) for kind, names in within.items()})
+        return VisibleScope(everywhere, {kind: frozenset(names) for kind, names in within.items()})
 
     async def _promising(self, places: Mapping[Kind, set[str]]) -> list[tuple[Kind, str]]:
         """Where a rule speaks for it, by one question for each namespace: most have nothing to do with the viewer.

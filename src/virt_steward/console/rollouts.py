@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from virt_steward.plans.blast import Census, radius, reboots
-from virt_steward.plans.pools import concerned, members
+from virt_steward.plans.blast_radius import Census, blast_radius, reboots
+from virt_steward.platform.pools import nodes_of, pools_selecting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from virt_steward.apis.virtplatformconfig import PlanItem
-    from virt_steward.console.sources import RollingNode
-    from virt_steward.plans.pools import RollingPool
+    from virt_steward.platform.nodes import NodeFacts
+    from virt_steward.platform.pools import Pool
 
 Doing = Literal["done", "now", "bad", "waiting"]
 NODES_SHOWN = 200
@@ -39,21 +39,21 @@ class Rollout:
     """Empty where the viewer may not read nodes."""
 
 
-def rollouts(item: PlanItem, pools: Sequence[RollingPool], nodes: Sequence[RollingNode]) -> tuple[Rollout, ...]:
+def rollouts(item: PlanItem, pools: Sequence[Pool], nodes: Sequence[NodeFacts]) -> tuple[Rollout, ...]:
     """The pools that an item concerns."""
     labels: Mapping[str, str] = item.desired_state.get("metadata", {}).get("labels", {})
     if item.target_ref.kind != "MachineConfig":
         return ()
-    return tuple(_rollout(pool, pools, nodes) for pool in concerned(labels, pools))
+    return tuple(_rollout(pool, pools, nodes) for pool in pools_selecting(labels, pools))
 
 
-def recounted(item: PlanItem, pools: Sequence[RollingPool], nodes: Sequence[RollingNode]) -> str:
+def recounted(item: PlanItem, pools: Sequence[Pool], nodes: Sequence[NodeFacts]) -> str:
     """What an item would reboot by now, if that is not what its plan has counted; empty if it is, or is not known."""
     planned = item.blast_radius
     if planned is None or not pools or not nodes:
         return ""
     labels: Mapping[str, str] = item.desired_state.get("metadata", {}).get("labels", {})
-    now = radius(labels, pools, Census(tuple(nodes)))  # type: ignore[arg-type]  # all that it reads are name and labels
+    now = blast_radius(labels, pools, Census(tuple(nodes)))
     if (now.pools, now.nodes, now.node_count) == (planned.pools, planned.nodes, planned.node_count):
         return ""
     return (
@@ -61,9 +61,9 @@ def recounted(item: PlanItem, pools: Sequence[RollingPool], nodes: Sequence[Roll
     )
 
 
-def _rollout(pool: RollingPool, pools: Sequence[RollingPool], nodes: Sequence[RollingNode]) -> Rollout:
+def _rollout(pool: Pool, pools: Sequence[Pool], nodes: Sequence[NodeFacts]) -> Rollout:
     status, target = pool.status, pool.spec.configuration.name
-    names = set(members(pool, pools, nodes))  # type: ignore[arg-type]  # all that it reads are name and labels
+    names = set(nodes_of(pool, pools, nodes))
     states = tuple(_state(node, target) for node in nodes if node.metadata.name in names)
     now = [one.name for one in states if one.doing == "now"]
     says = f"{status.updated_machine_count} of {status.machine_count} nodes updated"
@@ -74,12 +74,12 @@ def _rollout(pool: RollingPool, pools: Sequence[RollingPool], nodes: Sequence[Ro
     return Rollout(pool.name, status.updated_machine_count, status.machine_count, says, trouble, shown)
 
 
-def _state(node: RollingNode, target: str) -> NodeState:
-    marks, name = node.marks, node.metadata.name
-    if marks.state == "Degraded":
-        return NodeState(name, "bad", marks.reason or "degraded")
-    if marks.current == target and marks.state == "Done":
+def _state(node: NodeFacts, target: str) -> NodeState:
+    state, name = node.rollout, node.metadata.name
+    if state.state == "Degraded":
+        return NodeState(name, "bad", state.reason or "degraded")
+    if state.current == target and state.state == "Done":
         return NodeState(name, "done", "updated")
-    if marks.state == "Working" or (marks.desired == target and marks.current != target):
+    if state.state == "Working" or (state.desired == target and state.current != target):
         return NodeState(name, "now", "updating")
     return NodeState(name, "waiting", "waiting")

@@ -12,23 +12,23 @@ import structlog
 from aiohttp import web
 
 from virt_steward.console import html
+from virt_steward.console.authentication import Authenticator, NotSignedIn, fingerprint_of
 from virt_steward.console.cache import Cache
-from virt_steward.console.desk import THEMES, Asked, Desk
-from virt_steward.console.doings import Doings
-from virt_steward.console.guard import add_headers, door_at, guarding
 from virt_steward.console.hub import Hub
 from virt_steward.console.links import PATH as LINK_PATH
-from virt_steward.console.live import Live
+from virt_steward.console.live import LiveUpdates
+from virt_steward.console.origin_policy import add_headers, guarding, origin_policy_at
+from virt_steward.console.rendering import THEMES, PageRenderer, PageRequest
 from virt_steward.console.rights import RightsOfAll
-from virt_steward.console.sessions import Sessions
-from virt_steward.console.viewers import NotSignedIn, Reception, fingerprint_of
+from virt_steward.console.routes import ActionRoutes
+from virt_steward.console.sessions import ViewerSessions
 from virt_steward.kube.errors import KubeError, Unauthorized
 
 if TYPE_CHECKING:
-    from virt_steward.console.cache import Platform
+    from virt_steward.console.authentication import Viewer
+    from virt_steward.console.cache import PlatformOptions
     from virt_steward.console.links import Link
-    from virt_steward.console.sessions import Session
-    from virt_steward.console.viewers import Viewer
+    from virt_steward.console.sessions import ViewerSession
     from virt_steward.kube.client import Reader
     from virt_steward.runtime.addresses import Address
     from virt_steward.runtime.clock import Clock
@@ -44,29 +44,29 @@ SECONDS_TO_FINISH = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class ConsoleParts:
     """What the console is built from."""
 
     informers: Informers
     reader: Reader
-    reception: Reception
+    reception: Authenticator
     clock: Clock
-    platform: Platform
+    platform: PlatformOptions
     link: Link | None
 
 
 class Console:
     """Serves from `start` to `stop`. The caches fill once the informers run."""
 
-    def __init__(self, settings: ConsoleSettings, parts: Parts) -> None:
+    def __init__(self, settings: ConsoleSettings, parts: ConsoleParts) -> None:
         self._settings = settings
         self._parts = parts
         self._hub = Hub()
-        self._sessions = Sessions(parts.clock, idle=settings.idle)
+        self._sessions = ViewerSessions(parts.clock, idle=settings.idle)
         self._rights = RightsOfAll(parts.clock, remembered=settings.rights_remembered)
         self.cache = Cache(parts.informers, parts.reader, self._hub, parts.clock, parts.platform)
-        self._desk = Desk(self.cache, parts.clock, parts.reception.cluster.context)
-        self._live = Live(self._desk, self._hub, self._sessions, heartbeat=settings.heartbeat)
+        self._desk = PageRenderer(self.cache, parts.clock, parts.reception.cluster.context)
+        self._live = LiveUpdates(self._desk, self._hub, self._sessions, heartbeat=settings.heartbeat)
         self._runner: web.AppRunner | None = None
         self._running: asyncio.Task[None] | None = None
         self.address: Address = settings.address
@@ -76,7 +76,7 @@ class Console:
         listening = _listen(self._settings.address)
         self.address = replace(self._settings.address, port=listening.getsockname()[1])
         settings = self._settings
-        self._door = door_at(self.address, settings.external_url, settings.proxies, settings.proxy_header)
+        self._door = origin_policy_at(self.address, settings.external_url, settings.proxies, settings.proxy_header)
         self._runner = web.AppRunner(self._application(), access_log=None, shutdown_timeout=SECONDS_TO_FINISH)
         await self._runner.setup()
         await web.SockSite(self._runner, listening).start()
@@ -98,7 +98,7 @@ class Console:
     def _application(self) -> web.Application:
         application = web.Application(middlewares=[guarding(self._door)], client_max_size=LONGEST_FORM)
         application.on_response_prepare.append(add_headers)
-        doings = Doings(self._desk, self._parts.clock)
+        doings = ActionRoutes(self._desk, self._parts.clock)
         router = application.router
         router.add_get("/static/{name}", _static)
         router.add_get("/sign-in", self._sign_in_page)
@@ -122,7 +122,7 @@ class Console:
         session = await self._session(request)
         if session is None:
             return _to_sign_in(request.path_qs)
-        asked = Asked.of(request.path_qs)
+        asked = PageRequest.of(request.path_qs)
         if asked is None:
             return _html(html.plain("lost.html", theme=_theme(request)), 404)
         try:
@@ -186,7 +186,7 @@ class Console:
         text = html.plain("sign_in.html", to=to, problem=problem, theme=_theme(request), link=bool(self._parts.link))
         return _html(text, 401 if problem else 200)
 
-    async def _session(self, request: web.Request) -> Session | None:
+    async def _session(self, request: web.Request) -> ViewerSession | None:
         session = await self._sessions.find(request.cookies.get(COOKIE, ""))
         token = self._door.token_of_proxy(request)
         if not token:
@@ -201,15 +201,17 @@ class Console:
             log.warning("a proxy sent a token that does not count", why=str(error))
             return None
 
-    async def _begin(self, viewer: Viewer) -> Session:
+    async def _begin(self, viewer: Viewer) -> ViewerSession:
         return await self._sessions.begin(viewer, self._rights.of(viewer))
 
-    def _with_cookie(self, response: web.StreamResponse, session: Session, request: web.Request) -> web.StreamResponse:
+    def _with_cookie(
+        self, response: web.StreamResponse, session: ViewerSession, request: web.Request
+    ) -> web.StreamResponse:
         if request.cookies.get(COOKIE) != session.id:  # of a proxy's user, who never signs in
             self._set_cookie(response, session)
         return response
 
-    def _set_cookie(self, response: web.StreamResponse, session: Session) -> None:
+    def _set_cookie(self, response: web.StreamResponse, session: ViewerSession) -> None:
         response.set_cookie(COOKIE, session.id, path="/", httponly=True, samesite="Strict", secure=self._door.is_secure)
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from virt_steward.console.authentication import Viewer
     from virt_steward.console.rights import Rights
-    from virt_steward.console.viewers import Viewer
     from virt_steward.runtime.clock import Clock
 
 MOST = 500
@@ -26,7 +26,7 @@ class Note:
 
 
 @dataclass(slots=True, eq=False)
-class Session:
+class ViewerSession:
     """One browser of one viewer."""
 
     viewer: Viewer
@@ -46,27 +46,27 @@ class Session:
         return note
 
 
-class Sessions:
+class ViewerSessions:
     """Never more than MOST: then whoever was idle for longest has to sign in again."""
 
     def __init__(self, clock: Clock, *, most: int = MOST, idle: float = IDLE) -> None:
         self._clock = clock
         self._most = most
         self._idle = idle
-        self._open: dict[str, Session] = {}
+        self._open: dict[str, ViewerSession] = {}
 
-    async def begin(self, viewer: Viewer, rights: Rights) -> Session:
+    async def begin(self, viewer: Viewer, rights: Rights) -> ViewerSession:
         """A new id each time: one that somebody slipped to the browser before is worth nothing."""
         now = self._clock.now()
         for stale in [one for one in self._open.values() if self._is_over(one)]:
             await self.end(stale)
         while len(self._open) >= self._most:
             await self.end(min(self._open.values(), key=lambda one: one.seen))
-        session = Session(viewer, rights, began=now, seen=now)
+        session = ViewerSession(viewer, rights, began=now, seen=now)
         self._open[session.id] = session
         return session
 
-    async def find(self, identity: str) -> Session | None:
+    async def find(self, identity: str) -> ViewerSession | None:
         """The session of a cookie, which counts as a sign of life."""
         session = self._open.get(identity)
         if session is None:
@@ -77,11 +77,11 @@ class Sessions:
         session.seen = self._clock.now()
         return session
 
-    def is_open(self, session: Session) -> bool:
+    def is_open(self, session: ViewerSession) -> bool:
         """Tell without a sign of life."""
         return session.id in self._open and not self._is_over(session)
 
-    async def end(self, session: Session) -> None:
+    async def end(self, session: ViewerSession) -> None:
         if self._open.pop(session.id, None):
             await session.viewer.leave()
 
@@ -89,7 +89,7 @@ class Sessions:
         for session in list(self._open.values()):
             await self.end(session)
 
-    def _is_over(self, session: Session) -> bool:
+    def _is_over(self, session: ViewerSession) -> bool:
         now = self._clock.now()
         expires = session.viewer.expires
         return (

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 from virt_steward.controllers.autopilot import REPORTER as AUTOPILOT
 
 if TYPE_CHECKING:
-    from virt_steward.controllers.options import Options
-    from virt_steward.runtime.controller import Definition
+    from virt_steward.controllers.options import ControllerOptions
+    from virt_steward.runtime.controller import ControllerDefinition
 
 NAMES = ("advisor", "autopilot", "approver", "placement")
 REPORTERS = {name: name for name in NAMES} | {"autopilot": AUTOPILOT}
 """How the events of each name it."""
 
 
-def definition(name: str, options: Options) -> Definition:
+def definition(name: str, options: ControllerOptions) -> ControllerDefinition:
     """One controller, as an installation wants it. It is imported only here: who runs one does not pay for four."""
     match name:
         case "advisor":

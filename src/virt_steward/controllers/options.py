@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from virt_steward.controllers.advisor.options import Options as AdvisorOptions
-from virt_steward.controllers.autopilot.options import Options as AutopilotOptions
-from virt_steward.controllers.placement.options import Options as PlacementOptions
+from virt_steward.controllers.advisor.options import AdvisorOptions
+from virt_steward.controllers.autopilot.options import AutopilotOptions
+from virt_steward.controllers.placement.options import PlacementOptions
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ControllerOptions:
     """One field per controller that has options."""
 
     advisor: AdvisorOptions = field(default_factory=AdvisorOptions)

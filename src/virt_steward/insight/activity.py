@@ -54,7 +54,7 @@ class Series(msgspec.Struct, frozen=True, rename="camel", gc=False):
     last_observed_time: datetime | None = None
 
 
-class Told(msgspec.Struct, frozen=True, rename="camel"):
+class EventRecord(msgspec.Struct, frozen=True, rename="camel"):
     """An event of ours."""
 
     metadata: Meta
@@ -92,7 +92,7 @@ class Told(msgspec.Struct, frozen=True, rename="camel"):
         return self.related or self.regarding
 
 
-class Line(NamedTuple):
+class ActivityLine(NamedTuple):
     """So many of one sort of news, and when the last of them came."""
 
     number: int
@@ -101,14 +101,14 @@ class Line(NamedTuple):
     last: datetime
 
 
-def timeline(told: Iterable[Told], *, words: str = "", controller: str = "") -> tuple[Told, ...]:
+def timeline(told: Iterable[EventRecord], *, words: str = "", controller: str = "") -> tuple[EventRecord, ...]:
     """Those that hold all of the words, the newest first."""
     wanted = words.casefold().split()
     found = (one for one in told if controller in ("", one.controller) and all(word in _text(one) for word in wanted))
     return tuple(sorted(found, key=lambda one: (one.at, one.metadata.key), reverse=True))
 
 
-def summary(told: Iterable[Told], since: datetime) -> tuple[Line, ...]:
+def summary(told: Iterable[EventRecord], since: datetime) -> tuple[ActivityLine, ...]:
     """What was done without anybody, in a few lines."""
     counts: Counter[tuple[str, str]] = Counter()
     last: dict[tuple[str, str], datetime] = {}
@@ -117,9 +117,9 @@ def summary(told: Iterable[Told], since: datetime) -> tuple[Line, ...]:
         if sort in SUMMED_UP and one.at >= since:
             counts[sort] += one.times
             last[sort] = max(one.at, last.get(sort, LONG_AGO))
-    lines = (Line(counts[sort], SUMMED_UP[sort][counts[sort] > 1], sort[0], last[sort]) for sort in counts)
+    lines = (ActivityLine(counts[sort], SUMMED_UP[sort][counts[sort] > 1], sort[0], last[sort]) for sort in counts)
     return tuple(sorted(lines, key=lambda line: line.last, reverse=True))
 
 
-def _text(told: Told) -> str:
+def _text(told: EventRecord) -> str:
     return f"{told.controller} {told.reason} {told.note} {told.regarding} {told.about}".casefold()

@@ -6,33 +6,33 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from virt_steward.controllers.approver.by_hand import signature_on
-from virt_steward.controllers.approver.checks import Case
+from virt_steward.controllers.approver.checks import PlanCase
 from virt_steward.controllers.approver.decide import decide, trace
-from virt_steward.controllers.approver.observe import Stores, observe
-from virt_steward.controllers.approver.seen import items_of
-from virt_steward.controllers.approver.verdicts import Approve, Leave, Wait
+from virt_steward.controllers.approver.manual_approval import manual_approval_of
+from virt_steward.controllers.approver.observation import csvs_of
+from virt_steward.controllers.approver.observe import ApproverStores, observe
+from virt_steward.controllers.approver.verdicts import ApprovePlan, LeavePlan, WaitForPlan
 from virt_steward.controllers.approver.watches import APPROVERS, CSVS, NAMESPACES, PLANS, SUBSCRIPTIONS
 from virt_steward.insight.listing import listed, listed_if_served
 from virt_steward.kube.client import Selection
-from virt_steward.objects.complaints import Complaint
+from virt_steward.objects.errors import UserError
 from virt_steward.objects.identity import Key
 from virt_steward.objects.wallclock import rfc3339
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from virt_steward.controllers.approver.decide import Opinion
-    from virt_steward.controllers.approver.seen import Item, Seen
+    from virt_steward.controllers.approver.decide import ApproverVerdict
+    from virt_steward.controllers.approver.observation import ApproverObservation, PlanCsv
     from virt_steward.kube.client import Reader
 
 
-class NoAnswer(Complaint):
+class NoAnswer(UserError):
     """The plan in question is not there, or cannot be read: one line that says which."""
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ApprovalRefusal:
     """What a check objects to."""
 
     reason: str
@@ -42,11 +42,11 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ApprovalCheck:
     """One check, in words, and its objection if it has one."""
 
     check: str
-    refusal: Refusal | None
+    refusal: ApprovalRefusal | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Chain:
     approver: str
     verdict: Literal["approves", "waits", "leaves it alone"]
     because: str
-    steps: tuple[Step, ...]
+    steps: tuple[ApprovalCheck, ...]
     """Every check up to the one that decides."""
 
 
@@ -82,7 +82,7 @@ class Approved:
 
 
 @dataclass(frozen=True, slots=True)
-class Why:
+class ApprovalExplanation:
     """The whole answer."""
 
     plan: str
@@ -96,7 +96,7 @@ class Why:
     """The oldest first: of those that approve, it acts."""
 
 
-async def why(reader: Reader, plan: Key, now: datetime) -> Why:
+async def why(reader: Reader, plan: Key, now: datetime) -> ApprovalExplanation:
     """Ask the server for what the controller would see, and judge it as the controller would. Raises NoAnswer."""
     stores = await _stores(reader, plan.namespace)
     if problem := stores.plans.unreadable(plan):
@@ -108,23 +108,23 @@ async def why(reader: Reader, plan: Key, now: datetime) -> Why:
     return explained(seen, await _decision(reader, seen), now)
 
 
-async def _decision(reader: Reader, seen: Seen) -> Approved | None:
+async def _decision(reader: Reader, seen: ApproverObservation) -> Approved | None:
     plan, stamp = seen.plan, seen.plan.stamp
     if not plan.approved:
         return None
     if stamp.by:
         names = {one.metadata.uid: str(one.metadata.key) for one in seen.approvers}
         return Approved(f"InstallPlanApprover {names.get(stamp.by, 'that is gone')}", stamp.at or None, stamp.because)
-    signature = await signature_on(reader, plan.metadata.key)
+    signature = await manual_approval_of(reader, plan.metadata.key)
     if not signature.user:
         return None
     return Approved(f"{signature.user}, by hand", signature.at or None, signature.comment or None)
 
 
-def explained(seen: Seen, decision: Approved | None, now: datetime) -> Why:
+def explained(seen: ApproverObservation, decision: Approved | None, now: datetime) -> ApprovalExplanation:
     """Judge what was seen as the controller would, whoever has seen it."""
-    plan, items = seen.plan, items_of(seen)
-    return Why(
+    plan, items = seen.plan, csvs_of(seen)
+    return ApprovalExplanation(
         plan=str(plan.metadata.key),
         phase=plan.phase,
         approval=plan.approval,
@@ -132,35 +132,35 @@ def explained(seen: Seen, decision: Approved | None, now: datetime) -> Why:
         decision=decision,
         csvs=tuple(_csv(item) for item in items),
         approvers=tuple(
-            _chain(opinion, Case(seen, items, opinion.approver, now)) for opinion in decide(seen, now).opinions
+            _chain(opinion, PlanCase(seen, items, opinion.approver, now)) for opinion in decide(seen, now).opinions
         ),
     )
 
 
-def _csv(item: Item) -> Csv:
+def _csv(item: PlanCsv) -> Csv:
     return Csv(item.csv, item.package, item.pin or None, item.installed or None, item.is_new_dependency)
 
 
-def _chain(opinion: Opinion, case: Case) -> Chain:
+def _chain(opinion: ApproverVerdict, case: PlanCase) -> Chain:
     verdict, approver = opinion.verdict, str(opinion.approver.metadata.key)
-    steps = tuple(Step(check.__name__.replace("_", " "), _refusal(answer)) for check, answer in trace(case))
+    steps = tuple(ApprovalCheck(check.__name__.replace("_", " "), _refusal(answer)) for check, answer in trace(case))
     match verdict:
-        case Approve(because):
+        case ApprovePlan(because):
             return Chain(approver, "approves", because, steps)
-        case Wait(message=message):
+        case WaitForPlan(message=message):
             return Chain(approver, "waits", message, steps)
-        case Leave(message=message):
+        case LeavePlan(message=message):
             return Chain(approver, "leaves it alone", message, steps)
 
 
-def _refusal(answer: Leave | Wait | None) -> Refusal | None:
+def _refusal(answer: LeavePlan | WaitForPlan | None) -> ApprovalRefusal | None:
     if answer is None:
         return None
-    until = answer.until if isinstance(answer, Wait) else None
-    return Refusal(answer.reason, answer.message, rfc3339(until) if until else None)
+    until = answer.until if isinstance(answer, WaitForPlan) else None
+    return ApprovalRefusal(answer.reason, answer.message, rfc3339(until) if until else None)
 
 
-async def _stores(reader: Reader, namespace: str) -> Stores:
+async def _stores(reader: Reader, namespace: str) -> ApproverStores:
     """Fill what the approver reads, as far as it bears on one namespace."""
     here = Selection(namespace)
     plans = await listed(reader, PLANS, here)  # first and alone: without OLM there is nothing else to ask
@@ -170,4 +170,4 @@ async def _stores(reader: Reader, namespace: str) -> Stores:
         listed(reader, NAMESPACES, Selection.one(Key("", namespace), metadata_only=True)),
         listed_if_served(reader, APPROVERS),
     )
-    return Stores(plans, subscriptions, csvs, namespaces, approvers)
+    return ApproverStores(plans, subscriptions, csvs, namespaces, approvers)

@@ -10,7 +10,7 @@ from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.controllers.approver.olm import INSTALL_PLAN
 from virt_steward.controllers.placement.condition import said_of
-from virt_steward.controllers.placement.seen import MACHINE
+from virt_steward.controllers.placement.observation import MACHINE
 from virt_steward.objects.identity import Key, Ref
 from virt_steward.plans.intent import worst
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from virt_steward.apis.meta import Condition
-    from virt_steward.controllers.advisor.seen import Config
-    from virt_steward.controllers.placement.observe import Config as Cluster
-    from virt_steward.controllers.placement.seen import Machine
-    from virt_steward.insight.assetstates import AssetState
-    from virt_steward.insight.waiting import Waiting
-    from virt_steward.plans.pools import RollingPool
+    from virt_steward.controllers.advisor.observation import VirtPlatformConfig
+    from virt_steward.controllers.placement.observation import Machine
+    from virt_steward.controllers.placement.observe import KubevirtConfig as Cluster
+    from virt_steward.insight.assets.state import AssetState
+    from virt_steward.insight.waiting import PendingInstallPlan
+    from virt_steward.platform.pools import Pool
 
 Tone = Literal["bad", "warn", "info"]
 
@@ -41,7 +41,7 @@ class Urgency(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Matter:
+class InboxItem:
     """One thing that waits for somebody."""
 
     urgency: Urgency
@@ -59,18 +59,18 @@ class Matter:
     """Set where the object is one of the autopilot's."""
 
 
-def inbox(*matters: Iterable[Matter]) -> tuple[Matter, ...]:
+def inbox(*matters: Iterable[InboxItem]) -> tuple[InboxItem, ...]:
     """All of them, the most urgent first."""
     return tuple(sorted((one for some in matters for one in some), key=lambda one: (one.urgency, one.ref)))
 
 
-def of_profiles(configs: Iterable[Config], pools: Iterable[RollingPool]) -> Iterator[Matter]:
+def of_profiles(configs: Iterable[VirtPlatformConfig], pools: Iterable[Pool]) -> Iterator[InboxItem]:
     stuck = {pool.name: why for pool in pools if (why := _why_stuck(pool))}
     for config in configs:
         yield from _of_profile(config, stuck)
 
 
-def _of_profile(config: Config, stuck: dict[str, str]) -> Iterator[Matter]:
+def _of_profile(config: VirtPlatformConfig, stuck: dict[str, str]) -> Iterator[InboxItem]:
     status, said = config.status, _condition(config, config.status.phase or "")
     message = said.message if said else ""
     match status.phase:
@@ -95,7 +95,7 @@ def _of_profile(config: Config, stuck: dict[str, str]) -> Iterator[Matter]:
                 yield _profile(config, Urgency.STUCK, "Stuck", "warn", "waits", "; ".join(held), "See the progress")
 
 
-def _review(config: Config, said: Condition | None) -> Matter:
+def _review(config: VirtPlatformConfig, said: Condition | None) -> InboxItem:
     status = config.status
     pending = [item for item in status.items if item.state != "Completed"]
     impact = worst(item.impact_severity for item in pending) if pending else "Low"
@@ -114,12 +114,12 @@ def _review(config: Config, said: Condition | None) -> Matter:
     return _profile(config, urgency, f"{impact} impact", tones.get(impact, "info"), says, why, "Review plan")
 
 
-def of_plans(waiting: Iterable[Waiting]) -> Iterator[Matter]:
+def of_plans(waiting: Iterable[PendingInstallPlan]) -> Iterator[InboxItem]:
     for one in waiting:
         if not one.needs_a_person:
             continue
         says = f"waits with {', '.join(one.csvs[:3])}{' and more' if len(one.csvs) > 3 else ''}"
-        yield Matter(
+        yield InboxItem(
             Urgency.HELD,
             "Held",
             "info",
@@ -131,19 +131,19 @@ def of_plans(waiting: Iterable[Waiting]) -> Iterator[Matter]:
         )
 
 
-def of_machines(machines: Iterable[Machine]) -> Iterator[Matter]:
+def of_machines(machines: Iterable[Machine]) -> Iterator[InboxItem]:
     for machine in machines:
         said = said_of(machine)
         if said is None or said.status != "False" or machine.is_going:
             continue
         key = machine.metadata.key
         says = "runs where its record cannot be trusted" if machine.wishes.config else "has no cluster"
-        yield Matter(
+        yield InboxItem(
             Urgency.HELD, said.reason or "Unplaced", "warn", Ref(MACHINE, key), str(key), says, said.message, "See why"
         )
 
 
-def of_clusters(clusters: Iterable[Cluster]) -> Iterator[Matter]:
+def of_clusters(clusters: Iterable[Cluster]) -> Iterator[InboxItem]:
     for cluster in clusters:
         wrong = next((one for one in cluster.status.conditions if one.status == "False"), None)
         if wrong is None:
@@ -153,46 +153,46 @@ def of_clusters(clusters: Iterable[Cluster]) -> Iterator[Matter]:
         if machines:
             says += f"; {machines} machine{'' if machines == 1 else 's'} placed there"
         ref = Ref(KUBEVIRT_CONFIG, Key("", name))
-        yield Matter(Urgency.STUCK, "Cluster", "warn", ref, name, says, wrong.message, "See the cluster")
+        yield InboxItem(Urgency.STUCK, "Cluster", "warn", ref, name, says, wrong.message, "See the cluster")
 
 
-def of_assets(states: Iterable[AssetState]) -> Iterator[Matter]:
+def of_assets(states: Iterable[AssetState]) -> Iterator[InboxItem]:
     for state in states:
         subject, asset = str(state.ref), state.asset.name
         match state.word:
             case "Fails":
-                yield Matter(
+                yield InboxItem(
                     Urgency.BROKEN, "Fails", "bad", state.ref, subject, "cannot be applied", state.why, "See why", asset
                 )
             case "Paused" if state.sighted and state.sighted.paused_at:
                 says = "is fought over, so the autopilot stopped"
-                yield Matter(
+                yield InboxItem(
                     Urgency.STUCK, "Paused", "warn", state.ref, subject, says, state.why, "Decide who owns it", asset
                 )
             case "Differs":
                 says = "differs, and is only reported"
-                yield Matter(
+                yield InboxItem(
                     Urgency.DRIFTED, "Differs", "warn", state.ref, subject, says, state.why, "See the change", asset
                 )
 
 
 def _profile(  # noqa: PLR0913, PLR0917 - a row of a table
-    config: Config, urgency: Urgency, tag: str, tone: Tone, says: str, why: str, button: str
-) -> Matter:
+    config: VirtPlatformConfig, urgency: Urgency, tag: str, tone: Tone, says: str, why: str, button: str
+) -> InboxItem:
     name = config.metadata.name
-    return Matter(urgency, tag, tone, Ref(VIRT_PLATFORM_CONFIG, Key("", name)), name, says, why, button)
+    return InboxItem(urgency, tag, tone, Ref(VIRT_PLATFORM_CONFIG, Key("", name)), name, says, why, button)
 
 
-def _condition(config: Config, type_: str) -> Condition | None:
+def _condition(config: VirtPlatformConfig, type_: str) -> Condition | None:
     return next((one for one in config.status.conditions if one.type == type_), None)
 
 
-def _pools_of(config: Config) -> set[str]:
+def _pools_of(config: VirtPlatformConfig) -> set[str]:
     running = (item for item in config.status.items if item.state == "InProgress")
     return {pool.name for item in running if item.blast_radius for pool in item.blast_radius.pools}
 
 
-def _why_stuck(pool: RollingPool) -> str:
+def _why_stuck(pool: Pool) -> str:
     if pool.spec.paused:
         return f"pool {pool.name} is paused: nothing happens there until somebody resumes it"
     return f"pool {pool.name} has {pool.degradation}" if pool.degradation else ""

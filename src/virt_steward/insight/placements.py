@@ -9,31 +9,31 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from virt_steward.controllers.placement.because import noted_on
+from virt_steward.controllers.placement.assignments import Assignments
+from virt_steward.controllers.placement.capacity import CapacityCache
 from virt_steward.controllers.placement.definition import AGENT
+from virt_steward.controllers.placement.evaluate import evaluate
 from virt_steward.controllers.placement.fleet import LONGEST_ANSWER, Fleet
-from virt_steward.controllers.placement.judge import judge
-from virt_steward.controllers.placement.ledger import Ledger
-from virt_steward.controllers.placement.observe import Outlook
-from virt_steward.controllers.placement.room import Rooms
+from virt_steward.controllers.placement.observation import KubeVirtMissing, Unreachable, VmAbsent, VmFound
+from virt_steward.controllers.placement.observe import PlacementClusterView
+from virt_steward.controllers.placement.reason_annotation import reason_on
 from virt_steward.controllers.placement.search import Search
 from virt_steward.controllers.placement.secrets import Secrets
-from virt_steward.controllers.placement.seen import Found, NotThere, Silent, Unequipped
 from virt_steward.controllers.placement.verdicts import Abstain, Blocked, Chosen, Narrowed
 from virt_steward.controllers.placement.watches import CONFIGS, MACHINES
 from virt_steward.insight.listing import listed, listed_if_served
 from virt_steward.kube.connection import Connection, unobserved
-from virt_steward.objects.complaints import Complaint
+from virt_steward.objects.errors import UserError
 from virt_steward.runtime.clock import SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from virt_steward.controllers.placement.decide import Step as Said
-    from virt_steward.controllers.placement.judge import Judgement
-    from virt_steward.controllers.placement.observe import Config
-    from virt_steward.controllers.placement.options import Options
-    from virt_steward.controllers.placement.seen import Cluster, Finding, Machine, Rules
+    from virt_steward.controllers.placement.decide import RuleResult as Said
+    from virt_steward.controllers.placement.evaluate import Evaluation
+    from virt_steward.controllers.placement.observation import Finding, Machine, MemberCluster, PlacementRules
+    from virt_steward.controllers.placement.observe import KubevirtConfig
+    from virt_steward.controllers.placement.options import PlacementOptions
     from virt_steward.kube.client import Reader
     from virt_steward.objects.identity import Key
     from virt_steward.runtime.store import Store
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 Presence = Literal["there", "not there", "unknown"]
 
 
-class NoMachine(Complaint):
+class NoMachine(UserError):
     """The machine in question is not there, or cannot be read: one line that says which."""
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlacementCheck:
     """One strategy of the chain, and its verdict."""
 
     strategy: str
@@ -55,7 +55,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class CandidateScore:
     """What speaks for a cluster, where several were compared."""
 
     cluster: str
@@ -76,7 +76,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Why:
+class PlacementExplanation:
     """The whole answer on one machine."""
 
     machine: str
@@ -89,24 +89,24 @@ class Why:
     reason: str | None
     """Why not, for machines."""
     because: str
-    assumed: Rules
+    assumed: PlacementRules
     """The settings by which this was asked: nobody can see those of the controller."""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[PlacementCheck, ...] = ()
     """Every strategy up to the one that decides."""
-    scores: tuple[Score, ...] = ()
+    scores: tuple[CandidateScore, ...] = ()
     clusters: tuple[Candidate, ...] = ()
 
 
-async def why(reader: Reader, machine: Key, options: Options) -> Why:
+async def why(reader: Reader, machine: Key, options: PlacementOptions) -> PlacementExplanation:
     """Ask for what the controller would see, and judge it as the controller would. Raises NoMachine."""
     async with _survey(reader, options) as survey:
         return await survey.explained(machine)
 
 
-async def foretold(reader: Reader, options: Options) -> tuple[Why, ...]:
+async def previewed(reader: Reader, options: PlacementOptions) -> tuple[PlacementExplanation, ...]:
     """What would come of every machine that has no cluster yet, one after the other."""
     async with _survey(reader, options) as survey:
-        waiting = [one for one in survey.outlook.machines.by("config", "") if not one.is_going]
+        waiting = [one for one in survey.view.machines.by("config", "") if not one.is_going]
         return tuple([await survey.explained(one.metadata.key, assume=True) for one in waiting])
 
 
@@ -114,30 +114,30 @@ async def foretold(reader: Reader, options: Options) -> tuple[Why, ...]:
 class _Survey:
     """The stores of the controller, filled once, and its way to the clusters; nothing here can write."""
 
-    outlook: Outlook
+    view: PlacementClusterView
     search: Search
     began: float
     """Later answers of clusters count for all machines."""
 
-    async def explained(self, key: Key, *, assume: bool = False) -> Why:
+    async def explained(self, key: Key, *, assume: bool = False) -> PlacementExplanation:
         """Let a foretold choice count for those that follow, if they are to `assume` it."""
-        machine = _found(self.outlook.machines, key)
-        if untouched := _left_alone(machine, self.outlook.rules):
+        machine = _found(self.view.machines, key)
+        if untouched := _left_alone(machine, self.view.rules):
             return untouched
-        judgement = await judge(self.outlook, self.search, key, since=self.began)
+        judgement = await evaluate(self.view, self.search, key, since=self.began)
         if judgement is None:
             raise AssertionError(key)  # nobody takes it out of the store
         outcome = judgement.decision.outcome
         if assume and isinstance(outcome, Chosen):
-            self.outlook.ledger.assume(machine, outcome.cluster)
+            self.view.ledger.assume(machine, outcome.cluster)
         return _explained(judgement)
 
 
 @asynccontextmanager
-async def _survey(reader: Reader, options: Options) -> AsyncIterator[_Survey]:
+async def _survey(reader: Reader, options: PlacementOptions) -> AsyncIterator[_Survey]:
     machines = await listed(reader, MACHINES, MACHINES.selection)  # first and alone: without them there is no question
     configs = await listed_if_served(reader, CONFIGS)
-    ledger = Ledger()
+    ledger = Assignments()
     for machine in machines:
         ledger.take(machine.metadata.key, None, machine)
     clock = SystemClock()
@@ -149,13 +149,13 @@ async def _survey(reader: Reader, options: Options) -> AsyncIterator[_Survey]:
         observe=_uncounted,
     )
     async with _at_work(fleet, configs, options.limits.timeout):
-        rooms = Rooms(fleet, configs, ledger, clock, lasting=math.inf)
-        outlook = Outlook(machines, configs, fleet, ledger, options.rules, rooms)
-        yield _Survey(outlook, Search(fleet, options.patience, clock), clock.now())
+        rooms = CapacityCache(fleet, configs, ledger, clock, lasting=math.inf)
+        view = PlacementClusterView(machines, configs, fleet, ledger, options.rules, rooms)
+        yield _Survey(view, Search(fleet, options.patience, clock), clock.now())
 
 
 @asynccontextmanager
-async def _at_work(fleet: Fleet, configs: Store[Config], patience: float) -> AsyncIterator[None]:
+async def _at_work(fleet: Fleet, configs: Store[KubevirtConfig], patience: float) -> AsyncIterator[None]:
     for config in configs:
         fleet.follow(config.metadata.name, config.spec)
     running = asyncio.create_task(fleet.run())
@@ -188,17 +188,17 @@ def _found(machines: Store[Machine], key: Key) -> Machine:
     return machine
 
 
-def _left_alone(machine: Machine, rules: Rules) -> Why | None:
+def _left_alone(machine: Machine, rules: PlacementRules) -> PlacementExplanation | None:
     if not machine.is_ours:
         because = "it is of another provider, and left alone"
     elif machine.is_going:
         because = "it is being deleted, and left alone"
     else:
         return None
-    return Why(
+    return PlacementExplanation(
         machine=str(machine.metadata.key),
         recorded=machine.wishes.config or None,
-        recorded_because=noted_on(machine) or None,
+        recorded_because=reason_on(machine) or None,
         cluster=None,
         reason="LeftAlone",
         because=because,
@@ -206,44 +206,44 @@ def _left_alone(machine: Machine, rules: Rules) -> Why | None:
     )
 
 
-def _explained(judgement: Judgement) -> Why:
+def _explained(judgement: Evaluation) -> PlacementExplanation:
     seen, decision = judgement.seen, judgement.decision
     outcome = decision.outcome
     chosen = outcome if isinstance(outcome, Chosen) else None
     steps = tuple(_step(said) for said in decision.steps)
-    return Why(
+    return PlacementExplanation(
         machine=str(seen.machine.metadata.key),
         recorded=seen.machine.wishes.config or None,
-        recorded_because=noted_on(seen.machine) or None,
+        recorded_because=reason_on(seen.machine) or None,
         cluster=chosen.cluster if chosen else None,
         reason=str(outcome.reason) if isinstance(outcome, Blocked) else None,
         because=steps[-1].because,
         assumed=seen.rules,
         steps=steps,
-        scores=tuple(Score(cluster, words) for cluster, words in chosen.scores) if chosen else (),
+        scores=tuple(CandidateScore(cluster, words) for cluster, words in chosen.scores) if chosen else (),
         clusters=tuple(_candidate(one, seen.findings.get(one.name)) for one in seen.clusters),
     )
 
 
-def _step(said: Said) -> Step:
+def _step(said: Said) -> PlacementCheck:
     name = said.strategy.replace("_", " ")
     match said.verdict:
         case Chosen(because=because):
-            return Step(name, "chooses", because)
+            return PlacementCheck(name, "chooses", because)
         case Narrowed(because=because):
-            return Step(name, "narrows", because)
+            return PlacementCheck(name, "narrows", because)
         case Abstain(because):
-            return Step(name, "abstains", because)
+            return PlacementCheck(name, "abstains", because)
         case Blocked(because=because):
-            return Step(name, "blocks", because)
+            return PlacementCheck(name, "blocks", because)
     raise AssertionError(said)  # clusters that were to be asked have been
 
 
-def _candidate(cluster: Cluster, finding: Finding | None) -> Candidate:
+def _candidate(cluster: MemberCluster, finding: Finding | None) -> Candidate:
     trouble = cluster.unusable.because if cluster.unusable else cluster.silent
-    if isinstance(finding, Silent):  # one that answers may still not let us look
+    if isinstance(finding, Unreachable):  # one that answers may still not let us look
         trouble = trouble or finding.because
-    elif isinstance(finding, Unequipped):
+    elif isinstance(finding, KubeVirtMissing):
         trouble = trouble or "it has no KubeVirt: install it there before machines go there"
     return Candidate(cluster.name, cluster.machines, cluster.schedulable, trouble or None, _presence(finding))
 
@@ -252,9 +252,9 @@ def _presence(finding: Finding | None) -> Presence | None:
     match finding:
         case None:
             return None
-        case Found():
+        case VmFound():
             return "there"
-        case NotThere() | Unequipped():
+        case VmAbsent() | KubeVirtMissing():
             return "not there"
-        case Silent():
+        case Unreachable():
             return "unknown"

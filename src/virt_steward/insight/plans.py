@@ -12,17 +12,17 @@ from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, ProfileOp
 from virt_steward.controllers.advisor.act import draft_plan
 from virt_steward.controllers.advisor.conditions import STALE
 from virt_steward.controllers.advisor.decide import RULES, decide
+from virt_steward.controllers.advisor.observation import VirtPlatformConfig, VirtPlatformConfigMeta
 from virt_steward.controllers.advisor.profiles import profiles
 from virt_steward.controllers.advisor.report import fold
-from virt_steward.controllers.advisor.seen import Config, ConfigMeta
 from virt_steward.controllers.advisor.steps import ApplyItem, LackPrerequisites, Redraft, Settle, Stay
 from virt_steward.controllers.advisor.watches import CONFIGS
-from virt_steward.insight.outlook import look
-from virt_steward.insight.trials import for_trials
+from virt_steward.insight.cluster_view import look
+from virt_steward.insight.dry_run_client import dry_run_client
 from virt_steward.kube.whoami import lacking
-from virt_steward.objects.complaints import Complaint
+from virt_steward.objects.errors import UserError
 from virt_steward.objects.identity import Key
-from virt_steward.plans.draft import Drafted, Rejected, Unsteady
+from virt_steward.plans.draft import Drafted, DraftRejected, TargetsMoving
 from virt_steward.plans.fingerprint import plan_hash
 from virt_steward.plans.intent import worst
 
@@ -31,33 +31,26 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from virt_steward.apis.meta import Condition
-    from virt_steward.apis.virtplatformconfig import (
-        Action,
-        Approval,
-        Execution,
-        Impact,
-        Input,
-        PlanItem,
-    )
-    from virt_steward.controllers.advisor.observe import Outlook
-    from virt_steward.controllers.advisor.options import Options
+    from virt_steward.apis.virtplatformconfig import Action, Execution, Impact, Input, PlanApproval, PlanItem
+    from virt_steward.controllers.advisor.observation import AdvisorObservation
+    from virt_steward.controllers.advisor.observe import AdvisorClusterView
+    from virt_steward.controllers.advisor.options import AdvisorOptions
     from virt_steward.controllers.advisor.profiles.profile import Profile
-    from virt_steward.controllers.advisor.seen import Seen
     from virt_steward.controllers.advisor.steps import Step
     from virt_steward.kube.client import Client, Reader
 
 ATTEMPTS = 3
 """Tries to draft a plan for objects that are changing."""
 
-Wish = Callable[[ProfileOptions], ProfileOptions]
+PlanRequest = Callable[[ProfileOptions], ProfileOptions]
 
 
-class NoPlan(Complaint):
+class NoPlan(UserError):
     """There is no plan, and none can be made: one line that says why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PlannedChanges:
     """What a profile would do now."""
 
     profile: str
@@ -74,7 +67,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PlanCheck:
     """One rule of the advisor, in words, and what it says, if anything."""
 
     rule: str
@@ -82,7 +75,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Why:
+class PlanExplanation:
     """The whole answer on one profile."""
 
     profile: str
@@ -98,50 +91,52 @@ class Why:
     """Whose logic made the plan."""
     items: tuple[PlanItem, ...]
     conditions: tuple[Condition, ...]
-    approval: Approval | None
+    approval: PlanApproval | None
     history: tuple[Execution, ...]
-    rules: tuple[Rule, ...]
+    rules: tuple[PlanCheck, ...]
     """Every rule up to the one that decides what the advisor does next."""
 
 
-async def planned(client: Client, name: str, wish: Wish, options: Options, now: datetime) -> Plan:
+async def planned(
+    client: Client, name: str, wish: PlanRequest, options: AdvisorOptions, now: datetime
+) -> PlannedChanges:
     """Draft a plan as the advisor would, with nothing of ours installed. Raises NoPlan.
 
     `wish` changes the options that the cluster's own VirtPlatformConfig has, or the defaults if there is none.
     """
-    trial = for_trials(client)
+    trial = dry_run_client(client)
     profile = profile_named(name, options)
     for _ in range(ATTEMPTS):
-        outlook = await look(trial, options)
-        config = _wished(outlook, profile, wish)
-        seen = outlook.observe(config, profile, now)
+        view = await look(trial, options)
+        config = _wished(view, profile, wish)
+        seen = view.observe(config, profile, now)
         match decide(seen, now):
             case Settle(why):
                 raise NoPlan(f"{name} cannot be planned: {why}")
             case LackPrerequisites(missing):
                 raise NoPlan(f"{name} cannot be planned, since something is missing: {'; '.join(missing)}")
-        match await draft_plan(trial, profile, outlook.context(config, profile)):
+        match await draft_plan(trial, profile, view.context(config, profile)):
             case Drafted(items):
                 impact = worst(item.impact_severity for item in items)
-                return Plan(name, config.options, impact, plan_hash(name, items), items, seen.inputs)
-            case Rejected(item, why):
+                return PlannedChanges(name, config.options, impact, plan_hash(name, items), items, seen.inputs)
+            case DraftRejected(item, why):
                 raise NoPlan(await _rejection(client, profile, item, why))
-            case Unsteady(why):
+            case TargetsMoving(why):
                 last = why
     raise NoPlan(f"{name} cannot be planned, for the cluster is changing: {last}")
 
 
-async def why(reader: Reader, name: str, options: Options, now: datetime) -> Why:
+async def why(reader: Reader, name: str, options: AdvisorOptions, now: datetime) -> PlanExplanation:
     """Ask for what the controller would see, and judge it as the controller would. Raises NoPlan."""
     profile = profile_named(name, options)
-    outlook = await look(reader, options)
-    config = outlook.config(Key("", name))
+    view = await look(reader, options)
+    config = view.config(Key("", name))
     if config is None:
-        raise NoPlan(_absence(outlook, name))
-    seen = outlook.observe(config, profile, now.replace(microsecond=0))
+        raise NoPlan(_absence(view, name))
+    seen = view.observe(config, profile, now.replace(microsecond=0))
     status = config.status
     said = next((one for one in status.conditions if one.type == status.phase), None)
-    return Why(
+    return PlanExplanation(
         profile=name,
         action=config.spec.action,
         phase=status.phase or "none yet",
@@ -159,14 +154,14 @@ async def why(reader: Reader, name: str, options: Options, now: datetime) -> Why
     )
 
 
-def profile_named(name: str, options: Options) -> Profile:
+def profile_named(name: str, options: AdvisorOptions) -> Profile:
     known = {profile.name: profile for profile in profiles(options)}
     if name not in known:
         raise NoPlan(f"there is no profile {name!r}; there are: {', '.join(known)}")
     return known[name]
 
 
-def waits_for(config: Config) -> str | None:  # noqa: PLR0911 - a table by phase
+def waits_for(config: VirtPlatformConfig) -> str | None:  # noqa: PLR0911 - a table by phase
     """What would make it go on; None if it is at its end."""
     status, name = config.status, config.metadata.name
     match status.phase:
@@ -192,16 +187,16 @@ def waits_for(config: Config) -> str | None:  # noqa: PLR0911 - a table by phase
     return None
 
 
-def _rules(seen: Seen, now: datetime) -> Iterator[Rule]:
+def _rules(seen: AdvisorObservation, now: datetime) -> Iterator[PlanCheck]:
     for rule in RULES:
         step = rule(seen, now)
         words = rule.__name__.replace("_", " ")
-        yield Rule(words, _words(seen, step, now) if step else None)
+        yield PlanCheck(words, _words(seen, step, now) if step else None)
         if step:
             return
 
 
-def _words(seen: Seen, step: Step, now: datetime) -> str:
+def _words(seen: AdvisorObservation, step: Step, now: datetime) -> str:
     match step:
         case Redraft(because):
             return f"a new plan is to be made: {because}"
@@ -216,11 +211,13 @@ def _words(seen: Seen, step: Step, now: datetime) -> str:
     return f"{status.phase} ({said.reason}): {said.message}" if said.message else f"{status.phase} ({said.reason})"
 
 
-def _wished(outlook: Outlook, profile: Profile, wish: Wish) -> Config:
-    there = outlook.config(Key("", profile.name))
+def _wished(view: AdvisorClusterView, profile: Profile, wish: PlanRequest) -> VirtPlatformConfig:
+    there = view.config(Key("", profile.name))
     spec = there.spec if there else msgspec.convert({"profile": profile.name}, VirtPlatformConfigSpec)
     options = wish(spec.options or ProfileOptions())
-    return Config(ConfigMeta(profile.name), msgspec.structs.replace(spec, action="DryRun", options=options))
+    return VirtPlatformConfig(
+        VirtPlatformConfigMeta(profile.name), msgspec.structs.replace(spec, action="DryRun", options=options)
+    )
 
 
 async def _rejection(client: Client, profile: Profile, item: str, why: str) -> str:
@@ -234,10 +231,10 @@ async def _rejection(client: Client, profile: Profile, item: str, why: str) -> s
     )
 
 
-def _absence(outlook: Outlook, name: str) -> str:
-    if not outlook.discovery.serves(VIRT_PLATFORM_CONFIG.group, VIRT_PLATFORM_CONFIG.plural):
+def _absence(view: AdvisorClusterView, name: str) -> str:
+    if not view.discovery.serves(VIRT_PLATFORM_CONFIG.group, VIRT_PLATFORM_CONFIG.plural):
         return f"the advisor is not installed here; `virt-steward plan {name}` works without it"
-    store = outlook.informers.of(CONFIGS).store
+    store = view.informers.of(CONFIGS).store
     if problem := store.unreadable(Key("", name)):
         return f"VirtPlatformConfig {name} cannot be read: {problem}"
     there = ", ".join(sorted(one.metadata.name for one in store)) or "none"

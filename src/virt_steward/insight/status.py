@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING
 from virt_steward.catalog.load import load
 from virt_steward.controllers.advisor.watches import CONFIGS as PROFILE_CONFIGS
 from virt_steward.controllers.approver.watches import APPROVERS
-from virt_steward.controllers.autopilot.options import Options
+from virt_steward.controllers.autopilot.options import AutopilotOptions
 from virt_steward.controllers.autopilot.overrides.scope import Idle
 from virt_steward.controllers.placement.condition import said_of
 from virt_steward.controllers.placement.watches import CONFIGS, MACHINES, NOWHERE
-from virt_steward.insight.assets import NoPlatform, survey
+from virt_steward.insight.assets.explain import IN_PLACE, states
+from virt_steward.insight.assets.survey import NoPlatform, survey
 from virt_steward.insight.listing import listed_if_served
-from virt_steward.insight.whyasset import IN_PLACE, states
 from virt_steward.kube.errors import Forbidden, one_line
 from virt_steward.objects.wallclock import rfc3339
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
 
-    from virt_steward.controllers.advisor.seen import Config as ProfileConfig
-    from virt_steward.controllers.approver.seen import Approver
-    from virt_steward.controllers.placement.observe import Config
+    from virt_steward.controllers.advisor.observation import VirtPlatformConfig as ProfileConfig
+    from virt_steward.controllers.approver.observation import Approver
+    from virt_steward.controllers.placement.observe import KubevirtConfig
     from virt_steward.kube.client import Reader
 
 
@@ -71,7 +71,7 @@ def _profile(config: ProfileConfig) -> tuple[str, ...]:
 async def autopilot(reader: Reader) -> Section:
     """One line for each asset, but for those that are in place."""
     try:
-        seen = await survey(reader, load(), Options(), datetime.now(UTC))
+        seen = await survey(reader, load(), AutopilotOptions(), datetime.now(UTC))
     except (NoPlatform, Forbidden) as error:
         return Section("autopilot", str(error))
     if isinstance(seen.seen.scope, Idle):
@@ -110,7 +110,7 @@ async def placement(reader: Reader) -> Section:
     return Section("placement", summary, ("cluster", "state", "machines", "version", "message"), rows)
 
 
-def _cluster(config: Config) -> tuple[str, ...]:
+def _cluster(config: KubevirtConfig) -> tuple[str, ...]:
     told = config.status
     state = told.phase or "not looked at yet"
     message = next((one.message for one in told.conditions if one.status == "False"), "")

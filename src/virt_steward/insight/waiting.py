@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from virt_steward.controllers.approver.decide import decide
-from virt_steward.controllers.approver.verdicts import NEED_NOBODY, Approve, Reason, Wait
+from virt_steward.controllers.approver.verdicts import NEED_NOBODY, ApprovePlan, PlanReason, WaitForPlan
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from virt_steward.controllers.approver.seen import Seen
+    from virt_steward.controllers.approver.observation import ApproverObservation
     from virt_steward.objects.identity import Key
 
 UNCOVERED = "NoApprover"
@@ -19,7 +19,7 @@ APPROVES = "Approves"
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class PendingInstallPlan:
     """One plan that OLM would run if it were approved."""
 
     key: Key
@@ -38,22 +38,26 @@ class Waiting:
 
     @property
     def is_outdated(self) -> bool:
-        return self.reason == Reason.SUPERSEDED
+        return self.reason == PlanReason.SUPERSEDED
 
 
-def waiting(seen: Seen, now: datetime) -> Waiting | None:
+def waiting(seen: ApproverObservation, now: datetime) -> PendingInstallPlan | None:
     """None: the plan does not wait."""
     plan = seen.plan
     if not plan.is_open:
         return None
     known = plan.metadata.key, plan.csvs, plan.metadata.creation_timestamp
     if seen.is_denied:  # by us, which says nothing of what the approver sees
-        return Waiting(*known, Reason.NAMESPACE_DENIED, "not all that bears on it may be read, so nobody can tell why")
+        return PendingInstallPlan(
+            *known, PlanReason.NAMESPACE_DENIED, "not all that bears on it may be read, so nobody can tell why"
+        )
     opinions = decide(seen, now).opinions
     for one in opinions:
-        if isinstance(one.verdict, Approve):
-            return Waiting(*known, APPROVES, one.verdict.because, approver=one.approver.metadata.key)
+        if isinstance(one.verdict, ApprovePlan):
+            return PendingInstallPlan(*known, APPROVES, one.verdict.because, approver=one.approver.metadata.key)
     for one in opinions:
-        if isinstance(wait := one.verdict, Wait):
-            return Waiting(*known, wait.reason, wait.message, wait.until, one.approver.metadata.key)
-    return Waiting(*known, UNCOVERED, "no InstallPlanApprover looks after it: approve it by hand, or make one")
+        if isinstance(wait := one.verdict, WaitForPlan):
+            return PendingInstallPlan(*known, wait.reason, wait.message, wait.until, one.approver.metadata.key)
+    return PendingInstallPlan(
+        *known, UNCOVERED, "no InstallPlanApprover looks after it: approve it by hand, or make one"
+    )

@@ -42,7 +42,7 @@ PACES: tuple[tuple[type[KubeError], Pace], ...] = (
 CLOSED_AT_ONCE = Pace(0.1, 5.0)
 
 
-class Backoff:
+class RetryBackoff:
     """Counts failures since the last success, each cause by itself: a long outage does not slow what follows it."""
 
     def __init__(self, rng: random.Random) -> None:

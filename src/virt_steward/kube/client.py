@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import msgspec
 
-from virt_steward.kube.connection import REQUEST_TIMEOUT, Pool, Request
+from virt_steward.kube.connection import REQUEST_TIMEOUT, ConnectionPool, Request
 from virt_steward.kube.errors import NotFound, NotServed, Unavailable, one_line
 from virt_steward.objects.identity import Key, Kind, Ref, ref_of, version_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
-    from virt_steward.kube.connection import Answer, Connection, Permit
+    from virt_steward.kube.connection import Connection, Permit, Response
     from virt_steward.kube.discovery import Discovery
 
 Object = dict[str, Any]
@@ -52,7 +52,7 @@ EVERYTHING = Selection()
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class ApplyResult:
     """The server's answer to an apply."""
 
     object: Object
@@ -66,7 +66,7 @@ class Caller:
     agent: str = ""
     """The User-Agent, if not the connection's own."""
     timeout: float = REQUEST_TIMEOUT
-    pool: Pool = Pool.REQUESTS
+    pool: ConnectionPool = ConnectionPool.REQUESTS
     permit: Permit | None = None
     """Asked before each write; without one, writes are always permitted."""
 
@@ -94,7 +94,7 @@ class Reader:
 
     async def pages(
         self, kind: Kind, selection: Selection = EVERYTHING, *, page: int = PAGE, may_lag: bool = False
-    ) -> AsyncIterator[Page]:
+    ) -> AsyncIterator[ListPage]:
         """A list, page by page, so that memory holds one page at a time.
 
         One that `may_lag` need not wait until the server's cache has caught up, which takes many times as long.
@@ -110,7 +110,7 @@ class Reader:
             headers={"Accept": METADATA_ONLY_LIST} if selection.metadata_only else {},
         )
         while True:
-            part: Page = _read((await self._send(request)).body, Page, request.what)
+            part: ListPage = _read((await self._send(request)).body, ListPage, request.what)
             yield part
             if not part.metadata.continue_:
                 return
@@ -130,7 +130,7 @@ class Reader:
         """A path that is no resource: /version, /readyz."""
         return (await self._send(Request("get", "GET", path, what=f"get {path}"))).body
 
-    async def _send(self, request: Request) -> Answer:
+    async def _send(self, request: Request) -> Response:
         caller = self._caller
         agent = {"User-Agent": caller.agent} if caller.agent else {}
         try:
@@ -221,7 +221,7 @@ class Client(Reader):
 
     async def apply(
         self, obj: Mapping[str, Any], *, manager: str, force: bool = False, dry_run: bool = False, subresource: str = ""
-    ) -> Applied:
+    ) -> ApplyResult:
         """Server-side apply of a manager's complete intent. A resourceVersion (and uid) in it is a precondition."""
         ref = ref_of(obj)
         resource = await self.discovery.resource(ref.kind, version_of(obj))
@@ -234,7 +234,7 @@ class Client(Reader):
             media=APPLY,
             query=_dry(dry_run) | _named(manager) | {"force": "true" if force else "false"},
         )
-        return Applied(_object(answer), created=answer.status == 201)
+        return ApplyResult(_object(answer), created=answer.status == 201)
 
     async def _write(  # noqa: PLR0913 - one place for what the five verbs share
         self,
@@ -247,7 +247,7 @@ class Client(Reader):
         media: str = "application/json",
         query: Mapping[str, str] | None = None,
         accept: str = "",
-    ) -> Answer:
+    ) -> Response:
         query = query or {}
         permit = None if "dryRun" in query else self._caller.permit
         return await self._send(
@@ -270,7 +270,7 @@ class _ListMeta(msgspec.Struct, rename={"continue_": "continue", "resource_versi
     resource_version: str = ""
 
 
-class Page(msgspec.Struct):
+class ListPage(msgspec.Struct):
     """A part of a list; its items are decoded by those who asked."""
 
     metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
@@ -293,7 +293,7 @@ def _read(raw: bytes | msgspec.Raw, into: Any, what: str) -> Any:
         raise Unavailable(one_line(f"{what}: the answer cannot be read: {error}")) from None
 
 
-def _object(answer: Answer) -> Object:
+def _object(answer: Response) -> Object:
     found: Object = _read(answer.body, dict[str, Any], "write")
     return found
 

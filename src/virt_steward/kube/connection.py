@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from aiohttp.abc import AbstractStreamWriter
 
     from virt_steward.kube.credentials import Authentication
-    from virt_steward.kube.kubeconfig import Cluster
+    from virt_steward.kube.kubeconfig import ClusterConfig
     from virt_steward.kube.tls import ClientCertificate
 
 CONNECT_TIMEOUT = 10.0
@@ -54,7 +54,7 @@ LIMITS = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT)
 SSLProtocol.max_size = 32 * 1024
 
 
-class Pool(enum.Enum):
+class ConnectionPool(enum.Enum):
     """HTTP/1.1 gives each watch a connection of its own, so watches must not starve patches, nor patches the lease."""
 
     REQUESTS = 10
@@ -69,7 +69,7 @@ class Permit(Protocol):
         """Seconds in which a write must have ended; raises NotLeading when there are none."""
 
 
-class Observer(Protocol):
+class RequestObserver(Protocol):
     """Is told of every answer."""
 
     def __call__(self, verb: str, code: str, seconds: float) -> None: ...
@@ -89,7 +89,7 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = None
     timeout: float = REQUEST_TIMEOUT
-    pool: Pool = Pool.REQUESTS
+    pool: ConnectionPool = ConnectionPool.REQUESTS
     permit: Permit | None = None
 
     @property
@@ -100,7 +100,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     status: int
     body: bytes
 
@@ -109,18 +109,18 @@ class Connection:
     """Connections to one API server; opened on first use, until it is closed."""
 
     def __init__(
-        self, cluster: Cluster, *, user_agent: str, observe: Observer, longest_answer: int | None = None
+        self, cluster: ClusterConfig, *, user_agent: str, observe: RequestObserver, longest_answer: int | None = None
     ) -> None:
         """Take answers of any length, unless `longest_answer` limits their bytes: for servers of strangers."""
         self.cluster = cluster
         self._longest_answer = longest_answer
         self._user_agent = user_agent
         self._observe = observe
-        self._sessions: dict[Pool, aiohttp.ClientSession] = {}
+        self._sessions: dict[ConnectionPool, aiohttp.ClientSession] = {}
         self._is_closed = False
         self._tls: tuple[ClientCertificate | None, ssl.SSLContext] | None = None
 
-    async def send(self, request: Request) -> Answer:
+    async def send(self, request: Request) -> Response:
         """Send, and again while the server asks for patience: a 429 executed nothing, whatever the verb."""
         deadline = time.monotonic() + request.timeout
         for backoff in BACKOFF_WHEN_THROTTLED:
@@ -155,10 +155,10 @@ class Connection:
         for _ in range(TURNS_TO_CLOSE):
             await asyncio.sleep(0)
 
-    async def _send_once(self, request: Request, deadline: float) -> Answer:
+    async def _send_once(self, request: Request, deadline: float) -> Response:
         with self._errors_of(request):
             async with asyncio.timeout(deadline - time.monotonic()), await self._open(request, LIMITS) as response:
-                return Answer(response.status, await self._read(response, request))
+                return Response(response.status, await self._read(response, request))
 
     async def _open(self, request: Request, limits: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
         """The response, if it is a success. Credentials that a 401 refuses are renewed once."""
@@ -215,7 +215,7 @@ class Connection:
         headers.extend((*self.cluster.impersonate, *who.headers))
         return headers
 
-    def _session(self, pool: Pool) -> aiohttp.ClientSession:
+    def _session(self, pool: ConnectionPool) -> aiohttp.ClientSession:
         if self._is_closed:
             raise Unreachable(f"the connection to {self.cluster.server} is closed")
         if pool not in self._sessions:

@@ -42,7 +42,7 @@ class Credentials(Protocol):
         """One line for a person after a final 401: what was shown, whether it expired, what to do."""
 
 
-class Source(Protocol[T_co]):
+class CredentialSource(Protocol[T_co]):
     """One part of the credentials."""
 
     name: str
@@ -99,7 +99,10 @@ class UserCredentials:
     """The user of a kubeconfig, or the service account of a pod."""
 
     def __init__(
-        self, headers: Source[Headers], certificate: Source[ClientCertificate | None], now: Callable[[], datetime]
+        self,
+        headers: CredentialSource[Headers],
+        certificate: CredentialSource[ClientCertificate | None],
+        now: Callable[[], datetime],
     ) -> None:
         self._headers = headers
         self._certificate = certificate
@@ -113,7 +116,7 @@ class UserCredentials:
 
     def explain(self) -> str:
         headers, certificate = self._headers, self._certificate
-        shown: list[tuple[Source[object], datetime | None]] = []
+        shown: list[tuple[CredentialSource[object], datetime | None]] = []
         if pair := certificate.current():
             shown.append((certificate, expiry_of(pair)))
         if values := headers.current():
@@ -124,29 +127,29 @@ class UserCredentials:
         return one_line("; ".join(f"{each.name} {validity(expiry, now)}: {each.remedy}" for each, expiry in shown))
 
 
-def no_token(where: str) -> Source[Headers]:
+def no_token(where: str) -> CredentialSource[Headers]:
     return Fixed(f"no credentials for {where}", ())
 
 
-def token(text: str, where: str) -> Source[Headers]:
+def token(text: str, where: str) -> CredentialSource[Headers]:
     return Fixed(f"token of {where}", bearer(text, where))
 
 
-def token_file(path: Path, where: str) -> Source[Headers]:
+def token_file(path: Path, where: str) -> CredentialSource[Headers]:
     name = f"token in {path} of {where}"
     return Rotating(name, lambda: bearer(read_file(path, where).decode(errors="replace"), name), path)
 
 
-def password(username: str, secret: str, where: str) -> Source[Headers]:
+def password(username: str, secret: str, where: str) -> CredentialSource[Headers]:
     encoded = base64.b64encode(f"{username}:{secret}".encode()).decode()
     return Fixed(f"password of {where}", (("Authorization", f"Basic {encoded}"),))
 
 
-def no_certificate() -> Source[ClientCertificate | None]:
+def no_certificate() -> CredentialSource[ClientCertificate | None]:
     return Fixed("no client certificate", None)
 
 
-def certificate(chain: Path | bytes, key: Path | bytes, where: str) -> Source[ClientCertificate | None]:
+def certificate(chain: Path | bytes, key: Path | bytes, where: str) -> CredentialSource[ClientCertificate | None]:
     files = [part for part in (chain, key) if isinstance(part, Path)]
 
     def read() -> ClientCertificate:

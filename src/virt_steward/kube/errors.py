@@ -30,10 +30,10 @@ from dataclasses import dataclass
 
 import msgspec
 
-from virt_steward.objects.complaints import Complaint
+from virt_steward.objects.errors import UserError
 
 
-class KubeError(Complaint):
+class KubeError(UserError):
     """Any failure to get an answer from an API server."""
 
 
@@ -154,7 +154,7 @@ class _Details(msgspec.Struct):
     retryAfterSeconds: int = 0  # noqa: N815 - the API's name
 
 
-class Status(msgspec.Struct):
+class ApiStatus(msgspec.Struct):
     """The body of a refusal."""
 
     code: int = 0
@@ -193,12 +193,12 @@ def error_from(code: int, body: bytes, *, what: str, retry_after: str | None = N
     return REFUSALS.get(code, Refused)(code, status.reason, message)
 
 
-def _status(code: int, body: bytes) -> Status:
+def _status(code: int, body: bytes) -> ApiStatus:
     try:
-        return msgspec.json.decode(body, type=Status)
+        return msgspec.json.decode(body, type=ApiStatus)
     except (ValueError, RecursionError):  # a proxy or a load balancer answered, in its own words
         text = body[:200].decode(errors="replace").strip()
-        return Status(code=code, message=f"HTTP {code} {text}".strip())
+        return ApiStatus(code=code, message=f"HTTP {code} {text}".strip())
 
 
 def _seconds(header: str | None) -> float | None:

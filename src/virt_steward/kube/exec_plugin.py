@@ -52,7 +52,7 @@ class Issued:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class PluginFailed:
     """Why a run gave nothing, and when."""
 
     error: KubeError
@@ -67,8 +67,8 @@ class ExecCredentials:
         self._now = now
         self._patience = patience
         self._issued: Issued | None = None
-        self._failed: Failed | None = None
-        self._renewal: asyncio.Task[Issued | Failed] | None = None
+        self._failed: PluginFailed | None = None
+        self._renewal: asyncio.Task[Issued | PluginFailed] | None = None
 
     async def current(self) -> Authentication:
         issued = self._issued
@@ -92,18 +92,18 @@ class ExecCredentials:
     def _expires_within(self, margin: timedelta, issued: Issued) -> bool:
         return issued.expires is not None and issued.expires <= self._now() + margin
 
-    def _renew(self) -> asyncio.Task[Issued | Failed]:
+    def _renew(self) -> asyncio.Task[Issued | PluginFailed]:
         if self._renewal is None or self._renewal.done():
             self._renewal = asyncio.create_task(self._run_unless_just_failed())
         return self._renewal
 
-    async def _run_unless_just_failed(self) -> Issued | Failed:
+    async def _run_unless_just_failed(self) -> Issued | PluginFailed:
         if self._failed and self._failed.at <= self._now() < self._failed.at + PAUSE:  # clocks may be set back
             return self._failed
         try:
             self._issued = issued = read_credential(await run(self._plugin, self._patience), self._plugin)
         except KubeError as error:
-            self._failed = failed = Failed(error, self._now())
+            self._failed = failed = PluginFailed(error, self._now())
             return failed
         return issued
 
@@ -216,9 +216,9 @@ def _authentication(status: _Status, where: str) -> Authentication:
     )
 
 
-def _given(outcome: Issued | Failed) -> Authentication:
+def _given(outcome: Issued | PluginFailed) -> Authentication:
     match outcome:
         case Issued(authentication=authentication):
             return authentication
-        case Failed(error=error):
+        case PluginFailed(error=error):
             raise error.with_traceback(None)  # shared by all who waited

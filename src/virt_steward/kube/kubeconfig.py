@@ -15,8 +15,8 @@ from virt_steward.kube.errors import BadConfig, unusable
 from virt_steward.kube.kubeconfig_file import (
     ClusterSpec,
     Entry,
+    FileOrigin,
     Merged,
-    Origin,
     Spec,
     data_or_file,
     merge,
@@ -50,7 +50,7 @@ REFUSED_IN_USERS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class ClusterConfig:
     """Everything that is needed to reach one API server."""
 
     server: str
@@ -80,7 +80,7 @@ def load_kubeconfig(
     env: Mapping[str, str],
     service_account: Path = SERVICE_ACCOUNT,
     now: Callable[[], datetime] = utc_now,
-) -> Cluster:
+) -> ClusterConfig:
     """Look where kubectl looks: the path, $KUBECONFIG, the home folder; in a pod its service account comes last."""
     listed = [Path(name) for name in dict.fromkeys(env.get("KUBECONFIG", "").split(os.pathsep)) if name]
     if path:
@@ -104,13 +104,15 @@ def load_from_bytes(
     trusted: bool,
     env: Mapping[str, str] = os.environ,
     now: Callable[[], datetime] = utc_now,
-) -> Cluster:
+) -> ClusterConfig:
     """A kubeconfig that is no file; `source` names it. One that is not trusted cannot reach into this machine."""
-    origin = Origin(source, trusted=trusted)
+    origin = FileOrigin(source, trusted=trusted)
     return _choose(merge([(origin, parse(text, origin))]), None, env=env, now=now)
 
 
-def _choose(config: Merged, context: str | None, *, env: Mapping[str, str], now: Callable[[], datetime]) -> Cluster:
+def _choose(
+    config: Merged, context: str | None, *, env: Mapping[str, str], now: Callable[[], datetime]
+) -> ClusterConfig:
     name = context or config.current_context
     if not name:
         raise unusable(config.label, f"has no current-context: choose one of {_names(config.contexts)}")
@@ -119,7 +121,7 @@ def _choose(config: Merged, context: str | None, *, env: Mapping[str, str], now:
     user = _named(chosen.spec.user, "user", config.users, chosen.where)
     _refuse(cluster, REFUSED_IN_CLUSTERS)
     _refuse(user, REFUSED_IN_USERS)
-    return Cluster(
+    return ClusterConfig(
         server=_server(cluster),
         trust=_trust(cluster),
         credentials=credentials_of(user, cluster, env=env, now=now),
@@ -227,14 +229,14 @@ def _in_a_pod(env: Mapping[str, str], service_account: Path) -> bool:
     return bool(env.get("KUBERNETES_SERVICE_HOST")) and os.access(service_account / "token", os.F_OK)
 
 
-def _in_cluster(env: Mapping[str, str], service_account: Path, now: Callable[[], datetime]) -> Cluster:
+def _in_cluster(env: Mapping[str, str], service_account: Path, now: Callable[[], datetime]) -> ClusterConfig:
     host, port = env["KUBERNETES_SERVICE_HOST"], env.get("KUBERNETES_SERVICE_PORT", "443")
     owner = "this pod's service account"
     trust = Trust(f"certificate authority of {owner}", service_account / "ca.crt")
     check_authority(trust)
     namespace = read_file(service_account / "namespace", owner).decode(errors="replace").strip()
     server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
-    return Cluster(
+    return ClusterConfig(
         server=server,
         trust=trust,
         credentials=UserCredentials(token_file(service_account / "token", owner), no_certificate(), now),

@@ -97,7 +97,7 @@ class Document(msgspec.Struct, rename="kebab"):
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class FileOrigin:
     """Where a kubeconfig comes from, and how far it may reach into this machine."""
 
     label: str
@@ -115,7 +115,7 @@ class Entry(Generic[Spec]):
     """A cluster, user or context and the file that it stands in."""
 
     where: str
-    origin: Origin
+    origin: FileOrigin
     spec: Spec = field(repr=False)
 
     def path(self, name: str) -> Path:
@@ -133,12 +133,12 @@ class Merged:
     contexts: dict[str, Entry[ContextSpec]]
 
 
-def read(path: Path) -> tuple[Origin, Document]:
-    origin = Origin(str(path), path.absolute().parent)
+def read(path: Path) -> tuple[FileOrigin, Document]:
+    origin = FileOrigin(str(path), path.absolute().parent)
     return origin, parse(read_file(path, "kubeconfig"), origin)
 
 
-def parse(text: bytes, origin: Origin) -> Document:
+def parse(text: bytes, origin: FileOrigin) -> Document:
     try:
         _refuse_traps(text, origin)
         content = yaml.load(text, yaml.CSafeLoader)
@@ -152,7 +152,7 @@ def parse(text: bytes, origin: Origin) -> Document:
         raise unusable(origin.label, f"is not YAML{line}: correct or replace it") from None
 
 
-def _refuse_traps(text: bytes, origin: Origin) -> None:
+def _refuse_traps(text: bytes, origin: FileOrigin) -> None:
     """Refuse what could end this process: libyaml recurses in C, and a few aliases can stand for gigabytes."""
     depth = 0
     for event in yaml.parse(text, yaml.CSafeLoader):
@@ -163,7 +163,7 @@ def _refuse_traps(text: bytes, origin: Origin) -> None:
             raise unusable(origin.label, "uses YAML aliases, which a kubeconfig from a Secret may not: write them out")
 
 
-def merge(files: Sequence[tuple[Origin, Document]]) -> Merged:
+def merge(files: Sequence[tuple[FileOrigin, Document]]) -> Merged:
     return Merged(
         label=", ".join(origin.label for origin, _ in files),
         current_context=next((doc.current_context for _, doc in files if doc.current_context), ""),
@@ -185,7 +185,7 @@ def merge(files: Sequence[tuple[Origin, Document]]) -> Merged:
     )
 
 
-def _entry(noun: str, name: str, origin: Origin, spec: Spec) -> Entry[Spec]:
+def _entry(noun: str, name: str, origin: FileOrigin, spec: Spec) -> Entry[Spec]:
     return Entry(f"{noun} {name} in {origin.label}", origin, spec)
 
 

@@ -10,8 +10,8 @@ import msgspec
 
 from virt_steward.kube.credentials import (
     Credentials,
+    CredentialSource,
     Headers,
-    Source,
     UserCredentials,
     certificate,
     content_of,
@@ -70,7 +70,7 @@ def impersonation_of(user: Entry[UserSpec]) -> Headers:
     return tuple(headers)
 
 
-def _headers(user: Entry[UserSpec]) -> Source[Headers]:
+def _headers(user: Entry[UserSpec]) -> CredentialSource[Headers]:
     spec = user.spec
     if spec.username and (spec.token or spec.token_file):
         raise unusable(user.where, "has a username and a token: keep one of them")
@@ -83,7 +83,7 @@ def _headers(user: Entry[UserSpec]) -> Source[Headers]:
     return no_token(user.where)
 
 
-def _certificate(user: Entry[UserSpec]) -> Source[ClientCertificate | None]:
+def _certificate(user: Entry[UserSpec]) -> CredentialSource[ClientCertificate | None]:
     spec = user.spec
     chain = data_or_file(user, "client-certificate", spec.client_certificate_data, spec.client_certificate)
     key = data_or_file(user, "client-key", spec.client_key_data, spec.client_key)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import msgspec
 
-from virt_steward.kube.backoff import Backoff
+from virt_steward.kube.backoff import RetryBackoff
 from virt_steward.kube.client import EVERYTHING, METADATA_ONLY
-from virt_steward.kube.connection import Pool, Request
+from virt_steward.kube.connection import ConnectionPool, Request
 from virt_steward.kube.errors import (
     BadRequest,
     Expired,
@@ -116,7 +116,7 @@ class Watch(Generic[T]):
 
     async def events(self, resource: Resource) -> AsyncGenerator[Event[T], None]:
         """Raises NotServed when the kind is not (or no longer) served."""
-        backoff = Backoff(self._rng)
+        backoff = RetryBackoff(self._rng)
         loop = asyncio.get_running_loop()
         self._position = ""
         while True:
@@ -192,7 +192,7 @@ class Watch(Generic[T]):
             what=f"watch {self._kind}" + (f" in {self._selection.namespace}" if self._selection.namespace else ""),
             query=query,
             headers={"Accept": METADATA_ONLY} if self._selection.metadata_only else {},
-            pool=Pool.WATCHES,
+            pool=ConnectionPool.WATCHES,
         )
 
     def _frame(self, line: bytes) -> Iterator[Event[T]]:

@@ -35,7 +35,7 @@ def facts_of(schema: Any, paths: Iterable[Pointer]) -> SchemaFacts:
 
 def definition_facts(raw: bytes, paths: Iterable[Pointer]) -> SchemaFacts:
     """The same, of a CustomResourceDefinition."""
-    return facts_of(msgspec.json.decode(raw, type=Definition).schema, paths)
+    return facts_of(msgspec.json.decode(raw, type=CrdDefinition).schema, paths)
 
 
 def _at(schema: Any, tokens: tuple[str, ...]) -> Any:
@@ -62,7 +62,7 @@ class _Schema(msgspec.Struct, rename={"openapi": "openAPIV3Schema"}):
     openapi: Any = {}
 
 
-class Version(msgspec.Struct, rename={"raw_schema": "schema"}):
+class CrdVersion(msgspec.Struct, rename={"raw_schema": "schema"}):
     """One version of a CustomResourceDefinition; its schema is decoded for those who ask."""
 
     name: str
@@ -82,10 +82,10 @@ class Version(msgspec.Struct, rename={"raw_schema": "schema"}):
 
 
 class _Spec(msgspec.Struct):
-    versions: list[Version]
+    versions: list[CrdVersion]
 
 
-class Definition(msgspec.Struct):
+class CrdDefinition(msgspec.Struct):
     """A CustomResourceDefinition, as far as it is decoded."""
 
     spec: _Spec
@@ -97,6 +97,6 @@ class Definition(msgspec.Struct):
         chosen = next((version for version in served if version.storage), served[0] if served else None)
         return chosen.schema if chosen else {}
 
-    def served(self, name: str) -> Version | None:
+    def served(self, name: str) -> CrdVersion | None:
         """The version of this name, if it is served."""
         return next((version for version in self.spec.versions if version.served and version.name == name), None)

@@ -8,7 +8,7 @@ from virt_steward import __version__
 from virt_steward.apis import CRDS
 from virt_steward.controllers import NAMES
 from virt_steward.packaging.files import NOTICE, documents
-from virt_steward.packaging.parts import Object, Wishes, installed
+from virt_steward.packaging.parts import InstallOptions, Object, installed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,7 @@ CHANNEL = "stable"
 CSV = f"{PACKAGE}.v{__version__}"
 
 
-def bundle(wishes: Wishes) -> dict[str, str]:
+def bundle(wishes: InstallOptions) -> dict[str, str]:
     """The files, by path."""
     manifests = {f"{PACKAGE}.clusterserviceversion": cluster_service_version(wishes)}
     parts = installed(wishes)
@@ -32,7 +32,7 @@ def bundle(wishes: Wishes) -> dict[str, str]:
     }
 
 
-def cluster_service_version(wishes: Wishes) -> Object:
+def cluster_service_version(wishes: InstallOptions) -> Object:
     parts = installed(wishes)
     objects = [obj for name in NAMES for obj in parts[name]]
     return {

@@ -19,8 +19,8 @@ from virt_steward.packaging.parts import (
     IMAGE,
     REPLICAS,
     RESOURCES,
+    InstallOptions,
     Object,
-    Wishes,
     access_of,
     console,
     installed,
@@ -80,7 +80,9 @@ def _chart() -> Object:
 
 
 def _templates() -> dict[str, str]:
-    wishes = Wishes(Installation("open-namespace"), "open-image", Key("open-platform-namespace", "open-hyperconverged"))
+    wishes = InstallOptions(
+        Installation("open-namespace"), "open-image", Key("open-platform-namespace", "open-hyperconverged")
+    )
     parts = installed(wishes)
     del parts["namespace"]  # `helm install --create-namespace` makes it
     kept = [_annotated(crd, _KEPT) for crd in parts.pop("crds")]
@@ -96,7 +98,7 @@ def _templates() -> dict[str, str]:
     }
 
 
-def _controller(name: str, wishes: Wishes, objects: list[Object]) -> str:
+def _controller(name: str, wishes: InstallOptions, objects: list[Object]) -> str:
     text = _template(_opened(obj, name) if obj["kind"] == "Deployment" else obj for obj in objects)
     more = ""
     if name == "placement":
@@ -109,7 +111,7 @@ def _controller(name: str, wishes: Wishes, objects: list[Object]) -> str:
     return _when(f"$.Values.controllers.{name}.enabled", text + more)
 
 
-def _besides(name: str, wishes: Wishes, wider: Installation, objects: list[Object]) -> list[Object]:
+def _besides(name: str, wishes: InstallOptions, wider: Installation, objects: list[Object]) -> list[Object]:
     """What a wider installation adds."""
     return [obj for obj in access.manifests(access_of(name, wishes.hco), wider) if obj not in objects]
 

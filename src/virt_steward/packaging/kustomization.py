@@ -8,15 +8,15 @@ from virt_steward.packaging.files import NOTICE, documents
 from virt_steward.packaging.parts import installed, monitor
 
 if TYPE_CHECKING:
-    from virt_steward.packaging.parts import Wishes
+    from virt_steward.packaging.parts import InstallOptions
 
 
-def monitoring(wishes: Wishes) -> dict[str, str]:
+def monitoring(wishes: InstallOptions) -> dict[str, str]:
     """What the operator of Prometheus needs to be told, where there is one."""
     return {"servicemonitor.yaml": NOTICE + documents([monitor(wishes.installation)])}
 
 
-def kustomization(wishes: Wishes) -> dict[str, str]:
+def kustomization(wishes: InstallOptions) -> dict[str, str]:
     """The files, by name."""
     files = {f"{topic}.yaml": objects for topic, objects in installed(wishes).items()}
     listing = {

@@ -9,10 +9,9 @@ from virt_steward import __version__
 from virt_steward.apis import CRDS
 from virt_steward.controllers import NAMES, definition
 from virt_steward.controllers.advisor.admission import POLICIES
-from virt_steward.controllers.advisor.options import THE_HCO
-from virt_steward.controllers.advisor.options import Options as AdvisorOptions
-from virt_steward.controllers.autopilot.options import Options as AutopilotOptions
-from virt_steward.controllers.options import Options
+from virt_steward.controllers.advisor.options import THE_HCO, AdvisorOptions
+from virt_steward.controllers.autopilot.options import AutopilotOptions
+from virt_steward.controllers.options import ControllerOptions
 from virt_steward.runtime import access
 from virt_steward.runtime.access import Installation
 from virt_steward.settings import CONSOLE
@@ -34,7 +33,7 @@ KNOWN_AS = {"autopilot": {"app": "virt-platform-autopilot", "control-plane": "co
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class InstallOptions:
     """What may differ from one installation to the next."""
 
     installation: Installation = field(default_factory=Installation)
@@ -50,10 +49,10 @@ def access_of(name: str, hco: Key = THE_HCO) -> Access:
         from virt_steward.console.access import access as access_of_console  # noqa: PLC0415 - others need not carry it
 
         return access_of_console(AutopilotOptions(hco))
-    return definition(name, Options(advisor=AdvisorOptions(hco=hco), autopilot=AutopilotOptions(hco))).access
+    return definition(name, ControllerOptions(advisor=AdvisorOptions(hco=hco), autopilot=AutopilotOptions(hco))).access
 
 
-def installed(wishes: Wishes) -> dict[str, list[Object]]:
+def installed(wishes: InstallOptions) -> dict[str, list[Object]]:
     """Return what is installed, by topic, in the order in which it can be applied."""
     return {
         "namespace": [_namespace(wishes.installation)],
@@ -65,7 +64,7 @@ def installed(wishes: Wishes) -> dict[str, list[Object]]:
     }
 
 
-def console(wishes: Wishes) -> list[Object]:
+def console(wishes: InstallOptions) -> list[Object]:
     """One pod, since sessions live in its memory."""
     [*rights, deployment] = _controller(CONSOLE, wishes)
     alone = {**deployment, "spec": {**deployment["spec"], "replicas": 1}}
@@ -90,7 +89,7 @@ def monitor(installation: Installation) -> Object:
     }
 
 
-def _controller(name: str, wishes: Wishes) -> list[Object]:
+def _controller(name: str, wishes: InstallOptions) -> list[Object]:
     rights = access_of(name, wishes.hco)
     return [*access.manifests(rights, wishes.installation), _deployment(name, wishes)]
 
@@ -119,7 +118,7 @@ def _service(installation: Installation, topic: str, port: int, found_by: dict[s
     }
 
 
-def _deployment(name: str, wishes: Wishes) -> Object:
+def _deployment(name: str, wishes: InstallOptions) -> Object:
     labels = _labels(name)
     account = f"{wishes.installation.prefix}-{name}"
     return {
@@ -141,7 +140,7 @@ def _deployment(name: str, wishes: Wishes) -> Object:
     }
 
 
-def _container(name: str, wishes: Wishes) -> Object:
+def _container(name: str, wishes: InstallOptions) -> Object:
     is_told = name in OF_THE_PLATFORM and wishes.hco != THE_HCO
     return {
         "name": name,

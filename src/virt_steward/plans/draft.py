@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from virt_steward.apis.virtplatformconfig import PlanItem, Taking
+from virt_steward.apis.virtplatformconfig import PlanItem, TakenField
 from virt_steward.kube.errors import NotServed, Refused
 from virt_steward.objects.diff import changes, unified
 from virt_steward.objects.fieldpaths import Field
 from virt_steward.objects.normalize import sanitized
 from virt_steward.objects.paths import Pointer
+from virt_steward.plans.annotations import with_annotations, without_annotations
 from virt_steward.plans.fields import only, pointer_to
 from virt_steward.plans.fingerprint import fields_hash
-from virt_steward.plans.health import Working
 from virt_steward.plans.intent import worst
-from virt_steward.plans.marks import marked, unmarked
+from virt_steward.platform.health import Ready
 from virt_steward.ssa.locks import Stale
 from virt_steward.ssa.managers import ADVISOR
 from virt_steward.ssa.ownership import carried
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from virt_steward.kube.client import Client
     from virt_steward.kube.errors import Claim
     from virt_steward.objects.identity import Ref
-    from virt_steward.plans.health import Health
     from virt_steward.plans.intent import Intent, Object
+    from virt_steward.platform.health import Health
     from virt_steward.ssa.preview import Preview
 
 IN_PLACE = "Already in desired state"
@@ -50,21 +50,21 @@ class Drafted:
 
 
 @dataclass(frozen=True, slots=True)
-class Unsteady:
+class TargetsMoving:
     """A target changed while it was looked at: try again."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class DraftRejected:
     """The server would not take an item."""
 
     item: str
     why: str
 
 
-Draft = Drafted | Unsteady | Rejected
+Draft = Drafted | TargetsMoving | DraftRejected
 
 
 async def draft(client: Client, profile: str, intents: Iterable[Intent], targets: Mapping[Ref, Object | None]) -> Draft:
@@ -76,7 +76,9 @@ async def draft(client: Client, profile: str, intents: Iterable[Intent], targets
     return Drafted(tuple(item for item in tried if isinstance(item, PlanItem)))
 
 
-async def _item(client: Client, profile: str, intent: Intent, live: Object | None) -> PlanItem | Unsteady | Rejected:
+async def _item(
+    client: Client, profile: str, intent: Intent, live: Object | None
+) -> PlanItem | TargetsMoving | DraftRejected:
     if intent.moot:
         return _moot(intent)
     try:
@@ -84,8 +86,8 @@ async def _item(client: Client, profile: str, intent: Intent, live: Object | Non
     except NotServed:
         raise
     except (Refused, RefusedIntent) as refusal:
-        return Rejected(intent.name, str(refusal))
-    return Unsteady(f"{intent.ref} changed meanwhile: {found.because}") if isinstance(found, Stale) else found
+        return DraftRejected(intent.name, str(refusal))
+    return TargetsMoving(f"{intent.ref} changed meanwhile: {found.because}") if isinstance(found, Stale) else found
 
 
 def judged(item: PlanItem, health: Health) -> PlanItem:
@@ -93,7 +95,7 @@ def judged(item: PlanItem, health: Health) -> PlanItem:
 
     An earlier plan may have written it a moment ago.
     """
-    if item.state != "Completed" or not item.desired_state or isinstance(health, Working):
+    if item.state != "Completed" or not item.desired_state or isinstance(health, Ready):
         return item
     message = f"{item.message}, but it does not work yet: {health.message}"[:LONGEST_MESSAGE]
     return msgspec.structs.replace(item, state="InProgress", message=message)
@@ -105,13 +107,13 @@ def sent(intent: Object, live: Object | None) -> Object:
 
 
 async def _tried(client: Client, profile: str, intent: Intent, live: Object | None) -> PlanItem | Stale:
-    wanted = marked(intent.desired, profile, fields_hash(intent.desired, intent.fields))
+    wanted = with_annotations(intent.desired, profile, fields_hash(intent.desired, intent.fields))
     tried = await preview(client, sent(wanted, live), ADVISOR, live)
     if isinstance(tried, Stale):
         return tried
     planned = _planned(tried)
     diff = _diff(live, planned, intent.fields)
-    takes = tuple(Taking(claim.manager, claim.field) for claim in _claims(tried)) if diff else ()
+    takes = tuple(TakenField(claim.manager, claim.field) for claim in _claims(tried)) if diff else ()
     return PlanItem(
         name=intent.name,
         target_ref=intent.target,
@@ -147,10 +149,10 @@ def _claims(tried: Preview) -> list[Claim]:
 
 def _diff(live: Object | None, planned: Object, fields: tuple[str, ...]) -> str:
     """What changes, shown with our own fields around it and nobody else's."""
-    after = unmarked(sanitized(planned))
+    after = without_annotations(sanitized(planned))
     if live is None:
         return unified(None, after)
-    before = unmarked(sanitized(live))
+    before = without_annotations(sanitized(live))
     ours = [pointer_to(field) for field in fields]
     changed = [_down_to_a_list(change.path) for change in changes(before, after)]
     if not changed:
@@ -181,14 +183,14 @@ def _is_within(pointer: Pointer, outer: Pointer) -> bool:
     return pointer.tokens[: len(outer.tokens)] == outer.tokens
 
 
-def _impact(intent: Intent, live: Object | None, diff: str, takes: tuple[Taking, ...]) -> Impact:
+def _impact(intent: Intent, live: Object | None, diff: str, takes: tuple[TakenField, ...]) -> Impact:
     if not diff:
         return "Low"
     usual = intent.impacts.creates if live is None else intent.impacts.changes
     return worst((usual, "Medium")) if takes else usual
 
 
-def _message(intent: Intent, takes: tuple[Taking, ...]) -> str:
+def _message(intent: Intent, takes: tuple[TakenField, ...]) -> str:
     if not takes:
         return intent.message
     listed = ", ".join(f"{one.field} of {one.manager}" for one in takes)

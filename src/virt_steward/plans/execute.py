@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from virt_steward.kube.client import Applied
+from virt_steward.kube.client import ApplyResult
 from virt_steward.kube.errors import Claim, NotServed, Refused
 from virt_steward.kube.faults import reach
+from virt_steward.plans.annotations import is_annotated, with_annotations
 from virt_steward.plans.draft import sent
 from virt_steward.plans.fingerprint import fields_hash
 from virt_steward.plans.intent import ref_to
-from virt_steward.plans.marks import bears, marked
 from virt_steward.ssa.apply import Contested, apply
 from virt_steward.ssa.locks import Stale, Unlocked, lock_on
 from virt_steward.ssa.managers import ADVISOR
@@ -40,27 +40,27 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Outdated:
+class ItemOutdated:
     """The target is not as it was when the plan was made; nothing was written."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class WriteRefused:
     """The server does not take it; nothing was written."""
 
     why: str
 
 
-Result = Written | Outdated | Refusal
+Result = Written | ItemOutdated | WriteRefused
 
 
 def is_applied(item: PlanItem, live: Mapping[str, Any] | None, profile: str) -> bool:
     """Whether the item was written already, by us, and stands: a process before us may not have come to say so."""
     return (
         live is not None
-        and bears(live, profile, item.planned_hash)
+        and is_annotated(live, profile, item.planned_hash)
         and fields_hash(live, item.managed_fields) == item.planned_hash
     )
 
@@ -73,23 +73,23 @@ async def write(client: Client, item: PlanItem, profile: str, *, bypass: bool) -
     except NotServed:
         raise
     except (Refused, RefusedIntent) as refusal:
-        return Refusal(str(refusal))
+        return WriteRefused(str(refusal))
     reach("advisor.item.after")
     return result
 
 
 async def _forced(client: Client, item: PlanItem, profile: str) -> Result:
     live = await fetch(client, ref_to(item.target_ref))
-    wanted = marked(item.desired_state, profile, item.planned_hash)
+    wanted = with_annotations(item.desired_state, profile, item.planned_hash)
     outcome = await apply(client, sent(wanted, live), ADVISOR, Unlocked("spec.bypassOptimisticLock is set"))
-    if not isinstance(outcome, Applied):
-        return Outdated(str(outcome))
+    if not isinstance(outcome, ApplyResult):
+        return ItemOutdated(str(outcome))
     return Written(outcome.object, overwrote=fields_hash(live, item.managed_fields) != item.hash)
 
 
 async def _locked(client: Client, item: PlanItem, profile: str) -> Result:
     """What is read here is what is locked: whatever happens in between is refused by the server."""
-    wanted = marked(item.desired_state, profile, item.planned_hash)
+    wanted = with_annotations(item.desired_state, profile, item.planned_hash)
     taking = frozenset(Claim(one.manager, one.field) for one in item.takes)
     why = ""
     for _ in range(ATTEMPTS):
@@ -97,17 +97,17 @@ async def _locked(client: Client, item: PlanItem, profile: str) -> Result:
         if is_applied(item, live, profile) and live is not None:
             return Written(live)
         if fields_hash(live, item.managed_fields) != item.hash:
-            return Outdated(_changed(item, live))
+            return ItemOutdated(_changed(item, live))
         reach("advisor.item.checked")
         match await apply(client, sent(wanted, live), ADVISOR, lock_on(live), taking):
-            case Applied(written, _):
+            case ApplyResult(written, _):
                 return Written(written)
             case Contested(claims):
                 named = ", ".join(sorted(f"{claim.field} of {claim.manager}" for claim in claims)) or "nothing"
-                return Outdated(f"the fields to take over are others than those in the plan: {named}")
+                return ItemOutdated(f"the fields to take over are others than those in the plan: {named}")
             case Stale(because):
                 why = because
-    return Outdated(f"the target does not hold still: {why}")
+    return ItemOutdated(f"the target does not hold still: {why}")
 
 
 def _changed(item: PlanItem, live: Object | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from virt_steward.apis.virtplatformconfig import Governed
+from virt_steward.apis.virtplatformconfig import GovernedTarget
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from virt_steward.apis.virtplatformconfig import PlanItem
 
 
-def governing(before: Iterable[Governed], item: PlanItem) -> tuple[Governed, ...]:
+def governing(before: Iterable[GovernedTarget], item: PlanItem) -> tuple[GovernedTarget, ...]:
     """The same after an item was applied: fields add up, the hash is of what was applied last."""
     others = tuple(one for one in before if one.target_ref != item.target_ref)
     earlier = (field for one in before if one.target_ref == item.target_ref for field in one.managed_fields)
     fields = tuple(dict.fromkeys((*item.managed_fields, *earlier)))
-    return (*others, Governed(item.target_ref, fields, item.planned_hash))
+    return (*others, GovernedTarget(item.target_ref, fields, item.planned_hash))
 
 
-def without(before: Iterable[Governed], item: PlanItem) -> tuple[Governed, ...]:
+def without(before: Iterable[GovernedTarget], item: PlanItem) -> tuple[GovernedTarget, ...]:
     """The same after an item was given back."""
     return tuple(one for one in before if one.target_ref != item.target_ref)

@@ -34,7 +34,7 @@ _SHOWN = 16
 """Digits of a plan's hash in the name of its record."""
 
 
-class Kept(msgspec.Struct, frozen=True, rename="camel"):
+class TargetPreImage(msgspec.Struct, frozen=True, rename="camel"):
     """One target."""
 
     name: str
@@ -63,19 +63,19 @@ class Kept(msgspec.Struct, frozen=True, rename="camel"):
 class PreImage(msgspec.Struct, frozen=True):
     profile: str
     plan: str
-    items: tuple[Kept, ...]
+    items: tuple[TargetPreImage, ...]
 
     @property
     def name(self) -> str:
-        return record_of(self.profile, self.plan)
+        return record_name(self.profile, self.plan)
 
 
-def record_of(profile: str, plan_hash: str) -> str:
+def record_name(profile: str, plan_hash: str) -> str:
     """The name under which the record of a plan is kept."""
     return f"{profile}-{plan_hash[:_SHOWN]}"
 
 
-def taken(
+def capture(
     profile: str,
     plan_hash: str,
     items: Iterable[PlanItem],
@@ -93,7 +93,7 @@ def taken(
     return PreImage(profile, plan_hash, tuple(kept.values()))
 
 
-async def keep(client: Client, namespace: str, image: PreImage) -> None:
+async def save(client: Client, namespace: str, image: PreImage) -> None:
     """Keep the record, unless it is there: the first one tells how things were before anything was written."""
     record = {
         "apiVersion": "apps/v1",
@@ -110,7 +110,7 @@ async def keep(client: Client, namespace: str, image: PreImage) -> None:
     reach("advisor.preimage.after")
 
 
-async def recalled(reader: Reader, namespace: str, profile: str, name: str) -> PreImage | None:
+async def load(reader: Reader, namespace: str, profile: str, name: str) -> PreImage | None:
     """The record of this name; without a name the newest of the profile, as when its config was deleted meanwhile."""
     if name:
         try:
@@ -134,9 +134,9 @@ def _part(of: Mapping[str, Any], field: str) -> dict[str, Any]:
     return {field: of[field]} if field in of else {}
 
 
-def _kept(item: PlanItem, live: Object | None, earlier: Kept | None) -> Kept:
+def _kept(item: PlanItem, live: Object | None, earlier: TargetPreImage | None) -> TargetPreImage:
     before = {} if live is None else values(live, item.managed_fields)
-    kept = Kept(
+    kept = TargetPreImage(
         name=item.name,
         target=item.target_ref,
         existed=live is not None,
@@ -148,7 +148,7 @@ def _kept(item: PlanItem, live: Object | None, earlier: Kept | None) -> Kept:
     return _joined(earlier, kept, live) if live is not None and earlier and earlier.ref == kept.ref else kept
 
 
-def _joined(earlier: Kept, kept: Kept, live: Object) -> Kept:
+def _joined(earlier: TargetPreImage, kept: TargetPreImage, live: Object) -> TargetPreImage:
     """What was there before either of two plans; what others did between them was there before the second."""
     fields = tuple(dict.fromkeys((*earlier.fields, *kept.fields)))
     now = values(live, fields)

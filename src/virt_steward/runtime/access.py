@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.kube.events import EVENT
-from virt_steward.objects.complaints import Complaint
+from virt_steward.objects.errors import UserError
 from virt_steward.objects.identity import Kind
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ RBAC = "rbac.authorization.k8s.io"
 DESCRIPTION = "kubernetes.io/description"
 
 
-class GrantError(Complaint):
+class GrantError(UserError):
     """A declaration that asks for more than any controller should have."""
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from ipaddress import ip_address
 
-from virt_steward.objects.complaints import Complaint
+from virt_steward.objects.errors import UserError
 
 
-class BadAddress(Complaint):
+class BadAddress(UserError):
     """An address that makes no sense, is not allowed, or cannot be bound: one line that names flag and address."""
 
 

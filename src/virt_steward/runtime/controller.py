@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from virt_steward.kube.events import Recorder
     from virt_steward.runtime.access import Access
     from virt_steward.runtime.clock import Clock
-    from virt_steward.runtime.debug import Page
+    from virt_steward.runtime.debug import DebugPage
     from virt_steward.runtime.informer import Source
-    from virt_steward.runtime.informers import Borrowed
-    from virt_steward.runtime.notify import Notify
+    from virt_steward.runtime.informers import InformerView
+    from virt_steward.runtime.notifications import NotificationSender
     from virt_steward.runtime.outcomes import Outcome
     from virt_steward.runtime.store import Store
 
 T = TypeVar("T", bound=Projected)
-Wakes = Callable[[Key, Any, Any], Iterable[Hashable]]
+EventHandler = Callable[[Key, Any, Any], Iterable[Hashable]]
 """Which keys a change may concern, of (key, before, after): pure and quick."""
 
 
@@ -33,7 +33,7 @@ class Trigger(Generic[T]):
     """A change of what is watched, and the keys whose reconcile it may concern."""
 
     source: Source[T]
-    wakes: Callable[[Key, T | None, T | None], Iterable[Hashable]]
+    handler: Callable[[Key, T | None, T | None], Iterable[Hashable]]
 
 
 class Controller(Protocol):
@@ -45,7 +45,7 @@ class Controller(Protocol):
     async def reconcile(self, key: Any) -> Outcome: ...
 
 
-class Companion(Protocol):
+class BackgroundTask(Protocol):
     """Runs beside a controller for as long as the process does, whether or not it leads: a cache, a connection."""
 
     async def run(self) -> None:
@@ -56,10 +56,10 @@ class Companion(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class Toolbox:
     """What a controller is built from."""
 
-    informers: Borrowed
+    informers: InformerView
     client: Client
     """Writes only while this process leads."""
     recorder: Recorder
@@ -67,11 +67,11 @@ class Tools:
     registry: CollectorRegistry
     wake: Callable[[Hashable], None]
     """Adds a key to the controller's own queue, while it leads: whoever begins to lead looks at everything."""
-    notify: Notify
+    notify: NotificationSender
     """Tells people and systems outside of the cluster."""
-    accompany: Callable[[Companion], None]
+    accompany: Callable[[BackgroundTask], None]
     """Has a companion run beside the controller that is built."""
-    show: Callable[[str, Page], None]
+    show: Callable[[str, DebugPage], None]
     """Has a debug page answered at a path, once the caches are complete."""
 
     def store(self, source: Source[T]) -> Store[T]:
@@ -80,12 +80,12 @@ class Tools:
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class ControllerDefinition:
     """A controller before it is built: enough for its RBAC, its lease and the command line."""
 
     name: str
     access: Access
-    build: Callable[[Tools], Controller]
+    build: Callable[[Toolbox], Controller]
     concurrency: int = 4
     reporter: str = ""
     """How its events name it, if not by its name."""

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DebugRequest:
     """What a request for a page says."""
 
     path: Mapping[str, str] = field(default_factory=dict)
@@ -19,7 +19,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class DebugReply:
     """An answer in a form of its own."""
 
     text: str
@@ -28,13 +28,13 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-Page = Callable[[Asked], Awaitable[Any]]
+DebugPage = Callable[[DebugRequest], Awaitable[Any]]
 """Gives text, a reply, or data that becomes JSON."""
 
 _FRAMES = 8
 
 
-class Queue(Protocol):
+class DebugQueue(Protocol):
     name: str
 
     def __len__(self) -> int: ...
@@ -49,10 +49,10 @@ class Queue(Protocol):
     def running(self) -> Mapping[Any, float]: ...
 
 
-def queues_page(queues: Iterable[Queue]) -> Page:
+def queues_page(queues: Iterable[DebugQueue]) -> DebugPage:
     """Per queue: how many keys wait, for how long, and which are worked on."""
 
-    async def page(_: Asked) -> Any:
+    async def page(_: DebugRequest) -> Any:
         return {
             queue.name: {
                 "depth": len(queue),
@@ -66,7 +66,7 @@ def queues_page(queues: Iterable[Queue]) -> Page:
     return page
 
 
-async def tasks_page(_: Asked) -> Any:
+async def tasks_page(_: DebugRequest) -> Any:
     """Per task, from the outside in: where it is."""
     tasks = sorted(asyncio.all_tasks(), key=lambda task: task.get_name())
     return [{"name": task.get_name(), "stack": _stack(task)} for task in tasks]

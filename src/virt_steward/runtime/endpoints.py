@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from yarl import URL
 
-from virt_steward.objects.complaints import Complaint
+from virt_steward.objects.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class BadEndpoints(Complaint):
+class BadEndpoints(UserError):
     """The file cannot be used: one line that names it and the entry, never the address, which may be a secret."""
 
 

@@ -61,7 +61,7 @@ class Source(Generic[T]):
     """Whether those who read it look at what is denied, so that a right that is lacking holds up nothing else."""
 
 
-class State(Enum):
+class InformerState(Enum):
     STARTING = "starting"
     ABSENT = "kind not served"
     SYNCED = "synced"
@@ -90,7 +90,7 @@ class Informer(Generic[T]):
         self.store: Store[T] = Store(source.indexes or {}) if shared is None else shared
         self._is_one_of_several = shared is not None
         self._doubts = doubts
-        self.state = State.STARTING
+        self.state = InformerState.STARTING
         self.trouble = ""
         self._reader = reader
         self._watch = Watch(reader, source.kind, source.decode, selection=source.selection, silence=silence)
@@ -148,7 +148,7 @@ class Informer(Generic[T]):
         Of several API servers one may lag, and a store that is emptied looks as if everything had been deleted.
         """
         discovery = self._reader.discovery
-        lost = self.state in (State.SYNCED, State.BROKEN)
+        lost = self.state in (InformerState.SYNCED, InformerState.BROKEN)
         for number, delay in enumerate(self._doubts if lost else (), 1):
             if number > DOUBTS_BEFORE_ABSENT:
                 self._absent()
@@ -219,7 +219,7 @@ class Informer(Generic[T]):
                 for key in self._unseen or ():
                     self._remove(key)
                 self._unseen = None
-                self._reached(State.SYNCED)
+                self._reached(InformerState.SYNCED)
             case Trouble(error, delay):
                 self._troubled(error, delay)
 
@@ -248,13 +248,13 @@ class Informer(Generic[T]):
     def _absent(self) -> None:
         for key in self._known():
             self._remove(key)
-        self._reached(State.ABSENT)
+        self._reached(InformerState.ABSENT)
 
     def _known(self) -> set[Key]:
         namespace = self.source.selection.namespace
         return {key for key in self.store.known() if namespace in ("", key.namespace)}
 
-    def _reached(self, state: State) -> None:
+    def _reached(self, state: InformerState) -> None:
         if self.state is not state:
             log.info("watch settled", kind=str(self.source.kind), state=state.value, objects=len(self.store))
         self.state = state
@@ -269,10 +269,10 @@ class Informer(Generic[T]):
         if isinstance(error, Forbidden):
             self._mark_denied(denied=True)
         if (self._is_one_of_several or self.source.may_be_denied) and isinstance(error, Forbidden):
-            self.state = State.DENIED
+            self.state = InformerState.DENIED
             self._settled.set()
-        elif self.state is State.SYNCED:
-            self.state = State.BROKEN
+        elif self.state is InformerState.SYNCED:
+            self.state = InformerState.BROKEN
 
     def _mark_denied(self, *, denied: bool) -> None:
         namespace = self.source.selection.namespace

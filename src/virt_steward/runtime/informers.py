@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from virt_steward.kube.watch import Projected
 from virt_steward.runtime.access import Reach
-from virt_steward.runtime.informer import Informer, State
+from virt_steward.runtime.informer import Informer, InformerState
 from virt_steward.runtime.store import Store
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound=Projected)
 
 
-class Watched(Generic[T]):
+class SharedInformer(Generic[T]):
     """All that is known of one source, by however many informers."""
 
     def __init__(self, informers: Sequence[Informer[T]]) -> None:
@@ -46,14 +46,14 @@ class Informers:
     def __init__(self, reader: Reader, namespaces: tuple[str, ...]) -> None:
         self.namespaces = namespaces
         self._reader = reader
-        self._watched: dict[Source[Any], Watched[Any]] = {}
+        self._watched: dict[Source[Any], SharedInformer[Any]] = {}
 
     def __iter__(self) -> Iterator[Informer[Any]]:
         return (informer for watched in self._watched.values() for informer in watched.informers)
 
-    def of(self, source: Source[T]) -> Watched[T]:
+    def of(self, source: Source[T]) -> SharedInformer[T]:
         if source not in self._watched:
-            self._watched[source] = Watched(self._made(source))
+            self._watched[source] = SharedInformer(self._made(source))
         return self._watched[source]
 
     def _made(self, source: Source[T]) -> list[Informer[T]]:
@@ -70,20 +70,25 @@ class Informers:
         waiting = [
             f"{informer.source.kind} {informer.trouble or informer.state.value}"
             for informer in self
-            if informer.state not in (State.SYNCED, State.ABSENT, State.DENIED)  # what is denied is said elsewhere
+            if informer.state
+            not in (
+                InformerState.SYNCED,
+                InformerState.ABSENT,
+                InformerState.DENIED,
+            )  # what is denied is said elsewhere
         ]
         return "; ".join(waiting) or None
 
 
-class Borrowed:
+class InformerView:
     """The informers that one controller reads. It must not act before they have settled: unknown is not absent."""
 
     def __init__(self, informers: Informers) -> None:
         self.namespaces = informers.namespaces
         self._informers = informers
-        self._borrowed: dict[Source[Any], Watched[Any]] = {}
+        self._borrowed: dict[Source[Any], SharedInformer[Any]] = {}
 
-    def of(self, source: Source[T]) -> Watched[T]:
+    def of(self, source: Source[T]) -> SharedInformer[T]:
         watched = self._informers.of(source)
         self._borrowed[source] = watched
         return watched

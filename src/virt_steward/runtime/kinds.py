@@ -95,7 +95,7 @@ class Kinds:
         return self._discovery.serves(group, plural)
 
 
-class KindNews:
+class CrdChanges:
     """A companion of a controller: tells it that the server serves other kinds than before."""
 
     def __init__(self, discovery: Discovery, told: Callable[[], None]) -> None:

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from virt_steward.kube.client import Caller, Client
-from virt_steward.kube.connection import Pool
+from virt_steward.kube.connection import ConnectionPool
 from virt_steward.kube.events import Recorder
 from virt_steward.objects.identity import Key
-from virt_steward.runtime.controller import Tools
-from virt_steward.runtime.debug import Reply
-from virt_steward.runtime.informers import Borrowed, Informers
+from virt_steward.runtime.controller import Toolbox
+from virt_steward.runtime.debug import DebugReply
+from virt_steward.runtime.informers import Informers, InformerView
 from virt_steward.runtime.kinds import DEFINITIONS, Kinds
 from virt_steward.runtime.leader import Candidacy, Elector, LeasesOnly, LeaseTimes, Unopposed
-from virt_steward.runtime.throttle import KeyedBuckets, Rate, Taken
+from virt_steward.runtime.throttle import KeyedBuckets, Rate, TokenTaken
 from virt_steward.runtime.worker import Workers
 from virt_steward.runtime.workqueue import WorkQueue
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from virt_steward.kube.connection import Connection
     from virt_steward.kube.discovery import Discovery
     from virt_steward.runtime.clock import Clock
-    from virt_steward.runtime.controller import Companion, Definition, Wakes
-    from virt_steward.runtime.debug import Asked, Page
+    from virt_steward.runtime.controller import BackgroundTask, ControllerDefinition, EventHandler
+    from virt_steward.runtime.debug import DebugPage, DebugRequest
     from virt_steward.runtime.metrics import Metrics
-    from virt_steward.runtime.notify import Notify
+    from virt_steward.runtime.notifications import NotificationSender
 
 log = structlog.get_logger()
 
@@ -52,7 +52,7 @@ class Election:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class Environment:
     """What all controllers of a process share."""
 
     connection: Connection
@@ -65,21 +65,21 @@ class Surroundings:
     """None: this process is alone, and always leads."""
     grace: float
     """Seconds that running reconciles get when the process stops."""
-    notify: Notify
+    notify: NotificationSender
     namespaces: tuple[str, ...] = ()
     """All that this process may look at; none means the whole cluster."""
 
 
-class Unit:
+class ControllerRunner:
     """One controller in this process: its queue, its workers, its candidacy."""
 
-    def __init__(self, definition: Definition, around: Surroundings, informers: Informers) -> None:
+    def __init__(self, definition: ControllerDefinition, around: Environment, informers: Informers) -> None:
         self.name = definition.name
         self._around = around
         self._leading = False
-        self._informers = Borrowed(informers)
-        self.companions: list[Companion] = []
-        self.pages: dict[str, Page] = {}
+        self._informers = InformerView(informers)
+        self.companions: list[BackgroundTask] = []
+        self.pages: dict[str, DebugPage] = {}
         self._is_settled = False
         agent = f"{around.agent} {definition.name}"
         self.elector = self._candidate(definition, agent)
@@ -88,7 +88,7 @@ class Unit:
         reporter = definition.reporter or definition.name
         self.recorder = Recorder(client, reporter, agent, limiter=limiter, clock=around.clock.utc)
         self.queue: WorkQueue[Any] = WorkQueue(definition.name, around.clock, Random(), around.metrics)  # noqa: S311 - jitter
-        tools = Tools(
+        tools = Toolbox(
             self._informers,
             client,
             self.recorder,
@@ -101,9 +101,9 @@ class Unit:
         )
         controller = definition.build(tools)
         self._workers = Workers(self.queue, controller.reconcile, definition.concurrency, around.clock, around.metrics)
-        self._triggers = [(self._informers.of(trigger.source), trigger.wakes) for trigger in controller.triggers]
-        for informer, wakes in self._triggers:
-            informer.tell(self._handler(wakes))
+        self._triggers = [(self._informers.of(trigger.source), trigger.handler) for trigger in controller.triggers]
+        for informer, handler in self._triggers:
+            informer.tell(self._handler(handler))
         around.metrics.leads(self.name, leading=False)
         around.metrics.events(self.name, lambda: self.recorder.dropped)
 
@@ -127,10 +127,10 @@ class Unit:
             await companion.settled()
         self._is_settled = True
 
-    def _show(self, path: str, page: Page) -> None:
-        async def answer(asked: Asked) -> Any:
+    def _show(self, path: str, page: DebugPage) -> None:
+        async def answer(asked: DebugRequest) -> Any:
             if not self._is_settled:  # a page must not take for absent what is not known yet
-                return Reply(f"{self.name} has not seen everything yet\n", status=503)
+                return DebugReply(f"{self.name} has not seen everything yet\n", status=503)
             return await page(asked)
 
         self.pages[path] = answer
@@ -163,14 +163,14 @@ class Unit:
 
     def _look_at_everything(self) -> None:
         """What happened while another led, or nobody, shows in what there is now."""
-        for informer, wakes in self._triggers:
-            informer.replay(self._handler(wakes))
+        for informer, handler in self._triggers:
+            informer.replay(self._handler(handler))
 
     def _wake(self, key: Hashable) -> None:
         self._add((key,))
 
-    def _handler(self, wakes: Wakes) -> Callable[[Key, Any, Any], None]:
-        return lambda key, before, after: self._add(wakes(key, before, after))
+    def _handler(self, handler: EventHandler) -> Callable[[Key, Any, Any], None]:
+        return lambda key, before, after: self._add(handler(key, before, after))
 
     def _add(self, keys: Iterable[Any]) -> None:
         if not self._leading:  # whoever begins to lead looks at everything; until then keys would only pile up
@@ -178,13 +178,13 @@ class Unit:
         for key in keys:
             self.queue.add(key)
 
-    def _candidate(self, definition: Definition, agent: str) -> Elector | Unopposed:
+    def _candidate(self, definition: ControllerDefinition, agent: str) -> Elector | Unopposed:
         around, election = self._around, self._around.election
         if election is None:
             return Unopposed()
         lease = Key(election.namespace, definition.access.lease)
         candidacy = Candidacy(lease, election.identity, election.manager, election.times)
-        caller = Caller(agent, timeout=election.times.usable / 2, pool=Pool.LEASE)
+        caller = Caller(agent, timeout=election.times.usable / 2, pool=ConnectionPool.LEASE)
         client = Client(around.connection, LeasesOnly(around.connection), caller)
         return Elector(client, candidacy, around.clock, Random())  # noqa: S311 - jitter
 
@@ -192,12 +192,12 @@ class Unit:
 class Manager:
     """All controllers of this process, on one set of informers."""
 
-    def __init__(self, around: Surroundings, definitions: Iterable[Definition]) -> None:
+    def __init__(self, around: Environment, definitions: Iterable[ControllerDefinition]) -> None:
         reader = Client(around.connection, around.discovery, Caller(around.agent))
         self.informers = Informers(reader, around.namespaces)
         self._kinds = Kinds(around.discovery)
         self.informers.of(DEFINITIONS).tell(self._kinds.handle)
-        self.units = [Unit(definition, around, self.informers) for definition in definitions]
+        self.units = [ControllerRunner(definition, around, self.informers) for definition in definitions]
 
     def not_ready(self) -> str | None:
         """Why this process should not be relied on yet; None if it should."""
@@ -232,7 +232,7 @@ class EventLimiter:
         self._buckets: KeyedBuckets[str] = KeyedBuckets(EVENTS)
 
     def allows(self, source: str) -> bool:
-        return isinstance(self._buckets.take(source, self._clock.now()), Taken)
+        return isinstance(self._buckets.take(source, self._clock.now()), TokenTaken)
 
 
 async def _first(*awaitables: Coroutine[Any, Any, Any] | asyncio.Future[Any]) -> None:

@@ -23,7 +23,7 @@ Result = Literal["success", "requeue_after", "error", "terminal"]
 _SECONDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0)
 
 
-class Queue(Protocol):
+class MeasuredQueue(Protocol):
     """What is read of a queue whenever the metrics are asked for."""
 
     name: str
@@ -34,7 +34,7 @@ class Queue(Protocol):
     def running(self) -> Mapping[Any, float]: ...
 
 
-class Controller(Protocol):
+class MeasuredController(Protocol):
     """What is read of a controller's workers whenever the metrics are asked for."""
 
     name: str
@@ -78,11 +78,11 @@ class Metrics:
         """Follow how many of a controller's events were held back."""
         self._events_dropped.labels(controller).set_function(dropped)
 
-    def queue(self, queue: Queue) -> QueueMetrics:
+    def queue(self, queue: MeasuredQueue) -> QueueMetrics:
         """Follow a queue; its name is the label."""
         return QueueMetrics(self._queues, queue)
 
-    def controller(self, controller: Controller) -> ControllerMetrics:
+    def controller(self, controller: MeasuredController) -> ControllerMetrics:
         """Follow a controller's workers; its name is the label."""
         return ControllerMetrics(self._controllers, controller)
 
@@ -107,7 +107,7 @@ class Metrics:
 class QueueMetrics:
     """What one queue reports."""
 
-    def __init__(self, families: _QueueFamilies, queue: Queue) -> None:
+    def __init__(self, families: _QueueFamilies, queue: MeasuredQueue) -> None:
         name = queue.name
         self._adds = families.adds.labels(name)
         self._retries = families.retries.labels(name)
@@ -133,7 +133,7 @@ class QueueMetrics:
 class ControllerMetrics:
     """What one controller's workers report."""
 
-    def __init__(self, families: _ControllerFamilies, controller: Controller) -> None:
+    def __init__(self, families: _ControllerFamilies, controller: MeasuredController) -> None:
         name = controller.name
         self._results = {
             "success": families.results.labels(name, "success"),

@@ -13,7 +13,7 @@ from aiohttp import web
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from virt_steward.runtime.addresses import Address, loopback_only
-from virt_steward.runtime.debug import Asked, Page, Reply, tasks_page
+from virt_steward.runtime.debug import DebugPage, DebugReply, DebugRequest, tasks_page
 
 if TYPE_CHECKING:
     from virt_steward.runtime.metrics import Metrics
@@ -76,7 +76,7 @@ class Server:
 class Probes:
     """The three servers together. `pages` are those under /debug/, by path."""
 
-    def __init__(self, addresses: Addresses, metrics: Metrics, checks: Checks, pages: Mapping[str, Page]) -> None:
+    def __init__(self, addresses: Addresses, metrics: Metrics, checks: Checks, pages: Mapping[str, DebugPage]) -> None:
         self.servers: dict[str, Server] = {}
         if addresses.metrics:
             self.servers["metrics"] = Server(addresses.metrics, {"/metrics": _metrics_handler(metrics)})
@@ -119,7 +119,7 @@ def _check_handler(checks: Mapping[str, Check]) -> Handler:
     return answer
 
 
-def _debug_routes(pages: Mapping[str, Page]) -> dict[str, Handler]:
+def _debug_routes(pages: Mapping[str, DebugPage]) -> dict[str, Handler]:
     index = "".join(f"{path.replace(':.*}', '}')}\n" for path in sorted(pages))
 
     async def answer(_: web.Request) -> web.Response:
@@ -128,14 +128,14 @@ def _debug_routes(pages: Mapping[str, Page]) -> dict[str, Handler]:
     return {"/debug": answer, "/debug/": answer, **{path: _page_handler(page) for path, page in pages.items()}}
 
 
-def _page_handler(page: Page) -> Handler:
+def _page_handler(page: DebugPage) -> Handler:
     async def answer(request: web.Request) -> web.Response:
         try:
             async with asyncio.timeout(LONGEST_PAGE):
-                content = await page(Asked(dict(request.match_info), dict(request.query)))
+                content = await page(DebugRequest(dict(request.match_info), dict(request.query)))
         except TimeoutError:
             return web.Response(status=503, text=f"no answer within {LONGEST_PAGE:g} seconds\n")
-        if isinstance(content, Reply):
+        if isinstance(content, DebugReply):
             return web.Response(
                 status=content.status, text=content.text, content_type=content.media, headers=content.headers
             )

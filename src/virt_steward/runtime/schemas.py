@@ -11,17 +11,17 @@ import structlog
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.kube.errors import KubeError, NotFound, NotServed
 from virt_steward.objects.identity import Key, Ref
-from virt_steward.objects.schemafacts import Definition, facts_of
+from virt_steward.objects.schemafacts import CrdDefinition, facts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from virt_steward.kube.backoff import Backoff
+    from virt_steward.kube.backoff import RetryBackoff
     from virt_steward.kube.client import Reader
     from virt_steward.objects.meta import Existing
     from virt_steward.objects.paths import Pointer
     from virt_steward.objects.schemafacts import SchemaFacts
-    from virt_steward.runtime.informers import Watched
+    from virt_steward.runtime.informers import SharedInformer
 
 log = structlog.get_logger()
 
@@ -30,7 +30,11 @@ class Schemas:
     """Follows the definitions and fetches one only when it has changed. Of what is fetched, only the facts are kept."""
 
     def __init__(
-        self, reader: Reader, definitions: Watched[Existing], wanted: Mapping[str, Iterable[Pointer]], backoff: Backoff
+        self,
+        reader: Reader,
+        definitions: SharedInformer[Existing],
+        wanted: Mapping[str, Iterable[Pointer]],
+        backoff: RetryBackoff,
     ) -> None:
         self._reader = reader
         self._definitions = definitions
@@ -103,7 +107,7 @@ class Schemas:
         return min(delays, default=None)
 
     async def _fetch(self, crd: str) -> SchemaFacts:
-        definition = await self._reader.get(Ref(CUSTOM_RESOURCE_DEFINITION, Key("", crd)), Definition)
+        definition = await self._reader.get(Ref(CUSTOM_RESOURCE_DEFINITION, Key("", crd)), CrdDefinition)
         return facts_of(definition.schema, self._wanted[crd])
 
     def _keep(self, crd: str, facts: SchemaFacts | None) -> None:

@@ -13,12 +13,12 @@ _ONE = 1 - 1e-6  # a caller that waited `retry_in` must not find a millionth mis
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TokenTaken:
     """Go ahead."""
 
 
 @dataclass(frozen=True, slots=True)
-class Empty:
+class BucketEmpty:
     """Not now."""
 
     retry_in: float
@@ -47,14 +47,14 @@ class TokenBucket:
         self._tokens = float(rate.capacity)
         self.used_at = now
 
-    def take(self, now: float) -> Taken | Empty:
+    def take(self, now: float) -> TokenTaken | BucketEmpty:
         refill = (now - self.used_at) * self._rate.per_second
         self._tokens = min(self._rate.capacity, self._tokens + refill)
         self.used_at = now
         if self._tokens < _ONE:
-            return Empty(retry_in=(1 - self._tokens) / self._rate.per_second)
+            return BucketEmpty(retry_in=(1 - self._tokens) / self._rate.per_second)
         self._tokens -= 1
-        return Taken()
+        return TokenTaken()
 
 
 class KeyedBuckets(Generic[K]):
@@ -67,7 +67,7 @@ class KeyedBuckets(Generic[K]):
     def __len__(self) -> int:
         return len(self._buckets)
 
-    def take(self, key: K, now: float) -> Taken | Empty:
+    def take(self, key: K, now: float) -> TokenTaken | BucketEmpty:
         self._forget_full(now)
         bucket = self._buckets.setdefault(key, TokenBucket(self._rate, now))
         self._buckets.move_to_end(key)

@@ -26,7 +26,7 @@ class ShutDown(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Backoff:
+class QueueBackoff:
     """How long a failing key waits: anything from zero to a ceiling that doubles with each failure."""
 
     base: float = 0.05
@@ -36,7 +36,7 @@ class Backoff:
         return min(self.cap, self.base * 2.0 ** min(failures, 64))  # bounded: a float overflows at 2**1024
 
 
-DEFAULT_BACKOFF = Backoff()
+DEFAULT_BACKOFF = QueueBackoff()
 
 
 class WorkQueue(Generic[K]):
@@ -47,7 +47,7 @@ class WorkQueue(Generic[K]):
     """
 
     def __init__(
-        self, name: str, clock: Clock, rng: Random, metrics: Metrics, backoff: Backoff = DEFAULT_BACKOFF
+        self, name: str, clock: Clock, rng: Random, metrics: Metrics, backoff: QueueBackoff = DEFAULT_BACKOFF
     ) -> None:
         self.name = name
         self._clock = clock

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from virt_steward.kube.client import Applied
+from virt_steward.kube.client import ApplyResult
 from virt_steward.kube.errors import Claim, Conflict, FieldConflict
 from virt_steward.kube.faults import reach
 from virt_steward.ssa.locks import Absent, Lock, Stale, Unlocked, locked
@@ -15,7 +15,7 @@ from virt_steward.ssa.refusals import refuse_unsafe
 if TYPE_CHECKING:
     from virt_steward.kube.client import Client
     from virt_steward.ssa.locks import Object
-    from virt_steward.ssa.managers import Manager
+    from virt_steward.ssa.managers import FieldManager
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +25,11 @@ class Contested:
     claims: frozenset[Claim]
 
 
-Outcome = Applied | Stale | Contested
+Outcome = ApplyResult | Stale | Contested
 
 
 async def apply(
-    client: Client, intent: Object, manager: Manager, lock: Lock, taking: frozenset[Claim] = frozenset()
+    client: Client, intent: Object, manager: FieldManager, lock: Lock, taking: frozenset[Claim] = frozenset()
 ) -> Outcome:
     """Write the manager's complete intent. Raises RefusedIntent if it would lose what is not the manager's.
 
@@ -54,7 +54,7 @@ async def apply(
         return Stale(str(error))
 
 
-async def _send(client: Client, intent: Object, manager: Manager, lock: Lock, *, force: bool) -> Applied:
+async def _send(client: Client, intent: Object, manager: FieldManager, lock: Lock, *, force: bool) -> ApplyResult:
     reach("apply.send")
     applied = await client.apply(
         locked(intent, lock), manager=manager.name, force=force, subresource=manager.subresource

@@ -15,14 +15,14 @@ from virt_steward.ssa.preview import Changes, Conflicts
 if TYPE_CHECKING:
     from virt_steward.objects.fieldpaths import Step
     from virt_steward.ssa.locks import Object
-    from virt_steward.ssa.managers import Manager
+    from virt_steward.ssa.managers import FieldManager
     from virt_steward.ssa.preview import Preview
 
 _NOWHERE = "-"
 
 
 @dataclass(frozen=True, slots=True)
-class Drift:
+class FieldDrift:
     """One value that is not as wanted."""
 
     path: str
@@ -40,7 +40,7 @@ class Drift:
         return f"{self.path} (set by {', '.join(self.by)})" if self.by else self.path
 
 
-def drifts(preview: Preview, manager: Manager) -> tuple[Drift, ...]:
+def drifts(preview: Preview, manager: FieldManager) -> tuple[FieldDrift, ...]:
     """List what an apply would set right, in the order of the object."""
     match preview:
         case Changes(live, planned) | Conflicts(live, planned):
@@ -48,9 +48,9 @@ def drifts(preview: Preview, manager: Manager) -> tuple[Drift, ...]:
     return ()
 
 
-def _drift(live: Object, path: FieldPath, manager: Manager) -> Drift:
+def _drift(live: Object, path: FieldPath, manager: FieldManager) -> FieldDrift:
     names = {owner.manager for owner in who_owns(live, _pointer(live, path))}
-    return Drift(readable(path), tuple(sorted(names - {manager.name})), manager.name in names)
+    return FieldDrift(readable(path), tuple(sorted(names - {manager.name})), manager.name in names)
 
 
 def _pointer(live: Object, path: FieldPath) -> Pointer:

@@ -31,7 +31,7 @@ WHOLE = (Pointer(),)
 
 
 @dataclass(frozen=True, slots=True)
-class Manager:
+class FieldManager:
     """A field manager of server-side apply."""
 
     name: str
@@ -61,8 +61,8 @@ def _annotations(*keys: str) -> tuple[Pointer, ...]:
     return tuple(Pointer(("metadata", "annotations", key)) for key in keys)
 
 
-def _status_of(controller: str) -> Manager:
-    return Manager(
+def _status_of(controller: str) -> FieldManager:
+    return FieldManager(
         name=f"virt-steward-{controller}-status",
         writes=(Pointer(("status",)),),
         force=Force.ALWAYS,
@@ -71,49 +71,49 @@ def _status_of(controller: str) -> Manager:
     )
 
 
-ADVISOR = Manager(
+ADVISOR = FieldManager(
     name="virt-advisor-operator",
     writes=WHOLE,
     force=Force.LISTED,
     why="the items of an approved plan; the name under which earlier installations own them",
 )
-AUTOPILOT = Manager(
+AUTOPILOT = FieldManager(
     name="virt-platform-autopilot",
     writes=WHOLE,
     force=Force.SEEN,
     why="the assets that are kept at best practice; the name under which earlier installations own them",
 )
-PAUSE = Manager(
+PAUSE = FieldManager(
     name="virt-steward-pause",
     writes=_annotations("platform.kubevirt.io/reconcile-paused"),
     force=Force.ALWAYS,
     why="stops an edit war; applied by the autopilot's manager it would delete the object's spec",
 )
-CREATION = Manager(
+CREATION = FieldManager(
     name="virt-steward-creation",
     writes=_annotations("platform.kubevirt.io/created-uid"),
     force=Force.ALWAYS,
     why="which objects the autopilot made itself: the uid is known only once there is one",
 )
-PLACEMENT = Manager(
+PLACEMENT = FieldManager(
     name="virt-steward-placement",
     writes=_annotations("vitistack.io/kubevirt-config", "vitistack.io/kubevirt-config-because"),
     force=Force.LISTED,
     why="the chosen cluster of a Machine, and why; a choice that somebody else made stands, an empty one is taken",
 )
-LEASE = Manager(
+LEASE = FieldManager(
     name="virt-steward-lease",
     writes=(Pointer(("spec",)),),
     force=Force.ALWAYS,
     why="who leads; candidates take over from each other under the lock of the resourceVersion",
 )
-ADVERTISEMENT = Manager(
+ADVERTISEMENT = FieldManager(
     name="virt-steward-advertisement",
     writes=WHOLE,
     force=Force.NEVER,
     why="offers a profile by creating its config, and gives the fields up at once: they are the user's",
 )
-INSTALL = Manager(
+INSTALL = FieldManager(
     name="virt-steward-install",
     writes=WHOLE,
     force=Force.NEVER,

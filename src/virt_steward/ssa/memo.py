@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from virt_steward.ssa.locks import Object
-    from virt_steward.ssa.managers import Manager
+    from virt_steward.ssa.managers import FieldManager
 
 LIFETIME = 3600.0
 CAPACITY = 10_000
@@ -41,7 +41,7 @@ class _Finding:
     until: float
 
 
-class Memo:
+class DryRunMemo:
     """The last converged state of each intent. Times are those of one clock, in seconds.
 
     It holds for about an hour, as what the server makes of an intent can change unseen: by admission, by defaults.
@@ -56,7 +56,7 @@ class Memo:
     def __len__(self) -> int:
         return len(self._findings)
 
-    def knows(self, intent: Object, manager: Manager, sighting: Sighting, now: float, *, basis: str = "") -> bool:
+    def knows(self, intent: Object, manager: FieldManager, sighting: Sighting, now: float, *, basis: str = "") -> bool:
         """Tell whether this intent was found converged on just this content.
 
         `basis` stands for whatever else bears on what is sent, such as fields that are left out of it.
@@ -71,7 +71,9 @@ class Memo:
         self._findings.move_to_end(key)
         return True
 
-    def remember(self, intent: Object, manager: Manager, sighting: Sighting, now: float, *, basis: str = "") -> None:
+    def remember(
+        self, intent: Object, manager: FieldManager, sighting: Sighting, now: float, *, basis: str = ""
+    ) -> None:
         key = (ref_of(intent), manager.name)
         until = now + self._lifetime * self._rng.uniform(*_JITTER)  # not all at once
         self._findings[key] = _Finding(_fingerprint(intent, sighting, basis), until)

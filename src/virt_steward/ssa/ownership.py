@@ -11,20 +11,20 @@ from virt_steward.objects.ownership import APPLY, Owner, owned_by, owned_by_anyo
 
 if TYPE_CHECKING:
     from virt_steward.ssa.locks import Object
-    from virt_steward.ssa.managers import Manager
+    from virt_steward.ssa.managers import FieldManager
 
 
-def is_entry_of(owner: Owner, manager: Manager) -> bool:
+def is_entry_of(owner: Owner, manager: FieldManager) -> bool:
     return (owner.manager, owner.operation, owner.subresource) == (manager.name, APPLY, manager.subresource)
 
 
-def owned_alone(live: Object, manager: Manager) -> FieldSet:
+def owned_alone(live: Object, manager: FieldManager) -> FieldSet:
     """Return the fields that nobody else owns: those which the server deletes when the manager leaves them out."""
     others = (fields for owner, fields in owners(live).items() if not is_entry_of(owner, manager))
     return owned_by(live, manager.name, subresource=manager.subresource) - FieldSet.union(others)
 
 
-def carried(intent: Object, live: Object, manager: Manager) -> Object:
+def carried(intent: Object, live: Object, manager: FieldManager) -> Object:
     """Complete the intent by the live values of fields that fell away from it and that nobody else owns yet.
 
     The result is derived from live content, so it is applied under a lock on that.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from virt_steward.kube.errors import Claim
     from virt_steward.objects.identity import Ref
     from virt_steward.ssa.locks import Object
-    from virt_steward.ssa.managers import Manager
+    from virt_steward.ssa.managers import FieldManager
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ async def fetch(reader: Reader, ref: Ref) -> Object | None:
         return None
 
 
-async def preview(client: Client, intent: Object, manager: Manager, live: Object | None) -> Preview:
+async def preview(client: Client, intent: Object, manager: FieldManager, live: Object | None) -> Preview:
     """Ask the server once, or twice if there are conflicts. What is compared is this very live object, or it is stale.
 
     For intents and annotations; a status is compared by its author.
@@ -87,7 +87,7 @@ async def preview(client: Client, intent: Object, manager: Manager, live: Object
 
 
 async def _contested(
-    client: Client, intent: Object, manager: Manager, lock: Lock, conflict: FieldConflict
+    client: Client, intent: Object, manager: FieldManager, lock: Lock, conflict: FieldConflict
 ) -> Conflicts | Stale:
     if not isinstance(lock, SeenAs):  # nobody can own fields of what is not there
         return Stale(str(conflict))
@@ -98,12 +98,12 @@ async def _contested(
     return Conflicts(lock.live, planned, frozenset(conflict.claims))
 
 
-async def _dry_run(client: Client, intent: Object, manager: Manager, lock: Lock, *, force: bool) -> Object:
+async def _dry_run(client: Client, intent: Object, manager: FieldManager, lock: Lock, *, force: bool) -> Object:
     answer = await client.apply(locked(intent, lock), manager=manager.name, force=force, dry_run=True)
     return answer.object
 
 
-def _compared(live: Object | None, planned: Object, manager: Manager) -> Preview:
+def _compared(live: Object | None, planned: Object, manager: FieldManager) -> Preview:
     if live is None:
         return Creates(planned)
     if content_digest(live) != content_digest(planned):

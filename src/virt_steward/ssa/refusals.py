@@ -18,7 +18,7 @@ from virt_steward.objects.fieldpaths import Field, FieldPath, Step, item_steps, 
 from virt_steward.objects.ownership import owned_by_anyone, owners
 from virt_steward.objects.paths import Pointer, leaves
 from virt_steward.ssa.locks import Lock, Unlocked, seen_by
-from virt_steward.ssa.managers import MANAGERS, Force, Manager
+from virt_steward.ssa.managers import MANAGERS, FieldManager, Force
 from virt_steward.ssa.ownership import is_entry_of, owned_alone
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class WouldOverwrite(RefusedIntent):
         self.claims = claims
 
 
-def refuse_unsafe(intent: Object, manager: Manager, lock: Lock, taking: frozenset[Claim] = frozenset()) -> None:
+def refuse_unsafe(intent: Object, manager: FieldManager, lock: Lock, taking: frozenset[Claim] = frozenset()) -> None:
     """Raise RefusedIntent unless the intent may be sent; `taking` lists what it may take from others."""
     if manager not in MANAGERS:
         raise NotInTable(f"{manager.name} is not in the table of field managers")
@@ -76,7 +76,7 @@ def refuse_unsafe(intent: Object, manager: Manager, lock: Lock, taking: frozense
         _nothing_undivided_of_others(intent, manager, live, taking)
 
 
-def _only_its_fields(intent: Object, manager: Manager) -> None:
+def _only_its_fields(intent: Object, manager: FieldManager) -> None:
     if preset := sorted(_SET_BY_SERVER & intent["metadata"].keys()):
         raise NotItsField(f"an intent does not set metadata.{preset[0]}: the lock or the server does")
     if manager.is_complete and "status" in intent:
@@ -90,14 +90,14 @@ def _covers(written: Pointer, pointer: Pointer) -> bool:
     return pointer.tokens[: len(written.tokens)] == written.tokens
 
 
-def _only_its_force(manager: Manager, lock: Lock, taking: frozenset[Claim]) -> None:
+def _only_its_force(manager: FieldManager, lock: Lock, taking: frozenset[Claim]) -> None:
     if taking and manager.force is Force.NEVER:
         raise NotItsForce(f"{manager.name} takes no field from others")
     if isinstance(lock, Unlocked) and not (manager.is_complete and manager.force is Force.LISTED):
         raise NotItsForce(f"{manager.name} writes only to what it has seen")
 
 
-def _every_section(intent: Object, manager: Manager, live: Object) -> None:
+def _every_section(intent: Object, manager: FieldManager, live: Object) -> None:
     alone = owned_alone(live, manager)
     for step in (*alone.members, *alone.children):
         if isinstance(step, Field) and step.name != "metadata" and live.get(step.name) and not intent.get(step.name):
@@ -106,7 +106,7 @@ def _every_section(intent: Object, manager: Manager, live: Object) -> None:
             )
 
 
-def _nothing_undivided_of_others(intent: Object, manager: Manager, live: Object, taking: frozenset[Claim]) -> None:
+def _nothing_undivided_of_others(intent: Object, manager: FieldManager, live: Object, taking: frozenset[Claim]) -> None:
     if manager.force is not Force.ALWAYS:  # unforced, the server itself names the owners
         return
     lost = [*_replaced((), intent, live, owned_by_anyone(live))]
@@ -143,7 +143,7 @@ def _by_step(value: dict[str, Any] | list[Any], fields: FieldSet) -> dict[Step, 
     return {item_steps(item, index, names)[0]: item for index, item in enumerate(value)}
 
 
-def _claims(path: FieldPath, manager: Manager, live: Object) -> Iterator[Claim]:
+def _claims(path: FieldPath, manager: FieldManager, live: Object) -> Iterator[Claim]:
     """Name those who would lose the value: its other owners, or somebody unknown if nobody is recorded, not even us."""
     holders = [owner for owner, fields in owners(live).items() if path in fields]
     others = [owner for owner in holders if not is_entry_of(owner, manager)]

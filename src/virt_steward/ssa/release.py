@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from virt_steward.kube.client import Client
     from virt_steward.ssa.locks import Object
-    from virt_steward.ssa.managers import Manager
+    from virt_steward.ssa.managers import FieldManager
 
 _ENTRIES = "/metadata/managedFields"
 ATTEMPTS = 3
@@ -32,7 +32,7 @@ class Released:
     object: Object
 
 
-async def release(client: Client, live: Object, manager: Manager) -> Released | Stale:
+async def release(client: Client, live: Object, manager: FieldManager) -> Released | Stale:
     """Give up all that the manager owns of the object, and leave every value as it is."""
     operations = release_operations(live, manager)
     if not operations:
@@ -69,7 +69,7 @@ def _claimed(live: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def release_operations(live: Object, manager: Manager) -> list[dict[str, Any]]:
+def release_operations(live: Object, manager: FieldManager) -> list[dict[str, Any]]:
     """Return the JSON patch that removes the manager's entries; none if it has no entry."""
     entries = live["metadata"].get("managedFields") or []
     ours = [index for index, entry in enumerate(entries) if _is_ours(entry, manager)]
@@ -86,7 +86,7 @@ def _lock(live: Object) -> dict[str, Any]:
     return {"op": "replace", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]}
 
 
-def _is_ours(entry: Object, manager: Manager) -> bool:
+def _is_ours(entry: Object, manager: FieldManager) -> bool:
     owner = Owner(entry.get("manager", ""), entry.get("operation", ""), entry.get("subresource", ""))
     return is_entry_of(owner, manager)
 

@@ -9,7 +9,7 @@ import msgspec
 from virt_steward.apis.meta import Condition
 from virt_steward.apis.virtplatformconfig import (
     LOAD_AWARE,
-    Governed,
+    GovernedTarget,
     Input,
     PlanItem,
     ProfileOptions,
@@ -17,7 +17,7 @@ from virt_steward.apis.virtplatformconfig import (
     VirtPlatformConfigSpec,
     VirtPlatformConfigStatus,
 )
-from virt_steward.controllers.advisor.seen import Config, ConfigMeta, Seen
+from virt_steward.controllers.advisor.observation import AdvisorObservation, VirtPlatformConfig, VirtPlatformConfigMeta
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 EARLIER = NOON - timedelta(hours=1)
@@ -63,26 +63,26 @@ def a_config(
     generation: int = 1,
     notes: Mapping[str, str] | None = None,
     **spec: Any,
-) -> Config:
+) -> VirtPlatformConfig:
     annotations = {f"advisor.kubevirt.io/{name}": value for name, value in (notes or {}).items()}
-    return Config(
-        ConfigMeta(LOAD_AWARE, "", "uid", "7", generation=generation, annotations=annotations),
+    return VirtPlatformConfig(
+        VirtPlatformConfigMeta(LOAD_AWARE, "", "uid", "7", generation=generation, annotations=annotations),
         VirtPlatformConfigSpec(profile=LOAD_AWARE, **spec),
         status or VirtPlatformConfigStatus(),
     )
 
 
-def seen(config: Config, **around: Any) -> Seen:
+def seen(config: VirtPlatformConfig, **around: Any) -> AdvisorObservation:
     """All is well, and every target as it was when the plan was made, or as planned once its item is completed."""
     usual = {item.name: item.planned_hash if item.state == "Completed" else item.hash for item in config.status.items}
     known = {"version": VERSION, "impact": "Medium", "inputs": FIVE, "hashes": usual}
-    return Seen(config, **{**known, **around})
+    return AdvisorObservation(config, **{**known, **around})
 
 
 def done(*items: PlanItem, phase: str = "Completed", **changes: Any) -> VirtPlatformConfigStatus:
     """After a plan was carried out."""
     completed = items or (an_item(state="Completed"),)
-    governed = tuple(Governed(item.target_ref, item.managed_fields, item.planned_hash) for item in completed)
+    governed = tuple(GovernedTarget(item.target_ref, item.managed_fields, item.planned_hash) for item in completed)
     return a_status(phase, *completed, **{"governed": governed, "applied_inputs": FIVE, **changes})
 
 

@@ -17,17 +17,17 @@ from tests.grants import Account, an_account
 from tests.widgets import define
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, VIRT_PLATFORM_CONFIG_CRD
 from virt_steward.controllers.advisor.definition import definition
-from virt_steward.controllers.advisor.options import Options
+from virt_steward.controllers.advisor.options import AdvisorOptions
 from virt_steward.controllers.advisor.profiles.example_profile import CONFIG_MAP
 from virt_steward.kube.client import Client, Selection
 from virt_steward.kube.errors import NotFound
-from virt_steward.local.controlplane import ControlPlane
-from virt_steward.local.simulation.install import make_namespace
-from virt_steward.local.simulation.kinds import NAMES
-from virt_steward.local.simulation.platform import NAMESPACES, Platform, Shape
 from virt_steward.objects.identity import Key, Ref, key_of, ref_of
 from virt_steward.plans.preimage import CONTROLLER_REVISION, PROFILE
 from virt_steward.runtime.access import Installation
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.simulation.install import make_namespace
+from virt_steward_demo.simulation.kinds import NAMES
+from virt_steward_demo.simulation.platform import NAMESPACES, PlatformShape, SimulatedPlatform
 
 
 @pytest.fixture(scope="session")
@@ -40,7 +40,7 @@ def account(control_plane: ControlPlane) -> Account:
             await define(client, VIRT_PLATFORM_CONFIG_CRD.manifest())
             for name in (namespace, *NAMESPACES):
                 await make_namespace(client, name)
-            access = definition(Options()).access
+            access = definition(AdvisorOptions()).access
             return await an_account(client, access, Installation(namespace, prefix=namespace))
 
     return asyncio.run(install())
@@ -59,20 +59,20 @@ NEEDED = (
 
 
 @pytest.fixture
-def shape() -> Shape:
+def shape() -> PlatformShape:
     """Override it for another platform."""
-    return Shape(pace=0.02, without=tuple(name for name in NAMES if name not in NEEDED))
+    return PlatformShape(pace=0.02, without=tuple(name for name in NAMES if name not in NEEDED))
 
 
 @pytest.fixture
-async def platform(admin: Client, account: Account, shape: Shape) -> AsyncIterator[Platform]:
+async def platform(admin: Client, account: Account, shape: PlatformShape) -> AsyncIterator[SimulatedPlatform]:
     assert account
-    async with Platform(admin, shape) as started:
+    async with SimulatedPlatform(admin, shape) as started:
         yield started
 
 
 @pytest.fixture
-async def desk(platform: Platform) -> AsyncIterator[Desk]:
+async def desk(platform: SimulatedPlatform) -> AsyncIterator[Desk]:
     """An admin at the platform; no config outlives the test."""
     client = platform.client
     await _clear(client)

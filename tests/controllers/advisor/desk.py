@@ -19,26 +19,26 @@ from virt_steward.apis.virtplatformconfig import (
     PlanItem,
     VirtPlatformConfigStatus,
 )
-from virt_steward.catalog.hco import HYPERCONVERGED
 from virt_steward.controllers.advisor.definition import of_profiles
-from virt_steward.controllers.advisor.options import Options
+from virt_steward.controllers.advisor.observation import VirtPlatformConfig
+from virt_steward.controllers.advisor.options import AdvisorOptions
 from virt_steward.controllers.advisor.phases import PHASES
 from virt_steward.controllers.advisor.profiles import profiles
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI
 from virt_steward.controllers.advisor.profiles.profile import Profile
-from virt_steward.controllers.advisor.seen import Config
 from virt_steward.kube.client import Client, Object, Selection
 from virt_steward.kube.errors import AlreadyExists, NotFound
 from virt_steward.kube.watch import Put, Watch, projection
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Key, Ref
+from virt_steward.platform.hco import HYPERCONVERGED
 from virt_steward.runtime.clock import Clock, SystemClock
-from virt_steward.runtime.manager import Manager, Surroundings
+from virt_steward.runtime.manager import Environment, Manager
 from virt_steward.runtime.metrics import Metrics
-from virt_steward.runtime.notify import Notice
+from virt_steward.runtime.notifications import Notification
+from virt_steward_demo.local.controlplane import ControlPlane
 
 V1, V2 = "v0.1.30", "v0.1.31"
-HCO = Ref(HYPERCONVERGED, Options().hco)
+HCO = Ref(HYPERCONVERGED, AdvisorOptions().hco)
 
 
 def the_config(profile: str = LOAD_AWARE) -> Ref:
@@ -154,10 +154,10 @@ def a_descheduler(**spec: Any) -> Object:
 class Listener:
     """An endpoint of notifications that keeps what it hears."""
 
-    heard: list[Notice] = field(default_factory=list)
+    heard: list[Notification] = field(default_factory=list)
     endpoints: tuple[str, ...] = ("ops",)
 
-    def send(self, _endpoint: str, notice: Notice) -> None:
+    def send(self, _endpoint: str, notice: Notification) -> None:
         self.heard.append(notice)
 
 
@@ -190,12 +190,12 @@ async def advising(
     clock: Clock | None = None,
 ) -> AsyncIterator[Advisor]:
     """Run the advisor of some version with some profiles until the end of the block."""
-    options = Options(operator_version=version, namespace=home_of(account))
+    options = AdvisorOptions(operator_version=version, namespace=home_of(account))
     definition = of_profiles(known or profiles(options), options)
     async with a_client(control_plane, account.token, server=server) as client:
         metrics, listener = Metrics(), Listener()
         time = clock or SystemClock()
-        around = Surroundings(client.connection, client.discovery, time, metrics, "advisor", None, 1.0, listener)
+        around = Environment(client.connection, client.discovery, time, metrics, "advisor", None, 1.0, listener)
         manager = Manager(around, [definition])
         stop = asyncio.Event()
         task = asyncio.create_task(manager.run(stop))
@@ -214,7 +214,9 @@ async def observing(client: Client, profile: str = LOAD_AWARE) -> AsyncIterator[
 
     async def look() -> None:
         resource = await client.discovery.resource(VIRT_PLATFORM_CONFIG)
-        watch = Watch(client, VIRT_PLATFORM_CONFIG, projection(Config), selection=Selection.one(Key("", profile)))
+        watch = Watch(
+            client, VIRT_PLATFORM_CONFIG, projection(VirtPlatformConfig), selection=Selection.one(Key("", profile))
+        )
         async for event in watch.events(resource):
             match event:
                 case Put(config):

@@ -19,28 +19,24 @@ from tests.controllers.advisor.builders import (
     an_item,
     true,
 )
-from virt_steward.apis.virtplatformconfig import (
-    Action,
-    Governed,
-    ItemState,
-    LoadAwareOptions,
-    ProfileOptions,
-)
+from virt_steward.apis.virtplatformconfig import Action, GovernedTarget, ItemState, LoadAwareOptions, ProfileOptions
+from virt_steward.controllers.advisor.observation import ALWAYS, AdvisorObservation, InvalidWindow, VersionChange
 from virt_steward.controllers.advisor.phases import PHASES
-from virt_steward.controllers.advisor.seen import ALWAYS, BadWindow, NewLogic, Seen
 from virt_steward.objects.windows import Closed
-from virt_steward.plans.health import NotYet, Working
+from virt_steward.platform.health import NotReady, Ready
 
 HASHES = st.sampled_from([BEFORE, PLANNED, "sha256:" + "3" * 64, ""])
 INPUTS = st.sampled_from([(), FIVE, TEN])
 OPTIONS = st.sampled_from([None, ProfileOptions(), ProfileOptions(load_aware=LoadAwareOptions(mode="Predictive"))])
 NOTES = st.sampled_from([{}, {"approved-plan": PLAN, "approved-by": "ann"}, {"approved-plan": "b" * 64}])
-WINDOWS = st.sampled_from([ALWAYS, Closed(None), Closed(NOON + timedelta(hours=1)), BadWindow("none")])
-LOGICS = st.sampled_from([None, NewLogic(), NewLogic(("a",)), NewLogic(("a",), (an_item("a", "Completed"),))])
+WINDOWS = st.sampled_from([ALWAYS, Closed(None), Closed(NOON + timedelta(hours=1)), InvalidWindow("none")])
+LOGICS = st.sampled_from(
+    [None, VersionChange(), VersionChange(("a",)), VersionChange(("a",), (an_item("a", "Completed"),))]
+)
 
 
 @st.composite
-def sights(draw: st.DrawFn) -> Seen:
+def sights(draw: st.DrawFn) -> AdvisorObservation:
     names = draw(st.lists(st.sampled_from("abc"), unique=True, max_size=3))
     items = tuple(
         an_item(name, draw(st.sampled_from(get_args(ItemState))), hash=draw(HASHES), planned_hash=draw(HASHES))
@@ -56,7 +52,7 @@ def sights(draw: st.DrawFn) -> Seen:
         observed_generation=draw(st.integers(0, 3)),
         operator_version=draw(st.sampled_from([VERSION, "v2", ""])),
         governed=tuple(
-            Governed(item.target_ref, item.managed_fields, PLANNED) for item in items if draw(st.booleans())
+            GovernedTarget(item.target_ref, item.managed_fields, PLANNED) for item in items if draw(st.booleans())
         ),
         conditions=true("InputDependencyDrift") if draw(st.booleans()) else (),
     )
@@ -70,7 +66,7 @@ def sights(draw: st.DrawFn) -> Seen:
         bypass_optimistic_lock=draw(st.booleans()),
         wait_timeout=draw(st.sampled_from([None, "1s", "2h"])),
     )
-    return Seen(
+    return AdvisorObservation(
         config,
         version=VERSION,
         impact="Medium",
@@ -79,7 +75,7 @@ def sights(draw: st.DrawFn) -> Seen:
         inputs=draw(INPUTS),
         hashes={name: draw(HASHES) for name in names},
         written=frozenset(name for name in names if draw(st.booleans())),
-        health={name: Working("ready") if draw(st.booleans()) else NotYet("1/3") for name in names},
+        health={name: Ready("ready") if draw(st.booleans()) else NotReady("1/3") for name in names},
         logic=draw(LOGICS),
         window=draw(WINDOWS),
     )

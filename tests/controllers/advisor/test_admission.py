@@ -11,7 +11,7 @@ from tests.eventually import soon
 from tests.grants import Account, an_account
 from virt_steward.apis.virtplatformconfig import API_VERSION, EXAMPLE, VIRT_PLATFORM_CONFIG
 from virt_steward.controllers.advisor.admission import POLICIES
-from virt_steward.controllers.advisor.seen import (
+from virt_steward.controllers.advisor.observation import (
     APPROVAL_COMMENT,
     APPROVED_BY,
     APPROVED_PLAN,
@@ -22,9 +22,9 @@ from virt_steward.controllers.advisor.seen import (
 )
 from virt_steward.kube.client import Client
 from virt_steward.kube.errors import Forbidden
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import ref_of
 from virt_steward.runtime.access import Access, Grant, Installation
+from virt_steward_demo.local.controlplane import ControlPlane
 
 EDITOR = Access("editor", (Grant(VIRT_PLATFORM_CONFIG, ("get", "create", "patch"), "to approve plans"),))
 NEW, OLD = "b" * 64, "a" * 64

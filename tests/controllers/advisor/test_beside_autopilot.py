@@ -14,14 +14,14 @@ from tests.eventually import soon
 from tests.grants import Account
 from virt_steward.catalog.load import load
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER
-from virt_steward.local.controlplane import ControlPlane
-from virt_steward.local.simulation.platform import Platform
-from virt_steward.plans.marks import GOVERNED_BY
+from virt_steward.plans.annotations import GOVERNED_BY
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.simulation.platform import SimulatedPlatform
 
 
 @pytest.fixture
 async def autopilot(
-    desk: Desk, platform: Platform, control_plane: ControlPlane, audit_log: AuditLog, tmp_path: Path
+    desk: Desk, platform: SimulatedPlatform, control_plane: ControlPlane, audit_log: AuditLog, tmp_path: Path
 ) -> AsyncIterator[Cockpit]:
     """Looks after the descheduler."""
     catalog = load()

@@ -10,10 +10,20 @@ from tests.controllers.advisor.builders import PLAN, a_config, a_status, true
 from tests.controllers.advisor.waiting import tell, waiting
 from tests.gateway import Gateway
 from virt_steward.apis.virtplatformconfig import EXAMPLE
-from virt_steward.controllers.advisor.by_hand import ByHand, NotNow, approve_plan, objection
-from virt_steward.controllers.advisor.seen import APPROVAL_COMMENT, APPROVED_BY, APPROVED_PLAN, Config
+from virt_steward.controllers.advisor.manual_approval import (
+    PlanApproved,
+    PlanNotApproved,
+    approve_plan,
+    reason_not_approvable,
+)
+from virt_steward.controllers.advisor.observation import (
+    APPROVAL_COMMENT,
+    APPROVED_BY,
+    APPROVED_PLAN,
+    VirtPlatformConfig,
+)
 from virt_steward.kube.client import Client
-from virt_steward.local.controlplane import ControlPlane
+from virt_steward_demo.local.controlplane import ControlPlane
 
 
 @pytest.mark.parametrize(
@@ -28,8 +38,8 @@ from virt_steward.local.controlplane import ControlPlane
         pytest.param(a_config(a_status(conditions=true("PlanStale"))), "no longer fits", id="that is stale"),
     ],
 )
-def test_nobody_may_approve_a_plan(config: Config, why: str) -> None:
-    found = objection(config)
+def test_nobody_may_approve_a_plan(config: VirtPlatformConfig, why: str) -> None:
+    found = reason_not_approvable(config)
     assert found is not None
     assert why in found
 
@@ -44,8 +54,8 @@ def test_nobody_may_approve_a_plan(config: Config, why: str) -> None:
         pytest.param(a_config(a_status(plan_action="Rollback"), action="Rollback"), id="that leads back"),
     ],
 )
-def test_a_person_may_approve_a_plan(config: Config) -> None:
-    assert objection(config) is None
+def test_a_person_may_approve_a_plan(config: VirtPlatformConfig) -> None:
+    assert reason_not_approvable(config) is None
 
 
 @pytest.mark.parametrize(
@@ -59,7 +69,7 @@ def test_a_person_may_approve_a_plan(config: Config) -> None:
 async def test_by_an_approval(before: str, after: str, configs: Client) -> None:
     desk = await waiting(configs, action=before)
     await desk.annotate(approval_comment="of somebody before", rejected_plan=PLAN, rejected_by="admin")
-    assert await approve_plan(configs, EXAMPLE, PLAN, "") == ByHand(EXAMPLE, PLAN, after, "admin", "")  # type: ignore[arg-type]
+    assert await approve_plan(configs, EXAMPLE, PLAN, "") == PlanApproved(EXAMPLE, PLAN, after, "admin", "")  # type: ignore[arg-type]
     config = await desk.config()
     assert config["spec"]["action"] == after
     assert config["metadata"]["annotations"] == {APPROVED_PLAN: PLAN, APPROVED_BY: "admin"}
@@ -68,7 +78,7 @@ async def test_by_an_approval(before: str, after: str, configs: Client) -> None:
 async def test_a_plan_that_was_not_seen_is_not_approved(configs: Client) -> None:
     desk = await waiting(configs)
     answer = await approve_plan(configs, EXAMPLE, "another", "")
-    assert isinstance(answer, NotNow)
+    assert isinstance(answer, PlanNotApproved)
     assert answer.why == f"the plan has changed: it is now {PLAN}; look at it first"
     assert (await desk.config())["spec"]["action"] == "DryRun"
 
@@ -96,7 +106,7 @@ async def test_a_plan_is(
     async with a_client(control_plane, server=gateway.server) as client:
         answer = await approve_plan(client, EXAMPLE, PLAN, "agreed")
     config = await desk.config()
-    assert isinstance(answer, ByHand) is approved
+    assert isinstance(answer, PlanApproved) is approved
     assert config["spec"]["action"] == ("Apply" if approved else "DryRun")
     assert (config["metadata"].get("annotations", {}).get(APPROVAL_COMMENT) == "agreed") is approved
     assert len(tried) == (2 if approved else 1)

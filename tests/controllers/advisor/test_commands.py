@@ -27,20 +27,20 @@ from virt_steward.apis.virtplatformconfig import (
     VIRT_PLATFORM_CONFIG_CRD,
 )
 from virt_steward.controllers.advisor.definition import definition
-from virt_steward.controllers.advisor.options import Options
+from virt_steward.controllers.advisor.options import AdvisorOptions
 from virt_steward.controllers.advisor.profiles.example_profile import CONFIG_MAP
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI
 from virt_steward.kube.client import Client
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
-from virt_steward.local.controlplane import ControlPlane
-from virt_steward.local.simulation.faults import pause_pool
-from virt_steward.local.simulation.platform import Platform
 from virt_steward.objects.identity import Key, Ref, key_of
 from virt_steward.runtime.access import Access, Grant, Installation
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.simulation.faults import pause_pool
+from virt_steward_demo.simulation.platform import SimulatedPlatform
 
 
 @pytest.fixture
-async def uninstalled(platform: Platform) -> AsyncIterator[Client]:
+async def uninstalled(platform: SimulatedPlatform) -> AsyncIterator[Client]:
     """A platform on which nothing of ours is."""
     client = platform.client
     manifest = VIRT_PLATFORM_CONFIG_CRD.manifest()
@@ -133,7 +133,7 @@ async def test_what_cannot_be_planned_is_said_in_one_line_and_is_no_change(
 async def test_whoever_may_only_look_hears_which_right_a_dry_run_needs(
     desk: Desk, control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
-    full = definition(Options()).access
+    full = definition(AdvisorOptions()).access
     looking = Access("onlooker", tuple(_without_writes(full.grants)))
     account = await an_account(desk.client, looking, Installation(namespace))
     kubeconfig = account.write_kubeconfig(tmp_path / "kubeconfig", control_plane)

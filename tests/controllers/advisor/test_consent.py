@@ -8,7 +8,7 @@ import pytest
 from tests.controllers.advisor.builders import FIVE, NOON, PLAN, TEN, a_config, a_status, an_item, done, seen
 from virt_steward.apis.virtplatformconfig import Input, LoadAwareOptions, ProfileOptions
 from virt_steward.controllers.advisor.decide import after_draft, decide
-from virt_steward.controllers.advisor.seen import NewLogic, Seen
+from virt_steward.controllers.advisor.observation import AdvisorObservation, VersionChange
 from virt_steward.controllers.advisor.steps import AwaitReview, Begin, NothingToDo, Redraft, Step
 
 NODE = Input("parallelOutboundMigrationsPerNode", "2")
@@ -19,7 +19,7 @@ SETTLED = ("Completed", "CompletedWithErrors", "CompletedWithUpgrade", "Drifted"
 HELD, BEGUN = "PlanChanged", "Begin"
 
 
-def following(around: Seen, plan: str = "c" * 64) -> Step:
+def following(around: AdvisorObservation, plan: str = "c" * 64) -> Step:
     """The step, and if that is a new plan with something to be done, what that leads to."""
     step = decide(around, NOON)
     return after_draft(around, (an_item(),), plan, NOON) if isinstance(step, Redraft) else step
@@ -28,7 +28,7 @@ def following(around: Seen, plan: str = "c" * 64) -> Step:
 class TestForcedReview:
     """Inputs are not those of what was carried out last."""
 
-    def forced(self, **config: Any) -> Seen:
+    def forced(self, **config: Any) -> AdvisorObservation:
         status = a_status(inputs=TEN, applied_inputs=FIVE, plan_generation=3, observed_generation=3)
         return seen(a_config(status, **{"action": "Apply", "generation": 3, **config}), inputs=TEN)
 
@@ -110,7 +110,11 @@ class TestApplyAsksForOnePlan:
         ("phase", "around", "step"),
         [
             ("Completed", {}, "Stay"),
-            ("CompletedWithUpgrade", {"version": "v2", "logic": NewLogic(("configure-descheduler",))}, "OfferUpgrade"),
+            (
+                "CompletedWithUpgrade",
+                {"version": "v2", "logic": VersionChange(("configure-descheduler",))},
+                "OfferUpgrade",
+            ),
             ("Drifted", {"hashes": DRIFTED}, "MarkDrifted"),
         ],
     )

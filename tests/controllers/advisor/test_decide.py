@@ -20,10 +20,10 @@ from tests.controllers.advisor.builders import (
     done,
     seen,
 )
-from virt_steward.apis.virtplatformconfig import Approval, LoadAwareOptions, ProfileOptions
+from virt_steward.apis.virtplatformconfig import LoadAwareOptions, PlanApproval, ProfileOptions
 from virt_steward.controllers.advisor.decide import after_draft, decide
+from virt_steward.controllers.advisor.observation import AdvisorObservation, InvalidWindow, VersionChange
 from virt_steward.controllers.advisor.phases import PHASES
-from virt_steward.controllers.advisor.seen import BadWindow, NewLogic, Seen
 from virt_steward.controllers.advisor.steps import (
     Abort,
     AdoptVersion,
@@ -48,7 +48,7 @@ from virt_steward.controllers.advisor.steps import (
     Stay,
 )
 from virt_steward.objects.windows import Closed
-from virt_steward.plans.health import NotYet, Working
+from virt_steward.platform.health import NotReady, Ready
 
 OTHER = "sha256:" + "3" * 64
 PENDING, RUNNING = an_item(), an_item(state="InProgress")
@@ -58,16 +58,16 @@ DRIFTED = {"configure-descheduler": OTHER}
 SETTLED = ("Completed", "CompletedWithErrors", "CompletedWithUpgrade", "Drifted")
 
 
-def reviewed(**spec: Any) -> Seen:
+def reviewed(**spec: Any) -> AdvisorObservation:
     """A plan in review, and what the admin says to it in the next generation."""
     return seen(a_config(a_status(), generation=2, **{"action": "Apply", **spec}))
 
 
-def executing(*items: Any, **spec: Any) -> Seen:
+def executing(*items: Any, **spec: Any) -> AdvisorObservation:
     return seen(a_config(a_status("InProgress", *items), **{"action": "Apply", **spec}))
 
 
-def completed(**spec: Any) -> Seen:
+def completed(**spec: Any) -> AdvisorObservation:
     return seen(a_config(done(), **{"action": "Apply", **spec}))
 
 
@@ -114,11 +114,11 @@ class TestReview:
         assert (step.reason, step.stale) == ("PlanReady", "")
 
     def test_ends_by_action_apply(self) -> None:
-        assert decide(reviewed(), NOON) == Begin(Approval(PLAN, NOON))
+        assert decide(reviewed(), NOON) == Begin(PlanApproval(PLAN, NOON))
 
     def test_ends_by_an_approval_of_this_plan_which_is_told(self) -> None:
         config = a_config(a_status(), generation=2, action="Apply", notes=APPROVED)
-        assert decide(seen(config), NOON) == Begin(Approval(PLAN, NOON, "ann", "tonight"))
+        assert decide(seen(config), NOON) == Begin(PlanApproval(PLAN, NOON, "ann", "tonight"))
 
     def test_goes_on_if_another_plan_was_approved(self) -> None:
         config = a_config(a_status(), generation=2, action="Apply", notes={**APPROVED, "approved-plan": "b" * 64})
@@ -168,10 +168,10 @@ class TestReview:
     def test_is_over_when_nothing_is_left_to_do_but_to_wait_and_all_works(self, action: str) -> None:
         items = (an_item("a", "Completed", hash=PLANNED), an_item("b", "InProgress", hash=PLANNED))
         around = seen(a_config(a_status("ReviewRequired", *items, plan_action=action), action=action))
-        assert isinstance(decide(replace(around, health={"b": NotYet("2/10")}), NOON), AwaitReview)
-        assert isinstance(decide(replace(around, health={"b": Working("ready")}), NOON), Redraft)
+        assert isinstance(decide(replace(around, health={"b": NotReady("2/10")}), NOON), AwaitReview)
+        assert isinstance(decide(replace(around, health={"b": Ready("ready")}), NOON), Redraft)
         with_more = replace(around, config=a_config(a_status("ReviewRequired", *items, PENDING)))
-        assert isinstance(decide(replace(with_more, health={"b": Working("ready")}), NOON), AwaitReview)
+        assert isinstance(decide(replace(with_more, health={"b": Ready("ready")}), NOON), AwaitReview)
 
     def test_begins_anew_when_dry_run_is_asked_for_again(self) -> None:
         assert isinstance(decide(seen(a_config(a_status(), generation=2)), NOON), Redraft)
@@ -193,7 +193,7 @@ class TestNewPlan:
         assert isinstance(after_draft(seen(a_config()), (PENDING,), PLAN, NOON), AwaitReview)
 
     def test_begins_at_once_under_apply(self) -> None:
-        assert after_draft(seen(a_config(action="Apply")), (PENDING,), PLAN, NOON) == Begin(Approval(PLAN, NOON))
+        assert after_draft(seen(a_config(action="Apply")), (PENDING,), PLAN, NOON) == Begin(PlanApproval(PLAN, NOON))
 
     def test_is_reviewed_under_apply_if_inputs_changed(self) -> None:
         config = a_config(done(), action="Apply", generation=9)
@@ -208,22 +208,25 @@ class TestExecution:
         assert decide(executing(*items), NOON) == ApplyItem(items[1])
 
     def test_holds_the_next_item_back_while_one_does_not_work_yet(self) -> None:
-        around = replace(executing(RUNNING, an_item("next")), health={RUNNING.name: NotYet("2/10")})
+        around = replace(executing(RUNNING, an_item("next")), health={RUNNING.name: NotReady("2/10")})
         assert decide(around, NOON) == AwaitItem(RUNNING, "2/10", None)
 
     def test_waits_for_what_an_earlier_plan_has_written_in_its_turn_and_from_then_on(self) -> None:
         first, waits = an_item("first"), an_item("second", "InProgress", hash=PLANNED, last_transition_time=None)
         assert decide(executing(first, waits), NOON) == ApplyItem(first)
-        around = replace(executing(waits, an_item("third"), wait_timeout="1h"), health={"second": NotYet("2/10")})
+        around = replace(executing(waits, an_item("third"), wait_timeout="1h"), health={"second": NotReady("2/10")})
         assert decide(around, NOON) == AwaitItem(waits, "2/10", NOON + timedelta(hours=1))
 
     def test_completes_an_item_that_works(self) -> None:
-        around = replace(executing(RUNNING), health={RUNNING.name: Working("ready")})
+        around = replace(executing(RUNNING), health={RUNNING.name: Ready("ready")})
         assert decide(around, NOON) == CompleteItem(RUNNING, "ready")
 
     def test_does_not_apply_again_what_was_written_before_a_restart(self) -> None:
         around = replace(
-            executing(PENDING), written=frozenset({PENDING.name}), health={PENDING.name: NotYet("0/3")}, hashes=DRIFTED
+            executing(PENDING),
+            written=frozenset({PENDING.name}),
+            health={PENDING.name: NotReady("0/3")},
+            hashes=DRIFTED,
         )
         assert decide(around, NOON) == AwaitItem(PENDING, "0/3", None)
 
@@ -239,14 +242,14 @@ class TestExecution:
 
     def test_is_not_begun_anew_by_a_longer_timeout(self) -> None:
         config = a_config(a_status("InProgress", RUNNING), generation=5, action="Apply", wait_timeout="2h")
-        assert decide(seen(config, health={RUNNING.name: NotYet("2/10")}), NOON) == AwaitItem(
+        assert decide(seen(config, health={RUNNING.name: NotReady("2/10")}), NOON) == AwaitItem(
             RUNNING, "2/10", EARLIER + timedelta(hours=2)
         )
 
     @pytest.mark.parametrize(("policy", "step"), [("Abort", Abort), ("Continue", FailItem)])
     def test_of_an_item_times_out_and_the_policy_says_what_follows(self, policy: str, step: type) -> None:
         around = replace(
-            executing(RUNNING, failure_policy=policy, wait_timeout="1h"), health={RUNNING.name: NotYet("2/10")}
+            executing(RUNNING, failure_policy=policy, wait_timeout="1h"), health={RUNNING.name: NotReady("2/10")}
         )
         assert isinstance(decide(around, NOON), step)
         assert isinstance(decide(around, NOON - timedelta(seconds=1)), AwaitItem)
@@ -267,10 +270,10 @@ class TestWindow:
         assert "2026-03-01T22:00:00Z" in step.message
 
     def test_does_not_cut_off_an_item_that_has_begun(self) -> None:
-        around = replace(executing(RUNNING), window=Closed(NOON), health={RUNNING.name: Working("ready")})
+        around = replace(executing(RUNNING), window=Closed(NOON), health={RUNNING.name: Ready("ready")})
         assert decide(around, NOON) == CompleteItem(RUNNING, "ready")
 
-    @pytest.mark.parametrize("window", [BadWindow("no such zone"), Closed(None)])
+    @pytest.mark.parametrize("window", [InvalidWindow("no such zone"), Closed(None)])
     def test_that_never_opens_holds_everything_back(self, window: Any) -> None:
         step = decide(replace(executing(PENDING), window=window), NOON)
         assert isinstance(step, AwaitWindow)
@@ -338,23 +341,23 @@ class TestWatch:
 
 class TestUpgrade:
     def test_without_new_logic_is_silent(self) -> None:
-        around = replace(completed(), version="v2", logic=NewLogic())
+        around = replace(completed(), version="v2", logic=VersionChange())
         assert decide(around, NOON) == AdoptVersion("NoLogicChange", around.config.status.items)
 
     def test_with_new_logic_is_offered(self) -> None:
-        around = replace(completed(), version="v2", logic=NewLogic(("configure-descheduler",)))
+        around = replace(completed(), version="v2", logic=VersionChange(("configure-descheduler",)))
         assert decide(around, NOON) == OfferUpgrade(("configure-descheduler",))
 
     def test_is_over_when_the_cluster_has_what_it_wants(self) -> None:
         aligned = (msgspec.structs.replace(PENDING, hash=PLANNED),)
         config = a_config(done(phase="CompletedWithUpgrade"), action="Apply")
-        around = seen(config, version="v2", hashes=DRIFTED, logic=NewLogic(("configure-descheduler",), aligned))
+        around = seen(config, version="v2", hashes=DRIFTED, logic=VersionChange(("configure-descheduler",), aligned))
         assert decide(around, NOON) == AdoptVersion("ManuallyAligned", aligned)
 
     @pytest.mark.parametrize("phase", SETTLED)
-    @pytest.mark.parametrize("logic", [NewLogic(), NewLogic(("configure-descheduler",))])
+    @pytest.mark.parametrize("logic", [VersionChange(), VersionChange(("configure-descheduler",))])
     @pytest.mark.parametrize(("bypass", "step"), [(False, MarkDrifted), (True, Enforce)])
-    def test_does_not_hide_drift_in(self, phase: str, logic: NewLogic, *, bypass: bool, step: type) -> None:
+    def test_does_not_hide_drift_in(self, phase: str, logic: VersionChange, *, bypass: bool, step: type) -> None:
         config = a_config(done(phase=phase), action="Apply", bypass_optimistic_lock=bypass)
         around = seen(config, version="v2", logic=logic, hashes=DRIFTED)
         assert decide(around, NOON) == step(around.config.status.items)

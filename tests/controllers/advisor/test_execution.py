@@ -10,18 +10,18 @@ from tests.controllers.advisor.desk import HCO, Desk, a_descheduler, advising, n
 from tests.eventually import soon
 from tests.grants import Account
 from virt_steward.apis.virtplatformconfig import HIGHER_DENSITY
-from virt_steward.catalog.machineconfigs import MACHINE_CONFIG, MACHINE_CONFIG_POOL
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI
 from virt_steward.controllers.advisor.profiles.virt_higher_density import NO_NODE, SWAP
-from virt_steward.local.controlplane import ControlPlane
-from virt_steward.local.simulation.faults import break_node, pause_pool, repair_node, resume_pool
-from virt_steward.local.simulation.install import install, uninstall
-from virt_steward.local.simulation.kinds.descheduler import RELEASES
-from virt_steward.local.simulation.nodes import Node, add_node, add_pool
-from virt_steward.local.simulation.platform import Platform, Shape
 from virt_steward.objects.identity import Key, Ref
 from virt_steward.objects.wallclock import rfc3339
+from virt_steward.platform.machineconfigs import MACHINE_CONFIG, MACHINE_CONFIG_POOL
 from virt_steward.runtime.clock import SystemClock
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.simulation.faults import break_node, pause_pool, repair_node, resume_pool
+from virt_steward_demo.simulation.install import install, uninstall
+from virt_steward_demo.simulation.kinds.descheduler import RELEASES
+from virt_steward_demo.simulation.nodes import Node, add_node, add_pool
+from virt_steward_demo.simulation.platform import PlatformShape, SimulatedPlatform
 
 
 async def test_a_closed_window_is_waited_for_and_an_open_one_lets_the_plan_begin(
@@ -221,7 +221,7 @@ def release(request: pytest.FixtureRequest) -> str:
 
 class TestReleases:
     @pytest.fixture
-    def shape(self, shape: Shape, release: str) -> Shape:
+    def shape(self, shape: PlatformShape, release: str) -> PlatformShape:
         return replace(shape, descheduler=release)
 
     async def test_every_release_of_the_descheduler_gets_a_plan_that_holds(
@@ -249,11 +249,11 @@ class TestDensity:
         return str(request.param)
 
     @pytest.fixture
-    def shape(self, shape: Shape, layout: str) -> Shape:
+    def shape(self, shape: PlatformShape, layout: str) -> PlatformShape:
         return replace(shape, hyperconverged=(layout,))
 
     async def test_higher_density_reboots_once_and_then_promises_more(
-        self, desk: Desk, platform: Platform, control_plane: ControlPlane, account: Account, layout: str
+        self, desk: Desk, platform: SimulatedPlatform, control_plane: ControlPlane, account: Account, layout: str
     ) -> None:
         assert platform
         desk.profile = HIGHER_DENSITY
@@ -267,7 +267,7 @@ class TestDensity:
         assert part["ksmConfiguration"] == {"nodeLabelSelector": {}}
 
     async def test_page_sharing_is_turned_off_where_it_was_on(
-        self, desk: Desk, platform: Platform, control_plane: ControlPlane, account: Account, layout: str
+        self, desk: Desk, platform: SimulatedPlatform, control_plane: ControlPlane, account: Account, layout: str
     ) -> None:
         assert platform
         desk.profile = HIGHER_DENSITY
@@ -300,7 +300,7 @@ class TestDensity:
 
 class TestMissing:
     @pytest.fixture
-    def shape(self, shape: Shape) -> Shape:
+    def shape(self, shape: PlatformShape) -> PlatformShape:
         return replace(shape, without=(*shape.without, "KubeDescheduler"))
 
     async def test_what_is_missing_is_named_and_the_plan_comes_with_it(

@@ -14,12 +14,12 @@ from tests.gateway import Gateway, no_streaming_list
 from tests.grants import an_account
 from virt_steward.apis.meta import Condition
 from virt_steward.apis.virtplatformconfig import EXAMPLE
-from virt_steward.controllers.advisor.follow import Done, Failed, Underway, follow, progress
-from virt_steward.controllers.advisor.seen import Config
+from virt_steward.controllers.advisor.follow import PlanCompleted, PlanFailed, PlanInProgress, follow, progress
+from virt_steward.controllers.advisor.observation import VirtPlatformConfig
 from virt_steward.kube.client import Client
 from virt_steward.kube.errors import Forbidden
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.runtime.access import Access, Installation
+from virt_steward_demo.local.controlplane import ControlPlane
 
 CLOSED = Condition("WaitingForWindow", "True", "WindowClosed", "begins at noon", EARLIER)
 BROKEN = Condition("Failed", "True", "ItemFailed", "one failed", EARLIER)
@@ -28,40 +28,42 @@ BROKEN = Condition("Failed", "True", "ItemFailed", "one failed", EARLIER)
 @pytest.mark.parametrize(
     ("config", "expected"),
     [
-        pytest.param(None, Failed("the VirtPlatformConfig has been deleted"), id="without a config"),
+        pytest.param(None, PlanFailed("the VirtPlatformConfig has been deleted"), id="without a config"),
         pytest.param(
             a_config(a_status(), action="Apply"),
-            Underway(("approved; the advisor has not taken it up yet",)),
+            PlanInProgress(("approved; the advisor has not taken it up yet",)),
             id="that nobody has seen",
         ),
-        pytest.param(a_config(a_status()), Failed("somebody has set action to DryRun"), id="that was called back"),
+        pytest.param(a_config(a_status()), PlanFailed("somebody has set action to DryRun"), id="that was called back"),
         pytest.param(
             a_config(a_status(plan_hash="new"), action="Apply"),
-            Failed("another plan has taken its place: new"),
+            PlanFailed("another plan has taken its place: new"),
             id="that is void",
         ),
         pytest.param(
             a_config(a_status("InProgress", an_item("a", "Completed", message="ok"), an_item("b"))),
-            Underway(("[1/2] a Completed: ok",)),
+            PlanInProgress(("[1/2] a Completed: ok",)),
             id="with one of two done",
         ),
         pytest.param(
             a_config(a_status("InProgress", an_item("a"), conditions=(CLOSED,))),
-            Underway(("begins at noon",)),
+            PlanInProgress(("begins at noon",)),
             id="that waits for its window",
         ),
-        pytest.param(a_config(a_status("Completed")), Done(), id="that is done"),
+        pytest.param(a_config(a_status("Completed")), PlanCompleted(), id="that is done"),
         pytest.param(
             a_config(a_status("Failed", conditions=(BROKEN,))),
-            Failed("it is in phase Failed: one failed"),
+            PlanFailed("it is in phase Failed: one failed"),
             id="that has failed",
         ),
         pytest.param(
-            a_config(a_status("CompletedWithErrors")), Failed("it is in phase CompletedWithErrors"), id="with errors"
+            a_config(a_status("CompletedWithErrors")),
+            PlanFailed("it is in phase CompletedWithErrors"),
+            id="with errors",
         ),
     ],
 )
-def test_the_progress_of_a_plan(config: Config | None, expected: Any) -> None:
+def test_the_progress_of_a_plan(config: VirtPlatformConfig | None, expected: Any) -> None:
     assert progress(config, PLAN) == expected
 
 
@@ -80,7 +82,7 @@ async def test_a_plan_is_followed_on_a_server_without_streaming_lists(
     gateway.intercept = no_streaming_list
     await waiting(configs, action="DryRun")
     async with a_client(control_plane, server=gateway.server) as client:
-        assert await follow(client, EXAMPLE, PLAN, print) == Failed("somebody has set action to DryRun")
+        assert await follow(client, EXAMPLE, PLAN, print) == PlanFailed("somebody has set action to DryRun")
 
 
 async def test_following_ends_when_the_config_is_deleted(configs: Client) -> None:
@@ -89,4 +91,4 @@ async def test_following_ends_when_the_config_is_deleted(configs: Client) -> Non
     following = asyncio.create_task(follow(configs, EXAMPLE, PLAN, said.append))
     assert await soon(lambda: said == ["approved; the advisor has not taken it up yet"])
     await configs.delete(the_config(EXAMPLE))
-    assert await asyncio.wait_for(following, 20) == Failed("the VirtPlatformConfig has been deleted")
+    assert await asyncio.wait_for(following, 20) == PlanFailed("the VirtPlatformConfig has been deleted")

@@ -1,12 +1,12 @@
 from tests.runtime.clocks import ManualClock
-from virt_steward.controllers.advisor.freshness import PATIENCE, Freshness
+from virt_steward.controllers.advisor.own_writes import PATIENCE, OwnWrites
 from virt_steward.objects.identity import Key, Kind, Ref
 
 REF = Ref(Kind("", "ConfigMap"), Key("here", "one"))
 
 
 def test_a_cache_is_behind_until_it_shows_what_was_written() -> None:
-    freshness = Freshness(ManualClock())
+    freshness = OwnWrites(ManualClock())
     assert not freshness.is_behind(REF, "1")
     freshness.expect(REF, "10")
     assert freshness.is_behind(REF, "9")
@@ -17,7 +17,7 @@ def test_a_cache_is_behind_until_it_shows_what_was_written() -> None:
 
 async def test_what_was_deleted_before_it_was_seen_is_not_waited_for_for_ever() -> None:
     clock = ManualClock()
-    freshness = Freshness(clock)
+    freshness = OwnWrites(clock)
     freshness.expect(REF, "10")
     await clock.advance(PATIENCE - 1)
     assert freshness.is_behind(REF, None)

@@ -11,9 +11,9 @@ from tests.controllers.advisor.desk import true_phases
 from tests.controllers.advisor.specimens import sights
 from virt_steward.apis.virtplatformconfig import ProfileOptions
 from virt_steward.controllers.advisor.decide import after_draft, decide
+from virt_steward.controllers.advisor.observation import AdvisorObservation
 from virt_steward.controllers.advisor.phases import STARTING
 from virt_steward.controllers.advisor.report import fold, with_plan
-from virt_steward.controllers.advisor.seen import Seen
 from virt_steward.controllers.advisor.steps import (
     ApplyItem,
     AwaitItem,
@@ -33,14 +33,14 @@ from virt_steward.controllers.advisor.steps import (
 RESTING = (Ignore, LackPrerequisites, AwaitReview, AwaitWindow, MarkDrifted, OfferUpgrade, Stay)
 
 
-def is_unasked(seen: Seen) -> bool:
+def is_unasked(seen: AdvisorObservation) -> bool:
     """Whether nothing has happened since the last plan by which anybody could have asked for another."""
     config, status = seen.config, seen.config.status
     is_same = config.options == (status.applied_options or ProfileOptions())
     return is_same and config.spec.action == status.plan_action and config.approved_plan != "c" * 64
 
 
-def check(seen: Seen) -> None:
+def check(seen: AdvisorObservation) -> None:
     step = decide(seen, NOON)
     status = seen.config.status
     if seen.config.spec.action in ("DryRun", "Ignore"):
@@ -66,5 +66,5 @@ def check(seen: Seen) -> None:
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(sights())
-def test_whatever_is_seen_there_is_a_legal_step(seen: Seen) -> None:
+def test_whatever_is_seen_there_is_a_legal_step(seen: AdvisorObservation) -> None:
     check(seen)

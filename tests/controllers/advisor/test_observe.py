@@ -11,26 +11,26 @@ from tests.eventually import soon
 from tests.grants import Account
 from tests.widgets import define
 from virt_steward.apis.virtplatformconfig import EXAMPLE, VIRT_PLATFORM_CONFIG, VIRT_PLATFORM_CONFIG_CRD
-from virt_steward.controllers.advisor.options import Options
+from virt_steward.controllers.advisor.options import AdvisorOptions
 from virt_steward.controllers.advisor.watches import CONFIGS
-from virt_steward.insight.outlook import look
+from virt_steward.insight.cluster_view import look
 from virt_steward.insight.plans import profile_named
 from virt_steward.kube.client import Client
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Key, Kind, ref_of
-from virt_steward.runtime.informer import State
+from virt_steward.runtime.informer import InformerState
+from virt_steward_demo.local.controlplane import ControlPlane
 
 
 async def test_nothing_follows_from_a_config_that_may_have_changed_unseen(configs: Client) -> None:
     await Desk(configs, EXAMPLE).ask("Apply")
-    outlook = await look(configs, Options())
-    config = outlook.config(Key("", EXAMPLE))
+    view = await look(configs, AdvisorOptions())
+    config = view.config(Key("", EXAMPLE))
     assert config
-    profile = profile_named(EXAMPLE, Options())
-    assert outlook.observe(config, profile, NOON).unsettled == ""
-    for informer in outlook.informers.of(CONFIGS).informers:
-        informer.state = State.BROKEN
-    assert "VirtPlatformConfig" in outlook.observe(config, profile, NOON).unsettled
+    profile = profile_named(EXAMPLE, AdvisorOptions())
+    assert view.observe(config, profile, NOON).unsettled == ""
+    for informer in view.informers.of(CONFIGS).informers:
+        informer.state = InformerState.BROKEN
+    assert "VirtPlatformConfig" in view.observe(config, profile, NOON).unsettled
 
 
 async def test_profiles_are_offered_again_when_their_definition_comes_back(
@@ -55,5 +55,5 @@ async def test_profiles_are_offered_again_when_their_definition_comes_back(
 
 def is_absent(logged: Iterable[Any], kind: Kind) -> bool:
     """Whether the advisor has found out that a kind is not served."""
-    told = {"event": "watch settled", "kind": str(kind), "state": State.ABSENT.value}
+    told = {"event": "watch settled", "kind": str(kind), "state": InformerState.ABSENT.value}
     return any(told.items() <= one.items() for one in logged)

@@ -14,30 +14,30 @@ from virt_steward.apis.virtplatformconfig import (
     LoadAwareOptions,
     ProfileOptions,
 )
-from virt_steward.catalog.hco import Hco
-from virt_steward.catalog.machineconfigs import ROLE, machine_config_facts
-from virt_steward.controllers.advisor.context import Context
-from virt_steward.controllers.advisor.logic import new_logic
-from virt_steward.controllers.advisor.options import Options
+from virt_steward.controllers.advisor.context import ProfileContext
+from virt_steward.controllers.advisor.options import AdvisorOptions
 from virt_steward.controllers.advisor.profiles import profiles
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import CRD, DESCHEDULER, PSI, profile
 from virt_steward.controllers.advisor.profiles.virt_higher_density import NO_NODE, SWAP
 from virt_steward.controllers.advisor.profiles.virt_higher_density import profile as density_profile
+from virt_steward.controllers.advisor.version_change import compare_versions
 from virt_steward.objects.paths import Pointer
 from virt_steward.objects.schemafacts import SchemaFacts
 from virt_steward.plans.draft import IN_PLACE
 from virt_steward.plans.intent import Intent
-from virt_steward.plans.pools import RollingPool
+from virt_steward.platform.hco import Hco
+from virt_steward.platform.machineconfigs import ROLE, machine_config_facts
+from virt_steward.platform.pools import Pool
 
-KNOWN = profiles(Options())
-LOAD, DENSITY = profile(Options()), density_profile(Options())
+KNOWN = profiles(AdvisorOptions())
+LOAD, DENSITY = profile(AdvisorOptions()), density_profile(AdvisorOptions())
 EVERYTHING = (*LOAD.schemas[CRD],)
 NEWEST = SchemaFacts({**dict.fromkeys(EVERYTHING, ()), EVERYTHING[0]: ("LongLifecycle", "KubeVirtRelieveAndMigrate")})
 OLDEST = SchemaFacts(
     {Pointer(("spec", "profiles")): ("LongLifecycle",), Pointer(("spec", "evictionLimits", "total")): ()}
 )
 WORKERS = msgspec.convert(
-    {"metadata": {"name": "worker"}, "spec": {"machineConfigSelector": {"matchLabels": {ROLE: "worker"}}}}, RollingPool
+    {"metadata": {"name": "worker"}, "spec": {"machineConfigSelector": {"matchLabels": {ROLE: "worker"}}}}, Pool
 )
 
 
@@ -47,8 +47,8 @@ def an_hco(version: str = "v1", **migration: int) -> Hco:
     return Hco.of({"apiVersion": f"hco.kubevirt.io/{version}", "metadata": {"name": "hco"}, "spec": spec})
 
 
-def a_context(facts: SchemaFacts = NEWEST, **changes: Any) -> Context:
-    context = Context(hco=an_hco(parallelMigrationsPerCluster=7), schemas={CRD: facts}, pools=(WORKERS,))
+def a_context(facts: SchemaFacts = NEWEST, **changes: Any) -> ProfileContext:
+    context = ProfileContext(hco=an_hco(parallelMigrationsPerCluster=7), schemas={CRD: facts}, pools=(WORKERS,))
     return replace(context, **changes)
 
 
@@ -61,7 +61,7 @@ def a_machine_config(name: str, *arguments: str, role: str = "worker") -> Any:
     return machine_config_facts(msgspec.json.encode({"metadata": {"name": name, "labels": {ROLE: role}}, "spec": spec}))
 
 
-def descheduler(context: Context) -> dict[str, Any]:
+def descheduler(context: ProfileContext) -> dict[str, Any]:
     spec: dict[str, Any] = LOAD.intents(context)[-1].desired["spec"]
     return spec
 
@@ -244,25 +244,27 @@ class TestNewLogic:
 
     def items(self, intents: tuple[Intent, ...]) -> Any:
         context = replace(self.CONTEXT, targets={one.ref: one.desired for one in intents})
-        found = new_logic(LOAD, context, ())
+        found = compare_versions(LOAD, context, ())
         assert found.aligned
         return found.aligned
 
     def test_the_same_intents_are_no_news_even_if_the_cluster_has_drifted(self) -> None:
         drifted = {DESCHEDULER: {"spec": {"profiles": ["AffinityAndTaints"]}}}
-        found = new_logic(LOAD, replace(self.CONTEXT, targets=drifted), self.done())
+        found = compare_versions(LOAD, replace(self.CONTEXT, targets=drifted), self.done())
         assert (found.differs, found.aligned) == ((), None)
 
     def test_other_intents_are(self) -> None:
         context = replace(self.CONTEXT, options=load(enable_psi_metrics=False, mode="Predictive"))
-        assert new_logic(LOAD, context, self.done()).differs == ("configure-descheduler",)
+        assert compare_versions(LOAD, context, self.done()).differs == ("configure-descheduler",)
 
     def test_an_item_more_or_less_is(self) -> None:
-        assert new_logic(LOAD, replace(self.CONTEXT, options=load()), self.done()).differs == ("enable-psi-metrics",)
+        assert compare_versions(LOAD, replace(self.CONTEXT, options=load()), self.done()).differs == (
+            "enable-psi-metrics",
+        )
 
     def test_a_cluster_that_has_it_all_is_aligned(self) -> None:
         context = replace(self.CONTEXT, options=load(enable_psi_metrics=False, mode="Predictive"))
         (intent,) = LOAD.intents(context)
-        found = new_logic(LOAD, replace(context, targets={DESCHEDULER: intent.desired}), self.done())
+        found = compare_versions(LOAD, replace(context, targets={DESCHEDULER: intent.desired}), self.done())
         assert found.aligned
         assert [(one.state, one.message) for one in found.aligned] == [("Completed", IN_PLACE)]

@@ -20,9 +20,9 @@ from tests.controllers.advisor.builders import (
     seen,
     true,
 )
-from virt_steward.apis.virtplatformconfig import HISTORY_KEPT, Approval, Execution, VirtPlatformConfigStatus
+from virt_steward.apis.virtplatformconfig import HISTORY_KEPT, Execution, PlanApproval, VirtPlatformConfigStatus
+from virt_steward.controllers.advisor.observation import VersionChange
 from virt_steward.controllers.advisor.report import DRIFTED, REPAIRED, fold, with_plan
-from virt_steward.controllers.advisor.seen import NewLogic
 from virt_steward.controllers.advisor.steps import (
     Abort,
     AwaitItem,
@@ -46,7 +46,7 @@ from virt_steward.controllers.advisor.steps import (
 
 LATER = NOON + timedelta(minutes=5)
 RUNNING = an_item(state="InProgress")
-BY_ANN = Approval(PLAN, EARLIER, "ann", "tonight")
+BY_ANN = PlanApproval(PLAN, EARLIER, "ann", "tonight")
 
 
 def after(status: VirtPlatformConfigStatus, step: Said, now: Any = NOON, **config: Any) -> VirtPlatformConfigStatus:
@@ -110,7 +110,7 @@ def test_what_was_asked_for_is_remembered_when_a_plan(step: Said, action: str, s
 
 
 def test_drift_does_not_hide_an_upgrade_nor_does_its_end_apply_one() -> None:
-    logic = NewLogic(("configure-descheduler",))
+    logic = VersionChange(("configure-descheduler",))
     config = a_config(done(phase="CompletedWithUpgrade"), action="Apply")
     drifted = fold(seen(config, version="v2", logic=logic), config.status, MarkDrifted(config.status.items), NOON)
     assert said(drifted, "UpgradeAvailable") == ("True", "LogicChanged")
@@ -167,7 +167,7 @@ def interrupted(before: VirtPlatformConfigStatus, step: Said, *, plan: str = PLA
         pytest.param(AwaitReview("PlanReady", ""), "b" * 64, "DryRun", id="dry-run"),
         pytest.param(AwaitReview("PlanReady", ""), PLAN, "DryRun", id="dry-run-of-an-equal-plan"),
         pytest.param(AwaitReview("RollbackReady", ""), "b" * 64, "Rollback", id="the-way-back"),
-        pytest.param(Begin(Approval("b" * 64, NOON)), "b" * 64, "Apply", id="other-options"),
+        pytest.param(Begin(PlanApproval("b" * 64, NOON)), "b" * 64, "Apply", id="other-options"),
         pytest.param(NothingToDo(), "b" * 64, "Apply", id="options-that-leave-nothing-to-do"),
         pytest.param(RejectPlan("it", "forbidden"), "", "Apply", id="options-that-the-server-rejects"),
         pytest.param(RedraftLater("it moves"), PLAN, "DryRun", id="a-draft-that-takes-its-time"),
@@ -197,7 +197,7 @@ def test_a_plan_that_was_not_begun_cannot_be_cut_short() -> None:
 
 def test_two_who_approved_one_plan_are_both_remembered() -> None:
     once = after(a_status("InProgress", RUNNING, approval=BY_ANN), Ignore(), action="Ignore")
-    by_ben = Approval(PLAN, NOON, "ben", "at last")
+    by_ben = PlanApproval(PLAN, NOON, "ben", "at last")
     again = msgspec.structs.replace(once, phase="InProgress", approval=by_ben)
     assert [one.by for one in after(again, Ignore(), LATER, action="Ignore").history] == ["ben", "ann"]
 

@@ -11,8 +11,8 @@ from tests.eventually import soon
 from tests.grants import Account
 from virt_steward.apis.virtplatformconfig import EXAMPLE, HIGHER_DENSITY, LOAD_AWARE
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI
-from virt_steward.local.controlplane import ControlPlane
-from virt_steward.local.simulation.faults import break_node, repair_node
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.simulation.faults import break_node, repair_node
 
 RECONCILES = "controller_runtime_reconcile_total"
 

@@ -11,7 +11,7 @@ from tests.gateway import Gateway
 from tests.grants import Account
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI
 from virt_steward.kube.events import EVENT
-from virt_steward.local.controlplane import ControlPlane
+from virt_steward_demo.local.controlplane import ControlPlane
 
 Meddle = Callable[[Desk], Awaitable[object]]
 

@@ -19,16 +19,16 @@ from tests.controllers.advisor.desk import (
 from tests.eventually import soon
 from tests.grants import Account
 from virt_steward.apis.virtplatformconfig import VirtPlatformConfigStatus
-from virt_steward.controllers.advisor.context import Context
-from virt_steward.controllers.advisor.options import Options
+from virt_steward.controllers.advisor.context import ProfileContext
+from virt_steward.controllers.advisor.options import AdvisorOptions
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI, profile
 from virt_steward.controllers.advisor.profiles.profile import Profile
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.paths import Pointer, with_value
+from virt_steward.plans.annotations import APPLIED_HASH, GOVERNED_BY
 from virt_steward.plans.fields import values
 from virt_steward.plans.fingerprint import fields_hash
 from virt_steward.plans.intent import Intent
-from virt_steward.plans.marks import APPLIED_HASH, GOVERNED_BY
+from virt_steward_demo.local.controlplane import ControlPlane
 
 
 def phases(seen: Iterable[VirtPlatformConfigStatus]) -> list[str]:
@@ -207,9 +207,9 @@ async def test_ones_own_options_are_no_change_of_inputs_and_what_was_undone_hold
 
 def newer(minutes: int) -> Profile:
     """The same profile, with another idea of the interval."""
-    old = profile(Options())
+    old = profile(AdvisorOptions())
 
-    def intents(context: Context) -> tuple[Intent, ...]:
+    def intents(context: ProfileContext) -> tuple[Intent, ...]:
         (descheduler,) = old.intents(context)
         interval = Pointer(("spec", "deschedulingIntervalSeconds"))
         return (replace(descheduler, desired=with_value(descheduler.desired, interval, 60 * minutes)),)

@@ -10,8 +10,9 @@ from prometheus_client import CollectorRegistry
 from tests.controllers.advisor.builders import EARLIER, NOON, TEN, a_config, a_status, an_item, done, seen
 from tests.controllers.advisor.desk import Listener
 from tests.runtime.clocks import ManualClock
-from virt_steward.apis.virtplatformconfig import LOAD_AWARE, Approval, VirtPlatformConfigStatus
+from virt_steward.apis.virtplatformconfig import LOAD_AWARE, PlanApproval, VirtPlatformConfigStatus
 from virt_steward.controllers.advisor.report import fold, with_plan
+from virt_steward.controllers.advisor.reporter import AdvisorReporter
 from virt_steward.controllers.advisor.steps import (
     AdoptVersion,
     AwaitReview,
@@ -25,7 +26,6 @@ from virt_steward.controllers.advisor.steps import (
     RedraftLater,
     Said,
 )
-from virt_steward.controllers.advisor.tell import Teller
 from virt_steward.kube.events import Occurrence
 
 PLAN = "a" * 64
@@ -45,18 +45,18 @@ class Notebook:
 
 
 class Room:
-    """A teller, and everybody who listens."""
+    """A reporter, and everybody who listens."""
 
     def __init__(self) -> None:
         self.events = Notebook()
         self.notices = Listener()
         self.registry = CollectorRegistry()
-        self.teller = Teller(self.events, self.notices, ManualClock(), self.registry)  # type: ignore[arg-type]
+        self.reporter = AdvisorReporter(self.events, self.notices, ManualClock(), self.registry)  # type: ignore[arg-type]
 
     def tell(self, status: VirtPlatformConfigStatus, step: Said, **config: Any) -> VirtPlatformConfigStatus:
         around = a_config(status, **{"notify": "ops", **config})
         after = fold(seen(around), status, step, NOON)
-        self.teller.tell(around, after)
+        self.reporter.tell(around, after)
         return after
 
     @property
@@ -105,7 +105,7 @@ def test_another_plan_in_review_is_news() -> None:
     config = a_config(first, notify="ops")
     another = with_plan(seen(config), (an_item(),), "b" * 64)
     after = fold(seen(config), another, AwaitReview("PlanReady", "look"), NOON)
-    room.teller.tell(config, after)
+    room.reporter.tell(config, after)
     assert room.reasons == ["ReviewRequired", "ReviewRequired"]
     assert len({one.key for one in room.events.heard}) == 2
     assert [one.data["planHash"] for one in room.notices.heard] == [PLAN, "b" * 64]
@@ -116,7 +116,7 @@ def test_changed_inputs_are_told_by_themselves() -> None:
     room = Room()
     config = a_config(done(), notify="ops", action="Apply")
     around = seen(config, inputs=TEN)
-    room.teller.tell(config, fold(around, config.status, AwaitReview("InputChanged", "look"), NOON))
+    room.reporter.tell(config, fold(around, config.status, AwaitReview("InputChanged", "look"), NOON))
     assert room.reasons == ["ReviewRequired", "InputDependencyDrift"]
     assert [one.data["reason"] for one in room.notices.heard] == ["ReviewRequired", "InputDependencyDrift"]
 
@@ -158,7 +158,7 @@ def test_series_follow_the_phase_and_go_while_it_is_ignored() -> None:
     assert room.sample("virt_advisor_phase", phase="Drifted") == 1
     assert room.sample("virt_advisor_phase_timestamp_seconds", phase="Drifted") == NOON.timestamp()
     begun = room.tell(
-        msgspec.structs.replace(drifted, phase="ReviewRequired"), Begin(Approval(PLAN, EARLIER)), action="Apply"
+        msgspec.structs.replace(drifted, phase="ReviewRequired"), Begin(PlanApproval(PLAN, EARLIER)), action="Apply"
     )
     assert room.sample("virt_advisor_drift") == 0
     assert room.sample("virt_advisor_phase", phase="Drifted") is None
@@ -169,7 +169,7 @@ def test_series_follow_the_phase_and_go_while_it_is_ignored() -> None:
 
 def test_bypass_is_never_silent() -> None:
     room = Room()
-    room.teller.enforced(a_config(done()), done().items)
+    room.reporter.enforced(a_config(done()), done().items)
     (event,) = room.events.heard
     assert (event.type, event.reason) == ("Warning", "LockBypassed")
     assert "KubeDescheduler" in event.note
@@ -177,7 +177,7 @@ def test_bypass_is_never_silent() -> None:
 
 def test_a_stale_target_is_never_overwritten_silently() -> None:
     room = Room()
-    room.teller.overwrote(a_config(a_status("InProgress")), an_item())
+    room.reporter.overwrote(a_config(a_status("InProgress")), an_item())
     (event,) = room.events.heard
     assert (event.type, event.reason) == ("Warning", "LockBypassed")
     assert "KubeDescheduler configure-descheduler had changed since the plan was made" in event.note

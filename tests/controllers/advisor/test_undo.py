@@ -11,14 +11,14 @@ from tests.eventually import soon
 from tests.grants import Account
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI
 from virt_steward.kube.client import Object, Selection
-from virt_steward.local.controlplane import ControlPlane
-from virt_steward.local.simulation.faults import break_node, repair_node
 from virt_steward.objects.identity import Ref, key_of
 from virt_steward.objects.ownership import owners
-from virt_steward.plans.marks import APPLIED_HASH, GOVERNED_BY
+from virt_steward.plans.annotations import APPLIED_HASH, GOVERNED_BY
 from virt_steward.plans.preimage import CONTROLLER_REVISION
 from virt_steward.ssa.managers import ADVISOR
 from virt_steward.ssa.release import is_disclaimed
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.simulation.faults import break_node, repair_node
 
 FAULTS = ("advisor.undo.before", "advisor.undo.written", "advisor.undo.after")
 

@@ -8,20 +8,25 @@ from typing import Any
 from virt_steward.apis.installplanapprover import InstallPlanApproverSpec, InstallPlanApproverStatus, Policy
 from virt_steward.controllers.approver.decide import decide
 from virt_steward.controllers.approver.memory import WaitingPlan
-from virt_steward.controllers.approver.observe import Stores
+from virt_steward.controllers.approver.observation import (
+    Approver,
+    ApproverMeta,
+    ApproverObservation,
+    ManagedFieldsEntry,
+)
+from virt_steward.controllers.approver.observe import ApproverStores
 from virt_steward.controllers.approver.olm import (
+    ApprovalStamp,
     CsvMeta,
     InstalledCsv,
-    Plan,
-    PlanMeta,
-    Stamp,
+    InstallPlan,
+    InstallPlanMeta,
     Subscription,
     SubscriptionMeta,
     SubscriptionSpec,
     SubscriptionStatus,
 )
-from virt_steward.controllers.approver.seen import Approver, ApproverMeta, Seen, Write
-from virt_steward.controllers.approver.verdicts import Verdict, Wait
+from virt_steward.controllers.approver.verdicts import Verdict, WaitForPlan
 from virt_steward.controllers.approver.watches import APPROVERS, CSVS, NAMESPACES, PLANS, SUBSCRIPTIONS
 from virt_steward.runtime.store import Store
 from virt_steward.ssa import managers
@@ -51,13 +56,15 @@ def a_plan(
     brings: Iterable[str] = (),
     packages: Mapping[str, str] | None = None,
     created: datetime = NOON,
-    stamp: Stamp | None = None,
+    stamp: ApprovalStamp | None = None,
     version: int = 1,
     versions: Mapping[str, str] | None = None,
-) -> Plan:
+) -> InstallPlan:
     """`brings` are the packages whose Subscriptions are steps of the plan."""
-    metadata = PlanMeta(name, namespace, f"uid-of-{namespace}-{name}", str(version), created, stamp or Stamp())
-    return Plan(
+    metadata = InstallPlanMeta(
+        name, namespace, f"uid-of-{namespace}-{name}", str(version), created, stamp or ApprovalStamp()
+    )
+    return InstallPlan(
         metadata,
         csvs=csvs,
         approval=approval,
@@ -109,7 +116,10 @@ def an_approver(
 ) -> Approver:
     """Its status was written at noon, and a label later."""
     rules = Policy(**policy) if policy is not None else None
-    writes = (Write(managers.APPROVER_STATUS.name, NOON), Write("kubectl-label", NOON + timedelta(days=1)))
+    writes = (
+        ManagedFieldsEntry(managers.APPROVER_STATUS.name, NOON),
+        ManagedFieldsEntry("kubectl-label", NOON + timedelta(days=1)),
+    )
     return Approver(
         ApproverMeta(name, "approvers", f"uid-of-{name}", str(version), created, generation, writes),
         InstallPlanApproverSpec(policy=rules, **spec),
@@ -118,16 +128,16 @@ def an_approver(
 
 
 def seen(
-    plan: Plan,
+    plan: InstallPlan,
     *subscriptions: Subscription,
     approvers: Iterable[Approver] = (),
     unreadable: Iterable[str] = (),
-    siblings: Iterable[Plan] = (),
+    siblings: Iterable[InstallPlan] = (),
     installed: Iterable[InstalledCsv] = (),
     labels: Mapping[str, str] | None = None,
-) -> Seen:
+) -> ApproverObservation:
     """Judged by one approver with no wishes of its own, unless others are given."""
-    return Seen(
+    return ApproverObservation(
         plan,
         subscriptions=subscriptions,
         unreadable=tuple(unreadable),
@@ -138,24 +148,24 @@ def seen(
     )
 
 
-def a_pinned_install(approver: Approver | None = None, **around: Any) -> Seen:
+def a_pinned_install(approver: Approver | None = None, **around: Any) -> ApproverObservation:
     """The plain case: everything says yes but perhaps the approver."""
     approvers = (approver,) if approver else ()
     return seen(a_plan(V1), a_subscription(pin=V1, current=V1), approvers=approvers, **around)
 
 
-def waiting(plan: Plan, wait: Wait, since: datetime = NOON) -> WaitingPlan:
+def waiting(plan: InstallPlan, wait: WaitForPlan, since: datetime = NOON) -> WaitingPlan:
     return WaitingPlan(plan, wait, since)
 
 
-def verdict(around: Seen, now: datetime = NOON) -> Verdict:
+def verdict(around: ApproverObservation, now: datetime = NOON) -> Verdict:
     """What the oldest approver says."""
     return decide(around, now).opinions[0].verdict
 
 
-def empty_stores() -> Stores:
+def empty_stores() -> ApproverStores:
     """For a test to fill in place of watches."""
-    return Stores(
+    return ApproverStores(
         plans=Store(PLANS.indexes or {}),
         subscriptions=Store(SUBSCRIPTIONS.indexes or {}),
         csvs=Store(CSVS.indexes or {}),

@@ -14,8 +14,8 @@ from tests.controllers.approver.process import Process, a_process, an_installati
 from tests.grants import Account
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.kube.client import Client
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import ref_of
+from virt_steward_demo.local.controlplane import ControlPlane
 
 Lifecycles = Callable[[], Awaitable[Lifecycle]]
 Start = Callable[..., AbstractContextManager[Process]]

@@ -12,9 +12,9 @@ from tests.widgets import define
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER, INSTALL_PLAN_APPROVER_CRD
 from virt_steward.controllers.approver.olm import SUBSCRIPTION
 from virt_steward.kube.client import Client, Object
-from virt_steward.local.simulation.installplans import csv_step
-from virt_steward.local.simulation.kinds import OLM_KINDS, definition
 from virt_steward.objects.identity import Key, Ref
+from virt_steward_demo.simulation.installplans import csv_step
+from virt_steward_demo.simulation.kinds import OLM_KINDS, definition
 
 API = f"{GROUP}/v1alpha1"
 AT_ONCE = 8

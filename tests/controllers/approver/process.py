@@ -16,9 +16,9 @@ from tests.controllers.approver.lifecycle import define_all
 from tests.grants import Account, an_account
 from virt_steward.controllers.approver.definition import ACCESS
 from virt_steward.kube.faults import VARIABLE
-from virt_steward.local.controlplane import ControlPlane
-from virt_steward.local.processes import Child
 from virt_steward.runtime.access import Installation
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.local.processes import Child
 
 ALONE = ("--no-leader-elect",)
 SHORT_LEASE = ("--lease-duration=1", "--lease-retry=0.1")

@@ -10,9 +10,9 @@ from tests.controllers.approver.test_notices import Outbox
 from tests.controllers.approver.test_tell import Listener
 from tests.eventually import soon
 from tests.runtime.clocks import ManualClock
-from virt_steward.controllers.approver.announce import ONE_BY_ONE, Announcer
-from virt_steward.controllers.approver.notices import PLANS_NAMED, Notices
-from virt_steward.controllers.approver.olm import Plan, Stamp
+from virt_steward.controllers.approver.events import ONE_BY_ONE, ApprovalEvents
+from virt_steward.controllers.approver.notifications import PLANS_NAMED, ApproverNotifications
+from virt_steward.controllers.approver.olm import ApprovalStamp, InstallPlan
 from virt_steward.controllers.approver.report import fold, newly_counted
 from virt_steward.objects.wallclock import rfc3339
 
@@ -20,7 +20,7 @@ ANN = an_approver(notify="chat")
 FLOOD = ONE_BY_ONE.capacity + 100
 
 
-def approved(*numbers: int) -> list[Plan]:
+def approved(*numbers: int) -> list[InstallPlan]:
     """Plans with the stamp of ann, a second apart, in two namespaces."""
     return [
         a_plan(
@@ -28,7 +28,7 @@ def approved(*numbers: int) -> list[Plan]:
             name=f"install-{number}",
             namespace=f"shop-{number % 2}",
             approved=True,
-            stamp=Stamp(ANN.metadata.uid, rfc3339(NOON + timedelta(seconds=number)), f"because of {number}"),
+            stamp=ApprovalStamp(ANN.metadata.uid, rfc3339(NOON + timedelta(seconds=number)), f"because of {number}"),
         )
         for number in numbers
     ]
@@ -41,9 +41,9 @@ class Desk:
         self.clock = ManualClock()
         self.events = Listener()
         self.outbox = Outbox()
-        self._announcer = Announcer(self.events, Notices(self.outbox, self.clock), self.clock)  # type: ignore[arg-type]
+        self._announcer = ApprovalEvents(self.events, ApproverNotifications(self.outbox, self.clock), self.clock)  # type: ignore[arg-type]
 
-    def tell(self, plans: Iterable[Plan], total: int = 0) -> None:
+    def tell(self, plans: Iterable[InstallPlan], total: int = 0) -> None:
         plans = list(plans)
         self._announcer.tell(ANN, plans, total or len(plans))
 

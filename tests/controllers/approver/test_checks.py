@@ -20,8 +20,8 @@ from tests.controllers.approver.builders import (
     seen,
     verdict,
 )
-from virt_steward.controllers.approver.seen import Seen
-from virt_steward.controllers.approver.verdicts import Approve, Leave, Reason, Wait
+from virt_steward.controllers.approver.observation import ApproverObservation
+from virt_steward.controllers.approver.verdicts import ApprovePlan, LeavePlan, PlanReason, WaitForPlan
 
 PINNED = a_subscription(pin=V1, current=V1)
 UPGRADED = a_subscription(pin=V2, current=V2, installed=V1)
@@ -81,9 +81,9 @@ LONG = "a-package-with-a-name-that-leaves-no-room-for-its-namespace-too"
         ),
     ],
 )
-def test_approved_is_a_pinned(around: Seen, because: str) -> None:
+def test_approved_is_a_pinned(around: ApproverObservation, because: str) -> None:
     found = verdict(around)
-    assert isinstance(found, Approve)
+    assert isinstance(found, ApprovePlan)
     assert because in found.because
 
 
@@ -92,40 +92,40 @@ def test_approved_is_a_pinned(around: Seen, because: str) -> None:
     [
         pytest.param(
             seen(a_plan(V2), a_subscription(pin=V1, current=V2, installed=V1)),
-            Reason.NOT_PINNED,
+            PlanReason.NOT_PINNED,
             f"move startingCSV to {V2}",
             id="upgrade-while-the-pin-is-installed",
         ),
         pytest.param(
-            seen(a_plan(V1), a_subscription(current=V1)), Reason.NOT_PINNED, "no startingCSV pins db", id="no-pin"
+            seen(a_plan(V1), a_subscription(current=V1)), PlanReason.NOT_PINNED, "no startingCSV pins db", id="no-pin"
         ),
         pytest.param(
             seen(a_plan(V2), a_subscription(pin=V3, current=V2, installed=V1)),
-            Reason.INTERMEDIATE_VERSION,
+            PlanReason.INTERMEDIATE_VERSION,
             f"by way of {V2}",
             id="a-version-on-the-way-to-the-pin",
         ),
         pytest.param(
             seen(a_plan(V3), a_subscription(pin=V2, current=V3, installed=V1)),
-            Reason.PIN_NOT_OFFERED,
+            PlanReason.PIN_NOT_OFFERED,
             f"OLM offers {V3}",
             id="a-version-beyond-the-pin",
         ),
         pytest.param(
             seen(a_plan("db.latest"), a_subscription(pin=V1, current="db.latest", installed=V3)),
-            Reason.PIN_NOT_OFFERED,
+            PlanReason.PIN_NOT_OFFERED,
             "OLM offers db.latest",
             id="a-version-that-cannot-be-compared",
         ),
         pytest.param(
             seen(a_plan(V1), a_subscription(pin=V2, current=V1)),
-            Reason.PIN_NOT_OFFERED,
+            PlanReason.PIN_NOT_OFFERED,
             f"this plan is for {V1}: delete it",
             id="another-version-before-the-first-installation",
         ),
         pytest.param(
             seen(a_plan(V2), a_subscription(pin=V2, current=V2, installed=V1, generated=True)),
-            Reason.NOT_PINNED,
+            PlanReason.NOT_PINNED,
             "was made by OLM, so its startingCSV is no pin",
             id="an-upgrade-of-what-olm-brought-along",
         ),
@@ -135,13 +135,13 @@ def test_approved_is_a_pinned(around: Seen, because: str) -> None:
                 PINNED,
                 a_subscription("cache", pin=CACHE, current=CACHE2, installed=CACHE),
             ),
-            Reason.RIDES_ALONG,
+            PlanReason.RIDES_ALONG,
             f"also install {CACHE2}, and its pin is {CACHE}",
             id="an-upgrade-of-another-that-is-pinned-elsewhere",
         ),
         pytest.param(
             seen(a_plan(V1, CACHE2), PINNED, a_subscription("cache", current=CACHE2, installed=CACHE)),
-            Reason.RIDES_ALONG,
+            PlanReason.RIDES_ALONG,
             "it has no pin",
             id="an-upgrade-of-another-without-pin",
         ),
@@ -153,31 +153,31 @@ def test_approved_is_a_pinned(around: Seen, because: str) -> None:
                     "cache", pin=CACHE2, current=CACHE2, installed=CACHE, approval="Automatic", generated=True
                 ),
             ),
-            Reason.RIDES_ALONG,
+            PlanReason.RIDES_ALONG,
             "it has no pin",
             id="an-upgrade-of-a-dependency-that-olm-itself-made-automatic-and-pinned",
         ),
         pytest.param(
             seen(a_plan(CACHE), a_subscription("cache", current=CACHE, approval="Automatic")),
-            Reason.NOT_PINNED,
+            PlanReason.NOT_PINNED,
             "no Subscription of the plan has a startingCSV",
             id="only-what-a-person-made-automatic",
         ),
         pytest.param(
             seen(a_plan(CACHE, brings=["cache"])),
-            Reason.NOT_PINNED,
+            PlanReason.NOT_PINNED,
             "no Subscription of the plan has a startingCSV",
             id="only-new-dependencies",
         ),
         pytest.param(
             seen(a_plan(V1, CACHE), PINNED),
-            Reason.NO_SUBSCRIPTION,
+            PlanReason.NO_SUBSCRIPTION,
             "no Subscription in the namespace is for cache",
             id="an-operator-that-nobody-subscribed-to",
         ),
         pytest.param(
             seen(a_plan(V1, CACHE, brings=["cache"]), PINNED, installed=[a_csv("cache.v0.9.0", mark="cache.shop")]),
-            Reason.NO_SUBSCRIPTION,
+            PlanReason.NO_SUBSCRIPTION,
             "for cache",
             id="a-dependency-of-which-an-older-version-is-there",
         ),
@@ -187,13 +187,13 @@ def test_approved_is_a_pinned(around: Seen, because: str) -> None:
                 PINNED,
                 installed=[a_csv("long.v1.0.0", mark=LONG)],
             ),
-            Reason.NO_SUBSCRIPTION,
+            PlanReason.NO_SUBSCRIPTION,
             f"for {LONG}",
             id="a-dependency-that-is-there-under-a-label-cut-to-length",
         ),
         pytest.param(
             seen(a_plan(V1, CACHE, brings=["cache"]), PINNED, installed=[a_csv("queue.v1.0.0")]),
-            Reason.UNKNOWN_PACKAGE,
+            PlanReason.UNKNOWN_PACKAGE,
             "the package of queue.v1.0.0 in the namespace: label that operators.coreos.com/<its package>.shop",
             id="a-dependency-beside-an-operator-that-does-not-tell-its-package",
         ),
@@ -203,13 +203,13 @@ def test_approved_is_a_pinned(around: Seen, because: str) -> None:
                 PINNED,
                 installed=[a_csv("queue.v1.0.0"), a_csv("cache.v0.9.0", mark="cache.shop")],
             ),
-            Reason.NO_SUBSCRIPTION,
+            PlanReason.NO_SUBSCRIPTION,
             "though cache.v0.9.0 is there",
             id="a-dependency-of-which-an-older-version-is-there-beside-an-operator-that-tells-nothing",
         ),
         pytest.param(
             seen(a_plan(V1, CACHE, brings=["cache"]), PINNED, installed=[a_csv(CACHE)]),
-            Reason.NO_SUBSCRIPTION,
+            PlanReason.NO_SUBSCRIPTION,
             "for cache",
             id="a-dependency-that-is-there-without-its-label",
         ),
@@ -219,108 +219,108 @@ def test_approved_is_a_pinned(around: Seen, because: str) -> None:
                 PINNED,
                 a_subscription("cache", current=CACHE2, installed=CACHE, generated=True),
             ),
-            Reason.RIDES_ALONG,
+            PlanReason.RIDES_ALONG,
             CACHE2,
             id="a-dependency-that-has-a-subscription",
         ),
         pytest.param(
             seen(a_plan(V1), a_subscription(pin=V1, current=V2, generation=2)),
-            Reason.SUPERSEDED,
+            PlanReason.SUPERSEDED,
             f"it now offers {V2}, not {V1}",
             id="a-plan-that-olm-left-behind-though-the-pin-moved-back-to-it",
         ),
         pytest.param(
             seen(a_plan(V1, generation=2), a_subscription(pin=V1, current=V2, generation=2)),
-            Reason.SUPERSEDED,
+            PlanReason.SUPERSEDED,
             f"it now offers {V2}",
             id="a-plan-whose-subscription-is-as-new-and-offers-another",
         ),
         pytest.param(
             seen(a_plan(V1), a_subscription(pin=V1, current=V2, installed=V2, generation=2)),
-            Reason.SUPERSEDED,
+            PlanReason.SUPERSEDED,
             f"it now offers {V2}",
             id="a-downgrade",
         ),
         pytest.param(
             seen(a_plan(V1), a_subscription(pin=V1, current=V1, installed=V1)),
-            Reason.SUPERSEDED,
+            PlanReason.SUPERSEDED,
             "installed already",
             id="a-plan-that-would-change-nothing",
         ),
         pytest.param(
             seen(a_plan(V1), PINNED, siblings=[a_plan(V1, name="install-2", generation=2)]),
-            Reason.SUPERSEDED,
+            PlanReason.SUPERSEDED,
             "install-2 is newer",
             id="the-older-of-two-twins",
         ),
         pytest.param(
             seen(a_plan(V1), PINNED, siblings=[a_plan(V1, name="install-2", generation=2, approved=True)]),
-            Reason.SUPERSEDED,
+            PlanReason.SUPERSEDED,
             "install-2 is newer",
             id="the-older-of-two-twins-when-the-newer-is-approved",
         ),
         pytest.param(
             seen(a_plan(V1, generation=2), a_subscription(pin=V1)),
-            Reason.SUBSCRIPTION_BEHIND,
+            PlanReason.SUBSCRIPTION_BEHIND,
             "should offer",
             id="a-first-plan-that-olm-wrote-before-its-subscription",
         ),
         pytest.param(
             seen(a_plan(V2, generation=2), a_subscription(pin=V2, current=V1, installed=V1)),
-            Reason.SUBSCRIPTION_BEHIND,
+            PlanReason.SUBSCRIPTION_BEHIND,
             "OLM has not yet updated Subscription db",
             id="an-upgrade-that-olm-wrote-before-its-subscription",
         ),
         pytest.param(
             a_pinned_install(unreadable=["queue"]),
-            Reason.UNREADABLE,
+            PlanReason.UNREADABLE,
             "Subscription queue cannot be read",
             id="a-subscription-of-the-namespace-that-cannot-be-read",
         ),
         pytest.param(
             replace(a_pinned_install(), is_denied=True),
-            Reason.NAMESPACE_DENIED,
+            PlanReason.NAMESPACE_DENIED,
             "shop",
             id="a-namespace-that-may-not-be-looked-into",
         ),
         pytest.param(
             seen(a_plan(V1, packages={}), a_subscription(pin=V1)),
-            Reason.UNKNOWN_PACKAGE,
+            PlanReason.UNKNOWN_PACKAGE,
             f"the package of {V1}",
             id="a-package-that-nobody-tells",
         ),
         pytest.param(
             seen(a_plan(V1, packages={V1: "cache"}), PINNED, a_subscription("cache")),
-            Reason.UNKNOWN_PACKAGE,
+            PlanReason.UNKNOWN_PACKAGE,
             f"the package of {V1}",
             id="a-package-on-which-plan-and-subscription-disagree",
         ),
         pytest.param(
             seen(a_plan(V1, packages={V1: ""}), PINNED),
-            Reason.UNKNOWN_PACKAGE,
+            PlanReason.UNKNOWN_PACKAGE,
             f"the package of {V1}",
             id="a-package-on-which-the-plan-disagrees-with-itself",
         ),
         pytest.param(
             seen(a_plan(V1, "", packages={V1: "db"}), PINNED),
-            Reason.UNKNOWN_PACKAGE,
+            PlanReason.UNKNOWN_PACKAGE,
             "the package of",
             id="a-csv-without-name",
         ),
         pytest.param(
-            seen(a_plan(), PINNED), Reason.UNKNOWN_PACKAGE, "names no ClusterServiceVersion", id="a-plan-of-nothing"
+            seen(a_plan(), PINNED), PlanReason.UNKNOWN_PACKAGE, "names no ClusterServiceVersion", id="a-plan-of-nothing"
         ),
         pytest.param(
             seen(a_plan("db-extras.v1.0.0"), a_subscription("db", pin="db-extras.v1.0.0", current=V1)),
-            Reason.NO_SUBSCRIPTION,
+            PlanReason.NO_SUBSCRIPTION,
             "for db-extras",
             id="a-pin-in-the-subscription-of-another-package",
         ),
     ],
 )
-def test_not_approved_is(around: Seen, reason: Reason, says: str) -> None:
+def test_not_approved_is(around: ApproverObservation, reason: PlanReason, says: str) -> None:
     found = verdict(around)
-    assert isinstance(found, Wait)
+    assert isinstance(found, WaitForPlan)
     assert (found.reason, found.until) == (reason, None)
     assert says in found.message
     assert REMEDY.search(found.message), found.message
@@ -329,37 +329,37 @@ def test_not_approved_is(around: Seen, reason: Reason, says: str) -> None:
 @pytest.mark.parametrize(
     ("plan", "reason"),
     [
-        pytest.param({"approved": True}, Reason.ALREADY_APPROVED, id="is-approved"),
-        pytest.param({"approved": True, "phase": "Installing"}, Reason.ALREADY_APPROVED, id="is-being-installed"),
-        pytest.param({"approval": "Automatic"}, Reason.AUTOMATIC, id="asks-nobody"),
-        pytest.param({"approval": ""}, Reason.AUTOMATIC, id="does-not-say-whether-it-asks"),
+        pytest.param({"approved": True}, PlanReason.ALREADY_APPROVED, id="is-approved"),
+        pytest.param({"approved": True, "phase": "Installing"}, PlanReason.ALREADY_APPROVED, id="is-being-installed"),
+        pytest.param({"approval": "Automatic"}, PlanReason.AUTOMATIC, id="asks-nobody"),
+        pytest.param({"approval": ""}, PlanReason.AUTOMATIC, id="does-not-say-whether-it-asks"),
         *(
-            pytest.param({"phase": phase}, Reason.NOT_WAITING, id=f"is-in-phase-{phase or 'none'}")
+            pytest.param({"phase": phase}, PlanReason.NOT_WAITING, id=f"is-in-phase-{phase or 'none'}")
             for phase in ("", "Planning", "Installing", "Complete", "Failed", "Unknown", "requiresapproval")
         ),
     ],
 )
-def test_a_plan_is_left_alone_that(plan: dict[str, Any], reason: Reason) -> None:
+def test_a_plan_is_left_alone_that(plan: dict[str, Any], reason: PlanReason) -> None:
     found = verdict(seen(a_plan(V1, **plan), PINNED))
-    assert isinstance(found, Leave)
+    assert isinstance(found, LeavePlan)
     assert found.reason == reason
 
 
 @pytest.mark.parametrize(
     ("spec", "reason"),
     [
-        pytest.param({"auto_approve": False}, Reason.AUTO_APPROVE_OFF, id="auto-approve-is-off"),
-        pytest.param({"dry_run": True}, Reason.DRY_RUN, id="it-is-a-dry-run"),
+        pytest.param({"auto_approve": False}, PlanReason.AUTO_APPROVE_OFF, id="auto-approve-is-off"),
+        pytest.param({"dry_run": True}, PlanReason.DRY_RUN, id="it-is-a-dry-run"),
         pytest.param(
             {"dry_run": True, "policy": {"minimum_age": "1h"}},
-            Reason.TOO_YOUNG,
+            PlanReason.TOO_YOUNG,
             id="a-dry-run-would-not-approve-either",
         ),
     ],
 )
-def test_what_is_pinned_waits_where(spec: dict[str, Any], reason: Reason) -> None:
+def test_what_is_pinned_waits_where(spec: dict[str, Any], reason: PlanReason) -> None:
     found = verdict(a_pinned_install(an_approver(**spec)))
-    assert isinstance(found, Wait)
+    assert isinstance(found, WaitForPlan)
     assert found.reason == reason
     assert found.until or REMEDY.search(found.message)
 
@@ -367,8 +367,8 @@ def test_what_is_pinned_waits_where(spec: dict[str, Any], reason: Reason) -> Non
 def test_dependencies_wait_where_the_policy_allows_none() -> None:
     approver = an_approver(policy={"allow_dependencies": False})
     found = verdict(seen(a_plan(V1, CACHE, brings=["cache"]), PINNED, approvers=[approver]))
-    assert isinstance(found, Wait)
-    assert found.reason == Reason.DEPENDENCY_NOT_ALLOWED
+    assert isinstance(found, WaitForPlan)
+    assert found.reason == PlanReason.DEPENDENCY_NOT_ALLOWED
     assert CACHE in found.message
     assert found.message.endswith(": set policy.allowDependencies, or approve it by hand")
-    assert isinstance(verdict(a_pinned_install(approver)), Approve)
+    assert isinstance(verdict(a_pinned_install(approver)), ApprovePlan)

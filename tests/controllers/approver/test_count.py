@@ -11,9 +11,9 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 from tests.controllers.approver.builders import NOON, V1, a_plan, an_approver
 from virt_steward.controllers.approver.conditions import Abilities
 from virt_steward.controllers.approver.memory import Memory
-from virt_steward.controllers.approver.olm import Plan, Stamp
+from virt_steward.controllers.approver.observation import Approver
+from virt_steward.controllers.approver.olm import ApprovalStamp, InstallPlan
 from virt_steward.controllers.approver.report import fold
-from virt_steward.controllers.approver.seen import Approver
 from virt_steward.objects.wallclock import rfc3339
 
 
@@ -22,10 +22,10 @@ class Server:
 
     def __init__(self) -> None:
         self.version = 1
-        self.plans: dict[str, Plan] = {}
+        self.plans: dict[str, InstallPlan] = {}
         self.approver = an_approver()
 
-    def put(self, plan: Plan) -> None:
+    def put(self, plan: InstallPlan) -> None:
         metadata = msgspec.structs.replace(plan.metadata, resource_version=self._next())
         self.plans[plan.metadata.name] = msgspec.structs.replace(plan, metadata=metadata)
 
@@ -57,7 +57,7 @@ class Process:
         self._server = server
         self._watched = watched
         self._memory = Memory()
-        self.plans: dict[str, Plan] = {}
+        self.plans: dict[str, InstallPlan] = {}
         self.see_plans(watched or NAMESPACES)
         self.see_approver()
 
@@ -104,7 +104,7 @@ class Counting(RuleBasedStateMachine):
         plan = self.server.plans.get(name)
         if plan is None or plan.approved:
             return
-        stamp = Stamp(self.server.approver.metadata.uid, rfc3339(NOON), "pinned")
+        stamp = ApprovalStamp(self.server.approver.metadata.uid, rfc3339(NOON), "pinned")
         metadata = msgspec.structs.replace(plan.metadata, annotations=stamp)
         self.server.put(msgspec.structs.replace(plan, approved=True, metadata=metadata))
         self.approved += 1

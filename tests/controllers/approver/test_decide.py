@@ -23,13 +23,13 @@ from tests.controllers.approver.builders import (
     waiting,
 )
 from virt_steward.apis.installplanapprover import Policy, VersionRange
-from virt_steward.apis.meta import LabelSelector, Requirement, Window
-from virt_steward.controllers.approver.checks import CHECKS, Case
+from virt_steward.apis.meta import LabelSelector, Requirement, WindowSpec
+from virt_steward.controllers.approver.checks import CHECKS, PlanCase
 from virt_steward.controllers.approver.decide import decide, trace
+from virt_steward.controllers.approver.observation import ApproverObservation, csvs_of
 from virt_steward.controllers.approver.olm import Subscription, SubscriptionSpec
 from virt_steward.controllers.approver.report import fold
-from virt_steward.controllers.approver.seen import Seen, items_of
-from virt_steward.controllers.approver.verdicts import Approve, Wait
+from virt_steward.controllers.approver.verdicts import ApprovePlan, WaitForPlan
 
 CSVS = (V1, V2, CACHE, CACHE2)
 PACKAGES = ("db", "cache")
@@ -50,7 +50,7 @@ policies: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "first_install_only": st.booleans(),
         "minimum_age": st.sampled_from(("1h", "3650d", "999999999d", "soon")),
         "windows": st.builds(
-            Window,
+            WindowSpec,
             st.sampled_from(("* * * * *", "0 22 * * *", "0 0 31 2 *", "nonsense")),
             st.sampled_from(("1h", "3650d", "99999999999d")),
             st.sampled_from(("UTC", "Europe/Oslo", "Mars/Olympus")),
@@ -112,7 +112,7 @@ def subscriptions(draw: st.DrawFn, csv: str) -> Subscription:
 
 
 @st.composite
-def surroundings(draw: st.DrawFn) -> Seen:
+def surroundings(draw: st.DrawFn) -> ApproverObservation:
     """A plan that should be approved, but for a thing or two."""
     wished = draw(st.lists(st.sampled_from(CSVS), min_size=1, max_size=2, unique_by=package_of))
     brought = draw(st.sampled_from(((), (), ("cache",))))
@@ -125,35 +125,35 @@ def surroundings(draw: st.DrawFn) -> Seen:
     return found
 
 
-def an_odd_plan(draw: st.DrawFn, around: Seen) -> Seen:
+def an_odd_plan(draw: st.DrawFn, around: ApproverObservation) -> ApproverObservation:
     return replace(around, plan=changed(draw, around.plan, PLAN_CHANGES))
 
 
-def an_odd_approver(draw: st.DrawFn, around: Seen) -> Seen:
+def an_odd_approver(draw: st.DrawFn, around: ApproverObservation) -> ApproverObservation:
     first, *others = around.approvers
     spec = changed(draw, first.spec, APPROVER_CHANGES)
     return replace(around, approvers=(msgspec.structs.replace(first, spec=spec), *others))
 
 
-def another_subscription(draw: st.DrawFn, around: Seen) -> Seen:
+def another_subscription(draw: st.DrawFn, around: ApproverObservation) -> ApproverObservation:
     return replace(around, subscriptions=(*around.subscriptions, draw(subscriptions(draw(st.sampled_from(CSVS))))))
 
 
-def another_plan(draw: st.DrawFn, around: Seen) -> Seen:
+def another_plan(draw: st.DrawFn, around: ApproverObservation) -> ApproverObservation:
     csvs_of_it = draw(st.sampled_from((around.plan.csvs, around.plan.csvs[::-1], (V1,))))
     other = a_plan(*csvs_of_it, name="install-2", generation=draw(generations), approved=draw(st.booleans()))
     return replace(around, siblings=(*around.siblings, other))
 
 
-def something_installed(draw: st.DrawFn, around: Seen) -> Seen:
+def something_installed(draw: st.DrawFn, around: ApproverObservation) -> ApproverObservation:
     return replace(around, installed=(*around.installed, draw(marked_csvs)))
 
 
-def something_unreadable(_draw: st.DrawFn, around: Seen) -> Seen:
+def something_unreadable(_draw: st.DrawFn, around: ApproverObservation) -> ApproverObservation:
     return replace(around, unreadable=("odd",))
 
 
-def odd_labels(draw: st.DrawFn, around: Seen) -> Seen:
+def odd_labels(draw: st.DrawFn, around: ApproverObservation) -> ApproverObservation:
     return replace(around, namespace_labels=draw(st.none() | labels))
 
 
@@ -168,7 +168,7 @@ ODDITIES = (
 )
 
 
-def is_wanted(csv: str, around: Seen) -> bool:
+def is_wanted(csv: str, around: ApproverObservation) -> bool:
     """By the words of the specification, package by package."""
     for package in PACKAGES:
         ours = [one for one in around.subscriptions if one.spec.package == package]
@@ -186,7 +186,7 @@ def is_wanted(csv: str, around: Seen) -> bool:
     return False
 
 
-def is_pinned_by_a_person(csv: str, around: Seen) -> bool:
+def is_pinned_by_a_person(csv: str, around: ApproverObservation) -> bool:
     return any(
         one.spec.starting_csv == csv and "olm.generated-by" not in one.metadata.annotations
         for one in around.subscriptions
@@ -194,10 +194,10 @@ def is_pinned_by_a_person(csv: str, around: Seen) -> bool:
 
 
 @given(surroundings())
-def test_nothing_is_approved_that_the_rules_do_not_allow(around: Seen) -> None:
+def test_nothing_is_approved_that_the_rules_do_not_allow(around: ApproverObservation) -> None:
     plan = around.plan
     for opinion in decide(around, NOON).opinions:
-        if not isinstance(opinion.verdict, Approve):
+        if not isinstance(opinion.verdict, ApprovePlan):
             continue
         spec = opinion.approver.spec
         assert (plan.phase, plan.approval, plan.approved) == ("RequiresApproval", "Manual", False)
@@ -213,7 +213,7 @@ def test_nothing_is_approved_that_the_rules_do_not_allow(around: Seen) -> None:
 
 
 @given(surroundings(), st.randoms(use_true_random=False))
-def test_the_order_of_what_is_seen_changes_no_verdict(around: Seen, rng: Any) -> None:
+def test_the_order_of_what_is_seen_changes_no_verdict(around: ApproverObservation, rng: Any) -> None:
     def shuffled(items: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(rng.sample(items, len(items)))
 
@@ -229,22 +229,22 @@ def test_the_order_of_what_is_seen_changes_no_verdict(around: Seen, rng: Any) ->
 
 
 @given(surroundings())
-def test_whatever_waits_can_be_reported(around: Seen) -> None:
+def test_whatever_waits_can_be_reported(around: ApproverObservation) -> None:
     decision = decide(around, NOON)
     for opinion in decision.opinions:
-        if isinstance(opinion.verdict, Wait):
+        if isinstance(opinion.verdict, WaitForPlan):
             assert decision.waits[opinion.approver.metadata.key] == opinion.verdict
             status = fold(opinion.approver, [around.plan], [waiting(around.plan, opinion.verdict)], NOON)
             assert msgspec.json.decode(msgspec.json.encode(status), type=type(status)) == status
 
 
 @given(surroundings())
-def test_an_explanation_ends_with_what_decides(around: Seen) -> None:
+def test_an_explanation_ends_with_what_decides(around: ApproverObservation) -> None:
     for opinion in decide(around, NOON).opinions:
-        told = trace(Case(around, items_of(around), opinion.approver, NOON))
+        told = trace(PlanCase(around, csvs_of(around), opinion.approver, NOON))
         assert [check for check, _ in told] == list(CHECKS[: len(told)])
         assert all(refusal is None for _, refusal in told[:-1])
-        if isinstance(opinion.verdict, Approve):
+        if isinstance(opinion.verdict, ApprovePlan):
             assert len(told) == len(CHECKS)
             assert told[-1][1] is None
         else:

@@ -4,18 +4,18 @@ from prometheus_client import CollectorRegistry
 
 from tests.controllers.approver.builders import NOON, V1, a_plan, waiting
 from virt_steward.apis.installplanapprover import PENDING_SHOWN
-from virt_steward.controllers.approver.gauges import PendingGauges
 from virt_steward.controllers.approver.memory import WaitingPlan
-from virt_steward.controllers.approver.verdicts import Reason, Wait
+from virt_steward.controllers.approver.metrics import ApproverMetrics
+from virt_steward.controllers.approver.verdicts import PlanReason, WaitForPlan
 from virt_steward.objects.identity import Key
 
 ANN = Key("approvers", "ann")
 
 
-def plans_for(*reasons: Reason) -> list[WaitingPlan]:
+def plans_for(*reasons: PlanReason) -> list[WaitingPlan]:
     """Plans that wait, each since a minute after the one before."""
     return [
-        waiting(a_plan(V1, name=f"install-{n}"), Wait(reason, ""), NOON + timedelta(minutes=n))
+        waiting(a_plan(V1, name=f"install-{n}"), WaitForPlan(reason, ""), NOON + timedelta(minutes=n))
         for n, reason in enumerate(reasons)
     ]
 
@@ -27,14 +27,16 @@ def oldest(registry: CollectorRegistry, reason: str) -> float | None:
 
 def test_the_longest_waiting_plan_counts_for_each_reason() -> None:
     registry = CollectorRegistry()
-    PendingGauges(registry).show(ANN, plans_for(Reason.NOT_PINNED, Reason.TOO_YOUNG, Reason.NOT_PINNED))
+    ApproverMetrics(registry).show(ANN, plans_for(PlanReason.NOT_PINNED, PlanReason.TOO_YOUNG, PlanReason.NOT_PINNED))
     assert oldest(registry, "NotPinned") == NOON.timestamp()
     assert oldest(registry, "TooYoung") == NOON.timestamp() + 60
 
 
 def test_a_plan_beyond_what_a_status_shows_counts_too() -> None:
     registry = CollectorRegistry()
-    PendingGauges(registry).show(ANN, plans_for(*[Reason.RIDES_ALONG] * PENDING_SHOWN, Reason.NO_SUBSCRIPTION))
+    ApproverMetrics(registry).show(
+        ANN, plans_for(*[PlanReason.RIDES_ALONG] * PENDING_SHOWN, PlanReason.NO_SUBSCRIPTION)
+    )
     labels = {"namespace": "approvers", "approver": "ann"}
     assert registry.get_sample_value("installplan_approver_pending", labels) == PENDING_SHOWN + 1
     assert oldest(registry, "NoSubscription") == NOON.timestamp() + 60 * PENDING_SHOWN
@@ -42,17 +44,17 @@ def test_a_plan_beyond_what_a_status_shows_counts_too() -> None:
 
 def test_a_reason_that_no_longer_holds_has_no_series() -> None:
     registry = CollectorRegistry()
-    gauges = PendingGauges(registry)
-    gauges.show(ANN, plans_for(Reason.NOT_PINNED, Reason.TOO_YOUNG))
-    gauges.show(ANN, plans_for(Reason.NOT_PINNED))
+    gauges = ApproverMetrics(registry)
+    gauges.show(ANN, plans_for(PlanReason.NOT_PINNED, PlanReason.TOO_YOUNG))
+    gauges.show(ANN, plans_for(PlanReason.NOT_PINNED))
     assert oldest(registry, "TooYoung") is None
     assert oldest(registry, "NotPinned") is not None
 
 
 def test_an_approver_that_is_gone_has_no_series() -> None:
     registry = CollectorRegistry()
-    gauges = PendingGauges(registry)
-    gauges.show(ANN, plans_for(Reason.NOT_PINNED))
+    gauges = ApproverMetrics(registry)
+    gauges.show(ANN, plans_for(PlanReason.NOT_PINNED))
     gauges.remove(ANN)
     gauges.remove(ANN)
     assert [sample for family in registry.collect() for sample in family.samples] == []

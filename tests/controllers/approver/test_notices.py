@@ -11,34 +11,34 @@ from tests.controllers.approver.builders import NOON, V1, a_plan, an_approver, w
 from tests.runtime.clocks import ManualClock
 from virt_steward.apis.installplanapprover import PENDING_SHOWN, InstallPlanApproverStatus
 from virt_steward.controllers.approver.conditions import Abilities, conditions_of
-from virt_steward.controllers.approver.notices import Notices
-from virt_steward.controllers.approver.olm import Plan, Stamp
+from virt_steward.controllers.approver.notifications import ApproverNotifications
+from virt_steward.controllers.approver.observation import Approver
+from virt_steward.controllers.approver.olm import ApprovalStamp, InstallPlan
 from virt_steward.controllers.approver.report import fold
-from virt_steward.controllers.approver.seen import Approver
-from virt_steward.controllers.approver.verdicts import Reason, Wait
-from virt_steward.runtime.notify import Notice
+from virt_steward.controllers.approver.verdicts import PlanReason, WaitForPlan
+from virt_steward.runtime.notifications import Notification
 
-UNPINNED = Wait(Reason.NOT_PINNED, "nobody pinned it")
-TOO_YOUNG = Wait(Reason.TOO_YOUNG, "not yet", NOON + timedelta(hours=1))
-RIDES_ALONG = Wait(Reason.RIDES_ALONG, "nobody pinned what comes with it")
+UNPINNED = WaitForPlan(PlanReason.NOT_PINNED, "nobody pinned it")
+TOO_YOUNG = WaitForPlan(PlanReason.TOO_YOUNG, "not yet", NOON + timedelta(hours=1))
+RIDES_ALONG = WaitForPlan(PlanReason.RIDES_ALONG, "nobody pinned what comes with it")
 
 
 @dataclass
 class Outbox:
     endpoints: tuple[str, ...] = ("chat",)
-    sent: list[tuple[str, Notice]] = field(default_factory=list)
+    sent: list[tuple[str, Notification]] = field(default_factory=list)
 
-    def send(self, endpoint: str, notice: Notice) -> None:
+    def send(self, endpoint: str, notice: Notification) -> None:
         self.sent.append((endpoint, notice))
 
 
-def notices(outbox: Outbox) -> Notices:
-    return Notices(outbox, ManualClock())
+def notices(outbox: Outbox) -> ApproverNotifications:
+    return ApproverNotifications(outbox, ManualClock())
 
 
 def test_an_approval_goes_to_the_endpoint_that_its_approver_names() -> None:
     outbox = Outbox()
-    plan = a_plan(V1, approved=True, stamp=Stamp(because="db.v1.0.0 is pinned"))
+    plan = a_plan(V1, approved=True, stamp=ApprovalStamp(because="db.v1.0.0 is pinned"))
     notices(outbox).approved(plan, an_approver(notify="chat"))
     [(endpoint, notice)] = outbox.sent
     assert endpoint == "chat"
@@ -54,7 +54,7 @@ def test_a_refusal_goes_out_once() -> None:
     told, ann = notices(outbox), an_approver(notify="chat")
     told.waits(a_plan(V1), ann, UNPINNED)
     told.waits(a_plan(V1), ann, UNPINNED)
-    told.waits(a_plan(V1), ann, Wait(Reason.TOO_YOUNG, "not yet"))
+    told.waits(a_plan(V1), ann, WaitForPlan(PlanReason.TOO_YOUNG, "not yet"))
     assert [notice.data["reason"] for _, notice in outbox.sent] == ["NotPinned", "TooYoung"]
     assert outbox.sent[0][1].type == "cloud.bapu.operators.installplan.waiting"
 
@@ -67,17 +67,17 @@ def test_a_refusal_that_the_status_tells_already_is_no_news_to_the_next_process(
     assert outbox.sent == []
 
 
-def a_crowd() -> list[Plan]:
+def a_crowd() -> list[InstallPlan]:
     """More plans than a status shows; the last is out of sight."""
     return [a_plan(V1, name=f"install-{number:02}", version=7) for number in range(PENDING_SHOWN + 1)]
 
 
-def out_of_sight(**then: Any) -> Plan:
+def out_of_sight(**then: Any) -> InstallPlan:
     """A plan for which a report of a crowd has no room."""
     return a_plan(V1, **{"name": "install-99", "version": 7, **then})
 
 
-def after_a_report(plans: Sequence[Plan], **then: Any) -> Approver:
+def after_a_report(plans: Sequence[InstallPlan], **then: Any) -> Approver:
     """An approver as the next process finds it, after a report of all these as waiting."""
     status = fold(an_approver(), plans, [waiting(plan, UNPINNED) for plan in plans], NOON)
     return an_approver(notify="chat", status=status, **{"version": 9, **then})
@@ -126,7 +126,7 @@ def test_a_refusal_that_the_status_had_no_room_for_is_no_news_to_the_next_proces
         ),
     ],
 )
-def test_a_refusal_after_a_restart_is_news_if(plan: Plan, wait: Wait, ann: Approver) -> None:
+def test_a_refusal_after_a_restart_is_news_if(plan: InstallPlan, wait: WaitForPlan, ann: Approver) -> None:
     outbox = Outbox()
     notices(outbox).waits(plan, ann, wait)
     assert [notice.subject for _, notice in outbox.sent] == [str(plan.metadata.key)]
@@ -137,7 +137,7 @@ def test_once_all_plans_were_looked_at_every_refusal_is_news() -> None:
     plans = a_crowd()
     ann, told = after_a_report(plans), notices(outbox)
     told.caught_up(ann.metadata.key)
-    told.waits(plans[-1], ann, Wait(Reason.TOO_YOUNG, "not yet"))
+    told.waits(plans[-1], ann, WaitForPlan(PlanReason.TOO_YOUNG, "not yet"))
     assert [notice.data["reason"] for _, notice in outbox.sent] == ["TooYoung"]
 
 

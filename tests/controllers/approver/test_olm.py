@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.controllers.approver.builders import CACHE, V1
-from virt_steward.controllers.approver.olm import Plan, decode_csv, decode_plan
+from virt_steward.controllers.approver.olm import InstallPlan, decode_csv, decode_plan
 
 
 def properties(*packages: str) -> str:
@@ -53,7 +53,7 @@ def a_brought_subscription(package: str, csv: str = CACHE) -> dict[str, Any]:
 
 def decoded(
     steps: Iterable[dict[str, Any]] = (), lookups: Iterable[dict[str, Any]] = (), **more: dict[str, Any]
-) -> Plan:
+) -> InstallPlan:
     return decode_plan(
         msgspec.json.encode(
             {

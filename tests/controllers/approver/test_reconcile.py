@@ -16,8 +16,9 @@ from tests.grants import an_account
 from tests.installplans import INSTALL_PLAN
 from tests.runtime.clocks import ManualClock
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER, PENDING_SHOWN, InstallPlanApproverSpec
-from virt_steward.controllers.approver.notices import Notices
-from virt_steward.controllers.approver.olm import Plan, Stamp, decode_plan
+from virt_steward.controllers.approver.notifications import ApproverNotifications
+from virt_steward.controllers.approver.observation import Approver
+from virt_steward.controllers.approver.olm import ApprovalStamp, InstallPlan, decode_plan
 from virt_steward.controllers.approver.pending import Pending
 from virt_steward.controllers.approver.reconcile import (
     A_MOMENT,
@@ -25,15 +26,14 @@ from virt_steward.controllers.approver.reconcile import (
     LOOK_AGAIN,
     ApproverController,
 )
-from virt_steward.controllers.approver.seen import Approver
-from virt_steward.controllers.approver.tell import Teller
-from virt_steward.controllers.approver.watches import PLANS, StatusOf
+from virt_steward.controllers.approver.reporter import ApproverReporter
+from virt_steward.controllers.approver.watches import PLANS, ApproverKey
 from virt_steward.kube.client import Client
 from virt_steward.kube.errors import Forbidden
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Key, Ref
 from virt_steward.runtime.access import Access, Installation
 from virt_steward.runtime.outcomes import Done, RequeueAfter
+from virt_steward_demo.local.controlplane import ControlPlane
 
 HERE = Key("shop", "install-1")
 
@@ -47,9 +47,11 @@ class Desk:
         self.woken: list[Any] = []
         self.listener = Listener()
         self.registry = CollectorRegistry()
-        teller = Teller(self.listener, Notices(Nobody(), self.clock), self.clock, self.registry)  # type: ignore[arg-type]
+        reporter = ApproverReporter(
+            self.listener, ApproverNotifications(Nobody(), self.clock), self.clock, self.registry
+        )  # type: ignore[arg-type]
         pending = Pending(self.woken.append)
-        self.controller = ApproverController(client, self.stores, pending, teller, self.clock)
+        self.controller = ApproverController(client, self.stores, pending, reporter, self.clock)
         self.approver = Key(namespace, "ann")
         self._client = client
 
@@ -81,12 +83,12 @@ async def test_a_plan_that_another_process_finished_meanwhile_is_not_shown_as_wa
     desk.stores.plans.put(a_plan(V1))
     desk.stores.subscriptions.put(a_subscription(current=V1))
     assert await desk.controller.reconcile(HERE) == RequeueAfter(LOOK_AGAIN, "it waits for approval")
-    await desk.controller.reconcile(StatusOf(desk.approver))
+    await desk.controller.reconcile(ApproverKey(desk.approver))
     assert (await desk.status())["pendingCount"] == 1
     desk.stores.plans.put(a_plan(V1, approved=True))  # while somebody else leads, nobody here is told
     await desk.see_approver()
     await desk.clock.advance(BETWEEN_STATUS_WRITES)
-    await desk.controller.reconcile(StatusOf(desk.approver))
+    await desk.controller.reconcile(ApproverKey(desk.approver))
     assert "pending" not in await desk.status()
 
 
@@ -103,43 +105,43 @@ async def test_an_approval_that_the_server_refuses_is_shown_as_waiting(
             with pytest.raises(Forbidden):
                 await poor.controller.reconcile(HERE)
     assert [one.reason for one in poor.listener.heard] == ["ApprovalRefused"]
-    assert poor.woken == [StatusOf(poor.approver)]
+    assert poor.woken == [ApproverKey(poor.approver)]
 
 
 async def test_a_status_waits_until_every_open_plan_is_judged(desk: Desk) -> None:
     desk.stores.plans.put(a_plan(V1))
-    assert isinstance(await desk.controller.reconcile(StatusOf(desk.approver)), RequeueAfter)
+    assert isinstance(await desk.controller.reconcile(ApproverKey(desk.approver)), RequeueAfter)
     assert await desk.status() == {}
     await desk.controller.reconcile(HERE)
-    assert desk.woken == [StatusOf(desk.approver)]
-    assert await desk.controller.reconcile(StatusOf(desk.approver)) == Done()
+    assert desk.woken == [ApproverKey(desk.approver)]
+    assert await desk.controller.reconcile(ApproverKey(desk.approver)) == Done()
     assert (await desk.status())["pending"][0]["reason"] == "NoSubscription"
 
 
 async def test_status_writes_keep_a_second_between_them(desk: Desk) -> None:
-    assert await desk.controller.reconcile(StatusOf(desk.approver)) == Done()
+    assert await desk.controller.reconcile(ApproverKey(desk.approver)) == Done()
     first = await desk.status()
     await desk.see_approver()
-    assert await desk.controller.reconcile(StatusOf(desk.approver)) == RequeueAfter(
+    assert await desk.controller.reconcile(ApproverKey(desk.approver)) == RequeueAfter(
         BETWEEN_STATUS_WRITES, "more may come"
     )
     await desk.clock.advance(BETWEEN_STATUS_WRITES)
-    assert await desk.controller.reconcile(StatusOf(desk.approver)) == Done()
+    assert await desk.controller.reconcile(ApproverKey(desk.approver)) == Done()
     assert await desk.status() == first
 
 
 async def test_a_status_on_outdated_knowledge_is_refused_and_written_later(desk: Desk, cluster: Client) -> None:
     await cluster.merge_patch(Ref(INSTALL_PLAN_APPROVER, desk.approver), {"metadata": {"labels": {"touched": "yes"}}})
-    assert isinstance(await desk.controller.reconcile(StatusOf(desk.approver)), RequeueAfter)
+    assert isinstance(await desk.controller.reconcile(ApproverKey(desk.approver)), RequeueAfter)
     assert await desk.status() == {}
     await desk.see_approver()
     await desk.clock.advance(BETWEEN_STATUS_WRITES)
-    assert await desk.controller.reconcile(StatusOf(desk.approver)) == Done()
+    assert await desk.controller.reconcile(ApproverKey(desk.approver)) == Done()
     assert (await desk.status())["observedGeneration"] == 1
 
 
-def a_stamped(by: Approver, name: str) -> Plan:
-    return a_plan(V1, name=name, approved=True, stamp=Stamp(by.metadata.uid, "2030-01-07T12:00:00Z", "pinned"))
+def a_stamped(by: Approver, name: str) -> InstallPlan:
+    return a_plan(V1, name=name, approved=True, stamp=ApprovalStamp(by.metadata.uid, "2030-01-07T12:00:00Z", "pinned"))
 
 
 async def test_a_status_is_put_off_and_keeps_no_worker_until_its_events_have_arrived(desk: Desk) -> None:
@@ -147,7 +149,9 @@ async def test_a_status_is_put_off_and_keeps_no_worker_until_its_events_have_arr
     desk.listener.arrived.clear()
     desk.stores.plans.put(a_stamped(approver, "install-1"))
     for _ in range(2):
-        assert await desk.controller.reconcile(StatusOf(desk.approver)) == RequeueAfter(A_MOMENT, "its events go first")
+        assert await desk.controller.reconcile(ApproverKey(desk.approver)) == RequeueAfter(
+            A_MOMENT, "its events go first"
+        )
         desk.stores.plans.put(a_stamped(approver, "install-2"))
     assert await desk.status() == {}
     assert [one.regarding.ref.key.name for one in desk.listener.heard] == ["install-1"]
@@ -155,7 +159,7 @@ async def test_a_status_is_put_off_and_keeps_no_worker_until_its_events_have_arr
     desk.listener.arrived.set()
 
     async def is_written() -> bool:
-        return await desk.controller.reconcile(StatusOf(desk.approver)) == Done()
+        return await desk.controller.reconcile(ApproverKey(desk.approver)) == Done()
 
     assert await soon(is_written)
     assert [one["plan"] for one in (await desk.status())["history"]] == ["shop/install-1"], "only what was told"
@@ -171,14 +175,14 @@ async def test_events_are_not_told_again_if_the_approver_changes_while_they_are_
 ) -> None:
     desk.listener.arrived.clear()
     desk.stores.plans.put(a_stamped(next(iter(desk.stores.approvers)), "install-1"))
-    assert isinstance(await desk.controller.reconcile(StatusOf(desk.approver)), RequeueAfter)
+    assert isinstance(await desk.controller.reconcile(ApproverKey(desk.approver)), RequeueAfter)
     await cluster.merge_patch(Ref(INSTALL_PLAN_APPROVER, desk.approver), {"spec": {"dryRun": True}})
     await desk.see_approver()
-    assert isinstance(await desk.controller.reconcile(StatusOf(desk.approver)), RequeueAfter)
+    assert isinstance(await desk.controller.reconcile(ApproverKey(desk.approver)), RequeueAfter)
     desk.listener.arrived.set()
 
     async def is_written() -> bool:
-        return await desk.controller.reconcile(StatusOf(desk.approver)) == Done()
+        return await desk.controller.reconcile(ApproverKey(desk.approver)) == Done()
 
     assert await soon(is_written)
     status = await desk.status()
@@ -211,7 +215,7 @@ async def test_plans_beyond_what_the_status_shows_are_in_the_gauges(desk: Desk) 
     desk.stores.plans.put(a_plan(V1, name="zeta", packages={}))
     for name in (*names, "zeta"):
         await desk.controller.reconcile(Key("shop", name))
-    await desk.controller.reconcile(StatusOf(desk.approver))
+    await desk.controller.reconcile(ApproverKey(desk.approver))
     status = await desk.status()
     assert (status["pendingCount"], len(status["pending"])) == (PENDING_SHOWN + 1, PENDING_SHOWN)
     assert {one["reason"] for one in status["pending"]} == {"NoSubscription"}
@@ -223,12 +227,12 @@ async def test_time_without_an_approver_in_charge_is_no_latency(desk: Desk, olm:
     await olm.subscribe("db", V1)
     key = await olm.offer(V1)
     plan = decode_plan(msgspec.json.encode(await olm.client.get(Ref(INSTALL_PLAN, key))))
-    wakes = next(one.wakes for one in desk.controller.triggers if one.source is PLANS)
+    handler = next(one.handler for one in desk.controller.triggers if one.source is PLANS)
     approver = desk.stores.approvers.remove(desk.approver)
     assert approver
     desk.stores.subscriptions.put(a_subscription(namespace=olm.namespace, pin=V1, current=V1))
     desk.stores.plans.put(plan)
-    assert list(wakes(key, None, plan)) == [key]
+    assert list(handler(key, None, plan)) == [key]
     assert await desk.controller.reconcile(key) == Done()
     desk.stores.approvers.put(approver)
     assert await desk.controller.reconcile(key) == Done()
@@ -257,17 +261,17 @@ async def test_an_approval_is_measured_also_if_the_watch_is_faster_than_the_answ
     desk = Desk(hasty, namespace)
     await desk.see_approver()
     desk.stores.subscriptions.put(a_subscription(namespace=olm.namespace, pin=V1, current=V1))
-    wakes = next(one.wakes for one in desk.controller.triggers if one.source is PLANS)
+    handler = next(one.handler for one in desk.controller.triggers if one.source is PLANS)
     woken: list[Any] = []
 
     def closed() -> None:
         after = msgspec.structs.replace(plan, approved=True)
         desk.stores.plans.put(after)
-        woken.extend(wakes(key, plan, after))
+        woken.extend(handler(key, plan, after))
 
     hasty.tell = closed
     desk.stores.plans.put(plan)
-    assert list(wakes(key, None, plan)) == [key]
+    assert list(handler(key, None, plan)) == [key]
     assert await desk.controller.reconcile(key) == Done()
     assert woken == [key], "it is looked at once more, to be forgotten"
     assert desk.latencies == 1

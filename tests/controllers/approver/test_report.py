@@ -12,21 +12,23 @@ from virt_steward.apis.installplanapprover import (
     PENDING_SHOWN,
     InstallPlanApproverStatus,
 )
-from virt_steward.apis.meta import Window
+from virt_steward.apis.meta import WindowSpec
 from virt_steward.controllers.approver.conditions import Abilities
 from virt_steward.controllers.approver.memory import Memory
-from virt_steward.controllers.approver.olm import Plan, Stamp
+from virt_steward.controllers.approver.observation import Approver
+from virt_steward.controllers.approver.olm import ApprovalStamp, InstallPlan
 from virt_steward.controllers.approver.report import fold
-from virt_steward.controllers.approver.seen import Approver
-from virt_steward.controllers.approver.verdicts import Reason, Wait
+from virt_steward.controllers.approver.verdicts import PlanReason, WaitForPlan
 from virt_steward.objects.wallclock import rfc3339
 
 ANN = an_approver("ann", version=100)
-UNPINNED = Wait(Reason.NOT_PINNED, "it is not pinned")
+UNPINNED = WaitForPlan(PlanReason.NOT_PINNED, "it is not pinned")
 
 
-def a_stamped(number: int, *, by: Approver = ANN, at: str = "", version: int = 0, because: str = "pinned") -> Plan:
-    stamp = Stamp(by.metadata.uid, at or rfc3339(NOON + timedelta(seconds=number)), because)
+def a_stamped(
+    number: int, *, by: Approver = ANN, at: str = "", version: int = 0, because: str = "pinned"
+) -> InstallPlan:
+    stamp = ApprovalStamp(by.metadata.uid, at or rfc3339(NOON + timedelta(seconds=number)), because)
     return a_plan(V1, name=f"install-{number}", approved=True, stamp=stamp, version=version or number)
 
 
@@ -93,7 +95,7 @@ def test_the_history_keeps_the_last_ten_newest_first() -> None:
 
 @pytest.mark.parametrize("at", ["", "yesterday", "2030-01-07T12:00:00", "2030-01-07", "9" * 300])
 def test_an_edited_stamp_keeps_no_status_from_being_written(at: str) -> None:
-    stamp = Stamp(ANN.metadata.uid, at, "x" * 5000)
+    stamp = ApprovalStamp(ANN.metadata.uid, at, "x" * 5000)
     status = fold(ANN, [a_plan(V1, approved=True, stamp=stamp)], [], NOON)
     assert status.approved_count == 1
     assert (status.last_approved_time, len(status.history[0].reason)) == (NOON, 1024)
@@ -115,8 +117,8 @@ def as_the_server_has_it(status: InstallPlanApproverStatus) -> InstallPlanApprov
     ],
 )
 def test_a_status_can_be_written_though_a_plan_installs(csvs: tuple[str, ...]) -> None:
-    stamped = a_plan(*csvs, name="install-2", approved=True, stamp=Stamp(ANN.metadata.uid))
-    status = fold(ANN, [stamped], [waiting(a_plan(*csvs), Wait(Reason.NOT_PINNED, "m" * 5000))], NOON)
+    stamped = a_plan(*csvs, name="install-2", approved=True, stamp=ApprovalStamp(ANN.metadata.uid))
+    status = fold(ANN, [stamped], [waiting(a_plan(*csvs), WaitForPlan(PlanReason.NOT_PINNED, "m" * 5000))], NOON)
     assert as_the_server_has_it(status) == status
     assert (status.pending_count, status.approved_count) == (1, 1)
 
@@ -131,16 +133,16 @@ def test_what_waits_is_shown_in_order_and_counted_beyond_what_is_shown() -> None
 @pytest.mark.parametrize(
     "nobody",
     [
-        pytest.param(Wait(Reason.SUPERSEDED, ""), id="is-outdated"),
-        pytest.param(Wait(Reason.SUBSCRIPTION_BEHIND, ""), id="waits-for-olm"),
-        pytest.param(Wait(Reason.TOO_YOUNG, "", NOON), id="is-too-young"),
-        pytest.param(Wait(Reason.OUTSIDE_WINDOW, "", NOON), id="waits-for-a-window"),
+        pytest.param(WaitForPlan(PlanReason.SUPERSEDED, ""), id="is-outdated"),
+        pytest.param(WaitForPlan(PlanReason.SUBSCRIPTION_BEHIND, ""), id="waits-for-olm"),
+        pytest.param(WaitForPlan(PlanReason.TOO_YOUNG, "", NOON), id="is-too-young"),
+        pytest.param(WaitForPlan(PlanReason.OUTSIDE_WINDOW, "", NOON), id="waits-for-a-window"),
     ],
 )
-def test_what_needs_a_person_is_shown_before_what(nobody: Wait) -> None:
+def test_what_needs_a_person_is_shown_before_what(nobody: WaitForPlan) -> None:
     crowd = [waiting(a_plan(V1, name=f"a-{number}"), nobody) for number in range(60)]
     unpinned = waiting(a_plan(V1, name="yps"), UNPINNED)
-    never = waiting(a_plan(V1, name="zeta"), Wait(Reason.OUTSIDE_WINDOW, "none of the windows ever opens"))
+    never = waiting(a_plan(V1, name="zeta"), WaitForPlan(PlanReason.OUTSIDE_WINDOW, "none of the windows ever opens"))
     status = fold(ANN, [], [*crowd, unpinned, never], NOON)
     assert [one.plan for one in status.pending][:3] == ["shop/zeta", "shop/yps", "shop/a-0"]
     assert status.pending_count == 62
@@ -167,7 +169,7 @@ class Limited:
         self.approver = approver
         self._memory = Memory()
 
-    def report(self, *plans: Plan, denied: tuple[str, ...] = (), version: int = 0) -> InstallPlanApproverStatus:
+    def report(self, *plans: InstallPlan, denied: tuple[str, ...] = (), version: int = 0) -> InstallPlanApproverStatus:
         places = self._memory.places(self.approver, plans)
         status = fold(self.approver, plans, [], NOON, Abilities(denied=denied, watched=WATCHED, places=places))
         self.approver = after(self.approver, status, version=version)
@@ -191,7 +193,7 @@ def test_a_plan_that_was_seen_to_go_is_forgotten_though_not_all_namespaces_are_l
         pytest.param((a_plan(V1, name="other", version=1001),), ("",), id="all-is-denied-now"),
     ],
 )
-def test_a_plan_is_not_taken_for_gone_while(plans: tuple[Plan, ...], denied: tuple[str, ...]) -> None:
+def test_a_plan_is_not_taken_for_gone_while(plans: tuple[InstallPlan, ...], denied: tuple[str, ...]) -> None:
     process = Limited()
     process.report(a_stamped(1), version=1000)
     assert process.report(*plans, denied=denied).counted_plans == (a_stamped(1).metadata.uid,)
@@ -223,7 +225,9 @@ def said(status: InstallPlanApproverStatus, type_: str) -> tuple[str, str]:
     return next((one.status, one.reason) for one in status.conditions if one.type == type_)
 
 
-def reported(approver: Approver, memory: Memory, waits: list[tuple[Plan, Wait]], now: datetime) -> Approver:
+def reported(
+    approver: Approver, memory: Memory, waits: list[tuple[InstallPlan, WaitForPlan]], now: datetime
+) -> Approver:
     """The approver after a report of what waits."""
     return after(approver, fold(approver, [], memory.since(approver, waits, now), now))
 
@@ -232,16 +236,16 @@ def test_a_plan_waits_since_its_reason_came_up() -> None:
     later, last = NOON + timedelta(hours=1), NOON + timedelta(hours=2)
     plan = a_plan(V2)
     first = reported(ANN, Memory(), [(plan, UNPINNED)], NOON)
-    again = reported(first, Memory(), [(plan, Wait(Reason.NOT_PINNED, "in other words"))], later)
+    again = reported(first, Memory(), [(plan, WaitForPlan(PlanReason.NOT_PINNED, "in other words"))], later)
     assert (again.status.pending[0].since, again.status.pending[0].message) == (NOON, "in other words")
-    other = reported(again, Memory(), [(plan, Wait(Reason.OUTSIDE_WINDOW, "not now", last))], later)
+    other = reported(again, Memory(), [(plan, WaitForPlan(PlanReason.OUTSIDE_WINDOW, "not now", last))], later)
     assert (other.status.pending[0].since, other.status.pending[0].until) == (later, last)
 
 
 BEFORE = NOON - timedelta(hours=6)
 
 
-def a_crowd_and_one() -> list[tuple[Plan, Wait]]:
+def a_crowd_and_one() -> list[tuple[InstallPlan, WaitForPlan]]:
     """More than a status shows; the last is out of sight."""
     names = [*(f"a-{number:02}" for number in range(PENDING_SHOWN)), "zeta"]
     return [(a_plan(V2, name=name, created=BEFORE), UNPINNED) for name in names]
@@ -275,7 +279,7 @@ def test_a_plan_that_begins_to_wait_waits_since_now_however_old_it_is() -> None:
 
 def test_a_bad_policy_is_a_condition_whose_time_moves_only_with_its_status() -> None:
     later = NOON + timedelta(hours=1)
-    bad = an_approver(policy={"windows": (Window("0 22 * * *", "1h", "Mars/Olympus"),)}, generation=2)
+    bad = an_approver(policy={"windows": (WindowSpec("0 22 * * *", "1h", "Mars/Olympus"),)}, generation=2)
     first = fold(bad, [], [], NOON)
     assert [(one.type, one.status, one.reason) for one in first.conditions] == [("PolicyValid", "False", "BadPolicy")]
     assert "Mars/Olympus" in first.conditions[0].message

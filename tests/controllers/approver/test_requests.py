@@ -29,8 +29,8 @@ from tests.grants import Account, an_account
 from tests.installplans import INSTALL_PLAN
 from tests.widgets import define
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER_CRD
-from virt_steward.controllers.approver.announce import ONE_BY_ONE
 from virt_steward.controllers.approver.definition import ACCESS
+from virt_steward.controllers.approver.events import ONE_BY_ONE
 from virt_steward.kube.client import Client, Object, Selection
 from virt_steward.kube.errors import NotFound
 from virt_steward.kube.events import EVENT

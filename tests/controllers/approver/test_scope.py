@@ -18,7 +18,7 @@ from tests.controllers.approver.builders import (
 )
 from virt_steward.apis.meta import LabelSelector, Requirement
 from virt_steward.controllers.approver.observe import observe
-from virt_steward.controllers.approver.verdicts import Approve, Leave, Reason, Wait
+from virt_steward.controllers.approver.verdicts import ApprovePlan, LeavePlan, PlanReason, WaitForPlan
 from virt_steward.objects.identity import Key
 
 PINNED = a_subscription(pin=V1, current=V1)
@@ -43,16 +43,16 @@ NOT_CORE = LabelSelector({}, (Requirement("core", "DoesNotExist"),))
 )
 def test_an_approver_does_not_care_for_plans(spec: dict[str, Any], around: dict[str, Any]) -> None:
     found = verdict(a_pinned_install(an_approver(**spec), **around))
-    assert isinstance(found, Leave)
-    assert found.reason == Reason.OUT_OF_SCOPE
+    assert isinstance(found, LeavePlan)
+    assert found.reason == PlanReason.OUT_OF_SCOPE
 
 
 def test_labels_that_are_not_known_match_no_selector() -> None:
     approver = an_approver(namespace_selector=NOT_CORE)
-    assert isinstance(verdict(a_pinned_install(approver)), Approve)
+    assert isinstance(verdict(a_pinned_install(approver)), ApprovePlan)
     found = verdict(replace(a_pinned_install(approver), namespace_labels=None))
-    assert isinstance(found, Leave)
-    assert found.reason == Reason.OUT_OF_SCOPE
+    assert isinstance(found, LeavePlan)
+    assert found.reason == PlanReason.OUT_OF_SCOPE
 
 
 @pytest.mark.parametrize(
@@ -67,25 +67,25 @@ def test_labels_that_are_not_known_match_no_selector() -> None:
     ],
 )
 def test_an_approver_cares_for_a_plan_by(spec: dict[str, Any], around: dict[str, Any]) -> None:
-    assert isinstance(verdict(a_pinned_install(an_approver(**spec), **around)), Approve)
+    assert isinstance(verdict(a_pinned_install(an_approver(**spec), **around)), ApprovePlan)
 
 
 def test_an_operator_name_also_means_those_that_begin_with_it() -> None:
     webhook = "cert-manager-webhook.v1"
     around = (a_plan(webhook), a_subscription("cert-manager-webhook", pin=webhook, current=webhook))
-    assert isinstance(verdict(seen(*around, approvers=[an_approver(operator_names=("cert-manager",))])), Approve)
-    assert isinstance(verdict(seen(*around, approvers=[an_approver(operator_names=("cert-manager.v",))])), Leave)
+    assert isinstance(verdict(seen(*around, approvers=[an_approver(operator_names=("cert-manager",))])), ApprovePlan)
+    assert isinstance(verdict(seen(*around, approvers=[an_approver(operator_names=("cert-manager.v",))])), LeavePlan)
 
 
 def test_every_operator_of_a_plan_must_be_named_but_new_dependencies() -> None:
     both = (PINNED, a_subscription("cache", pin=CACHE, current=CACHE))
     approver = an_approver(operator_names=("db",))
     refused = verdict(seen(a_plan(V1, CACHE), *both, approvers=[approver]))
-    assert isinstance(refused, Wait)
-    assert refused.reason is Reason.OUT_OF_SCOPE
+    assert isinstance(refused, WaitForPlan)
+    assert refused.reason is PlanReason.OUT_OF_SCOPE
     assert f"carries {V1}, but also {CACHE}" in refused.message
-    assert isinstance(verdict(seen(a_plan(CACHE), *both, approvers=[approver])), Leave)
-    assert isinstance(verdict(seen(a_plan(V1, CACHE, brings=["cache"]), PINNED, approvers=[approver])), Approve)
+    assert isinstance(verdict(seen(a_plan(CACHE), *both, approvers=[approver])), LeavePlan)
+    assert isinstance(verdict(seen(a_plan(V1, CACHE, brings=["cache"]), PINNED, approvers=[approver])), ApprovePlan)
 
 
 @pytest.mark.parametrize("denied", ["", "shop"], ids=["the cluster", "the namespace"])
@@ -99,10 +99,10 @@ def test_nothing_is_approved_by_old_pins_where_something_may_not_be_read_in(deni
     after = observe(stores, Key("shop", "install-1"))
     assert before is not None
     assert after is not None
-    assert isinstance(verdict(before), Approve)
+    assert isinstance(verdict(before), ApprovePlan)
     refused = verdict(after)
-    assert isinstance(refused, Wait)
-    assert refused.reason is Reason.NAMESPACE_DENIED
+    assert isinstance(refused, WaitForPlan)
+    assert refused.reason is PlanReason.NAMESPACE_DENIED
 
 
 def test_every_subscription_of_a_plan_must_match_the_selector() -> None:
@@ -111,7 +111,7 @@ def test_every_subscription_of_a_plan_must_match_the_selector() -> None:
         a_subscription("cache", pin=CACHE, current=CACHE, labels=labels) for labels in ({}, {"stage": "prod"})
     )
     approver = an_approver(subscription_selector=PROD)
-    assert isinstance(verdict(seen(a_plan(V1, CACHE), db, cache, approvers=[approver])), Wait)
-    assert isinstance(verdict(seen(a_plan(CACHE), db, cache, approvers=[approver])), Leave)
-    assert isinstance(verdict(seen(a_plan(V1, CACHE), db, chosen_cache, approvers=[approver])), Approve)
-    assert isinstance(verdict(seen(a_plan(V1), db, cache, approvers=[approver])), Approve)
+    assert isinstance(verdict(seen(a_plan(V1, CACHE), db, cache, approvers=[approver])), WaitForPlan)
+    assert isinstance(verdict(seen(a_plan(CACHE), db, cache, approvers=[approver])), LeavePlan)
+    assert isinstance(verdict(seen(a_plan(V1, CACHE), db, chosen_cache, approvers=[approver])), ApprovePlan)
+    assert isinstance(verdict(seen(a_plan(V1), db, cache, approvers=[approver])), ApprovePlan)

@@ -9,12 +9,12 @@ from prometheus_client import CollectorRegistry
 from tests.controllers.approver.builders import NOON, V1, a_pinned_install, a_plan, an_approver, waiting
 from tests.controllers.approver.test_notices import TOO_YOUNG, Outbox, a_crowd, after_a_report
 from tests.runtime.clocks import ManualClock
-from virt_steward.controllers.approver.decide import Decision, Opinion, decide
-from virt_steward.controllers.approver.notices import Notices
-from virt_steward.controllers.approver.tell import Teller
-from virt_steward.controllers.approver.verdicts import Reason, Wait
+from virt_steward.controllers.approver.decide import ApproverVerdict, PlanDecision, decide
+from virt_steward.controllers.approver.notifications import ApproverNotifications
+from virt_steward.controllers.approver.reporter import ApproverReporter
+from virt_steward.controllers.approver.verdicts import PlanReason, WaitForPlan
 from virt_steward.objects.identity import Key
-from virt_steward.runtime.notify import Notify
+from virt_steward.runtime.notifications import NotificationSender
 
 ANN = Key("approvers", "ann")
 PLAN = a_plan(V1)
@@ -46,14 +46,14 @@ class Nobody:
 
 
 class Story:
-    """A teller and whatever comes of what it tells."""
+    """A reporter and whatever comes of what it tells."""
 
-    def __init__(self, notify: Notify | None = None) -> None:
+    def __init__(self, notify: NotificationSender | None = None) -> None:
         self.clock = ManualClock()
         self.listener = Listener()
         self._registry = CollectorRegistry()
-        notices = Notices(notify or Nobody(), self.clock)
-        self.teller = Teller(self.listener, notices, self.clock, self._registry)  # type: ignore[arg-type]
+        notices = ApproverNotifications(notify or Nobody(), self.clock)
+        self.reporter = ApproverReporter(self.listener, notices, self.clock, self._registry)  # type: ignore[arg-type]
 
     def metric(self, name: str, **labels: str) -> float | None:
         return self._registry.get_sample_value(name, labels)
@@ -61,17 +61,19 @@ class Story:
     def approves(self) -> None:
         approval = decide(a_pinned_install(), NOON).approval
         assert approval
-        self.teller.approved(PLAN, approval)
+        self.reporter.approved(PLAN, approval)
 
-    def waits(self, reason: Reason) -> None:
-        self.teller.waits(PLAN, Decision((Opinion(an_approver(), Wait(reason, "not now")),)), [ANN])
+    def waits(self, reason: PlanReason) -> None:
+        self.reporter.waits(
+            PLAN, PlanDecision((ApproverVerdict(an_approver(), WaitForPlan(reason, "not now")),)), [ANN]
+        )
 
 
 async def test_the_latency_of_an_approval_runs_from_the_plans_opening() -> None:
     story = Story()
-    story.teller.opened(PLAN.metadata.key)
+    story.reporter.opened(PLAN.metadata.key)
     await story.clock.advance(0.5)
-    story.teller.opened(PLAN.metadata.key)
+    story.reporter.opened(PLAN.metadata.key)
     story.approves()
     assert story.metric(f"{LATENCY}_sum") == 0.5
     story.approves()
@@ -83,14 +85,14 @@ async def test_the_latency_of_an_approval_runs_from_the_plans_opening() -> None:
 @pytest.mark.parametrize(
     ("reason", "measured"),
     [
-        pytest.param(Reason.SUBSCRIPTION_BEHIND, 1, id="a-moment-that-every-plan-passes-is-measured"),
-        pytest.param(Reason.NOT_PINNED, 0, id="a-wait-for-a-person-is-not"),
-        pytest.param(Reason.OUTSIDE_WINDOW, 0, id="a-wait-for-a-window-is-not"),
+        pytest.param(PlanReason.SUBSCRIPTION_BEHIND, 1, id="a-moment-that-every-plan-passes-is-measured"),
+        pytest.param(PlanReason.NOT_PINNED, 0, id="a-wait-for-a-person-is-not"),
+        pytest.param(PlanReason.OUTSIDE_WINDOW, 0, id="a-wait-for-a-window-is-not"),
     ],
 )
-async def test_of_what_a_plan_waits_for(reason: Reason, measured: int) -> None:
+async def test_of_what_a_plan_waits_for(reason: PlanReason, measured: int) -> None:
     story = Story()
-    story.teller.opened(PLAN.metadata.key)
+    story.reporter.opened(PLAN.metadata.key)
     story.waits(reason)
     story.approves()
     assert story.metric(f"{LATENCY}_count") == measured
@@ -98,7 +100,7 @@ async def test_of_what_a_plan_waits_for(reason: Reason, measured: int) -> None:
 
 def test_a_moment_that_every_plan_passes_is_not_told() -> None:
     story = Story()
-    story.waits(Reason.SUBSCRIPTION_BEHIND)
+    story.waits(PlanReason.SUBSCRIPTION_BEHIND)
     assert story.listener.heard == []
     assert story.metric("installplan_approver_decisions_total", reason="SubscriptionBehind") is None
 
@@ -106,13 +108,13 @@ def test_a_moment_that_every_plan_passes_is_not_told() -> None:
 @pytest.mark.parametrize(
     ("reason", "kind"),
     [
-        (Reason.NOT_PINNED, "Normal"),
-        (Reason.RIDES_ALONG, "Warning"),
-        (Reason.UNREADABLE, "Warning"),
-        (Reason.BAD_POLICY, "Warning"),
+        (PlanReason.NOT_PINNED, "Normal"),
+        (PlanReason.RIDES_ALONG, "Warning"),
+        (PlanReason.UNREADABLE, "Warning"),
+        (PlanReason.BAD_POLICY, "Warning"),
     ],
 )
-def test_a_wait_is_an_event_on_the_plan(reason: Reason, kind: str) -> None:
+def test_a_wait_is_an_event_on_the_plan(reason: PlanReason, kind: str) -> None:
     story = Story()
     story.waits(reason)
     story.waits(reason)
@@ -127,17 +129,17 @@ def test_what_a_crowd_out_of_sight_waits_for_is_noticed(reports: int) -> None:
     outbox, plan = Outbox(), a_crowd()[-1]
     story, ann = Story(outbox), after_a_report(a_crowd())
     for _ in range(reports):
-        story.teller.waiting(ANN, ())
-    story.teller.waits(plan, Decision((Opinion(ann, TOO_YOUNG),)), [ANN])
+        story.reporter.waiting(ANN, ())
+    story.reporter.waits(plan, PlanDecision((ApproverVerdict(ann, TOO_YOUNG),)), [ANN])
     assert len(outbox.sent) == reports
     assert [one.reason for one in story.listener.heard] == ["TooYoung"]  # an event is the same one by its name
 
 
 def test_only_what_is_news_is_told() -> None:
     story = Story()
-    pinned, late = Wait(Reason.NOT_PINNED, "pin it"), Wait(Reason.TOO_YOUNG, "too young")
-    decision = Decision((Opinion(an_approver("ann"), pinned), Opinion(an_approver("bob"), late)))
-    story.teller.waits(PLAN, decision, [Key("approvers", "bob")])
+    pinned, late = WaitForPlan(PlanReason.NOT_PINNED, "pin it"), WaitForPlan(PlanReason.TOO_YOUNG, "too young")
+    decision = PlanDecision((ApproverVerdict(an_approver("ann"), pinned), ApproverVerdict(an_approver("bob"), late)))
+    story.reporter.waits(PLAN, decision, [Key("approvers", "bob")])
     assert [one.reason for one in story.listener.heard] == ["TooYoung"]
     assert story.metric("installplan_approver_decisions_total", reason="NotPinned") is None
     assert story.metric("installplan_approver_decisions_total", reason="TooYoung") == 1
@@ -146,8 +148,8 @@ def test_only_what_is_news_is_told() -> None:
 def test_the_gauge_of_what_waits_goes_with_its_approver() -> None:
     story = Story()
     labels = {"namespace": "approvers", "approver": "ann"}
-    story.teller.waiting(ANN, [waiting(PLAN, Wait(Reason.NOT_PINNED, "not pinned"))])
+    story.reporter.waiting(ANN, [waiting(PLAN, WaitForPlan(PlanReason.NOT_PINNED, "not pinned"))])
     assert story.metric("installplan_approver_pending", **labels) == 1
-    story.teller.gone(ANN)
-    story.teller.gone(ANN)
+    story.reporter.gone(ANN)
+    story.reporter.gone(ANN)
     assert story.metric("installplan_approver_pending", **labels) is None

@@ -18,14 +18,14 @@ from virt_steward import app
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.controllers.approver.definition import ACCESS, DEFINITION
 from virt_steward.kube.client import Client
-from virt_steward.local.controlplane import ControlPlane
-from virt_steward.local.ports import ReservedPort
 from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward.runtime.access import Installation
 from virt_steward.runtime.addresses import Address
 from virt_steward.runtime.leader import LeaseTimes
 from virt_steward.runtime.probes import Addresses
 from virt_steward.settings import Settings
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.local.ports import ReservedPort
 
 ROLE_BINDING = Kind("rbac.authorization.k8s.io", "RoleBinding")
 

@@ -8,17 +8,17 @@ import pytest
 
 from tests.controllers.approver.builders import CACHE, V1, V2, a_csv, a_plan, a_subscription, an_approver, empty_stores
 from virt_steward.controllers.approver.observe import Namespace, NamespaceMeta, observe
-from virt_steward.controllers.approver.olm import Plan, Stamp
+from virt_steward.controllers.approver.olm import ApprovalStamp, InstallPlan
 from virt_steward.controllers.approver.pending import Pending
-from virt_steward.controllers.approver.verdicts import Reason, Wait
+from virt_steward.controllers.approver.verdicts import PlanReason, WaitForPlan
 from virt_steward.controllers.approver.watches import (
     APPROVERS,
     CSVS,
     NAMESPACES,
     PLANS,
     SUBSCRIPTIONS,
-    StatusOf,
-    Wakes,
+    ApproverEventHandlers,
+    ApproverKey,
 )
 from virt_steward.objects.identity import Key
 from virt_steward.runtime.informer import Source
@@ -35,7 +35,10 @@ class Room:
         self.opened: list[Key] = []
         self.let_go: list[Key] = []
         self.in_hand: set[Key] = set()
-        self._wakes = {one.source: one.wakes for one in Wakes(self.stores, self.opened.append, self._let_go).triggers}
+        self._handlers = {
+            one.source: one.handler
+            for one in ApproverEventHandlers(self.stores, self.opened.append, self._let_go).triggers
+        }
         self._places: dict[Source[Any], Any] = {
             PLANS: self.stores.plans,
             SUBSCRIPTIONS: self.stores.subscriptions,
@@ -54,11 +57,11 @@ class Room:
 
     def put(self, source: Source[Any], obj: Any) -> list[Any]:
         before = self._places[source].put(obj)
-        return sorted(self._wakes[source](obj.metadata.key, before, obj), key=str)
+        return sorted(self._handlers[source](obj.metadata.key, before, obj), key=str)
 
     def remove(self, source: Source[Any], key: Key) -> list[Any]:
         before = self._places[source].remove(key)
-        return sorted(self._wakes[source](key, before, None), key=str)
+        return sorted(self._handlers[source](key, before, None), key=str)
 
 
 def two_open_plans(*more: Any) -> Room:
@@ -71,7 +74,7 @@ def a_namespace(name: str = "shop", version: int = 1, **labels: str) -> Namespac
     return Namespace(NamespaceMeta(name, "", f"uid-of-{name}", str(version), labels))
 
 
-def changed(plan: Plan, **fields: Any) -> Plan:
+def changed(plan: InstallPlan, **fields: Any) -> InstallPlan:
     return msgspec.structs.replace(plan, **fields)
 
 
@@ -129,10 +132,10 @@ def test_a_plan_that_goes_wakes_the_older_twin_that_it_held_back() -> None:
 def test_a_stamp_wakes_the_status_of_who_made_it() -> None:
     bob = an_approver("bob")
     room = Room((APPROVERS, ANN), (APPROVERS, bob))
-    stamped = a_plan(V1, approved=True, stamp=Stamp(bob.metadata.uid))
-    assert room.put(PLANS, stamped) == [StatusOf(bob.metadata.key)]
+    stamped = a_plan(V1, approved=True, stamp=ApprovalStamp(bob.metadata.uid))
+    assert room.put(PLANS, stamped) == [ApproverKey(bob.metadata.key)]
     assert room.put(PLANS, changed(stamped, phase="Complete")) == []
-    assert room.remove(PLANS, HERE) == [StatusOf(bob.metadata.key)]
+    assert room.remove(PLANS, HERE) == [ApproverKey(bob.metadata.key)]
 
 
 @pytest.mark.parametrize(
@@ -146,19 +149,19 @@ def test_a_stamp_wakes_the_status_of_who_made_it() -> None:
 def test_a_new_approver_wakes_open_plans(targets: tuple[str, ...], woken: list[Key]) -> None:
     bob = an_approver("bob", target_namespaces=targets)
     room = two_open_plans()
-    assert room.put(APPROVERS, bob) == [*woken, StatusOf(bob.metadata.key)]
-    assert room.remove(APPROVERS, bob.metadata.key) == [*woken, StatusOf(bob.metadata.key)]
+    assert room.put(APPROVERS, bob) == [*woken, ApproverKey(bob.metadata.key)]
+    assert room.remove(APPROVERS, bob.metadata.key) == [*woken, ApproverKey(bob.metadata.key)]
 
 
 def test_an_approver_that_looks_elsewhere_wakes_plans_in_its_old_and_new_namespaces() -> None:
     room = two_open_plans((APPROVERS, an_approver("bob", target_namespaces=("shop",))))
     woken = room.put(APPROVERS, an_approver("bob", target_namespaces=("garden",)))
-    assert woken == [THERE, HERE, StatusOf(Key("approvers", "bob"))]
+    assert woken == [THERE, HERE, ApproverKey(Key("approvers", "bob"))]
 
 
 def test_a_status_wakes_no_plan() -> None:
     room = two_open_plans()
-    assert room.put(APPROVERS, an_approver("ann", version=2)) == [StatusOf(ANN.metadata.key)]
+    assert room.put(APPROVERS, an_approver("ann", version=2)) == [ApproverKey(ANN.metadata.key)]
 
 
 def test_what_bears_on_a_plan_is_what_its_namespace_holds() -> None:
@@ -189,7 +192,7 @@ def test_what_bears_on_a_plan_is_what_its_namespace_holds() -> None:
     assert observe(room.stores, Key("shop", "none")) is None
 
 
-def woken_by(pending: Pending, woken: list[Any], steps: Iterable[tuple[Key, dict[Key, Wait]]]) -> list[Any]:
+def woken_by(pending: Pending, woken: list[Any], steps: Iterable[tuple[Key, dict[Key, WaitForPlan]]]) -> list[Any]:
     woken.clear()
     for plan, waits in steps:
         pending.set(plan, waits)
@@ -200,14 +203,14 @@ def test_a_status_is_woken_by_news_of_what_waits() -> None:
     woken: list[Any] = []
     pending = Pending(woken.append)
     ann, bob = Key("approvers", "ann"), Key("approvers", "bob")
-    unpinned, late = Wait(Reason.NOT_PINNED, "not pinned"), Wait(Reason.TOO_YOUNG, "too young")
-    assert woken_by(pending, woken, [(HERE, {ann: unpinned, bob: unpinned})]) == [StatusOf(ann), StatusOf(bob)]
+    unpinned, late = WaitForPlan(PlanReason.NOT_PINNED, "not pinned"), WaitForPlan(PlanReason.TOO_YOUNG, "too young")
+    assert woken_by(pending, woken, [(HERE, {ann: unpinned, bob: unpinned})]) == [ApproverKey(ann), ApproverKey(bob)]
     assert woken_by(pending, woken, [(HERE, {ann: unpinned, bob: unpinned})]) == []
-    assert woken_by(pending, woken, [(HERE, {ann: late, bob: unpinned})]) == [StatusOf(ann)]
-    assert woken_by(pending, woken, [(HERE, {ann: late})]) == [StatusOf(bob)]
+    assert woken_by(pending, woken, [(HERE, {ann: late, bob: unpinned})]) == [ApproverKey(ann)]
+    assert woken_by(pending, woken, [(HERE, {ann: late})]) == [ApproverKey(bob)]
     assert pending.of(ann) == [(HERE, late)]
     assert pending.of(bob) == []
     woken.clear()
     pending.forget(HERE)
-    assert woken == [StatusOf(ann)]
+    assert woken == [ApproverKey(ann)]
     assert HERE not in pending

@@ -11,25 +11,25 @@ from typing import Any
 from tests.audit import Mark
 from tests.grants import Account, an_account
 from virt_steward import app
-from virt_steward.catalog.hco import HYPERCONVERGED
 from virt_steward.catalog.load import Catalog
+from virt_steward.controllers.autopilot.annotation_keys import SCOPE
 from virt_steward.controllers.autopilot.definition import definition
-from virt_steward.controllers.autopilot.marks import SCOPE
-from virt_steward.controllers.autopilot.options import HCO, Options
+from virt_steward.controllers.autopilot.options import HCO, AutopilotOptions
 from virt_steward.controllers.autopilot.watches import ref_of_asset
-from virt_steward.insight.assetevidence import evidence
-from virt_steward.insight.assets import survey
-from virt_steward.insight.whyasset import Why, checked, why
+from virt_steward.insight.assets.evidence import evidence
+from virt_steward.insight.assets.explain import AssetExplanation, checked, why
+from virt_steward.insight.assets.survey import survey
 from virt_steward.kube.client import Client, Reader, Selection
 from virt_steward.kube.errors import NotFound
 from virt_steward.kube.events import EVENT
-from virt_steward.local.controlplane import ControlPlane
-from virt_steward.local.simulation.platform import Platform
 from virt_steward.objects.identity import Ref
+from virt_steward.platform.hco import HYPERCONVERGED
 from virt_steward.runtime.access import Installation
 from virt_steward.runtime.leader import LeaseTimes
 from virt_steward.runtime.probes import Addresses
 from virt_steward.settings import Settings
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.simulation.platform import SimulatedPlatform
 
 Object = dict[str, Any]
 
@@ -42,10 +42,10 @@ class Cockpit:
     """What a person sees and does."""
 
     client: Client
-    platform: Platform
+    platform: SimulatedPlatform
     catalog: Catalog
     account: Account
-    options: Options
+    options: AutopilotOptions
     begin: Mark
     """Where the audit log stood before the autopilot began."""
 
@@ -134,10 +134,12 @@ async def at_work(
 
 
 async def an_autopilots_account(client: Client, catalog: Catalog) -> Account:
-    return await an_account(client, definition(Options(), catalog).access, Installation("openshift-cnv", prefix="test"))
+    return await an_account(
+        client, definition(AutopilotOptions(), catalog).access, Installation("openshift-cnv", prefix="test")
+    )
 
 
-async def explained(cockpit: Cockpit, asset: str, client: Client | None = None) -> Why:
+async def explained(cockpit: Cockpit, asset: str, client: Client | None = None) -> AssetExplanation:
     """What a person is told of an asset: the admin, or whoever asks."""
     asking = client or cockpit.client
     reader = Reader(cockpit.client.connection, cockpit.client.discovery)

@@ -11,9 +11,9 @@ from tests.controllers.autopilot.everything import options_for
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG_CRD
 from virt_steward.catalog.load import Catalog, load
 from virt_steward.kube.client import Client
-from virt_steward.local.controlplane import ControlPlane
-from virt_steward.local.simulation.install import install
-from virt_steward.local.simulation.platform import Platform, Shape
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.simulation.install import install
+from virt_steward_demo.simulation.platform import PlatformShape, SimulatedPlatform
 
 
 @pytest.fixture(scope="session")
@@ -22,15 +22,15 @@ def catalog() -> Catalog:
 
 
 @pytest.fixture
-def shape() -> Shape:
+def shape() -> PlatformShape:
     """Tests override it."""
-    return Shape(machines_per_worker=0, packages=())
+    return PlatformShape(machines_per_worker=0, packages=())
 
 
 @pytest.fixture
-async def cockpit(admin: Client, catalog: Catalog, shape: Shape, audit_log: AuditLog) -> AsyncIterator[Cockpit]:
+async def cockpit(admin: Client, catalog: Catalog, shape: PlatformShape, audit_log: AuditLog) -> AsyncIterator[Cockpit]:
     """The platform without the autopilot."""
-    async with Platform(admin, shape) as platform:
+    async with SimulatedPlatform(admin, shape) as platform:
         await install(admin, VIRT_PLATFORM_CONFIG_CRD.manifest())
         account = await an_autopilots_account(admin, catalog)
         cockpit = Cockpit(admin, platform, catalog, account, options_for(catalog), audit_log.mark())

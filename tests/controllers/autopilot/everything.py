@@ -4,13 +4,13 @@ from typing import Any
 
 from tests.controllers.autopilot.cockpit import Cockpit
 from virt_steward.catalog.conditions import Annotation, Image
-from virt_steward.catalog.hco import HYPERCONVERGED
 from virt_steward.catalog.load import Catalog
-from virt_steward.controllers.autopilot.marks import SCOPE
-from virt_steward.controllers.autopilot.options import HCO, Options
-from virt_steward.local.simulation.nodes import Node
-from virt_steward.local.simulation.platform import Shape
+from virt_steward.controllers.autopilot.annotation_keys import SCOPE
+from virt_steward.controllers.autopilot.options import HCO, AutopilotOptions
 from virt_steward.objects.identity import Key, Kind, Ref, ref_of
+from virt_steward.platform.hco import HYPERCONVERGED
+from virt_steward_demo.simulation.nodes import Node
+from virt_steward_demo.simulation.platform import PlatformShape
 
 FEATURE = "feature.node.kubernetes.io"
 HARDWARE = Node(
@@ -23,7 +23,7 @@ HARDWARE = Node(
     },
     capacity={"nvidia.com/gpu": "2"},
 )
-SHAPE = Shape(machines_per_worker=0, packages=(), nodes=(HARDWARE,))
+SHAPE = PlatformShape(machines_per_worker=0, packages=(), nodes=(HARDWARE,))
 
 DEVICES = {
     "pciHostDevices": [{"resourceName": "example.org/gpu", "pciDeviceSelector": "10DE:1EB8"}],
@@ -35,9 +35,9 @@ SPEC = {"featureGates": [{"name": "CPUManager"}], "virtualization": {"permittedH
 RIVALS = {"node-health-check": "node-remediation"}
 
 
-def options_for(catalog: Catalog) -> Options:
+def options_for(catalog: Catalog) -> AutopilotOptions:
     images = [one.key for asset in catalog.assets for one in asset.conditions if isinstance(one, Image)]
-    return Options(images={key: f"example.invalid/{key}:1" for key in images})
+    return AutopilotOptions(images={key: f"example.invalid/{key}:1" for key in images})
 
 
 async def ask_for_everything(cockpit: Cockpit) -> None:

@@ -4,8 +4,8 @@ from tests.audit import AuditLog, Mark
 from tests.controllers.autopilot.cockpit import Cockpit
 from tests.eventually import soon
 from virt_steward.kube.errors import NotFound
-from virt_steward.local.simulation.install import install, uninstall
 from virt_steward.objects.identity import Key, Kind, Ref
+from virt_steward_demo.simulation.install import install, uninstall
 
 LATEST_TO_COME = "descheduler-dashboard"
 

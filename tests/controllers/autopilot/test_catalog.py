@@ -9,13 +9,13 @@ from tests.audit import AuditLog
 from tests.controllers.autopilot.cockpit import Cockpit, at_work
 from tests.controllers.autopilot.everything import SHAPE, ask_for_everything, expected
 from tests.eventually import soon
-from virt_steward.catalog.report import Line
-from virt_steward.insight.assets import rendered
+from virt_steward.catalog.report import AssetReport
+from virt_steward.insight.assets.survey import rendered
 from virt_steward.kube.client import Reader
 from virt_steward.kube.errors import Refused
-from virt_steward.local.controlplane import ControlPlane
-from virt_steward.local.simulation.platform import Shape
 from virt_steward.objects.paths import Pointer, leaves
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.simulation.platform import PlatformShape
 
 MANAGED_BY = "platform.kubevirt.io/managed-by"
 NOT_USED_HERE = {
@@ -50,7 +50,7 @@ COUNTED_BY_THE_SERVER = ("deprecated.daemonset.template.generation",)
 
 
 @pytest.fixture
-def shape() -> Shape:
+def shape() -> PlatformShape:
     return SHAPE
 
 
@@ -103,7 +103,7 @@ async def drifted_and_set_right(cockpit: Cockpit) -> list[str]:
     return sorted(f"{drifted[name]} of {name}" for name in left)
 
 
-async def _drifts(cockpit: Cockpit, line: Line) -> str:
+async def _drifts(cockpit: Cockpit, line: AssetReport) -> str:
     """Change the first value of the asset that the server lets anybody change; gives its path."""
     assert line.object
     live = await cockpit.live(line.asset.name)

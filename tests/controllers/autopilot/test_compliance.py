@@ -4,27 +4,27 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from virt_steward.controllers.autopilot.compliance import Compliance, Reached
+from virt_steward.controllers.autopilot.compliance import Compliance, ComplianceReached
 from virt_steward.controllers.autopilot.verdicts import (
-    Applied,
+    AssetApplied,
+    AssetFailed,
+    AssetInSync,
+    AssetSkipped,
     Broken,
     Differs,
     EditWar,
-    Failed,
     Held,
-    InOrder,
-    Left,
     LeftAlone,
     Verdict,
     Waits,
 )
 
-CREATED = Applied(created=True, adopted=False, drifts=(), uid="1", digest="")
-ADOPTED = Applied(created=False, adopted=True, drifts=(".spec.size (set by admin)",), uid="1", digest="2")
-CORRECTED = Applied(created=False, adopted=False, drifts=(".spec.size (set by editor)",), uid="1", digest="2")
-UNASKED = LeftAlone(Left.CONDITIONS, "nobody asked for it")
-NOT_KNOWN = LeftAlone(Left.UNKNOWN, "the nodes are not known")
-REFUSED = Failed(Broken.APPLY, "a webhook says no")
+CREATED = AssetApplied(created=True, adopted=False, drifts=(), uid="1", digest="")
+ADOPTED = AssetApplied(created=False, adopted=True, drifts=(".spec.size (set by admin)",), uid="1", digest="2")
+CORRECTED = AssetApplied(created=False, adopted=False, drifts=(".spec.size (set by editor)",), uid="1", digest="2")
+UNASKED = LeftAlone(AssetSkipped.CONDITIONS, "nobody asked for it")
+NOT_KNOWN = LeftAlone(AssetSkipped.UNKNOWN, "the nodes are not known")
+REFUSED = AssetFailed(Broken.APPLY, "a webhook says no")
 NO_OPERATOR = Waits(Held.NO_NAMESPACE, "its namespace does not exist")
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
@@ -34,7 +34,7 @@ def at(number: int) -> datetime:
     return NOON + timedelta(minutes=5 * number)
 
 
-def after(*passes: tuple[Verdict, Verdict]) -> list[Reached | None]:
+def after(*passes: tuple[Verdict, Verdict]) -> list[ComplianceReached | None]:
     """What is told at the end of each pass over two assets, before which nothing was."""
     compliance = Compliance(("first", "second"))
     told = []
@@ -49,15 +49,17 @@ def after(*passes: tuple[Verdict, Verdict]) -> list[Reached | None]:
     ("verdicts", "in_place"),
     [
         pytest.param((CREATED, CREATED), 2, id="made"),
-        pytest.param((InOrder(), CREATED), 2, id="made-now-or-before"),
-        pytest.param((ADOPTED, InOrder()), 2, id="taken-over"),
+        pytest.param((AssetInSync(), CREATED), 2, id="made-now-or-before"),
+        pytest.param((ADOPTED, AssetInSync()), 2, id="taken-over"),
         pytest.param((CREATED, UNASKED), 1, id="made-or-not-asked-for"),
         pytest.param((CREATED, NO_OPERATOR), 1, id="made-or-of-an-operator-that-is-not-there"),
     ],
 )
 def test_the_platform_is_there_once_everything_was(verdicts: tuple[Verdict, Verdict], in_place: int) -> None:
-    again = (InOrder(), InOrder())
-    assert after(verdicts, again, again) == [Reached(in_place, 2, at(0))] * 3, "the same for as long as it lasts"
+    again = (AssetInSync(), AssetInSync())
+    assert after(verdicts, again, again) == [ComplianceReached(in_place, 2, at(0))] * 3, (
+        "the same for as long as it lasts"
+    )
 
 
 @pytest.mark.parametrize(
@@ -72,45 +74,45 @@ def test_the_platform_is_there_once_everything_was(verdicts: tuple[Verdict, Verd
     ],
 )
 def test_it_is_not_there_while_one_asset(trouble: Verdict) -> None:
-    well, ill = (InOrder(), InOrder()), (InOrder(), trouble)
-    assert after(ill, ill, well, well) == [None, None, Reached(2, 2, at(2)), Reached(2, 2, at(2))]
+    well, ill = (AssetInSync(), AssetInSync()), (AssetInSync(), trouble)
+    assert after(ill, ill, well, well) == [None, None, ComplianceReached(2, 2, at(2)), ComplianceReached(2, 2, at(2))]
 
 
 def test_it_is_not_there_while_nobody_can_tell_what_is_wanted_and_to_know_that_again_is_no_news() -> None:
-    well, unknown = (InOrder(), InOrder()), (InOrder(), NOT_KNOWN)
-    assert after((CREATED, NOT_KNOWN), unknown, well) == [None, None, Reached(2, 2, at(2))]
+    well, unknown = (AssetInSync(), AssetInSync()), (AssetInSync(), NOT_KNOWN)
+    assert after((CREATED, NOT_KNOWN), unknown, well) == [None, None, ComplianceReached(2, 2, at(2))]
     assert after(unknown, well) == [None, None]
 
 
 def test_what_was_there_and_gets_there_again_is_told_again() -> None:
-    well, ill = (InOrder(), InOrder()), (InOrder(), REFUSED)
-    assert after(ill, well, ill, well) == [None, Reached(2, 2, at(1)), None, Reached(2, 2, at(3))]
+    well, ill = (AssetInSync(), AssetInSync()), (AssetInSync(), REFUSED)
+    assert after(ill, well, ill, well) == [None, ComplianceReached(2, 2, at(1)), None, ComplianceReached(2, 2, at(3))]
 
 
 @pytest.mark.parametrize(
     "verdict",
     [
-        pytest.param(InOrder(), id="what-is-found-in-order"),
+        pytest.param(AssetInSync(), id="what-is-found-in-order"),
         pytest.param(CORRECTED, id="a-drift-that-is-set-right-at-once"),
         pytest.param(UNASKED, id="what-nobody-asks-for"),
     ],
 )
 def test_no_news_is(verdict: Verdict) -> None:
-    assert after((InOrder(), verdict), (InOrder(), verdict)) == [None, None]
+    assert after((AssetInSync(), verdict), (AssetInSync(), verdict)) == [None, None]
 
 
 def test_a_look_that_came_too_early_counts_only_once_it_is_repeated() -> None:
     compliance = Compliance(("one",))
     assert compliance.concluded("one", Waits(Held.BEHIND, "it has just changed", 0.2), NOON) is None
-    assert compliance.concluded("one", InOrder(), NOON) is None
-    assert compliance.concluded("one", CREATED, NOON) == Reached(1, 1, NOON)
+    assert compliance.concluded("one", AssetInSync(), NOON) is None
+    assert compliance.concluded("one", CREATED, NOON) == ComplianceReached(1, 1, NOON)
 
 
 def test_what_was_before_a_rest_is_forgotten() -> None:
     compliance = Compliance(("one",))
     compliance.concluded("one", REFUSED, NOON)
     compliance.rest()
-    assert compliance.concluded("one", InOrder(), NOON) is None
+    assert compliance.concluded("one", AssetInSync(), NOON) is None
     assert compliance.concluded("one", CREATED, NOON)
     compliance.rest()
-    assert compliance.concluded("one", InOrder(), NOON) is None
+    assert compliance.concluded("one", AssetInSync(), NOON) is None

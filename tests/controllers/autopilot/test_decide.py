@@ -10,12 +10,12 @@ from tests.catalog.builders import TEMPLATE, TUNING, a_context, an_asset, an_hco
 from virt_steward.catalog.asset import Asset
 from virt_steward.catalog.load import Catalog
 from virt_steward.catalog.render import Renderer
-from virt_steward.controllers.autopilot.decide import CHECKS, Decision, Wanted, decide
+from virt_steward.controllers.autopilot.decide import CHECKS, AssetDecision, Wanted, decide
+from virt_steward.controllers.autopilot.live_summary import live_summary
+from virt_steward.controllers.autopilot.observation import AutopilotObservation, ServedKinds
 from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.controllers.autopilot.overrides.drift_mode import DriftMode
-from virt_steward.controllers.autopilot.seen import Seen, ServedKinds
-from virt_steward.controllers.autopilot.sighted import sighted
-from virt_steward.controllers.autopilot.verdicts import Broken, Failed, Held, Left, LeftAlone, Waits
+from virt_steward.controllers.autopilot.verdicts import AssetFailed, AssetSkipped, Broken, Held, LeftAlone, Waits
 from virt_steward.objects.identity import Kind, Ref, Regarding
 from virt_steward.objects.wallclock import rfc3339
 
@@ -31,21 +31,21 @@ def marked(annotations: Mapping[str, str]) -> dict[str, str]:
     return {f"{PREFIX}{name.replace('_', '-')}": value for name, value in annotations.items()}
 
 
-def a_seen(*, serves: bool = True, **annotations: str) -> Seen:
+def a_seen(*, serves: bool = True, **annotations: str) -> AutopilotObservation:
     """A platform with the autopilot on, unless its annotations say otherwise."""
     served = ServedKinds(frozenset((("tuning.example", "tunings"),) if serves else ()))
     hco = an_hco(annotations=marked({"autopilot": "true", **annotations}))
-    return Seen.of(REGARDING, a_context(hco=hco), served, frozenset(("openshift-cnv",)))
+    return AutopilotObservation.of(REGARDING, a_context(hco=hco), served, frozenset(("openshift-cnv",)))
 
 
-def decided(asset: Asset | None = None, seen: Seen | None = None, **annotations: str) -> Decision:
+def decided(asset: Asset | None = None, seen: AutopilotObservation | None = None, **annotations: str) -> AssetDecision:
     """What comes of an asset whose live object has these annotations."""
     asset = asset or an_asset(SIZED)
     live: dict[str, Any] = {"metadata": {"name": "fast", "uid": "u-1", "annotations": marked(annotations)}}
-    return decide(asset, seen or a_seen(), sighted(live), Renderer(Catalog((asset,))), NOW)
+    return decide(asset, seen or a_seen(), live_summary(live), Renderer(Catalog((asset,))), NOW)
 
 
-def wanted(decision: Decision) -> Wanted:
+def wanted(decision: AssetDecision) -> Wanted:
     assert isinstance(decision.outcome, Wanted), decision.outcome
     return decision.outcome
 
@@ -53,24 +53,34 @@ def wanted(decision: Decision) -> Wanted:
 @pytest.mark.parametrize(
     ("asset", "seen", "outcome", "says"),
     [
-        pytest.param(an_asset(), a_seen(autopilot="other"), Left.OUT_OF_SCOPE, "allow-list", id="it is not listed"),
         pytest.param(
-            an_asset(), a_seen(serves=False), Left.NO_KIND, "tunings.tuning.example", id="its kind is not served"
+            an_asset(), a_seen(autopilot="other"), AssetSkipped.OUT_OF_SCOPE, "allow-list", id="it is not listed"
         ),
         pytest.param(
-            an_asset(gate_crd="gates.example"), a_seen(), Left.NO_GATE, "gates.example", id="its gate is not served"
+            an_asset(),
+            a_seen(serves=False),
+            AssetSkipped.NO_KIND,
+            "tunings.tuning.example",
+            id="its kind is not served",
+        ),
+        pytest.param(
+            an_asset(gate_crd="gates.example"),
+            a_seen(),
+            AssetSkipped.NO_GATE,
+            "gates.example",
+            id="its gate is not served",
         ),
         pytest.param(
             an_asset(conditions=[{"type": "annotation", "key": f"{PREFIX}enable-fast", "value": "true"}]),
             a_seen(),
-            Left.CONDITIONS,
+            AssetSkipped.CONDITIONS,
             "enable-fast",
             id="nobody has asked for it",
         ),
         pytest.param(
             an_asset(conditions=[{"type": "hardware-detection", "detector": "gpuPresent"}]),
             a_seen(),
-            Left.UNKNOWN,
+            AssetSkipped.UNKNOWN,
             "Conditions not known",
             id="nobody can tell whether it is asked for",
         ),
@@ -82,17 +92,21 @@ def wanted(decision: Decision) -> Wanted:
                 ]
             ),
             a_seen(),
-            Left.CONDITIONS,
+            AssetSkipped.CONDITIONS,
             "Conditions not met",
             id="nobody has asked for it, whatever else is not known",
         ),
-        pytest.param(an_asset(reads={"nodes": True}), a_seen(), Left.UNKNOWN, "nodes", id="the nodes are not known"),
-        pytest.param(an_asset("{# nothing #}"), a_seen(), Left.EMPTY, "asks for nothing", id="it renders to nothing"),
+        pytest.param(
+            an_asset(reads={"nodes": True}), a_seen(), AssetSkipped.UNKNOWN, "nodes", id="the nodes are not known"
+        ),
+        pytest.param(
+            an_asset("{# nothing #}"), a_seen(), AssetSkipped.EMPTY, "asks for nothing", id="it renders to nothing"
+        ),
         pytest.param(an_asset("{{ missing }}"), a_seen(), Broken.RENDER, "missing", id="it cannot be rendered"),
         pytest.param(
             an_asset(),
             a_seen(disabled_resources="[{kind: Tuning, name: 'f*'}]"),
-            Left.EXCLUDED,
+            AssetSkipped.EXCLUDED,
             "rule 1",
             id="it is excluded",
         ),
@@ -112,9 +126,11 @@ def wanted(decision: Decision) -> Wanted:
         ),
     ],
 )
-def test_nothing_is_written_if(asset: Asset, seen: Seen, outcome: Left | Held | Broken, says: str) -> None:
+def test_nothing_is_written_if(
+    asset: Asset, seen: AutopilotObservation, outcome: AssetSkipped | Held | Broken, says: str
+) -> None:
     decision = decided(asset, seen)
-    assert isinstance(decision.outcome, LeftAlone | Waits | Failed)
+    assert isinstance(decision.outcome, LeftAlone | Waits | AssetFailed)
     assert decision.outcome.reason is outcome
     assert says in decision.outcome.why
     *passed, last = decision.steps
@@ -166,10 +182,10 @@ def test_one_override_comes_before_the_other() -> None:
     everything = {"mode": "unmanaged", "reconcile_paused": "true", "patch": patch, "ignore_fields": "/spec/size"}
     left = decided(seen=excluded, **everything).outcome
     assert isinstance(left, LeftAlone)
-    assert left.reason is Left.EXCLUDED
+    assert left.reason is AssetSkipped.EXCLUDED
     left = decided(**everything).outcome
     assert isinstance(left, LeftAlone)
-    assert left.reason is Left.UNMANAGED
+    assert left.reason is AssetSkipped.UNMANAGED
     rest = wanted(decided(**everything | {"mode": ""}))
     assert (rest.is_paused, rest.intent["spec"]["size"]) == (True, 2)
     assert [str(pointer) for pointer in rest.mask.pointers] == ["/spec/size"]

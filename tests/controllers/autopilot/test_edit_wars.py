@@ -8,7 +8,7 @@ from tests.controllers.autopilot.cockpit import Cockpit, at_work, explained, spe
 from tests.controllers.autopilot.opponent import an_opponent, is_paused
 from tests.controllers.autopilot.pair import ASSET, BOTH, becomes, engage_two, is_corrected, substance
 from tests.eventually import soon
-from virt_steward.local.controlplane import ControlPlane
+from virt_steward_demo.local.controlplane import ControlPlane
 
 
 async def test_a_war_over_one_field_ends_in_one_pause_that_outlives_the_process(

@@ -10,27 +10,27 @@ import pytest
 
 from tests.clients import a_client
 from tests.controllers.autopilot.cockpit import Cockpit, Object, explained
-from tests.controllers.autopilot.test_observe import an_hco, an_outlook
+from tests.controllers.autopilot.test_observe import an_hco, an_view
 from tests.eventually import soon
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
-from virt_steward.catalog.hco import HYPERCONVERGED
 from virt_steward.catalog.load import Catalog
 from virt_steward.catalog.render import Renderer
 from virt_steward.cli.assets import lines
 from virt_steward.controllers import REPORTERS
-from virt_steward.controllers.autopilot import marks
+from virt_steward.controllers.autopilot import annotation_keys
 from virt_steward.controllers.autopilot.options import HCO
-from virt_steward.insight.assets import NoPlatform, Survey, rendered
+from virt_steward.insight.assets.explain import NoAsset, why
+from virt_steward.insight.assets.survey import NoPlatform, Survey, rendered
 from virt_steward.insight.status import Section, autopilot
-from virt_steward.insight.whyasset import NoAsset, why
 from virt_steward.kube.client import Reader
 from virt_steward.kube.errors import NotFound, Refused
-from virt_steward.local.accounts import token_for
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.corekinds import NAMESPACE
 from virt_steward.objects.identity import Key, Ref, ref_of
 from virt_steward.objects.wallclock import rfc3339_micro
+from virt_steward.platform.hco import HYPERCONVERGED
 from virt_steward.ssa.managers import AUTOPILOT
+from virt_steward_demo.local.accounts import token_for
+from virt_steward_demo.local.controlplane import ControlPlane
 
 ASSET = "descheduler-loadaware"
 WRITES = ["CREATE", "UPDATE"]
@@ -267,14 +267,14 @@ async def test_nothing_fails_for_a_namespace_that_is_just_leaving(cockpit: Cockp
 
 
 def test_an_asset_waits_while_nobody_can_tell_what_of_it_is_the_advisors(catalog: Catalog) -> None:
-    outlook, kept = an_outlook(catalog)
-    hco = an_hco(HCO, {marks.SCOPE: "true", marks.GOVERNED_BY: "load-aware-rebalancing"})
+    view, kept = an_view(catalog)
+    hco = an_hco(HCO, {annotation_keys.SCOPE: "true", annotation_keys.GOVERNED_BY: "load-aware-rebalancing"})
     for source, store in kept.items():
         if source.kind == HYPERCONVERGED:
             store.put(source.decode(msgspec.json.encode(hco)))
-    seen, first = outlook.seen(), catalog.assets[0].name
+    seen, first = view.seen(), catalog.assets[0].name
     assert seen
-    survey = Survey(outlook, seen, Renderer(catalog), datetime.now(UTC), {first: hco})
+    survey = Survey(view, seen, Renderer(catalog), datetime.now(UTC), {first: hco})
     assert why(survey, first, {}).state == "Differs"
     [configs] = [store for source, store in kept.items() if source.kind == VIRT_PLATFORM_CONFIG]
     configs.put_unreadable(Key("", "load-aware-rebalancing"), "it makes no sense")

@@ -18,19 +18,19 @@ from tests.controllers.autopilot.opponent import an_opponent, is_paused
 from tests.controllers.autopilot.pair import ASSET, BOTH, OTHER, becomes, engage_two, is_corrected, substance
 from tests.eventually import soon
 from tests.proxy import FaultProxy
-from virt_steward.catalog.hco import HYPERCONVERGED
-from virt_steward.catalog.storage import STORAGE_PROFILE
 from virt_steward.controllers.autopilot.options import HCO
-from virt_steward.insight.assets import survey
+from virt_steward.insight.assets.explain import why
+from virt_steward.insight.assets.survey import survey
 from virt_steward.insight.status import autopilot
-from virt_steward.insight.whyasset import why
 from virt_steward.kube.client import Reader, Selection
 from virt_steward.kube.errors import Forbidden, KubeError, NotFound
-from virt_steward.local.controlplane import ControlPlane
-from virt_steward.local.simulation.install import install, uninstall
 from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Key, Kind, Ref, ref_of
+from virt_steward.platform.hco import HYPERCONVERGED
+from virt_steward.platform.storage import STORAGE_PROFILE
 from virt_steward.ssa.managers import AUTOPILOT
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.simulation.install import install, uninstall
 
 GOLDEN = "hco-golden-config"
 STORAGE = "node-remediation-storage"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import yaml
 
-from virt_steward.controllers.autopilot import marks
+from virt_steward.controllers.autopilot import annotation_keys
 from virt_steward.controllers.autopilot.overrides import exclusions, mask
 from virt_steward.controllers.autopilot.overrides.expiry import EXPIRING
 from virt_steward.controllers.autopilot.overrides.patch import Patched, patched
@@ -20,27 +20,29 @@ def examples() -> dict[str, str]:
 
 
 def test_every_annotation_is_named() -> None:
-    texts = {text for text in vars(marks).values() if isinstance(text, str)}
-    names = {text.removeprefix(marks.PREFIX) for text in texts if text.startswith(marks.PREFIX)} - {""}
+    texts = {text for text in vars(annotation_keys).values() if isinstance(text, str)}
+    names = {text.removeprefix(annotation_keys.PREFIX) for text in texts if text.startswith(annotation_keys.PREFIX)} - {
+        ""
+    }
     assert len(names) >= 9
     assert [name for name in names if f"`{name}`" not in PAGE] == []
-    assert f"`{marks.GOVERNED_BY}`" in PAGE
+    assert f"`{annotation_keys.GOVERNED_BY}`" in PAGE
 
 
 def test_the_examples_are_readable() -> None:
     given = examples()
-    rules = exclusions.parse(given[marks.EXCLUDED])
+    rules = exclusions.parse(given[annotation_keys.EXCLUDED])
     assert isinstance(rules, exclusions.Exclusions)
     assert rules.excludes("MachineConfig", "", "90-worker-swap-online")
     wanted = {"kind": "KubeDescheduler", "metadata": {"name": "cluster"}, "spec": {"deschedulingIntervalSeconds": 60}}
-    changed = patched(wanted, given[marks.PATCH])
+    changed = patched(wanted, given[annotation_keys.PATCH])
     assert isinstance(changed, Patched)
     assert changed.obj["spec"] == {"deschedulingIntervalSeconds": 1800}
-    [pointers] = re.findall(f"{marks.IGNORED}=(.*)", PAGE)
+    [pointers] = re.findall(f"{annotation_keys.IGNORED}=(.*)", PAGE)
     assert [mask.parse(pointers).bad, len(mask.parse(pointers).pointers)] == [(), 2]
 
 
 def test_what_ends_by_itself_is_the_rows_before_the_end() -> None:
     rows = re.findall(r"^\| `([a-z-]+)` \|", PAGE.split("## On an object")[1], re.MULTILINE)
-    ends = rows.index(marks.UNTIL.removeprefix(marks.PREFIX))
-    assert sorted(rows[:ends]) == sorted(name.removeprefix(marks.PREFIX) for name in EXPIRING)
+    ends = rows.index(annotation_keys.UNTIL.removeprefix(annotation_keys.PREFIX))
+    assert sorted(rows[:ends]) == sorted(name.removeprefix(annotation_keys.PREFIX) for name in EXPIRING)

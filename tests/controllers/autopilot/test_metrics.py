@@ -15,13 +15,13 @@ from tests.controllers.autopilot.cockpit import Cockpit, at_work
 from tests.controllers.autopilot.opponent import an_opponent, is_paused
 from tests.controllers.autopilot.pair import ASSET, BOTH, OTHER, becomes, engage_two, is_corrected
 from tests.eventually import soon
-from virt_steward.controllers.autopilot.gauges import Gauges
-from virt_steward.local.controlplane import ControlPlane
-from virt_steward.local.ports import ReservedPort
-from virt_steward.local.simulation.install import install, uninstall
+from virt_steward.controllers.autopilot.metrics import AutopilotMetrics
 from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward.runtime.addresses import Address
 from virt_steward.runtime.probes import Addresses
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.local.ports import ReservedPort
+from virt_steward_demo.simulation.install import install, uninstall
 
 COMPLIES = "compliance_status"
 
@@ -155,7 +155,7 @@ async def test_no_series_says_what_nobody_looks_at_or_asks_for(cockpit: Cockpit,
 
 def test_what_fails_is_no_longer_only_reported() -> None:
     registry = CollectorRegistry()
-    gauges, ref = Gauges(registry), Ref(Kind("", "Service"), Key("somewhere", "one"))
+    gauges, ref = AutopilotMetrics(registry), Ref(Kind("", "Service"), Key("somewhere", "one"))
     labels = {"kind": "Service", "namespace": "somewhere", "name": "one"}
     gauges.complies(ref, complies=False, only_reported=True)
     assert registry.get_sample_value("kubevirt_autopilot_report_only", labels) == 1

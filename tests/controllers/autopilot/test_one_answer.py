@@ -13,21 +13,21 @@ from tests.cli.commands import steward
 from tests.controllers.autopilot.cockpit import Cockpit, at_work
 from tests.controllers.autopilot.everything import RIVALS, SHAPE, ask_for_everything, expected
 from tests.eventually import soon
-from virt_steward.local.controlplane import ControlPlane
-from virt_steward.local.ports import ReservedPort
-from virt_steward.local.simulation.platform import Shape
 from virt_steward.objects.coverage import lacking
 from virt_steward.objects.extract import extract
 from virt_steward.objects.ownership import owned_by
 from virt_steward.runtime.addresses import Address
 from virt_steward.runtime.probes import Addresses
 from virt_steward.ssa.managers import AUTOPILOT
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.local.ports import ReservedPort
+from virt_steward_demo.simulation.platform import PlatformShape
 
 COMPLETED_BY_THE_SERVER = {"kubevirt-metrics-exporter-daemonset": "a fieldRef is undivided, and gets its apiVersion"}
 
 
 @pytest.fixture
-def shape() -> Shape:
+def shape() -> PlatformShape:
     return SHAPE
 
 

@@ -13,24 +13,24 @@ from tests.controllers.autopilot.cockpit import Cockpit, at_work
 from tests.eventually import soon
 from tests.grants import an_account
 from virt_steward.catalog.conditions import Annotation, HardwareDetection
-from virt_steward.catalog.hardware import Hardware
-from virt_steward.catalog.hco import HYPERCONVERGED
-from virt_steward.controllers.autopilot import marks, optout
+from virt_steward.controllers.autopilot import annotation_keys, optout
 from virt_steward.controllers.autopilot.definition import definition
+from virt_steward.controllers.autopilot.live_summary import LiveSummary, live_summary
+from virt_steward.controllers.autopilot.observation import AutopilotObservation, ServedKinds
 from virt_steward.controllers.autopilot.options import HCO, OPT_OUT_DELETES
 from virt_steward.controllers.autopilot.optout import Goes, Leaving, Stays, fate
-from virt_steward.controllers.autopilot.seen import Seen, ServedKinds
-from virt_steward.controllers.autopilot.sighted import Sighted, sighted
-from virt_steward.controllers.autopilot.verdicts import Left, LeftAlone
-from virt_steward.local.controlplane import ControlPlane
+from virt_steward.controllers.autopilot.verdicts import AssetSkipped, LeftAlone
 from virt_steward.objects.identity import Key, Kind, Ref, Regarding
+from virt_steward.platform.hco import HYPERCONVERGED
+from virt_steward.platform.nodes import Hardware
 from virt_steward.runtime.access import Installation
 from virt_steward.ssa.managers import AUTOPILOT, CREATION
+from virt_steward_demo.local.controlplane import ControlPlane
 
 ASSET = "metallb-operator"
 OTHER = "metrics-service"
 KEY = "platform.kubevirt.io/enable-fast"
-DELETE = {marks.SCOPE: "true", marks.ON_OPT_OUT: "delete"}
+DELETE = {annotation_keys.SCOPE: "true", annotation_keys.ON_OPT_OUT: "delete"}
 TUNING = Kind("tuning.example", "Tuning", "tunings")
 OPT_IN = an_asset(conditions=[{"type": "annotation", "key": KEY, "value": "true"}])
 
@@ -41,9 +41,9 @@ def an_entry(manager: str, subresource: str = "", **fields: Any) -> dict[str, An
 
 def a_sighting(
     *entries: Mapping[str, Any], annotations: Mapping[str, str] | None = None, ours: bool = True, **metadata: Any
-) -> Sighted:
-    noted = {marks.CREATED: "1"} if ours else {}
-    return sighted(
+) -> LiveSummary:
+    noted = {annotation_keys.CREATED: "1"} if ours else {}
+    return live_summary(
         {
             "metadata": {
                 "name": "fast",
@@ -57,13 +57,15 @@ def a_sighting(
     )
 
 
-def a_platform(annotations: Mapping[str, str] | None = None, **context: Any) -> Seen:
+def a_platform(annotations: Mapping[str, str] | None = None, **context: Any) -> AutopilotObservation:
     hco = Regarding(Ref(HYPERCONVERGED, HCO), "hco.kubevirt.io/v1", "2")
     known = a_context(hco=an_hco(annotations=DELETE if annotations is None else annotations), **context)
-    return Seen.of(hco, known, ServedKinds(frozenset()), frozenset())
+    return AutopilotObservation.of(hco, known, ServedKinds(frozenset()), frozenset())
 
 
-def leaving(seen: Sighted | None = None, reason: Left = Left.OUT_OF_SCOPE, kind: Kind = TUNING) -> Leaving:
+def leaving(
+    seen: LiveSummary | None = None, reason: AssetSkipped = AssetSkipped.OUT_OF_SCOPE, kind: Kind = TUNING
+) -> Leaving:
     return Leaving(OPT_IN, Ref(kind, Key("", "fast")), seen or a_sighting(), LeftAlone(reason, "as I say"))
 
 
@@ -71,8 +73,8 @@ def leaving(seen: Sighted | None = None, reason: Left = Left.OUT_OF_SCOPE, kind:
     ("one", "platform"),
     [
         pytest.param(leaving(), a_platform(), id="is out of scope"),
-        pytest.param(leaving(reason=Left.EXCLUDED), a_platform(), id="is excluded"),
-        pytest.param(leaving(reason=Left.CONDITIONS), a_platform(), id="is not opted in to any more"),
+        pytest.param(leaving(reason=AssetSkipped.EXCLUDED), a_platform(), id="is excluded"),
+        pytest.param(leaving(reason=AssetSkipped.CONDITIONS), a_platform(), id="is not opted in to any more"),
         pytest.param(
             leaving(a_sighting(an_entry("operator", subresource="status"))), a_platform(), id="has a status writer"
         ),
@@ -83,7 +85,7 @@ def leaving(seen: Sighted | None = None, reason: Left = Left.OUT_OF_SCOPE, kind:
         ),
     ],
 )
-def test_what_we_made_goes_if_it(one: Leaving, platform: Seen) -> None:
+def test_what_we_made_goes_if_it(one: Leaving, platform: AutopilotObservation) -> None:
     assert fate(one, platform, (OPT_IN,)) == Goes()
 
 
@@ -94,10 +96,16 @@ def test_what_we_made_goes_if_it(one: Leaving, platform: Seen) -> None:
         pytest.param(leaving(a_sighting(uid="3")), "was there before", id="is a copy"),
         pytest.param(leaving(a_sighting(an_entry("argocd"))), "also managed by argocd", id="somebody else manages"),
         pytest.param(
-            leaving(a_sighting(annotations={marks.MODE: "unmanaged"})), marks.MODE, id="a person keeps unmanaged"
+            leaving(a_sighting(annotations={annotation_keys.MODE: "unmanaged"})),
+            annotation_keys.MODE,
+            id="a person keeps unmanaged",
         ),
-        pytest.param(leaving(a_sighting(annotations={marks.PAUSED: "true"})), marks.PAUSED, id="is paused"),
-        pytest.param(leaving(a_sighting(annotations={marks.GOVERNED_BY: "x"})), "advisor", id="the advisor governs"),
+        pytest.param(
+            leaving(a_sighting(annotations={annotation_keys.PAUSED: "true"})), annotation_keys.PAUSED, id="is paused"
+        ),
+        pytest.param(
+            leaving(a_sighting(annotations={annotation_keys.GOVERNED_BY: "x"})), "advisor", id="the advisor governs"
+        ),
         pytest.param(
             leaving(kind=Kind("machineconfiguration.openshift.io", "MachineConfig")), "reboots", id="reboots nodes"
         ),
@@ -116,17 +124,23 @@ def test_an_object_stays_and_that_is_said_if_it_is_one_that(one: Leaving, why: s
 @pytest.mark.parametrize(
     ("one", "platform"),
     [
-        pytest.param(leaving(), a_platform({marks.SCOPE: "true"}), id="nobody wants deletion"),
-        pytest.param(leaving(), a_platform({**DELETE, marks.ON_OPT_OUT: "Delete"}), id="the policy makes no sense"),
-        pytest.param(leaving(), a_platform({**DELETE, marks.SCOPE: "slwo"}), id="the allow-list names no asset"),
-        pytest.param(leaving(), a_platform({**DELETE, marks.EXCLUDED: "- {"}), id="exclusions cannot be read"),
-        pytest.param(leaving(reason=Left.NO_KIND), a_platform(), id="its kind is not served"),
-        pytest.param(leaving(reason=Left.UNKNOWN), a_platform(), id="its inputs are not known"),
-        pytest.param(leaving(reason=Left.EMPTY), a_platform(), id="its template renders nothing"),
-        pytest.param(leaving(reason=Left.UNMANAGED), a_platform(), id="a person looks after it"),
+        pytest.param(leaving(), a_platform({annotation_keys.SCOPE: "true"}), id="nobody wants deletion"),
+        pytest.param(
+            leaving(), a_platform({**DELETE, annotation_keys.ON_OPT_OUT: "Delete"}), id="the policy makes no sense"
+        ),
+        pytest.param(
+            leaving(), a_platform({**DELETE, annotation_keys.SCOPE: "slwo"}), id="the allow-list names no asset"
+        ),
+        pytest.param(
+            leaving(), a_platform({**DELETE, annotation_keys.EXCLUDED: "- {"}), id="exclusions cannot be read"
+        ),
+        pytest.param(leaving(reason=AssetSkipped.NO_KIND), a_platform(), id="its kind is not served"),
+        pytest.param(leaving(reason=AssetSkipped.UNKNOWN), a_platform(), id="its inputs are not known"),
+        pytest.param(leaving(reason=AssetSkipped.EMPTY), a_platform(), id="its template renders nothing"),
+        pytest.param(leaving(reason=AssetSkipped.UNMANAGED), a_platform(), id="a person looks after it"),
         pytest.param(
             replace(
-                leaving(reason=Left.CONDITIONS),
+                leaving(reason=AssetSkipped.CONDITIONS),
                 asset=an_asset(
                     conditions=[
                         {"type": "annotation", "key": KEY},
@@ -142,7 +156,7 @@ def test_an_object_stays_and_that_is_said_if_it_is_one_that(one: Leaving, why: s
         pytest.param(leaving(kind=HYPERCONVERGED), a_platform(), id="it is the platform itself"),
     ],
 )
-def test_nothing_happens_to_an_object_if(one: Leaving, platform: Seen) -> None:
+def test_nothing_happens_to_an_object_if(one: Leaving, platform: AutopilotObservation) -> None:
     assert fate(one, platform, (OPT_IN,)) is None
 
 
@@ -180,7 +194,7 @@ async def test_what_we_made_goes_and_what_others_made_or_manage_stays(deleting: 
     assert await soon(lambda: cockpit.told("AssetApplied", OTHER), within=30)
     metallb = await cockpit.live(ASSET)
     assert metallb
-    assert metallb["metadata"]["annotations"][marks.CREATED] == metallb["metadata"]["uid"]
+    assert metallb["metadata"]["annotations"][annotation_keys.CREATED] == metallb["metadata"]["uid"]
     forklift = await cockpit.live("mtv-operator")
     assert forklift
     identity = {name: forklift[name] for name in ("apiVersion", "kind")}
@@ -235,7 +249,7 @@ async def test_a_process_that_was_ended_before_it_noted_a_creation_is_made_up_fo
 async def _is_noted(cockpit: Cockpit) -> bool:
     live = await cockpit.live(ASSET)
     assert live
-    return live["metadata"].get("annotations", {}).get(marks.CREATED) == live["metadata"]["uid"]
+    return live["metadata"].get("annotations", {}).get(annotation_keys.CREATED) == live["metadata"]["uid"]
 
 
 def an_object(applied: str) -> dict[str, Any]:

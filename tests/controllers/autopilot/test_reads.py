@@ -8,16 +8,16 @@ from tests.controllers.autopilot.cockpit import Cockpit, Object, spec_of
 from tests.controllers.autopilot.everything import make_storage_profile
 from tests.eventually import soon
 from virt_steward.catalog.render import Renderer
-from virt_steward.controllers.autopilot.baseline import Bench, Origin, Work, converge
+from virt_steward.controllers.autopilot.converge import RenderedFrom, Task, Toolkit, converge
 from virt_steward.controllers.autopilot.decide import Wanted
+from virt_steward.controllers.autopilot.edit_wars import EditWars
+from virt_steward.controllers.autopilot.live_summary import live_summary
 from virt_steward.controllers.autopilot.overrides.drift_mode import DriftMode
 from virt_steward.controllers.autopilot.overrides.governed import NOT_GOVERNED
 from virt_steward.controllers.autopilot.overrides.mask import NO_MASK
-from virt_steward.controllers.autopilot.sighted import sighted
 from virt_steward.controllers.autopilot.verdicts import Held, Waits
-from virt_steward.controllers.autopilot.wars import Wars
 from virt_steward.runtime.clock import SystemClock
-from virt_steward.ssa.memo import Memo
+from virt_steward.ssa.memo import DryRunMemo
 
 TEXT = "ksm-cluster-monitoring"
 OURS = "nodeExporter:\n  collectors:\n    ksmd:\n      enabled: true\n"
@@ -48,14 +48,16 @@ async def test_nothing_is_made_from_a_text_that_has_changed_since_it_was_read(
     live = await cockpit.live(TEXT)
     mark = audit_log.mark()
     clock = SystemClock()
-    bench = Bench(cockpit.client, Renderer(cockpit.catalog), Memo(Random(0)), Memo(Random(0)), Wars(), clock)
+    bench = Toolkit(
+        cockpit.client, Renderer(cockpit.catalog), DryRunMemo(Random(0)), DryRunMemo(Random(0)), EditWars(), clock
+    )
     found = cockpit.catalog.find(TEXT)
     assert found
     assert found.reads_itself
     assert live
     wanted = Wanted(a_map(f"mine: 1\n{OURS}"), NO_MASK, DriftMode.ENFORCE, is_paused=False)
-    for seen in (sighted(live), None):
-        work = Work(wanted, seen, NOT_GOVERNED, wanted.intent, Origin(found.reads_itself, before))
+    for seen in (live_summary(live), None):
+        work = Task(wanted, seen, NOT_GOVERNED, wanted.intent, RenderedFrom(found.reads_itself, before))
         verdict = await converge(bench, work)
         assert isinstance(verdict, Waits)
         assert verdict.reason is Held.BEHIND

@@ -11,26 +11,26 @@ from prometheus_client import CollectorRegistry
 from tests.audit import AuditLog
 from tests.runtime.clocks import ManualClock
 from virt_steward.catalog.load import Catalog
-from virt_steward.controllers.autopilot.compliance import Reached
-from virt_steward.controllers.autopilot.decide import Decision, Wanted
-from virt_steward.controllers.autopilot.gauges import Gauges
+from virt_steward.controllers.autopilot.compliance import ComplianceReached
+from virt_steward.controllers.autopilot.decide import AssetDecision, Wanted
+from virt_steward.controllers.autopilot.live_summary import LiveSummary
+from virt_steward.controllers.autopilot.metrics import AutopilotMetrics
 from virt_steward.controllers.autopilot.overrides.drift_mode import DriftMode
 from virt_steward.controllers.autopilot.overrides.mask import NO_MASK
-from virt_steward.controllers.autopilot.sighted import Sighted
-from virt_steward.controllers.autopilot.tell import Teller
-from virt_steward.controllers.autopilot.verdicts import Applied, Broken, Differs, Failed, InOrder, Verdict
-from virt_steward.insight.activity import Told
-from virt_steward.insight.assetstates import state_of
+from virt_steward.controllers.autopilot.reporter import AutopilotReporter
+from virt_steward.controllers.autopilot.verdicts import AssetApplied, AssetFailed, AssetInSync, Broken, Differs, Verdict
+from virt_steward.insight.activity import EventRecord
+from virt_steward.insight.assets.state import state_of
 from virt_steward.kube.client import Client, Selection
 from virt_steward.kube.events import EVENT, Recorder
 from virt_steward.objects.identity import Key, Kind, Ref, Regarding, ref_of
 from virt_steward.objects.meta import Meta
 
 REF = Ref(Kind("g", "Thing"), Key("", "one"))
-LIVE = Sighted(Meta("one"), {}, {}, b"", "")
+LIVE = LiveSummary(Meta("one"), {}, {}, b"", "")
 
-REFUSED = Failed(Broken.APPLY, "a webhook denied the request")
-WRITTEN = Applied(created=False, adopted=False, drifts=(), uid="1", digest="2")
+REFUSED = AssetFailed(Broken.APPLY, "a webhook denied the request")
+WRITTEN = AssetApplied(created=False, adopted=False, drifts=(), uid="1", digest="2")
 DRIFTED = Differs((".spec.mode (set by editor)",), is_paused=False)
 STILL_DRIFTED = Differs((), is_paused=False)
 
@@ -48,30 +48,30 @@ class Valve:
 
 
 class Tower:
-    """A teller at work, and whoever reads its events."""
+    """A reporter at work, and whoever reads its events."""
 
     def __init__(self, client: Client, hco: Regarding, catalog: Catalog) -> None:
         self.clock = ManualClock()
         self.valve = Valve()
         self.recorder = Recorder(client, "autopilot", "pod-1", limiter=self.valve, clock=self.clock.utc)
-        self._teller = Teller(self.recorder, Gauges(CollectorRegistry()), self.clock)
+        self._reporter = AutopilotReporter(self.recorder, AutopilotMetrics(CollectorRegistry()), self.clock)
         self._client = client
         self._hco = hco
         self._asset = catalog.assets[0]
 
     async def tell(self, verdict: Verdict, after: float = 1.0) -> None:
         await self.clock.advance(after)
-        self._teller.verdict(self._hco, self._asset.name, REF, verdict)
+        self._reporter.verdict(self._hco, self._asset.name, REF, verdict)
         await self.recorder.flush(10)
 
-    async def succeed(self, reached: Reached, after: float = 1.0) -> None:
+    async def succeed(self, reached: ComplianceReached, after: float = 1.0) -> None:
         await self.clock.advance(after)
-        self._teller.succeeded(self._hco, reached)
+        self._reporter.succeeded(self._hco, reached)
         await self.recorder.flush(10)
 
-    async def events(self) -> list[Told]:
+    async def events(self) -> list[EventRecord]:
         found = await self._client.list(EVENT, Selection(self._hco.ref.key.namespace))
-        return [msgspec.convert(one, Told, strict=False) for one in found]
+        return [msgspec.convert(one, EventRecord, strict=False) for one in found]
 
     async def reasons(self) -> list[str]:
         return sorted(one.reason for one in await self.events())
@@ -83,7 +83,7 @@ class Tower:
                 await self._client.delete(Ref(EVENT, one.metadata.key))
 
     async def word(self, mode: DriftMode = DriftMode.ENFORCE) -> str:
-        decision = Decision(Wanted({}, NO_MASK, mode, is_paused=False), (), (), {}, None)
+        decision = AssetDecision(Wanted({}, NO_MASK, mode, is_paused=False), (), (), {}, None)
         return state_of(self._asset, REF, decision, LIVE, await self.events()).word
 
 
@@ -124,7 +124,7 @@ async def test_a_difference_stands_until_it_is_undone_however_long_that_is(tower
         await tower.tell(STILL_DRIFTED, after=PASS)
         await tower.expire()
         assert await tower.word(DriftMode.REPORT) == "Differs"
-    await tower.tell(InOrder())
+    await tower.tell(AssetInSync())
     assert await tower.word(DriftMode.REPORT) == "In place"
     await tower.tell(DRIFTED)
     assert await tower.word(DriftMode.REPORT) == "Differs", "at once, though it was told a moment ago"
@@ -134,31 +134,31 @@ async def test_a_difference_stands_until_it_is_undone_however_long_that_is(tower
 async def test_an_end_is_told_once_and_what_was_never_in_trouble_is_not_told_of(
     tower: Tower, audit_log: AuditLog
 ) -> None:
-    await tower.tell(InOrder())
+    await tower.tell(AssetInSync())
     assert await tower.reasons() == []
     await tower.tell(REFUSED)
-    await tower.tell(InOrder())
+    await tower.tell(AssetInSync())
     assert await tower.reasons() == ["ApplyFailed", "AssetInOrder"]
     mark = audit_log.mark()
     for _ in range(3):
-        await tower.tell(InOrder(), after=PASS)
+        await tower.tell(AssetInSync(), after=PASS)
     assert [one.uri for one in audit_log.since(mark) if one.is_write and one.resource == "events"] == []
 
 
 async def test_an_end_that_could_not_be_told_is_told_at_the_next_look(tower: Tower) -> None:
     await tower.tell(REFUSED)
     tower.valve.is_open = False
-    await tower.tell(InOrder())
+    await tower.tell(AssetInSync())
     assert await tower.word() == "Fails"
     tower.valve.is_open = True
-    await tower.tell(InOrder())
+    await tower.tell(AssetInSync())
     assert await tower.word() == "In place"
 
 
 async def test_a_success_that_could_not_be_told_is_told_at_the_next_look_and_then_no_more(
     tower: Tower, audit_log: AuditLog
 ) -> None:
-    reached = Reached(2, 3, tower.clock.utc())
+    reached = ComplianceReached(2, 3, tower.clock.utc())
     tower.valve.is_open = False
     await tower.succeed(reached)
     assert await tower.reasons() == []
@@ -173,6 +173,6 @@ async def test_a_success_that_could_not_be_told_is_told_at_the_next_look_and_the
 
 
 async def test_a_success_in_the_same_words_as_the_last_one_is_told_though_that_was_a_moment_ago(tower: Tower) -> None:
-    await tower.succeed(Reached(2, 3, tower.clock.utc()))
-    await tower.succeed(Reached(2, 3, tower.clock.utc()))
+    await tower.succeed(ComplianceReached(2, 3, tower.clock.utc()))
+    await tower.succeed(ComplianceReached(2, 3, tower.clock.utc()))
     assert await tower.reasons() == ["ReconcileSucceeded", "ReconcileSucceeded"]

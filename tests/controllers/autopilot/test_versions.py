@@ -8,14 +8,14 @@ import pytest
 from tests.controllers.autopilot.cockpit import Cockpit, spec_of
 from tests.controllers.autopilot.pair import ASSET, BOTH, OTHER, engage_two, is_corrected
 from tests.eventually import soon
-from virt_steward.catalog.hco import HYPERCONVERGED
 from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
-from virt_steward.local.simulation.install import install
-from virt_steward.local.simulation.kinds.descheduler import RELEASES, kube_descheduler
-from virt_steward.local.simulation.nodes import Node, add_node
-from virt_steward.local.simulation.platform import Shape
 from virt_steward.objects.identity import Key, Kind, Ref
+from virt_steward.platform.hco import HYPERCONVERGED
+from virt_steward_demo.simulation.install import install
+from virt_steward_demo.simulation.kinds.descheduler import RELEASES, kube_descheduler
+from virt_steward_demo.simulation.nodes import Node, add_node
+from virt_steward_demo.simulation.platform import PlatformShape
 
 GOLDEN = "hco-golden-config"
 LOKI = "logging-lokistack"
@@ -29,10 +29,10 @@ LIMITS = {"v532": {"total": 5, "node": 1}}
 
 
 @pytest.fixture
-def shape(request: pytest.FixtureRequest) -> Shape:
+def shape(request: pytest.FixtureRequest) -> PlatformShape:
     """Whatever a test asks for."""
     asked: dict[str, Any] = getattr(request, "param", {})
-    return Shape(machines_per_worker=0, packages=(), **asked)
+    return PlatformShape(machines_per_worker=0, packages=(), **asked)
 
 
 async def allow(cockpit: Cockpit, version: str, number: int) -> None:

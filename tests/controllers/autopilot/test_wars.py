@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from virt_steward.controllers.autopilot.wars import HOUR, LONGEST, PAUSE_AFTER, SAME_FIELD, Go, Pause, Throttled, Wars
+from virt_steward.controllers.autopilot.edit_wars import (
+    HOUR,
+    LONGEST,
+    PAUSE_AFTER,
+    SAME_FIELD,
+    EditWars,
+    PauseObject,
+    WriteAllowed,
+    WriteThrottled,
+)
 
 KEY = "MachineConfig 90-worker-swap-online"
 
@@ -13,118 +22,123 @@ def field(number: int) -> frozenset[str]:
     return frozenset((f".spec.f{number}",))
 
 
-def fought(wars: Wars, times: int, *, every: float, since: float = 0.0) -> list[Go | Throttled | Pause]:
+def fought(
+    wars: EditWars, times: int, *, every: float, since: float = 0.0
+) -> list[WriteAllowed | WriteThrottled | PauseObject]:
     """One field is changed by somebody again and again, and we set it right whenever we may."""
     answers = []
     for number in range(times):
         now = since + number * every
         answers.append(wars.attempt(KEY, field(0), now))
-        if answers[-1] == Go():
+        if answers[-1] == WriteAllowed():
             wars.applied(KEY, field(0), now)
     return answers
 
 
-def exhausted(wars: Wars, now: float = 0.0) -> None:
+def exhausted(wars: EditWars, now: float = 0.0) -> None:
     """Leave no token, by writes to one field after the other."""
     for number in range(10):
-        assert wars.attempt(KEY, field(number), now) == Go()
+        assert wars.attempt(KEY, field(number), now) == WriteAllowed()
         wars.applied(KEY, field(number), now)
 
 
 def test_ten_writes_go_at_once_and_the_next_waits() -> None:
-    wars = Wars()
+    wars = EditWars()
     exhausted(wars)
     answer = wars.attempt(KEY, field(11), 0.0)
-    assert isinstance(answer, Throttled)
+    assert isinstance(answer, WriteThrottled)
     assert (answer.retry_in, answer.count) == (1.0, 1)
     assert "10 updates per minute" in answer.why
 
 
 def test_the_third_throttle_in_a_row_pauses_and_waits_double() -> None:
-    wars = Wars()
+    wars = EditWars()
     exhausted(wars)
     answers = [wars.attempt(KEY, field(11), now) for now in (0.0, 1.0, 3.0)]
-    assert [(answer.retry_in, answer.count) for answer in answers if isinstance(answer, Throttled)] == [(1, 1), (2, 2)]
-    assert answers[-1] == Pause("it was throttled 3 times in a row")
+    assert [(answer.retry_in, answer.count) for answer in answers if isinstance(answer, WriteThrottled)] == [
+        (1, 1),
+        (2, 2),
+    ]
+    assert answers[-1] == PauseObject("it was throttled 3 times in a row")
 
 
 def test_who_asks_too_early_is_not_throttled_once_more() -> None:
-    wars = Wars()
+    wars = EditWars()
     exhausted(wars)
     answers = [wars.attempt(KEY, field(11), now / 10) for now in range(10)]
-    assert [answer.count for answer in answers if isinstance(answer, Throttled)] == [1] * 10
-    assert isinstance(answers[-1], Throttled)
+    assert [answer.count for answer in answers if isinstance(answer, WriteThrottled)] == [1] * 10
+    assert isinstance(answers[-1], WriteThrottled)
     assert answers[-1].retry_in == pytest.approx(0.1)
 
 
 def test_a_write_that_succeeds_ends_the_row() -> None:
-    wars = Wars()
+    wars = EditWars()
     exhausted(wars)
-    assert isinstance(wars.attempt(KEY, field(11), 0.0), Throttled)
-    assert isinstance(wars.attempt(KEY, field(11), 1.0), Throttled)
-    assert wars.attempt(KEY, field(11), 7.0) == Go()
+    assert isinstance(wars.attempt(KEY, field(11), 0.0), WriteThrottled)
+    assert isinstance(wars.attempt(KEY, field(11), 1.0), WriteThrottled)
+    assert wars.attempt(KEY, field(11), 7.0) == WriteAllowed()
     wars.applied(KEY, field(11), 7.0)
     again = wars.attempt(KEY, field(12), 7.0)
-    assert isinstance(again, Throttled)
+    assert isinstance(again, WriteThrottled)
     assert again.count == 1
 
 
 @pytest.mark.parametrize("every", [0.0, 2.0, 20.0, 300.0])
 def test_a_war_over_one_field_is_ended_after_ten_rounds_however_slow(every: float) -> None:
-    *rounds, last = fought(Wars(), SAME_FIELD + 1, every=every)
-    assert rounds == [Go()] * SAME_FIELD
-    assert last == Pause(".spec.f0 was set right 10 times within an hour")
+    *rounds, last = fought(EditWars(), SAME_FIELD + 1, every=every)
+    assert rounds == [WriteAllowed()] * SAME_FIELD
+    assert last == PauseObject(".spec.f0 was set right 10 times within an hour")
 
 
 def test_a_field_that_is_set_right_less_often_goes_on_for_ever() -> None:
-    assert set(fought(Wars(), 100, every=HOUR / SAME_FIELD)) == {Go()}
+    assert set(fought(EditWars(), 100, every=HOUR / SAME_FIELD)) == {WriteAllowed()}
 
 
 def test_a_field_counts_also_when_others_change_with_it() -> None:
-    wars = Wars()
+    wars = EditWars()
     for number in range(SAME_FIELD):
         both = field(0) | field(number + 1)
-        assert wars.attempt(KEY, both, number * 60.0) == Go()
+        assert wars.attempt(KEY, both, number * 60.0) == WriteAllowed()
         wars.applied(KEY, both, number * 60.0)
-    assert isinstance(wars.attempt(KEY, field(0), 601.0), Pause)
-    assert isinstance(wars.attempt(KEY, field(1), 601.0), Pause)  # the object is paused, not the field
+    assert isinstance(wars.attempt(KEY, field(0), 601.0), PauseObject)
+    assert isinstance(wars.attempt(KEY, field(1), 601.0), PauseObject)  # the object is paused, not the field
 
 
 def test_what_only_we_change_our_mind_about_is_throttled_and_never_paused() -> None:
-    wars = Wars()
+    wars = EditWars()
     answers = []
     for number in range(100):
         answers.append(wars.attempt(KEY, frozenset(), number * 0.5))
-        if answers[-1] == Go():
+        if answers[-1] == WriteAllowed():
             wars.applied(KEY, frozenset(), number * 0.5)
-    assert 10 <= answers.count(Go()) <= 10 + 50 / 6
-    assert not any(isinstance(answer, Pause) for answer in answers)
+    assert 10 <= answers.count(WriteAllowed()) <= 10 + 50 / 6
+    assert not any(isinstance(answer, PauseObject) for answer in answers)
 
 
 def test_a_pause_is_said_again_until_somebody_resumes() -> None:
-    wars = Wars()
+    wars = EditWars()
     answers = fought(wars, SAME_FIELD + 3, every=2.0)
     assert len({*answers[SAME_FIELD:]}) == 1
-    assert isinstance(wars.attempt(KEY, field(5), 3000.0), Pause)
+    assert isinstance(wars.attempt(KEY, field(5), 3000.0), PauseObject)
     wars.resumed(KEY)
-    assert fought(wars, SAME_FIELD, every=2.0, since=3001.0) == [Go()] * SAME_FIELD
+    assert fought(wars, SAME_FIELD, every=2.0, since=3001.0) == [WriteAllowed()] * SAME_FIELD
 
 
 def test_a_pause_that_nobody_could_mark_ends_after_an_hour() -> None:
-    wars = Wars()
+    wars = EditWars()
     fought(wars, SAME_FIELD + 1, every=1.0)
     answers = {now: wars.attempt(KEY, field(0), now) for now in (600.0, 1800.0, 3599.0, 3610.0)}
-    assert [now for now, answer in answers.items() if answer == Go()] == [3610.0]
+    assert [now for now, answer in answers.items() if answer == WriteAllowed()] == [3610.0]
 
 
 def test_objects_do_not_share_a_bucket() -> None:
-    wars = Wars()
+    wars = EditWars()
     exhausted(wars)
-    assert wars.attempt("another", field(11), 0.0) == Go()
+    assert wars.attempt("another", field(11), 0.0) == WriteAllowed()
 
 
 def test_what_is_left_alone_for_an_hour_is_forgotten() -> None:
-    wars = Wars()
+    wars = EditWars()
     for number in range(1000):
         wars.attempt(number, field(0), 0.0)
     wars.attempt(0, field(0), HOUR - 1)
@@ -136,20 +150,20 @@ def test_what_is_left_alone_for_an_hour_is_forgotten() -> None:
 @settings(deadline=None, database=None)
 @given(waits=st.lists(st.floats(0, 40), max_size=120), fields=st.lists(st.integers(0, 3), min_size=120, max_size=120))
 def test_no_pattern_of_edits_gets_more_than_the_limits(waits: list[float], fields: list[int]) -> None:
-    wars = Wars()
+    wars = EditWars()
     now, written, in_a_row = 0.0, [], 0
     for wait, number in zip(waits, fields, strict=False):
         now += wait
         match wars.attempt(KEY, field(number), now):
-            case Go():
+            case WriteAllowed():
                 wars.applied(KEY, field(number), now)
                 written.append((now, number))
                 in_a_row = 0
-            case Throttled(retry_in, _, count):
+            case WriteThrottled(retry_in, _, count):
                 assert 0 < retry_in <= LONGEST
                 assert in_a_row <= count <= in_a_row + 1 < PAUSE_AFTER + 1
                 in_a_row = count
-            case Pause(why):
+            case PauseObject(why):
                 assert why
                 break
     assert len(written) <= 10 + now / 6 + 0.001

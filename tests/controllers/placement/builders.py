@@ -4,21 +4,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from virt_steward.apis.meta import LabelSelector
-from virt_steward.controllers.placement.seen import (
-    Cluster,
+from virt_steward.controllers.placement.observation import (
     Finding,
     Machine,
     MachineMeta,
+    MachineRequest,
     MachineSpec,
+    MemberCluster,
+    PlacementObservation,
+    PlacementRules,
     ProviderConfig,
-    Rules,
-    Seen,
-    Unusable,
-    Wishes,
+    UnusableCluster,
 )
-from virt_steward.controllers.placement.verdicts import Reason
+from virt_steward.controllers.placement.verdicts import PlacementReason
 
-NO_SECRET = Unusable(Reason.SECRET_NOT_FOUND, "Secret kubevirt-secrets/east not found")
+NO_SECRET = UnusableCluster(PlacementReason.SECRET_NOT_FOUND, "Secret kubevirt-secrets/east not found")
 
 
 def a_machine(
@@ -32,14 +32,18 @@ def a_machine(
     cluster_selector: LabelSelector | None = None,
 ) -> Machine:
     return Machine(
-        MachineMeta(name=name, namespace="default", uid=name, annotations=Wishes(config, selector, strategy)),
+        MachineMeta(name=name, namespace="default", uid=name, annotations=MachineRequest(config, selector, strategy)),
         MachineSpec(provider, ProviderConfig(provider_config), cluster_selector),
     )
 
 
-def a_cluster(name: str, **facts: Any) -> Cluster:
-    return Cluster(name, facts.pop("labels", {}), **facts)
+def a_cluster(name: str, **facts: Any) -> MemberCluster:
+    return MemberCluster(name, facts.pop("labels", {}), **facts)
 
 
-def a_view(machine: Machine, *clusters: Cluster, findings: Mapping[str, Finding] | None = None, **rules: Any) -> Seen:
-    return Seen(machine, tuple(sorted(clusters, key=lambda one: one.name)), findings or {}, Rules(**rules))
+def a_view(
+    machine: Machine, *clusters: MemberCluster, findings: Mapping[str, Finding] | None = None, **rules: Any
+) -> PlacementObservation:
+    return PlacementObservation(
+        machine, tuple(sorted(clusters, key=lambda one: one.name)), findings or {}, PlacementRules(**rules)
+    )

@@ -13,7 +13,7 @@ from tests.controllers.approver.process import ALONE, Process, a_process, home_o
 from tests.controllers.placement.scene import Scene, an_installation
 from tests.grants import Account
 from virt_steward.kube.client import Client
-from virt_steward.local.controlplane import ControlPlane
+from virt_steward_demo.local.controlplane import ControlPlane
 
 Start = Callable[..., AbstractContextManager[Process]]
 Asked = Callable[..., list[Request]]

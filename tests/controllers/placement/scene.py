@@ -11,12 +11,12 @@ from tests.machines import a_config, a_definition_of_machines, a_machine, cluste
 from tests.widgets import define
 from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG, KUBEVIRT_CONFIG_CRD
 from virt_steward.controllers.placement.definition import ACCESS
-from virt_steward.controllers.placement.seen import MACHINE
+from virt_steward.controllers.placement.observation import MACHINE
 from virt_steward.kube.client import Client, Object, Selection
 from virt_steward.kube.events import EVENT
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Key, Ref, ref_of
 from virt_steward.runtime.access import Installation
+from virt_steward_demo.local.controlplane import ControlPlane
 
 DEFINITIONS = (a_definition_of_machines(), a_machine_definition(), KUBEVIRT_CONFIG_CRD.manifest())
 

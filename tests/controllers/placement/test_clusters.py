@@ -12,7 +12,7 @@ from tests.controllers.placement.test_placing import has_event
 from tests.eventually import soon
 from tests.gateway import Gateway, Interception, a_gateway, a_status
 from tests.proxy import FaultProxy
-from virt_steward.local.controlplane import ControlPlane
+from virt_steward_demo.local.controlplane import ControlPlane
 
 QUICK = ("--probe-interval=0.1", "--cluster-timeout=0.5", "--cluster-retry=0.1", "--search-memory=0.1")
 TOKEN = "an-unmistakable-secret"

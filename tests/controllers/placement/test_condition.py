@@ -8,12 +8,12 @@ import pytest
 
 from tests.controllers.placement.builders import a_machine
 from virt_steward.controllers.placement.condition import patch_with, to_say_of
-from virt_steward.controllers.placement.seen import Machine, MachineCondition, MachineStatus
-from virt_steward.controllers.placement.verdicts import Blocked, Chosen, Reason
+from virt_steward.controllers.placement.observation import Machine, MachineCondition, MachineStatus
+from virt_steward.controllers.placement.verdicts import Blocked, Chosen, PlacementReason
 
 NOW = datetime(2031, 1, 6, 12, 0, tzinfo=UTC)
 THEN = "2030-01-01T00:00:00Z"
-BLOCKED = Blocked(Reason.FOUND_TWICE, "vm-web exists in east and west")
+BLOCKED = Blocked(PlacementReason.FOUND_TWICE, "vm-web exists in east and west")
 CHOSEN = Chosen("east", "it is the only one")
 READY = MachineCondition("Ready", "True", "Up", "", THEN)
 

@@ -7,14 +7,22 @@ from hypothesis import strategies as st
 from tests.controllers.placement.builders import NO_SECRET, a_cluster, a_machine, a_view
 from virt_steward.apis.meta import LabelSelector
 from virt_steward.controllers.placement.decide import decide
-from virt_steward.controllers.placement.fleet import Rejected
-from virt_steward.controllers.placement.preferences import PREFERENCES
-from virt_steward.controllers.placement.seen import Cluster, Found, Free, Machine, NotThere, Silent, Unequipped
-from virt_steward.controllers.placement.verdicts import Ask, Blocked, Chosen, Reason
+from virt_steward.controllers.placement.fleet import ClusterRejected
+from virt_steward.controllers.placement.observation import (
+    CapacityFree,
+    KubeVirtMissing,
+    Machine,
+    MemberCluster,
+    Unreachable,
+    VmAbsent,
+    VmFound,
+)
+from virt_steward.controllers.placement.strategies import STRATEGIES
+from virt_steward.controllers.placement.verdicts import Ask, Blocked, Chosen, PlacementReason
 
 EAST, WEST = a_cluster("east", labels={"region": "east"}), a_cluster("west", labels={"region": "west"})
 SOUTH = a_cluster("south", labels={"region": "west"})
-NOWHERE = {"east": NotThere(), "west": NotThere()}
+NOWHERE = {"east": VmAbsent(), "west": VmAbsent()}
 
 
 @pytest.mark.parametrize(
@@ -72,7 +80,7 @@ NOWHERE = {"east": NotThere(), "west": NotThere()}
     ],
 )
 def test_the_cluster_is(
-    machine: Machine, clusters: tuple[Cluster, ...], rules: dict[str, Any], chosen: str, by: str
+    machine: Machine, clusters: tuple[MemberCluster, ...], rules: dict[str, Any], chosen: str, by: str
 ) -> None:
     decision = decide(a_view(machine, *clusters, **rules))
     assert isinstance(decision.outcome, Chosen)
@@ -82,23 +90,25 @@ def test_the_cluster_is(
 @pytest.mark.parametrize(
     ("findings", "rules", "chosen", "words"),
     [
-        pytest.param({"east": NotThere(), "west": Found()}, {}, "west", "vm-my-vm exists there", id="where its VM is"),
         pytest.param(
-            {"east": Silent("timeout"), "west": Found()},
+            {"east": VmAbsent(), "west": VmFound()}, {}, "west", "vm-my-vm exists there", id="where its VM is"
+        ),
+        pytest.param(
+            {"east": Unreachable("timeout"), "west": VmFound()},
             {},
             "west",
             "vm-my-vm exists there; east did not answer",
             id="where its VM is, and who was silent is said",
         ),
         pytest.param(
-            {"east": Rejected("no"), "west": Found()},
+            {"east": ClusterRejected("no"), "west": VmFound()},
             {},
             "west",
             "vm-my-vm exists there; east could not be searched",
             id="where its VM is, and who rejected us is not called silent",
         ),
         pytest.param(
-            {"east": Found(), "west": NotThere()},
+            {"east": VmFound(), "west": VmAbsent()},
             {"vm_name": "{machine}"},
             "east",
             "my-vm exists there",
@@ -118,15 +128,15 @@ def test_a_machine_stays(findings: dict[str, Any], rules: dict[str, Any], chosen
             a_machine(),
             (),
             {},
-            Reason.NO_CONFIGS,
+            PlacementReason.NO_CONFIGS,
             "machine default/my-vm has no KubevirtConfig reference and no KubevirtConfigs are available",
             id="no configs",
         ),
         pytest.param(
             a_machine(),
             (EAST, WEST, SOUTH),
-            {"findings": NOWHERE | {"south": NotThere()}},
-            Reason.AMBIGUOUS,
+            {"findings": NOWHERE | {"south": VmAbsent()}},
+            PlacementReason.AMBIGUOUS,
             "machine default/my-vm has no KubevirtConfig reference and 3 configs are available - cannot determine "
             "placement. Please set annotation 'vitistack.io/kubevirt-config' or DEFAULT_KUBEVIRT_CONFIG env var",
             id="several configs and no VM",
@@ -135,7 +145,7 @@ def test_a_machine_stays(findings: dict[str, Any], rules: dict[str, Any], chosen
             a_machine(config="north"),
             (EAST,),
             {},
-            Reason.CONFIG_NOT_FOUND,
+            PlacementReason.CONFIG_NOT_FOUND,
             "KubevirtConfig north not found: annotation vitistack.io/kubevirt-config names it; "
             "create it, or name another",
             id="an annotation that names nobody",
@@ -144,7 +154,7 @@ def test_a_machine_stays(findings: dict[str, Any], rules: dict[str, Any], chosen
             a_machine(),
             (EAST,),
             {"default_config": "north"},
-            Reason.CONFIG_NOT_FOUND,
+            PlacementReason.CONFIG_NOT_FOUND,
             "KubevirtConfig north not found: DEFAULT_KUBEVIRT_CONFIG names it; create it, or name another",
             id="a default that names nobody",
         ),
@@ -152,7 +162,7 @@ def test_a_machine_stays(findings: dict[str, Any], rules: dict[str, Any], chosen
             a_machine(config="east"),
             (a_cluster("east", unusable=NO_SECRET),),
             {},
-            Reason.SECRET_NOT_FOUND,
+            PlacementReason.SECRET_NOT_FOUND,
             NO_SECRET.because,
             id="a Secret that is missing",
         ),
@@ -160,7 +170,7 @@ def test_a_machine_stays(findings: dict[str, Any], rules: dict[str, Any], chosen
             a_machine(),
             (a_cluster("east", default=True), a_cluster("west", default=True)),
             {},
-            Reason.TWO_DEFAULTS,
+            PlacementReason.TWO_DEFAULTS,
             "east and west are all marked as default: leave the mark on one",
             id="two defaults",
         ),
@@ -168,23 +178,23 @@ def test_a_machine_stays(findings: dict[str, Any], rules: dict[str, Any], chosen
             a_machine(selector="region=north"),
             (EAST, WEST),
             {},
-            Reason.NOTHING_SELECTED,
+            PlacementReason.NOTHING_SELECTED,
             "no KubevirtConfig has labels that match region=north",
             id="a selector that matches nothing",
         ),
         pytest.param(
             a_machine(),
             (EAST, WEST),
-            {"findings": {"east": Found(), "west": Found()}},
-            Reason.FOUND_TWICE,
+            {"findings": {"east": VmFound(), "west": VmFound()}},
+            PlacementReason.FOUND_TWICE,
             "vm-my-vm exists in east and west: delete all but one, or annotate the machine with the right one",
             id="a VM in two clusters",
         ),
         pytest.param(
             a_machine(),
             (EAST, WEST),
-            {"findings": {"east": NotThere(), "west": Silent("no answer in 5 s")}},
-            Reason.CLUSTERS_SILENT,
+            {"findings": {"east": VmAbsent(), "west": Unreachable("no answer in 5 s")}},
+            PlacementReason.CLUSTERS_SILENT,
             "vm-my-vm may exist in a cluster that does not answer (west: no answer in 5 s): "
             "mend that, or annotate the machine with the right one",
             id="nowhere, while one is silent",
@@ -192,8 +202,8 @@ def test_a_machine_stays(findings: dict[str, Any], rules: dict[str, Any], chosen
         pytest.param(
             a_machine(),
             (EAST, WEST),
-            {"findings": {"east": NotThere(), "west": Rejected("west rejects us")}},
-            Reason.UNAUTHORIZED,
+            {"findings": {"east": VmAbsent(), "west": ClusterRejected("west rejects us")}},
+            PlacementReason.UNAUTHORIZED,
             "vm-my-vm may exist in a cluster that cannot be searched (west: west rejects us): "
             "mend that, or annotate the machine with the right one",
             id="nowhere, while one rejects our credentials",
@@ -201,8 +211,13 @@ def test_a_machine_stays(findings: dict[str, Any], rules: dict[str, Any], chosen
         pytest.param(
             a_machine(),
             (EAST, WEST),
-            {"findings": {"east": Silent("away"), "west": Silent("no Secret", Reason.SECRET_NOT_FOUND)}},
-            Reason.SECRET_NOT_FOUND,
+            {
+                "findings": {
+                    "east": Unreachable("away"),
+                    "west": Unreachable("no Secret", PlacementReason.SECRET_NOT_FOUND),
+                }
+            },
+            PlacementReason.SECRET_NOT_FOUND,
             "vm-my-vm may exist in a cluster that cannot be searched (east: away; west: no Secret): "
             "mend that, or annotate the machine with the right one",
             id="one silent, and one that waits for a person",
@@ -210,8 +225,8 @@ def test_a_machine_stays(findings: dict[str, Any], rules: dict[str, Any], chosen
         pytest.param(
             a_machine(),
             (EAST, WEST),
-            {"findings": {"east": Found(), "west": Silent("refused")}, "strict_search": True},
-            Reason.CLUSTERS_SILENT,
+            {"findings": {"east": VmFound(), "west": Unreachable("refused")}, "strict_search": True},
+            PlacementReason.CLUSTERS_SILENT,
             "vm-my-vm exists in east, and may exist in a cluster that does not answer (west: refused): "
             "mend that, or annotate the machine with the right one",
             id="a silent one, where search is strict",
@@ -220,7 +235,7 @@ def test_a_machine_stays(findings: dict[str, Any], rules: dict[str, Any], chosen
             a_machine(strategy="roulette"),
             (EAST, WEST),
             {"findings": NOWHERE},
-            Reason.UNKNOWN_STRATEGY,
+            PlacementReason.UNKNOWN_STRATEGY,
             "there is no placement strategy roulette: use one of none, round-robin, least-loaded, spread, weight",
             id="an unknown strategy",
         ),
@@ -228,15 +243,15 @@ def test_a_machine_stays(findings: dict[str, Any], rules: dict[str, Any], chosen
             a_machine(),
             (a_cluster("east", schedulable=False), a_cluster("west", silent="refused")),
             {"findings": NOWHERE, "strategy": "round-robin"},
-            Reason.NO_ROOM,
+            PlacementReason.NO_ROOM,
             "none of east, west is schedulable and reachable, and has KubeVirt and usable credentials",
             id="nobody who takes new ones",
         ),
         pytest.param(
             a_machine(),
             (EAST, WEST),
-            {"findings": {"east": Unequipped(), "west": Unequipped()}, "strategy": "round-robin"},
-            Reason.NO_ROOM,
+            {"findings": {"east": KubeVirtMissing(), "west": KubeVirtMissing()}, "strategy": "round-robin"},
+            PlacementReason.NO_ROOM,
             "none of east, west is schedulable and reachable, and has KubeVirt and usable credentials; "
             "there is no KubeVirt in east, west",
             id="nobody who has KubeVirt",
@@ -244,7 +259,7 @@ def test_a_machine_stays(findings: dict[str, Any], rules: dict[str, Any], chosen
     ],
 )
 def test_nothing_is_placed_with(
-    machine: Machine, clusters: tuple[Cluster, ...], view: dict[str, Any], reason: Reason, text: str
+    machine: Machine, clusters: tuple[MemberCluster, ...], view: dict[str, Any], reason: PlacementReason, text: str
 ) -> None:
     assert decide(a_view(machine, *clusters, **view)).outcome == Blocked(reason, text)
 
@@ -254,19 +269,19 @@ def test_a_bad_selector_is_shown_with_what_is_wrong() -> None:
     assert isinstance(outcome, Chosen | Blocked)
     outcome = decide(a_view(a_machine(selector="region in"), EAST, WEST)).outcome
     assert isinstance(outcome, Blocked)
-    assert outcome.reason is Reason.BAD_SELECTOR
+    assert outcome.reason is PlacementReason.BAD_SELECTOR
     assert "'region in' is no condition on a label" in outcome.because
 
 
 def test_clusters_are_asked_only_when_nothing_else_decides_and_only_those_in_question() -> None:
     assert decide(a_view(a_machine(), EAST, WEST)).outcome == Ask(("east", "west"))
-    assert decide(a_view(a_machine(), EAST, WEST, findings={"east": NotThere()})).outcome == Ask(("west",))
+    assert decide(a_view(a_machine(), EAST, WEST, findings={"east": VmAbsent()})).outcome == Ask(("west",))
     assert decide(a_view(a_machine(selector="region=west"), EAST, WEST, SOUTH)).outcome == Ask(("south", "west"))
 
 
 def test_a_machine_that_runs_on_a_cordoned_cluster_stays_there() -> None:
     cordoned = a_cluster("east", schedulable=False)
-    outcome = decide(a_view(a_machine(), cordoned, WEST, findings={"east": Found(), "west": NotThere()})).outcome
+    outcome = decide(a_view(a_machine(), cordoned, WEST, findings={"east": VmFound(), "west": VmAbsent()})).outcome
     assert outcome == Chosen("east", "vm-my-vm exists there")
 
 
@@ -301,10 +316,10 @@ CORDONED = a_cluster("east", schedulable=False)
     ],
 )
 def test_a_cordoned_cluster_gets_no_new_machine_even_as(
-    machine: Machine, clusters: tuple[Cluster, ...], rules: dict[str, Any], though: str
+    machine: Machine, clusters: tuple[MemberCluster, ...], rules: dict[str, Any], though: str
 ) -> None:
     text = f"east takes no new machines, though {though}: set its spec.schedulable, or annotate the machine"
-    assert decide(a_view(machine, *clusters, **rules)).outcome == Blocked(Reason.NO_ROOM, text)
+    assert decide(a_view(machine, *clusters, **rules)).outcome == Blocked(PlacementReason.NO_ROOM, text)
 
 
 def test_a_cordoned_cluster_is_for_those_who_name_it() -> None:
@@ -312,7 +327,7 @@ def test_a_cordoned_cluster_is_for_those_who_name_it() -> None:
 
 
 def test_a_config_that_cannot_be_read_is_not_passed_over_by_a_selector() -> None:
-    unreadable = Cluster("bad", None, unusable=NO_SECRET)
+    unreadable = MemberCluster("bad", None, unusable=NO_SECRET)
     machine = a_machine(selector="region=west")
     assert decide(a_view(machine, EAST, WEST, unreadable)).outcome == Ask(("bad", "west"))
     assert decide(a_view(machine, EAST, unreadable)).outcome == Blocked(NO_SECRET.reason, NO_SECRET.because)
@@ -358,7 +373,7 @@ clusters = st.lists(
         silent=st.sampled_from(["", "refused"]),
         machines=st.integers(0, 5),
         weight=st.integers(0, 1000),
-        free=st.none() | st.builds(Free, st.floats(-1, 1), st.none() | st.floats(-1, 1)),
+        free=st.none() | st.builds(CapacityFree, st.floats(-1, 1), st.none() | st.floats(-1, 1)),
     ),
     unique_by=lambda one: one.name,
     max_size=4,
@@ -367,12 +382,14 @@ clusters = st.lists(
 
 @given(
     clusters,
-    st.dictionaries(st.sampled_from("abcd"), st.sampled_from([Found(), NotThere(), Unequipped(), Silent("refused")])),
-    st.sampled_from(["none", *PREFERENCES]),
+    st.dictionaries(
+        st.sampled_from("abcd"), st.sampled_from([VmFound(), VmAbsent(), KubeVirtMissing(), Unreachable("refused")])
+    ),
+    st.sampled_from(["none", *STRATEGIES]),
     st.booleans(),
 )
 def test_every_machine_gets_an_answer_and_only_a_usable_cluster(
-    all_clusters: list[Cluster], findings: dict[str, Any], strategy: str, strict: bool
+    all_clusters: list[MemberCluster], findings: dict[str, Any], strategy: str, strict: bool
 ) -> None:
     seen = a_view(a_machine(), *all_clusters, findings=findings, strategy=strategy, strict_search=strict)
     decision = decide(seen)
@@ -380,14 +397,14 @@ def test_every_machine_gets_an_answer_and_only_a_usable_cluster(
     match decision.outcome:
         case Chosen(name):
             assert by_name[name].unusable is None
-            holders = {one for one, finding in findings.items() if finding == Found() and one in by_name}
+            holders = {one for one, finding in findings.items() if finding == VmFound() and one in by_name}
             if decision.strategy in {"existing_vm", "configured"}:
                 assert holders <= {name}
                 assert all(one in findings for one in by_name)
             if decision.strategy == "configured":
                 assert by_name[name].schedulable
-                assert findings[name] == NotThere()
-                assert not any(isinstance(findings[one], Silent) for one in by_name)
+                assert findings[name] == VmAbsent()
+                assert not any(isinstance(findings[one], Unreachable) for one in by_name)
         case Blocked(_, because):
             assert because
         case Ask(names):

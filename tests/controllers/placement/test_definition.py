@@ -11,9 +11,9 @@ from tests.controllers.placement.builders import a_machine
 from tests.machines import a_definition_of_machines
 from tests.runtime.clocks import ManualClock
 from virt_steward.controllers.placement.definition import definition
-from virt_steward.controllers.placement.options import Options
+from virt_steward.controllers.placement.options import PlacementOptions
 from virt_steward.controllers.placement.reconcile import STALE
-from virt_steward.controllers.placement.watches import CONFIGS, MACHINES, StatusOf
+from virt_steward.controllers.placement.watches import CONFIGS, MACHINES, ClusterKey
 from virt_steward.kube.errors import Invalid
 from virt_steward.objects.identity import Key
 from virt_steward.runtime.store import Store
@@ -77,7 +77,7 @@ class Bench:
             wake=lambda _: None,
             accompany=lambda _: None,
         )
-        self.controller = definition(Options()).build(tools)  # type: ignore[arg-type]
+        self.controller = definition(PlacementOptions()).build(tools)  # type: ignore[arg-type]
 
     def unplaced(self) -> float | None:
         return self.registry.get_sample_value("virt_steward_placement_unplaced_machines", {"reason": "NoConfigs"})
@@ -104,7 +104,7 @@ async def test_a_config_that_goes_while_another_process_leads_leaves_no_series(b
     config = CONFIGS.decode(b'{"metadata":{"name":"east"},"spec":{}}')
     bench.informers.put(CONFIGS, config)
     bench.server.apply = answered  # type: ignore[attr-defined]
-    await bench.controller.reconcile(StatusOf("east"))
+    await bench.controller.reconcile(ClusterKey("east"))
     assert bench.reachable() == 0
     bench.informers.remove(CONFIGS, config.metadata.key)
     assert bench.reachable() is None

@@ -15,17 +15,23 @@ from tests.kube.kubeconfigs import SECRET, a_kubeconfig, b64
 from tests.proxy import FaultProxy
 from tests.runtime.clocks import ManualClock
 from virt_steward.apis.kubevirtconfig import KubevirtConfigSpec
-from virt_steward.controllers.placement.fleet import LONGEST_ANSWER, NOWHERE, Limits, Reached, Rejected
-from virt_steward.controllers.placement.seen import Silent, Unusable
-from virt_steward.controllers.placement.verdicts import Reason
+from virt_steward.controllers.placement.fleet import (
+    LONGEST_ANSWER,
+    NOWHERE,
+    ClusterReached,
+    ClusterRejected,
+    FleetTimeouts,
+)
+from virt_steward.controllers.placement.observation import Unreachable, UnusableCluster
+from virt_steward.controllers.placement.verdicts import PlacementReason
 from virt_steward.kube.client import Client, Reader
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward.runtime.access import SECRET as SECRETS
 from virt_steward.runtime.access import Access, Installation
+from virt_steward_demo.local.controlplane import ControlPlane
 
 SOON = 2.0
-VERSION = Reached("v1.36.3")
+VERSION = ClusterReached("v1.36.3")
 
 
 @pytest.fixture
@@ -37,7 +43,7 @@ def clock() -> ManualClock:
 async def members(
     control_plane: ControlPlane, admin: Client, namespace: str, clock: ManualClock
 ) -> AsyncIterator[Members]:
-    async with a_fleet(control_plane, admin, namespace, clock=clock, limits=Limits(timeout=SOON)) as started:
+    async with a_fleet(control_plane, admin, namespace, clock=clock, limits=FleetTimeouts(timeout=SOON)) as started:
         yield started
 
 
@@ -48,37 +54,45 @@ def text(**parts: Any) -> str:
 @pytest.mark.parametrize(
     ("kubeconfig", "reason", "says"),
     [
-        pytest.param(None, Reason.SECRET_KEY_MISSING, "nothing under the key kubeconfig", id="without the key"),
-        pytest.param("{[", Reason.BAD_KUBECONFIG, "is not YAML", id="with garbage"),
-        pytest.param(f"- {SECRET}", Reason.BAD_KUBECONFIG, "is no kubeconfig", id="with a list"),
         pytest.param(
-            text(user={"exec": {"command": "sh"}}), Reason.BAD_KUBECONFIG, "exec runs a command", id="with a command"
+            None, PlacementReason.SECRET_KEY_MISSING, "nothing under the key kubeconfig", id="without the key"
+        ),
+        pytest.param("{[", PlacementReason.BAD_KUBECONFIG, "is not YAML", id="with garbage"),
+        pytest.param(f"- {SECRET}", PlacementReason.BAD_KUBECONFIG, "is no kubeconfig", id="with a list"),
+        pytest.param(
+            text(user={"exec": {"command": "sh"}}),
+            PlacementReason.BAD_KUBECONFIG,
+            "exec runs a command",
+            id="with a command",
         ),
         pytest.param(
-            text(user={"tokenFile": "token"}), Reason.BAD_KUBECONFIG, "tokenFile reads a local file", id="with a file"
+            text(user={"tokenFile": "token"}),
+            PlacementReason.BAD_KUBECONFIG,
+            "tokenFile reads a local file",
+            id="with a file",
         ),
         pytest.param(
             text(cluster={"proxy-url": "http://p.example"}),
-            Reason.BAD_KUBECONFIG,
+            PlacementReason.BAD_KUBECONFIG,
             "proxy-url sends requests through a stranger",
             id="with a proxy",
         ),
         pytest.param(
             text(cluster={"insecure-skip-tls-verify": True}),
-            Reason.BAD_KUBECONFIG,
+            PlacementReason.BAD_KUBECONFIG,
             "insecure-skip-tls-verify trusts any server",
             id="that trusts anybody",
         ),
         pytest.param(
             "users: [" + "[]," * 60_000 + "]",
-            Reason.BAD_KUBECONFIG,
+            PlacementReason.BAD_KUBECONFIG,
             "is longer than 128 KiB, which no kubeconfig is",
             id="that takes long to read",
         ),
     ],
 )
 async def test_a_cluster_is_unusable_by_a_secret(
-    kubeconfig: str | None, reason: Reason, says: str, members: Members, namespace: str
+    kubeconfig: str | None, reason: PlacementReason, says: str, members: Members, namespace: str
 ) -> None:
     await members.join("east", kubeconfig=kubeconfig)
     unusable = members.fleet.usable("east")
@@ -88,7 +102,7 @@ async def test_a_cluster_is_unusable_by_a_secret(
     assert says in unusable.because
     assert SECRET not in unusable.because
     assert await members.fleet.probe("east") == unusable
-    assert await members.fleet.ask("east", a_question) == Silent(unusable.because, reason)
+    assert await members.fleet.ask("east", a_question) == Unreachable(unusable.because, reason)
     assert members.fleet.edition("east") == NOWHERE
 
 
@@ -99,29 +113,29 @@ async def a_question(reader: Reader) -> bytes:
 @pytest.mark.parametrize(
     ("spec", "reason", "says"),
     [
-        pytest.param(None, Reason.CONFIG_NOT_FOUND, "there is no KubevirtConfig east", id="does not exist"),
+        pytest.param(None, PlacementReason.CONFIG_NOT_FOUND, "there is no KubevirtConfig east", id="does not exist"),
         pytest.param(
             KubevirtConfigSpec(secret_namespace="default"),
-            Reason.CONFIG_INCOMPLETE,
+            PlacementReason.CONFIG_INCOMPLETE,
             "set spec.kubeconfigSecretRef",
             id="names no Secret",
         ),
         pytest.param(
             KubevirtConfigSpec(kubeconfig_secret_ref="east"),
-            Reason.CONFIG_INCOMPLETE,
+            PlacementReason.CONFIG_INCOMPLETE,
             "set spec.secretNamespace",
             id="names no namespace",
         ),
         pytest.param(
             a_spec("default", "nowhere"),
-            Reason.SECRET_NOT_FOUND,
+            PlacementReason.SECRET_NOT_FOUND,
             "Secret default/nowhere of KubevirtConfig east does not exist",
             id="names a Secret that does not exist",
         ),
     ],
 )
 async def test_a_cluster_is_unusable_whose_config(
-    spec: KubevirtConfigSpec | None, reason: Reason, says: str, members: Members
+    spec: KubevirtConfigSpec | None, reason: PlacementReason, says: str, members: Members
 ) -> None:
     members.fleet.follow("east", spec)
     await asyncio.wait_for(members.fleet.settled(), PATIENCE)
@@ -142,7 +156,11 @@ async def test_a_config_that_is_completed_bit_by_bit_says_what_is_missing_next(m
         await asyncio.wait_for(members.fleet.settled(), PATIENCE)
         said.append(members.fleet.usable("east"))
     reasons = [unusable.reason for unusable in said if unusable]
-    assert reasons == [Reason.CONFIG_INCOMPLETE, Reason.CONFIG_INCOMPLETE, Reason.SECRET_NOT_FOUND]
+    assert reasons == [
+        PlacementReason.CONFIG_INCOMPLETE,
+        PlacementReason.CONFIG_INCOMPLETE,
+        PlacementReason.SECRET_NOT_FOUND,
+    ]
     assert said[0] != said[1]
 
 
@@ -157,9 +175,9 @@ async def test_a_cluster_that_answers_tells_its_version_and_the_time_is_observed
 async def test_credentials_that_are_not_accepted_are_named_and_never_shown(members: Members, namespace: str) -> None:
     await members.join("east", kubeconfig=members.kubeconfig(token=SECRET))
     answer = await members.fleet.probe("east")
-    assert isinstance(answer, Rejected)
+    assert isinstance(answer, ClusterRejected)
     assert answer.because.startswith("cluster east does not accept our credentials: token of user ")
-    assert answer.reason is Reason.UNAUTHORIZED
+    assert answer.reason is PlacementReason.UNAUTHORIZED
     assert f"Secret {namespace}/east" in answer.because
     assert SECRET not in answer.because
     assert members.observed == [("east", False)]
@@ -174,7 +192,7 @@ async def test_a_cluster_that_is_down_has_one_sentence_for_every_question(
     await clock.advance(60)
     asked = await members.fleet.ask("east", lambda reader: reader.list(Kind("", "Node")))
     assert probed == asked == members.fleet.silence("east")
-    assert isinstance(probed, Silent)
+    assert isinstance(probed, Unreachable)
     assert f"cluster east cannot be asked: cannot reach {proxy.server}: Connect" in probed.because
 
 
@@ -183,7 +201,7 @@ async def test_a_cluster_that_freezes_is_given_up_in_time(members: Members, prox
     proxy.freeze()
     async with asyncio.timeout(10 * SOON):
         answer = await members.fleet.probe("east")
-    assert answer == Silent(f"cluster east does not answer within {SOON:g} s")
+    assert answer == Unreachable(f"cluster east does not answer within {SOON:g} s")
 
 
 async def test_a_cluster_that_failed_is_left_in_peace_for_twice_as_long_each_time_up_to_a_minute(
@@ -203,7 +221,7 @@ async def test_a_cluster_that_failed_is_left_in_peace_for_twice_as_long_each_tim
     assert members.fleet.silence("east") is None
     proxy.refuse()
     await proxy.cut()
-    assert isinstance(await members.fleet.probe("east"), Silent)
+    assert isinstance(await members.fleet.probe("east"), Unreachable)
     await proxy.accept()
     await clock.advance(1)
     assert await members.fleet.probe("east") == VERSION
@@ -227,9 +245,9 @@ async def test_a_question_that_is_forbidden_does_not_stop_others(
     account = await an_account(admin, Access("nobody", ()), Installation(namespace=namespace))
     await members.join("east", kubeconfig=members.kubeconfig(token=account.token))
     answer = await members.fleet.ask("east", lambda reader: reader.get(Ref(SECRETS, Key(namespace, "east"))))
-    assert isinstance(answer, Silent)
+    assert isinstance(answer, Unreachable)
     assert answer.because.startswith("cluster east does not let us look")
-    assert (answer.reason, members.fleet.silence("east")) == (Reason.FORBIDDEN, None)
+    assert (answer.reason, members.fleet.silence("east")) == (PlacementReason.FORBIDDEN, None)
     assert await members.fleet.probe("east") == VERSION
 
 
@@ -262,7 +280,7 @@ async def test_a_changed_kubeconfig_makes_a_new_client_and_ends_the_old_one(
 
 async def test_credentials_that_failed_are_not_waited_for_once_they_are_replaced(members: Members) -> None:
     await members.join("east", kubeconfig=members.kubeconfig(token=SECRET))
-    assert isinstance(await members.fleet.probe("east"), Rejected)
+    assert isinstance(await members.fleet.probe("east"), ClusterRejected)
     edition = members.fleet.edition("east")
     await members.rotate("east", members.kubeconfig())
     assert await soon(lambda: members.fleet.edition("east") != edition)
@@ -281,7 +299,7 @@ async def test_the_client_goes_when_its_config(end: Callable[[Any], None], membe
     assert await members.fleet.probe("east") == VERSION
     end(members.fleet)
     assert await soon(lambda: proxy.open_connections == 0)
-    assert isinstance(await members.fleet.probe("east"), Unusable)
+    assert isinstance(await members.fleet.probe("east"), UnusableCluster)
 
 
 async def test_a_change_that_does_not_concern_the_secret_keeps_the_client(members: Members, namespace: str) -> None:
@@ -304,7 +322,7 @@ async def test_a_question_under_way_leaves_no_connection_behind_when_its_config_
         return await reader.raw("/version")
 
     answer = await members.fleet.ask("east", twice)
-    assert answer == Silent(f"cluster east cannot be asked: the connection to {proxy.server} is closed")
+    assert answer == Unreachable(f"cluster east cannot be asked: the connection to {proxy.server} is closed")
     assert (proxy.accepted, proxy.open_connections) == (1, 0)
     assert members.observed == [], "a cluster that is gone has no figures"
 
@@ -322,7 +340,7 @@ async def test_a_server_cannot_make_us_say_our_token_when_it(
     gateway.intercept = echo
     await members.join("east", kubeconfig=members.kubeconfig(gateway.secure_server, SECRET))
     answer = await members.fleet.probe("east")
-    assert isinstance(answer, Silent)
+    assert isinstance(answer, Unreachable)
     assert answer.because.startswith("cluster east ")
     assert SECRET not in answer.because
 
@@ -341,7 +359,7 @@ async def test_an_answer_counts_as_a_failure_that_is(body: str, members: Members
 
     gateway.intercept = nonsense
     await members.join("east", server=gateway.secure_server)
-    assert await members.fleet.probe("east") == Silent("cluster east gives an answer that makes no sense")
+    assert await members.fleet.probe("east") == Unreachable("cluster east gives an answer that makes no sense")
 
 
 async def test_nothing_that_is_written_or_shown_has_secrets_in_it(
@@ -374,7 +392,7 @@ async def test_all_connections_are_closed_when_the_fleet_stops(
         assert await members.fleet.probe("east") == VERSION
         assert proxy.open_connections == 1
     assert not members.fleet._farewells
-    assert isinstance(await members.fleet.ask("east", a_question), Silent), "and none is opened any more"
+    assert isinstance(await members.fleet.ask("east", a_question), Unreachable), "and none is opened any more"
     assert await soon(lambda: proxy.open_connections == 0)
 
 
@@ -394,7 +412,7 @@ async def test_a_server_cannot_fill_our_memory_with_an_endless_answer(
         return response
 
     gateway.intercept = babbles
-    async with a_fleet(control_plane, admin, namespace, limits=Limits(timeout=PATIENCE)) as members:
+    async with a_fleet(control_plane, admin, namespace, limits=FleetTimeouts(timeout=PATIENCE)) as members:
         await members.join("east", server=gateway.secure_server)
-        assert isinstance(await members.fleet.probe("east"), Silent)
+        assert isinstance(await members.fleet.probe("east"), Unreachable)
     assert sent < 2 * LONGEST_ANSWER

@@ -9,13 +9,13 @@ import pytest
 from tests.controllers.placement.builders import a_machine
 from tests.runtime.clocks import ManualClock
 from virt_steward.apis.kubevirtconfig import KubevirtConfigSpec
-from virt_steward.controllers.placement.judge import judge
-from virt_steward.controllers.placement.ledger import Ledger
-from virt_steward.controllers.placement.observe import Config, ConfigMeta, Outlook
-from virt_steward.controllers.placement.room import Rooms
-from virt_steward.controllers.placement.search import Patience, Search
-from virt_steward.controllers.placement.seen import Rules, Silent
-from virt_steward.controllers.placement.verdicts import Blocked, Chosen, Reason
+from virt_steward.controllers.placement.assignments import Assignments
+from virt_steward.controllers.placement.capacity import CapacityCache
+from virt_steward.controllers.placement.evaluate import evaluate
+from virt_steward.controllers.placement.observation import PlacementRules, Unreachable
+from virt_steward.controllers.placement.observe import KubevirtConfig, KubevirtConfigMeta, PlacementClusterView
+from virt_steward.controllers.placement.search import Search, SearchTimeouts
+from virt_steward.controllers.placement.verdicts import Blocked, Chosen, PlacementReason
 from virt_steward.controllers.placement.watches import CONFIGS, MACHINES
 from virt_steward.objects.identity import Key
 from virt_steward.runtime.store import Store
@@ -27,7 +27,7 @@ class Clusters:
     """Clusters whose VMs a test decides; they count how often they are asked."""
 
     def __init__(self) -> None:
-        self.vms: dict[str, frozenset[str] | Silent] = {"east": frozenset(), "west": frozenset()}
+        self.vms: dict[str, frozenset[str] | Unreachable] = {"east": frozenset(), "west": frozenset()}
         self.asked: list[str] = []
         self.editions: dict[str, int] = {}
         self.meanwhile: Callable[[], None] = lambda: None
@@ -60,14 +60,16 @@ class Bench:
         machines, configs = Store(MACHINES.indexes or {}), Store(CONFIGS.indexes or {})
         machines.put(a_machine("web"))
         for name in self.clusters.vms:
-            configs.put(Config(ConfigMeta(name=name)))
-        self.ledger = Ledger()
-        rooms = Rooms(self.clusters, configs, self.ledger, self.clock, lasting=60)
-        self.outlook = Outlook(machines, configs, self.clusters, self.ledger, Rules(strategy="round-robin"), rooms)
-        self.search = Search(self.clusters, Patience(apart=0), self.clock)
+            configs.put(KubevirtConfig(KubevirtConfigMeta(name=name)))
+        self.ledger = Assignments()
+        rooms = CapacityCache(self.clusters, configs, self.ledger, self.clock, lasting=60)
+        self.view = PlacementClusterView(
+            machines, configs, self.clusters, self.ledger, PlacementRules(strategy="round-robin"), rooms
+        )
+        self.search = Search(self.clusters, SearchTimeouts(apart=0), self.clock)
 
     async def outcome(self) -> Any:
-        judgement = await judge(self.outlook, self.search, WEB, since=self.clock.now())
+        judgement = await evaluate(self.view, self.search, WEB, since=self.clock.now())
         return judgement.decision.outcome if judgement else None
 
 
@@ -91,7 +93,7 @@ async def test_a_vm_that_appeared_since_the_last_answer_is_found_before_a_choice
 
 
 async def test_a_vm_that_has_gone_since_the_last_answer_leads_nobody_to_a_cordoned_cluster(bench: Bench) -> None:
-    bench.outlook.configs.put(Config(ConfigMeta(name="west"), KubevirtConfigSpec(schedulable=False)))
+    bench.view.configs.put(KubevirtConfig(KubevirtConfigMeta(name="west"), KubevirtConfigSpec(schedulable=False)))
     bench.clusters.vms["west"] = frozenset({"vm-web"})
     assert await bench.outcome() == Chosen("west", "vm-web exists there")
     bench.clusters.vms["west"] = frozenset()
@@ -104,20 +106,20 @@ async def test_a_vm_that_has_gone_since_the_last_answer_leads_nobody_to_a_cordon
 
 
 async def test_a_remembered_answer_is_enough_to_wait(bench: Bench) -> None:
-    bench.clusters.vms["west"] = Silent("cluster west sleeps")
+    bench.clusters.vms["west"] = Unreachable("cluster west sleeps")
     assert isinstance(await bench.outcome(), Blocked)
     bench.clusters.asked.clear()
     await bench.clock.advance(1)
     outcome = await bench.outcome()
     assert isinstance(outcome, Blocked)
-    assert outcome.reason is Reason.CLUSTERS_SILENT
+    assert outcome.reason is PlacementReason.CLUSTERS_SILENT
     assert bench.clusters.asked == ["west"]
 
 
 async def test_a_cluster_that_joins_during_the_search_is_asked_too(bench: Bench) -> None:
     def join() -> None:
         bench.clusters.vms["north"] = frozenset({"vm-web"})
-        bench.outlook.configs.put(Config(ConfigMeta(name="north")))
+        bench.view.configs.put(KubevirtConfig(KubevirtConfigMeta(name="north")))
         bench.clusters.meanwhile = lambda: None
 
     bench.clusters.meanwhile = join
@@ -127,7 +129,7 @@ async def test_a_cluster_that_joins_during_the_search_is_asked_too(bench: Bench)
 
 
 async def test_a_machine_that_goes_during_the_search_is_judged_no_more(bench: Bench) -> None:
-    bench.clusters.meanwhile = lambda: bench.outlook.machines.remove(WEB) and None
+    bench.clusters.meanwhile = lambda: bench.view.machines.remove(WEB) and None
     assert await bench.outcome() is None
 
 

@@ -11,7 +11,7 @@ from tests.eventually import soon
 from tests.fleet import a_secret, the_secret
 from tests.grants import Account
 from tests.machines import a_config, the_machine
-from virt_steward.controllers.placement.seen import BECAUSE_ANNOTATION, CONFIG_ANNOTATION
+from virt_steward.controllers.placement.observation import BECAUSE_ANNOTATION, CONFIG_ANNOTATION
 from virt_steward.objects.identity import Key
 from virt_steward.ssa import managers
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.controllers.placement.builders import a_cluster, a_machine, a_view
 from virt_steward.controllers.placement.decide import decide
-from virt_steward.controllers.placement.seen import Cluster, Free, NotThere, Unequipped
+from virt_steward.controllers.placement.observation import CapacityFree, KubeVirtMissing, MemberCluster, VmAbsent
 from virt_steward.controllers.placement.verdicts import Abstain, Chosen
 
 EAST, WEST = a_cluster("east"), a_cluster("west")
@@ -18,25 +18,25 @@ EAST, WEST = a_cluster("east"), a_cluster("west")
         pytest.param("least-loaded", (a_cluster("east", machines=3), WEST), "west", id="fewest machines"),
         pytest.param(
             "least-loaded",
-            (a_cluster("east", machines=3, free=Free(0.7)), a_cluster("west", free=Free(0.2))),
+            (a_cluster("east", machines=3, free=CapacityFree(0.7)), a_cluster("west", free=CapacityFree(0.2))),
             "east",
             id="most free memory, where all tell it",
         ),
         pytest.param(
             "least-loaded",
-            (a_cluster("east", free=Free(0.9, 0.1)), a_cluster("west", free=Free(0.3, 0.4))),
+            (a_cluster("east", free=CapacityFree(0.9, 0.1)), a_cluster("west", free=CapacityFree(0.3, 0.4))),
             "west",
             id="most of what is scarcer",
         ),
         pytest.param(
             "least-loaded",
-            (a_cluster("east", free=Free(0.9, 0.1)), a_cluster("west", free=Free(0.3))),
+            (a_cluster("east", free=CapacityFree(0.9, 0.1)), a_cluster("west", free=CapacityFree(0.3))),
             "east",
             id="by memory alone if one does not tell its CPU",
         ),
         pytest.param(
             "least-loaded",
-            (a_cluster("east", machines=1, free=Free(0.9)), WEST),
+            (a_cluster("east", machines=1, free=CapacityFree(0.9)), WEST),
             "west",
             id="fewest machines if one tells nothing",
         ),
@@ -62,8 +62,8 @@ EAST, WEST = a_cluster("east"), a_cluster("west")
         ),
     ],
 )
-def test_the_strategy_chooses(strategy: str, clusters: tuple[Cluster, ...], chosen: str) -> None:
-    findings = {one.name: NotThere() for one in clusters}
+def test_the_strategy_chooses(strategy: str, clusters: tuple[MemberCluster, ...], chosen: str) -> None:
+    findings = {one.name: VmAbsent() for one in clusters}
     by_rule = decide(a_view(a_machine(), *clusters, findings=findings, strategy=strategy)).outcome
     by_machine = decide(a_view(a_machine(strategy=strategy), *clusters, findings=findings)).outcome
     assert isinstance(by_rule, Chosen)
@@ -77,7 +77,7 @@ def test_machines_that_are_replaced_one_by_one_do_not_end_on_one_cluster() -> No
     for goes in ("a", "b", "c") * 20:
         counts[goes] -= 1
         clusters = [a_cluster(name, machines=number) for name, number in counts.items()]
-        findings = {name: NotThere() for name in counts}
+        findings = {name: VmAbsent() for name in counts}
         outcome = decide(a_view(a_machine(), *clusters, findings=findings, strategy="round-robin")).outcome
         assert isinstance(outcome, Chosen)
         counts[outcome.cluster] += 1
@@ -88,7 +88,7 @@ def test_round_robin_spreads_evenly_whatever_the_number() -> None:
     counts = dict.fromkeys("abcde", 0)
     for _ in range(1_003):
         clusters = [a_cluster(name, machines=number) for name, number in counts.items()]
-        findings = {name: NotThere() for name in counts}
+        findings = {name: VmAbsent() for name in counts}
         outcome = decide(a_view(a_machine(), *clusters, findings=findings, strategy="round-robin")).outcome
         assert isinstance(outcome, Chosen)
         counts[outcome.cluster] += 1
@@ -96,7 +96,7 @@ def test_round_robin_spreads_evenly_whatever_the_number() -> None:
 
 
 def test_a_cluster_without_kubevirt_holds_no_search_up_and_gets_no_new_machine() -> None:
-    findings = {"east": Unequipped(), "west": NotThere()}
+    findings = {"east": KubeVirtMissing(), "west": VmAbsent()}
     decision = decide(a_view(a_machine(), EAST, WEST, findings=findings, strategy="round-robin"))
     assert decision.outcome == Chosen("west", "round-robin: number 1 in turn", (("west", "number 1 in turn"),))
     said = {step.strategy: step.verdict for step in decision.steps}

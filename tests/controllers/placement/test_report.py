@@ -5,23 +5,23 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from virt_steward.controllers.placement.fleet import Reached, Rejected
-from virt_steward.controllers.placement.observe import Config, ConfigMeta
+from virt_steward.controllers.placement.fleet import ClusterReached, ClusterRejected
+from virt_steward.controllers.placement.observation import Unreachable, UnusableCluster
+from virt_steward.controllers.placement.observe import KubevirtConfig, KubevirtConfigMeta
 from virt_steward.controllers.placement.report import Answer, status_of
-from virt_steward.controllers.placement.seen import Silent, Unusable
-from virt_steward.controllers.placement.verdicts import Reason
+from virt_steward.controllers.placement.verdicts import PlacementReason
 
 NOW = datetime(2031, 1, 6, 12, 0, tzinfo=UTC)
-EAST = Config(ConfigMeta(name="east", uid="east", generation=3))
-SILENT = Silent("cluster east does not answer within 5 s")
+EAST = KubevirtConfig(KubevirtConfigMeta(name="east", uid="east", generation=3))
+SILENT = Unreachable("cluster east does not answer within 5 s")
 
 
 @pytest.mark.parametrize(
     ("answer", "phase", "reachable", "credentials"),
     [
-        pytest.param(Reached("v1.36.3"), "Ready", ("True", "Answers"), ("True", "Accepted"), id="answers"),
+        pytest.param(ClusterReached("v1.36.3"), "Ready", ("True", "Answers"), ("True", "Accepted"), id="answers"),
         pytest.param(
-            Rejected("cluster east does not accept our credentials"),
+            ClusterRejected("cluster east does not accept our credentials"),
             "CredentialsInvalid",
             ("True", "Answers"),
             ("False", "Unauthorized"),
@@ -29,14 +29,14 @@ SILENT = Silent("cluster east does not answer within 5 s")
         ),
         pytest.param(SILENT, "Unreachable", ("False", "NoAnswer"), ("Unknown", "NoAnswer"), id="is-silent"),
         pytest.param(
-            Silent("cluster east refuses the question (HTTP 404)", Reason.REFUSED),
+            Unreachable("cluster east refuses the question (HTTP 404)", PlacementReason.REFUSED),
             "Unreachable",
             ("False", "Refuses"),
             ("Unknown", "Refuses"),
             id="refuses-the-question",
         ),
         pytest.param(
-            Unusable(Reason.SECRET_NOT_FOUND, "Secret a/b does not exist"),
+            UnusableCluster(PlacementReason.SECRET_NOT_FOUND, "Secret a/b does not exist"),
             "CredentialsInvalid",
             ("Unknown", "NotAsked"),
             ("False", "SecretNotFound"),
@@ -52,13 +52,13 @@ def test_a_cluster_that(answer: Answer, phase: str, reachable: tuple[str, str], 
 
 
 def test_the_same_again_is_the_same_status_later() -> None:
-    told = status_of(EAST, Reached("v1.36.3"), 7, NOW)
+    told = status_of(EAST, ClusterReached("v1.36.3"), 7, NOW)
     again = msgspec.structs.replace(EAST, status=told)
-    assert status_of(again, Reached("v1.36.3"), 7, NOW + timedelta(hours=1)) == told
+    assert status_of(again, ClusterReached("v1.36.3"), 7, NOW + timedelta(hours=1)) == told
 
 
 def test_a_cluster_that_falls_silent_keeps_its_version_and_says_since_when() -> None:
-    told = status_of(EAST, Reached("v1.36.3"), 7, NOW)
+    told = status_of(EAST, ClusterReached("v1.36.3"), 7, NOW)
     later = NOW + timedelta(hours=1)
     silent = status_of(msgspec.structs.replace(EAST, status=told), SILENT, 7, later)
     assert silent.version == "v1.36.3"
@@ -66,5 +66,5 @@ def test_a_cluster_that_falls_silent_keeps_its_version_and_says_since_when() -> 
 
 
 def test_a_long_story_is_cut() -> None:
-    told = status_of(EAST, Silent("x" * 5000), 0, NOW)
+    told = status_of(EAST, Unreachable("x" * 5000), 0, NOW)
     assert max(len(one.message) for one in told.conditions) == 1024

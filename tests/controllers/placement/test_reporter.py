@@ -19,21 +19,21 @@ from tests.proxy import FaultProxy
 from tests.runtime.clocks import ManualClock
 from tests.widgets import define
 from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG_CRD
-from virt_steward.controllers.placement.clusters import BETWEEN_STATUS_WRITES, JITTER, ClusterReporter
-from virt_steward.controllers.placement.ledger import Ledger
-from virt_steward.controllers.placement.observe import Config, Outlook
-from virt_steward.controllers.placement.room import Rooms
-from virt_steward.controllers.placement.seen import Machine, Rules
-from virt_steward.controllers.placement.tell import Teller
-from virt_steward.controllers.placement.verdicts import Blocked, Reason
-from virt_steward.controllers.placement.waiting import Waiting
+from virt_steward.controllers.placement.assignments import Assignments
+from virt_steward.controllers.placement.capacity import CapacityCache
+from virt_steward.controllers.placement.clusters import BETWEEN_STATUS_WRITES, JITTER, ClusterStatusWriter
+from virt_steward.controllers.placement.observation import Machine, PlacementRules
+from virt_steward.controllers.placement.observe import KubevirtConfig, PlacementClusterView
+from virt_steward.controllers.placement.pending import PendingMachines
+from virt_steward.controllers.placement.reporter import PlacementReporter
+from virt_steward.controllers.placement.verdicts import Blocked, PlacementReason
 from virt_steward.controllers.placement.watches import CONFIGS, MACHINES
 from virt_steward.kube.client import Client
 from virt_steward.kube.events import Occurrence
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Key
 from virt_steward.runtime.outcomes import Done, Outcome, RequeueAfter
 from virt_steward.runtime.store import Store
+from virt_steward_demo.local.controlplane import ControlPlane
 
 INTERVAL = 60.0
 WEB = Key("default", "web")
@@ -52,19 +52,19 @@ class Desk:
     def __init__(self, client: Client, members: Members, clock: ManualClock) -> None:
         self.members = members
         self.clock = clock
-        self.ledger = Ledger()
-        self.waiting = Waiting(clock)
+        self.ledger = Assignments()
+        self.waiting = PendingMachines(clock)
         self.woken: list[Hashable] = []
-        self.configs: Store[Config] = Store(CONFIGS.indexes or {})
+        self.configs: Store[KubevirtConfig] = Store(CONFIGS.indexes or {})
         machines: Store[Machine] = Store(MACHINES.indexes or {})
-        rooms = Rooms(members.fleet, self.configs, self.ledger, clock, lasting=INTERVAL)
+        rooms = CapacityCache(members.fleet, self.configs, self.ledger, clock, lasting=INTERVAL)
         self._client = client
-        self._reporter = ClusterReporter(
+        self._reporter = ClusterStatusWriter(
             client=client,
-            outlook=Outlook(machines, self.configs, members.fleet, self.ledger, Rules(), rooms),
+            view=PlacementClusterView(machines, self.configs, members.fleet, self.ledger, PlacementRules(), rooms),
             fleet=members.fleet,
             waiting=self.waiting,
-            teller=Teller(Nobody(), clock, CollectorRegistry()),  # type: ignore[arg-type]
+            reporter=PlacementReporter(Nobody(), clock, CollectorRegistry()),  # type: ignore[arg-type]
             wake=self.woken.append,
             interval=INTERVAL,
             clock=clock,
@@ -73,7 +73,7 @@ class Desk:
 
     async def see(self) -> None:
         """As the watch of configs would."""
-        self.configs.put(await self._client.get(the_config("east"), Config))
+        self.configs.put(await self._client.get(the_config("east"), KubevirtConfig))
 
     async def report(self) -> Outcome:
         return await self._reporter.report("east")
@@ -143,7 +143,7 @@ async def test_a_silent_cluster_is_looked_at_when_it_may_be_asked_again_and_wake
 ) -> None:
     proxy.refuse()
     assert seconds(await desk.report()) == pytest.approx(1.0)
-    desk.waiting.block(WEB, Blocked(Reason.CLUSTERS_SILENT, "east sleeps"))
+    desk.waiting.block(WEB, Blocked(PlacementReason.CLUSTERS_SILENT, "east sleeps"))
     await desk.clock.advance(1.0)
     assert seconds(await desk.report()) == pytest.approx(2.0)
     assert desk.woken == []

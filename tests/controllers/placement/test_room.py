@@ -17,16 +17,16 @@ from tests.gateway import Gateway, a_status
 from tests.runtime.clocks import ManualClock
 from tests.widgets import define
 from virt_steward.apis.kubevirtconfig import Capacity, KubevirtConfigSpec
-from virt_steward.controllers.placement.ledger import Ledger
-from virt_steward.controllers.placement.observe import Config, ConfigMeta
-from virt_steward.controllers.placement.preferences import least_loaded
-from virt_steward.controllers.placement.room import NODE_METRICS, Room, Rooms, question_about
-from virt_steward.controllers.placement.seen import Free, Rules, Silent
+from virt_steward.controllers.placement.assignments import Assignments
+from virt_steward.controllers.placement.capacity import NODE_METRICS, CapacityCache, FreeCapacity, question_about
+from virt_steward.controllers.placement.observation import CapacityFree, PlacementRules, Unreachable
+from virt_steward.controllers.placement.observe import KubevirtConfig, KubevirtConfigMeta
+from virt_steward.controllers.placement.strategies import least_loaded
 from virt_steward.kube.client import Client, Object
 from virt_steward.kube.errors import Unavailable
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Key, ref_of
 from virt_steward.runtime.store import Store
+from virt_steward_demo.local.controlplane import ControlPlane
 
 ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 DEFINITION: Object = {
@@ -63,14 +63,14 @@ async def measured(admin: Client) -> AsyncIterator[None]:
         await admin.delete(ref_of(one))
 
 
-async def free(client: Client, **capacity: str) -> Free | None:
+async def free(client: Client, **capacity: str) -> CapacityFree | None:
     spec = KubevirtConfigSpec(capacity=Capacity(**capacity) if capacity else None)
     return await question_about(spec)(client)
 
 
 @pytest.mark.usefixtures("measured")
 async def test_free_is_what_nodes_have_and_nobody_uses(admin: Client) -> None:
-    assert await free(admin) == Free(pytest.approx(0.75), pytest.approx(0.5))
+    assert await free(admin) == CapacityFree(pytest.approx(0.75), pytest.approx(0.5))
 
 
 @pytest.mark.usefixtures("measured")
@@ -86,7 +86,7 @@ async def test_free_is_what_nodes_have_and_nobody_uses(admin: Client) -> None:
 async def test_what_a_config_says_of_its_capacity_counts_more(
     admin: Client, capacity: dict[str, str], memory: float, cpu: float
 ) -> None:
-    assert await free(admin, **capacity) == Free(pytest.approx(memory), pytest.approx(cpu))
+    assert await free(admin, **capacity) == CapacityFree(pytest.approx(memory), pytest.approx(cpu))
 
 
 async def test_a_cluster_in_which_nobody_measures_has_no_figure(admin: Client) -> None:
@@ -126,22 +126,22 @@ def refusing(path: str, code: int) -> Any:
 
 
 def test_machines_that_came_since_take_what_those_before_take_on_average() -> None:
-    room = Room(Free(0.6, 0.8), machines=4)
-    assert room.with_machines(4) == Free(0.6, 0.8)
-    assert room.with_machines(6) == Free(pytest.approx(0.4), pytest.approx(0.7))
-    assert room.with_machines(3) == Free(pytest.approx(0.7), pytest.approx(0.85))
-    assert Room(Free(0.6), machines=4).with_machines(6).cpu is None
+    room = FreeCapacity(CapacityFree(0.6, 0.8), machines=4)
+    assert room.with_machines(4) == CapacityFree(0.6, 0.8)
+    assert room.with_machines(6) == CapacityFree(pytest.approx(0.4), pytest.approx(0.7))
+    assert room.with_machines(3) == CapacityFree(pytest.approx(0.7), pytest.approx(0.85))
+    assert FreeCapacity(CapacityFree(0.6), machines=4).with_machines(6).cpu is None
 
 
 def test_an_empty_cluster_does_not_take_all_machines_of_a_burst() -> None:
-    rooms = {"large": Room(Free(1.0), machines=0), "small": Room(Free(0.9), machines=0)}
+    rooms = {"large": FreeCapacity(CapacityFree(1.0), machines=0), "small": FreeCapacity(CapacityFree(0.9), machines=0)}
     machines = dict.fromkeys(rooms, 0)
     for _ in range(40):
         clusters = [
             a_cluster(name, machines=machines[name], free=room.with_machines(machines[name]))
             for name, room in rooms.items()
         ]
-        machines[least_loaded(tuple(clusters), Rules())[0].cluster] += 1
+        machines[least_loaded(tuple(clusters), PlacementRules())[0].cluster] += 1
     assert machines["large"] == pytest.approx(25, abs=1)
 
 
@@ -158,18 +158,18 @@ class Measured:
     async def ask(self, config: str, _question: object) -> Any:
         self.asked.append(config)
         await asyncio.sleep(0)
-        return Free(0.5) if config == "east" else Silent("no")
+        return CapacityFree(0.5) if config == "east" else Unreachable("no")
 
 
 async def test_rooms_are_measured_together_and_not_again_for_a_while() -> None:
     clusters, clock = Measured(), ManualClock()
-    configs: Store[Config] = Store({})
+    configs: Store[KubevirtConfig] = Store({})
     for name in clusters.editions:
-        configs.put(Config(ConfigMeta(name=name)))
-    rooms = Rooms(clusters, configs, Ledger(), clock, lasting=60)
+        configs.put(KubevirtConfig(KubevirtConfigMeta(name=name)))
+    rooms = CapacityCache(clusters, configs, Assignments(), clock, lasting=60)
     await asyncio.gather(*(rooms.refresh() for _ in range(10)))
     assert clusters.asked == ["east", "west"]
-    assert (rooms.of("east"), rooms.of("west")) == (Room(Free(0.5), 0), None)
+    assert (rooms.of("east"), rooms.of("west")) == (FreeCapacity(CapacityFree(0.5), 0), None)
     clusters.editions["east"] = 2
     assert rooms.of("east") is None
     await rooms.refresh()

@@ -15,11 +15,11 @@ from tests.kube.kubeconfigs import SECRET
 from tests.proxy import FaultProxy
 from tests.runtime.clocks import ManualClock, settle
 from tests.widgets import define
-from virt_steward.controllers.placement.search import Patience, Search
-from virt_steward.controllers.placement.seen import Found, NotThere, Silent, Unequipped
-from virt_steward.controllers.placement.verdicts import Reason
+from virt_steward.controllers.placement.observation import KubeVirtMissing, Unreachable, VmAbsent, VmFound
+from virt_steward.controllers.placement.search import Search, SearchTimeouts
+from virt_steward.controllers.placement.verdicts import PlacementReason
 from virt_steward.kube.client import Client
-from virt_steward.local.controlplane import ControlPlane
+from virt_steward_demo.local.controlplane import ControlPlane
 
 NOW = 1000.0
 """When the manual clock starts."""
@@ -48,7 +48,7 @@ async def members(control_plane: ControlPlane, admin: Client, vms: str, clock: M
 
 @pytest.fixture
 def search(members: Members, clock: ManualClock) -> Search:
-    return Search(members.fleet, Patience(), clock)
+    return Search(members.fleet, SearchTimeouts(), clock)
 
 
 @pytest.fixture
@@ -77,10 +77,10 @@ async def test_each_cluster_says_whether_it_has_the_vm(
     await members.join("down", server=proxy.server)
     findings = await search.find(members.namespace, "vm-web", ["has", "has-not", "down", "unheard-of"], since=NOW)
     down, unknown = findings.pop("down"), findings.pop("unheard-of")
-    assert findings == {"has": Found(), "has-not": NotThere()}
-    assert isinstance(down, Silent)
+    assert findings == {"has": VmFound(), "has-not": VmAbsent()}
+    assert isinstance(down, Unreachable)
     assert "cluster down cannot be asked" in down.because
-    assert unknown == Silent("there is no KubevirtConfig unheard-of", Reason.CONFIG_NOT_FOUND)
+    assert unknown == Unreachable("there is no KubevirtConfig unheard-of", PlacementReason.CONFIG_NOT_FOUND)
     assert await search.find(members.namespace, "vm-web", [], since=NOW) == {}
 
 
@@ -90,9 +90,9 @@ async def test_a_hundred_machines_that_wait_share_one_list(
     await admin.create(a_vm(vms, "vm-7"))
     await members.join("east")
     found = await asyncio.gather(*(search.find(vms, f"vm-{number}", ["east"], since=NOW) for number in range(100)))
-    assert [number for number, findings in enumerate(found) if findings == {"east": Found()}] == [7]
-    assert all(findings in ({"east": Found()}, {"east": NotThere()}) for findings in found)
-    assert await search.find(vms, "vm-late", ["east"], since=NOW) == {"east": NotThere()}
+    assert [number for number, findings in enumerate(found) if findings == {"east": VmFound()}] == [7]
+    assert all(findings in ({"east": VmFound()}, {"east": VmAbsent()}) for findings in found)
+    assert await search.find(vms, "vm-late", ["east"], since=NOW) == {"east": VmAbsent()}
     assert lists() == 1
 
 
@@ -107,12 +107,12 @@ async def test_an_absence_from_before_the_machine_waited_is_asked_for_anew(
     members: Members, search: Search, admin: Client, clock: ManualClock, lists: Lists
 ) -> None:
     await members.join("east")
-    assert await search.find(members.namespace, "vm-web", ["east"], since=NOW) == {"east": NotThere()}
+    assert await search.find(members.namespace, "vm-web", ["east"], since=NOW) == {"east": VmAbsent()}
     await admin.create(a_vm(members.namespace, "vm-web"))
     await clock.advance(5)
-    assert await search.find(members.namespace, "vm-web", ["east"], since=NOW) == {"east": NotThere()}
+    assert await search.find(members.namespace, "vm-web", ["east"], since=NOW) == {"east": VmAbsent()}
     assert lists() == 1
-    assert await search.find(members.namespace, "vm-web", ["east"], since=NOW + 1) == {"east": Found()}
+    assert await search.find(members.namespace, "vm-web", ["east"], since=NOW + 1) == {"east": VmFound()}
     assert lists() == 2
 
 
@@ -121,12 +121,12 @@ async def test_a_presence_from_before_the_machine_waited_is_asked_for_anew(
 ) -> None:
     await admin.create(a_vm(members.namespace, "vm-web"))
     await members.join("east")
-    assert await search.find(members.namespace, "vm-web", ["east"], since=NOW) == {"east": Found()}
+    assert await search.find(members.namespace, "vm-web", ["east"], since=NOW) == {"east": VmFound()}
     await admin.delete(the_vm(members.namespace, "vm-web"))
     await clock.advance(5)
-    assert await search.find(members.namespace, "vm-web", ["east"], since=NOW) == {"east": Found()}
+    assert await search.find(members.namespace, "vm-web", ["east"], since=NOW) == {"east": VmFound()}
     assert lists() == 1
-    assert await search.find(members.namespace, "vm-web", ["east"], since=NOW + 1) == {"east": NotThere()}
+    assert await search.find(members.namespace, "vm-web", ["east"], since=NOW + 1) == {"east": VmAbsent()}
     assert lists() == 2
 
 
@@ -135,13 +135,13 @@ async def test_what_was_found_is_remembered_for_a_while(
 ) -> None:
     await admin.create(a_vm(members.namespace, "vm-web"))
     await members.join("east")
-    assert await search.find(members.namespace, "vm-web", ["east"], since=NOW) == {"east": Found()}
+    assert await search.find(members.namespace, "vm-web", ["east"], since=NOW) == {"east": VmFound()}
     await admin.delete(the_vm(members.namespace, "vm-web"))
     await clock.advance(14.9)
-    assert await search.find(members.namespace, "vm-web", ["east"], since=NOW) == {"east": Found()}
+    assert await search.find(members.namespace, "vm-web", ["east"], since=NOW) == {"east": VmFound()}
     assert lists() == 1
     await clock.advance(0.1)
-    assert await search.find(members.namespace, "vm-web", ["east"], since=NOW) == {"east": NotThere()}
+    assert await search.find(members.namespace, "vm-web", ["east"], since=NOW) == {"east": VmAbsent()}
 
 
 async def test_machines_that_come_one_after_the_other_gather_for_the_next_list(
@@ -156,7 +156,7 @@ async def test_machines_that_come_one_after_the_other_gather_for_the_next_list(
         await settle()
     assert lists() == 1
     await clock.advance(0.1)
-    assert await asyncio.gather(*waiting) == [{"east": NotThere()}] * 9
+    assert await asyncio.gather(*waiting) == [{"east": VmAbsent()}] * 9
     assert lists() == 2
 
 
@@ -172,11 +172,11 @@ async def test_a_machine_that_comes_while_a_list_is_under_way_waits_for_the_next
     late = asyncio.create_task(search.find(members.namespace, "vm-late", ["east"], since=clock.now()))
     await settle()
     proxy.thaw()
-    assert await early == {"east": NotThere()}
+    assert await early == {"east": VmAbsent()}
     assert lists() == 1
     assert not late.done()
     await clock.advance(0.5)
-    assert await late == {"east": NotThere()}
+    assert await late == {"east": VmAbsent()}
     assert lists() == 2
 
 
@@ -192,7 +192,7 @@ async def test_one_who_gives_up_does_not_take_the_list_from_the_others(
         with suppress(asyncio.CancelledError):
             await impatient
     proxy.thaw()
-    assert await asking[2] == {"east": NotThere()}
+    assert await asking[2] == {"east": VmAbsent()}
     assert lists() == 1
 
 
@@ -201,11 +201,11 @@ async def test_a_changed_secret_makes_what_was_remembered_void(
 ) -> None:
     await admin.create(a_vm(vms, "vm-web"))
     await members.join("east", server=gateway.secure_server)
-    assert await search.find(vms, "vm-web", ["east"], since=NOW) == {"east": Found()}
+    assert await search.find(vms, "vm-web", ["east"], since=NOW) == {"east": VmFound()}
     edition = members.fleet.edition("east")
     await members.rotate("east", members.kubeconfig(token=SECRET))
     assert await soon(lambda: members.fleet.edition("east") != edition)
-    assert isinstance((await search.find(vms, "vm-web", ["east"], since=NOW))["east"], Silent)
+    assert isinstance((await search.find(vms, "vm-web", ["east"], since=NOW))["east"], Unreachable)
 
 
 async def test_an_answer_of_the_cluster_that_a_name_stood_for_before_does_not_count(
@@ -229,7 +229,7 @@ async def test_an_answer_of_the_cluster_that_a_name_stood_for_before_does_not_co
     await members.rotate("east", members.kubeconfig())
     assert await soon(lambda: members.fleet.edition("east") != edition)
     answered.set()
-    assert await finding == {"east": Found()}
+    assert await finding == {"east": VmFound()}
 
 
 async def test_a_cluster_without_kubevirt_says_so_until_it_has_it(
@@ -237,12 +237,12 @@ async def test_a_cluster_without_kubevirt_says_so_until_it_has_it(
 ) -> None:
     with a_control_plane(tmp_path_factory.mktemp("bare")) as bare:
         await members.join("bare", kubeconfig=bare.kubeconfig.read_text())
-        assert await search.find("default", "vm-web", ["bare"], since=NOW) == {"bare": Unequipped()}
+        assert await search.find("default", "vm-web", ["bare"], since=NOW) == {"bare": KubeVirtMissing()}
         async with a_client(bare) as admin:
             await define(admin, a_machine_definition())
             await admin.create(a_vm("default", "vm-web"))
         await clock.advance(1)
-        assert await search.find("default", "vm-web", ["bare"], since=clock.now()) == {"bare": Found()}
+        assert await search.find("default", "vm-web", ["bare"], since=clock.now()) == {"bare": VmFound()}
 
 
 @pytest.mark.parametrize(
@@ -263,11 +263,11 @@ async def test_a_server_that_starts_is_silent_while_it(
     gateway.intercept = starting
     await members.join("east", server=gateway.secure_server)
     assert await search.find(members.namespace, "vm-web", ["east"], since=NOW) == {
-        "east": Silent("cluster east fails to answer: see its own logs")
+        "east": Unreachable("cluster east fails to answer: see its own logs")
     }
     gateway.intercept = forwarded
     await clock.advance(1)
-    assert await search.find(members.namespace, "vm-web", ["east"], since=NOW) == {"east": NotThere()}
+    assert await search.find(members.namespace, "vm-web", ["east"], since=NOW) == {"east": VmAbsent()}
 
 
 async def test_a_cluster_that_is_slower_than_the_deadline_counts_as_silent(
@@ -276,10 +276,10 @@ async def test_a_cluster_that_is_slower_than_the_deadline_counts_as_silent(
     await members.join("slow", server=proxy.server)
     await members.join("quick")
     proxy.freeze()
-    search = Search(members.fleet, Patience(deadline=1), clock)
+    search = Search(members.fleet, SearchTimeouts(deadline=1), clock)
     assert await search.find(vms, "vm-web", ["slow", "quick"], since=NOW) == {
-        "slow": Silent("cluster slow has not answered within 1 s"),
-        "quick": NotThere(),
+        "slow": Unreachable("cluster slow has not answered within 1 s"),
+        "quick": VmAbsent(),
     }
 
 

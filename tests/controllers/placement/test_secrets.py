@@ -12,19 +12,19 @@ from tests.kube.kubeconfigs import SECRET, b64
 from tests.proxy import FaultProxy
 from tests.runtime.clocks import settle
 from virt_steward.controllers.placement.secrets import (
-    Absent,
     Content,
-    KeyMissing,
-    Present,
+    SecretAbsent,
+    SecretKeyMissing,
+    SecretPresent,
     Secrets,
-    Unknown,
-    Unreadable,
+    SecretUnknown,
+    SecretUnreadable,
 )
 from virt_steward.kube.client import Client
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.objects.identity import Key
 from virt_steward.runtime import access
 from virt_steward.runtime.access import WATCH, Access, Grant, Installation
+from virt_steward_demo.local.controlplane import ControlPlane
 
 PATIENCE = 30
 
@@ -36,10 +36,10 @@ async def settled(watched: Secrets) -> None:
 @pytest.mark.parametrize(
     ("key", "kubeconfig", "content"),
     [
-        pytest.param("kubeconfig", SECRET, Present(SECRET.encode()), id="present"),
-        pytest.param("value", SECRET, KeyMissing(), id="key missing"),
-        pytest.param("kubeconfig", "", KeyMissing(), id="key empty"),
-        pytest.param("kubeconfig", None, KeyMissing(), id="no data at all"),
+        pytest.param("kubeconfig", SECRET, SecretPresent(SECRET.encode()), id="present"),
+        pytest.param("value", SECRET, SecretKeyMissing(), id="key missing"),
+        pytest.param("kubeconfig", "", SecretKeyMissing(), id="key empty"),
+        pytest.param("kubeconfig", None, SecretKeyMissing(), id="no data at all"),
     ],
 )
 async def test_a_secret_is_known_as(
@@ -48,7 +48,7 @@ async def test_a_secret_is_known_as(
     await admin.create(a_secret(namespace, "east", kubeconfig, key=key))
     watched = Secrets(admin, changed=lambda _: None)
     watched.follow("east", Key(namespace, "east"))
-    assert watched.content("east") == Unknown()
+    assert watched.content("east") == SecretUnknown()
     async with at_work(watched):
         await settled(watched)
         assert watched.content("east") == content
@@ -61,7 +61,7 @@ async def test_the_config_is_told_of_every_change_of_the_kubeconfig_and_of_nothi
     watched = Secrets(admin, changed=lambda config: told.append(watched.content(config)))
     watched.follow("east", Key(namespace, "east"))
     async with at_work(watched):
-        assert await soon(lambda: told == [Absent()])
+        assert await soon(lambda: told == [SecretAbsent()])
         await admin.create(a_secret(namespace, "east", "one"))
         await admin.create(a_secret(namespace, "neighbour", "other"))
         await admin.merge_patch(the_secret(namespace, "east"), {"metadata": {"labels": {"a": "b"}}})
@@ -69,7 +69,7 @@ async def test_the_config_is_told_of_every_change_of_the_kubeconfig_and_of_nothi
         await admin.merge_patch(the_secret(namespace, "east"), {"data": {"kubeconfig": b64("two")}})
         await admin.delete(the_secret(namespace, "east"))
         assert await soon(lambda: len(told) == 4)
-    assert told == [Absent(), Present(b"one"), Present(b"two"), Absent()]
+    assert told == [SecretAbsent(), SecretPresent(b"one"), SecretPresent(b"two"), SecretAbsent()]
 
 
 async def test_configs_that_name_the_same_secret_share_a_watch_until_the_last_has_gone(
@@ -84,14 +84,14 @@ async def test_configs_that_name_the_same_secret_share_a_watch_until_the_last_ha
             await settled(watched)
             connections = proxy.open_connections
             watched.follow("west", Key(namespace, "both"))
-            assert watched.content("west") == Present(b"one")
+            assert watched.content("west") == SecretPresent(b"one")
             told.clear()
             await admin.merge_patch(the_secret(namespace, "both"), {"data": {"kubeconfig": b64("two")}})
             assert await soon(lambda: told == ["east", "west"])
             assert proxy.open_connections == connections
             watched.follow("east", None)
-            assert watched.content("east") == Unknown()
-            assert watched.content("west") == Present(b"two")
+            assert watched.content("east") == SecretUnknown()
+            assert watched.content("west") == SecretPresent(b"two")
             watched.follow("west", None)
             assert await soon(lambda: proxy.open_connections == connections - 1)
 
@@ -104,9 +104,9 @@ async def test_a_config_that_names_another_secret_sees_that_one(admin: Client, n
     async with at_work(watched):
         await settled(watched)
         watched.follow("east", Key(namespace, "new"))
-        assert watched.content("east") == Unknown()
+        assert watched.content("east") == SecretUnknown()
         await settled(watched)
-        assert watched.content("east") == Present(b"new")
+        assert watched.content("east") == SecretPresent(b"new")
 
 
 async def test_nobody_waits_for_the_secret_of_a_config_that_has_gone(admin: Client, namespace: str) -> None:
@@ -145,14 +145,14 @@ async def test_a_secret_that_may_not_be_read_is_not_taken_for_absent_and_found_o
         async with at_work(watched):
             await settled(watched)
             content = watched.content("east")
-            assert isinstance(content, Unreadable)
+            assert isinstance(content, SecretUnreadable)
             assert f"--secret-namespaces {namespace}' prints" in content.because
             assert await soon(lambda: "east" in told)
             told.clear()
             grant = Grant(access.SECRET, WATCH, "to read a kubeconfig", where=namespace, names=("east",))
             await an_account(admin, Access(name, (grant,)), home)
             assert await soon(lambda: "east" in told)
-            assert await soon(lambda: watched.content("east") == Present(b"one"))
+            assert await soon(lambda: watched.content("east") == SecretPresent(b"one"))
 
 
 async def test_nothing_shows_what_a_secret_holds(admin: Client, namespace: str) -> None:
@@ -163,7 +163,7 @@ async def test_nothing_shows_what_a_secret_holds(admin: Client, namespace: str) 
         await settled(watched)
         [watch] = watched._watches.values()
         [kept] = watch.informer.store
-        assert watched.content("east") == Present(SECRET.encode())
+        assert watched.content("east") == SecretPresent(SECRET.encode())
         shown = f"{watched.content('east')!r} {kept!r}"
     assert SECRET not in shown
     assert b64(SECRET) not in shown

@@ -2,7 +2,7 @@
 
 import pytest
 
-from virt_steward.controllers.placement.sentences import in_words
+from virt_steward.controllers.placement.messages import in_words
 from virt_steward.kube.errors import error_from
 
 WRONG_PLACE = "see if its kubeconfig has the address of an API server"

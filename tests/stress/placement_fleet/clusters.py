@@ -6,8 +6,8 @@ from tests.controllers.placement.scene import Scene
 from tests.fleet import the_secret
 from tests.members import Member
 from virt_steward.kube.client import Client, Selection
-from virt_steward.local.controlplane import ControlPlane
 from virt_steward.runtime.access import SECRET
+from virt_steward_demo.local.controlplane import ControlPlane
 
 FIVE = ("a", "b", "c", "d", "e")
 """Configs."""

@@ -14,7 +14,7 @@ from tests.grants import Account
 from tests.members import Member, a_fleet_of
 from tests.stress.placement_fleet.clusters import FIVE, Fleet
 from virt_steward.kube.client import Client
-from virt_steward.local.controlplane import ControlPlane
+from virt_steward_demo.local.controlplane import ControlPlane
 
 QUICK = ("--cluster-timeout=1", "--cluster-retry=0.5", "--search-memory=0.2", "--probe-interval=0.5")
 

@@ -8,7 +8,7 @@ from tests.eventually import soon
 from tests.machines import a_config
 from tests.stress.placement_fleet.clusters import FIVE, Fleet
 from tests.stress.placement_fleet.conftest import Start
-from virt_steward.controllers.placement.seen import CONFIG_ANNOTATION
+from virt_steward.controllers.placement.observation import CONFIG_ANNOTATION
 from virt_steward.objects.identity import Key
 
 

@@ -10,7 +10,7 @@ from tests.eventually import soon
 from tests.machines import the_machine
 from tests.stress.placement_fleet.clusters import FIVE, Fleet
 from tests.stress.placement_fleet.conftest import Start, Written
-from virt_steward.controllers.placement.seen import BECAUSE_ANNOTATION, CONFIG_ANNOTATION
+from virt_steward.controllers.placement.observation import BECAUSE_ANNOTATION, CONFIG_ANNOTATION
 from virt_steward.ssa import managers
 
 NO_CONFIGS = "machine {} has no KubevirtConfig reference and no KubevirtConfigs are available"

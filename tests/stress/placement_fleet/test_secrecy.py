@@ -17,11 +17,11 @@ from tests.members import secrets_in
 from tests.stress.placement_fleet.clusters import Fleet
 from tests.stress.placement_fleet.conftest import Start
 from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
-from virt_steward.controllers.placement.seen import CONFIG_ANNOTATION, MACHINE
+from virt_steward.controllers.placement.observation import CONFIG_ANNOTATION, MACHINE
 from virt_steward.kube.client import Selection
 from virt_steward.kube.events import EVENT
-from virt_steward.local.controlplane import ControlPlane
-from virt_steward.local.ports import ReservedPort
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.local.ports import ReservedPort
 
 REVOKED = "an-unmistakable-token-that-was-revoked"
 HIDDEN = "an-unmistakable-token-in-what-is-no-kubeconfig"

@@ -19,7 +19,7 @@ from virt_steward.objects.corekinds import NODE
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from virt_steward.console.visits import Page, Visit
+    from virt_steward.console.page_context import PageContent, PageContext
     from virt_steward.objects.identity import Kind
 
 EVENTS = frozenset({EVENT, EVENTS_OF_OLD})
@@ -33,7 +33,7 @@ class Route:
     path: re.Pattern[str]
     nav: str
     """The entry of the navigation to which it belongs."""
-    page: Callable[[Visit], Awaitable[Page]]
+    page: Callable[[PageContext], Awaitable[PageContent]]
     kinds: frozenset[Kind] = EVENTS
     """What it shows, besides what every page counts."""
     all_assets: bool = False

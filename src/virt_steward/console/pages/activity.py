@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from virt_steward.console.visits import Page
+from virt_steward.console.page_context import PageContent
 from virt_steward.controllers import NAMES
 from virt_steward.insight.activity import timeline
 from virt_steward.kube.events import EVENT
 
 if TYPE_CHECKING:
-    from virt_steward.console.visits import Visit
+    from virt_steward.console.page_context import PageContext
 
 SHOWN = 200
 
 
-async def page(visit: Visit) -> Page:
+async def page(visit: PageContext) -> PageContent:
     controller = visit.query.get("controller", "")
     chosen = controller if controller in NAMES else ""
     found = timeline(visit.told, words=visit.words, controller=chosen)
@@ -25,4 +25,4 @@ async def page(visit: Visit) -> Page:
         "controllers": NAMES,
         "chosen": chosen,
     }
-    return Page("activity.html", "Activity", values, frozenset({"activity"}), missing=(EVENT,))
+    return PageContent("activity.html", "Activity", values, frozenset({"activity"}), missing=(EVENT,))

@@ -7,7 +7,7 @@ from heapq import nlargest, nsmallest
 from typing import TYPE_CHECKING
 
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
-from virt_steward.console.visits import UNTOLD, Page, holds, not_there
+from virt_steward.console.page_context import UNTOLD, PageContent, holds, not_there
 from virt_steward.controllers.approver.observe import observe
 from virt_steward.controllers.approver.olm import INSTALL_PLAN, SUBSCRIPTION
 from virt_steward.insight.approvals import explained
@@ -15,15 +15,15 @@ from virt_steward.objects.identity import Key, Ref
 
 if TYPE_CHECKING:
     from virt_steward.console.hub import Topic
-    from virt_steward.console.visits import Visit
-    from virt_steward.insight.waiting import Waiting
+    from virt_steward.console.page_context import PageContext
+    from virt_steward.insight.waiting import PendingInstallPlan
 
 SHOWN = 100
 HISTORY = 50
 TOPICS: frozenset[Topic] = frozenset({"approvals", "activity"})
 
 
-async def page(visit: Visit) -> Page:
+async def page(visit: PageContext) -> PageContent:
     words = visit.words
     found = [one for one in visit.waiting if not words or holds(_text(visit, one), words)]
     stamped = [
@@ -32,7 +32,7 @@ async def page(visit: Visit) -> Page:
         if plan.stamp.at and (not words or holds(f"{plan.metadata.key} {' '.join(plan.csvs)}", words))
     ]
     values = {
-        "waiting": [Row(one, visit.is_told(one)) for one in nsmallest(SHOWN, found, key=_urgency)],
+        "waiting": [ApprovalRow(one, visit.is_told(one)) for one in nsmallest(SHOWN, found, key=_urgency)],
         "untold": UNTOLD,
         "more": max(len(found) - SHOWN, 0),
         "all": len(visit.waiting),
@@ -42,10 +42,10 @@ async def page(visit: Visit) -> Page:
         "approvers": sorted(visit.approvers, key=lambda one: one.metadata.key),
         "still": visit.cache.plans.waiting.is_behind,
     }
-    return Page("approvals.html", "Approvals", values, TOPICS, missing=(INSTALL_PLAN, INSTALL_PLAN_APPROVER))
+    return PageContent("approvals.html", "Approvals", values, TOPICS, missing=(INSTALL_PLAN, INSTALL_PLAN_APPROVER))
 
 
-async def plan(visit: Visit) -> Page:
+async def plan(visit: PageContext) -> PageContent:
     key = Key(visit.match["namespace"], visit.match["name"])
     stores = visit.cache.plans.stores
     seen = observe(stores, key) if visit.sight.sees(INSTALL_PLAN, key.namespace) else None
@@ -57,7 +57,7 @@ async def plan(visit: Visit) -> Page:
     waiting = visit.cache.plans.waiting.get(key)
     values = {
         "plan": seen.plan,
-        "waiting": Row(waiting, visit.is_told(waiting)) if waiting else None,
+        "waiting": ApprovalRow(waiting, visit.is_told(waiting)) if waiting else None,
         "untold": UNTOLD,
         "is_denied": seen.is_denied,
         "csvs": why.csvs if sees_pins else (),
@@ -67,21 +67,21 @@ async def plan(visit: Visit) -> Page:
         "may_approve": await visit.may("patch", INSTALL_PLAN, key.namespace),
         "told": visit.told_of(str(Ref(INSTALL_PLAN, key))),
     }
-    return Page("installplan.html", key.name, values, TOPICS)
+    return PageContent("installplan.html", key.name, values, TOPICS)
 
 
-def _urgency(one: Waiting) -> tuple[object, ...]:
+def _urgency(one: PendingInstallPlan) -> tuple[object, ...]:
     """What needs a person first, then the oldest."""
     return not one.needs_a_person, one.is_outdated, one.since, one.key
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    waiting: Waiting
+class ApprovalRow:
+    waiting: PendingInstallPlan
     is_told: bool
     """Whether the viewer may know why it waits."""
 
 
-def _text(visit: Visit, one: Waiting) -> str:
+def _text(visit: PageContext, one: PendingInstallPlan) -> str:
     """What a filter looks through, which must not find what is not told."""
     return f"{one.key} {' '.join(one.csvs)} {one.reason if visit.is_told(one) else ''}"

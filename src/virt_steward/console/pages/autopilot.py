@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from virt_steward.catalog.hco import HYPERCONVERGED
-from virt_steward.console.visits import Page, holds, not_there
-from virt_steward.controllers.autopilot import marks
+from virt_steward.console.page_context import PageContent, holds, not_there
+from virt_steward.controllers.autopilot import annotation_keys
 from virt_steward.controllers.autopilot.decide import Wanted
-from virt_steward.controllers.autopilot.overrides.exclusions import Unreadable
+from virt_steward.controllers.autopilot.overrides.exclusions import UnreadableExclusions
 from virt_steward.controllers.autopilot.overrides.scope import Idle, Only
-from virt_steward.insight.assetstates import STEERING
+from virt_steward.insight.assets.state import STEERING
+from virt_steward.platform.hco import HYPERCONVERGED
 
 if TYPE_CHECKING:
     from virt_steward.console.hub import Topic
-    from virt_steward.console.visits import Visit
+    from virt_steward.console.page_context import PageContext
 
 SHOWN = 200
 TOPICS: frozenset[Topic] = frozenset({"autopilot", "activity"})
@@ -30,7 +30,7 @@ TONES = {
 ORDER = ("Fails", "Paused", "Differs", "Not there yet", "Waits", "In place", "Left alone")
 
 
-async def page(visit: Visit) -> Page:
+async def page(visit: PageContext) -> PageContent:
     states = visit.assets
     wanted = visit.query.get("state", "")
     shown = [
@@ -50,10 +50,10 @@ async def page(visit: Visit) -> Page:
         "hidden": len(visit.cache.assets.states) - len(states),
         "still": visit.cache.assets.states.is_behind,
     }
-    return Page("autopilot.html", "Autopilot", values, TOPICS, missing=(HYPERCONVERGED,))
+    return PageContent("autopilot.html", "Autopilot", values, TOPICS, missing=(HYPERCONVERGED,))
 
 
-async def asset(visit: Visit) -> Page:
+async def asset(visit: PageContext) -> PageContent:
     name = visit.match["name"]
     state = next((one for one in visit.assets if one.asset.name == name), None)
     if state is None:
@@ -66,31 +66,35 @@ async def asset(visit: Visit) -> Page:
         "steps": [(step.check.replace("_", " "), step.objection) for step in decision.steps],
         "wanted": decision.outcome if isinstance(decision.outcome, Wanted) else None,
         "overrides": {name: value for name, value in decision.overrides.items() if name in STEERING},
-        "governed": sorted(visit.cache.assets.outlook.governed(state.asset).paths),
-        "marks": marks,
+        "governed": sorted(visit.cache.assets.view.governed(state.asset).paths),
+        "marks": annotations,
         "command": _command(state.ref.kind.plural, state.ref.kind.group, ref.key.namespace, ref.key.name),
         "may_resume": may_change and bool(state.sighted and state.sighted.is_paused),
         "told": visit.told_of(str(ref))[:30],
     }
-    return Page("asset.html", name, values, TOPICS)
+    return PageContent("asset.html", name, values, TOPICS)
 
 
-def _scope(visit: Visit) -> dict[str, str]:
+def _scope(visit: PageContext) -> dict[str, str]:
     """Whether it is on, and for what, as the HyperConverged says."""
-    outlook = visit.cache.assets.outlook
-    seen = outlook.seen() if visit.sees_hco else None
+    view = visit.cache.assets.view
+    seen = view.seen() if visit.sees_hco else None
     if seen is None and HYPERCONVERGED in visit.cache.denied():
         return {
             "word": "Not known",
             "tone": "warn",
-            "why": f"the console may not read HyperConverged {outlook.options.hco}",
+            "why": f"the console may not read HyperConverged {view.options.hco}",
         }
     if seen is None:
-        return {"word": "Off", "tone": "muted", "why": f"there is no HyperConverged {outlook.options.hco} to be seen"}
+        return {"word": "Off", "tone": "muted", "why": f"there is no HyperConverged {view.options.hco} to be seen"}
     if isinstance(seen.scope, Idle):
         return {"word": "Idle", "tone": "warn" if seen.scope.typo else "muted", "why": seen.scope.why}
-    if isinstance(seen.exclusions, Unreadable):
-        return {"word": "Held", "tone": "bad", "why": f"{marks.EXCLUDED} cannot be read: {seen.exclusions.why}"}
+    if isinstance(seen.exclusions, UnreadableExclusions):
+        return {
+            "word": "Held",
+            "tone": "bad",
+            "why": f"{annotation_keys.EXCLUDED} cannot be read: {seen.exclusions.why}",
+        }
     if isinstance(seen.scope, Only):
         return {"word": "On", "tone": "ok", "why": f"only for {', '.join(sorted(seen.scope.names))}"}
     return {"word": "On", "tone": "ok", "why": "for every asset that fits this cluster"}

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 
 from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
-from virt_steward.console.visits import Page, holds
+from virt_steward.console.page_context import PageContent, holds
 from virt_steward.controllers.approver.olm import INSTALL_PLAN
-from virt_steward.controllers.placement.seen import MACHINE
+from virt_steward.controllers.placement.observation import MACHINE
 from virt_steward.insight.activity import summary
 
 if TYPE_CHECKING:
-    from virt_steward.console.visits import Visit
-    from virt_steward.insight.inbox import Matter
+    from virt_steward.console.page_context import PageContext
+    from virt_steward.insight.inbox import InboxItem
 
 SHOWN = 100
 LATELY = timedelta(days=1)
 NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve")
 
 
-async def page(visit: Visit) -> Page:
+async def page(visit: PageContext) -> PageContent:
     count = len(visit.matters) + len(visit.held)
     found = visit.inbox(count if visit.words else SHOWN)
     matters = [one for one in found if holds(_text(one), visit.words)]
@@ -32,7 +32,7 @@ async def page(visit: Visit) -> Page:
         "found": len(matters),
         "lately": summary(visit.told, visit.now - LATELY),
     }
-    return Page(
+    return PageContent(
         "inbox.html",
         "Inbox",
         values,
@@ -48,5 +48,5 @@ def _headline(count: int) -> str:
     return f"{number} thing{' waits' if count == 1 else 's wait'} for a person. Everything else is in order."
 
 
-def _text(matter: Matter) -> str:
+def _text(matter: InboxItem) -> str:
     return f"{matter.tag} {matter.subject} {matter.says} {matter.why}"

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
-from virt_steward.console.visits import Page, holds, not_there
-from virt_steward.controllers.placement.because import noted_on
+from virt_steward.console.page_context import PageContent, holds, not_there
 from virt_steward.controllers.placement.condition import said_of
-from virt_steward.controllers.placement.seen import MACHINE
+from virt_steward.controllers.placement.observation import MACHINE
+from virt_steward.controllers.placement.reason_annotation import reason_on
 from virt_steward.objects.identity import Key, Ref
 
 if TYPE_CHECKING:
     from virt_steward.console.hub import Topic
-    from virt_steward.console.visits import Visit
-    from virt_steward.controllers.placement.observe import Config
-    from virt_steward.controllers.placement.seen import Machine
+    from virt_steward.console.page_context import PageContext
+    from virt_steward.controllers.placement.observation import Machine
+    from virt_steward.controllers.placement.observe import KubevirtConfig
 
 SHOWN = 200
 TOPICS: frozenset[Topic] = frozenset({"placement", "activity"})
@@ -43,7 +43,7 @@ class ClusterRow:
     labels: tuple[tuple[str, str], ...]
 
 
-async def page(visit: Visit) -> Page:
+async def page(visit: PageContext) -> PageContent:
     rows = sorted((_machine(one) for one in visit.machines), key=lambda row: (row.tone == "ok", row.key))
     found = [row for row in rows if holds(f"{row.key} {row.cluster} {row.word} {row.why}", visit.words)]
     values = {
@@ -53,10 +53,10 @@ async def page(visit: Visit) -> Page:
         "all": len(rows),
         "unplaced": sum(not row.cluster for row in rows),
     }
-    return Page("placement.html", "Placement", values, TOPICS, missing=(KUBEVIRT_CONFIG, MACHINE))
+    return PageContent("placement.html", "Placement", values, TOPICS, missing=(KUBEVIRT_CONFIG, MACHINE))
 
 
-async def machine(visit: Visit) -> Page:
+async def machine(visit: PageContext) -> PageContent:
     key = Key(visit.match["namespace"], visit.match["name"])
     found = visit.cache.machines.get(key) if visit.sight.sees(MACHINE, key.namespace) else None
     if found is None:
@@ -68,10 +68,10 @@ async def machine(visit: Visit) -> Page:
         "may_choose": await visit.may("patch", MACHINE, key.namespace),
         "told": visit.told_of(str(Ref(MACHINE, key))),
     }
-    return Page("machine.html", key.name, values, TOPICS)
+    return PageContent("machine.html", key.name, values, TOPICS)
 
 
-async def cluster(visit: Visit) -> Page:
+async def cluster(visit: PageContext) -> PageContent:
     name = visit.match["name"]
     config = next((one for one in visit.clusters if one.metadata.name == name), None)
     if config is None:
@@ -83,7 +83,7 @@ async def cluster(visit: Visit) -> Page:
         "machines": here[:SHOWN],
         "more": max(len(here) - SHOWN, 0),
     }
-    return Page("cluster.html", name, values, TOPICS)
+    return PageContent("cluster.html", name, values, TOPICS)
 
 
 def _machine(one: Machine) -> MachineRow:
@@ -91,11 +91,11 @@ def _machine(one: Machine) -> MachineRow:
     if said and said.status == "False":
         return MachineRow(one.metadata.key, cluster, said.reason or "Unplaced", "warn", said.message)
     if cluster:
-        return MachineRow(one.metadata.key, cluster, "Placed", "ok", noted_on(one) or (said.message if said else ""))
+        return MachineRow(one.metadata.key, cluster, "Placed", "ok", reason_on(one) or (said.message if said else ""))
     return MachineRow(one.metadata.key, "", "Waiting", "info", "nobody has decided yet")
 
 
-def _cluster(config: Config) -> ClusterRow:
+def _cluster(config: KubevirtConfig) -> ClusterRow:
     status, spec = config.status, config.spec
     wrong = next((one for one in status.conditions if one.status == "False"), None)
     word, tone = status.phase or "Not looked at yet", "ok" if status.phase else "info"

@@ -8,30 +8,30 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, ProfileOptions
-from virt_steward.catalog.machineconfigs import MACHINE_CONFIG_POOL
 from virt_steward.console import diffs, forms
-from virt_steward.console.deeds import action_after_rejection, is_undoing
-from virt_steward.console.drifts import drift_of
+from virt_steward.console.actions import action_after_rejection, is_undoing
+from virt_steward.console.drift import drift_of
+from virt_steward.console.page_context import PageContent, holds, not_there
 from virt_steward.console.rollouts import recounted, rollouts
-from virt_steward.console.visits import Page, holds, not_there
 from virt_steward.controllers.advisor.conditions import STALE, UPGRADE, WINDOW
 from virt_steward.controllers.advisor.decide import INPUT_DRIFT
-from virt_steward.controllers.advisor.options import Options
+from virt_steward.controllers.advisor.observation import REJECTION_COMMENT
+from virt_steward.controllers.advisor.options import AdvisorOptions
 from virt_steward.controllers.advisor.phases import SETTLED
 from virt_steward.controllers.advisor.profiles import profiles as known_profiles
-from virt_steward.controllers.advisor.seen import REJECTION_COMMENT
 from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Key, Ref
+from virt_steward.platform.machineconfigs import MACHINE_CONFIG_POOL
 
 if TYPE_CHECKING:
     from virt_steward.apis.meta import Condition
     from virt_steward.apis.virtplatformconfig import PlanItem
-    from virt_steward.console.drifts import Drift
+    from virt_steward.console.drift import ItemDrift
     from virt_steward.console.hub import Topic
+    from virt_steward.console.page_context import PageContext
     from virt_steward.console.rollouts import Rollout
-    from virt_steward.console.visits import Visit
+    from virt_steward.controllers.advisor.observation import VirtPlatformConfig
     from virt_steward.controllers.advisor.profiles.profile import Profile
-    from virt_steward.controllers.advisor.seen import Config
 
 
 TOPICS: frozenset[Topic] = frozenset({"profiles", "rollout", "activity"})
@@ -77,11 +77,11 @@ class Card:
     """A profile, whether or not the cluster has its object."""
 
     profile: Profile
-    config: Config | None
+    config: VirtPlatformConfig | None
     phase: Badge
     badges: tuple[Badge, ...]
     needs: tuple[str, ...]
-    fields: tuple[forms.Field, ...]
+    fields: tuple[forms.FormField, ...]
 
     @property
     def is_on(self) -> bool:
@@ -91,26 +91,26 @@ class Card:
 @dataclass(frozen=True, slots=True)
 class ItemView:
     item: PlanItem
-    lines: tuple[diffs.Line, ...]
+    lines: tuple[diffs.DiffLine, ...]
     tone: str
     rollouts: tuple[Rollout, ...]
-    drift: Drift | None
+    drift: ItemDrift | None
     recounted: str
     """What it costs by now; empty if that is what the plan says."""
 
 
-async def page(visit: Visit) -> Page:
+async def page(visit: PageContext) -> PageContent:
     configs = {config.metadata.name: config for config in visit.configs}
-    offered = [one for one in known_profiles(Options()) if one.about.is_advertised or one.name in configs]
+    offered = [one for one in known_profiles(AdvisorOptions()) if one.about.is_advertised or one.name in configs]
     cards = [card_of(profile, configs.get(profile.name)) for profile in offered]
     shown = [card for card in cards if holds(f"{card.profile.name} {card.profile.about.description}", visit.words)]
     values = {"cards": shown, "may_change": await visit.may("patch", VIRT_PLATFORM_CONFIG)}
-    return Page("profiles.html", "Profiles", values, TOPICS, missing=(VIRT_PLATFORM_CONFIG,))
+    return PageContent("profiles.html", "Profiles", values, TOPICS, missing=(VIRT_PLATFORM_CONFIG,))
 
 
-async def plan(visit: Visit) -> Page:
+async def plan(visit: PageContext) -> PageContent:
     name = visit.match["name"]
-    profile = next((one for one in known_profiles(Options()) if one.name == name), None)
+    profile = next((one for one in known_profiles(AdvisorOptions()) if one.name == name), None)
     config = next((one for one in visit.configs if one.metadata.name == name), None)
     if profile is None or config is None:
         return not_there(f"VirtPlatformConfig {name}", VIRT_PLATFORM_CONFIG)
@@ -148,17 +148,17 @@ async def plan(visit: Visit) -> Page:
         "may_change": await visit.may("patch", VIRT_PLATFORM_CONFIG),
         "told": visit.told_of(str(Ref(VIRT_PLATFORM_CONFIG, Key("", name))))[:20],
     }
-    return Page("plan.html", name, values, TOPICS, missing=(MACHINE_CONFIG_POOL, NODE) if has_begun else ())
+    return PageContent("plan.html", name, values, TOPICS, missing=(MACHINE_CONFIG_POOL, NODE) if has_begun else ())
 
 
-def _can_plan_anew(config: Config) -> bool:
+def _can_plan_anew(config: VirtPlatformConfig) -> bool:
     """Whether there is nothing else to decide: a plan ended badly or no longer counts, or the profile was put aside."""
     status = config.status
     was_put_aside = status.phase == "Ignored" and bool(status.items)
     return (status.phase in TO_PLAN_ANEW or was_put_aside) and not config.is_touched
 
 
-def card_of(profile: Profile, config: Config | None) -> Card:
+def card_of(profile: Profile, config: VirtPlatformConfig | None) -> Card:
     phase = config.status.phase if config else None
     said = _condition(config, phase) if config and phase else None
     badges = tuple(
@@ -190,7 +190,7 @@ class Cost:
     """Items that reboot nodes."""
 
 
-def cost_of(config: Config) -> Cost:
+def cost_of(config: VirtPlatformConfig) -> Cost:
     radii = [item.blast_radius for item in config.status.items if item.blast_radius]
     heaviest = max(radii, key=lambda one: one.node_count, default=None)
     if heaviest is None:
@@ -209,11 +209,11 @@ def cost_of(config: Config) -> Cost:
     )
 
 
-def _condition(config: Config, type_: str) -> Condition | None:
+def _condition(config: VirtPlatformConfig, type_: str) -> Condition | None:
     return next((one for one in config.status.conditions if one.type == type_), None)
 
 
-def _rejection(config: Config) -> dict[str, Any] | None:
+def _rejection(config: VirtPlatformConfig) -> dict[str, Any] | None:
     if not config.rejected_plan:
         return None
     return {

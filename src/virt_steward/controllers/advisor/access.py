@@ -8,29 +8,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
-from virt_steward.catalog.hco import HYPERCONVERGED
-from virt_steward.catalog.machineconfigs import MACHINE_CONFIG, MACHINE_CONFIG_POOL
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Ref
-from virt_steward.plans.blast import MACHINE
+from virt_steward.plans.blast_radius import VIRTUAL_MACHINE_INSTANCE
 from virt_steward.plans.preimage import CONTROLLER_REVISION
+from virt_steward.platform.hco import HYPERCONVERGED
+from virt_steward.platform.machineconfigs import MACHINE_CONFIG, MACHINE_CONFIG_POOL
 from virt_steward.runtime.access import APPLY, PATCH, READ, WATCH, Access, Grant, Reach
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from virt_steward.controllers.advisor.options import Options
+    from virt_steward.controllers.advisor.options import AdvisorOptions
     from virt_steward.controllers.advisor.profiles.profile import Profile
 
 NAME = "advisor"
 
 
-def access_for(profiles: Sequence[Profile], options: Options) -> Access:
+def access_for(profiles: Sequence[Profile], options: AdvisorOptions) -> Access:
     return Access(NAME, tuple(_grants(profiles, options)))
 
 
-def _grants(profiles: Sequence[Profile], options: Options) -> Iterator[Grant]:
+def _grants(profiles: Sequence[Profile], options: AdvisorOptions) -> Iterator[Grant]:
     offered = tuple(profile.name for profile in profiles if profile.about.is_advertised)
     yield Grant(VIRT_PLATFORM_CONFIG, WATCH, "to know what is wanted")
     yield Grant(VIRT_PLATFORM_CONFIG, (*READ, *APPLY), "to offer the profiles that there are", names=offered)
@@ -38,7 +38,7 @@ def _grants(profiles: Sequence[Profile], options: Options) -> Iterator[Grant]:
     yield Grant(MACHINE_CONFIG, WATCH, "to know what nodes are configured with, and whether they run with it")
     yield Grant(MACHINE_CONFIG_POOL, WATCH, "to follow nodes while they reboot")
     yield Grant(NODE, ("list",), "to tell which nodes a plan reboots")
-    yield Grant(MACHINE, ("list",), "to tell which virtual machines must move for that")
+    yield Grant(VIRTUAL_MACHINE_INSTANCE, ("list",), "to tell which virtual machines must move for that")
     hco = Ref(HYPERCONVERGED, options.hco)
     yield Grant(HYPERCONVERGED, WATCH, "to derive limits from its settings", names=(hco.key.name,))
     for profile in profiles:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from virt_steward.apis.virtplatformconfig import API_VERSION, VIRT_PLATFORM_CONFIG, PlanItem
-from virt_steward.catalog.machineconfigs import MACHINE_CONFIG
 from virt_steward.kube import faults
 from virt_steward.kube.errors import Conflict
 from virt_steward.objects.identity import Key, Ref
-from virt_steward.plans.blast import radius, take_census
+from virt_steward.plans.blast_radius import blast_radius, take_census
 from virt_steward.plans.draft import Draft, Drafted, draft
 from virt_steward.plans.intent import is_of
-from virt_steward.plans.undo import draft_back
+from virt_steward.plans.rollback import draft_rollback
+from virt_steward.platform.machineconfigs import MACHINE_CONFIG
 from virt_steward.ssa import managers
 from virt_steward.ssa.apply import apply
 from virt_steward.ssa.locks import Absent, Stale
@@ -23,14 +23,14 @@ from virt_steward.ssa.release import release
 
 if TYPE_CHECKING:
     from virt_steward.apis.virtplatformconfig import VirtPlatformConfigStatus
-    from virt_steward.controllers.advisor.context import Context
+    from virt_steward.controllers.advisor.context import ProfileContext
+    from virt_steward.controllers.advisor.observation import VirtPlatformConfig
     from virt_steward.controllers.advisor.profiles.profile import Profile
-    from virt_steward.controllers.advisor.seen import Config
     from virt_steward.kube.client import Client, Object, Reader
     from virt_steward.plans.preimage import PreImage
 
 
-async def draft_plan(client: Client, profile: Profile, context: Context) -> Draft:
+async def draft_plan(client: Client, profile: Profile, context: ProfileContext) -> Draft:
     """Try what the profile wants, and count what a reboot would cost."""
     drafted = await draft(client, profile.name, profile.intents(context), context.targets)
     faults.reach("advisor.drafted")
@@ -39,21 +39,21 @@ async def draft_plan(client: Client, profile: Profile, context: Context) -> Draf
     return Drafted(await _with_radius(client, drafted.items, context))
 
 
-async def draft_way_back(client: Client, image: PreImage, context: Context) -> Draft:
+async def draft_rollback_plan(client: Client, image: PreImage, context: ProfileContext) -> Draft:
     """Try the way back from an executed plan, and count what a reboot would cost."""
-    drafted = await draft_back(client, image, context.targets)
+    drafted = await draft_rollback(client, image, context.targets)
     if not isinstance(drafted, Drafted):
         return drafted
     return Drafted(await _with_radius(client, drafted.items, context))
 
 
-async def _with_radius(reader: Reader, items: tuple[PlanItem, ...], context: Context) -> tuple[PlanItem, ...]:
+async def _with_radius(reader: Reader, items: tuple[PlanItem, ...], context: ProfileContext) -> tuple[PlanItem, ...]:
     if not any(_reboots(item) for item in items):
         return items
     census = await take_census(reader)
     return tuple(
         msgspec.structs.replace(
-            item, blast_radius=radius(item.desired_state["metadata"].get("labels", {}), context.pools, census)
+            item, blast_radius=blast_radius(item.desired_state["metadata"].get("labels", {}), context.pools, census)
         )
         if _reboots(item)
         else item
@@ -65,7 +65,7 @@ def _reboots(item: PlanItem) -> bool:
     return item.state == "Pending" and is_of(item.target_ref, MACHINE_CONFIG)
 
 
-async def write_status(client: Client, config: Config, status: VirtPlatformConfigStatus) -> Object:
+async def write_status(client: Client, config: VirtPlatformConfig, status: VirtPlatformConfigStatus) -> Object:
     """Write the whole status, if the config is still as it was read. Gives what the server has now."""
     seen = config.metadata
     faults.reach("advisor.status.before")
@@ -88,10 +88,10 @@ async def advertise(client: Client, profile: Profile, docs_url: str) -> None:
     """Offer the profile, unless somebody was faster; its fields are nobody's until a user sets them."""
     await apply(client, profile.advertisement(docs_url), managers.ADVERTISEMENT, Absent())
     faults.reach("advisor.advertised")
-    await disown(client, Ref(VIRT_PLATFORM_CONFIG, Key("", profile.name)))
+    await release_advertisement(client, Ref(VIRT_PLATFORM_CONFIG, Key("", profile.name)))
 
 
-async def disown(client: Client, config: Ref) -> None:
+async def release_advertisement(client: Client, config: Ref) -> None:
     """Give up what an advertisement owns, so that a user's own apply does not conflict with it."""
     live = await fetch(client, config)
     if live is not None:
@@ -100,6 +100,6 @@ async def disown(client: Client, config: Ref) -> None:
             raise Conflict(409, "Conflict", outcome.because)
 
 
-def is_owned(config: Config) -> bool:
+def has_advertisement_fields(config: VirtPlatformConfig) -> bool:
     """Whether an advertisement still owns fields of this config: a process was cut off before it gave them up."""
     return any(owner.manager == managers.ADVERTISEMENT.name for owner in config.metadata.managed_fields)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from virt_steward.apis.virtplatformconfig import VirtPlatformConfigStatus
-    from virt_steward.controllers.advisor.seen import Seen
+    from virt_steward.controllers.advisor.observation import AdvisorObservation
     from virt_steward.controllers.advisor.steps import Said
 
 UPGRADE = "UpgradeAvailable"
@@ -52,18 +52,20 @@ class Fact:
 
 
 def conditions_of(
-    seen: Seen, status: VirtPlatformConfigStatus, step: Said, phase: Fact, now: datetime
+    seen: AdvisorObservation, status: VirtPlatformConfigStatus, step: Said, phase: Fact, now: datetime
 ) -> tuple[Condition, ...]:
     """All of them after a step; `phase` is what is said about the present one."""
     return _told(seen, status, (*_phases(phase), *_facts(seen, status, step), *_notices(seen)), now)
 
 
-def with_notices(seen: Seen, status: VirtPlatformConfigStatus, now: datetime) -> tuple[Condition, ...]:
+def with_notices(seen: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime) -> tuple[Condition, ...]:
     """The same as before but for notices: which endpoints there are depends on the process that looks."""
     return _told(seen, status, _notices(seen), now)
 
 
-def _told(seen: Seen, status: VirtPlatformConfigStatus, facts: Iterable[Fact], now: datetime) -> tuple[Condition, ...]:
+def _told(
+    seen: AdvisorObservation, status: VirtPlatformConfigStatus, facts: Iterable[Fact], now: datetime
+) -> tuple[Condition, ...]:
     told = {fact.type: fact for fact in facts}
     generation = seen.config.metadata.generation
     known = {one.type: one for one in status.conditions if one.type != NOTIFYING}
@@ -93,7 +95,7 @@ def _phases(present: Fact) -> Iterator[Fact]:
         yield present if name == present.type else Fact(name, False, _NOT.get(name, f"Not{name}"))
 
 
-def _facts(seen: Seen, status: VirtPlatformConfigStatus, step: Said) -> Iterator[Fact]:
+def _facts(seen: AdvisorObservation, status: VirtPlatformConfigStatus, step: Said) -> Iterator[Fact]:
     """What a step tells besides the phase; on all else, what was said before stands."""
     if isinstance(step, Settle):
         return
@@ -123,7 +125,7 @@ def _active(status: VirtPlatformConfigStatus, step: Said) -> Fact:
     return Fact(ACTIVE, False, status.phase)
 
 
-def _inputs(seen: Seen, step: Said) -> Iterator[Fact]:
+def _inputs(seen: AdvisorObservation, step: Said) -> Iterator[Fact]:
     was = seen.config.is_true(INPUT_DRIFT)
     forced = forced_by(seen)
     match step:
@@ -137,7 +139,7 @@ def _inputs(seen: Seen, step: Said) -> Iterator[Fact]:
             yield Fact(INPUT_DRIFT, False, "NoChange")
 
 
-def _upgrade(seen: Seen, status: VirtPlatformConfigStatus, step: Said) -> Iterator[Fact]:
+def _upgrade(seen: AdvisorObservation, status: VirtPlatformConfigStatus, step: Said) -> Iterator[Fact]:
     """Drift comes before an upgrade in the phase, and does not hide it here."""
     was = seen.config.is_true(UPGRADE)
     match step:
@@ -159,7 +161,7 @@ def _prerequisites(step: Said) -> Fact:
     return Fact(PREREQUISITES, True, "AllPresent")
 
 
-def _staleness(seen: Seen, step: Said) -> Iterator[Fact]:
+def _staleness(seen: AdvisorObservation, step: Said) -> Iterator[Fact]:
     match step:
         case FailStale(why):
             yield Fact(STALE, True, "TargetsChanged", why)
@@ -171,7 +173,7 @@ def _staleness(seen: Seen, step: Said) -> Iterator[Fact]:
             yield Fact(STALE, False, "PlanCurrent")
 
 
-def _notices(seen: Seen) -> Iterator[Fact]:
+def _notices(seen: AdvisorObservation) -> Iterator[Fact]:
     """Said only where somebody is to be notified."""
     spec = seen.config.spec
     if not spec.notify or spec.action == "Ignore":
@@ -184,5 +186,5 @@ def _notices(seen: Seen) -> Iterator[Fact]:
     yield Fact(NOTIFYING, False, "UnknownEndpoint", fault)
 
 
-def _is_said(seen: Seen, type_: str) -> bool:
+def _is_said(seen: AdvisorObservation, type_: str) -> bool:
     return any(one.type == type_ for one in seen.config.status.conditions)

@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from virt_steward.apis.virtplatformconfig import HigherDensityOptions, LoadAwareOptions, ProfileOptions
-from virt_steward.catalog.hco import LiveMigration
+from virt_steward.platform.hco import LiveMigration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from virt_steward.catalog.hco import Hco
-    from virt_steward.catalog.machineconfigs import MachineConfigFacts
     from virt_steward.objects.identity import Ref
     from virt_steward.objects.schemafacts import SchemaFacts
-    from virt_steward.plans.pools import RollingPool
+    from virt_steward.platform.hco import Hco
+    from virt_steward.platform.machineconfigs import MachineConfigFacts
+    from virt_steward.platform.pools import Pool
 
 Object = dict[str, Any]
 
@@ -24,7 +24,7 @@ DEFAULTS = ProfileOptions()
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class ProfileContext:
     """One profile's view of the cluster."""
 
     options: ProfileOptions = DEFAULTS
@@ -33,7 +33,7 @@ class Context:
     """By CRD."""
     configs: tuple[MachineConfigFacts, ...] = ()
     """MachineConfigs."""
-    pools: tuple[RollingPool, ...] = ()
+    pools: tuple[Pool, ...] = ()
     targets: Mapping[Ref, Object | None] = field(default_factory=dict)
     """What the profile may write, as it is now."""
 

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from virt_steward.apis.virtplatformconfig import Approval, PlanItem, ProfileOptions
-from virt_steward.controllers.advisor.phases import SETTLED, STARTING
-from virt_steward.controllers.advisor.seen import (
+from virt_steward.apis.virtplatformconfig import PlanApproval, PlanItem, ProfileOptions
+from virt_steward.controllers.advisor.observation import (
     APPROVAL_COMMENT,
     APPROVED_BY,
-    BadWindow,
-    Seen,
+    AdvisorObservation,
+    InvalidWindow,
     differences,
 )
+from virt_steward.controllers.advisor.phases import SETTLED, STARTING
 from virt_steward.controllers.advisor.steps import (
     Abort,
     AdoptVersion,
@@ -42,12 +42,12 @@ from virt_steward.controllers.advisor.steps import (
 from virt_steward.objects.durations import parse_duration
 from virt_steward.objects.wallclock import rfc3339
 from virt_steward.objects.windows import Closed
-from virt_steward.plans.health import NotYet, Working
+from virt_steward.platform.health import NotReady, Ready
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from virt_steward.controllers.advisor.seen import Config
+    from virt_steward.controllers.advisor.observation import VirtPlatformConfig
 
 INPUT_DRIFT = "InputDependencyDrift"
 _REJECTED = "has rejected this plan; approve it to have it carried out after all, or set action to DryRun for another"
@@ -56,10 +56,10 @@ _UNASKED = (
     " or set action to DryRun and then to Apply"
 )
 
-Rule = Callable[[Seen, datetime], Step | None]
+Rule = Callable[[AdvisorObservation, datetime], Step | None]
 
 
-def decide(seen: Seen, now: datetime) -> Step:
+def decide(seen: AdvisorObservation, now: datetime) -> Step:
     """The first rule that has something to say."""
     for rule in RULES:
         step = rule(seen, now)
@@ -68,23 +68,23 @@ def decide(seen: Seen, now: datetime) -> Step:
     return Stay()
 
 
-def hands_off(seen: Seen, _: datetime) -> Step | None:
+def hands_off(seen: AdvisorObservation, _: datetime) -> Step | None:
     return Ignore() if seen.config.spec.action == "Ignore" else None
 
 
-def everything_was_seen(seen: Seen, _: datetime) -> Step | None:
+def everything_was_seen(seen: AdvisorObservation, _: datetime) -> Step | None:
     return Settle(seen.unsettled) if seen.unsettled else None
 
 
-def prerequisites_are_met(seen: Seen, _: datetime) -> Step | None:
+def prerequisites_are_met(seen: AdvisorObservation, _: datetime) -> Step | None:
     return LackPrerequisites(seen.missing) if seen.missing else None
 
 
-def there_is_a_plan(seen: Seen, _: datetime) -> Step | None:
+def there_is_a_plan(seen: AdvisorObservation, _: datetime) -> Step | None:
     return Redraft("there is no plan yet") if seen.config.status.phase in STARTING else None
 
 
-def the_plan_is_for_this_spec(seen: Seen, _: datetime) -> Step | None:
+def the_plan_is_for_this_spec(seen: AdvisorObservation, _: datetime) -> Step | None:
     config = seen.config
     if _has_other_options(config):
         return Redraft("the options have changed")
@@ -93,13 +93,13 @@ def the_plan_is_for_this_spec(seen: Seen, _: datetime) -> Step | None:
     return None
 
 
-def a_failure_stands_until_somebody_acts(seen: Seen, _: datetime) -> Step | None:
+def a_failure_stands_until_somebody_acts(seen: AdvisorObservation, _: datetime) -> Step | None:
     if seen.config.status.phase != "Failed":
         return None
     return Redraft("the spec has changed since the failure") if seen.config.is_touched else Stay()
 
 
-def a_review_is_of_the_plan_as_it_would_be_now(seen: Seen, _: datetime) -> Step | None:
+def a_review_is_of_the_plan_as_it_would_be_now(seen: AdvisorObservation, _: datetime) -> Step | None:
     """Unless a target was changed: then the plan stays as it is, and says so."""
     config = seen.config
     if config.status.phase != "ReviewRequired":
@@ -115,7 +115,7 @@ def a_review_is_of_the_plan_as_it_would_be_now(seen: Seen, _: datetime) -> Step 
     return None
 
 
-def a_review_is_of_something_left_to_do(seen: Seen, _: datetime) -> Step | None:
+def a_review_is_of_something_left_to_do(seen: AdvisorObservation, _: datetime) -> Step | None:
     """Where nothing is to be written, there may still be something to wait for."""
     if seen.config.status.phase != "ReviewRequired" or seen.changed_targets:
         return None
@@ -123,7 +123,7 @@ def a_review_is_of_something_left_to_do(seen: Seen, _: datetime) -> Step | None:
     return Redraft("all that was to be waited for works by now") if is_over else None
 
 
-def a_review_ends_by_approval(seen: Seen, now: datetime) -> Step | None:
+def a_review_ends_by_approval(seen: AdvisorObservation, now: datetime) -> Step | None:
     config = seen.config
     if config.status.phase != "ReviewRequired":
         return None
@@ -137,7 +137,7 @@ def a_review_ends_by_approval(seen: Seen, now: datetime) -> Step | None:
             return step
 
 
-def a_plan_is_carried_out_item_by_item(seen: Seen, now: datetime) -> Step | None:
+def a_plan_is_carried_out_item_by_item(seen: AdvisorObservation, now: datetime) -> Step | None:
     if seen.config.status.phase != "InProgress":
         return None
     if seen.config.spec.action == "DryRun":
@@ -151,7 +151,7 @@ def a_plan_is_carried_out_item_by_item(seen: Seen, now: datetime) -> Step | None
     return _begin(seen, current)
 
 
-def a_new_spec_needs_a_new_plan(seen: Seen, _: datetime) -> Step | None:
+def a_new_spec_needs_a_new_plan(seen: AdvisorObservation, _: datetime) -> Step | None:
     """Under Apply only if it asks for one, or something has failed: drift and upgrades stay on view."""
     config = seen.config
     phase = config.status.phase
@@ -162,22 +162,22 @@ def a_new_spec_needs_a_new_plan(seen: Seen, _: datetime) -> Step | None:
     return Redraft("the spec has changed")
 
 
-def what_was_undone_is_left_alone(seen: Seen, _: datetime) -> Step | None:
+def what_was_undone_is_left_alone(seen: AdvisorObservation, _: datetime) -> Step | None:
     return Stay() if seen.config.status.plan_action == "Rollback" else None
 
 
-def inputs_are_as_they_were(seen: Seen, _: datetime) -> Step | None:
+def inputs_are_as_they_were(seen: AdvisorObservation, _: datetime) -> Step | None:
     changed = differences(seen.config.status.inputs, seen.inputs)
     return Redraft("; ".join(changed)) if changed else None
 
 
-def nobody_has_aligned_it_by_hand(seen: Seen, _: datetime) -> Step | None:
+def nobody_has_aligned_it_by_hand(seen: AdvisorObservation, _: datetime) -> Step | None:
     if seen.logic is None or seen.logic.aligned is None:
         return None
     return AdoptVersion("ManuallyAligned", seen.logic.aligned)
 
 
-def targets_are_as_planned(seen: Seen, _: datetime) -> Step | None:
+def targets_are_as_planned(seen: AdvisorObservation, _: datetime) -> Step | None:
     config, drifted = seen.config, seen.drifted
     if drifted:
         if config.spec.action == "Apply" and config.spec.bypass_optimistic_lock:
@@ -191,7 +191,7 @@ def targets_are_as_planned(seen: Seen, _: datetime) -> Step | None:
     return None
 
 
-def the_logic_is_as_it_was(seen: Seen, _: datetime) -> Step | None:
+def the_logic_is_as_it_was(seen: AdvisorObservation, _: datetime) -> Step | None:
     """Asked last: an upgrade that is offered must not hide drift, nor one without news end it."""
     config = seen.config
     if seen.logic is not None and seen.logic.differs:
@@ -223,7 +223,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def after_draft(
-    seen: Seen, items: Sequence[PlanItem], plan_hash: str, now: datetime
+    seen: AdvisorObservation, items: Sequence[PlanItem], plan_hash: str, now: datetime
 ) -> NothingToDo | AwaitReview | Begin:
     """What a new plan leads to."""
     if all(item.state == "Completed" for item in items):
@@ -231,7 +231,7 @@ def after_draft(
     return review(seen, plan_hash, seen.config.metadata.generation, now)
 
 
-def review(seen: Seen, plan_hash: str, plan_generation: int, now: datetime) -> AwaitReview | Begin:
+def review(seen: AdvisorObservation, plan_hash: str, plan_generation: int, now: datetime) -> AwaitReview | Begin:
     """Whether a plan may begin: approved by its hash, or asked for by action Apply while inputs are as they were."""
     config = seen.config
     approved = config.approved_plan
@@ -246,7 +246,7 @@ def review(seen: Seen, plan_hash: str, plan_generation: int, now: datetime) -> A
     return _held_back(seen, plan_hash, plan_generation) or Begin(_approval(seen, plan_hash, now))
 
 
-def _held_back(seen: Seen, plan_hash: str, plan_generation: int) -> AwaitReview | None:
+def _held_back(seen: AdvisorObservation, plan_hash: str, plan_generation: int) -> AwaitReview | None:
     """Why action Apply by itself is not enough; None if it is. A change of inputs is agreed to by any later spec."""
     config = seen.config
     if config.rejected_plan == plan_hash and not _is_asked_anew(config):
@@ -258,7 +258,7 @@ def _held_back(seen: Seen, plan_hash: str, plan_generation: int) -> AwaitReview 
     return None if _is_asked_for(config, plan_hash) else AwaitReview("PlanChanged", _UNASKED)
 
 
-def forced_by(seen: Seen) -> tuple[str, ...]:
+def forced_by(seen: AdvisorObservation) -> tuple[str, ...]:
     """Inputs that are not those of what was carried out last: nobody has agreed to what follows from them.
 
     Which inputs there are depends on the options, and those are the admin's own: only another value counts.
@@ -268,7 +268,7 @@ def forced_by(seen: Seen) -> tuple[str, ...]:
     return differences(*(tuple(one for one in inputs if one.name in shared) for inputs in (before, now)))
 
 
-def _is_asked_for(config: Config, plan_hash: str) -> bool:
+def _is_asked_for(config: VirtPlatformConfig, plan_hash: str) -> bool:
     """Whether action Apply speaks of this plan.
 
     Each time that somebody sets it, or sets other options under it, it asks for one plan: the one on view if that is in
@@ -278,34 +278,34 @@ def _is_asked_for(config: Config, plan_hash: str) -> bool:
     return _has_other_options(config) or (_is_asked_anew(config) and not is_another)
 
 
-def _is_asked_anew(config: Config) -> bool:
+def _is_asked_anew(config: VirtPlatformConfig) -> bool:
     """Whether the action was set since the plan was made, or begun."""
     return config.spec.action != config.status.plan_action
 
 
-def _has_other_options(config: Config) -> bool:
+def _has_other_options(config: VirtPlatformConfig) -> bool:
     return config.options != (config.status.applied_options or ProfileOptions())
 
 
-def _works(seen: Seen, item: PlanItem) -> bool:
+def _works(seen: AdvisorObservation, item: PlanItem) -> bool:
     """Whether nothing is left to be done about an item, or waited for."""
-    return item.state == "Completed" or (item.state == "InProgress" and isinstance(seen.health.get(item.name), Working))
+    return item.state == "Completed" or (item.state == "InProgress" and isinstance(seen.health.get(item.name), Ready))
 
 
-def _approval(seen: Seen, plan_hash: str, now: datetime) -> Approval:
+def _approval(seen: AdvisorObservation, plan_hash: str, now: datetime) -> PlanApproval:
     notes = seen.config.metadata.annotations
     if seen.config.approved_plan != plan_hash:
-        return Approval(plan_hash, now)
-    return Approval(plan_hash, now, notes.get(APPROVED_BY, "")[:253], notes.get(APPROVAL_COMMENT, "")[:1024])
+        return PlanApproval(plan_hash, now)
+    return PlanApproval(plan_hash, now, notes.get(APPROVED_BY, "")[:253], notes.get(APPROVAL_COMMENT, "")[:1024])
 
 
-def _stale(seen: Seen) -> str:
+def _stale(seen: AdvisorObservation) -> str:
     changed = seen.changed_targets
     named = ", ".join(f"{item.target_ref.kind} {item.target_ref.name}" for item in changed)
     return f"{named} changed since the plan was made; {_anew(seen)}" if changed else ""
 
 
-def _anew(seen: Seen) -> str:
+def _anew(seen: AdvisorObservation) -> str:
     """How to get another plan: an action that is set already cannot be set."""
     match seen.config.spec.action:
         case "DryRun":
@@ -315,10 +315,10 @@ def _anew(seen: Seen) -> str:
     return "set action to DryRun for a new plan"
 
 
-def _begin(seen: Seen, item: PlanItem) -> Step:
+def _begin(seen: AdvisorObservation, item: PlanItem) -> Step:
     spec = seen.config.spec
     match seen.window:
-        case BadWindow(why):
+        case InvalidWindow(why):
             return AwaitWindow("BadWindow", f"spec.window is none, so nothing begins: {why}", None)
         case Closed(until=None):
             return AwaitWindow("NeverOpen", "spec.window never opens, so nothing begins", None)
@@ -330,10 +330,10 @@ def _begin(seen: Seen, item: PlanItem) -> Step:
     return ApplyItem(item)
 
 
-def _await(seen: Seen, item: PlanItem, now: datetime) -> Step:
+def _await(seen: AdvisorObservation, item: PlanItem, now: datetime) -> Step:
     spec = seen.config.spec
-    health = seen.health.get(item.name, NotYet("Waiting"))
-    if isinstance(health, Working):
+    health = seen.health.get(item.name, NotReady("Waiting"))
+    if isinstance(health, Ready):
         return CompleteItem(item, health.message)
     timeout = parse_duration(spec.wait_timeout) if spec.wait_timeout else None
     since = item.last_transition_time if item.state == "InProgress" and item.last_transition_time else now
@@ -342,7 +342,7 @@ def _await(seen: Seen, item: PlanItem, now: datetime) -> Step:
     return AwaitItem(item, health.message, since + timeout if timeout is not None else None)
 
 
-def failed(seen: Seen, item: PlanItem, why: str) -> FailItem | Abort:
+def failed(seen: AdvisorObservation, item: PlanItem, why: str) -> FailItem | Abort:
     """What a failure means, by the policy."""
     return FailItem(item, why) if seen.config.spec.failure_policy == "Continue" else Abort(item, why)
 

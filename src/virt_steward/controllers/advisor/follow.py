@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.controllers.advisor.conditions import WINDOW
-from virt_steward.controllers.advisor.seen import Config
+from virt_steward.controllers.advisor.observation import VirtPlatformConfig
 from virt_steward.kube.client import Selection
 from virt_steward.kube.errors import Forbidden, Unauthorized
 from virt_steward.kube.watch import Gone, Put, Reset, Synced, Trouble, Watch, projection
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class PlanCompleted:
     """All items are applied and work."""
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class PlanFailed:
     """It ended otherwise."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class Underway:
+class PlanInProgress:
     """Not over yet."""
 
     lines: tuple[str, ...]
@@ -41,29 +41,29 @@ class Underway:
 
 
 def progress(  # noqa: PLR0911 - a table by phase
-    config: Config | None, plan_hash: str
-) -> Done | Failed | Underway:
+    config: VirtPlatformConfig | None, plan_hash: str
+) -> PlanCompleted | PlanFailed | PlanInProgress:
     """How far an approved plan has got."""
     if config is None:
-        return Failed("the VirtPlatformConfig has been deleted")
+        return PlanFailed("the VirtPlatformConfig has been deleted")
     status = config.status
     if status.phase in ("ReviewRequired", "InProgress") and status.plan_hash != plan_hash:
-        return Failed(f"another plan has taken its place: {status.plan_hash}")
+        return PlanFailed(f"another plan has taken its place: {status.plan_hash}")
     match status.phase:
         case "ReviewRequired" if config.spec.action == "DryRun":
-            return Failed("somebody has set action to DryRun")
+            return PlanFailed("somebody has set action to DryRun")
         case "ReviewRequired":
-            return Underway(("approved; the advisor has not taken it up yet",))
+            return PlanInProgress(("approved; the advisor has not taken it up yet",))
         case "InProgress":
-            return Underway(_lines(config))
+            return PlanInProgress(_lines(config))
         case "Completed":
-            return Done()
+            return PlanCompleted()
         case phase:
             said = next((one.message for one in status.conditions if one.type == phase), "")
-            return Failed(f"it is in phase {phase}" + (f": {said}" if said else ""))
+            return PlanFailed(f"it is in phase {phase}" + (f": {said}" if said else ""))
 
 
-def _lines(config: Config) -> tuple[str, ...]:
+def _lines(config: VirtPlatformConfig) -> tuple[str, ...]:
     items = config.status.items
     begun = tuple(
         f"[{number}/{len(items)}] {item.name} {item.state}: {item.message}"
@@ -74,13 +74,15 @@ def _lines(config: Config) -> tuple[str, ...]:
     return (*begun, waiting) if waiting else begun
 
 
-async def follow(reader: Reader, profile: str, plan_hash: str, say: Callable[[str], None]) -> Done | Failed:
+async def follow(
+    reader: Reader, profile: str, plan_hash: str, say: Callable[[str], None]
+) -> PlanCompleted | PlanFailed:
     """Watch until it is over, and say each change on the way. Outages are waited out; who may not look is told."""
     said: set[str] = set()
     async with aclosing(_configs(reader, profile)) as configs:
         async for config in configs:
             reached = progress(config, plan_hash)
-            if not isinstance(reached, Underway):
+            if not isinstance(reached, PlanInProgress):
                 return reached
             for line in reached.lines:
                 if line not in said:
@@ -89,11 +91,13 @@ async def follow(reader: Reader, profile: str, plan_hash: str, say: Callable[[st
     raise AssertionError(profile)  # a watch ends only by an error
 
 
-async def _configs(reader: Reader, profile: str) -> AsyncGenerator[Config | None, None]:
+async def _configs(reader: Reader, profile: str) -> AsyncGenerator[VirtPlatformConfig | None, None]:
     """The config now, and after each change; None when it is gone."""
     resource = await reader.discovery.resource(VIRT_PLATFORM_CONFIG)
-    watch = Watch(reader, VIRT_PLATFORM_CONFIG, projection(Config), selection=Selection.one(Key("", profile)))
-    config: Config | None = None
+    watch = Watch(
+        reader, VIRT_PLATFORM_CONFIG, projection(VirtPlatformConfig), selection=Selection.one(Key("", profile))
+    )
+    config: VirtPlatformConfig | None = None
     is_complete = False
     async with aclosing(watch.events(resource)) as events:
         async for event in events:

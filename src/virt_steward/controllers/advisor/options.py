@@ -12,7 +12,7 @@ THE_HCO = Key("openshift-cnv", "kubevirt-hyperconverged")
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class AdvisorOptions:
     operator_version: str = f"v{__version__}"
     """The version that plans are stamped with: another one means that the logic of profiles may have changed."""
     hco: Key = THE_HCO

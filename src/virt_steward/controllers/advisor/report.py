@@ -35,14 +35,14 @@ from virt_steward.controllers.advisor.steps import (
 from virt_steward.plans.fingerprint import snapshot_hash
 from virt_steward.plans.governed import governing, without
 from virt_steward.plans.intent import worst
-from virt_steward.plans.preimage import record_of
+from virt_steward.plans.preimage import record_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from virt_steward.apis.virtplatformconfig import ItemState, Outcome, VirtPlatformConfigStatus
-    from virt_steward.controllers.advisor.seen import Seen
+    from virt_steward.controllers.advisor.observation import AdvisorObservation
     from virt_steward.controllers.advisor.steps import Said
 
 LONGEST_MESSAGE = 2048
@@ -53,7 +53,7 @@ _NOTHING = {"Rollback": ("RolledBack", "There is nothing left to take back")}
 _ENDS = {"Rollback": ("RolledBack", "What this profile had changed is taken back")}
 
 
-def with_plan(seen: Seen, items: Sequence[PlanItem], plan_hash: str) -> VirtPlatformConfigStatus:
+def with_plan(seen: AdvisorObservation, items: Sequence[PlanItem], plan_hash: str) -> VirtPlatformConfigStatus:
     """The status with a new plan in the place of the old one, before anything is said about it."""
     config = seen.config
     approval = config.status.approval
@@ -71,7 +71,9 @@ def with_plan(seen: Seen, items: Sequence[PlanItem], plan_hash: str) -> VirtPlat
     )
 
 
-def fold(seen: Seen, status: VirtPlatformConfigStatus, step: Said, now: datetime) -> VirtPlatformConfigStatus:
+def fold(
+    seen: AdvisorObservation, status: VirtPlatformConfigStatus, step: Said, now: datetime
+) -> VirtPlatformConfigStatus:
     """The status after a step."""
     if isinstance(step, Stay):
         return msgspec.structs.replace(
@@ -94,7 +96,7 @@ def fold(seen: Seen, status: VirtPlatformConfigStatus, step: Said, now: datetime
 
 
 def _changes(  # noqa: PLR0911 - a table by step
-    seen: Seen, status: VirtPlatformConfigStatus, step: Said, now: datetime
+    seen: AdvisorObservation, status: VirtPlatformConfigStatus, step: Said, now: datetime
 ) -> dict[str, Any]:
     """What a step changes besides phase and conditions."""
     match step:
@@ -123,7 +125,7 @@ def _changes(  # noqa: PLR0911 - a table by step
     return _watched(seen, status, step, now)
 
 
-def _watched(seen: Seen, status: VirtPlatformConfigStatus, step: Said, now: datetime) -> dict[str, Any]:
+def _watched(seen: AdvisorObservation, status: VirtPlatformConfigStatus, step: Said, now: datetime) -> dict[str, Any]:
     """The same for what happens after a plan was carried out."""
     match step:
         case MarkDrifted(items):
@@ -139,14 +141,16 @@ def _watched(seen: Seen, status: VirtPlatformConfigStatus, step: Said, now: date
     return {}
 
 
-def _written(seen: Seen, status: VirtPlatformConfigStatus, item: PlanItem, moved: PlanItem) -> dict[str, Any]:
+def _written(
+    seen: AdvisorObservation, status: VirtPlatformConfigStatus, item: PlanItem, moved: PlanItem
+) -> dict[str, Any]:
     """An item was written: what is there is ours, and the record of this plan is the one to go back to."""
     changed = {"items": _replaced(status.items, moved)}
     if item.state != "Pending":  # that was said when it was written, be it by an earlier plan
         return changed
     if status.plan_action == "Rollback":
         return changed | {"governed": without(status.governed, item)}
-    record = record_of(seen.config.metadata.name, status.plan_hash)
+    record = record_name(seen.config.metadata.name, status.plan_hash)
     return changed | {"governed": governing(status.governed, item), "pre_image": record}
 
 

@@ -10,7 +10,7 @@ from virt_steward.controllers.advisor.phases import On
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from virt_steward.apis.virtplatformconfig import Approval, PlanItem
+    from virt_steward.apis.virtplatformconfig import PlanApproval, PlanItem
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class AwaitReview:
 class Begin:
     """Carry the plan out."""
 
-    approval: Approval
+    approval: PlanApproval
     on = On.APPROVED
 
 

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, VIRT_PLATFORM_CONFIG_CRD
-from virt_steward.catalog.hco import HYPERCONVERGED
-from virt_steward.catalog.sources import MACHINE_CONFIGS
-from virt_steward.controllers.advisor.seen import Config
+from virt_steward.controllers.advisor.observation import VirtPlatformConfig
 from virt_steward.kube.client import Selection
 from virt_steward.kube.watch import projection
 from virt_steward.objects.identity import Key, Ref
 from virt_steward.objects.meta import Meta
-from virt_steward.plans.pools import POOLS
+from virt_steward.platform.hco import HYPERCONVERGED
+from virt_steward.platform.sources import MACHINE_CONFIGS, POOLS
 from virt_steward.runtime.controller import Trigger, itself
 from virt_steward.runtime.informer import Source
 from virt_steward.runtime.kinds import DEFINITIONS
@@ -26,23 +25,23 @@ if TYPE_CHECKING:
     from virt_steward.controllers.advisor.profiles.profile import Profile
     from virt_steward.runtime.store import Store
 
-CONFIGS = Source(VIRT_PLATFORM_CONFIG, projection(Config))
+CONFIGS = Source(VIRT_PLATFORM_CONFIG, projection(VirtPlatformConfig))
 
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
 OUR_DEFINITION = Key("", VIRT_PLATFORM_CONFIG_CRD.manifest()["metadata"]["name"])
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class WatchedTarget:
     """A named object that a profile writes or reads. Whole, since there is a handful of them."""
 
     metadata: Meta
     object: dict[str, Any]
 
 
-def decode_target(raw: bytes) -> Target:
+def decode_target(raw: bytes) -> WatchedTarget:
     obj = _OBJECT.decode(raw)
-    return Target(msgspec.convert(obj["metadata"], Meta), obj)
+    return WatchedTarget(msgspec.convert(obj["metadata"], Meta), obj)
 
 
 class TargetSources:
@@ -50,15 +49,15 @@ class TargetSources:
 
     def __init__(self, profiles: Sequence[Profile], hco: Key) -> None:
         refs = {ref for profile in profiles for ref in profile.targets} | {Ref(HYPERCONVERGED, hco)}
-        self.by_ref: dict[Ref, Source[Target]] = {
+        self.by_ref: dict[Ref, Source[WatchedTarget]] = {
             ref: Source(ref.kind, decode_target, Selection.one(ref.key)) for ref in sorted(refs)
         }
 
 
-class Wakes:
+class AdvisorEventHandlers:
     """Maps each event to the configs that it can concern; those who sleep are not woken."""
 
-    def __init__(self, profiles: Sequence[Profile], sources: TargetSources, configs: Store[Config]) -> None:
+    def __init__(self, profiles: Sequence[Profile], sources: TargetSources, configs: Store[VirtPlatformConfig]) -> None:
         self.profiles = profiles
         self._sources = sources
         self._configs = configs
@@ -88,9 +87,9 @@ class Wakes:
         return self.awake(profile for profile in self.profiles if profile.reads_machine_configs)
 
     def _by_target(self, ref: Ref) -> Callable[[Key, Any, Any], Iterable[Key]]:
-        def wakes(_key: Key, _before: object, _after: object) -> Iterable[Key]:
+        def handler(_key: Key, _before: object, _after: object) -> Iterable[Key]:
             if ref.kind == HYPERCONVERGED:  # read by all, and written by some
                 return self.awake()
             return self.awake(profile for profile in self.profiles if ref in profile.targets)
 
-        return wakes
+        return handler

@@ -16,13 +16,13 @@ from virt_steward.ssa import managers
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from virt_steward.controllers.approver.decide import Approval
-    from virt_steward.controllers.approver.olm import Plan
-    from virt_steward.controllers.approver.seen import Approver
+    from virt_steward.controllers.approver.decide import ApprovalDecision
+    from virt_steward.controllers.approver.observation import Approver
+    from virt_steward.controllers.approver.olm import InstallPlan
     from virt_steward.kube.client import Client
 
 
-async def approve(client: Client, plan: Plan, approval: Approval, now: datetime) -> None:
+async def approve(client: Client, plan: InstallPlan, approval: ApprovalDecision, now: datetime) -> None:
     """Approve exactly the plan that was judged: one that has changed since is refused by the server."""
     stamp = {
         APPROVED_BY: approval.approver.metadata.uid,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from datetime import datetime
 
-    from virt_steward.controllers.approver.seen import Approver
+    from virt_steward.controllers.approver.observation import Approver
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from virt_steward.controllers.approver.checks import CHECKS, Case
-from virt_steward.controllers.approver.seen import items_of
-from virt_steward.controllers.approver.verdicts import Approve, Reason, Wait
+from virt_steward.controllers.approver.checks import CHECKS, PlanCase
+from virt_steward.controllers.approver.observation import csvs_of
+from virt_steward.controllers.approver.verdicts import ApprovePlan, PlanReason, WaitForPlan
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from virt_steward.controllers.approver.checks import Check
-    from virt_steward.controllers.approver.seen import Approver, Item, Seen
-    from virt_steward.controllers.approver.verdicts import Leave, Verdict
+    from virt_steward.controllers.approver.observation import Approver, ApproverObservation, PlanCsv
+    from virt_steward.controllers.approver.verdicts import LeavePlan, Verdict
     from virt_steward.objects.identity import Key
 
 
 @dataclass(frozen=True, slots=True)
-class Opinion:
+class ApproverVerdict:
     """What one approver makes of a plan."""
 
     approver: Approver
@@ -27,7 +27,7 @@ class Opinion:
 
 
 @dataclass(frozen=True, slots=True)
-class Approval:
+class ApprovalDecision:
     """Who approves, and why."""
 
     approver: Approver
@@ -35,39 +35,41 @@ class Approval:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class PlanDecision:
     """What all approvers make of a plan; the oldest that approves it acts."""
 
-    opinions: tuple[Opinion, ...]
+    opinions: tuple[ApproverVerdict, ...]
 
     @property
-    def approval(self) -> Approval | None:
+    def approval(self) -> ApprovalDecision | None:
         for one in self.opinions:
-            if isinstance(one.verdict, Approve):
-                return Approval(one.approver, one.verdict.because)
+            if isinstance(one.verdict, ApprovePlan):
+                return ApprovalDecision(one.approver, one.verdict.because)
         return None
 
-    def refused(self, message: str) -> Decision:
+    def refused(self, message: str) -> PlanDecision:
         """The same, after the server did not let the approval through."""
-        wait = Wait(Reason.APPROVAL_REFUSED, f"the API server refuses the approval: {message}")
-        return Decision(
-            tuple(replace(one, verdict=wait) if isinstance(one.verdict, Approve) else one for one in self.opinions)
+        wait = WaitForPlan(PlanReason.APPROVAL_REFUSED, f"the API server refuses the approval: {message}")
+        return PlanDecision(
+            tuple(replace(one, verdict=wait) if isinstance(one.verdict, ApprovePlan) else one for one in self.opinions)
         )
 
     @property
-    def waits(self) -> dict[Key, Wait]:
+    def waits(self) -> dict[Key, WaitForPlan]:
         """What each approver that covers the plan waits for."""
-        return {one.approver.metadata.key: one.verdict for one in self.opinions if isinstance(one.verdict, Wait)}
+        return {one.approver.metadata.key: one.verdict for one in self.opinions if isinstance(one.verdict, WaitForPlan)}
 
 
-def decide(seen: Seen, now: datetime) -> Decision:
-    items = items_of(seen)
-    return Decision(tuple(Opinion(approver, _judge(Case(seen, items, approver, now))) for approver in seen.approvers))
+def decide(seen: ApproverObservation, now: datetime) -> PlanDecision:
+    items = csvs_of(seen)
+    return PlanDecision(
+        tuple(ApproverVerdict(approver, _judge(PlanCase(seen, items, approver, now))) for approver in seen.approvers)
+    )
 
 
-def trace(case: Case) -> list[tuple[Check, Leave | Wait | None]]:
+def trace(case: PlanCase) -> list[tuple[Check, LeavePlan | WaitForPlan | None]]:
     """Every check up to the one that decides, with its answer: for those who ask why."""
-    passed: list[tuple[Check, Leave | Wait | None]] = []
+    passed: list[tuple[Check, LeavePlan | WaitForPlan | None]] = []
     for check in CHECKS:
         refusal = check(case)
         passed.append((check, refusal))
@@ -76,19 +78,19 @@ def trace(case: Case) -> list[tuple[Check, Leave | Wait | None]]:
     return passed
 
 
-def _judge(case: Case) -> Verdict:
+def _judge(case: PlanCase) -> Verdict:
     for check in CHECKS:
         refusal = check(case)
         if refusal is not None:
             return refusal
-    return Approve(_because(case))
+    return ApprovePlan(_because(case))
 
 
-def _because(case: Case) -> str:
+def _because(case: PlanCase) -> str:
     return "; ".join(_why(item) for item in case.items)
 
 
-def _why(item: Item) -> str:
+def _why(item: PlanCsv) -> str:
     if item.is_pinned:
         return f"{item.csv} is the startingCSV of its Subscription"
     if item.is_new_dependency:

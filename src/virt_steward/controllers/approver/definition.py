@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
-from virt_steward.controllers.approver.notices import Notices
-from virt_steward.controllers.approver.observe import Stores
+from virt_steward.controllers.approver.notifications import ApproverNotifications
+from virt_steward.controllers.approver.observe import ApproverStores
 from virt_steward.controllers.approver.olm import CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION
 from virt_steward.controllers.approver.pending import Pending
 from virt_steward.controllers.approver.reconcile import ApproverController
-from virt_steward.controllers.approver.tell import Teller
+from virt_steward.controllers.approver.reporter import ApproverReporter
 from virt_steward.controllers.approver.watches import APPROVERS, CSVS, NAMESPACES, PLANS, SUBSCRIPTIONS
 from virt_steward.objects.corekinds import NAMESPACE
 from virt_steward.runtime.access import PATCH, WATCH, Access, Grant, Reach
-from virt_steward.runtime.controller import Definition
+from virt_steward.runtime.controller import ControllerDefinition
 
 if TYPE_CHECKING:
-    from virt_steward.runtime.controller import Tools
+    from virt_steward.runtime.controller import Toolbox
 
 NAME = "approver"
 
@@ -34,8 +34,8 @@ ACCESS = Access(
 )
 
 
-def build(tools: Tools) -> ApproverController:
-    stores = Stores(
+def build(tools: Toolbox) -> ApproverController:
+    stores = ApproverStores(
         plans=tools.store(PLANS),
         subscriptions=tools.store(SUBSCRIPTIONS),
         csvs=tools.store(CSVS),
@@ -43,8 +43,10 @@ def build(tools: Tools) -> ApproverController:
         approvers=tools.store(APPROVERS),
         watched=tools.informers.namespaces,
     )
-    teller = Teller(tools.recorder, Notices(tools.notify, tools.clock), tools.clock, tools.registry)
-    return ApproverController(tools.client, stores, Pending(tools.wake), teller, tools.clock)
+    reporter = ApproverReporter(
+        tools.recorder, ApproverNotifications(tools.notify, tools.clock), tools.clock, tools.registry
+    )
+    return ApproverController(tools.client, stores, Pending(tools.wake), reporter, tools.clock)
 
 
-DEFINITION = Definition(NAME, ACCESS, build, concurrency=10)
+DEFINITION = ControllerDefinition(NAME, ACCESS, build, concurrency=10)

@@ -26,12 +26,12 @@ LASTING = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class InstallSucceeded:
     """Every operator of the plan runs."""
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class InstallFailed:
     """OLM gave up on the plan, or on one of its operators."""
 
     why: str
@@ -40,43 +40,45 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Underway:
+class InstallInProgress:
     """Not over yet."""
 
     state: str
 
 
-class Phase(msgspec.Struct, frozen=True):
+class CsvPhase(msgspec.Struct, frozen=True):
     phase: str = ""
     message: str = ""
 
 
-class Stage(msgspec.Struct, frozen=True):
+class InstallStage(msgspec.Struct, frozen=True):
     """A plan or a ClusterServiceVersion, as far as it tells how things go."""
 
     metadata: Meta
-    status: Phase = Phase()
+    status: CsvPhase = CsvPhase()
 
 
-def progress(plan: Stage | None, csvs: Mapping[str, Stage], wanted: Sequence[str]) -> Running | Failed | Underway:
+def progress(
+    plan: InstallStage | None, csvs: Mapping[str, InstallStage], wanted: Sequence[str]
+) -> InstallSucceeded | InstallFailed | InstallInProgress:
     """How far it has got."""
     if plan is None:
-        return Failed("the plan has been deleted")
+        return InstallFailed("the plan has been deleted")
     if plan.status.phase == "Failed":
-        return Failed(f"the plan failed{_said(plan)}")
+        return InstallFailed(f"the plan failed{_said(plan)}")
     for name in wanted:
         if name in csvs and csvs[name].status.phase == "Failed":
-            return Failed(f"{name} failed{_said(csvs[name])}", may_recover=True)
+            return InstallFailed(f"{name} failed{_said(csvs[name])}", may_recover=True)
     phases = {name: csvs[name].status.phase if name in csvs else "" for name in wanted}
     if plan.status.phase == "Complete" and set(phases.values()) <= {"Succeeded"}:
-        return Running()
+        return InstallSucceeded()
     operators = ", ".join(f"{name} {phase or 'not there yet'}" for name, phase in phases.items())
-    return Underway(f"plan {plan.status.phase or 'in no phase yet'}; {operators}")
+    return InstallInProgress(f"plan {plan.status.phase or 'in no phase yet'}; {operators}")
 
 
 async def follow(
     reader: Reader, plan: Key, csvs: Sequence[str], say: Callable[[str], None], *, lasting: float = LASTING
-) -> Running | Failed:
+) -> InstallSucceeded | InstallFailed:
     """Watch until it is over, and say each change on the way. Outages are waited out; who may not look is told."""
     plans = _Stages(reader, INSTALL_PLAN, Selection.one(plan))
     operators = _Stages(reader, CLUSTER_SERVICE_VERSION, Selection(plan.namespace))
@@ -85,29 +87,31 @@ async def follow(
         async with asyncio.TaskGroup() as watches:
             tasks = [watches.create_task(stages.run(changed)) for stages in (plans, operators)]
             said = ""
-            failing: Failed | None = None
+            failing: InstallFailed | None = None
             while True:
                 try:
                     async with asyncio.timeout(lasting if failing else None):
                         await changed.wait()
                 except TimeoutError:
-                    return _ended(tasks, failing or Running())
+                    return _ended(tasks, failing or InstallSucceeded())
                 changed.clear()
                 if not (plans.complete and operators.complete):
                     continue
                 reached = progress(plans.known.get(plan.name), operators.known, csvs)
-                failing = reached if isinstance(reached, Failed) and reached.may_recover else None
+                failing = reached if isinstance(reached, InstallFailed) and reached.may_recover else None
                 match reached:
-                    case Underway(state) if state != said:
+                    case InstallInProgress(state) if state != said:
                         said = state
                         say(state)
-                    case Running() | Failed(may_recover=False) as over:
+                    case InstallSucceeded() | InstallFailed(may_recover=False) as over:
                         return _ended(tasks, over)
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from None
 
 
-def _ended(tasks: Sequence[asyncio.Task[None]], over: Running | Failed) -> Running | Failed:
+def _ended(
+    tasks: Sequence[asyncio.Task[None]], over: InstallSucceeded | InstallFailed
+) -> InstallSucceeded | InstallFailed:
     for task in tasks:
         task.cancel()
     return over
@@ -119,8 +123,8 @@ class _Stages:
     def __init__(self, reader: Reader, kind: Kind, selection: Selection) -> None:
         self._reader = reader
         self._kind = kind
-        self._watch = Watch(reader, kind, projection(Stage), selection=selection)
-        self.known: dict[str, Stage] = {}
+        self._watch = Watch(reader, kind, projection(InstallStage), selection=selection)
+        self.known: dict[str, InstallStage] = {}
         self.complete = False
 
     async def run(self, changed: asyncio.Event) -> None:
@@ -142,5 +146,5 @@ class _Stages:
                 changed.set()
 
 
-def _said(stage: Stage) -> str:
+def _said(stage: InstallStage) -> str:
     return f": {stage.status.message}" if stage.status.message else ""

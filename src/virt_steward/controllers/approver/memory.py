@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
     from datetime import datetime
 
-    from virt_steward.controllers.approver.olm import Plan
-    from virt_steward.controllers.approver.seen import Approver
-    from virt_steward.controllers.approver.verdicts import Reason, Wait
+    from virt_steward.controllers.approver.observation import Approver
+    from virt_steward.controllers.approver.olm import InstallPlan
+    from virt_steward.controllers.approver.verdicts import PlanReason, WaitForPlan
     from virt_steward.objects.identity import Key
 
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class WaitingPlan:
     """A plan that an approver lets wait."""
 
-    plan: Plan
-    wait: Wait
+    plan: InstallPlan
+    wait: WaitForPlan
     since: datetime
     """When this reason came up."""
 
@@ -29,10 +29,12 @@ class Memory:
     """Of each approver, from one report to the next."""
 
     def __init__(self) -> None:
-        self._since: dict[Key, dict[tuple[str, Reason], datetime]] = {}
+        self._since: dict[Key, dict[tuple[str, PlanReason], datetime]] = {}
         self._places: dict[Key, dict[str, str]] = {}
 
-    def since(self, approver: Approver, waiting: Iterable[tuple[Plan, Wait]], now: datetime) -> list[WaitingPlan]:
+    def since(
+        self, approver: Approver, waiting: Iterable[tuple[InstallPlan, WaitForPlan]], now: datetime
+    ) -> list[WaitingPlan]:
         """Say since when each of them waits: as the status tells, else as we remember."""
         key = approver.metadata.key
         shown = {(one.plan, one.reason): one.since for one in approver.status.pending}
@@ -44,7 +46,7 @@ class Memory:
         self._since[key] = {(one.plan.metadata.uid, one.wait.reason): one.since for one in found}
         return found
 
-    def places(self, approver: Approver, plans: Collection[Plan]) -> Mapping[str, str]:
+    def places(self, approver: Approver, plans: Collection[InstallPlan]) -> Mapping[str, str]:
         """The namespaces of plans that the approver has approved, by uid, also of those that have gone meanwhile."""
         key, counted = approver.metadata.key, set(approver.status.counted_plans)
         kept = {uid: place for uid, place in self._places.get(key, {}).items() if uid in counted}
@@ -61,7 +63,7 @@ class Memory:
         self._places.pop(approver, None)
 
 
-def _at_most(approver: Approver, plan: Plan, now: datetime) -> datetime:
+def _at_most(approver: Approver, plan: InstallPlan, now: datetime) -> datetime:
     """What a process before us may have let wait unseen: better an alert too early than one put off by each restart."""
     if approver.status.pending_count <= len(approver.status.pending):
         return now

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from virt_steward.controllers.approver.seen import Seen
+from virt_steward.controllers.approver.observation import ApproverObservation
 from virt_steward.objects.identity import Key
 from virt_steward.objects.meta import Meta
 
 if TYPE_CHECKING:
-    from virt_steward.controllers.approver.olm import InstalledCsv, Plan, Subscription
-    from virt_steward.controllers.approver.seen import Approver
+    from virt_steward.controllers.approver.observation import Approver
+    from virt_steward.controllers.approver.olm import InstalledCsv, InstallPlan, Subscription
     from virt_steward.runtime.store import Store
 
 
@@ -31,10 +31,10 @@ EVERYWHERE = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Stores:
+class ApproverStores:
     """All that the approver reads."""
 
-    plans: Store[Plan]
+    plans: Store[InstallPlan]
     subscriptions: Store[Subscription]
     csvs: Store[InstalledCsv]
     namespaces: Store[Namespace]
@@ -50,13 +50,13 @@ class Stores:
         )
 
 
-def observe(stores: Stores, key: Key) -> Seen | None:
+def observe(stores: ApproverStores, key: Key) -> ApproverObservation | None:
     """None: there is no such plan."""
     plan = stores.plans.get(key)
     if plan is None:
         return None
     namespace = stores.namespaces.get(Key("", key.namespace))
-    return Seen(
+    return ApproverObservation(
         plan,
         subscriptions=tuple(stores.subscriptions.by("namespace", key.namespace)),
         unreadable=tuple(

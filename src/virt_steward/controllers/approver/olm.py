@@ -37,7 +37,7 @@ NOTHING: dict[str, str] = {}
 """Shared by all plans that keep nothing of their steps."""
 
 
-class Stamp(msgspec.Struct, frozen=True, gc=False):
+class ApprovalStamp(msgspec.Struct, frozen=True, gc=False):
     """Our annotations on a plan; all others are not kept."""
 
     by: str = msgspec.field(default="", name=APPROVED_BY)
@@ -45,15 +45,15 @@ class Stamp(msgspec.Struct, frozen=True, gc=False):
     because: str = msgspec.field(default="", name=APPROVED_BECAUSE)
 
 
-class PlanMeta(Meta, frozen=True, rename="camel"):
+class InstallPlanMeta(Meta, frozen=True, rename="camel"):
     creation_timestamp: datetime = EPOCH
-    annotations: Stamp = Stamp()
+    annotations: ApprovalStamp = ApprovalStamp()
 
 
-class Plan(msgspec.Struct, frozen=True):
+class InstallPlan(msgspec.Struct, frozen=True):
     """An InstallPlan."""
 
-    metadata: PlanMeta
+    metadata: InstallPlanMeta
     csvs: tuple[str, ...]
     approval: str
     approved: bool
@@ -68,7 +68,7 @@ class Plan(msgspec.Struct, frozen=True):
     """By CSV, as its bundle says, where the name says otherwise: a rebuild is named like a pre-release and is none."""
 
     @property
-    def stamp(self) -> Stamp:
+    def stamp(self) -> ApprovalStamp:
         return self.metadata.annotations
 
     @property
@@ -144,10 +144,10 @@ def decode_csv(raw: bytes) -> InstalledCsv:
     return InstalledCsv(metadata, intern(told))
 
 
-def decode_plan(raw: bytes) -> Plan:
+def decode_plan(raw: bytes) -> InstallPlan:
     """Read a plan and keep what matters: of its steps, only what they tell of packages, and only while it is open."""
     wide = _WIDE_PLAN.decode(raw)
-    plan = Plan(
+    plan = InstallPlan(
         wide.metadata,
         csvs=tuple(map(intern, wide.spec.cluster_service_version_names)),
         approval=intern(wide.spec.approval),
@@ -238,7 +238,7 @@ class _WideStatus(msgspec.Struct, rename="camel"):
 
 
 class _WidePlan(msgspec.Struct):
-    metadata: PlanMeta
+    metadata: InstallPlanMeta
     spec: _WideSpec = msgspec.field(default_factory=_WideSpec)
     status: _WideStatus = msgspec.field(default_factory=_WideStatus)
 

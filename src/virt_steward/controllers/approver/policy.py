@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from virt_steward.controllers.approver.verdicts import Reason, Wait
+from virt_steward.controllers.approver.verdicts import PlanReason, WaitForPlan
 from virt_steward.objects.durations import BadDuration, parse_duration
 from virt_steward.objects.ranges import BadRange, Range
 from virt_steward.objects.versions import BadVersion, Unversioned, Version, version_of
@@ -14,18 +14,18 @@ from virt_steward.objects.windows import BadWindow, Closed, Window, state
 
 if TYPE_CHECKING:
     from virt_steward.apis.installplanapprover import Policy
-    from virt_steward.controllers.approver.checks import Case
-    from virt_steward.controllers.approver.seen import Item
+    from virt_steward.controllers.approver.checks import PlanCase
+    from virt_steward.controllers.approver.observation import PlanCsv
 
 
-def the_policy_is_understood(case: Case) -> Wait | None:
+def the_policy_is_understood(case: PlanCase) -> WaitForPlan | None:
     """All of it: who wrote one range wrong may have meant to hold back what another would let through."""
     if fault := fault_of(case.approver.spec.policy):
-        return Wait(Reason.BAD_POLICY, f"{fault}; nothing is approved until that is corrected")
+        return WaitForPlan(PlanReason.BAD_POLICY, f"{fault}; nothing is approved until that is corrected")
     return None
 
 
-def versions_are_in_range(case: Case) -> Wait | None:
+def versions_are_in_range(case: PlanCase) -> WaitForPlan | None:
     policy = case.approver.spec.policy
     ranges = {one.operator: one.range for one in policy.versions} if policy else {}
     for item in case.items:
@@ -35,14 +35,14 @@ def versions_are_in_range(case: Case) -> Wait | None:
         version = _version(item)
         if isinstance(version, Unversioned):
             message = f"{version.message}, and the policy wants {wanted}: take {item.package} out of policy.versions"
-            return Wait(Reason.VERSION_OUT_OF_RANGE, f"{message}, or approve it by hand")
+            return WaitForPlan(PlanReason.VERSION_OUT_OF_RANGE, f"{message}, or approve it by hand")
         if version not in Range.parse(wanted):
             message = f"{item.csv} is not within {wanted}, which the policy wants: widen policy.versions"
-            return Wait(Reason.VERSION_OUT_OF_RANGE, f"{message}, or approve it by hand")
+            return WaitForPlan(PlanReason.VERSION_OUT_OF_RANGE, f"{message}, or approve it by hand")
     return None
 
 
-def _version(item: Item) -> Version | Unversioned:
+def _version(item: PlanCsv) -> Version | Unversioned:
     """As the bundle says it, else as the name tells it: operators rebuilt as 1.2.3+0.1 are named like pre-releases."""
     try:
         return Version.parse(item.version)
@@ -50,17 +50,17 @@ def _version(item: Item) -> Version | Unversioned:
         return version_of(item.csv)
 
 
-def only_first_installs(case: Case) -> Wait | None:
+def only_first_installs(case: PlanCase) -> WaitForPlan | None:
     policy = case.approver.spec.policy
     for item in case.items:
         if policy and policy.first_install_only and item.replaced:
             doubt = ", does not tell its package and may be of this one" if item.replaced in item.unmarked else ""
             message = f"{item.replaced} is installed{doubt}, and the policy leaves upgrades to a person"
-            return Wait(Reason.NOT_FIRST_INSTALL, f"{message}: approve it by hand")
+            return WaitForPlan(PlanReason.NOT_FIRST_INSTALL, f"{message}: approve it by hand")
     return None
 
 
-def old_enough(case: Case) -> Wait | None:
+def old_enough(case: PlanCase) -> WaitForPlan | None:
     policy = case.approver.spec.policy
     if not policy or not policy.minimum_age:
         return None
@@ -68,13 +68,15 @@ def old_enough(case: Case) -> Wait | None:
         ripe = case.seen.plan.metadata.creation_timestamp + parse_duration(policy.minimum_age)
     except OverflowError:
         fault = f"policy.minimumAge: {policy.minimum_age} is longer than any plan can live"
-        return Wait(Reason.BAD_POLICY, f"{fault}; nothing is approved until that is corrected")
+        return WaitForPlan(PlanReason.BAD_POLICY, f"{fault}; nothing is approved until that is corrected")
     if case.now < ripe:
-        return Wait(Reason.TOO_YOUNG, f"the plan is younger than {policy.minimum_age}, until {rfc3339(ripe)}", ripe)
+        return WaitForPlan(
+            PlanReason.TOO_YOUNG, f"the plan is younger than {policy.minimum_age}, until {rfc3339(ripe)}", ripe
+        )
     return None
 
 
-def a_window_is_open(case: Case) -> Wait | None:
+def a_window_is_open(case: PlanCase) -> WaitForPlan | None:
     policy = case.approver.spec.policy
     if not policy or not policy.windows:
         return None
@@ -82,8 +84,8 @@ def a_window_is_open(case: Case) -> Wait | None:
     if not isinstance(now, Closed):
         return None
     if now.until is None:
-        return Wait(Reason.OUTSIDE_WINDOW, "none of the policy's windows ever opens: correct its schedule")
-    return Wait(Reason.OUTSIDE_WINDOW, f"the next window opens at {rfc3339(now.until)}", now.until)
+        return WaitForPlan(PlanReason.OUTSIDE_WINDOW, "none of the policy's windows ever opens: correct its schedule")
+    return WaitForPlan(PlanReason.OUTSIDE_WINDOW, f"the next window opens at {rfc3339(now.until)}", now.until)
 
 
 CHECKS = (the_policy_is_understood, versions_are_in_range, only_first_installs, old_enough, a_window_is_open)

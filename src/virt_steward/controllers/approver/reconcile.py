@@ -11,7 +11,7 @@ from virt_steward.controllers.approver.decide import decide
 from virt_steward.controllers.approver.memory import Memory
 from virt_steward.controllers.approver.observe import observe
 from virt_steward.controllers.approver.report import fold
-from virt_steward.controllers.approver.watches import StatusOf, Wakes
+from virt_steward.controllers.approver.watches import ApproverEventHandlers, ApproverKey
 from virt_steward.kube.errors import Conflict, NotFound, Refused
 from virt_steward.runtime.outcomes import Done, RequeueAfter
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from virt_steward.apis.installplanapprover import InstallPlanApproverStatus
-    from virt_steward.controllers.approver.decide import Decision
-    from virt_steward.controllers.approver.observe import Stores
-    from virt_steward.controllers.approver.olm import Plan
+    from virt_steward.controllers.approver.decide import PlanDecision
+    from virt_steward.controllers.approver.observation import Approver
+    from virt_steward.controllers.approver.observe import ApproverStores
+    from virt_steward.controllers.approver.olm import InstallPlan
     from virt_steward.controllers.approver.pending import Pending
-    from virt_steward.controllers.approver.seen import Approver
-    from virt_steward.controllers.approver.tell import Teller
-    from virt_steward.controllers.approver.verdicts import Wait
+    from virt_steward.controllers.approver.reporter import ApproverReporter
+    from virt_steward.controllers.approver.verdicts import WaitForPlan
     from virt_steward.kube.client import Client
     from virt_steward.objects.identity import Key
     from virt_steward.runtime.clock import Clock
@@ -51,13 +51,15 @@ class Draft:
 class ApproverController:
     """Joins seeing, deciding, acting and telling."""
 
-    def __init__(self, client: Client, stores: Stores, pending: Pending, teller: Teller, clock: Clock) -> None:
+    def __init__(
+        self, client: Client, stores: ApproverStores, pending: Pending, reporter: ApproverReporter, clock: Clock
+    ) -> None:
         self._client = client
         self._stores = stores
         self._pending = pending
-        self._teller = teller
+        self._reporter = reporter
         self._clock = clock
-        self._wakes = Wakes(stores, teller.opened, self._let_go)
+        self._handlers = ApproverEventHandlers(stores, reporter.opened, self._let_go)
         self._approving: set[Key] = set()
         self._approved: dict[Key, str] = {}
         self._written: dict[Key, float] = {}
@@ -66,10 +68,10 @@ class ApproverController:
 
     @property
     def triggers(self) -> tuple[Trigger[Any], ...]:
-        return self._wakes.triggers
+        return self._handlers.triggers
 
-    async def reconcile(self, key: Key | StatusOf) -> Outcome:
-        if isinstance(key, StatusOf):
+    async def reconcile(self, key: Key | ApproverKey) -> Outcome:
+        if isinstance(key, ApproverKey):
             return await self._report(key.approver)
         return await self._judge(key)
 
@@ -98,10 +100,10 @@ class ApproverController:
             finally:
                 self._approving.discard(key)
             self._approved[key] = seen.plan.metadata.resource_version
-            self._teller.approved(seen.plan, approval)
+            self._reporter.approved(seen.plan, approval)
             return Done()
         if not waits:
-            self._teller.closed(key)  # nobody is in charge, so nobody is slow
+            self._reporter.closed(key)  # nobody is in charge, so nobody is slow
         return _look_again(waits.values(), now)
 
     def _let_go(self, key: Key) -> bool:
@@ -110,13 +112,13 @@ class ApproverController:
             return False
         self._approved.pop(key, None)
         self._pending.forget(key)
-        self._teller.closed(key)
+        self._reporter.closed(key)
         return True
 
-    def _keep(self, plan: Plan, decision: Decision) -> None:
+    def _keep(self, plan: InstallPlan, decision: PlanDecision) -> None:
         """Remember who waits for what, and tell it if that is news."""
         if news := self._pending.set(plan.metadata.key, decision.waits):
-            self._teller.waits(plan, decision, news)
+            self._reporter.waits(plan, decision, news)
 
     async def _report(self, key: Key) -> Outcome:
         approver = self._stores.approvers.get(key)
@@ -124,7 +126,7 @@ class ApproverController:
             self._written.pop(key, None)
             self._drafts.pop(key, None)
             self._memory.forget(key)
-            self._teller.gone(key)
+            self._reporter.gone(key)
             return Done()
         draft = self._drafts.pop(key, None)
         if draft is None or draft.approver is not approver:
@@ -134,7 +136,7 @@ class ApproverController:
             draft = self._draft(approver)
         if draft.status == approver.status:
             return Done()
-        if self._teller.is_telling(key):  # a worker that waited here would keep plans waiting
+        if self._reporter.is_telling(key):  # a worker that waited here would keep plans waiting
             self._drafts[key] = draft
             return RequeueAfter(A_MOMENT, "its events go first")
         self._written[key] = self._clock.now()
@@ -151,10 +153,10 @@ class ApproverController:
         open_ = ((plans[name], wait) for name, wait in self._pending.of(key) if name in plans and plans[name].is_open)
         waiting = self._memory.since(approver, open_, now)
         places = self._memory.places(approver, plans.values()) if self._stores.watched else {}
-        abilities = Abilities(self._teller.endpoints, self._stores.denied, self._stores.watched, places)
+        abilities = Abilities(self._reporter.endpoints, self._stores.denied, self._stores.watched, places)
         status = fold(approver, plans.values(), waiting, now, abilities)
-        self._teller.waiting(key, waiting)
-        self._teller.status(approver, status, plans.values())
+        self._reporter.waiting(key, waiting)
+        self._reporter.status(approver, status, plans.values())
         return Draft(approver, status)
 
     def _everything_is_judged(self) -> bool:
@@ -162,7 +164,7 @@ class ApproverController:
         return all(plan.metadata.key in self._pending for plan in self._stores.plans if plan.is_open)
 
 
-def _look_again(waits: Collection[Wait], now: datetime) -> Outcome:
+def _look_again(waits: Collection[WaitForPlan], now: datetime) -> Outcome:
     """By the time that a window opens or an age is reached; else after a while, in case an event was missed."""
     known = [(wait.until - now).total_seconds() for wait in waits if wait.until]
     if not known and not waits:

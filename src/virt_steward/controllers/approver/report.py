@@ -10,14 +10,14 @@ from virt_steward.apis.installplanapprover import (
     COUNTED_PLANS_KEPT,
     HISTORY_KEPT,
     PENDING_SHOWN,
-    Approval,
+    ApprovalRecord,
     InstallPlanApproverStatus,
     PendingPlan,
 )
 from virt_steward.apis.meta import Time
 from virt_steward.controllers.approver.conditions import ABLE, conditions_of
 from virt_steward.controllers.approver.observe import EVERYWHERE
-from virt_steward.controllers.approver.verdicts import NEED_NOBODY, Reason
+from virt_steward.controllers.approver.verdicts import NEED_NOBODY, PlanReason
 from virt_steward.objects.identity import Key
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from virt_steward.controllers.approver.conditions import Abilities
     from virt_steward.controllers.approver.memory import WaitingPlan
-    from virt_steward.controllers.approver.olm import Plan
-    from virt_steward.controllers.approver.seen import Approver
-    from virt_steward.controllers.approver.verdicts import Wait
+    from virt_steward.controllers.approver.observation import Approver
+    from virt_steward.controllers.approver.olm import InstallPlan
+    from virt_steward.controllers.approver.verdicts import WaitForPlan
 
 CSVS_SHOWN = 100
 LONGEST_CSV = 253
@@ -36,7 +36,7 @@ LONGEST_CSV = 253
 
 def fold(
     approver: Approver,
-    plans: Collection[Plan],
+    plans: Collection[InstallPlan],
     waiting: Collection[WaitingPlan],
     now: datetime,
     abilities: Abilities = ABLE,
@@ -71,23 +71,23 @@ def fold(
 
 
 def newly_counted(
-    before: InstallPlanApproverStatus, after: InstallPlanApproverStatus, plans: Iterable[Plan]
-) -> list[Plan]:
+    before: InstallPlanApproverStatus, after: InstallPlanApproverStatus, plans: Iterable[InstallPlan]
+) -> list[InstallPlan]:
     """The plans by which one status is ahead of the other, oldest first."""
     fresh = set(after.counted_plans).difference(before.counted_plans)
     return _newest_first(plan for plan in plans if plan.metadata.uid in fresh)[::-1] if fresh else []
 
 
-def would_show(pending: Sequence[PendingPlan], plan: Key, wait: Wait) -> bool:
+def would_show(pending: Sequence[PendingPlan], plan: Key, wait: WaitForPlan) -> bool:
     """Whether a status that shows these had room for a plan that waits so, or would have shown it before the last."""
     return len(pending) < PENDING_SHOWN or _rank(plan, wait) < _rank(Key.parse(pending[-1].plan), pending[-1])
 
 
-def _newest_first(plans: Iterable[Plan]) -> list[Plan]:
+def _newest_first(plans: Iterable[InstallPlan]) -> list[InstallPlan]:
     return sorted(plans, key=lambda plan: (plan.stamp.at, plan.metadata.key), reverse=True)
 
 
-def _still_counted(approver: Approver, plans: Collection[Plan], abilities: Abilities) -> list[str]:
+def _still_counted(approver: Approver, plans: Collection[InstallPlan], abilities: Abilities) -> list[str]:
     """The uids that must stay in the status, lest their plans be counted again; the oldest first.
 
     That a plan is gone can be told only from plans that were read after the status: a cache that is behind
@@ -102,7 +102,7 @@ def _still_counted(approver: Approver, plans: Collection[Plan], abilities: Abili
     return [uid for uid in approver.status.counted_plans if uid in there or not ahead]
 
 
-def _seen_after(approver: Approver, plans: Collection[Plan]) -> set[str]:
+def _seen_after(approver: Approver, plans: Collection[InstallPlan]) -> set[str]:
     """Namespaces of which something was read that is newer than the approver's status."""
     status = int(approver.metadata.resource_version)
     return {plan.metadata.namespace for plan in plans if int(plan.metadata.resource_version) >= status}
@@ -118,12 +118,14 @@ def _with_room(counted: list[str], fresh: int, abilities: Abilities) -> list[str
     return [uid for uid in counted if uid not in given_up]
 
 
-def _approval(plan: Plan, now: datetime) -> Approval:
+def _approval(plan: InstallPlan, now: datetime) -> ApprovalRecord:
     try:
         time: datetime = msgspec.convert(plan.stamp.at, Time)
     except msgspec.ValidationError:  # somebody edited the annotation
         time = now
-    return Approval(plan=str(plan.metadata.key), csvs=_shown(plan.csvs), time=time, reason=plan.stamp.because[:1024])
+    return ApprovalRecord(
+        plan=str(plan.metadata.key), csvs=_shown(plan.csvs), time=time, reason=plan.stamp.because[:1024]
+    )
 
 
 def _pending(waiting: Collection[WaitingPlan]) -> tuple[PendingPlan, ...]:
@@ -141,20 +143,20 @@ def _pending(waiting: Collection[WaitingPlan]) -> tuple[PendingPlan, ...]:
     )
 
 
-def _rank(plan: Key, wait: Wait | PendingPlan) -> tuple[int, Key]:
+def _rank(plan: Key, wait: WaitForPlan | PendingPlan) -> tuple[int, Key]:
     return _urgency(wait), plan
 
 
-def _urgency(wait: Wait | PendingPlan) -> int:
+def _urgency(wait: WaitForPlan | PendingPlan) -> int:
     """What needs a person comes first, an upgrade that nobody has pinned yet after what is blocked.
 
     What time settles, and what OLM left behind, which may be dozens, comes last.
     """
-    if wait.reason == Reason.SUPERSEDED:
+    if wait.reason == PlanReason.SUPERSEDED:
         return 3
     if wait.until or wait.reason in NEED_NOBODY:
         return 2
-    return 1 if wait.reason == Reason.NOT_PINNED else 0
+    return 1 if wait.reason == PlanReason.NOT_PINNED else 0
 
 
 def _shown(csvs: tuple[str, ...]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-class Reason(StrEnum):
+class PlanReason(StrEnum):
     """Why a plan is not approved, for machines."""
 
     # Nothing for an approver to do.
@@ -42,32 +42,32 @@ class Reason(StrEnum):
     DRY_RUN = "DryRun"
 
 
-NEED_NOBODY = frozenset({Reason.SUPERSEDED, Reason.SUBSCRIPTION_BEHIND})
+NEED_NOBODY = frozenset({PlanReason.SUPERSEDED, PlanReason.SUBSCRIPTION_BEHIND})
 """What OLM leaves behind, or removes by itself."""
 
 
 @dataclass(frozen=True, slots=True)
-class Approve:
+class ApprovePlan:
     """Every check holds."""
 
     because: str
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class WaitForPlan:
     """Not now: the plan is listed as pending with this reason."""
 
-    reason: Reason
+    reason: PlanReason
     message: str
     until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
+class LeavePlan:
     """Not ours to decide; nobody needs to be told."""
 
-    reason: Reason
+    reason: PlanReason
     message: str
 
 
-Verdict = Approve | Wait | Leave
+Verdict = ApprovePlan | WaitForPlan | LeavePlan

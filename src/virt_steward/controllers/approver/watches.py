@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
-from virt_steward.controllers.approver.observe import Namespace, Stores
+from virt_steward.controllers.approver.observation import Approver
+from virt_steward.controllers.approver.observe import ApproverStores, Namespace
 from virt_steward.controllers.approver.olm import (
     CLUSTER_SERVICE_VERSION,
     INSTALL_PLAN,
@@ -15,7 +16,6 @@ from virt_steward.controllers.approver.olm import (
     decode_csv,
     decode_plan,
 )
-from virt_steward.controllers.approver.seen import Approver
 from virt_steward.kube.client import Selection
 from virt_steward.kube.watch import projection
 from virt_steward.objects.corekinds import NAMESPACE
@@ -26,15 +26,15 @@ from virt_steward.runtime.informer import Source
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from virt_steward.controllers.approver.olm import Plan
+    from virt_steward.controllers.approver.olm import InstallPlan
     from virt_steward.kube.watch import Projected
     from virt_steward.objects.identity import Key
 
-    Wake = Callable[[Key, Any, Any], Iterable[Key | "StatusOf"]]
+    Wake = Callable[[Key, Any, Any], Iterable[Key | "ApproverKey"]]
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class StatusOf:
+class ApproverKey:
     """The key under which an approver's status is reported; plans go under their own."""
 
     approver: Key
@@ -47,7 +47,7 @@ def _namespace(obj: Projected) -> tuple[str]:
     return (obj.metadata.namespace,)
 
 
-def _namespace_if_open(plan: Plan) -> tuple[str, ...]:
+def _namespace_if_open(plan: InstallPlan) -> tuple[str, ...]:
     return (plan.metadata.namespace,) if plan.is_open else ()
 
 
@@ -70,10 +70,10 @@ NAMESPACES = Source(NAMESPACE, projection(Namespace), Selection(metadata_only=Tr
 APPROVERS = Source(INSTALL_PLAN_APPROVER, projection(Approver), where=Reach.TARGETS)
 
 
-class Wakes:
+class ApproverEventHandlers:
     """Maps each event to the keys that it can concern."""
 
-    def __init__(self, stores: Stores, opened: Callable[[Key], None], let_go: Callable[[Key], bool]) -> None:
+    def __init__(self, stores: ApproverStores, opened: Callable[[Key], None], let_go: Callable[[Key], bool]) -> None:
         """`let_go` forgets a plan that is closed; if it says that it did, no key need be woken for that."""
         self._stores = stores
         self._opened = opened
@@ -89,15 +89,15 @@ class Wakes:
             Trigger(APPROVERS, self._or_by_access(self._by_approver)),
         )
 
-    def _or_by_access(self, wakes: Wake) -> Wake:
+    def _or_by_access(self, handler: Wake) -> Wake:
         """A key without a name stands for its namespace: what may be read there has changed."""
-        return lambda key, before, after: wakes(key, before, after) if key.name else self._by_access(key.namespace)
+        return lambda key, before, after: handler(key, before, after) if key.name else self._by_access(key.namespace)
 
-    def _by_access(self, namespace: str) -> Iterable[Key | StatusOf]:
+    def _by_access(self, namespace: str) -> Iterable[Key | ApproverKey]:
         yield from self._open_plans_in(namespace)
-        yield from (StatusOf(approver.metadata.key) for approver in self._stores.approvers)
+        yield from (ApproverKey(approver.metadata.key) for approver in self._stores.approvers)
 
-    def _by_plan(self, key: Key, before: Plan | None, after: Plan | None) -> Iterable[Key | StatusOf]:
+    def _by_plan(self, key: Key, before: InstallPlan | None, after: InstallPlan | None) -> Iterable[Key | ApproverKey]:
         if after and after.is_open and not (before and before.is_open):
             self._opened(key)
         if (after and after.is_open) or (before and before.is_open and not self._let_go(key)):
@@ -107,7 +107,7 @@ class Wakes:
             yield from (one.metadata.key for one in twins if set(one.csvs) == set(before.csvs))
         stamps = {plan.stamp.by for plan in (before, after) if plan and plan.stamp.by}
         if stamps and (before is None or after is None or before.stamp != after.stamp):
-            yield from (StatusOf(one.metadata.key) for one in self._stores.approvers if one.metadata.uid in stamps)
+            yield from (ApproverKey(one.metadata.key) for one in self._stores.approvers if one.metadata.uid in stamps)
 
     def _by_neighbour(self, key: Key, _before: object, _after: object) -> Iterable[Key]:
         return self._open_plans_in(key.namespace)
@@ -117,8 +117,8 @@ class Wakes:
             return ()
         return self._open_plans_in(key.name)
 
-    def _by_approver(self, key: Key, before: Approver | None, after: Approver | None) -> Iterable[Key | StatusOf]:
-        yield StatusOf(key)
+    def _by_approver(self, key: Key, before: Approver | None, after: Approver | None) -> Iterable[Key | ApproverKey]:
+        yield ApproverKey(key)
         if before and after and before.spec == after.spec and before.metadata.uid == after.metadata.uid:
             return
         targets = [one.spec.target_namespaces for one in (before, after) if one]

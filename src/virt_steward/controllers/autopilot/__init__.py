@@ -3,8 +3,6 @@
 Not here: what best practice is; the assets say that, and the catalog makes objects of them.
 """
 
-from __future__ import annotations
-
 from virt_steward.ssa.managers import AUTOPILOT
 
 REPORTER = AUTOPILOT.name

@@ -6,10 +6,6 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
-from virt_steward.catalog.hco import HYPERCONVERGED
-from virt_steward.catalog.machineconfigs import KUBELET_CONFIG, MACHINE_CONFIG, MACHINE_CONFIG_POOL
-from virt_steward.catalog.storage import STORAGE_PROFILE
-from virt_steward.catalog.topology import CLUSTER, INFRASTRUCTURE, SCHEDULER
 from virt_steward.catalog.yamlread import document
 from virt_steward.controllers.autopilot.options import OPT_OUT_DELETES
 from virt_steward.controllers.autopilot.optout import NEVER
@@ -17,6 +13,10 @@ from virt_steward.controllers.autopilot.watches import ref_of_asset
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.objects.corekinds import NAMESPACE, NODE
 from virt_steward.objects.identity import Kind
+from virt_steward.platform.hco import HYPERCONVERGED
+from virt_steward.platform.machineconfigs import KUBELET_CONFIG, MACHINE_CONFIG, MACHINE_CONFIG_POOL
+from virt_steward.platform.storage import STORAGE_PROFILE
+from virt_steward.platform.topology import CLUSTER, INFRASTRUCTURE, SCHEDULER
 from virt_steward.runtime.access import APPLY, PATCH, RBAC, READ, WATCH, Access, Grant
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from virt_steward.controllers.autopilot.verdicts import Applied, Held, InOrder, Left, LeftAlone, Waits
+from virt_steward.controllers.autopilot.verdicts import AssetApplied, AssetInSync, AssetSkipped, Held, LeftAlone, Waits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,7 +18,7 @@ WANTED_BY_NOBODY_YET = frozenset((Held.NO_NAMESPACE, Held.LEAVING))
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class ComplianceReached:
     """Everything that is wanted is in place, and was not before."""
 
     in_place: int
@@ -36,7 +36,7 @@ class Compliance:
         self._assets = frozenset(assets)
         self._verdicts: dict[str, Verdict] = {}
         self._was_otherwise = False
-        self._reached: Reached | None = None
+        self._reached: ComplianceReached | None = None
 
     def begin(self) -> None:
         """Every asset is about to be looked at."""
@@ -47,7 +47,7 @@ class Compliance:
         self._verdicts.clear()
         self._was_otherwise, self._reached = False, None
 
-    def concluded(self, asset: str, verdict: Verdict, now: datetime) -> Reached | None:
+    def concluded(self, asset: str, verdict: Verdict, now: datetime) -> ComplianceReached | None:
         """Note a verdict; once the platform got there, gives the same for as long as that lasts."""
         self._verdicts[asset] = verdict
         if _is_news(verdict):
@@ -55,8 +55,8 @@ class Compliance:
         if not self._is_whole():
             return None
         if self._was_otherwise:
-            in_place = sum(isinstance(one, InOrder | Applied) for one in self._verdicts.values())
-            self._was_otherwise, self._reached = False, Reached(in_place, len(self._assets), now)
+            in_place = sum(isinstance(one, AssetInSync | AssetApplied) for one in self._verdicts.values())
+            self._was_otherwise, self._reached = False, ComplianceReached(in_place, len(self._assets), now)
         return self._reached
 
     def _is_whole(self) -> bool:
@@ -65,9 +65,9 @@ class Compliance:
 
 def _is_settled(verdict: Verdict) -> bool:
     match verdict:
-        case LeftAlone(Left.UNKNOWN):  # it may be wanted
+        case LeftAlone(AssetSkipped.UNKNOWN):  # it may be wanted
             return False
-        case InOrder() | Applied() | LeftAlone():
+        case AssetInSync() | AssetApplied() | LeftAlone():
             return True
         case Waits(reason):
             return reason in WANTED_BY_NOBODY_YET
@@ -77,8 +77,8 @@ def _is_settled(verdict: Verdict) -> bool:
 def _is_news(verdict: Verdict) -> bool:
     """Tell whether the platform is not as it should be, or was not until now."""
     match verdict:
-        case Applied(drifts=drifts, adopted=adopted):
+        case AssetApplied(drifts=drifts, adopted=adopted):
             return adopted or not drifts
-        case Waits(Held.BEHIND) | LeftAlone(Left.UNKNOWN):  # nobody could tell yet
+        case Waits(Held.BEHIND) | LeftAlone(AssetSkipped.UNKNOWN):  # nobody could tell yet
             return False
     return not _is_settled(verdict)

@@ -6,11 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
-from virt_steward.catalog.context import Context
-from virt_steward.catalog.hardware import counted, detected
-from virt_steward.catalog.hco import Hco
-from virt_steward.catalog.machineconfigs import KUBELET_CONFIG, MACHINE_CONFIG, MachineConfigs
-from virt_steward.catalog.sources import (
+from virt_steward.catalog.context import AssetContext
+from virt_steward.controllers.autopilot import annotation_keys
+from virt_steward.controllers.autopilot.observation import AutopilotObservation, ServedKinds
+from virt_steward.controllers.autopilot.overrides.governed import NOT_GOVERNED, GovernedFields
+from virt_steward.controllers.autopilot.watches import ref_of_asset
+from virt_steward.objects.corekinds import NODE
+from virt_steward.objects.identity import Key, Ref, Regarding, kind_of, ref_of
+from virt_steward.platform.hco import Hco
+from virt_steward.platform.machineconfigs import KUBELET_CONFIG, MACHINE_CONFIG, MachineConfigs
+from virt_steward.platform.nodes import counted, detected
+from virt_steward.platform.sources import (
     INFRASTRUCTURES,
     KUBELET_CONFIGS,
     MACHINE_CONFIGS,
@@ -19,40 +25,35 @@ from virt_steward.catalog.sources import (
     SCHEDULERS,
     STORAGE_PROFILES,
 )
-from virt_steward.catalog.storage import STORAGE_PROFILE, storage
-from virt_steward.catalog.topology import CLUSTER, INFRASTRUCTURE, SCHEDULER, topology
-from virt_steward.controllers.autopilot import marks
-from virt_steward.controllers.autopilot.overrides.governed import NOT_GOVERNED, Governed
-from virt_steward.controllers.autopilot.seen import Seen, ServedKinds
-from virt_steward.controllers.autopilot.watches import ref_of_asset
-from virt_steward.objects.corekinds import NODE
-from virt_steward.objects.identity import Key, Ref, Regarding, kind_of, ref_of
+from virt_steward.platform.storage import STORAGE_PROFILE, storage
+from virt_steward.platform.topology import CLUSTER, INFRASTRUCTURE, SCHEDULER, topology
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from virt_steward.catalog.asset import Asset
-    from virt_steward.catalog.hardware import NodeFacts
     from virt_steward.catalog.load import Catalog
-    from virt_steward.catalog.machineconfigs import KubeletConfigFacts, MachineConfigFacts, Pool
     from virt_steward.catalog.report import Served
-    from virt_steward.catalog.storage import ProfileFacts, Storage
-    from virt_steward.catalog.topology import Infrastructure, Scheduler, Topology
-    from virt_steward.controllers.autopilot.options import Options
-    from virt_steward.controllers.autopilot.sighted import Sighted
-    from virt_steward.controllers.autopilot.watches import GoverningConfig, Part, Watchlist
+    from virt_steward.controllers.autopilot.live_summary import LiveSummary
+    from virt_steward.controllers.autopilot.options import AutopilotOptions
+    from virt_steward.controllers.autopilot.watches import GoverningConfig, HcoPart, Watchlist
     from virt_steward.objects.identity import Kind
     from virt_steward.objects.meta import Existing
     from virt_steward.objects.schemafacts import SchemaFacts
+    from virt_steward.platform.machineconfigs import KubeletConfigFacts, MachineConfigFacts
+    from virt_steward.platform.nodes import NodeFacts
+    from virt_steward.platform.pools import Pool
+    from virt_steward.platform.storage import ProfileFacts, Storage
+    from virt_steward.platform.topology import Infrastructure, Scheduler, Topology
     from virt_steward.runtime.informer import Source
     from virt_steward.runtime.store import Store
 
 
 @dataclass(frozen=True, slots=True)
-class Stores:
+class AutopilotStores:
     """All that the autopilot reads."""
 
-    hco: Store[Part]
+    hco: Store[HcoPart]
     nodes: Store[NodeFacts]
     infrastructure: Store[Infrastructure]
     scheduler: Store[Scheduler]
@@ -61,13 +62,13 @@ class Stores:
     pools: Store[Pool]
     kubelet_configs: Store[KubeletConfigFacts]
     configs: Store[GoverningConfig]
-    objects: Mapping[Ref, Store[Part]]
+    objects: Mapping[Ref, Store[HcoPart]]
     namespaces: Mapping[str, Store[Existing]]
-    managed: Mapping[str, Store[Sighted]]
-    buried: Mapping[Ref, Store[Sighted]]
+    managed: Mapping[str, Store[LiveSummary]]
+    buried: Mapping[Ref, Store[LiveSummary]]
 
     @classmethod
-    def of(cls, watchlist: Watchlist, store: Callable[[Source[Any]], Store[Any]]) -> Stores:
+    def of(cls, watchlist: Watchlist, store: Callable[[Source[Any]], Store[Any]]) -> AutopilotStores:
         """Those of each source, wherever they are kept."""
         return cls(
             hco=store(watchlist.hco),
@@ -86,27 +87,34 @@ class Stores:
         )
 
 
-class Schemas(Protocol):
+class SchemaSource(Protocol):
     """Knows the schemas that the catalog reads."""
 
     def facts(self, crd: str) -> SchemaFacts | None: ...
 
 
-class Outlook:
+class AutopilotClusterView:
     """What is seen of the platform; made once, and again after something has changed."""
 
-    def __init__(self, stores: Stores, schemas: Schemas, served: Served, catalog: Catalog, options: Options) -> None:
+    def __init__(
+        self,
+        stores: AutopilotStores,
+        schemas: SchemaSource,
+        served: Served,
+        catalog: Catalog,
+        options: AutopilotOptions,
+    ) -> None:
         self.catalog = catalog
         self.options = options
         self._stores = stores
         self._schemas = schemas
         self._server = served
-        self._seen: Seen | None = None
+        self._seen: AutopilotObservation | None = None
 
     def stale(self) -> None:
         self._seen = None
 
-    def seen(self) -> Seen | None:
+    def seen(self) -> AutopilotObservation | None:
         """None: there is no HyperConverged."""
         if self._seen is None and (hco := self._stores.hco.get(self.options.hco)):
             self._seen = self._look(hco)
@@ -116,7 +124,7 @@ class Outlook:
         """Which object the asset stands for."""
         return ref_of_asset(asset, self.options.hco)
 
-    def sighted(self, asset: str) -> Sighted | None:
+    def sighted(self, asset: str) -> LiveSummary | None:
         return next(iter(self._stores.managed[asset]), None)
 
     def unreadable(self, asset: str) -> str:
@@ -126,13 +134,13 @@ class Outlook:
             return "its reader lacks the right to watch it"
         return next((store.unreadable(key) or "" for key in store.unreadables()), "")
 
-    def buried(self, ref: Ref) -> Sighted | None:
+    def buried(self, ref: Ref) -> LiveSummary | None:
         return next(iter(self._stores.buried[ref]), None)
 
     def is_governed(self, asset: Asset) -> bool:
         """Whether plans of the advisor have set something of it. Whoever removes their mark takes it back."""
         sighted = self.sighted(asset.name)
-        return sighted is not None and marks.GOVERNED_BY in sighted.annotations
+        return sighted is not None and annotation_keys.GOVERNED_BY in sighted.annotations
 
     def unknown_claims(self) -> str:
         """Why nobody can tell what plans have set; empty if all of them can be read."""
@@ -149,7 +157,7 @@ class Outlook:
         )
         return "; ".join(why for kind, store in read for why in _unknown(kind, store))
 
-    def governed(self, asset: Asset) -> Governed:
+    def governed(self, asset: Asset) -> GovernedFields:
         """Which fields the plans of the advisor have set, whatever became of those plans.
 
         If the config is gone that could tell, the fields that the advisor owns of the object tell instead.
@@ -159,17 +167,17 @@ class Outlook:
             return NOT_GOVERNED
         items = (item for config in self._stores.configs for item in config.status.claims)
         claimed = frozenset(path for item in items if _names(item.target_ref, ref) for path in item.managed_fields)
-        return Governed(claimed or frozenset(sighted.advised))
+        return GovernedFields(claimed or frozenset(sighted.advised))
 
-    def _look(self, hco: Part) -> Seen:
+    def _look(self, hco: HcoPart) -> AutopilotObservation:
         regarding = Regarding(ref_of(hco.content), hco.content["apiVersion"], hco.metadata.uid)
         there = frozenset(name for name, store in self._stores.namespaces.items() if len(store))
-        return Seen.of(regarding, self._context(hco.content), self._served(), there)
+        return AutopilotObservation.of(regarding, self._context(hco.content), self._served(), there)
 
-    def _context(self, hco: Mapping[str, Any]) -> Context:
+    def _context(self, hco: Mapping[str, Any]) -> AssetContext:
         stores = self._stores
         nodes = tuple(stores.nodes)
-        return Context(
+        return AssetContext(
             hco=Hco.of(hco),
             nodes=counted(nodes) if _are_known(stores.nodes) else None,
             hardware=None if stores.nodes.denied else detected(nodes),
@@ -235,7 +243,7 @@ def _resource(crd: str) -> tuple[str, str]:
     return group, plural
 
 
-def _content(store: Store[Part], key: Key) -> Mapping[str, Any] | None:
+def _content(store: Store[HcoPart], key: Key) -> Mapping[str, Any] | None:
     found = store.get(key)
     return found.content if found else None
 

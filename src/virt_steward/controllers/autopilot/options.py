@@ -16,7 +16,7 @@ HCO = Key("openshift-cnv", "kubevirt-hyperconverged")
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class AutopilotOptions:
     hco: Key = HCO
     """The HyperConverged that turns the autopilot on, and from which assets take their values."""
     images: Mapping[str, str] = field(default_factory=dict)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Left(StrEnum):
+class AssetSkipped(StrEnum):
     """Why nothing is wanted of an object now."""
 
     OUT_OF_SCOPE = "NotInScope"
@@ -39,14 +39,14 @@ class Broken(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class InOrder:
+class AssetInSync:
     """Live is as wanted."""
 
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class AssetApplied:
     """A write has made it so."""
 
     created: bool
@@ -63,7 +63,7 @@ class Applied:
 class LeftAlone:
     """Nothing is wanted of it now."""
 
-    reason: Left
+    reason: AssetSkipped
     why: str
 
 
@@ -104,11 +104,11 @@ class EditWar:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class AssetFailed:
     """It cannot be had as it is: a person has to look."""
 
     reason: Broken
     why: str
 
 
-Verdict = InOrder | Applied | LeftAlone | Differs | Waits | EditWar | Failed
+Verdict = AssetInSync | AssetApplied | LeftAlone | Differs | Waits | EditWar | AssetFailed

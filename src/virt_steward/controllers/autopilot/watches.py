@@ -9,8 +9,17 @@ import msgspec
 
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.catalog.asset import HCO_NAMESPACE
-from virt_steward.catalog.hco import HYPERCONVERGED
-from virt_steward.catalog.sources import (
+from virt_steward.controllers.autopilot.annotation_keys import ours
+from virt_steward.controllers.autopilot.live_summary import LiveSummary, decode_summary
+from virt_steward.kube.client import Selection
+from virt_steward.kube.watch import projection
+from virt_steward.objects.corekinds import NAMESPACE
+from virt_steward.objects.identity import Key, Ref
+from virt_steward.objects.meta import Existing, Meta
+from virt_steward.platform.hco import HYPERCONVERGED
+from virt_steward.platform.nodes import NodeFacts
+from virt_steward.platform.pools import Pool
+from virt_steward.platform.sources import (
     INFRASTRUCTURES,
     KUBELET_CONFIGS,
     MACHINE_CONFIGS,
@@ -19,13 +28,6 @@ from virt_steward.catalog.sources import (
     SCHEDULERS,
     STORAGE_PROFILES,
 )
-from virt_steward.controllers.autopilot.marks import ours
-from virt_steward.controllers.autopilot.sighted import Sighted, sight
-from virt_steward.kube.client import Selection
-from virt_steward.kube.watch import projection
-from virt_steward.objects.corekinds import NAMESPACE
-from virt_steward.objects.identity import Key, Ref
-from virt_steward.objects.meta import Existing, Meta
 from virt_steward.runtime.controller import Trigger
 from virt_steward.runtime.informer import Source
 
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Platform:
+class PlatformKey:
     """The key of a pass over everything."""
 
     def __str__(self) -> str:
@@ -46,7 +48,7 @@ class Platform:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class One:
+class AssetKey:
     """The key of one asset."""
 
     asset: str
@@ -55,18 +57,18 @@ class One:
         return self.asset
 
 
-PLATFORM = Platform()
+PLATFORM = PlatformKey()
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class HcoPart:
     """What is kept of an object: the parts of it that somebody reads."""
 
     metadata: Meta
     content: dict[str, Any]
 
 
-class TargetRef(msgspec.Struct, frozen=True, rename="camel"):
+class GoverningTarget(msgspec.Struct, frozen=True, rename="camel"):
     api_version: str = ""
     kind: str = ""
     name: str = ""
@@ -76,7 +78,7 @@ class TargetRef(msgspec.Struct, frozen=True, rename="camel"):
 class GoverningItem(msgspec.Struct, frozen=True, rename="camel"):
     """What the advisor's plans have set of one object."""
 
-    target_ref: TargetRef = TargetRef()
+    target_ref: GoverningTarget = GoverningTarget()
     managed_fields: tuple[str, ...] = ()
 
 
@@ -147,46 +149,50 @@ def ref_of_asset(asset: Asset, hco: Key) -> Ref:
     return Ref(target.kind, Key(namespace, target.name))
 
 
-def _everything(stale: Callable[[], None]) -> Callable[[Key, Any, Any], Iterable[Platform]]:
-    def wakes(_key: Key, before: Any, after: Any) -> Iterable[Platform]:
+def _everything(stale: Callable[[], None]) -> Callable[[Key, Any, Any], Iterable[PlatformKey]]:
+    def handler(_key: Key, before: Any, after: Any) -> Iterable[PlatformKey]:
         if before is not None and after is not None and _substance(before) == _substance(after):
             return ()
         stale()
         return (PLATFORM,)
 
-    return wakes
+    return handler
 
 
-def _only(asset: str) -> Callable[[Key, Sighted | None, Sighted | None], Iterable[One]]:
-    def wakes(_key: Key, before: Sighted | None, after: Sighted | None) -> Iterable[One]:
-        return () if before and after and before.is_as(after) else (One(asset),)
+def _only(asset: str) -> Callable[[Key, LiveSummary | None, LiveSummary | None], Iterable[AssetKey]]:
+    def handler(_key: Key, before: LiveSummary | None, after: LiveSummary | None) -> Iterable[AssetKey]:
+        return () if before and after and before.is_as(after) else (AssetKey(asset),)
 
-    return wakes
+    return handler
 
 
 def _substance(obj: Any) -> Any:
     """Return the object without its resourceVersion, which changes with every heartbeat of a node."""
-    if isinstance(obj, Sighted):
+    if isinstance(obj, LiveSummary):
         return obj.sighting, obj.labels
-    if isinstance(obj, Part):
+    if isinstance(obj, HcoPart):
         return obj.metadata.uid, obj.content
+    if isinstance(obj, NodeFacts):  # assets do not ask how far a rollout is
+        return obj.master, obj.worker, obj.hardware
+    if isinstance(obj, Pool):
+        return obj.metadata.uid, obj.metadata.labels, obj.spec.machine_config_selector
     metadata = msgspec.structs.replace(obj.metadata, resource_version="")
     return msgspec.structs.replace(obj, metadata=metadata)
 
 
-def _sighting(ref: Ref) -> Source[Sighted]:
-    return Source(ref.kind, sight, Selection.one(ref.key), may_be_denied=True)
+def _sighting(ref: Ref) -> Source[LiveSummary]:
+    return Source(ref.kind, decode_summary, Selection.one(ref.key), may_be_denied=True)
 
 
-def _reading(read: ObjectRead) -> Source[Part]:
-    def part(raw: bytes) -> Part:
+def _reading(read: ObjectRead) -> Source[HcoPart]:
+    def part(raw: bytes) -> HcoPart:
         obj = msgspec.json.decode(raw)
-        return Part(msgspec.convert(obj["metadata"], Meta), read.seen(obj))
+        return HcoPart(msgspec.convert(obj["metadata"], Meta), read.seen(obj))
 
     return Source(read.kind, part, Selection.one(read.ref.key), may_be_denied=True)
 
 
-def _hco_parts(raw: bytes) -> Part:
+def _hco_parts(raw: bytes) -> HcoPart:
     """Keep of the HCO what any asset may ask for: its spec, and the annotations that steer us."""
     obj = msgspec.json.decode(raw)
     metadata = obj["metadata"]
@@ -197,4 +203,4 @@ def _hco_parts(raw: bytes) -> Part:
         "metadata": {**kept, "annotations": ours(metadata.get("annotations"))},
         "spec": obj.get("spec") or {},
     }
-    return Part(msgspec.convert(metadata, Meta), content)
+    return HcoPart(msgspec.convert(metadata, Meta), content)

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
-from virt_steward.controllers.placement.because import note_on
 from virt_steward.controllers.placement.condition import patch_with
-from virt_steward.controllers.placement.seen import BECAUSE_ANNOTATION, CONFIG_ANNOTATION, MACHINE, MACHINE_API
+from virt_steward.controllers.placement.observation import BECAUSE_ANNOTATION, CONFIG_ANNOTATION, MACHINE, MACHINE_API
+from virt_steward.controllers.placement.reason_annotation import with_reason
 from virt_steward.kube import faults
 from virt_steward.kube.errors import FieldConflict
 from virt_steward.objects.identity import Ref
 from virt_steward.ssa import managers
 
 if TYPE_CHECKING:
-    from virt_steward.controllers.placement.observe import Config, Told
-    from virt_steward.controllers.placement.seen import Machine, MachineCondition
+    from virt_steward.controllers.placement.observation import Machine, MachineCondition
+    from virt_steward.controllers.placement.observe import KubevirtConfig, KubevirtConfigReport
     from virt_steward.controllers.placement.verdicts import Chosen
     from virt_steward.kube.client import Client
 
@@ -36,7 +36,7 @@ async def record(client: Client, machine: Machine, chosen: Chosen) -> tuple[str,
             "namespace": seen.namespace,
             "uid": seen.uid,
             "resourceVersion": seen.resource_version,
-            "annotations": {CONFIG_ANNOTATION: chosen.cluster, BECAUSE_ANNOTATION: note_on(chosen)},
+            "annotations": {CONFIG_ANNOTATION: chosen.cluster, BECAUSE_ANNOTATION: with_reason(chosen)},
         },
     }
     faults.reach("placement.record.before")
@@ -64,7 +64,7 @@ async def say(client: Client, machine: Machine, condition: MachineCondition) -> 
     faults.reach("placement.condition.after")
 
 
-async def report(client: Client, config: Config, status: Told) -> None:
+async def report(client: Client, config: KubevirtConfig, status: KubevirtConfigReport) -> None:
     """Write our part of the status; what others have put there stays."""
     faults.reach("placement.status.before")
     await client.apply(

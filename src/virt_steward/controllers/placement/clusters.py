@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from virt_steward.controllers.placement.act import report
-from virt_steward.controllers.placement.fleet import Reached
+from virt_steward.controllers.placement.fleet import ClusterReached
+from virt_steward.controllers.placement.observation import Unreachable, UnusableCluster
 from virt_steward.controllers.placement.report import status_of
-from virt_steward.controllers.placement.seen import Silent, Unusable
 from virt_steward.kube.errors import Conflict, NotFound
 from virt_steward.objects.identity import Key
 from virt_steward.runtime.outcomes import Done, RequeueAfter
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from random import Random
 
     from virt_steward.controllers.placement.fleet import Fleet
-    from virt_steward.controllers.placement.observe import Outlook
+    from virt_steward.controllers.placement.observe import PlacementClusterView
+    from virt_steward.controllers.placement.pending import PendingMachines
     from virt_steward.controllers.placement.report import Answer
-    from virt_steward.controllers.placement.tell import Teller
-    from virt_steward.controllers.placement.waiting import Waiting
+    from virt_steward.controllers.placement.reporter import PlacementReporter
     from virt_steward.kube.client import Client
     from virt_steward.runtime.clock import Clock
     from virt_steward.runtime.outcomes import Outcome
@@ -45,14 +45,14 @@ class Pulse:
 
 
 @dataclass(slots=True)
-class ClusterReporter:
+class ClusterStatusWriter:
     """Joins looking, reporting and telling for clusters."""
 
     client: Client
-    outlook: Outlook
+    view: PlacementClusterView
     fleet: Fleet
-    waiting: Waiting
-    teller: Teller
+    waiting: PendingMachines
+    reporter: PlacementReporter
     wake: Callable[[Hashable], None]
     interval: float
     clock: Clock
@@ -62,16 +62,16 @@ class ClusterReporter:
     _looking: set[str] = field(default_factory=set)
 
     async def report(self, name: str) -> Outcome:
-        config = self.outlook.configs.get(Key("", name))
+        config = self.view.configs.get(Key("", name))
         if config is None:
             self.forget(name)
             return Done()
         pulse = await self._pulse(name)
         if pulse is None:
             return RequeueAfter(0.2, "other clusters are looked at first")
-        self.teller.cluster(name, pulse.answer)
+        self.reporter.cluster(name, pulse.answer)
         next_look = RequeueAfter(max(pulse.next_look - self.clock.now(), 0.0), "it is looked at now and then")
-        status = status_of(config, pulse.answer, self.outlook.ledger.machines_on(name), self.clock.utc())
+        status = status_of(config, pulse.answer, self.view.ledger.machines_on(name), self.clock.utc())
         if status == config.status:
             return next_look
         early = self._written.get(name, 0.0) + BETWEEN_STATUS_WRITES - self.clock.now()
@@ -97,7 +97,7 @@ class ClusterReporter:
             self._looking.discard(name)
         next_look = self.clock.now() + self._pause(name, answer)
         self._pulses[name] = pulse = Pulse(edition, answer, self._is_silent(name), next_look)
-        if isinstance(answer, Reached) and known and not isinstance(known.answer, Reached):
+        if isinstance(answer, ClusterReached) and known and not isinstance(known.answer, ClusterReached):
             for machine in self.waiting:  # it may be the one that they wait for
                 self.waiting.woken(machine)
                 self.wake(machine)
@@ -110,7 +110,7 @@ class ClusterReporter:
         """
         return (
             self.clock.now() < pulse.next_look
-            and not isinstance(pulse.answer, Unusable)
+            and not isinstance(pulse.answer, UnusableCluster)
             and self.fleet.edition(name) == pulse.edition
             and self._is_silent(name) == pulse.is_silent
         )
@@ -119,7 +119,7 @@ class ClusterReporter:
         return self.fleet.silence(name) is not None
 
     def _pause(self, name: str, answer: Answer) -> float:
-        if isinstance(answer, Silent) and (retry := self.fleet.retry_in(name)):
+        if isinstance(answer, Unreachable) and (retry := self.fleet.retry_in(name)):
             return retry
         return self.interval * self.rng.uniform(1 - JITTER, 1 + JITTER)
 
@@ -127,4 +127,4 @@ class ClusterReporter:
         """Its config is gone."""
         self._pulses.pop(name, None)
         self._written.pop(name, None)
-        self.teller.gone(name)
+        self.reporter.gone(name)

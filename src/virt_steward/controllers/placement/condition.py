@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from virt_steward.controllers.placement.seen import MachineCondition
+from virt_steward.controllers.placement.observation import MachineCondition
 from virt_steward.controllers.placement.verdicts import Blocked
 from virt_steward.objects.wallclock import rfc3339
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from virt_steward.controllers.placement.seen import Machine
+    from virt_steward.controllers.placement.observation import Machine
     from virt_steward.controllers.placement.verdicts import Chosen
 
 TYPE = "Placed"

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from virt_steward.controllers.placement.case import Case
-from virt_steward.controllers.placement.strategies import STRATEGIES
+from virt_steward.controllers.placement.candidates import PlacementCase
+from virt_steward.controllers.placement.rules import RULES
 from virt_steward.controllers.placement.verdicts import Abstain, Ask, Blocked, Chosen, Narrowed
 
 if TYPE_CHECKING:
-    from virt_steward.controllers.placement.seen import Seen
+    from virt_steward.controllers.placement.observation import PlacementObservation
     from virt_steward.controllers.placement.verdicts import Verdict
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RuleResult:
     """One strategy, and what it said."""
 
     strategy: str
@@ -23,9 +23,9 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class PlacementDecision:
     outcome: Chosen | Blocked | Ask
-    steps: tuple[Step, ...]
+    steps: tuple[RuleResult, ...]
     """All that was said, the outcome last."""
 
     @property
@@ -34,15 +34,15 @@ class Decision:
         return self.steps[-1].strategy
 
 
-def decide(seen: Seen) -> Decision:
-    case = Case(seen, seen.clusters)
-    steps: list[Step] = []
-    for strategy in STRATEGIES:
+def decide(seen: PlacementObservation) -> PlacementDecision:
+    case = PlacementCase(seen, seen.clusters)
+    steps: list[RuleResult] = []
+    for strategy in RULES:
         verdict = strategy(case)
-        steps.append(Step(strategy.__name__, verdict))
+        steps.append(RuleResult(strategy.__name__, verdict))
         match verdict:
             case Chosen() | Blocked() | Ask():
-                return Decision(verdict, tuple(steps))
+                return PlacementDecision(verdict, tuple(steps))
             case Narrowed(names):
                 case = replace(case, candidates=tuple(one for one in case.candidates if one.name in names))
             case Abstain():

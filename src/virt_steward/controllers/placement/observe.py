@@ -9,26 +9,26 @@ import msgspec
 
 from virt_steward.apis.kubevirtconfig import KubevirtConfigSpec
 from virt_steward.apis.meta import Condition
-from virt_steward.controllers.placement.seen import Cluster, Seen, Unusable
-from virt_steward.controllers.placement.verdicts import Reason
+from virt_steward.controllers.placement.observation import MemberCluster, PlacementObservation, UnusableCluster
+from virt_steward.controllers.placement.verdicts import PlacementReason
 from virt_steward.objects.meta import Meta
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from virt_steward.controllers.placement.ledger import Ledger
-    from virt_steward.controllers.placement.room import Rooms
-    from virt_steward.controllers.placement.seen import Finding, Machine, Rules, Silent
+    from virt_steward.controllers.placement.assignments import Assignments
+    from virt_steward.controllers.placement.capacity import CapacityCache
+    from virt_steward.controllers.placement.observation import Finding, Machine, PlacementRules, Unreachable
     from virt_steward.objects.identity import Key
     from virt_steward.runtime.store import Store
 
 
-class ConfigMeta(Meta, frozen=True):
+class KubevirtConfigMeta(Meta, frozen=True):
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     generation: int = 0
 
 
-class Told(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class KubevirtConfigReport(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """The part of a KubevirtConfig's status that is ours; the rest belongs to others."""
 
     phase: str = ""
@@ -38,65 +38,65 @@ class Told(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class Config(msgspec.Struct, frozen=True):
+class KubevirtConfig(msgspec.Struct, frozen=True):
     """A KubevirtConfig."""
 
-    metadata: ConfigMeta
+    metadata: KubevirtConfigMeta
     spec: KubevirtConfigSpec = KubevirtConfigSpec()
-    status: Told = Told()
+    status: KubevirtConfigReport = KubevirtConfigReport()
 
 
-class Health(Protocol):
+class FleetHealth(Protocol):
     """What is known of clusters."""
 
-    def usable(self, config: str) -> Unusable | None: ...
+    def usable(self, config: str) -> UnusableCluster | None: ...
 
-    def silence(self, config: str) -> Silent | None: ...
+    def silence(self, config: str) -> Unreachable | None: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class PlacementClusterView:
     """All that a choice is made from."""
 
     machines: Store[Machine]
-    configs: Store[Config]
-    health: Health
-    ledger: Ledger
-    rules: Rules
-    rooms: Rooms
+    configs: Store[KubevirtConfig]
+    health: FleetHealth
+    ledger: Assignments
+    rules: PlacementRules
+    rooms: CapacityCache
 
 
-def observe(outlook: Outlook, key: Key, findings: Mapping[str, Finding]) -> Seen | None:
+def observe(view: PlacementClusterView, key: Key, findings: Mapping[str, Finding]) -> PlacementObservation | None:
     """None: there is no such machine."""
-    machine = outlook.machines.get(key)
-    return Seen(machine, clusters(outlook), findings, outlook.rules) if machine else None
+    machine = view.machines.get(key)
+    return PlacementObservation(machine, clusters(view), findings, view.rules) if machine else None
 
 
-def clusters(outlook: Outlook) -> tuple[Cluster, ...]:
-    known = [_cluster(outlook, config) for config in outlook.configs]
+def clusters(view: PlacementClusterView) -> tuple[MemberCluster, ...]:
+    known = [_cluster(view, config) for config in view.configs]
     # What cannot be read is not absent: it may be the cluster that runs the machine.
-    unreadable = [_unreadable(key.name, outlook.configs.unreadable(key)) for key in outlook.configs.unreadables()]
+    unreadable = [_unreadable(key.name, view.configs.unreadable(key)) for key in view.configs.unreadables()]
     return tuple(sorted((*known, *unreadable), key=lambda one: one.name))
 
 
-def _cluster(outlook: Outlook, config: Config) -> Cluster:
+def _cluster(view: PlacementClusterView, config: KubevirtConfig) -> MemberCluster:
     name = config.metadata.name
-    silence = outlook.health.silence(name)
-    machines = outlook.ledger.machines_on(name)
-    room = outlook.rooms.of(name)
-    return Cluster(
+    silence = view.health.silence(name)
+    machines = view.ledger.machines_on(name)
+    room = view.rooms.of(name)
+    return MemberCluster(
         name,
         config.metadata.labels,
         default=config.spec.default,
         weight=config.spec.weight,
         schedulable=config.spec.schedulable,
-        unusable=outlook.health.usable(name),
+        unusable=view.health.usable(name),
         silent=silence.because if silence else "",
         machines=machines,
         free=room.with_machines(machines) if room else None,
     )
 
 
-def _unreadable(name: str, problem: str | None) -> Cluster:
+def _unreadable(name: str, problem: str | None) -> MemberCluster:
     because = f"KubevirtConfig {name} cannot be read: {problem}"
-    return Cluster(name, None, unusable=Unusable(Reason.CONFIG_INCOMPLETE, because))
+    return MemberCluster(name, None, unusable=UnusableCluster(PlacementReason.CONFIG_INCOMPLETE, because))

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from virt_steward.controllers.placement.fleet import Limits
-from virt_steward.controllers.placement.search import Patience
-from virt_steward.controllers.placement.seen import Rules
+from virt_steward.controllers.placement.fleet import FleetTimeouts
+from virt_steward.controllers.placement.observation import PlacementRules
+from virt_steward.controllers.placement.search import SearchTimeouts
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    rules: Rules = field(default_factory=Rules)
+class PlacementOptions:
+    rules: PlacementRules = field(default_factory=PlacementRules)
     """By which a cluster is chosen."""
-    limits: Limits = field(default_factory=Limits)
+    limits: FleetTimeouts = field(default_factory=FleetTimeouts)
     """How patient we are with one cluster."""
-    patience: Patience = field(default_factory=Patience)
+    patience: SearchTimeouts = field(default_factory=SearchTimeouts)
     """How long a search takes, and how long its answers count."""
     probe_interval: float = 60.0
     """Seconds between two looks at a cluster that answers, more or less."""

@@ -8,26 +8,26 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from virt_steward.controllers.placement.act import record, say
-from virt_steward.controllers.placement.because import noted_on
 from virt_steward.controllers.placement.condition import to_say_of
-from virt_steward.controllers.placement.judge import judge
+from virt_steward.controllers.placement.evaluate import evaluate
+from virt_steward.controllers.placement.reason_annotation import reason_on
 from virt_steward.controllers.placement.verdicts import Blocked, Chosen
-from virt_steward.controllers.placement.watches import StatusOf
+from virt_steward.controllers.placement.watches import ClusterKey
 from virt_steward.kube.errors import Conflict, Invalid, NotFound
 from virt_steward.runtime.outcomes import Done, RequeueAfter
 
 if TYPE_CHECKING:
-    from virt_steward.controllers.placement.clusters import ClusterReporter
+    from virt_steward.controllers.placement.clusters import ClusterStatusWriter
+    from virt_steward.controllers.placement.evaluate import Evaluation
     from virt_steward.controllers.placement.fleet import Fleet
-    from virt_steward.controllers.placement.judge import Judgement
-    from virt_steward.controllers.placement.observe import Outlook
-    from virt_steward.controllers.placement.options import Options
+    from virt_steward.controllers.placement.observation import Machine
+    from virt_steward.controllers.placement.observe import PlacementClusterView
+    from virt_steward.controllers.placement.options import PlacementOptions
+    from virt_steward.controllers.placement.pending import PendingMachines
+    from virt_steward.controllers.placement.reporter import PlacementReporter
     from virt_steward.controllers.placement.schema import MachineSchema
     from virt_steward.controllers.placement.search import Search
-    from virt_steward.controllers.placement.seen import Machine
-    from virt_steward.controllers.placement.tell import Teller
-    from virt_steward.controllers.placement.waiting import Waiting
-    from virt_steward.controllers.placement.watches import Wakes
+    from virt_steward.controllers.placement.watches import PlacementEventHandlers
     from virt_steward.kube.client import Client
     from virt_steward.objects.identity import Key
     from virt_steward.runtime.clock import Clock
@@ -42,17 +42,17 @@ STALE = RequeueAfter(1.0, "the machine has changed meanwhile")
 class PlacementController:
     """Machines and clusters, by their keys."""
 
-    def __init__(self, wakes: Wakes, placer: Placer, reporter: ClusterReporter) -> None:
-        self._wakes = wakes
+    def __init__(self, handlers: PlacementEventHandlers, placer: Placer, reporter: ClusterStatusWriter) -> None:
+        self._handlers = handlers
         self._placer = placer
         self._reporter = reporter
 
     @property
     def triggers(self) -> tuple[Trigger[Any], ...]:
-        return self._wakes.triggers
+        return self._handlers.triggers
 
-    async def reconcile(self, key: Key | StatusOf) -> Outcome:
-        if isinstance(key, StatusOf):
+    async def reconcile(self, key: Key | ClusterKey) -> Outcome:
+        if isinstance(key, ClusterKey):
             return await self._reporter.report(key.config)
         return await self._placer.place(key)
 
@@ -62,14 +62,14 @@ class Placer:
     """Joins seeing, deciding, acting and telling for machines."""
 
     client: Client
-    outlook: Outlook
+    view: PlacementClusterView
     fleet: Fleet
     search: Search
-    waiting: Waiting
+    waiting: PendingMachines
     schema: MachineSchema
-    teller: Teller
+    reporter: PlacementReporter
     clock: Clock
-    options: Options
+    options: PlacementOptions
 
     async def place(self, key: Key) -> Outcome:
         judgement = await self._judged(key)
@@ -86,46 +86,46 @@ class Placer:
                 return await self._block(judgement, decision.outcome)
         raise AssertionError(decision)  # clusters that were to be asked have been
 
-    async def _judged(self, key: Key) -> Judgement | None:
+    async def _judged(self, key: Key) -> Evaluation | None:
         """None: there is nothing to do for this machine, or it is done already."""
         since = self.waiting.begin(key)
-        if not self._concerns_us(self.outlook.machines.get(key)):
+        if not self._concerns_us(self.view.machines.get(key)):
             return None
         with suppress(TimeoutError):  # a Secret that is about to be read is not one that cannot be
             async with asyncio.timeout(self.options.limits.timeout):
                 await self.fleet.settled()
-        judgement = await judge(self.outlook, self.search, key, since)
+        judgement = await evaluate(self.view, self.search, key, since)
         return judgement if judgement and self._concerns_us(judgement.seen.machine) else None
 
     def _concerns_us(self, machine: Machine | None) -> bool:
         if machine is None or machine.is_going or not machine.is_ours:
             return False
-        return not self.outlook.ledger.awaits(machine)  # else our own choice has not come back yet
+        return not self.view.ledger.awaits(machine)  # else our own choice has not come back yet
 
     async def _confirm(self, machine: Machine, chosen: Chosen) -> Outcome:
         """The choice is recorded, and its cluster can be used: say so only where something else was said."""
         self.waits_no_more(machine.metadata.key)
-        self.teller.was_placed(machine)
-        told = replace(chosen, because=noted_on(machine) or chosen.because)
+        self.reporter.was_placed(machine)
+        told = replace(chosen, because=reason_on(machine) or chosen.because)
         return await self._say(machine, told) or Done()
 
     async def _choose(self, machine: Machine, chosen: Chosen, strategy: str) -> Outcome:
         """Nothing may come between the decision and its entry in the ledger: the next decision relies on it."""
         try:
-            with self.outlook.ledger.assuming(machine, chosen.cluster):
+            with self.view.ledger.assuming(machine, chosen.cluster):
                 taken_from = await record(self.client, machine, chosen)
         except Conflict:
             return STALE
         self.waits_no_more(machine.metadata.key)
-        self.teller.placed(machine, chosen, strategy, taken_from)
+        self.reporter.placed(machine, chosen, strategy, taken_from)
         return Done()
 
-    async def _block(self, judgement: Judgement, blocked: Blocked) -> Outcome:
+    async def _block(self, judgement: Evaluation, blocked: Blocked) -> Outcome:
         machine, key = judgement.seen.machine, judgement.seen.machine.metadata.key
         if self.waiting.block(key, blocked):
-            self.teller.blocked(machine, blocked, judgement.decision.strategy)
+            self.reporter.blocked(machine, blocked, judgement.decision.strategy)
         waited = self.waiting.waited(key)
-        self.teller.waits(machine, blocked, waited)
+        self.reporter.waits(machine, blocked, waited)
         if stale := await self._say(machine, blocked):
             return stale
         if not judgement.seen.findings:  # an event tells when this changes
@@ -141,7 +141,7 @@ class Placer:
         try:
             await say(self.client, machine, condition)
         except (Invalid, NotFound):
-            if self.outlook.machines.get(machine.metadata.key) == machine:  # then something else is wrong
+            if self.view.machines.get(machine.metadata.key) == machine:  # then something else is wrong
                 raise
             return STALE
         return None
@@ -149,4 +149,4 @@ class Placer:
     def waits_no_more(self, machine: Key) -> None:
         """It has a cluster, or is none of our business."""
         self.waiting.end(machine)
-        self.teller.waits_no_more(machine)
+        self.reporter.waits_no_more(machine)

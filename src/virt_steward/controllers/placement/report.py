@@ -5,27 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from virt_steward.apis.meta import Condition
-from virt_steward.controllers.placement.fleet import Reached, Rejected
-from virt_steward.controllers.placement.observe import Told
-from virt_steward.controllers.placement.seen import Silent, Unusable
-from virt_steward.controllers.placement.verdicts import Reason
+from virt_steward.controllers.placement.fleet import ClusterReached, ClusterRejected
+from virt_steward.controllers.placement.observation import Unreachable, UnusableCluster
+from virt_steward.controllers.placement.observe import KubevirtConfigReport
+from virt_steward.controllers.placement.verdicts import PlacementReason
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from virt_steward.controllers.placement.observe import Config
+    from virt_steward.controllers.placement.observe import KubevirtConfig
     from virt_steward.objects.conditions import Status
 
-Answer = Reached | Silent | Unusable
+Answer = ClusterReached | Unreachable | UnusableCluster
 
 LONGEST_MESSAGE = 1024
 
 
-def status_of(config: Config, answer: Answer, machines: int, now: datetime) -> Told:
+def status_of(config: KubevirtConfig, answer: Answer, machines: int, now: datetime) -> KubevirtConfigReport:
     conditions = (_reachable(answer), _credentials(answer))
-    return Told(
+    return KubevirtConfigReport(
         phase=_phase(answer),
-        version=answer.version if isinstance(answer, Reached) else config.status.version,
+        version=answer.version if isinstance(answer, ClusterReached) else config.status.version,
         machines=machines,
         observed_generation=config.metadata.generation,
         conditions=tuple(
@@ -44,9 +44,9 @@ def status_of(config: Config, answer: Answer, machines: int, now: datetime) -> T
 
 def _phase(answer: Answer) -> str:
     match answer:
-        case Reached():
+        case ClusterReached():
             return "Ready"
-        case Unusable() | Rejected():
+        case UnusableCluster() | ClusterRejected():
             return "CredentialsInvalid"
         case _:
             return "Unreachable"
@@ -54,11 +54,11 @@ def _phase(answer: Answer) -> str:
 
 def _reachable(answer: Answer) -> tuple[Status, str, str]:
     match answer:
-        case Reached() | Rejected():
+        case ClusterReached() | ClusterRejected():
             return "True", "Answers", ""
-        case Unusable():
+        case UnusableCluster():
             return "Unknown", "NotAsked", "without credentials nobody can ask"
-        case Silent(because, Reason.REFUSED):
+        case Unreachable(because, PlacementReason.REFUSED):
             return "False", "Refuses", because
         case _:
             return "False", "NoAnswer", answer.because
@@ -66,13 +66,13 @@ def _reachable(answer: Answer) -> tuple[Status, str, str]:
 
 def _credentials(answer: Answer) -> tuple[Status, str, str]:
     match answer:
-        case Reached():
+        case ClusterReached():
             return "True", "Accepted", ""
-        case Unusable(reason, because):
+        case UnusableCluster(reason, because):
             return "False", str(reason), because
-        case Rejected(because, reason):
+        case ClusterRejected(because, reason):
             return "False", str(reason), because
-        case Silent(reason=Reason.REFUSED):
+        case Unreachable(reason=PlacementReason.REFUSED):
             return "Unknown", "Refuses", "the cluster refuses the question"
         case _:
             return "Unknown", "NoAnswer", "the cluster does not answer"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from virt_steward.controllers.placement.seen import MACHINE, MACHINE_VERSION
+from virt_steward.controllers.placement.observation import MACHINE, MACHINE_VERSION
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.kube.errors import NotFound
 from virt_steward.objects.identity import Key, Ref
 from virt_steward.objects.paths import Pointer
-from virt_steward.objects.schemafacts import Definition, facts_of
+from virt_steward.objects.schemafacts import CrdDefinition, facts_of
 
 if TYPE_CHECKING:
     from virt_steward.kube.client import Reader
@@ -38,7 +38,7 @@ class MachineSchema:
 
     async def _ask(self) -> bool:
         try:
-            found = await self._reader.get(Ref(CUSTOM_RESOURCE_DEFINITION, DEFINITION), Definition)
+            found = await self._reader.get(Ref(CUSTOM_RESOURCE_DEFINITION, DEFINITION), CrdDefinition)
         except NotFound:
             return False
         served = found.served(MACHINE_VERSION)

@@ -10,7 +10,7 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from virt_steward.controllers.placement.seen import Found, NotThere, Silent, Unequipped
+from virt_steward.controllers.placement.observation import KubeVirtMissing, Unreachable, VmAbsent, VmFound
 from virt_steward.kube.client import Selection
 from virt_steward.kube.errors import NotFound, NotServed, Unavailable
 from virt_steward.objects.identity import Kind
@@ -19,7 +19,7 @@ from virt_steward.objects.meta import Existing
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
-    from virt_steward.controllers.placement.seen import Finding
+    from virt_steward.controllers.placement.observation import Finding
     from virt_steward.kube.client import Reader
     from virt_steward.runtime.clock import Clock
 
@@ -30,7 +30,7 @@ VIRTUAL_MACHINE = Kind("kubevirt.io", "VirtualMachine", "virtualmachines")
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class SearchTimeouts:
     """How long a search takes, and how long its answers count, in seconds."""
 
     deadline: float = 10.0
@@ -41,12 +41,12 @@ class Patience:
     """The same question is not put to a cluster more often, however many machines come one after the other."""
 
 
-class Clusters(Protocol):
+class SearchClusters(Protocol):
     """Who is asked."""
 
     def edition(self, config: str) -> int: ...
 
-    async def ask(self, config: str, question: Callable[[Reader], Awaitable[T]]) -> T | Silent: ...
+    async def ask(self, config: str, question: Callable[[Reader], Awaitable[T]]) -> T | Unreachable: ...
 
 
 def _uncounted(_seconds: float) -> None:
@@ -57,7 +57,11 @@ class Search:
     """Remembers what clusters said, as long as their names stand for the same clusters."""
 
     def __init__(
-        self, clusters: Clusters, patience: Patience, clock: Clock, took: Callable[[float], None] = _uncounted
+        self,
+        clusters: SearchClusters,
+        patience: SearchTimeouts,
+        clock: Clock,
+        took: Callable[[float], None] = _uncounted,
     ) -> None:
         self._clusters = clusters
         self._patience = patience
@@ -73,7 +77,7 @@ class Search:
         machine was first seen to wait. So an older answer never decides, and one list serves a whole batch.
         """
         late = f"has not answered within {self._patience.deadline:g} s"
-        findings: dict[str, Finding] = {config: Silent(f"cluster {config} {late}") for config in configs}
+        findings: dict[str, Finding] = {config: Unreachable(f"cluster {config} {late}") for config in configs}
 
         async def note(config: str) -> None:
             findings[config] = await self._finding(config, namespace, vm, since)
@@ -121,12 +125,12 @@ class _Place:
 @dataclass(frozen=True, slots=True)
 class _Answer:
     began: float
-    said: Names | Unequipped | Silent
+    said: Names | KubeVirtMissing | Unreachable
 
     def finding(self, vm: str) -> Finding:
-        if isinstance(self.said, Unequipped | Silent):
+        if isinstance(self.said, KubeVirtMissing | Unreachable):
             return self.said
-        return Found() if vm in self.said else NotThere()
+        return VmFound() if vm in self.said else VmAbsent()
 
 
 @dataclass(slots=True, eq=False)
@@ -139,7 +143,7 @@ class _Question:
 class _Lists:
     """What one namespace of one cluster holds: the latest answer, and the questions under way."""
 
-    def __init__(self, place: _Place, clusters: Clusters, patience: Patience, clock: Clock) -> None:
+    def __init__(self, place: _Place, clusters: SearchClusters, patience: SearchTimeouts, clock: Clock) -> None:
         self._place = place
         self._clusters = clusters
         self._patience = patience
@@ -155,7 +159,7 @@ class _Lists:
 
     def remembered(self, since: float) -> _Answer | None:
         """A VM that was there may have gone since, as one that was not may have come."""
-        if isinstance(self._latest.said, Silent):
+        if isinstance(self._latest.said, Unreachable):
             counts = self._age < self._patience.apart
         else:
             counts = self._age < self._patience.memory and self._latest.began >= since
@@ -188,7 +192,7 @@ class _Lists:
             del self._under_way[question]
 
 
-async def _names(reader: Reader, *, namespace: str) -> Names | Unequipped:
+async def _names(reader: Reader, *, namespace: str) -> Names | KubeVirtMissing:
     for _ in range(2):  # what discovery remembers may be out of date
         try:
             listed = await reader.list(VIRTUAL_MACHINE, Selection(namespace, metadata_only=True), Existing)
@@ -199,5 +203,5 @@ async def _names(reader: Reader, *, namespace: str) -> Names | Unequipped:
     try:
         await reader.raw(f"/apis/{VIRTUAL_MACHINE.group}/v1/namespaces/{namespace}/{VIRTUAL_MACHINE.plural}?limit=1")
     except NotFound:
-        return Unequipped()
+        return KubeVirtMissing()
     raise Unavailable("the server has VirtualMachines, and does not list their kind")

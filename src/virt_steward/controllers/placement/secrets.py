@@ -12,7 +12,7 @@ from virt_steward.kube.client import Selection
 from virt_steward.kube.watch import projection
 from virt_steward.objects.meta import Meta
 from virt_steward.runtime.access import SECRET
-from virt_steward.runtime.informer import Informer, Source, State
+from virt_steward.runtime.informer import Informer, InformerState, Source
 from virt_steward.runtime.store import Store
 
 if TYPE_CHECKING:
@@ -23,33 +23,33 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class SecretUnknown:
     """Nobody has looked yet."""
 
 
 @dataclass(frozen=True, slots=True)
-class Absent:
+class SecretAbsent:
     """There is no such Secret."""
 
 
 @dataclass(frozen=True, slots=True)
-class KeyMissing:
+class SecretKeyMissing:
     """It has no kubeconfig, or an empty one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class SecretUnreadable:
     """It may be there; we may not look at it, or cannot make sense of it."""
 
     because: str
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
+class SecretPresent:
     kubeconfig: bytes = field(repr=False)
 
 
-Content = Unknown | Absent | KeyMissing | Unreadable | Present
+Content = SecretUnknown | SecretAbsent | SecretKeyMissing | SecretUnreadable | SecretPresent
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Secrets:
     def content(self, config: str) -> Content:
         """What the Secret holds that the config names."""
         secret = self._named.get(config)
-        return self._watches[secret].content() if secret else Unknown()
+        return self._watches[secret].content() if secret else SecretUnknown()
 
     async def settled(self) -> None:
         """Wait until nothing is unknown of what is named now."""
@@ -128,18 +128,18 @@ class _SecretWatch:
 
     def content(self) -> Content:
         informer = self.informer
-        if informer.state is State.DENIED:
+        if informer.state is InformerState.DENIED:
             command = f"virt-steward rbac --controllers placement --secret-namespaces {self._secret.namespace}"
-            return Unreadable(f"we may not read it; apply what '{command}' prints")
+            return SecretUnreadable(f"we may not read it; apply what '{command}' prints")
         if why := informer.store.unreadable(self._secret):
-            return Unreadable(f"it makes no sense: {why}")
+            return SecretUnreadable(f"it makes no sense: {why}")
         match informer.store.get(self._secret):
             case None:
-                return Unknown() if informer.state is State.STARTING else Absent()
+                return SecretUnknown() if informer.state is InformerState.STARTING else SecretAbsent()
             case _Secret(data=_Data(kubeconfig=None | b"")):
-                return KeyMissing()
+                return SecretKeyMissing()
             case known:
-                return Present(known.data.kubeconfig or b"")
+                return SecretPresent(known.data.kubeconfig or b"")
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as following:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Reason(StrEnum):
+class PlacementReason(StrEnum):
     """Why a machine is not placed, for machines."""
 
     NO_CONFIGS = "NoConfigs"
@@ -52,7 +52,7 @@ class Abstain:
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    reason: Reason
+    reason: PlacementReason
     because: str
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
-from virt_steward.controllers.placement.observe import Config
-from virt_steward.controllers.placement.seen import MACHINE, Machine
+from virt_steward.controllers.placement.observation import MACHINE, Machine
+from virt_steward.controllers.placement.observe import KubevirtConfig
 from virt_steward.kube.watch import projection
 from virt_steward.runtime.access import Reach
 from virt_steward.runtime.controller import Trigger
@@ -27,7 +27,7 @@ NOWHERE = ""
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class StatusOf:
+class ClusterKey:
     """The key under which a cluster is looked at and reported; machines go under their own."""
 
     config: str
@@ -51,10 +51,10 @@ def _machine(raw: bytes) -> Machine:
 
 
 MACHINES = Source(MACHINE, _machine, indexes={"config": _config_of}, where=Reach.TARGETS)
-CONFIGS = Source(KUBEVIRT_CONFIG, projection(Config))
+CONFIGS = Source(KUBEVIRT_CONFIG, projection(KubevirtConfig))
 
 
-class Wakes:
+class PlacementEventHandlers:
     """Maps each event to the keys that it can concern."""
 
     def __init__(self, machines: Store[Machine], woken: Callable[[Key], None]) -> None:
@@ -65,28 +65,30 @@ class Wakes:
     def triggers(self) -> tuple[Trigger[Any], ...]:
         return (Trigger(CONFIGS, self._by_config), Trigger(MACHINES, self._by_machine))
 
-    def by_cluster(self, config: str) -> Iterable[Key | StatusOf]:
+    def by_cluster(self, config: str) -> Iterable[Key | ClusterKey]:
         """Whoever may be placed now, or can be no longer: what is known of a cluster has changed."""
-        yield StatusOf(config)
+        yield ClusterKey(config)
         for machine in (*self._machines.by("config", NOWHERE), *self._machines.by("config", config)):
             self._woken(machine.metadata.key)
             yield machine.metadata.key
 
-    def _by_machine(self, key: Key, before: Machine | None, after: Machine | None) -> Iterable[Key | StatusOf]:
+    def _by_machine(self, key: Key, before: Machine | None, after: Machine | None) -> Iterable[Key | ClusterKey]:
         placed_on = {name for one in (before, after) if one for name in _config_of(one)} - {NOWHERE}
         if any(one and one.is_ours for one in (before, after)):
             self._woken(key)
             yield key
         if before is None or after is None or _config_of(before) != _config_of(after):
-            yield from (StatusOf(name) for name in placed_on)
+            yield from (ClusterKey(name) for name in placed_on)
 
-    def _by_config(self, key: Key, before: Config | None, after: Config | None) -> Iterable[Key | StatusOf]:
+    def _by_config(
+        self, key: Key, before: KubevirtConfig | None, after: KubevirtConfig | None
+    ) -> Iterable[Key | ClusterKey]:
         if not key.name:  # what may be read has changed, not what is there
             return ()
         if before and after and _bears_on_choices(before) == _bears_on_choices(after):
-            return (StatusOf(key.name),)
+            return (ClusterKey(key.name),)
         return self.by_cluster(key.name)
 
 
-def _bears_on_choices(config: Config) -> tuple[object, ...]:
+def _bears_on_choices(config: KubevirtConfig) -> tuple[object, ...]:
     return config.spec, config.metadata.labels, config.metadata.uid

@@ -7,7 +7,7 @@ import pytest
 from tests.clients import a_client
 from tests.controllers.autopilot.overrides.contraptions import DEFINITION
 from tests.widgets import define
-from virt_steward.local.controlplane import ControlPlane
+from virt_steward_demo.local.controlplane import ControlPlane
 
 NAMESPACE = "default"
 

@@ -12,11 +12,11 @@ from tests.controllers.autopilot.overrides.contraptions import pointers_in
 from tests.objects.builders import managed
 from tests.objects.fieldsv1 import encode
 from tests.objects.strategies import is_part, maps, names, objects_and_fields, values
-from virt_steward.controllers.autopilot.marks import UNTIL
+from virt_steward.controllers.autopilot.annotation_keys import UNTIL
 from virt_steward.controllers.autopilot.overrides import exclusions, scope
 from virt_steward.controllers.autopilot.overrides.expiry import EXPIRING, in_force
 from virt_steward.controllers.autopilot.overrides.mask import masked, parse
-from virt_steward.controllers.autopilot.overrides.patch import FORBIDDEN, BadPatch, Patched, patched
+from virt_steward.controllers.autopilot.overrides.patch import FORBIDDEN, Patched, PatchRefused, patched
 from virt_steward.objects.canonical import canonical
 from virt_steward.objects.paths import NothingThere, Pointer, escape, get
 from virt_steward.ssa.managers import AUTOPILOT
@@ -103,7 +103,7 @@ def scope_is_told(text: str) -> None:
 
 def exclusions_are_told(text: str) -> None:
     match exclusions.parse(text):
-        case exclusions.Unreadable(why):
+        case exclusions.UnreadableExclusions(why):
             assert is_reason(why)
         case found:
             rule = found.excludes("Gadget", "here", "virt-a")
@@ -113,7 +113,7 @@ def exclusions_are_told(text: str) -> None:
 def patch_spares_what_is_protected(intent: dict[str, Any], text: str) -> None:
     before = canonical(intent)
     match patched(intent, text):
-        case BadPatch(why):
+        case PatchRefused(why):
             assert is_reason(why)
         case Patched(obj, operations):
             assert operations >= 0

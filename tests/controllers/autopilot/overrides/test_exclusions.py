@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from virt_steward.controllers.autopilot.overrides.exclusions import Exclusions, Unreadable, parse
+from virt_steward.controllers.autopilot.overrides.exclusions import Exclusions, UnreadableExclusions, parse
 from virt_steward.controllers.autopilot.overrides.globs import BadGlob, Glob
 from virt_steward.objects.identity import Key, Kind, Ref
 
@@ -71,7 +71,7 @@ def test_a_rule_covers_by_kind_name_and_namespace(kind: str, namespace: str, nam
 )
 def test_it_is_unreadable_and_says_why_with(text: str, rule: int | None) -> None:
     found = parse(text)
-    assert isinstance(found, Unreadable)
+    assert isinstance(found, UnreadableExclusions)
     assert found.rule == rule
     assert found.why.startswith("rule ") is (rule is not None)
     assert len(found.why) < 500

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from virt_steward.controllers.autopilot.marks import DRIFT, IGNORED, MODE, PATCH, PAUSED, UNTIL
+from virt_steward.controllers.autopilot.annotation_keys import DRIFT, IGNORED, MODE, PATCH, PAUSED, UNTIL
 from virt_steward.controllers.autopilot.overrides.drift_mode import BadDriftMode, DriftMode, drift_mode
 from virt_steward.controllers.autopilot.overrides.expiry import InForce, in_force
 

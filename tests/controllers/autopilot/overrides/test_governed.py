@@ -7,7 +7,7 @@ import pytest
 from tests.objects.builders import managed
 from virt_steward.controllers.autopilot.overrides.governed import (
     NOT_GOVERNED,
-    Governed,
+    GovernedFields,
     NothingLeft,
     without_governed,
 )
@@ -26,8 +26,8 @@ LIVE = a_descheduler(
 )
 
 
-def governed(*paths: str) -> Governed:
-    return Governed(frozenset(paths))
+def governed(*paths: str) -> GovernedFields:
+    return GovernedFields(frozenset(paths))
 
 
 def test_what_nobody_governs_stays_as_wanted() -> None:

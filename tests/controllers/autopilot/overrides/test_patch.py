@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from virt_steward.controllers.autopilot.overrides.patch import FORBIDDEN, BadPatch, Patched, patched
+from virt_steward.controllers.autopilot.overrides.patch import FORBIDDEN, Patched, PatchRefused, patched
 
 
 def an_object(kind: str = "MachineConfig") -> dict[str, Any]:
@@ -31,7 +31,7 @@ def test_a_good_patch_changes_the_intent_and_tells_its_length() -> None:
 def test_one_bad_operation_voids_them_all() -> None:
     text = a_patch({"op": "replace", "path": "/spec/size", "value": 2}, {"op": "remove", "path": "/spec/none"})
     why = patched(an_object(), text)
-    assert isinstance(why, BadPatch)
+    assert isinstance(why, PatchRefused)
     assert "operation 2 (remove /spec/none)" in why.why
 
 
@@ -40,7 +40,7 @@ def test_one_bad_operation_voids_them_all() -> None:
     ["ClusterRole", "RoleBinding", "ServiceAccount", "SecurityContextConstraints", "MutatingWebhookConfiguration"],
 )
 def test_what_grants_rights_is_not_patched(kind: str) -> None:
-    assert patched(an_object(kind), "[]") == BadPatch(f"a {kind} may not be patched: it grants rights")
+    assert patched(an_object(kind), "[]") == PatchRefused(f"a {kind} may not be patched: it grants rights")
 
 
 @pytest.mark.parametrize("kind", ["MachineConfig", "KubeletConfig", "NodeHealthCheck", "HyperConverged"])
@@ -55,7 +55,7 @@ def test_a_protected_path_is_neither_written_nor_read(path: str, how: str) -> No
     paths = {"path": "/spec/size", "from": path} if end else {"path": path, "from": "/spec/size"}
     harmless = {"op": "replace", "path": "/spec/size", "value": 2}
     refused = patched(an_object(), a_patch(harmless, {"op": operation, "value": "x", **paths}))
-    assert isinstance(refused, BadPatch)
+    assert isinstance(refused, PatchRefused)
     assert refused.why.endswith("may not be patched")
 
 
@@ -77,4 +77,4 @@ def test_a_path_that_only_looks_protected_is_written(path: str) -> None:
     ],
 )
 def test_labels_and_annotations_stay_text(path: str, value: Any) -> None:
-    assert isinstance(patched(an_object(), replaced(path, value)), BadPatch)
+    assert isinstance(patched(an_object(), replaced(path, value)), PatchRefused)

@@ -12,12 +12,12 @@ from virt_steward.controllers.advisor.profiles import example_profile, load_awar
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from virt_steward.controllers.advisor.options import Options
+    from virt_steward.controllers.advisor.options import AdvisorOptions
     from virt_steward.controllers.advisor.profiles.profile import Profile
     from virt_steward.objects.paths import Pointer
 
 
-def profiles(options: Options) -> tuple[Profile, ...]:
+def profiles(options: AdvisorOptions) -> tuple[Profile, ...]:
     """All that there are, for the platform that the options name."""
     return (
         load_aware_rebalancing.profile(options),

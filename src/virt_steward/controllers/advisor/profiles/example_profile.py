@@ -6,23 +6,23 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from virt_steward.apis.virtplatformconfig import EXAMPLE
-from virt_steward.controllers.advisor.profiles.profile import About, Profile
+from virt_steward.controllers.advisor.profiles.profile import Profile, ProfileDescription
 from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward.plans.fields import fields_set_by
 from virt_steward.plans.intent import Impacts, Intent
 
 if TYPE_CHECKING:
-    from virt_steward.controllers.advisor.context import Context
-    from virt_steward.controllers.advisor.options import Options
+    from virt_steward.controllers.advisor.context import ProfileContext
+    from virt_steward.controllers.advisor.options import AdvisorOptions
 
 CONFIG_MAP = Kind("", "ConfigMap", "configmaps")
 
 
-def profile(options: Options) -> Profile:
+def profile(options: AdvisorOptions) -> Profile:
     target = Ref(CONFIG_MAP, Key(options.hco.namespace, "example-config"))
     return Profile(
         name=EXAMPLE,
-        about=About(
+        about=ProfileDescription(
             category="example",
             description="Writes one value into a ConfigMap, to show how profiles work",
             impact="Low",
@@ -37,7 +37,7 @@ def profile(options: Options) -> Profile:
     )
 
 
-def _intents(target: Ref, _: Context) -> tuple[Intent, ...]:
+def _intents(target: Ref, _: ProfileContext) -> tuple[Intent, ...]:
     desired = {
         "apiVersion": "v1",
         "kind": CONFIG_MAP.name,

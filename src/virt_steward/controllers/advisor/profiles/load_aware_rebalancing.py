@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from virt_steward.apis.virtplatformconfig import LOAD_AWARE, Input, LoadAwareOptions, ProfileOptions
-from virt_steward.catalog.hco import HYPERCONVERGED
-from virt_steward.catalog.machineconfigs import MACHINE_CONFIG, ROLE, Given, last_word
-from virt_steward.controllers.advisor.profiles.profile import About, Prerequisite, Profile
+from virt_steward.controllers.advisor.profiles.profile import Prerequisite, Profile, ProfileDescription
 from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward.objects.paths import Pointer
 from virt_steward.plans.fields import fields_set_by
 from virt_steward.plans.intent import Impacts, Intent
+from virt_steward.platform.hco import HYPERCONVERGED
+from virt_steward.platform.machineconfigs import MACHINE_CONFIG, ROLE, KernelArgument, effective_argument
 
 if TYPE_CHECKING:
-    from virt_steward.controllers.advisor.context import Context
-    from virt_steward.controllers.advisor.options import Options
+    from virt_steward.controllers.advisor.context import ProfileContext
+    from virt_steward.controllers.advisor.options import AdvisorOptions
 
 KUBE_DESCHEDULER = Kind("operator.openshift.io", "KubeDescheduler", "kubedeschedulers")
 CRD = "kubedeschedulers.operator.openshift.io"
@@ -40,10 +40,10 @@ CUSTOMIZED = (
 )
 
 
-def profile(_: Options) -> Profile:
+def profile(_: AdvisorOptions) -> Profile:
     return Profile(
         name=LOAD_AWARE,
-        about=About(
+        about=ProfileDescription(
             category="scheduling",
             description="Moves virtual machines away from nodes under load, measured by pressure stall information",
             impact="Medium",
@@ -70,7 +70,7 @@ def _prerequisites(options: ProfileOptions) -> tuple[Prerequisite, ...]:
     return tuple(needed)
 
 
-def _inputs(context: Context) -> tuple[Input, ...]:
+def _inputs(context: ProfileContext) -> tuple[Input, ...]:
     options, limits = context.load_aware, context.live_migration
     facts = context.schemas.get(CRD)
     found = [Input("KubeDescheduler profile", _profile(context))]
@@ -85,12 +85,12 @@ def _inputs(context: Context) -> tuple[Input, ...]:
     return tuple(found)
 
 
-def _intents(context: Context) -> tuple[Intent, ...]:
+def _intents(context: ProfileContext) -> tuple[Intent, ...]:
     psi = (_psi(context),) if context.load_aware.enable_psi_metrics else ()
     return (*psi, _descheduler(context))
 
 
-def _psi(context: Context) -> Intent:
+def _psi(context: ProfileContext) -> Intent:
     desired = {
         "apiVersion": f"{PSI.kind.group}/v1",
         "kind": PSI.kind.name,
@@ -109,7 +109,7 @@ def _psi(context: Context) -> Intent:
     )
 
 
-def _psi_by(context: Context) -> str:
+def _psi_by(context: ProfileContext) -> str:
     """Who else turns it on, unless we do so already."""
     given = _psi_of_others(context)
     if context.targets.get(PSI) is not None or given is None or given.argument != ARGUMENT:
@@ -117,7 +117,7 @@ def _psi_by(context: Context) -> str:
     return given.by
 
 
-def _psi_off(context: Context) -> str:
+def _psi_off(context: ProfileContext) -> str:
     """A warning, if a MachineConfig that comes after ours turns it off."""
     given = _psi_of_others(context)
     if given is None or given.argument == ARGUMENT or given.by < PSI.key.name:
@@ -125,11 +125,11 @@ def _psi_off(context: Context) -> str:
     return f", but MachineConfig '{given.by}' comes after it, and its {given.argument} counts"
 
 
-def _psi_of_others(context: Context) -> Given | None:
-    return last_word(KEY, context.selected_by(POOL, but=PSI.key.name))
+def _psi_of_others(context: ProfileContext) -> KernelArgument | None:
+    return effective_argument(KEY, context.selected_by(POOL, but=PSI.key.name))
 
 
-def _descheduler(context: Context) -> Intent:
+def _descheduler(context: ProfileContext) -> Intent:
     chosen = _profile(context)
     desired = {
         "apiVersion": f"{KUBE_DESCHEDULER.group}/v1",
@@ -149,7 +149,7 @@ def _descheduler(context: Context) -> Intent:
     )
 
 
-def _spec(context: Context, chosen: str) -> dict[str, Any]:
+def _spec(context: ProfileContext, chosen: str) -> dict[str, Any]:
     options = context.load_aware
     wanted = {
         "devActualUtilizationProfile": "PrometheusCPUCombined",
@@ -174,19 +174,19 @@ def _spec(context: Context, chosen: str) -> dict[str, Any]:
     return spec | {name: part for name, part in parts.items() if part}
 
 
-def _known(context: Context, at: Pointer, wanted: dict[str, Any]) -> dict[str, Any]:
+def _known(context: ProfileContext, at: Pointer, wanted: dict[str, Any]) -> dict[str, Any]:
     """As far as the installed release has these fields: others would be dropped, and look like drift."""
     facts = context.schemas.get(CRD)
     return {name: value for name, value in wanted.items() if facts and facts.has(at / name)}
 
 
-def _profile(context: Context) -> str:
+def _profile(context: ProfileContext) -> str:
     facts = context.schemas.get(CRD)
     offered = facts.enum(PROFILES) if facts else ()
     return next((name for name in BY_LOAD if name in offered), NOT_BY_LOAD)
 
 
-def _kept(context: Context) -> list[str]:
+def _kept(context: ProfileContext) -> list[str]:
     """Profiles that go together with ours stay, in the order in which they are."""
     live = context.targets.get(DESCHEDULER) or {}
     return [name for name in (live.get("spec") or {}).get("profiles") or () if name in KEPT]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from virt_steward.controllers.advisor.context import Context
+    from virt_steward.controllers.advisor.context import ProfileContext
     from virt_steward.objects.paths import Pointer
     from virt_steward.plans.intent import Intent
 
@@ -38,7 +38,7 @@ class Prerequisite:
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class ProfileDescription:
     """What people read before they turn a profile on."""
 
     category: str
@@ -54,14 +54,14 @@ class About:
 @dataclass(frozen=True, slots=True)
 class Profile:
     name: str
-    about: About
+    about: ProfileDescription
     targets: tuple[Ref, ...]
     """All objects that it may ever write."""
     prerequisites: Callable[[ProfileOptions], tuple[Prerequisite, ...]]
     """What it needs, by its options."""
-    intents: Callable[[Context], tuple[Intent, ...]]
+    intents: Callable[[ProfileContext], tuple[Intent, ...]]
     """What it wants, in the order of execution."""
-    inputs: Callable[[Context], tuple[Input, ...]]
+    inputs: Callable[[ProfileContext], tuple[Input, ...]]
     """What that depends on besides the options and the targets: a change of it needs a new review."""
     schemas: Mapping[str, tuple[Pointer, ...]] = field(default_factory=dict)
     """The fields of CRDs that it asks about."""

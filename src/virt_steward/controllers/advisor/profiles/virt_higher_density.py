@@ -16,16 +16,16 @@ from virt_steward.apis.virtplatformconfig import (
     KsmConfiguration,
     ProfileOptions,
 )
-from virt_steward.catalog.hco import HYPERCONVERGED
-from virt_steward.catalog.machineconfigs import MACHINE_CONFIG, ROLE
-from virt_steward.controllers.advisor.profiles.profile import About, Prerequisite, Profile
+from virt_steward.controllers.advisor.profiles.profile import Prerequisite, Profile, ProfileDescription
 from virt_steward.objects.identity import Key, Ref
 from virt_steward.plans.fields import fields_set_by, values
 from virt_steward.plans.intent import Impacts, Intent
+from virt_steward.platform.hco import HYPERCONVERGED
+from virt_steward.platform.machineconfigs import MACHINE_CONFIG, ROLE
 
 if TYPE_CHECKING:
-    from virt_steward.controllers.advisor.context import Context
-    from virt_steward.controllers.advisor.options import Options
+    from virt_steward.controllers.advisor.context import ProfileContext
+    from virt_steward.controllers.advisor.options import AdvisorOptions
 
 SWAP = Ref(MACHINE_CONFIG, Key("", "90-worker-kubelet-swap"))
 POOL = "worker"
@@ -90,11 +90,11 @@ WantedBy=multi-user.target
 """
 
 
-def profile(options: Options) -> Profile:
+def profile(options: AdvisorOptions) -> Profile:
     hco = Ref(HYPERCONVERGED, options.hco)
     return Profile(
         name=HIGHER_DENSITY,
-        about=About(
+        about=ProfileDescription(
             category="density",
             description="Lets nodes promise more memory than they have: swap, overcommitment and shared memory pages",
             impact="High",
@@ -120,19 +120,19 @@ def _prerequisites(hco: Ref, options: ProfileOptions) -> tuple[Prerequisite, ...
     return tuple(needed)
 
 
-def _inputs(context: Context) -> tuple[Input, ...]:
+def _inputs(context: ProfileContext) -> tuple[Input, ...]:
     version = Input("HyperConverged version", context.hco.api_version if context.hco else "none")
     if not context.higher_density.enable_swap:
         return (version,)
     return (version, Input("MachineConfig with swap", _swap_by(context) or "none"))
 
 
-def _intents(hco: Ref, context: Context) -> tuple[Intent, ...]:
+def _intents(hco: Ref, context: ProfileContext) -> tuple[Intent, ...]:
     swap = (_swap(context),) if context.higher_density.enable_swap else ()
     return (*swap, _density(hco, context))
 
 
-def _swap(context: Context) -> Intent:
+def _swap(context: ProfileContext) -> Intent:
     desired = {
         "apiVersion": f"{SWAP.kind.group}/v1",
         "kind": SWAP.kind.name,
@@ -150,14 +150,14 @@ def _swap(context: Context) -> Intent:
     )
 
 
-def _swap_by(context: Context) -> str:
+def _swap_by(context: ProfileContext) -> str:
     """Who else turns it on, unless we do so already."""
     if context.targets.get(SWAP) is not None:
         return ""
     return next((one.name for one in reversed(context.selected_by(POOL, but=SWAP.key.name)) if one.swap), "")
 
 
-def _density(hco: Ref, context: Context) -> Intent:
+def _density(hco: Ref, context: ProfileContext) -> Intent:
     options = context.higher_density
     api_version = context.hco.api_version if context.hco else f"{HYPERCONVERGED.group}/v1beta1"
     is_by_topic = api_version.endswith("/v1")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from virt_steward.controllers.autopilot.marks import DRIFT
+from virt_steward.controllers.autopilot.annotation_keys import DRIFT
 
 
 class DriftMode(Enum):

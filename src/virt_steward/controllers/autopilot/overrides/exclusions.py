@@ -24,7 +24,7 @@ _SHAPE = "a list of rules is wanted, each with kind, name and, if need be, names
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ExclusionRule:
     """Excludes the objects of a kind whose name and namespace match."""
 
     number: int
@@ -45,20 +45,20 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Exclusions:
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[ExclusionRule, ...] = ()
 
-    def excludes(self, kind: str, namespace: str, name: str) -> Rule | None:
+    def excludes(self, kind: str, namespace: str, name: str) -> ExclusionRule | None:
         """Return the first rule that covers the object, None if it is not excluded."""
         return next((rule for rule in self.rules if rule.covers(kind, namespace, name)), None)
 
-    def unmatched(self, refs: Iterable[Ref]) -> tuple[Rule, ...]:
+    def unmatched(self, refs: Iterable[Ref]) -> tuple[ExclusionRule, ...]:
         """Return the rules that cover none of these objects."""
         every = [(ref.kind.name, ref.key.namespace, ref.key.name) for ref in refs]
         return tuple(rule for rule in self.rules if not any(rule.covers(*one) for one in every))
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableExclusions:
     """What is excluded cannot be told, so nothing may be written."""
 
     why: str
@@ -72,14 +72,14 @@ class _Bad(ValueError):
         self.rule = rule
 
 
-def parse(annotation: str | None) -> Exclusions | Unreadable:
+def parse(annotation: str | None) -> Exclusions | UnreadableExclusions:
     try:
         return Exclusions(tuple(_rule(number, items) for number, items in enumerate(_items(annotation or ""), 1)))
     except _Bad as bad:
-        return Unreadable(str(bad), bad.rule)
+        return UnreadableExclusions(str(bad), bad.rule)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        return Unreadable(f"it is not YAML{f' (line {mark.line + 1})' if mark else ''}")
+        return UnreadableExclusions(f"it is not YAML{f' (line {mark.line + 1})' if mark else ''}")
 
 
 def _items(text: str) -> Iterator[list[tuple[str, str]]]:
@@ -113,7 +113,7 @@ def _pairs(events: Iterator[yaml.Event], number: int) -> Iterator[tuple[str, str
         yield key.value, value.value
 
 
-def _rule(number: int, items: list[tuple[str, str]]) -> Rule:
+def _rule(number: int, items: list[tuple[str, str]]) -> ExclusionRule:
     given: dict[str, str] = {}
     for key, value in items:
         if key not in _KEYS:
@@ -126,6 +126,6 @@ def _rule(number: int, items: list[tuple[str, str]]) -> Rule:
             raise _Bad(f"{key} is required", number)
     try:
         namespace = Glob.parse(given["namespace"]) if given.get("namespace") else None
-        return Rule(number, given["kind"], Glob.parse(given["name"]), namespace)
+        return ExclusionRule(number, given["kind"], Glob.parse(given["name"]), namespace)
     except BadGlob as error:
         raise _Bad(str(error), number) from None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from virt_steward.controllers.autopilot.marks import DRIFT, IGNORED, MODE, PATCH, UNTIL
+from virt_steward.controllers.autopilot.annotation_keys import DRIFT, IGNORED, MODE, PATCH, UNTIL
 from virt_steward.objects.wallclock import rfc3339
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ EXPIRING = (MODE, PATCH, IGNORED, DRIFT)
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
 
-class Remark(NamedTuple):
+class ExpiryRemark(NamedTuple):
     """Something that the author of an override should know."""
 
     reason: str
@@ -33,7 +33,7 @@ class InForce:
     overrides: Mapping[str, str]
     until: datetime | None = None
     """When the overrides end; None if they do not, or have ended."""
-    remarks: tuple[Remark, ...] = ()
+    remarks: tuple[ExpiryRemark, ...] = ()
 
 
 def in_force(annotations: Mapping[str, str], now: datetime) -> InForce:
@@ -45,12 +45,12 @@ def in_force(annotations: Mapping[str, str], now: datetime) -> InForce:
     until = _moment(text.strip())
     if until is None:
         why = f"{UNTIL} is {text[:40]!r}, not a time such as {rfc3339(now)}: {named} stay in force"
-        return InForce(annotations, remarks=(Remark("InvalidOverrideUntil", why),))
+        return InForce(annotations, remarks=(ExpiryRemark("InvalidOverrideUntil", why),))
     if now < until:
-        ends = Remark("OverrideEnds", f"{named} end at {rfc3339(until)}, as {UNTIL} says")
+        ends = ExpiryRemark("OverrideEnds", f"{named} end at {rfc3339(until)}, as {UNTIL} says")
         return InForce(annotations, until, (ends,))
     rest = {name: value for name, value in annotations.items() if name not in EXPIRING}
-    lifted = Remark("OverrideLifted", f"{named} ended at {rfc3339(until)} and do not count: remove or renew them")
+    lifted = ExpiryRemark("OverrideLifted", f"{named} ended at {rfc3339(until)} and do not count: remove or renew them")
     return InForce(rest, remarks=(lifted,))
 
 

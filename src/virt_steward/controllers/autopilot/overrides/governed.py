@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from virt_steward.controllers.autopilot.overrides.mask import Mask, masked
-from virt_steward.controllers.autopilot.overrides.ways import cut
+from virt_steward.controllers.autopilot.overrides.path_resolution import cut
 from virt_steward.objects.paths import Pointer
 from virt_steward.ssa.managers import AUTOPILOT
 
@@ -17,14 +17,14 @@ _IDENTITY = frozenset(("apiVersion", "kind", "metadata"))
 
 
 @dataclass(frozen=True, slots=True)
-class Governed:
+class GovernedFields:
     """What plans have applied to one object."""
 
     paths: frozenset[str] = frozenset()
     """As items of a plan list their managed fields: `spec.profiles`."""
 
 
-NOT_GOVERNED = Governed()
+NOT_GOVERNED = GovernedFields()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class NothingLeft:
     why: str
 
 
-def without_governed(intent: Object, live: Object, governed: Governed) -> Object | NothingLeft:
+def without_governed(intent: Object, live: Object, governed: GovernedFields) -> Object | NothingLeft:
     """Return the intent without what is governed; values that the autopilot alone owns stay as they are."""
     pointers = tuple(sorted({pointer for path in governed.paths if (pointer := _pointer(intent, path))}))
     if not pointers:

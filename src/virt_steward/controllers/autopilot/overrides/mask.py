@@ -6,20 +6,20 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
-from virt_steward.controllers.autopilot.overrides.protected import PROTECTED
-from virt_steward.controllers.autopilot.overrides.ways import (
+from virt_steward.controllers.autopilot.overrides.path_resolution import (
     GONE,
-    Found,
+    AtomicValue,
     NoSuchItem,
-    Nowhere,
-    Undivided,
-    Unrecorded,
+    NotInManagedFields,
+    PathFound,
+    PathNotFound,
     View,
     cut,
     edited,
     overlaid,
-    way,
+    resolve_path,
 )
+from virt_steward.controllers.autopilot.overrides.protected import PROTECTED
 from virt_steward.objects.fieldpaths import Field, FieldPath, Keyed, readable
 from virt_steward.objects.fieldsets import FieldSet
 from virt_steward.objects.ownership import owners
@@ -28,7 +28,7 @@ from virt_steward.ssa.ownership import carried, is_entry_of, owned_alone
 
 if TYPE_CHECKING:
     from virt_steward.ssa.locks import Object
-    from virt_steward.ssa.managers import Manager
+    from virt_steward.ssa.managers import FieldManager
 
 MOST_POINTERS = 300
 LONGEST_POINTER = 1000
@@ -82,7 +82,9 @@ def parse(text: str) -> Mask:
                 bad.append(why)
             case pointer:
                 good.add(pointer)
-    covering = (pointer for pointer in good if not any(Pointer(way) in good for way in _towards(pointer)))
+    covering = (
+        pointer for pointer in good if not any(Pointer(resolve_path) in good for resolve_path in _towards(pointer))
+    )
     return Mask(tuple(sorted(covering)), tuple(bad))
 
 
@@ -102,7 +104,7 @@ def _towards(pointer: Pointer) -> list[tuple[str, ...]]:
     return [pointer.tokens[:length] for length in range(1, len(pointer.tokens))]
 
 
-def masked(intent: Object, live: Object | None, manager: Manager, mask: Mask) -> Masked:
+def masked(intent: Object, live: Object | None, manager: FieldManager, mask: Mask) -> Masked:
     """Return the intent such that its apply leaves the masked values as they are, and later edits of them too.
 
     Masked fields are left out; those that the manager alone owns are sent as they are, like all that falls away, for
@@ -116,7 +118,7 @@ def masked(intent: Object, live: Object | None, manager: Manager, mask: Mask) ->
 
 
 class _Keeper:
-    def __init__(self, live: Object, manager: Manager) -> None:
+    def __init__(self, live: Object, manager: FieldManager) -> None:
         everyone = owners(live)
         self._live = live
         self._view = View.of(live, manager)
@@ -131,26 +133,26 @@ class _Keeper:
             # Too much rather than too little, while it cannot be told what the server would delete.
             intent = overlaid(done.intent, self._live, _up_to_a_list(self._live, pointer.tokens))
             return _noted(done, pointer, intent, "what we own is recorded for another version: the live value is sent")
-        match way(self._view, pointer):
-            case Found(path):
+        match resolve_path(self._view, pointer):
+            case PathFound(path):
                 return _noted(done, pointer, self._without(done.intent, path), self._whose(path))
-            case Undivided(path, rest):
+            case AtomicValue(path, rest):
                 note = f"{readable(path)} has one owner as a whole: it is sent with the live part in it"
                 return _noted(done, pointer, self._with_live_part(done.intent, path, rest), note)
-            case Unrecorded(path, rest):
+            case NotInManagedFields(path, rest):
                 return self._unrecorded(done, pointer, path, rest)
             case NoSuchItem(path, index):
                 intent = edited(done.intent, self._view, path, partial(self._at(path).up_to, index))
                 return _noted(
                     done, pointer, intent, "the live list has no such item, so none is sent that would stand there"
                 )
-            case Nowhere(path, rest):
+            case PathNotFound(path, rest):
                 intent = edited(done.intent, self._view, path, lambda wanted: cut(wanted, rest))
                 return _noted(done, pointer, intent, "the live object has no such value, so none is sent")
 
     def lists(self, mask: Mask) -> list[FieldPath]:
         """Return the lists that the mask leads into, whose items do not go by index."""
-        paths = [way(self._view, pointer).path for pointer in mask.pointers]
+        paths = [resolve_path(self._view, pointer).path for pointer in mask.pointers]
         return sorted(
             {path[:at] for path in paths for at, step in enumerate(path) if not isinstance(step, Field)}, key=len
         )

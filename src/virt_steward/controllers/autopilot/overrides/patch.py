@@ -43,25 +43,25 @@ class Patched:
 
 
 @dataclass(frozen=True, slots=True)
-class BadPatch:
+class PatchRefused:
     """Nothing of the patch counts."""
 
     why: str
 
 
-def patched(obj: Object, text: str) -> Patched | BadPatch:
+def patched(obj: Object, text: str) -> Patched | PatchRefused:
     """Apply the patch that an annotation holds."""
     if obj["kind"] in REFUSED_KINDS:
-        return BadPatch(f"a {obj['kind']} may not be patched: it grants rights")
+        return PatchRefused(f"a {obj['kind']} may not be patched: it grants rights")
     try:
         operations = jsonpatch.parse(text)
         if objection := _forbidden(operations):
-            return BadPatch(objection)
+            return PatchRefused(objection)
         result: Object = jsonpatch.apply(obj, operations)
     except jsonpatch.PatchError as error:
-        return BadPatch(str(error))
+        return PatchRefused(str(error))
     if objection := _not_text(result["metadata"]):
-        return BadPatch(objection)
+        return PatchRefused(objection)
     return Patched(result, len(operations))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from virt_steward.controllers.autopilot.marks import SCOPE
+from virt_steward.controllers.autopilot.annotation_keys import SCOPE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

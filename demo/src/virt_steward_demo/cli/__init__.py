@@ -1,0 +1,1 @@
+"""The commands `virt-steward demo` and `virt-steward local`."""

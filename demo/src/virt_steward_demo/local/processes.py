@@ -1,0 +1,89 @@
+"""Child processes that die with their parent, however it dies.
+
+On Linux the kernel sees to it, SIGKILL of the parent included. Elsewhere it is best effort: an orderly exit takes
+the children along, a SIGKILL does not.
+"""
+
+import atexit
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from virt_steward_demo.local import die_with_parent
+from virt_steward_demo.local.private import open_log
+
+LAST_LINES = 5
+
+
+class Child:
+    """A running program whose output goes to a log file."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        log: Path,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            # The kernel ties the child to the thread that made it, and other threads end early.
+            raise RuntimeError("children are started from the main thread")
+        self.name = Path(argv[0]).name
+        self.log = log
+        shim = [sys.executable, "-I", "-S", die_with_parent.__file__, str(os.getpid())]
+        with open_log(log) as output:
+            self._process = subprocess.Popen(  # noqa: S603 - no shell, and the arguments are ours
+                [*shim, *argv],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd=cwd,
+                env=env,
+                start_new_session=True,  # Ctrl-C is for the parent, which then stops its children in order
+                umask=0o077,
+            )
+        if sys.platform != "linux":
+            atexit.register(self.kill)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    @property
+    def exit_code(self) -> int:
+        return self._process.wait()
+
+    def last_words(self) -> str:
+        """The end of the log, as one line."""
+        with self.log.open(errors="replace") as log:
+            return " / ".join(line.strip() for line in deque(log, LAST_LINES))
+
+    def freeze(self) -> None:
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._process.send_signal(signal.SIGCONT)
+
+    def stop(self, grace: float) -> None:
+        """Ask it to end, and insist after `grace` seconds."""
+        self._process.terminate()
+        try:
+            self._process.wait(grace)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def kill(self) -> None:
+        """End it at once, and whatever it has started."""
+        if self.alive:
+            os.killpg(self.pid, signal.SIGKILL)
+        self._process.wait()

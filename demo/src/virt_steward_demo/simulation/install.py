@@ -1,0 +1,93 @@
+"""Puts definitions and namespaces on a local control plane."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
+from virt_steward.kube.errors import NotFound, NotServed, Unavailable
+from virt_steward.objects.identity import Kind, Ref, key_of
+from virt_steward.ssa import managers
+from virt_steward_demo.local.errors import LocalError
+from virt_steward_demo.simulation.kinds import definition
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from virt_steward.kube.client import Client, Object
+
+SECONDS_TO_SETTLE = 60.0
+
+
+async def install(client: Client, *what: str | Object) -> None:
+    """Apply definitions, given as such or by the name of the kind, and wait until the server serves them.
+
+    One that is there already is changed to the given form, as an upgrade does.
+    """
+    definitions = [definition(one) if isinstance(one, str) else one for one in what]
+    await asyncio.gather(*(client.apply(one, manager=managers.INSTALL.name, force=True) for one in definitions))
+    await _settle(client, definitions, _is_served, "does not serve")
+
+
+async def uninstall(client: Client, *names: str) -> None:
+    """Remove kinds and all of their objects, and wait until the server has forgotten them."""
+    definitions = [definition(name) for name in names]
+    for one in definitions:
+        with suppress(NotFound):
+            await client.delete(Ref(CUSTOM_RESOURCE_DEFINITION, key_of(one)))
+    await _settle(client, definitions, _is_gone, "still serves")
+
+
+async def _settle(
+    client: Client, definitions: list[Object], holds: Callable[[Client, Object], Awaitable[bool]], otherwise: str
+) -> None:
+    waiting = definitions
+    try:
+        async with asyncio.timeout(SECONDS_TO_SETTLE):
+            while waiting:
+                await client.discovery.refresh()
+                answers = await asyncio.gather(*(holds(client, one) for one in waiting))
+                waiting = [one for one, answer in zip(waiting, answers, strict=True) if not answer]
+                await asyncio.sleep(0.05 if waiting else 0)
+    except TimeoutError:
+        names = ", ".join(one["metadata"]["name"] for one in waiting)
+        raise LocalError(f"the API server {otherwise} {names} after {SECONDS_TO_SETTLE:g} s: try again") from None
+
+
+async def make_namespace(client: Client, name: str) -> None:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    await client.apply(namespace, manager=managers.INSTALL.name)
+
+
+async def _is_served(client: Client, one: Object) -> bool:
+    """In exactly the versions that it says."""
+    spec = one["spec"]
+    kind = Kind(spec["group"], spec["names"]["kind"])
+    try:
+        await client.list(kind)
+        for version in spec["versions"]:
+            if version["served"]:
+                await client.discovery.resource(kind, version["name"])
+            elif await _still_served(client, kind, version["name"]):
+                return False
+    except (NotServed, Unavailable):  # a new kind may be absent, or ask for patience, for a moment
+        return False
+    return True
+
+
+async def _is_gone(client: Client, one: Object) -> bool:
+    try:
+        await client.get(Ref(CUSTOM_RESOURCE_DEFINITION, key_of(one)))
+    except NotFound:
+        return not client.discovery.serves(one["spec"]["group"], one["spec"]["names"]["plural"])
+    return False
+
+
+async def _still_served(client: Client, kind: Kind, version: str) -> bool:
+    try:
+        await client.discovery.resource(kind, version)
+    except NotServed:
+        return False
+    return True

@@ -1,0 +1,157 @@
+"""A stand-in for the machine-config operator: renders a configuration per pool and rolls it out node by node."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import structlog
+
+from virt_steward.kube.errors import AlreadyExists, KubeError, NotFound
+from virt_steward.objects.canonical import same
+from virt_steward.objects.corekinds import NODE
+from virt_steward.objects.identity import Key, Ref
+from virt_steward.objects.wallclock import rfc3339
+from virt_steward.runtime.informer import Informer
+from virt_steward_demo.simulation.background import RETRY, follow
+from virt_steward_demo.simulation.faults import pace_of, why_it_fails
+from virt_steward_demo.simulation.kinds.machineconfiguration import KUBELET_CONFIG, MACHINE_CONFIG, MACHINE_CONFIG_POOL
+from virt_steward_demo.simulation.nodedaemon import NodeDaemon, nothing_runs_there
+from virt_steward_demo.simulation.pools import CURRENT, DESIRED, STATE, PoolMachine, next_machines, pool_of, status_of
+from virt_steward_demo.simulation.rendering import MADE_FROM, Unrenderable, kubelet_machine_configs, render
+from virt_steward_demo.simulation.seen import in_order, source_of
+
+if TYPE_CHECKING:
+    from virt_steward.kube.client import Client
+    from virt_steward_demo.simulation.nodedaemon import Drained
+    from virt_steward_demo.simulation.seen import SimulatedObject
+
+log = structlog.get_logger()
+
+MANAGER = "machine-config-controller"
+
+
+class MachineConfigController:
+    """Looks at everything whenever anything changes. `pace` is how long each node is away, in seconds."""
+
+    def __init__(self, client: Client, pace: float, drained: Drained = nothing_runs_there) -> None:
+        self._client = client
+        self._pace = pace
+        self._daemon = NodeDaemon(client, drained)
+        self._configs, self._pools, self._kubelet_configs, self._nodes = self._informers = [
+            Informer(client, source_of(kind)) for kind in (MACHINE_CONFIG, MACHINE_CONFIG_POOL, KUBELET_CONFIG, NODE)
+        ]
+        self._news = asyncio.Event()
+        self._busy: dict[str, asyncio.Task[None]] = {}
+        self._finished: dict[str, str] = {}
+        """Which configuration a node was brought to last: the watch may tell it later."""
+
+    async def run(self) -> None:
+        """Ends by cancellation only."""
+        await follow(self._informers, self._news, self._look, "pools")
+
+    async def _look(self, group: asyncio.TaskGroup) -> None:
+        pools = in_order(self._pools.store)
+        await self._follow_kubelet_configs(pools)
+        members: dict[str | None, list[SimulatedObject]] = {}
+        for node in in_order(self._nodes.store):
+            members.setdefault(pool_of(node, pools), []).append(node)
+        for pool in pools:
+            try:
+                await self._look_after(pool, members.get(pool.name, []), group)
+            except KubeError:
+                raise
+            except Exception:  # one bad pool must not stop the others
+                log.exception("pool not looked after", pool=pool.name)
+
+    async def _look_after(self, pool: SimulatedObject, nodes: list[SimulatedObject], group: asyncio.TaskGroup) -> None:
+        unrenderable = ""
+        try:
+            await self._render(pool)
+        except Unrenderable as error:
+            unrenderable = str(error)
+        if pool.spec.get("configuration"):
+            await self._roll(pool, nodes, group)
+            status = status_of(pool, [PoolMachine.of(node) for node in nodes], unrenderable, _now())
+            if not same(status, pool.status):
+                await self._set_status(Ref(MACHINE_CONFIG_POOL, pool.key), status)
+
+    async def _follow_kubelet_configs(self, pools: list[SimulatedObject]) -> None:
+        wanted = {one["metadata"]["name"]: one for one in kubelet_machine_configs(pools, self._kubelet_configs.store)}
+        for name, manifest in wanted.items():
+            known = self._configs.store.get(Key("", name))
+            if known is None or not same(known.spec, manifest["spec"]):
+                await self._client.apply(manifest, manager=MANAGER, force=True)
+        for one in in_order(self._configs.store):
+            if MADE_FROM in one.metadata.annotations and one.name not in wanted:
+                with suppress(NotFound):
+                    await self._client.delete(Ref(MACHINE_CONFIG, one.key))
+        for kubelet_config in in_order(self._kubelet_configs.store):
+            await self._accept(kubelet_config)
+
+    async def _accept(self, kubelet_config: SimulatedObject) -> None:
+        generation = kubelet_config.metadata.generation
+        if kubelet_config.status.get("observedGeneration") == generation:
+            return
+        condition = {"type": "Success", "status": "True", "message": "Success", "lastTransitionTime": _now()}
+        status = {"observedGeneration": generation, "conditions": [condition]}
+        await self._set_status(Ref(KUBELET_CONFIG, kubelet_config.key), status)
+
+    async def _render(self, pool: SimulatedObject) -> None:
+        rendered = render(pool, self._configs.store)
+        if rendered is None:
+            return
+        if self._configs.store.get(Key("", rendered.name)) is None:
+            with suppress(AlreadyExists):
+                await self._client.create(rendered.manifest(pool))
+        configuration = rendered.configuration()
+        if pool.spec.get("configuration") != configuration:
+            patch = {"spec": {"configuration": configuration}}
+            await self._client.merge_patch(Ref(MACHINE_CONFIG_POOL, pool.key), patch, manager=MANAGER)
+
+    async def _roll(self, pool: SimulatedObject, nodes: list[SimulatedObject], group: asyncio.TaskGroup) -> None:
+        target = pool.spec["configuration"]["name"]
+        machines = [PoolMachine.of(node) for node in nodes]
+        for machine in machines:
+            if not machine.current:  # a node that has just joined boots with what its pool runs
+                await self._note(machine.name, {CURRENT: target, DESIRED: target, STATE: "Done"})
+        for machine in next_machines(pool, target, machines, self._busy.keys() & {node.name for node in nodes}):
+            await self._note(machine.name, {DESIRED: target})
+        for node, machine in zip(nodes, machines, strict=True):
+            if self._has_work(node, machine):
+                work = self._work(node, machine.desired, pace_of(pool, self._pace))
+                self._busy[machine.name] = group.create_task(work)
+
+    def _has_work(self, node: SimulatedObject, machine: PoolMachine) -> bool:
+        if machine.current == machine.desired or machine.name in self._busy:
+            return False
+        if self._finished.get(machine.name) == machine.desired:
+            return False
+        return not (machine.is_degraded and machine.reason == why_it_fails(node))
+
+    async def _work(self, node: SimulatedObject, target: str, pace: float) -> None:
+        try:
+            if why := why_it_fails(node):
+                await self._daemon.fail(node.name, why)
+            else:
+                await self._daemon.update(node.name, target, pace=pace)
+                self._finished[node.name] = target
+        except KubeError as error:  # begun again by the next look
+            log.warning("node not updated", node=node.name, error=str(error), retry_in=RETRY)
+            await asyncio.sleep(RETRY)
+        finally:
+            del self._busy[node.name]
+            self._news.set()
+
+    async def _note(self, node: str, annotations: dict[str, str]) -> None:
+        patch = {"metadata": {"annotations": annotations}}
+        await self._client.merge_patch(Ref(NODE, Key("", node)), patch, manager=MANAGER)
+
+    async def _set_status(self, ref: Ref, status: dict[str, object]) -> None:
+        await self._client.merge_patch(ref, {"status": status}, subresource="status", manager=MANAGER)
+
+
+def _now() -> str:
+    return rfc3339(datetime.now(UTC))

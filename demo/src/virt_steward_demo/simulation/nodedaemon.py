@@ -1,0 +1,67 @@
+"""What the daemon on a node does with a new configuration: cordon, drain, reboot, uncordon."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from virt_steward.objects.corekinds import NODE
+from virt_steward.objects.identity import Key, Ref
+from virt_steward_demo.simulation.pools import CURRENT, REASON, STATE
+
+if TYPE_CHECKING:
+    from virt_steward.kube.client import Client, Object
+
+MANAGER = "machine-config-daemon"
+
+Drained = Callable[[str], AbstractAsyncContextManager[object]]
+"""While it is entered, nothing runs on the node of that name."""
+
+
+def nothing_runs_there(_node: str) -> AbstractAsyncContextManager[object]:
+    return nullcontext()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDaemon:
+    """One for all nodes. Each step may be repeated, so an update that was cut off is simply done again."""
+
+    client: Client
+    drained: Drained
+
+    async def update(self, node: str, target: str, *, pace: float) -> None:
+        """Bring a node to its configuration; it is away for `pace` seconds."""
+        await self._patch(node, {**_noted(STATE, "Working"), "spec": {"unschedulable": True}})
+        async with self.drained(node):
+            await asyncio.sleep(pace / 2)
+            await self._set_status(node, {**readiness(ready=False), "nodeInfo": {"bootID": str(uuid.uuid4())}})
+            await asyncio.sleep(pace / 2)
+            await self._set_status(node, readiness(ready=True))
+            done = {CURRENT: target, STATE: "Done", REASON: None}
+            await self._patch(node, {"metadata": {"annotations": done}, "spec": {"unschedulable": None}})
+
+    async def fail(self, node: str, why: str) -> None:
+        """Say that the configuration could not be taken, and leave the node as it is."""
+        await self._patch(node, {"metadata": {"annotations": {STATE: "Degraded", REASON: why}}})
+
+    async def _patch(self, node: str, patch: Object) -> None:
+        await self.client.merge_patch(Ref(NODE, Key("", node)), patch, manager=MANAGER)
+
+    async def _set_status(self, node: str, status: Object) -> None:
+        ref = Ref(NODE, Key("", node))
+        await self.client.merge_patch(ref, {"status": status}, subresource="status", manager="kubelet")
+
+
+def readiness(*, ready: bool) -> Object:
+    """A node's conditions."""
+    reason, message = ("KubeletReady", "the node is up") if ready else ("KubeletNotReady", "the node is restarting")
+    condition = {"type": "Ready", "status": "True" if ready else "False", "reason": reason, "message": message}
+    return {"conditions": [condition]}
+
+
+def _noted(annotation: str, value: str) -> Object:
+    return {"metadata": {"annotations": {annotation: value}}}

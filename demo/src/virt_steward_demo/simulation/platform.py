@@ -1,0 +1,197 @@
+"""The simulated platform as a whole: nodes, pools, HyperConverged, virtual machines, and who looks after them."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from virt_steward.kube.errors import Invalid, NotFound, NotServed
+from virt_steward.objects.corekinds import NODE
+from virt_steward.objects.identity import Key, Ref, key_of, ref_of
+from virt_steward.objects.wallclock import rfc3339
+from virt_steward.runtime.clock import SystemClock
+from virt_steward.ssa import managers
+from virt_steward_demo.simulation.background import in_background
+from virt_steward_demo.simulation.converter import Converter
+from virt_steward_demo.simulation.install import install, make_namespace, uninstall
+from virt_steward_demo.simulation.kinds import NAMES, STUBS, machines, olm
+from virt_steward_demo.simulation.kinds.descheduler import KUBE_DESCHEDULER, LATEST, kube_descheduler
+from virt_steward_demo.simulation.kinds.hyperconverged import GROUP, HYPER_CONVERGED, NAME, hyper_converged
+from virt_steward_demo.simulation.machineconfigs import MachineConfigController
+from virt_steward_demo.simulation.nodes import Node, add_base_config, add_node, add_pool
+from virt_steward_demo.simulation.olm import LifecycleManager
+from virt_steward_demo.simulation.packages import OlmCatalog, OlmPackage
+from virt_steward_demo.simulation.pools import MASTER, WORKER
+from virt_steward_demo.simulation.virtualmachines import Workloads
+
+if TYPE_CHECKING:
+    from virt_steward.kube.client import Client, Object
+    from virt_steward.objects.identity import Kind
+
+BY_PARAMETER = (HYPER_CONVERGED.name, KUBE_DESCHEDULER.name)
+NAMESPACES = (
+    "openshift-cnv",
+    "openshift-kube-descheduler-operator",
+    "openshift-logging",
+    "openshift-monitoring",
+    "openshift-mtv",
+    "openshift-workload-availability",
+    "metallb-system",
+)
+VM_NAMESPACE = "tenants"
+PACKAGES = (
+    OlmPackage("backup-operator", ("2.0.0", "2.1.0")),
+    OlmPackage("storage-operator", ("4.0.0", "4.1.0")),
+    OlmPackage("mesh-operator", ("3.0.0",), needs=("storage-operator",)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformShape:
+    """What kind of platform."""
+
+    masters: int = 1
+    workers: int = 3
+    pace: float = 0.05
+    """Seconds for which a node is away while it is updated."""
+    max_unavailable: int | str = 1
+    """Of the workers' pool."""
+    machines_per_worker: int = 2
+    """Virtual machines; on every other worker, one of them cannot be migrated."""
+    hyperconverged: tuple[str, ...] = ("v1",)
+    """The versions that are served."""
+    descheduler: str = LATEST
+    """The release of its operator."""
+    without: tuple[str, ...] = ()
+    """Kinds that are not there."""
+    packages: tuple[OlmPackage, ...] = PACKAGES
+    """What the catalog of operators has."""
+    nodes: tuple[Node, ...] = ()
+    """Besides masters and workers."""
+
+
+class SimulatedPlatform:
+    """Runs while it is entered, and leaves the cluster without any of its objects."""
+
+    def __init__(self, client: Client, shape: PlatformShape) -> None:
+        self.client = client
+        self.shape = shape
+        self.workloads = Workloads(client)
+        self._converter = Converter()
+        self._running = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        async with self._running:  # so that a failed start leaves nothing either
+            await self._running.enter_async_context(self._converter)
+            self._running.push_async_callback(clear, self.client)
+            await self._install()
+            await self._fill()
+            pools = MachineConfigController(self.client, self.shape.pace, self.workloads.drained)
+            operators = LifecycleManager(self.client, OlmCatalog(self.shape.packages), self.shape.pace)
+            await self._running.enter_async_context(in_background(pools, operators))
+            self._running = self._running.pop_all()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._running.aclose()
+
+    async def serve_hyperconverged(self, *versions: str) -> None:
+        """Serve other versions from now on; what is stored is converted."""
+        self._running.push_async_callback(uninstall, self.client, HYPER_CONVERGED.name)  # it needs the converter
+        await install(self.client, hyper_converged(*versions, conversion=self._converter.conversion).definition())
+
+    async def _install(self) -> None:
+        await uninstall(self.client, *self.shape.without)
+        plain = [name for name in NAMES if name not in (*BY_PARAMETER, *self.shape.without)]
+        await install(self.client, *plain)
+        if KUBE_DESCHEDULER.name not in self.shape.without:
+            await install(self.client, kube_descheduler(self.shape.descheduler).definition())
+        await self._install_hyperconverged()
+
+    async def _install_hyperconverged(self) -> None:
+        if HYPER_CONVERGED.name in self.shape.without:
+            return
+        if len(self.shape.hyperconverged) > 1:
+            await self.serve_hyperconverged(*self.shape.hyperconverged)
+            return
+        stub = hyper_converged(*self.shape.hyperconverged)
+        try:
+            await install(self.client, stub.definition())
+        except Invalid:  # it was served in another version before
+            await uninstall(self.client, HYPER_CONVERGED.name)
+            await install(self.client, stub.definition())
+
+    async def _fill(self) -> None:
+        for namespace in (*NAMESPACES, VM_NAMESPACE):
+            await make_namespace(self.client, namespace)
+        await self._add_nodes()
+        await self._add_machines()
+        await self._add_cluster_objects()
+
+    async def _add_nodes(self) -> None:
+        for role in (MASTER, WORKER):
+            await add_base_config(self.client, role)
+        await add_pool(self.client, MASTER)
+        await add_pool(self.client, WORKER, maxUnavailable=self.shape.max_unavailable)
+        masters = [Node(f"master-{number}", (MASTER, "control-plane")) for number in range(self.shape.masters)]
+        workers = [Node(f"worker-{number}") for number in range(self.shape.workers)]
+        for node in (*masters, *workers, *self.shape.nodes):
+            await add_node(self.client, node)
+
+    async def _add_machines(self) -> None:
+        for worker in range(self.shape.workers):
+            for number in range(self.shape.machines_per_worker):
+                key = Key(VM_NAMESPACE, f"vm-{worker}-{number}")
+                is_fixed = number == 0 and worker % 2 == 1
+                await self.workloads.add(key, f"worker-{worker}", migratable=not is_fixed)
+
+    async def _add_cluster_objects(self) -> None:
+        version = next(name for name in ("v1", "v1beta1") if name in self.shape.hyperconverged)
+        metadata = {"name": NAME, "namespace": "openshift-cnv"}
+        hco = {"apiVersion": f"{GROUP}/{version}", "kind": HYPER_CONVERGED.name, "metadata": metadata}
+        await self._make(hco, _healthy())
+        infrastructure = {
+            "apiVersion": "config.openshift.io/v1",
+            "kind": "Infrastructure",
+            "metadata": {"name": "cluster"},
+            "spec": {"platformSpec": {"type": "BareMetal"}},
+        }
+        platform = {"platform": "BareMetal", "platformStatus": {"type": "BareMetal"}}
+        await self._make(infrastructure, {"infrastructureName": "simulated", **platform})
+        scheduler = {"mastersSchedulable": False}
+        await self._make({**infrastructure, "kind": "Scheduler", "spec": scheduler}, {})
+
+    async def _make(self, obj: Object, status: Object) -> None:
+        if obj["kind"] in self.shape.without:
+            return
+        await self.client.apply(obj, manager=managers.INSTALL.name, force=True)
+        if status:
+            await self.client.merge_patch(ref_of(obj), {"status": status}, subresource="status")
+
+
+async def clear(client: Client) -> None:
+    """Remove what a platform has, whoever made it; namespaces and what people ask of OLM and of machines stay."""
+    kept = (*olm.STUBS, *machines.STUBS)
+    kinds = (*(stub.kind for stub in STUBS if stub not in kept), NODE)
+    await asyncio.gather(*(_remove_all(client, kind) for kind in kinds))
+
+
+async def _remove_all(client: Client, kind: Kind) -> None:
+    with suppress(NotServed):
+        for one in await client.list(kind):
+            with suppress(NotFound):
+                await client.delete(Ref(kind, key_of(one)))
+
+
+def _healthy() -> Object:
+    """The status of a HyperConverged that is well."""
+    said = {"Available": "True", "Progressing": "False", "Degraded": "False", "ReconcileComplete": "True"}
+    now = rfc3339(SystemClock().utc())
+    conditions = [
+        {"type": name, "status": status, "reason": "Simulated", "message": "", "lastTransitionTime": now}
+        for name, status in said.items()
+    ]
+    versions = [{"name": "operator", "version": "1.18.0"}]
+    return {"conditions": conditions, "versions": versions, "systemHealthStatus": "healthy"}

@@ -1,0 +1,148 @@
+"""What a pool's nodes should run: the MachineConfigs that it selects, merged into one. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from virt_steward.objects.canonical import canonical
+from virt_steward.objects.selectors import read_selector
+from virt_steward_demo.simulation.kinds.machineconfiguration import API_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from virt_steward.kube.client import Object
+    from virt_steward_demo.simulation.seen import SimulatedObject
+
+IGNITION = "3.5.0"
+ROLE = "machineconfiguration.openshift.io/role"
+GENERATED_BY = "machineconfiguration.openshift.io/generated-by-controller-version"
+MADE_FROM = "simulation.virt-steward.example/kubelet-config"
+"""On a MachineConfig: the KubeletConfig from which it was made."""
+
+
+class Unrenderable(ValueError):
+    """A MachineConfig makes no sense."""
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedMachineConfig:
+    """The configuration of a pool. Its name says its content."""
+
+    name: str
+    spec: Object
+    sources: tuple[str, ...]
+
+    def configuration(self) -> Object:
+        """As a pool refers to it."""
+        source = [{"apiVersion": API_VERSION, "kind": "MachineConfig", "name": name} for name in self.sources]
+        return {"name": self.name, "source": source}
+
+    def manifest(self, pool: SimulatedObject) -> Object:
+        owner = {
+            "apiVersion": API_VERSION,
+            "kind": "MachineConfigPool",
+            "name": pool.name,
+            "uid": pool.metadata.uid,
+            "controller": True,
+        }
+        metadata = {"name": self.name, "annotations": {GENERATED_BY: "simulated"}, "ownerReferences": [owner]}
+        return {"apiVersion": API_VERSION, "kind": "MachineConfig", "metadata": metadata, "spec": self.spec}
+
+
+def render(pool: SimulatedObject, configs: Iterable[SimulatedObject]) -> RenderedMachineConfig | None:
+    """Merge by the order of names, so that the last one wins. Without any source there is nothing to run.
+
+    Raises Unrenderable.
+    """
+    wanted = pool.spec.get("machineConfigSelector")
+    if wanted is None:
+        return None
+    selector = read_selector(wanted)
+    sources = sorted(
+        (
+            one
+            for one in configs
+            if GENERATED_BY not in one.metadata.annotations and selector.matches(one.metadata.labels)
+        ),
+        key=lambda one: one.name,
+    )
+    if not sources:
+        return None
+    try:
+        spec = _merged([one.spec for one in sources])
+    except (AttributeError, KeyError, TypeError) as error:  # their config may be anything
+        raise Unrenderable(f"what {pool.name} selects cannot be merged: {error!r}") from None
+    digest = hashlib.sha256(canonical(spec)).hexdigest()[:32]
+    return RenderedMachineConfig(f"rendered-{pool.name}-{digest}", spec, tuple(one.name for one in sources))
+
+
+def _merged(specs: list[Object]) -> Object:
+    files: dict[str, Object] = {}
+    units: dict[str, Object] = {}
+    for spec in specs:
+        config = spec.get("config") or {}
+        files |= {one["path"]: one for one in (config.get("storage") or {}).get("files") or ()}
+        for unit in (config.get("systemd") or {}).get("units") or ():
+            units[unit["name"]] = _with_dropins(units.get(unit["name"], {}), unit)
+    merged: Object = {
+        "config": {
+            "ignition": {"version": IGNITION},
+            "storage": {"files": [files[path] for path in sorted(files)]},
+            "systemd": {"units": [units[name] for name in sorted(units)]},
+        },
+        "extensions": sorted({name for spec in specs for name in spec.get("extensions") or ()}),
+        "fips": any(spec.get("fips") for spec in specs),
+        "kernelArguments": [argument for spec in specs for argument in spec.get("kernelArguments") or ()],
+    }
+    for name in ("kernelType", "osImageURL"):
+        merged[name] = next((spec[name] for spec in reversed(specs) if spec.get(name)), "")
+    return merged
+
+
+def _with_dropins(before: Object, unit: Object) -> Object:
+    dropins = {one["name"]: one for one in (*before.get("dropins", ()), *unit.get("dropins", ()))}
+    return {**before, **unit, **({"dropins": list(dropins.values())} if dropins else {})}
+
+
+def kubelet_machine_configs(
+    pools: Iterable[SimulatedObject], kubelet_configs: Iterable[SimulatedObject]
+) -> list[Object]:
+    """One MachineConfig per pool and KubeletConfig that selects it; the second of a pool is numbered, and so on."""
+    made = []
+    ordered = sorted(kubelet_configs, key=lambda one: one.name)
+    for pool in pools:
+        chosen = [one for one in ordered if _selects(one, pool)]
+        for number, one in enumerate(chosen):
+            name = f"99-{pool.name}-generated-kubelet" + (f"-{number}" if number else "")
+            made.append(_kubelet_machine_config(name, pool, one))
+    return made
+
+
+def _selects(kubelet_config: SimulatedObject, pool: SimulatedObject) -> bool:
+    selector = kubelet_config.spec.get("machineConfigPoolSelector")
+    if not selector:  # unlike elsewhere, an empty one selects none
+        return False
+    return read_selector(selector).matches(pool.metadata.labels)
+
+
+def _kubelet_machine_config(name: str, pool: SimulatedObject, kubelet_config: SimulatedObject) -> Object:
+    content: dict[str, Any] = {
+        "kind": "KubeletConfiguration",
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        **kubelet_config.spec.get("kubeletConfig", {}),
+    }
+    files = [_file("/etc/kubernetes/kubelet.conf", canonical(content).decode())]
+    if "autoSizingReserved" in kubelet_config.spec:
+        flag = str(kubelet_config.spec["autoSizingReserved"]).lower()
+        files.append(_file("/etc/node-sizing-enabled.env", f"NODE_SIZING_ENABLED={flag}\n"))
+    config = {"ignition": {"version": IGNITION}, "storage": {"files": files}}
+    metadata = {"name": name, "labels": {ROLE: pool.name}, "annotations": {MADE_FROM: kubelet_config.name}}
+    return {"apiVersion": API_VERSION, "kind": "MachineConfig", "metadata": metadata, "spec": {"config": config}}
+
+
+def _file(path: str, content: str) -> Object:
+    return {"path": path, "mode": 0o644, "overwrite": True, "contents": {"source": f"data:,{quote(content)}"}}

@@ -1,0 +1,85 @@
+"""A small definition of a kind that belongs to somebody else: the parts that we read or write, and no more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from virt_steward_demo.simulation.schemas import checked, record, text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from virt_steward.kube.client import Object
+    from virt_steward.objects.identity import Kind
+    from virt_steward_demo.simulation.schemas import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class StubVersion:
+    """One version of a kind. Without a status it has no status subresource either."""
+
+    name: str
+    spec: Schema
+    status: Schema | None = None
+    required: tuple[str, ...] = ()
+    named: str = ""
+    """A pattern for the object's name."""
+    rules: tuple[tuple[str, str], ...] = ()
+    """CEL expressions on the whole object, with their messages."""
+    columns: tuple[tuple[str, str], ...] = ()
+    """What `kubectl get` shows: names and paths."""
+    beside: Mapping[str, Schema] = field(default_factory=dict)
+    """Fields beside the spec, for the few kinds that keep all of theirs there."""
+    served: bool = True
+    storage: bool = True
+
+    def manifest(self) -> dict[str, Any]:
+        fields = {"spec": self.spec, **self.beside} | ({"status": self.status} if self.status else {})
+        if self.named:
+            fields["metadata"] = record(name=text(pattern=self.named))
+        whole = record(*self.required, **fields)
+        shown = [{"name": name, "type": "string", "jsonPath": path} for name, path in self.columns]
+        return {
+            "name": self.name,
+            "served": self.served,
+            "storage": self.storage,
+            **({"subresources": {"status": {}}} if self.status else {}),
+            **({"additionalPrinterColumns": [*shown, AGE]} if shown else {}),
+            "schema": {"openAPIV3Schema": checked(whole, dict(self.rules)) if self.rules else whole},
+        }
+
+
+AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+
+
+@dataclass(frozen=True, slots=True)
+class Stub:
+    """A kind of another system."""
+
+    kind: Kind
+    scope: Literal["Namespaced", "Cluster"]
+    versions: tuple[StubVersion, ...]
+    short_names: tuple[str, ...] = ()
+    conversion: Object | None = None
+
+    def definition(self) -> Object:
+        kind = self.kind
+        return {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"{kind.plural}.{kind.group}"},
+            "spec": {
+                "group": kind.group,
+                "scope": self.scope,
+                "names": {
+                    "kind": kind.name,
+                    "listKind": f"{kind.name}List",
+                    "plural": kind.plural,
+                    "singular": kind.name.lower(),
+                    **({"shortNames": list(self.short_names)} if self.short_names else {}),
+                },
+                "versions": [version.manifest() for version in self.versions],
+                **({"conversion": self.conversion} if self.conversion else {}),
+            },
+        }

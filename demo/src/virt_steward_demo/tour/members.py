@@ -1,0 +1,140 @@
+"""Other clusters for machines to run on: real API servers on this machine, small ones."""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64encode
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
+from virt_steward.app import connected
+from virt_steward.controllers.placement.search import VIRTUAL_MACHINE
+from virt_steward.runtime.access import NAMESPACE
+from virt_steward.ssa import managers
+from virt_steward_demo.local.accounts import kubeconfig_for, token_for
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.simulation.install import install, make_namespace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from virt_steward.kube.client import Client, Object
+    from virt_steward_demo.local.binaries import Binaries
+
+MACHINES = "team-a"
+"""The namespace of the machines, here as there."""
+READER = "placement-reader"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One of them."""
+
+    name: str
+    region: str
+    machines: tuple[str, ...]
+    """Virtual machines that run there already."""
+
+
+MEMBERS = (
+    Member("north", "north", ("vm-billing",)),
+    Member("south", "south", ("vm-reports", "vm-archive")),
+)
+
+
+class DemoFleet:
+    """Starts all of them at once, and stops them."""
+
+    def __init__(self, binaries: Binaries, folder: Path, members: tuple[Member, ...] = MEMBERS) -> None:
+        self.members = members
+        self._planes = {one.name: ControlPlane(binaries, folder / one.name) for one in members}
+        self._running = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as starting:
+            for plane in self._planes.values():
+                starting.callback(plane.stop)
+                plane.launch()
+            self._running = starting.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._running.close()
+
+    async def join(self, client: Client) -> None:
+        """Fill them, and make them known to a cluster that places machines."""
+        await make_namespace(client, MACHINES)
+        await asyncio.gather(*(self._introduce(client, one) for one in self.members))
+
+    def fail(self, name: str) -> None:
+        self._planes[name].kill_apiserver()
+
+    def recover(self, name: str) -> None:
+        self._planes[name].start_apiserver()
+
+    async def _introduce(self, client: Client, member: Member) -> None:
+        plane = self._planes[member.name]
+        await asyncio.to_thread(plane.wait_until_ready)
+        async with connected(str(plane.kubeconfig), None) as there:
+            await install(there, VIRTUAL_MACHINE.name)
+            for namespace in (NAMESPACE, MACHINES):
+                await make_namespace(there, namespace)
+            for name in member.machines:
+                await there.apply(_machine(name), manager=managers.INSTALL.name)
+            token = await token_for(there, _reader())
+        kubeconfig = kubeconfig_for(plane, token)
+        await client.apply(_secret(member.name, kubeconfig), manager=managers.INSTALL.name)
+        await client.apply(_config(member), manager=managers.INSTALL.name)
+
+
+def _machine(name: str) -> Object:
+    metadata = {"name": name, "namespace": MACHINES}
+    api_version = f"{VIRTUAL_MACHINE.group}/v1"
+    return {
+        "apiVersion": api_version,
+        "kind": VIRTUAL_MACHINE.name,
+        "metadata": metadata,
+        "spec": {"running": True, "template": {}},
+    }
+
+
+def _reader() -> list[Object]:
+    """All that placement asks of a cluster: which virtual machines there are."""
+    rbac = "rbac.authorization.k8s.io"
+    account = {"kind": "ServiceAccount", "name": READER, "namespace": NAMESPACE}
+    rule = {"apiGroups": [VIRTUAL_MACHINE.group], "resources": [VIRTUAL_MACHINE.plural], "verbs": ["get", "list"]}
+    return [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": READER, "namespace": NAMESPACE}},
+        {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": {"name": READER}, "rules": [rule]},
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": READER},
+            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": READER},
+            "subjects": [account],
+        },
+    ]
+
+
+def _secret(name: str, kubeconfig: str) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": f"{name}-kubeconfig", "namespace": NAMESPACE},
+        "data": {"kubeconfig": b64encode(kubeconfig.encode()).decode()},
+    }
+
+
+def _config(member: Member) -> Object:
+    return {
+        "apiVersion": f"{KUBEVIRT_CONFIG.group}/v1alpha1",
+        "kind": KUBEVIRT_CONFIG.name,
+        "metadata": {"name": member.name, "labels": {"topology.kubernetes.io/region": member.region}},
+        "spec": {
+            "name": f"The cluster in the {member.region}",
+            "kubeconfigSecretRef": f"{member.name}-kubeconfig",
+            "secretNamespace": NAMESPACE,
+        },
+    }

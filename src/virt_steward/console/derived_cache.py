@@ -1,0 +1,110 @@
+"""What follows from cached records: worked out in the background, and kept until something changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+import structlog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator, Sequence
+    from datetime import datetime
+
+    from virt_steward.runtime.clock import Clock
+
+log = structlog.get_logger()
+
+K = TypeVar("K", bound="Hashable")
+V = TypeVar("V")
+K_contra = TypeVar("K_contra", contravariant=True)
+
+AT_ONCE = 50
+"""Keys between two looks at what else there is to do."""
+
+
+class DerivationRule(Protocol[K_contra, V]):
+    """How to get from a key to its value."""
+
+    def work_out(self, key: K_contra) -> V | None:
+        """None: there is nothing to say about it."""
+
+    def until(self, value: V) -> datetime | None:
+        """When the value changes without any event, if it does."""
+
+
+class DerivedCache(Generic[K, V]):
+    """Pages read what is there now; nobody waits for the rest."""
+
+    def __init__(self, rule: DerivationRule[K, V], clock: Clock, changed: Callable[[], None]) -> None:
+        self._rule = rule
+        self._clock = clock
+        self._changed = changed
+        self._values: dict[K, V] = {}
+        self._due: dict[K, datetime] = {}
+        self._touched: OrderedDict[K, None] = OrderedDict()
+        self._news = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __iter__(self) -> Iterator[V]:
+        return iter(list(self._values.values()))
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether not everything was looked at since it changed."""
+        return bool(self._touched)
+
+    def get(self, key: K) -> V | None:
+        return self._values.get(key)
+
+    def touch(self, key: K) -> None:
+        """Look at this one again."""
+        self._touched[key] = None
+        self._news.set()
+
+    async def run(self) -> None:
+        """Ends only by cancellation."""
+        while True:
+            while self._touched:
+                self._work_out([self._touched.popitem(last=False)[0] for _ in range(min(AT_ONCE, len(self._touched)))])
+                await asyncio.sleep(0)
+            self._news.clear()
+            try:
+                async with asyncio.timeout(self._seconds_until_due()):
+                    await self._news.wait()
+            except TimeoutError:
+                now = self._clock.utc()
+                for key in [key for key, due in self._due.items() if due <= now]:
+                    self.touch(key)
+
+    def _seconds_until_due(self) -> float | None:
+        if not self._due:
+            return None
+        return max((min(self._due.values()) - self._clock.utc()).total_seconds(), 0.05)
+
+    def _work_out(self, keys: Sequence[K]) -> None:
+        is_news = False
+        for key in keys:
+            before = self._values.get(key)
+            after = self._value(key)
+            if after is None:
+                self._values.pop(key, None)
+            else:
+                self._values[key] = after
+            is_news |= before != after
+        if is_news:
+            self._changed()
+
+    def _value(self, key: K) -> V | None:
+        self._due.pop(key, None)
+        try:
+            value = self._rule.work_out(key)
+        except Exception:  # one bad object must not hide all others
+            log.exception("not worked out", key=str(key))
+            return None
+        if value is not None and (due := self._rule.until(value)):
+            self._due[key] = due
+        return value

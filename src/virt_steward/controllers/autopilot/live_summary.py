@@ -1,0 +1,122 @@
+"""What is kept of an object that the autopilot looks after: enough to know whether it is still as it was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from virt_steward.controllers.autopilot.annotation_keys import CREATED, GOVERNED_BY, PAUSED, ours
+from virt_steward.objects.meta import Meta
+from virt_steward.objects.normalize import content_digest
+from virt_steward.ssa.managers import ADVISOR, AUTOPILOT, CREATION, PAUSE
+from virt_steward.ssa.memo import Sighting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_OBJECT = msgspec.json.Decoder(dict[str, Any])
+_US = frozenset(one.name for one in (AUTOPILOT, CREATION, PAUSE))
+_BOOKKEEPING = frozenset(("f:finalizers", "f:ownerReferences"))
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSummary:
+    """One object as a watch has shown it. The digest is taken while it arrives; the object itself is not kept."""
+
+    metadata: Meta
+    annotations: Mapping[str, str]
+    """Those that steer us."""
+    labels: Mapping[str, str]
+    digest: bytes
+    paused_at: str
+    """When we paused it, as the server has recorded; empty if nobody did, or somebody else."""
+    others: tuple[str, ...] = ()
+    """Who else manages fields of it, those of its status aside."""
+    is_going: bool = False
+    """It is being deleted."""
+    advised: tuple[str, ...] = ()
+    """Fields that the advisor owns, where its mark is on the object; as plans list them: `spec.profiles`."""
+
+    @property
+    def sighting(self) -> Sighting:
+        return Sighting(self.metadata.uid, self.digest)
+
+    @property
+    def is_paused(self) -> bool:
+        return self.annotations.get(PAUSED) == "true"
+
+    @property
+    def is_made_by_us(self) -> bool:
+        return self.annotations.get(CREATED) == self.metadata.uid
+
+    def is_as(self, other: LiveSummary) -> bool:
+        """Tell whether nothing of substance differs: a status does not count."""
+        return (self.sighting, self.paused_at) == (other.sighting, other.paused_at)
+
+
+def decode_summary(raw: bytes) -> LiveSummary:
+    """Decode an object as it arrives."""
+    return live_summary(_OBJECT.decode(raw))
+
+
+def live_summary(obj: Mapping[str, Any]) -> LiveSummary:
+    metadata = obj["metadata"]
+    return LiveSummary(
+        metadata=msgspec.convert(metadata, Meta),
+        annotations=ours(metadata.get("annotations")),
+        labels=metadata.get("labels") or {},
+        digest=sighting_of_object(obj).digest,
+        paused_at=_paused_at(metadata),
+        others=managers_beside_us(metadata),
+        is_going="deletionTimestamp" in metadata,
+        advised=_advised(metadata),
+    )
+
+
+def sighting_of_object(obj: Mapping[str, Any]) -> Sighting:
+    """Return which object it is, and how it is but for our own note that we made it."""
+    metadata = obj["metadata"]
+    annotations = metadata.get("annotations") or {}
+    if CREATED in annotations:
+        left = {name: value for name, value in annotations.items() if name != CREATED}
+        rest = {name: value for name, value in metadata.items() if name != "annotations"}
+        obj = {**obj, "metadata": rest | ({"annotations": left} if left else {})}
+    return Sighting(metadata["uid"], content_digest(obj))
+
+
+def managers_beside_us(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    entries = metadata.get("managedFields") or ()
+    return tuple(sorted({entry.get("manager", "") for entry in entries if _manages(entry)} - _US))
+
+
+def _manages(entry: Mapping[str, Any]) -> bool:
+    """Whoever writes a status, or notes what hangs on the object, does not decide what it is like."""
+    if entry.get("subresource") == "status":
+        return False
+    fields = entry.get("fieldsV1") or {}
+    metadata = fields.get("f:metadata", {}).keys() - _BOOKKEEPING
+    return bool(metadata or fields.keys() - {"f:metadata", "f:status"})
+
+
+def _advised(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    if GOVERNED_BY not in (metadata.get("annotations") or {}):
+        return ()
+    entries = [entry for entry in metadata.get("managedFields") or () if entry.get("manager") == ADVISOR.name]
+    fields = (entry["fieldsV1"].get("f:spec", {}) for entry in entries if entry.get("operation") == "Apply")
+    return tuple(sorted({path for owned in fields for path in _paths(owned, "spec")}))
+
+
+def _paths(owned: Mapping[str, Any], above: str) -> Iterator[str]:
+    """The deepest names of fields; elements of a list stand for all of it."""
+    names = [name for name in owned if name.startswith("f:")]
+    if not names:
+        yield above
+    for name in names:
+        yield from _paths(owned[name], f"{above}.{name.removeprefix('f:')}")
+
+
+def _paused_at(metadata: Mapping[str, Any]) -> str:
+    entries = metadata.get("managedFields") or ()
+    return next((entry.get("time", "") for entry in entries if entry.get("manager") == PAUSE.name), "")

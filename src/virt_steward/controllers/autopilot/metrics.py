@@ -1,0 +1,118 @@
+"""The autopilot in numbers: both sets of metric names, those of its design and those that dashboards know."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prometheus_client import Counter, Gauge, Histogram
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from prometheus_client import CollectorRegistry
+
+    from virt_steward.objects.identity import Kind, Ref
+
+_OBJECT = ("kind", "name", "namespace")
+CUSTOMIZATIONS = ("patch", "ignore", "unmanaged")
+
+
+class AutopilotMetrics:
+    """Per object: a series is there while it means something, and goes when it does not."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        def gauge(name: str, text: str, labels: tuple[str, ...] = _OBJECT) -> Gauge:
+            return Gauge(f"kubevirt_autopilot_{name}", text, labels, registry=registry)
+
+        def counter(name: str, text: str, labels: tuple[str, ...] = ("asset",)) -> Counter:
+            return Counter(f"kubevirt_autopilot_{name}", text, labels, registry=registry)
+
+        self._compliance = gauge("compliance_status", "1 if the live object is as wanted, 0 if it differs or fails.")
+        self._paused = gauge("paused_resources", "1 while an object is paused after an edit war.")
+        self._report_only = gauge("report_only", "1 while an object differs and is only reported, by request.")
+        self._customization = gauge(
+            "customization_info", "1 for each kind of override on an object.", (*_OBJECT, "type")
+        )
+        self._missing = gauge(
+            "missing_dependency", "1 if a kind that somebody asked for is not served.", ("group", "version", "kind")
+        )
+        self._tombstones = gauge(
+            "tombstone_status", "Of an obsolete object: 1 exists, 0 gone, -1 cannot be deleted, -2 is not ours."
+        )
+        self._thrashing = counter("thrashing", "Edit wars, counted once each.", _OBJECT)
+        self._duration = Histogram(
+            "kubevirt_autopilot_reconcile_duration_seconds",
+            "Seconds that a look at an object takes.",
+            _OBJECT,
+            buckets=(0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+            registry=registry,
+        )
+        self._looks = counter("asset_reconcile", "Looks at an asset.")
+        self._errors = counter("asset_reconcile_errors", "Looks at an asset that failed.")
+        self._applies = counter("asset_apply", "Writes of an asset.")
+        self._drifts = counter("drift_detected", "Times that an asset was found to differ.")
+        self._delays = counter("throttle_delayed", "Writes of an asset that had to wait.")
+
+    def looked(self, asset: str, ref: Ref, seconds: float) -> None:
+        self._looks.labels(asset).inc()
+        self._duration.labels(*_labels(ref)).observe(seconds)
+
+    def complies(self, ref: Ref, *, complies: bool, only_reported: bool = False) -> None:
+        """`only_reported`: it differs, and nobody sets it right, by request."""
+        self._compliance.labels(*_labels(ref)).set(int(complies))
+        if only_reported:
+            self._report_only.labels(*_labels(ref)).set(1)
+        else:
+            self._report_only.remove(*_labels(ref))
+
+    def paused(self, ref: Ref, *, paused: bool) -> None:
+        self._paused.labels(*_labels(ref)).set(int(paused))
+
+    def customized(self, ref: Ref, types: Collection[str]) -> None:
+        for name in CUSTOMIZATIONS:
+            if name in types:
+                self._customization.labels(*_labels(ref), name).set(1)
+            else:
+                self._customization.remove(*_labels(ref), name)
+
+    def not_looked_at(self, ref: Ref) -> None:
+        """Nobody can tell whether the object is as wanted."""
+        for metric in (self._compliance, self._report_only):
+            metric.remove(*_labels(ref))
+
+    def forget(self, ref: Ref) -> None:
+        """Nothing is wanted of the object any more: no series may say otherwise."""
+        self.customized(ref, ())
+        for metric in (self._compliance, self._paused, self._report_only, self._duration):
+            metric.remove(*_labels(ref))
+
+    def missing(self, kind: Kind, version: str, *, missing: bool) -> None:
+        if missing:
+            self._missing.labels(kind.group, version, kind.name).set(1)
+        else:
+            self._missing.remove(kind.group, version, kind.name)
+
+    def tombstone(self, ref: Ref, status: int) -> None:
+        self._tombstones.labels(*_labels(ref)).set(status)
+
+    def forget_tombstone(self, ref: Ref) -> None:
+        self._tombstones.remove(*_labels(ref))
+
+    def edit_war(self, ref: Ref) -> None:
+        self._thrashing.labels(*_labels(ref)).inc()
+
+    def failed(self, asset: str) -> None:
+        self._errors.labels(asset).inc()
+
+    def applied(self, asset: str) -> None:
+        self._applies.labels(asset).inc()
+
+    def drifted(self, asset: str) -> None:
+        self._drifts.labels(asset).inc()
+
+    def delayed(self, asset: str) -> None:
+        self._delays.labels(asset).inc()
+
+
+def _labels(ref: Ref) -> tuple[str, str, str]:
+    return ref.kind.name, ref.key.name, ref.key.namespace

@@ -1,0 +1,187 @@
+"""How much memory and CPU clusters have free, where they let us see it; measured when a choice goes by it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import msgspec
+
+from virt_steward.controllers.placement.observation import CapacityFree
+from virt_steward.kube.client import EVERYTHING
+from virt_steward.kube.errors import Refused, Unavailable
+from virt_steward.objects.corekinds import NODE
+from virt_steward.objects.identity import Kind
+from virt_steward.objects.quantities import BadQuantity, parse_quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from virt_steward.apis.kubevirtconfig import KubevirtConfigSpec
+    from virt_steward.controllers.placement.assignments import Assignments
+    from virt_steward.controllers.placement.observation import Unreachable
+    from virt_steward.controllers.placement.observe import KubevirtConfig
+    from virt_steward.kube.client import Reader
+    from virt_steward.runtime.clock import Clock
+    from virt_steward.runtime.store import Store
+
+T = TypeVar("T")
+
+NODE_METRICS = Kind("metrics.k8s.io", "NodeMetrics", "nodes")
+PAGE = 50
+"""Nodes at once: each tells much that nobody here wants to know."""
+SMALLEST_SHARE = 0.01
+"""So much a machine takes at least, as long as nobody has measured it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FreeCapacity:
+    """What was measured, and how many machines there were then."""
+
+    free: CapacityFree
+    machines: int
+
+    def with_machines(self, machines: int) -> CapacityFree:
+        """What is free by now: each machine that came takes what those before it take on average."""
+        came = machines - self.machines
+        cpu = None if self.free.cpu is None else self._left_of(self.free.cpu, came)
+        return CapacityFree(self._left_of(self.free.memory, came), cpu)
+
+    def _left_of(self, part: float, came: int) -> float:
+        measured = (1 - part) / self.machines if self.machines else 0.0
+        return part - came * max(measured, SMALLEST_SHARE)
+
+
+class CapacityClusters(Protocol):
+    """Who is asked."""
+
+    def edition(self, config: str) -> int: ...
+
+    async def ask(self, config: str, question: Callable[[Reader], Awaitable[T]]) -> T | Unreachable: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    edition: int
+    at: float
+    room: FreeCapacity | None
+
+
+class CapacityCache:
+    """The rooms of all clusters, measured together, and not again for some seconds: lists of nodes are long."""
+
+    def __init__(
+        self,
+        clusters: CapacityClusters,
+        configs: Store[KubevirtConfig],
+        ledger: Assignments,
+        clock: Clock,
+        *,
+        lasting: float,
+    ) -> None:
+        self._clusters = clusters
+        self._configs = configs
+        self._ledger = ledger
+        self._clock = clock
+        self._lasting = lasting
+        self._measured: dict[str, _Measured] = {}
+        self._measuring = asyncio.Lock()
+
+    def of(self, cluster: str) -> FreeCapacity | None:
+        """As it was last measured; None where that cannot be."""
+        known = self._measured.get(cluster)
+        return known.room if known and known.edition == self._clusters.edition(cluster) else None
+
+    async def refresh(self) -> None:
+        """Measure what was not measured of late. Who comes meanwhile waits for the same figures."""
+        async with self._measuring:
+            specs = {config.metadata.name: config.spec for config in self._configs}
+            self._measured = {name: known for name, known in self._measured.items() if name in specs}
+            await asyncio.gather(*(self._measure(name, spec) for name, spec in specs.items() if self._is_old(name)))
+
+    def _is_old(self, cluster: str) -> bool:
+        known = self._measured.get(cluster)
+        if known is None or known.edition != self._clusters.edition(cluster):
+            return True
+        return self._clock.now() - known.at >= self._lasting
+
+    async def _measure(self, cluster: str, spec: KubevirtConfigSpec) -> None:
+        edition, at = self._clusters.edition(cluster), self._clock.now()
+        machines = self._ledger.machines_on(cluster)
+        free = await self._clusters.ask(cluster, question_about(spec))
+        room = FreeCapacity(free, machines) if isinstance(free, CapacityFree) else None
+        self._measured[cluster] = _Measured(edition, at, room)
+
+
+class _Amounts(msgspec.Struct):
+    memory: str = "0"
+    cpu: str = "0"
+
+
+class _NodeStatus(msgspec.Struct):
+    allocatable: _Amounts = msgspec.field(default_factory=_Amounts)
+
+
+class _Node(msgspec.Struct):
+    status: _NodeStatus = msgspec.field(default_factory=_NodeStatus)
+
+
+class _NodeMetrics(msgspec.Struct):
+    usage: _Amounts = msgspec.field(default_factory=_Amounts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    memory: float = 0.0
+    cpu: float = 0.0
+
+
+def question_about(spec: KubevirtConfigSpec) -> Callable[[Reader], Awaitable[CapacityFree | None]]:
+    """Asks a cluster what is free; None where we may not look, or nobody measures.
+
+    What the cluster offers to machines is what its config says, else what its nodes have.
+    """
+    capacity = spec.capacity
+    memory, cpu = (capacity.memory, capacity.cpu) if capacity else (None, None)
+    return partial(_free, memory=memory, cpu=cpu)
+
+
+async def _free(reader: Reader, memory: str | None, cpu: str | None) -> CapacityFree | None:
+    try:
+        nodes = _Sum() if memory and cpu else await _offered_by_nodes(reader)
+        offered = _Sum(parse_quantity(memory) if memory else nodes.memory, parse_quantity(cpu) if cpu else nodes.cpu)
+        used = await _used(reader)
+    except (Refused, BadQuantity):
+        return None
+    if used is None or not offered.memory:
+        return None
+    return CapacityFree(_part(used.memory, offered.memory), _part(used.cpu, offered.cpu) if offered.cpu else None)
+
+
+def _part(used: float, offered: float) -> float:
+    return max(1 - used / offered, 0.0)
+
+
+async def _offered_by_nodes(reader: Reader) -> _Sum:
+    pages = reader.pages(NODE, EVERYTHING, page=PAGE)
+    return _sum(
+        [msgspec.json.decode(item, type=_Node).status.allocatable async for page in pages for item in page.items]
+    )
+
+
+async def _used(reader: Reader) -> _Sum | None:
+    try:
+        measured = await reader.list(NODE_METRICS, EVERYTHING, _NodeMetrics)
+    except Unavailable:  # whoever measures is down, not the cluster
+        return None
+    return _sum(one.usage for one in measured) if measured else None
+
+
+def _sum(amounts: Iterable[_Amounts]) -> _Sum:
+    memory = cpu = 0.0
+    for one in amounts:
+        memory += parse_quantity(one.memory)
+        cpu += parse_quantity(one.cpu)
+    return _Sum(memory, cpu)

@@ -1,0 +1,102 @@
+"""How each asset of the autopilot is, in a word and a sentence: by its decision, the live object, what was told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from virt_steward.controllers.autopilot import annotation_keys
+from virt_steward.controllers.autopilot.verdicts import AssetFailed, LeftAlone, Waits
+from virt_steward.platform.hco import PREFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from virt_steward.catalog.asset import Asset
+    from virt_steward.controllers.autopilot.decide import AssetDecision, Wanted
+    from virt_steward.controllers.autopilot.live_summary import LiveSummary
+    from virt_steward.insight.activity import EventRecord
+    from virt_steward.objects.identity import Ref
+
+Word = Literal["In place", "Not there yet", "Differs", "Paused", "Waits", "Fails", "Left alone"]
+
+STEERING = frozenset(
+    {
+        annotation_keys.MODE,
+        annotation_keys.PAUSED,
+        annotation_keys.PATCH,
+        annotation_keys.IGNORED,
+        annotation_keys.DRIFT,
+        annotation_keys.UNTIL,
+    }
+)
+"""By these, people override what the catalog says of an object."""
+TROUBLE = frozenset({"ApplyFailed", "RenderFailed"})
+DIFFERENCE = frozenset({"DriftDetected"})
+SETTLED = frozenset({"AssetApplied", "DriftCorrected", "AssetInOrder"})
+
+
+@dataclass(frozen=True, slots=True)
+class AssetState:
+    asset: Asset
+    ref: Ref
+    decision: AssetDecision
+    sighted: LiveSummary | None
+    word: Word
+    why: str
+
+    @property
+    def needs_a_person(self) -> bool:
+        return self.word in ("Paused", "Fails", "Differs")
+
+
+def state_of(
+    asset: Asset, ref: Ref, decision: AssetDecision, sighted: LiveSummary | None, told: Iterable[EventRecord]
+) -> AssetState:
+    """`told` are the events about this object."""
+    word, why = _word(decision, sighted, _last(told))
+    return AssetState(asset, ref, decision, sighted, word, why)
+
+
+def _word(decision: AssetDecision, sighted: LiveSummary | None, last: EventRecord | None) -> tuple[Word, str]:
+    match decision.outcome:
+        case LeftAlone(_, why):
+            return "Left alone", why
+        case Waits(_, why):
+            return "Waits", why
+        case AssetFailed(_, why):
+            return "Fails", why
+        case wanted:
+            return _of_wanted(wanted, decision, sighted, last)
+
+
+def _of_wanted(
+    wanted: Wanted, decision: AssetDecision, sighted: LiveSummary | None, last: EventRecord | None
+) -> tuple[Word, str]:
+    differs = last.note if last and last.reason in DIFFERENCE else ""
+    if sighted and sighted.is_paused:
+        return "Paused", differs or pause(sighted)
+    if last and last.reason in TROUBLE:
+        return "Fails", last.note
+    if sighted is None:
+        return "Not there yet", "it is wanted, and the autopilot has not written it yet"
+    if differs and wanted.is_only_watched:
+        return "Differs", differs
+    return "In place", _with_overrides(decision)
+
+
+def pause(sighted: LiveSummary) -> str:
+    """Why an object is paused, and what ends it."""
+    whose = "somebody else kept changing it" if sighted.paused_at else "a person paused it"
+    return f"{whose}; nothing is written until {annotation_keys.PAUSED} is removed"
+
+
+def _with_overrides(decision: AssetDecision) -> str:
+    steering = sorted(name.removeprefix(PREFIX) for name in decision.overrides if name in STEERING)
+    return f"with overrides: {', '.join(steering)}" if steering else "kept as the catalog says"
+
+
+def _last(told: Iterable[EventRecord]) -> EventRecord | None:
+    """The newest event that tells how the object is."""
+    telling = [one for one in told if one.reason in TROUBLE | DIFFERENCE | SETTLED]
+    return max(telling, key=lambda one: one.at, default=None)

@@ -1,8 +1,0 @@
-"""A cluster on this machine: build, start and stop a real control plane.
-
-Nothing here talks to clusters that were not started here.
-"""
-
-from virt_steward.local.errors import LocalError
-
-__all__ = ["LocalError"]

@@ -1,0 +1,236 @@
+"""MachineConfigs, KubeletConfigs and pools, reduced to who sets which kernel argument, swap, or a pool's kubelet."""
+
+from __future__ import annotations
+
+import binascii
+import gzip
+import hashlib
+import re
+import zlib
+from base64 import b64decode
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+
+from virt_steward.objects.canonical import canonical
+from virt_steward.objects.identity import Kind
+from virt_steward.objects.meta import Meta
+from virt_steward.objects.selectors import BadSelector, requirement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from virt_steward.platform.pools import Pool
+
+GROUP = "machineconfiguration.openshift.io"
+MACHINE_CONFIG = Kind(GROUP, "MachineConfig", "machineconfigs")
+MACHINE_CONFIG_POOL = Kind(GROUP, "MachineConfigPool", "machineconfigpools")
+KUBELET_CONFIG = Kind(GROUP, "KubeletConfig", "kubeletconfigs")
+ROLE = f"{GROUP}/role"
+POOL_LABEL = f"pools.operator.{GROUP}/"
+"""Before the name of a pool: a label that the pools of every cluster carry."""
+
+_SWAP_ON = re.compile(r"\bswapon\b|LimitedSwap|UnlimitedSwap")
+"""In a unit, or in a kubelet's configuration."""
+
+
+class LabelledMeta(Meta, frozen=True):
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class MachineConfigFacts(msgspec.Struct, frozen=True):
+    """One MachineConfig. The files and units in it are looked at once and not kept."""
+
+    metadata: LabelledMeta
+    arguments: tuple[str, ...] = ()
+    swap: bool = False
+    pieces: frozenset[bytes] = frozenset()
+    """Digests of its files and units, which tell whether a rendered configuration has them."""
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def effective(self) -> dict[str, str]:
+        """Its kernel arguments by their keys. Of several with one key, the last counts."""
+        return {argument.partition("=")[0]: argument for argument in self.arguments}
+
+    def includes(self, other: MachineConfigFacts) -> bool:
+        """Whether all that the other one sets counts in this one, as in a configuration rendered from it."""
+        return self.pieces >= other.pieces and self.effective.items() >= other.effective.items()
+
+    def overriding(self, other: MachineConfigFacts) -> tuple[str, ...]:
+        """Kernel arguments of this one that count instead of some of the other, which it has too."""
+        return tuple(
+            self.effective[key]
+            for key, argument in other.effective.items()
+            if argument in self.arguments and self.effective[key] != argument
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class KernelArgument:
+    """A kernel argument, and the MachineConfig that it comes from."""
+
+    argument: str
+    by: str
+
+
+def effective_argument(key: str, merged: Iterable[MachineConfigFacts]) -> KernelArgument | None:
+    """What a node gets for this key from MachineConfigs in the order of their names, in which they are merged."""
+    given = [KernelArgument(one.effective[key], one.name) for one in merged if key in one.effective]
+    return given[-1] if given else None
+
+
+class LenientRequirement(msgspec.Struct, frozen=True):
+    """Read more leniently than in our own kinds: an operator that nobody knows selects nothing, and hides no pool."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+    def holds_for(self, labels: dict[str, str]) -> bool:
+        try:
+            return requirement(self.key, self.operator, self.values).holds_for(labels)
+        except BadSelector:
+            return False
+
+
+class PoolSelector(msgspec.Struct, frozen=True, rename="camel"):
+    """As objects spell it; an empty one selects nothing here, as the pools' own controller has it."""
+
+    match_labels: dict[str, str] = {}
+    match_expressions: tuple[LenientRequirement, ...] = ()
+
+    def selects(self, labels: dict[str, str]) -> bool:
+        if not self.match_labels and not self.match_expressions:
+            return False
+        return self.match_labels.items() <= labels.items() and all(
+            one.holds_for(labels) for one in self.match_expressions
+        )
+
+
+class _KubeletSpec(msgspec.Struct, frozen=True, rename="camel"):
+    machine_config_pool_selector: PoolSelector = PoolSelector()
+
+
+class KubeletConfigFacts(msgspec.Struct, frozen=True):
+    """One KubeletConfig: for which pools it is. Of several for one pool, only the newest counts."""
+
+    metadata: Meta
+    spec: _KubeletSpec = _KubeletSpec()
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+
+@dataclass(frozen=True, slots=True)
+class MachineConfigs:
+    """All that a cluster has, and which of them are ours."""
+
+    configs: tuple[MachineConfigFacts, ...] = ()
+    pools: tuple[Pool, ...] = ()
+    ours: frozenset[str] = frozenset()
+    kubelets: tuple[KubeletConfigFacts, ...] = ()
+    """Those of others."""
+
+    def others(self, pool: str) -> tuple[MachineConfigFacts, ...]:
+        """Those which the pool selects and we did not make, by name."""
+        selector = _selector(self.pools, pool)
+        found = (one for one in self.configs if one.name not in self.ours and selector.selects(one.metadata.labels))
+        return tuple(sorted(found, key=lambda one: one.name))
+
+    def other_kubelets(self, pool: str) -> tuple[str, ...]:
+        """Names of the KubeletConfigs that select the pool and that we did not make."""
+        found = next((one for one in self.pools if one.metadata.name == pool), None)
+        labels = found.metadata.labels if found else {f"{POOL_LABEL}{pool}": ""}
+        return tuple(sorted(one.name for one in self.kubelets if one.spec.machine_config_pool_selector.selects(labels)))
+
+
+def machine_config_facts(raw: bytes) -> MachineConfigFacts:
+    """Decode a MachineConfig."""
+    config = _DECODER.decode(raw)
+    ignition = _ignition(config.spec.config)
+    arguments = tuple(one for entry in config.spec.kernel_arguments or () for one in entry.split())
+    return MachineConfigFacts(config.metadata, arguments, _turns_on_swap(ignition), frozenset(_pieces(ignition)))
+
+
+def _selector(pools: Iterable[Pool], name: str) -> PoolSelector:
+    """A pool that is not there yet will select by role, as the two that every cluster has do."""
+    found = next((pool for pool in pools if pool.metadata.name == name), None)
+    return found.spec.machine_config_selector if found else PoolSelector(match_labels={ROLE: name})
+
+
+def _ignition(config: Any) -> _Ignition:
+    try:
+        return msgspec.convert(config, _Ignition)
+    except msgspec.ValidationError:
+        return _Ignition()  # nothing that any node would take
+
+
+def _pieces(ignition: _Ignition) -> Iterator[bytes]:
+    for piece in (*ignition.storage.files, *ignition.systemd.units):
+        yield hashlib.blake2b(canonical(piece), digest_size=8).digest()
+
+
+def _turns_on_swap(ignition: _Ignition) -> bool:
+    return any(
+        unit.name.endswith(".swap") or _SWAP_ON.search(unit.contents or "") for unit in ignition.systemd.units
+    ) or any("kubelet" in file.path and _SWAP_ON.search(_text(file.contents)) for file in ignition.storage.files)
+
+
+def _text(contents: _Contents) -> str:
+    """What a data URL holds; nothing if it cannot be read."""
+    head, comma, body = (contents.source or "").partition(",")
+    if not comma or not head.startswith("data:"):
+        return ""
+    try:
+        data = b64decode(body) if head.endswith(";base64") else unquote_to_bytes(body)
+        return (gzip.decompress(data) if contents.compression == "gzip" else data).decode(errors="replace")
+    except (binascii.Error, EOFError, OSError, ValueError, zlib.error):
+        return ""
+
+
+class _Contents(msgspec.Struct):
+    source: str | None = None
+    compression: str | None = None
+
+
+class _File(msgspec.Struct):
+    path: str = ""
+    contents: _Contents = msgspec.field(default_factory=_Contents)
+
+
+class _Unit(msgspec.Struct):
+    name: str = ""
+    contents: str | None = None
+
+
+class _Systemd(msgspec.Struct):
+    units: list[_Unit] = []
+
+
+class _Storage(msgspec.Struct):
+    files: list[_File] = []
+
+
+class _Ignition(msgspec.Struct):
+    systemd: _Systemd = msgspec.field(default_factory=_Systemd)
+    storage: _Storage = msgspec.field(default_factory=_Storage)
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    kernel_arguments: tuple[str, ...] | None = None
+    config: Any = None
+
+
+class _MachineConfig(msgspec.Struct):
+    metadata: LabelledMeta
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+_DECODER = msgspec.json.Decoder(_MachineConfig)

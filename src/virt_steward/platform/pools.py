@@ -1,0 +1,174 @@
+"""MachineConfigPools: which of them a MachineConfig concerns, and whether their nodes run with its content."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from virt_steward.platform.health import NotReady, Ready
+from virt_steward.platform.machineconfigs import LabelledMeta, PoolSelector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from virt_steward.platform.health import Health
+    from virt_steward.platform.machineconfigs import MachineConfigFacts
+    from virt_steward.platform.nodes import NodeFacts
+
+MASTER, WORKER = "master", "worker"
+
+
+class SourceConfig(msgspec.Struct, frozen=True):
+    name: str = ""
+
+
+class RenderedConfig(msgspec.Struct, frozen=True):
+    """A rendered MachineConfig, by name, and what it was rendered from."""
+
+    name: str = ""
+    source: tuple[SourceConfig, ...] = ()
+
+    @property
+    def sources(self) -> frozenset[str]:
+        return frozenset(part.name for part in self.source)
+
+
+class PoolSpec(msgspec.Struct, frozen=True, rename="camel"):
+    machine_config_selector: PoolSelector = PoolSelector()
+    node_selector: PoolSelector = PoolSelector()
+    configuration: RenderedConfig = RenderedConfig()
+    max_unavailable: int | str | None = None
+    paused: bool = False
+
+
+class PoolCondition(msgspec.Struct, frozen=True):
+    type: str = ""
+    status: str = ""
+    message: str = ""
+
+
+class PoolStatus(msgspec.Struct, frozen=True, rename="camel"):
+    configuration: RenderedConfig = RenderedConfig()
+    machine_count: int = 0
+    updated_machine_count: int = 0
+    ready_machine_count: int = 0
+    degraded_machine_count: int = 0
+    conditions: tuple[PoolCondition, ...] = ()
+
+
+class Pool(msgspec.Struct, frozen=True):
+    """A pool and how far its nodes have got."""
+
+    metadata: LabelledMeta
+    spec: PoolSpec = PoolSpec()
+    status: PoolStatus = PoolStatus()
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all of its nodes run what it wants them to. A pool without nodes is."""
+        counts = {self.status.machine_count, self.status.updated_machine_count, self.status.ready_machine_count}
+        return self.status.configuration.name == self.spec.configuration.name and len(counts) == 1
+
+    @property
+    def degradation(self) -> str:
+        """What is wrong with some of its nodes; empty if nothing is."""
+        said = (one.message for one in self.status.conditions if one.type == "Degraded" and one.status == "True")
+        found = next(said, None)
+        if found is None and not self.status.degraded_machine_count:
+            return ""
+        return f"{self.status.degraded_machine_count} degraded machines" + (f": {found}" if found else "")
+
+    def rounds(self, nodes: int) -> int:
+        """In how many steps so many nodes reboot."""
+        return ceil(nodes / self._at_once(nodes))
+
+    def _at_once(self, nodes: int) -> int:
+        most = self.spec.max_unavailable
+        if isinstance(most, str) and most.removesuffix("%").isdigit():
+            most = nodes * int(most.removesuffix("%")) // 100 if most.endswith("%") else int(most)
+        return max(1, most) if isinstance(most, int) else 1
+
+
+def pools_selecting(labels: Mapping[str, str], pools: Iterable[Pool]) -> tuple[Pool, ...]:
+    """The pools that select a MachineConfig with these labels, by name."""
+    found = (pool for pool in pools if pool.spec.machine_config_selector.selects(dict(labels)))
+    return tuple(sorted(found, key=lambda pool: pool.name))
+
+
+def nodes_of(pool: Pool, pools: Sequence[Pool], nodes: Iterable[NodeFacts]) -> tuple[str, ...]:
+    """The nodes that follow this pool: a node belongs to its custom pool first, then to the control plane's."""
+    return tuple(sorted(node.metadata.name for node in nodes if _pool_of(node, pools) == pool.name))
+
+
+def _pool_of(node: NodeFacts, pools: Sequence[Pool]) -> str:
+    names = {pool.name for pool in pools if pool.spec.node_selector.selects(node.metadata.labels)}
+    ranked = (*sorted(names - {MASTER, WORKER}), MASTER, WORKER)
+    return next((name for name in ranked if name in names), "")
+
+
+def rollout(config: MachineConfigFacts, pools: Iterable[Pool], rendered: Mapping[str, MachineConfigFacts]) -> Health:
+    """Whether every node that it concerns runs with the content of this MachineConfig."""
+    affected = pools_selecting(config.metadata.labels, pools)
+    if not affected:
+        return Ready("No MachineConfigPool selects it, so no node changes")
+    waiting = [
+        said for pool in affected if (said := _waiting(pool, config, rendered.get(pool.spec.configuration.name)))
+    ]
+    if waiting:
+        return NotReady("; ".join(waiting))
+    return Ready(
+        "; ".join(f"{_named(pool)} is ready (all {pool.status.machine_count} nodes updated)" for pool in affected)
+    )
+
+
+def removal(name: str, labels: Mapping[str, str], pools: Iterable[Pool]) -> Health:
+    """Whether no node runs with a MachineConfig that was removed."""
+    affected = pools_selecting(labels, pools)
+    waiting = [said for pool in affected if (said := _withdrawing(pool, name))]
+    if waiting:
+        return NotReady("; ".join(waiting))
+    return Ready("; ".join(f"{_named(pool)} is without it" for pool in affected) or "No node had it")
+
+
+def _withdrawing(pool: Pool, name: str) -> str:
+    if name not in pool.spec.configuration.sources and pool.is_even:
+        return ""
+    if pool.spec.paused:
+        return f"{_named(pool)} is paused, so nothing happens there until somebody resumes it"
+    if pool.degradation:
+        return f"{_named(pool)} is degraded ({pool.degradation})"
+    return f"Waiting for {_named(pool)} to roll without {name} ({_progress(pool)})"
+
+
+def _progress(pool: Pool) -> str:
+    counts, of = pool.status, pool.status.machine_count
+    return f"Updated: {counts.updated_machine_count}/{of}, Ready: {counts.ready_machine_count}/{of}"
+
+
+def _waiting(pool: Pool, config: MachineConfigFacts, rendered: MachineConfigFacts | None) -> str:
+    """What keeps a pool from being done; empty if nothing does. `Updated` alone may date from before."""
+    progress = _progress(pool)
+    has_content = rendered is not None and rendered.includes(config)
+    if has_content and pool.is_even:
+        return ""
+    if pool.spec.paused:
+        return f"{_named(pool)} is paused, so nothing happens there until somebody resumes it ({progress})"
+    if pool.degradation:
+        return f"{_named(pool)} is degraded ({pool.degradation}; {progress})"
+    if rendered is not None and (stronger := rendered.overriding(config)):
+        return (
+            f"{_named(pool)} has {', '.join(stronger)} from a MachineConfig that comes after {config.name} ({progress})"
+        )
+    if not has_content:
+        return f"Waiting for {_named(pool)} to take up {config.name} ({progress})"
+    return f"Waiting for {_named(pool)} to stabilize ({progress})"
+
+
+def _named(pool: Pool) -> str:
+    return f"MachineConfigPool '{pool.name}'"

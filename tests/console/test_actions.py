@@ -1,0 +1,267 @@
+"""What viewers do: with their own credentials, about what they were shown, or not at all."""
+
+import pytest
+from aiohttp import web
+
+from tests.audit import BEGINNING, AuditLog
+from tests.console.clicks import GOVERNED, NOTES, PAGE, any_form, behind, config, shown
+from tests.console.objects import OTHER_PLAN, PLAN, a_condition, a_review, no_config, put_config
+from tests.console.people import People, user_of
+from tests.console.rig import Browser, Served, a_console
+from tests.grants import Account
+from tests.installplans import an_install_plan, create_install_plan
+from tests.machines import a_config, a_machine, cluster_of, the_machine
+from tests.machines import the_config as the_cluster
+from tests.proxy import FaultProxy
+from virt_steward.apis.virtplatformconfig import HIGHER_DENSITY
+from virt_steward.controllers.approver.manual_approval import APPROVAL_COMMENT, APPROVED_BY_USER
+from virt_steward.controllers.approver.olm import INSTALL_PLAN
+from virt_steward.controllers.placement.observation import CONFIG_ANNOTATION
+from virt_steward.kube.client import Client
+from virt_steward.objects.identity import Key, Ref
+from virt_steward_demo.local.controlplane import ControlPlane
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def test_an_approval_names_the_plan_and_the_person_in_one_write(
+    client: Client, served: Served, people: People, audit_log: AuditLog
+) -> None:
+    await put_config(client, a_review())
+    token = await people.admin()
+    async with served.browser() as browser:
+        await browser.sign_in(token)
+        page = await shown(browser, PAGE, PLAN)
+        mark = audit_log.mark()
+        answer = await browser.post(f"{PAGE}/approve", {**page.form_with("plan"), "comment": "in the window"})
+        assert "You approved this plan" in answer.text
+    found = await config(client)
+    assert found["spec"]["action"] == "Apply"
+    notes = found["metadata"]["annotations"]
+    assert notes[f"{NOTES}/approved-plan"] == PLAN
+    assert notes[f"{NOTES}/approved-by"] == user_of(token)
+    assert notes[f"{NOTES}/approval-comment"] == "in the window"
+    writes = [one for one in audit_log.since(mark) if one.is_write and one.resource == "virtplatformconfigs"]
+    assert [(one.user, one.verb) for one in writes] == [(user_of(token), "patch")]
+
+
+async def test_a_plan_that_changed_since_it_was_shown_is_not_approved(browser: Browser, client: Client) -> None:
+    await put_config(client, a_review())
+    form = (await shown(browser, PAGE, PLAN)).form_with("plan")
+    await put_config(client, a_review(plan=OTHER_PLAN))
+    answer = await browser.post(f"{PAGE}/approve", form)
+    assert answer.status == 409
+    assert "the plan has changed" in answer.text
+    assert (await config(client))["spec"]["action"] == "DryRun"
+
+
+async def test_a_plan_that_is_no_longer_up_for_review_is_not_approved(browser: Browser, client: Client) -> None:
+    await put_config(client, a_review())
+    form = (await shown(browser, PAGE, PLAN)).form_with("plan")
+    await put_config(client, {**a_review(), "phase": "Failed"})
+    answer = await browser.post(f"{PAGE}/approve", form)
+    assert answer.status == 409
+    assert "no plan waits for review" in answer.text
+
+
+async def test_the_way_back_is_approved_without_turning_it_round(browser: Browser, client: Client) -> None:
+    await put_config(client, {**a_review(), "planAction": "Rollback"}, action="Rollback")
+    page = await shown(browser, PAGE, "Approve the way back")
+    await browser.post(f"{PAGE}/approve", page.form_with("plan"))
+    found = await config(client)
+    assert found["spec"]["action"] == "Rollback"
+    assert found["metadata"]["annotations"][f"{NOTES}/approved-plan"] == PLAN
+
+
+async def test_a_rejection_is_kept_with_its_reason(browser: Browser, client: Client) -> None:
+    await put_config(client, a_review())
+    page = await shown(browser, PAGE, PLAN)
+    await browser.post(f"{PAGE}/reject", {**page.form_with("plan"), "comment": "not before the audit"})
+    assert (await config(client))["spec"]["action"] == "Ignore"
+    await shown(browser, PAGE, "not before the audit")
+
+
+async def test_a_plan_that_changed_since_it_was_shown_is_not_rejected_either(browser: Browser, client: Client) -> None:
+    await put_config(client, a_review())
+    form = (await shown(browser, PAGE, PLAN)).form_with("plan")
+    await put_config(client, a_review(plan=OTHER_PLAN))
+    assert (await browser.post(f"{PAGE}/reject", form)).status == 409
+    assert (await config(client))["spec"]["action"] == "DryRun"
+
+
+async def test_handing_over_and_undoing_are_one_word_each(browser: Browser, client: Client) -> None:
+    done = {**a_review(), "phase": "Completed", "governed": GOVERNED, "conditions": [a_condition("Completed")]}
+    await put_config(client, done)
+    page = await shown(browser, PAGE, "Plan the way back")
+    await browser.post(f"{PAGE}/undo", page.form(f"{PAGE}/undo"))
+    assert (await config(client))["spec"]["action"] == "Rollback"
+    page = await shown(browser, PAGE, "Hand over")
+    await browser.post(f"{PAGE}/hand-over", page.form(f"{PAGE}/hand-over"))
+    assert (await config(client))["spec"]["action"] == "Ignore"
+
+
+async def test_a_profile_is_activated_with_the_options_of_the_form(browser: Browser, client: Client) -> None:
+    await no_config(client, HIGHER_DENSITY)
+    activate = f"/profiles/{HIGHER_DENSITY}/activate"
+    form = (await browser.get("/profiles")).form(activate)
+    options = {
+        "option.virtHigherDensity.enableSwap": "true",
+        "option.virtHigherDensity.memoryToRequestRatio": "180",
+        "option.virtHigherDensity.ksmConfiguration.nodeLabelSelector.matchLabels": "kind=big, zone=a",
+    }
+    await browser.post(activate, {**form, **options})
+    spec = (await config(client, HIGHER_DENSITY))["spec"]
+    assert spec["action"] == "DryRun"
+    found = spec["options"]["virtHigherDensity"]
+    assert (found["enableSwap"], found["memoryToRequestRatio"]) == (True, 180)
+    assert found["ksmConfiguration"]["nodeLabelSelector"]["matchLabels"] == {"kind": "big", "zone": "a"}
+    before = (await config(client, HIGHER_DENSITY))["metadata"]["generation"]
+    await browser.post(activate, {**form, "option.virtHigherDensity.memoryToRequestRatio": "110"})
+    after = await config(client, HIGHER_DENSITY)
+    assert after["spec"]["options"]["virtHigherDensity"]["enableSwap"] is False
+    await browser.post(activate, {**form, "option.virtHigherDensity.memoryToRequestRatio": "110"})
+    again = await config(client, HIGHER_DENSITY)
+    assert before < after["metadata"]["generation"] < again["metadata"]["generation"], "asked anew, though the same"
+    await no_config(client, HIGHER_DENSITY)
+
+
+async def test_a_profile_has_just_the_labels_that_the_form_says(browser: Browser, client: Client) -> None:
+    await no_config(client, HIGHER_DENSITY)
+    activate = f"/profiles/{HIGHER_DENSITY}/activate"
+    labels = "option.virtHigherDensity.ksmConfiguration.nodeLabelSelector.matchLabels"
+    form = {**(await browser.get("/profiles")).form(activate), "option.virtHigherDensity.enableSwap": "true"}
+    for text, expected in (
+        ("kind=big, zone=a", {"kind": "big", "zone": "a"}),
+        ("zone=b", {"zone": "b"}),
+        ("", None),
+    ):
+        await browser.post(activate, {**form, labels: text})
+        options = (await config(client, HIGHER_DENSITY))["spec"]["options"]["virtHigherDensity"]
+        assert options["ksmConfiguration"].get("nodeLabelSelector", {}).get("matchLabels") == expected
+    await no_config(client, HIGHER_DENSITY)
+
+
+@pytest.mark.parametrize(
+    ("value", "says"), [("12x", "not a whole number"), ("7", "not between 100 and 300"), ("-1", "not a whole number")]
+)
+async def test_an_option_that_makes_no_sense_is_said(browser: Browser, value: str, says: str) -> None:
+    activate = f"/profiles/{HIGHER_DENSITY}/activate"
+    form = (await browser.get("/profiles")).form(activate)
+    answer = await browser.post(activate, {**form, "option.virtHigherDensity.memoryToRequestRatio": value})
+    assert answer.status == 400
+    assert says in answer.text
+
+
+async def test_a_rule_of_the_cluster_that_is_broken_is_said_in_its_words(browser: Browser, client: Client) -> None:
+    await no_config(client, HIGHER_DENSITY)
+    activate = f"/profiles/{HIGHER_DENSITY}/activate"
+    form = (await browser.get("/profiles")).form(activate)
+    answer = await browser.post(activate, {**form, "option.virtHigherDensity.memoryToRequestRatio": "200"})
+    assert answer.status == 422
+    assert "requires enableSwap=true" in answer.text
+
+
+async def test_an_install_plan_is_approved_by_hand_with_the_persons_name(
+    client: Client, served: Served, people: People, namespace: str
+) -> None:
+    await create_install_plan(client, an_install_plan("install-1", namespace))
+    token, page = await people.admin(), f"/approvals/{namespace}/install-1"
+    async with served.browser() as browser:
+        await browser.sign_in(token)
+        form = (await shown(browser, page, "Approve by hand")).form(f"{page}/approve")
+        answer = await browser.post(f"{page}/approve", {**form, "comment": "needed today"})
+        assert "You approved" in answer.text
+        again = await browser.post(f"{page}/approve", form)
+        assert (again.status, "approved already" in again.text) == (409, True)
+    plan = await client.get(Ref(INSTALL_PLAN, Key(namespace, "install-1")))
+    assert plan["spec"]["approved"] is True
+    assert plan["metadata"]["annotations"][APPROVED_BY_USER] == user_of(token)
+    assert plan["metadata"]["annotations"][APPROVAL_COMMENT] == "needed today"
+
+
+async def test_a_machine_goes_where_a_person_says(browser: Browser, client: Client, namespace: str) -> None:
+    await client.create(a_machine(namespace, "web"))
+    await client.create(a_config(f"east-{namespace}", Key(namespace, "none")))
+    page = f"/placement/machines/{namespace}/web"
+    form = (await shown(browser, page, f"east-{namespace}")).form(f"{page}/choose")
+    await browser.post(f"{page}/choose", {**form, "cluster": f"east-{namespace}"})
+    assert await cluster_of(client, namespace, "web") == f"east-{namespace}"
+    await client.delete(the_cluster(f"east-{namespace}"))
+
+
+async def test_a_machine_that_was_placed_by_now_stays_there(browser: Browser, client: Client, namespace: str) -> None:
+    await client.create(a_machine(namespace, "web"))
+    east, west = f"east-{namespace}", f"west-{namespace}"
+    for name in (east, west):
+        await client.create(a_config(name, Key(namespace, "none")))
+    page = f"/placement/machines/{namespace}/web"
+    form = (await shown(browser, page, east)).form(f"{page}/choose")
+    await place(client, namespace, west)
+    answer = await browser.post(f"{page}/choose", {**form, "cluster": east})
+    assert (answer.status, f"on cluster {west} by now" in answer.text) == (409, True)
+    assert await cluster_of(client, namespace, "web") == west
+    for name in (east, west):
+        await client.delete(the_cluster(name))
+
+
+async def test_a_machine_that_is_placed_at_the_same_moment_stays_there(
+    control_plane: ControlPlane, account: Account, people: People, client: Client, namespace: str
+) -> None:
+    await client.create(a_machine(namespace, "web"))
+    await client.create(a_config(f"east-{namespace}", Key(namespace, "none")))
+
+    async def place_first(request: web.BaseRequest) -> None:
+        if request.method == "PATCH":
+            await place(client, namespace, "west")
+
+    async with behind(control_plane, account, people) as (browser, gateway):
+        gateway.intercept = place_first
+        form = {**await any_form(browser), "cluster": f"east-{namespace}"}
+        answer = await browser.post(f"/placement/machines/{namespace}/web/choose", form)
+    assert (answer.status, "at the same moment" in answer.text) == (409, True)
+    assert await cluster_of(client, namespace, "web") == "west"
+    await client.delete(the_cluster(f"east-{namespace}"))
+
+
+@pytest.mark.parametrize("suffix", ["-that-is-not-there", "/status", ",metadata.name=x"])
+async def test_a_machine_does_not_go_to_a_cluster_that_there_is_not(
+    browser: Browser, client: Client, namespace: str, suffix: str
+) -> None:
+    await client.create(a_machine(namespace, "web"))
+    await client.create(a_config(f"east-{namespace}", Key(namespace, "none")))
+    form = {**await any_form(browser), "cluster": f"east-{namespace}{suffix}"}
+    answer = await browser.post(f"/placement/machines/{namespace}/web/choose", form)
+    assert (answer.status, "there is no cluster" in answer.text) == (409, True)
+    assert await cluster_of(client, namespace, "web") == ""
+    await client.delete(the_cluster(f"east-{namespace}"))
+
+
+async def place(client: Client, namespace: str, cluster: str) -> None:
+    """As the controller does."""
+    patch = {"metadata": {"annotations": {CONFIG_ANNOTATION: cluster}}}
+    await client.merge_patch(the_machine(namespace, "web"), patch)
+
+
+@pytest.mark.parametrize(("csrf", "says"), [("", "nobody can tell whether it was done"), ("x", "not of this session")])
+async def test_a_click_while_the_server_is_away_is_answered_by_a_page(
+    control_plane: ControlPlane, account: Account, people: People, csrf: str, says: str
+) -> None:
+    async with FaultProxy(control_plane.port) as proxy:
+        way = a_console(control_plane, account.token, server=proxy.server, is_filled=False, rights_remembered=0.0)
+        async with way as served, served.browser() as browser:
+            await browser.sign_in(await people.admin())
+            form = await any_form(browser)
+            proxy.refuse()
+            await proxy.cut()
+            answer = await browser.post(f"{PAGE}/hand-over", {**form, "csrf": csrf or form["csrf"]})
+            assert answer.status == 503
+            assert says in answer.text
+            assert "cannot be asked what you may see" in answer.text
+            assert f'href="{PAGE}"' in answer.text
+
+
+async def test_the_console_itself_never_writes(account: Account, audit_log: AuditLog, client: Client) -> None:
+    """All of the above was done by people."""
+    assert client
+    writes = [one for one in audit_log.since(BEGINNING) if one.user == account.user and one.is_write]
+    assert not writes

@@ -1,0 +1,85 @@
+"""What follows from records is worked out again when they change, or when its time is over."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
+
+import pytest
+
+from tests.eventually import soon
+from virt_steward.console.derived_cache import DerivedCache
+from virt_steward.runtime.clock import SystemClock
+
+
+class Doubling:
+    """Knows some numbers, and doubles them."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, int] = {}
+        self.ends: datetime | None = None
+        self.asked = 0
+
+    def work_out(self, key: str) -> int | None:
+        self.asked += 1
+        return 2 * self.known[key] if key != "none" else None
+
+    def until(self, _value: int) -> datetime | None:
+        ends, self.ends = self.ends, None
+        return ends
+
+
+@pytest.fixture
+def rule() -> Doubling:
+    return Doubling()
+
+
+@pytest.fixture
+async def derived(rule: Doubling) -> AsyncIterator[DerivedCache[str, int]]:
+    made: DerivedCache[str, int] = DerivedCache(rule, SystemClock(), lambda: None)
+    running = asyncio.create_task(made.run())
+    yield made
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_touched_key_is_worked_out_once(rule: Doubling, derived: DerivedCache[str, int]) -> None:
+    rule.known["a"] = 1
+    derived.touch("a")
+    derived.touch("a")
+    assert derived.is_behind
+    assert await soon(lambda: derived.get("a") == 2)
+    assert (rule.asked, derived.is_behind) == (1, False)
+
+
+async def test_one_bad_key_hides_no_other(rule: Doubling, derived: DerivedCache[str, int]) -> None:
+    rule.known["good"] = 3
+    derived.touch("bad")
+    derived.touch("good")
+    assert await soon(lambda: derived.get("good") == 6)
+    assert list(derived) == [6]
+
+
+async def test_a_value_ends_when_its_time_is_over(rule: Doubling, derived: DerivedCache[str, int]) -> None:
+    rule.known["a"], rule.ends = 1, SystemClock().utc() + timedelta(seconds=0.1)
+    derived.touch("a")
+    assert await soon(lambda: derived.get("a") == 2)
+    rule.known["a"] = 5
+    assert await soon(lambda: derived.get("a") == 10)
+
+
+async def test_whoever_has_nothing_to_say_any_more_is_gone(rule: Doubling, derived: DerivedCache[str, int]) -> None:
+    rule.known["none"] = 1
+    derived.touch("none")
+    assert await soon(lambda: rule.asked == 1)
+    assert len(derived) == 0
+
+
+async def test_it_ends_when_it_is_told_to_though_there_is_news_in_the_same_moment(rule: Doubling) -> None:
+    derived: DerivedCache[str, int] = DerivedCache(rule, SystemClock(), lambda: None)
+    rule.known["a"], rule.ends = 1, SystemClock().utc() + timedelta(hours=1)
+    derived.touch("a")
+    running = asyncio.create_task(derived.run())
+    assert await soon(lambda: derived.get("a") == 2)
+    derived.touch("a")
+    running.cancel()
+    assert await soon(running.cancelled)

@@ -1,0 +1,80 @@
+"""The page of a profile that has drifted: which fields, what they should be, and what they are."""
+
+import pytest
+import pytest_asyncio
+
+from tests.console.clicks import PAGE, shown
+from tests.console.objects import a_drift, no_config, put, put_config
+from tests.console.people import People, a_rule
+from tests.console.rig import Browser, Served
+from tests.controllers.advisor.desk import a_descheduler
+from tests.eventually import soon
+from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI
+from virt_steward.kube.client import Client, Object
+from virt_steward_demo.simulation.install import make_namespace
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+APPLIED = a_descheduler(mode="Automatic")
+MINUS, PLUS = '<span class="removed">-  mode: Predictive', '<span class="added">+  mode: Automatic'
+
+
+@pytest_asyncio.fixture(loop_scope="module", autouse=True)
+async def clean(client: Client) -> None:
+    await no_config(client)
+    await make_namespace(client, DESCHEDULER.key.namespace)
+
+
+def with_users(*hashes: str) -> Object:
+    users = [{"name": "core", "passwordHash": one} for one in hashes]
+    return {
+        "apiVersion": "machineconfiguration.openshift.io/v1",
+        "kind": "MachineConfig",
+        "metadata": {"name": PSI.key.name},
+        "spec": {"config": {"passwd": {"users": users}}},
+    }
+
+
+async def test_it_shows_what_is_there_and_what_was_applied_and_changes_with_the_object(
+    browser: Browser, client: Client
+) -> None:
+    await put(client, a_descheduler(mode="Predictive", logLevel="Debug"))
+    await put_config(client, a_drift(APPLIED, "spec.mode", "spec.profiles"), action="Apply")
+    page = (await shown(browser, PAGE, MINUS)).text
+    assert PLUS in page
+    assert "LongLifecycle" in page, "our own, around it"
+    assert "Debug" not in page, "of somebody else"
+    await put(client, APPLIED)
+
+    async def is_over() -> bool:
+        return MINUS not in (await browser.get(PAGE)).text
+
+    assert await soon(is_over)
+    await client.delete(DESCHEDULER)
+    page = (await shown(browser, PAGE, "No longer there")).text
+    assert PLUS in page
+
+
+async def test_it_is_shown_to_those_who_may_read_the_object(served: Served, people: People, client: Client) -> None:
+    await put(client, a_descheduler(mode="Predictive"))
+    await put_config(client, a_drift(APPLIED, "spec.mode"), action="Apply")
+    async with served.browser() as browser:
+        await browser.sign_in(await people.somebody(a_rule("advisor.kubevirt.io")))
+        page = await shown(browser, PAGE, "you may not list kubedeschedulers.operator.openshift.io")
+        assert "Predictive" not in page.text
+    await client.delete(DESCHEDULER)
+
+
+async def test_secrets_are_not(browser: Browser, client: Client) -> None:
+    await put(client, with_users("$6$now"))
+    await put_config(client, a_drift(with_users("$6$before", "$6$more"), "spec.config"), action="Apply")
+    page = (await shown(browser, PAGE, "are there now")).text
+    assert "passwordHash: •••" in page
+    assert "$6$" not in page
+    await client.delete(PSI)
+
+
+async def test_nothing_is_said_of_what_is_as_it_was_applied(browser: Browser, client: Client) -> None:
+    await put(client, APPLIED)
+    await put_config(client, {**a_drift(APPLIED, "spec.mode"), "planHash": "7" * 64}, action="Apply")
+    assert "are there now" not in (await shown(browser, PAGE, "7" * 64)).text
+    await client.delete(DESCHEDULER)

@@ -1,0 +1,123 @@
+"""What other sites, other names and other hands cannot do."""
+
+import asyncio
+from ipaddress import ip_network
+
+import pytest
+
+from tests.console.objects import PLAN, a_review, put_config, the_config
+from tests.console.people import People
+from tests.console.rig import Browser, Served, a_console
+from tests.eventually import soon
+from tests.grants import Account
+from virt_steward.apis.virtplatformconfig import LOAD_AWARE
+from virt_steward.console import origin_policy
+from virt_steward.kube.client import Client
+from virt_steward_demo.local.controlplane import ControlPlane
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+APPROVE = f"/profiles/{LOAD_AWARE}/approve"
+
+
+async def action(client: Client) -> str:
+    return str((await client.get(the_config()))["spec"]["action"])
+
+
+@pytest.mark.parametrize("path", ["/", "/sign-in", "/static/console.css", "/live?page=/"])
+async def test_another_name_that_leads_here_is_refused(browser: Browser, path: str) -> None:
+    answer = await browser.get(path, Host="rebound.example:8090")
+    assert answer.status == 421
+    assert "virt-steward" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        pytest.param({"Origin": "https://evil.example"}, id="another-origin"),
+        pytest.param({"Origin": "null"}, id="an-origin-that-hides"),
+        pytest.param({"Sec-Fetch-Site": "cross-site"}, id="a-browser-that-says-so"),
+        pytest.param({"Sec-Fetch-Site": "same-site"}, id="a-neighbour"),
+    ],
+)
+async def test_a_form_of_another_site_is_refused(browser: Browser, client: Client, headers: dict[str, str]) -> None:
+    await put_config(client, a_review())
+    assert await soon(lambda: _is_shown(browser))
+    form = (await browser.get(f"/profiles/{LOAD_AWARE}")).form_with("plan")
+    answer = await browser.post(APPROVE, form, **headers)
+    assert answer.status == 403
+    assert await action(client) == "DryRun"
+
+
+async def test_a_form_without_the_word_of_the_session_is_refused(
+    browser: Browser, client: Client, served: Served, people: People
+) -> None:
+    await put_config(client, a_review())
+    async with served.browser() as other:
+        await other.sign_in(await people.admin())
+        assert await soon(lambda: _is_shown(other))
+        theirs = (await other.get(f"/profiles/{LOAD_AWARE}")).form_with("plan")["csrf"]
+        for csrf in ("", "guess", theirs):
+            answer = await browser.post(APPROVE, {"plan": PLAN, "csrf": csrf})
+            assert answer.status == 403
+    assert await action(client) == "DryRun"
+
+
+async def test_who_may_only_look_cannot_approve(client: Client, served: Served, people: People) -> None:
+    await put_config(client, a_review())
+    async with served.browser() as watcher:
+        await watcher.sign_in(await people.watcher())
+        assert await soon(lambda: _is_shown(watcher))
+        page = await watcher.get(f"/profiles/{LOAD_AWARE}")
+        assert "may look at this plan, but not approve it" in page.text
+        answer = await watcher.post(APPROVE, page.form_with("plan"))
+        assert answer.status == 403
+        assert "Your account may not do this" in answer.text
+    assert await action(client) == "DryRun"
+
+
+@pytest.mark.parametrize("path", ["/", "/sign-in", "/no-such-page", "/live?page=/no-such-page"])
+async def test_every_answer_keeps_browsers_in_bounds(browser: Browser, path: str) -> None:
+    headers = (await browser.get(path)).headers
+    policy = headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert headers["X-Frame-Options"] == "DENY"
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Cache-Control"] == "no-store"
+
+
+async def test_a_header_with_a_token_is_believed_of_nobody_by_default(served: Served, people: People) -> None:
+    async with served.browser() as browser:
+        answer = await browser.get("/", **{"X-Forwarded-Access-Token": await people.admin()})
+        assert "Token of the cluster" in answer.text
+
+
+async def test_a_configured_proxy_signs_its_users_in(
+    control_plane: ControlPlane, account: Account, people: People
+) -> None:
+    proxies = (ip_network("127.0.0.0/8"),)
+    one, another = await people.watcher(), await people.watcher()
+    async with a_console(control_plane, account.token, proxies=proxies) as served, served.browser() as browser:
+        first = await browser.get("/", **{"X-Forwarded-Access-Token": one})
+        assert "Inbox" in first.text
+        session = browser.session
+        await browser.get("/", **{"X-Forwarded-Access-Token": one})
+        assert browser.session == session
+        await browser.get("/", **{"X-Forwarded-Access-Token": another})
+        assert browser.session != session, "another user came by the same browser"
+        assert (await browser.get("/", **{"X-Forwarded-Access-Token": "nonsense"})).url.path == "/sign-in"
+
+
+async def _is_shown(browser: Browser) -> bool:
+    return PLAN[:12] in (await browser.get(f"/profiles/{LOAD_AWARE}")).text
+
+
+async def test_a_form_that_does_not_arrive_is_not_waited_for(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(origin_policy, "SECONDS_FOR_A_FORM", 0.2)
+    address = served.console.address
+    reader, writer = await asyncio.open_connection(address.host, address.port)
+    form = "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 10"
+    writer.write(f"POST /sign-in HTTP/1.1\r\nHost: {address}\r\nOrigin: {served.origin}\r\n{form}\r\n\r\n".encode())
+    assert (await reader.readline()).startswith(b"HTTP/1.1 408 ")
+    writer.close()

@@ -1,0 +1,83 @@
+"""How an asset is, in a word."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from virt_steward.catalog.load import load
+from virt_steward.controllers.autopilot.decide import AssetDecision, Wanted
+from virt_steward.controllers.autopilot.live_summary import LiveSummary
+from virt_steward.controllers.autopilot.overrides.drift_mode import DriftMode
+from virt_steward.controllers.autopilot.overrides.mask import NO_MASK
+from virt_steward.controllers.autopilot.verdicts import AssetFailed, AssetSkipped, Broken, Held, LeftAlone, Waits
+from virt_steward.insight.activity import EventRecord
+from virt_steward.insight.assets.state import AssetState, state_of
+from virt_steward.insight.inbox import of_assets
+from virt_steward.objects.identity import Key, Kind, Ref
+from virt_steward.objects.meta import Meta
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+ASSET = load().assets[0]
+REF = Ref(Kind("g", "Thing"), Key("", "one"))
+ENFORCED = Wanted({}, NO_MASK, DriftMode.ENFORCE, is_paused=False)
+REPORTED = Wanted({}, NO_MASK, DriftMode.REPORT, is_paused=False)
+
+
+def sighted(paused_at: str = "", **annotations: str) -> LiveSummary:
+    known = {f"{annotations.PREFIX}{name.replace('_', '-')}": value for name, value in annotations.items()}
+    return LiveSummary(Meta("one"), known, {}, b"", paused_at)
+
+
+def told(*reasons: str) -> list[EventRecord]:
+    """One after the other."""
+    return [
+        EventRecord(Meta(reason), reason=reason, note=f"note of {reason}", event_time=NOON + timedelta(minutes=minute))
+        for minute, reason in enumerate(reasons)
+    ]
+
+
+def a_state(outcome: Any, live: LiveSummary | None = None, *events: str) -> AssetState:
+    overrides = live.annotations if live else {}
+    return state_of(ASSET, REF, AssetDecision(outcome, (), (), overrides, None), live, told(*events))
+
+
+@pytest.mark.parametrize(
+    ("state", "word", "why"),
+    [
+        (a_state(LeftAlone(AssetSkipped.CONDITIONS, "no swap")), "Left alone", "no swap"),
+        (a_state(Waits(Held.NO_NAMESPACE, "no namespace")), "Waits", "no namespace"),
+        (a_state(AssetFailed(Broken.RENDER, "bad template")), "Fails", "bad template"),
+        (a_state(ENFORCED), "Not there yet", "has not written it"),
+        (a_state(ENFORCED, sighted()), "In place", "as the catalog says"),
+        (a_state(ENFORCED, sighted(patch="[]")), "In place", "with overrides: patch"),
+        (a_state(ENFORCED, sighted(created_uid="1")), "In place", "as the catalog says"),
+        (a_state(ENFORCED, sighted(), "DriftDetected"), "In place", "as the catalog says"),
+        (a_state(REPORTED, sighted(), "DriftDetected"), "Differs", "note of DriftDetected"),
+        (a_state(REPORTED, sighted(), "DriftDetected", "DriftCorrected"), "In place", ""),
+        (a_state(ENFORCED, sighted(), "ApplyFailed"), "Fails", "note of ApplyFailed"),
+        (a_state(ENFORCED, sighted(), "ApplyFailed", "AssetApplied"), "In place", ""),
+        (a_state(ENFORCED, sighted(), "ApplyFailed", "AssetInOrder"), "In place", ""),
+        (a_state(REPORTED, sighted(), "DriftDetected", "AssetInOrder"), "In place", ""),
+        (a_state(REPORTED, sighted(), "AssetInOrder", "DriftDetected"), "Differs", "note of DriftDetected"),
+        (a_state(ENFORCED, sighted("12:00", reconcile_paused="true")), "Paused", "somebody else kept changing it"),
+        (a_state(ENFORCED, sighted(reconcile_paused="true")), "Paused", "a person paused it"),
+    ],
+    ids=lambda one: "" if isinstance(one, AssetState) else str(one).replace(" ", "-"),
+)
+def test_an_asset_is(state: AssetState, word: str, why: str) -> None:
+    assert state.word == word
+    assert why in state.why
+
+
+def test_only_what_a_person_can_settle_is_in_the_inbox() -> None:
+    war, chosen = sighted("12:00", reconcile_paused="true"), sighted(reconcile_paused="true")
+    states = [
+        a_state(ENFORCED, war),
+        a_state(ENFORCED, chosen),
+        a_state(ENFORCED, sighted()),
+        a_state(AssetFailed(Broken.RENDER, "bad template")),
+        a_state(REPORTED, sighted(), "DriftDetected"),
+        a_state(LeftAlone(AssetSkipped.CONDITIONS, "no swap")),
+    ]
+    assert [one.tag for one in of_assets(states)] == ["Paused", "Fails", "Differs"]

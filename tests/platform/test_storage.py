@@ -1,0 +1,40 @@
+from typing import Any
+
+import msgspec
+import pytest
+
+from virt_steward.platform.storage import Storage, profile_facts, storage
+
+SHARED = {"accessModes": ["ReadWriteMany", "ReadWriteOnce"], "volumeMode": "Filesystem"}
+SHARED_BLOCK = {"accessModes": ["ReadWriteMany"], "volumeMode": "Block"}
+OWN = {"accessModes": ["ReadWriteOnce"], "volumeMode": "Filesystem"}
+
+
+def a_profile(name: str, *claims: dict[str, Any]) -> bytes:
+    status = {"storageClass": name, "provisioner": "example.org/csi", "claimPropertySets": list(claims)}
+    return msgspec.json.encode({"metadata": {"name": name}, "spec": {}, "status": status})
+
+
+@pytest.mark.parametrize(
+    ("claims", "is_shared"),
+    [
+        pytest.param((SHARED,), True, id="several-nodes"),
+        pytest.param(({"accessModes": ["ReadWriteMany"]},), True, id="several-nodes-which-by-default-is-a-file-system"),
+        pytest.param((SHARED_BLOCK, SHARED), True, id="several-nodes-besides-block-devices"),
+        pytest.param((SHARED_BLOCK,), False, id="nobody-if-only-block-devices-are-shared"),
+        pytest.param((SHARED_BLOCK, OWN), False, id="one-node-if-only-block-devices-are-shared"),
+        pytest.param((OWN,), False, id="one-node"),
+        pytest.param((), False, id="nobody-knows-whom"),
+    ],
+)
+def test_a_file_system_serves(claims: tuple[dict[str, Any], ...], is_shared: bool) -> None:
+    assert profile_facts(a_profile("fast", *claims)).is_shared is is_shared
+
+
+def test_a_profile_that_cdi_has_not_filled_yet_offers_nothing() -> None:
+    assert not profile_facts(msgspec.json.encode({"metadata": {"name": "new"}, "spec": {}})).is_shared
+
+
+def test_shared_classes_come_by_name() -> None:
+    profiles = [a_profile("nfs", SHARED), a_profile("block", SHARED_BLOCK), a_profile("cephfs", SHARED)]
+    assert storage(map(profile_facts, profiles)) == Storage(("cephfs", "nfs"))
