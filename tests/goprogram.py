@@ -7,12 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from virt_steward_demo.local.build import Workshop
-from virt_steward_demo.local.folders import cache_folder
+from virt_steward_demo.local.binaries import shipped_recipe
+from virt_steward_demo.local.build import Builder, BuildSteps, PinnedGo, go_build
+from virt_steward_demo.local.files import cache_folder
 from virt_steward_demo.local.progress import ProgressPrinter
-from virt_steward_demo.local.recipe import go_build, shipped_recipe
-from virt_steward_demo.local.steps import Steps
-from virt_steward_demo.local.toolchain import PinnedGo
 
 FLAGS = ("-trimpath", "-buildvcs=false", "-ldflags=-s -w")
 
@@ -36,7 +34,7 @@ class GoProgram:
         ingredients = repr((self.package, self.flags)).encode() + b"".join(path.read_bytes() for path in files)
         return f"{self.product}-{hashlib.sha256(ingredients).hexdigest()[:16]}-{sys.platform}-{platform.machine()}"
 
-    def compile(self, go: Path, scratch: Path, steps: Steps) -> Path:
+    def compile(self, go: Path, scratch: Path, steps: BuildSteps) -> Path:
         programs = scratch / "programs"
         programs.mkdir()
         go_build(go, [*self.flags, "-o", f"{programs}/"], [self.package], steps)
@@ -44,7 +42,7 @@ class GoProgram:
 
     def built(self, env: Mapping[str, str]) -> Path:
         """The folder with the program, built now if it was not before."""
-        return Workshop(cache_folder(env), PinnedGo(self.toolchain), env, ProgressPrinter()).build(self)
+        return Builder(cache_folder(env), PinnedGo(self.toolchain), env, ProgressPrinter()).build(self)
 
 
 def usual_toolchain() -> Path:

@@ -4,7 +4,7 @@ import asyncio
 from types import TracebackType
 from typing import Self
 
-from virt_steward_demo.local.ports import ReservedPort
+from virt_steward_demo.local.controlplane import ReservedPort
 
 CHUNK = 64 * 1024
 

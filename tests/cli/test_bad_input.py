@@ -15,8 +15,7 @@ from tests.grants import an_account
 from tests.kube.certificates import an_authority
 from virt_steward.kube.client import Client
 from virt_steward.runtime.access import Access, Installation
-from virt_steward_demo.local.controlplane import ControlPlane
-from virt_steward_demo.local.ports import ReservedPort
+from virt_steward_demo.local.controlplane import ControlPlane, ReservedPort
 
 NOBODY = Access("nobody")
 

@@ -1,4 +1,4 @@
-"""A story is told only as far as it is true."""
+"""The tour fails if a controller does not do what the tour says."""
 
 import io
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,18 +14,18 @@ from virt_steward.controllers import NAMES
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER
 from virt_steward.kube.client import Client, Object
 from virt_steward_demo.local.binaries import Binaries
-from virt_steward_demo.simulation.background import in_background
+from virt_steward_demo.simulation.control_loop import in_background
 from virt_steward_demo.simulation.install import make_namespace
 from virt_steward_demo.simulation.platform import PlatformShape, SimulatedPlatform
+from virt_steward_demo.tour.environment import DemoCluster
 from virt_steward_demo.tour.members import DemoFleet
 from virt_steward_demo.tour.narrator import CheckFailed, Narrator
-from virt_steward_demo.tour.stage import DemoCluster
-from virt_steward_demo.tour.stories.advisor import BY_HAND, PLANNED, advisor
+from virt_steward_demo.tour.walkthroughs.advisor import DRIFTED, PLANNED, advisor
 
 
 @pytest.fixture
-async def stage(admin: Client, tmp_path: Path) -> AsyncIterator[DemoCluster]:
-    """One on which nobody plays yet: profiles are on offer, and that is all."""
+async def cluster(admin: Client, tmp_path: Path) -> AsyncIterator[DemoCluster]:
+    """A cluster without controllers; the profiles are offered."""
     await define_all(admin)
     await make_namespace(admin, DESCHEDULER.key.namespace)
     await put_config(admin, {"phase": "Ignored"}, action="Ignore")
@@ -37,31 +37,31 @@ async def stage(admin: Client, tmp_path: Path) -> AsyncIterator[DemoCluster]:
 
 
 @dataclass(frozen=True, slots=True)
-class Advisor:
-    """Says what an advisor says, and does more than it says."""
+class FaultyAdvisor:
+    """Writes the status of an advisor, and does more than it reports."""
 
     client: Client
-    is_hasty: bool = False
-    """Applies what nobody has approved."""
-    fights: bool = False
-    """Undoes what somebody did by hand."""
+    applies_unapproved: bool = False
+    """It applies a plan that is not approved."""
+    reverts_drift: bool = False
+    """It reverts a manual change."""
 
     async def run(self) -> None:
-        await self._when(lambda: self._is_asked_for("DryRun"))
-        if self.is_hasty:
+        await self._wait_until(lambda: self._is_requested("DryRun"))
+        if self.applies_unapproved:
             await self._set_descheduler()
-        await self._says("ReviewRequired", action="DryRun")
-        await self._when(lambda: self._is_asked_for("Apply"))
-        await self._says("Completed", action="Apply")
-        await self._when(self._is_changed_by_hand)
-        if self.fights:
+        await self._report("ReviewRequired", action="DryRun")
+        await self._wait_until(lambda: self._is_requested("Apply"))
+        await self._report("Completed", action="Apply")
+        await self._wait_until(self._is_changed_manually)
+        if self.reverts_drift:
             await self._set_descheduler()
-        await self._says("Drifted", action="Apply")
+        await self._report("Drifted", action="Apply")
 
-    async def _when(self, holds: Callable[[], Awaitable[bool]]) -> None:
+    async def _wait_until(self, holds: Callable[[], Awaitable[bool]]) -> None:
         assert await soon(holds, within=60)
 
-    async def _says(self, phase: str, action: str) -> None:
+    async def _report(self, phase: str, action: str) -> None:
         rolling: Object = {"message": "Updated: 1/3, Ready: 1/3", "blastRadius": {"message": "3 nodes reboot"}}
         plan = a_review(an_item("enable-psi-metrics", **rolling), an_item("configure-descheduler"))
         await put_config(self.client, {**plan, "phase": phase}, action=action)
@@ -70,24 +70,26 @@ class Advisor:
         patch = {"spec": {"deschedulingIntervalSeconds": PLANNED}}
         await self.client.merge_patch(DESCHEDULER, patch, manager="advisor")
 
-    async def _is_asked_for(self, action: str) -> bool:
+    async def _is_requested(self, action: str) -> bool:
         return bool((await self.client.get(the_config()))["spec"]["action"] == action)
 
-    async def _is_changed_by_hand(self) -> bool:
-        return bool((await self.client.get(DESCHEDULER))["spec"]["deschedulingIntervalSeconds"] == BY_HAND)
+    async def _is_changed_manually(self) -> bool:
+        return bool((await self.client.get(DESCHEDULER))["spec"]["deschedulingIntervalSeconds"] == DRIFTED)
 
 
 @pytest.mark.parametrize(
-    ("fault", "untrue"),
+    ("fault", "check"),
     [
-        pytest.param({"is_hasty": True}, "the plan waits for review; nothing has changed", id="applies-a-mere-plan"),
-        pytest.param({"fights": True}, "that is told, and not fought", id="fights-drift"),
+        pytest.param(
+            {"applies_unapproved": True},
+            "the plan is ready for review; nothing is applied",
+            id="applies-unapproved-plan",
+        ),
+        pytest.param({"reverts_drift": True}, "the drift is reported and not reverted", id="reverts-drift"),
     ],
 )
-async def test_the_story_does_not_come_true_of_an_advisor_that(
-    stage: DemoCluster, fault: dict[str, bool], untrue: str
-) -> None:
-    tell = Narrator(Console(file=io.StringIO()), patience=5)
-    async with in_background(Advisor(stage.client, **fault)):
-        with pytest.raises(CheckFailed, match=f"it is still not so: {untrue}"):
-            await advisor(stage, tell)
+async def test_tour_fails_on_faulty_advisor(cluster: DemoCluster, fault: dict[str, bool], check: str) -> None:
+    narrator = Narrator(Console(file=io.StringIO()), timeout=5)
+    async with in_background(FaultyAdvisor(cluster.client, **fault)):
+        with pytest.raises(CheckFailed, match=f"check failed: {check}"):
+            await advisor(cluster, narrator)

@@ -24,8 +24,7 @@ from virt_steward.kube.connection import Connection, ConnectionPool, Request, un
 from virt_steward.kube.discovery import Discovery
 from virt_steward.kube.errors import NotLeading, TimedOut, TooManyRequests, Unauthorized, Unreachable, Untrusted
 from virt_steward.kube.kubeconfig import load_from_bytes, load_kubeconfig
-from virt_steward_demo.local.controlplane import ControlPlane
-from virt_steward_demo.local.ports import ReservedPort
+from virt_steward_demo.local.controlplane import ControlPlane, ReservedPort
 
 VERSION = Request("get", "GET", "/version", what="get /version")
 PATIENCE = 20.0

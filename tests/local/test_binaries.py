@@ -1,4 +1,4 @@
-"""Where the programs come from, and what decides it."""
+"""Where the programs of the control plane come from."""
 
 import io
 from pathlib import Path
@@ -7,16 +7,21 @@ import pytest
 from rich.console import Console
 
 from virt_steward_demo.local import LocalError
-from virt_steward_demo.local.binaries import find_or_build
-from virt_steward_demo.local.folders import cache_folder, state_folder
+from virt_steward_demo.local.binaries import (
+    SOURCE_FILES,
+    ControlPlaneRecipe,
+    find_or_build,
+    shipped_recipe,
+)
+from virt_steward_demo.local.build import go_environment
+from virt_steward_demo.local.files import cache_folder, state_folder
 from virt_steward_demo.local.progress import ProgressPrinter
-from virt_steward_demo.local.recipe import INGREDIENTS, Recipe, go_environment, shipped_recipe
 
 
-def a_recipe(folder: Path) -> Recipe:
-    for name in INGREDIENTS:
+def a_recipe(folder: Path) -> ControlPlaneRecipe:
+    for name in SOURCE_FILES:
         (folder / name).write_text(name)
-    return Recipe(folder)
+    return ControlPlaneRecipe(folder)
 
 
 def test_kubebuilder_assets_come_first(tmp_path: Path) -> None:
@@ -38,7 +43,7 @@ def test_what_is_cached_is_used(tmp_path: Path) -> None:
     assert find_or_build({"XDG_CACHE_HOME": str(tmp_path)}, ProgressPrinter()).folder == cached
 
 
-@pytest.mark.parametrize("ingredient", INGREDIENTS)
+@pytest.mark.parametrize("ingredient", SOURCE_FILES)
 def test_the_name_of_a_build_changes_with(tmp_path: Path, ingredient: str) -> None:
     recipe = a_recipe(tmp_path)
     before = recipe.name

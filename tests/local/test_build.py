@@ -56,7 +56,14 @@ class Yard:
         return {re.sub(r"^controlplane-[^.]*", "controlplane", path.name) for path in self.cache.iterdir()}
 
     def ask(self) -> subprocess.Popen[str]:
-        argv = [sys.executable, "-m", "tests.local.asker", str(self.sources), str(self.cache), str(self.folder / "go")]
+        argv = [
+            sys.executable,
+            "-m",
+            "tests.local.build_request",
+            str(self.sources),
+            str(self.cache),
+            str(self.folder / "go"),
+        ]
         return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -110,7 +117,7 @@ def test_two_who_ask_at_once_build_once_and_the_second_says_for_whom_it_waits(ya
     assert eventually(lambda: len(yard.builds()) == 1)
     second = yard.ask()
     assert second.stderr is not None
-    assert second.stderr.readline() == f"waiting for process {first.pid}, which builds the control plane already\n"
+    assert second.stderr.readline() == f"waiting for process {first.pid}, which is building the control plane\n"
     yard.hold.unlink()
     answers = {first.communicate()[0], second.communicate()[0]}
     assert len(answers) == 1
@@ -151,7 +158,9 @@ def test_a_failed_build_says_why_in_one_line_and_keeps_its_log(yard: Yard) -> No
     _, said = asker.communicate()
     assert asker.returncode == 1
     *_, last = said.splitlines()
-    assert last.startswith("compiling packages failed: main.go:1: no luck today (all of it is in ")
+    assert last.startswith(
+        "compiling packages failed: main.go:1: no luck today; fix that and try again (the whole log is "
+    )
     assert "some/module" in next(yard.cache.glob("*.log")).read_text()
     assert yard.cached() == {"controlplane.lock", "controlplane.log"}
 

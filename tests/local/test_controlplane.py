@@ -154,6 +154,6 @@ def test_a_program_that_dies_while_starting_is_named_with_its_last_words(tmp_pat
         program.write_text(f"#!/bin/sh\necho {name} has no luck\n[ {name} = kube-apiserver ] || exec sleep 60\n")
         program.chmod(0o700)
     control_plane = ControlPlane(Binaries(tmp_path), tmp_path / "run")
-    with pytest.raises(LocalError, match=r"kube-apiserver has ended, see .*: kube-apiserver has no luck"):
+    with pytest.raises(LocalError, match=r"kube-apiserver has exited: kube-apiserver has no luck; see "):
         control_plane.start()
     assert control_plane.pids == {}

@@ -90,7 +90,7 @@ def busy(starts: tuple[User, list[Said]]) -> User:
 def test_of_two_who_start_it_at_once_one_does_and_the_other_is_told(starts: tuple[User, list[Said]]) -> None:
     told = [answer.err for answer in starts[1]]
     assert sum("is ready at" in err for err in told) == 1
-    assert sum("runs already" in err for err in told) == 1
+    assert sum("is already running" in err for err in told) == 1
 
 
 def test_up_prints_a_line_for_the_shell(starts: tuple[User, list[Said]]) -> None:
@@ -102,7 +102,7 @@ def test_up_prints_a_line_for_the_shell(starts: tuple[User, list[Said]]) -> None
 
 def test_up_again_says_that_it_runs_and_prints_the_same(busy: User) -> None:
     again = busy.runs("up")
-    assert "runs already, since" in again.err
+    assert "is already running, since" in again.err
     assert again.out.startswith("export KUBECONFIG=")
 
 
@@ -128,10 +128,10 @@ def test_a_kubeconfig_can_be_printed(busy: User) -> None:
 
 
 def test_without_a_control_plane_the_commands_say_so(user: User) -> None:
-    assert user.runs("status") == Said("nothing runs\n", "", 1)
+    assert user.runs("status") == Said("not running\n", "", 1)
     assert user.runs("status", "-o", "json").document == {"state": "stopped"}
-    assert user.runs("down") == Said("nothing runs\n", "", 0)
-    assert user.runs("kubeconfig").err == "error: no control plane runs: 'virt-steward local up' starts one\n"
+    assert user.runs("down") == Said("not running\n", "", 0)
+    assert user.runs("kubeconfig").err == "error: no control plane is running: start one with 'virt-steward local up'\n"
 
 
 def test_assets_prints_the_folder_last(user: User) -> None:
@@ -156,11 +156,11 @@ def test_a_killed_supervisor_takes_everything_along_and_up_starts_anew(user: Use
     pids = user.runs("up", "-o", "json").document["pids"]
     os.kill(pids["supervisor"], signal.SIGKILL)
     assert eventually(lambda: not any(is_running(pid) for pid in pids.values()))
-    assert user.runs("status").out == "nothing runs\n"
+    assert user.runs("status").out == "not running\n"
     again = user.runs("up", "-o", "json").document["pids"]
     os.kill(again["etcd"], signal.SIGKILL)
     assert eventually(lambda: not any(is_running(pid) for pid in again.values()))
-    assert "etcd has ended" in (user.home / "virt-steward" / "local" / "supervisor.log").read_text()
+    assert "etcd has exited" in (user.home / "virt-steward" / "local" / "supervisor.log").read_text()
 
 
 def test_a_failed_start_is_one_line_that_names_the_program_and_leaves_nothing_running(user: User) -> None:
@@ -169,6 +169,5 @@ def test_a_failed_start_is_one_line_that_names_the_program_and_leaves_nothing_ru
         (user.home / name).chmod(0o700)
     failed = user.runs("up", KUBEBUILDER_ASSETS=str(user.home))
     assert failed.code == 1
-    assert failed.err.startswith("error: etcd has ended, see ")
-    assert failed.err.endswith(": no luck\n")
-    assert user.runs("status").out == "nothing runs\n"
+    assert failed.err.startswith("error: etcd has exited: no luck; see ")
+    assert user.runs("status").out == "not running\n"

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.local.test_processes import is_running
-from virt_steward_demo.local.errors import LocalError
+from virt_steward_demo.local import LocalError
+from virt_steward_demo.local.build import BuildSteps
 from virt_steward_demo.local.progress import ProgressPrinter
-from virt_steward_demo.local.steps import Steps
 
 
 class Impatient(ProgressPrinter):
@@ -20,8 +20,8 @@ class Impatient(ProgressPrinter):
             raise KeyboardInterrupt
 
 
-def steps_in(folder: Path, narrator: ProgressPrinter) -> Steps:
-    return Steps(folder, os.environ, folder / "log", narrator)
+def steps_in(folder: Path, narrator: ProgressPrinter) -> BuildSteps:
+    return BuildSteps(folder, os.environ, folder / "log", narrator)
 
 
 def test_an_interrupted_step_leaves_no_process_behind(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_a_step_answers_its_own_lines_only(tmp_path: Path) -> None:
 
 
 def test_a_step_that_fails_without_a_word_is_named(tmp_path: Path) -> None:
-    with pytest.raises(LocalError, match="thinking failed: it said nothing"):
+    with pytest.raises(LocalError, match="thinking failed: no output"):
         steps_in(tmp_path, ProgressPrinter()).run("thinking", ["/bin/false"])
 
 

@@ -19,14 +19,13 @@ from tests.olm.recipe import DEFINITIONS, Recipe
 from tests.widgets import define
 from virt_steward.kube.client import Client
 from virt_steward.objects.identity import Key, Kind, Ref
-from virt_steward_demo.local.build import Workshop
+from virt_steward_demo.local import LocalError
+from virt_steward_demo.local.binaries import shipped_recipe
+from virt_steward_demo.local.build import Builder, PinnedGo
 from virt_steward_demo.local.controlplane import ControlPlane
-from virt_steward_demo.local.errors import LocalError
-from virt_steward_demo.local.folders import cache_folder
+from virt_steward_demo.local.files import cache_folder
 from virt_steward_demo.local.processes import Child
 from virt_steward_demo.local.progress import ProgressPrinter
-from virt_steward_demo.local.recipe import shipped_recipe
-from virt_steward_demo.local.toolchain import PinnedGo
 
 GROUP = "operators.coreos.com"
 NAMESPACE = "olm"
@@ -42,11 +41,11 @@ class LifecycleManager:
     children: tuple[Child, ...]
 
     def check(self) -> None:
-        """Raise if a program has ended by itself: the tests would wait in vain for what it does."""
+        """Raise if a program has exited: the tests would wait for it until they time out."""
         self.control_plane.check()
         for child in self.children:
             if not child.alive:
-                raise LocalError(f"{child.name} has ended, see {child.log}: {child.last_words()}")
+                raise LocalError(f"{child.name} has exited: {child.last_output()}; see {child.log}")
 
 
 @contextmanager
@@ -72,7 +71,7 @@ def a_lifecycle_manager(folder: Path) -> Iterator[LifecycleManager]:
 
 def _programs() -> Path:
     toolchain = shipped_recipe().toolchain
-    return Workshop(cache_folder(os.environ), PinnedGo(toolchain), os.environ, ProgressPrinter()).build(
+    return Builder(cache_folder(os.environ), PinnedGo(toolchain), os.environ, ProgressPrinter()).build(
         Recipe(toolchain)
     )
 

@@ -8,9 +8,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from virt_steward_demo.local.errors import LocalError
-from virt_steward_demo.local.recipe import go_build
-from virt_steward_demo.local.steps import Steps
+from virt_steward_demo.local import LocalError
+from virt_steward_demo.local.build import BuildSteps, go_build
 
 FLAGS = ("-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-tags=json1,containers_image_openpgp")
 DEFINITIONS = "crds"
@@ -82,7 +81,7 @@ class Recipe:
     def sources(self) -> Path:
         return Path(__file__).parent
 
-    def compile(self, go: Path, scratch: Path, steps: Steps) -> Path:
+    def compile(self, go: Path, scratch: Path, steps: BuildSteps) -> Path:
         programs = scratch / "programs"
         programs.mkdir()
         outside = dataclasses.replace(steps, folder=scratch)  # of any module, which a download could change
@@ -96,7 +95,7 @@ class Recipe:
         return programs
 
 
-def _download(tree: Tree, go: Path, steps: Steps) -> Path:
+def _download(tree: Tree, go: Path, steps: BuildSteps) -> Path:
     """Answer the module's folder in Go's cache, if its content is what we pinned."""
     phase = f"downloading {tree.module}"
     printed = steps.run(phase, [str(go), "mod", "download", "-json", f"{tree.module}@{tree.version}"])

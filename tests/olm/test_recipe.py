@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.olm.recipe import LIFECYCLE_MANAGER, REGISTRY, TREES, Recipe, Tree
-from virt_steward_demo.local.errors import LocalError
+from virt_steward_demo.local import LocalError
+from virt_steward_demo.local.build import BuildSteps
 from virt_steward_demo.local.progress import ProgressPrinter
-from virt_steward_demo.local.steps import Steps
 
 # As a program it "builds" all the source that it sees.
 GO = """#!/bin/sh
@@ -39,7 +39,7 @@ class Yard:
         go.write_text(GO.format(folder=self.folder))
         go.chmod(0o700)
         scratch.mkdir()
-        steps = Steps(self.folder, {"PATH": "/usr/bin:/bin"}, self.folder / "log", ProgressPrinter())
+        steps = BuildSteps(self.folder, {"PATH": "/usr/bin:/bin"}, self.folder / "log", ProgressPrinter())
         return Recipe(toolchain=go).compile(go, scratch, steps)
 
 

@@ -38,8 +38,7 @@ from virt_steward.runtime.leader import LeaseTimes
 from virt_steward.runtime.outcomes import Done, Outcome
 from virt_steward.runtime.probes import Addresses
 from virt_steward.settings import Settings
-from virt_steward_demo.local.controlplane import ControlPlane
-from virt_steward_demo.local.ports import ReservedPort
+from virt_steward_demo.local.controlplane import ControlPlane, ReservedPort
 
 
 def a_free_port() -> int:

@@ -13,6 +13,7 @@ from virt_steward.objects.conditions import is_true
 from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Key, Ref, key_of
 from virt_steward.runtime.informer import Informer
+from virt_steward_demo.simulation.control_loop import SimulatedObject, source_of
 from virt_steward_demo.simulation.install import install
 from virt_steward_demo.simulation.kinds.machineconfiguration import (
     API_VERSION,
@@ -24,7 +25,6 @@ from virt_steward_demo.simulation.machineconfigs import MachineConfigController
 from virt_steward_demo.simulation.nodes import Node, add_base_config, add_node, add_pool
 from virt_steward_demo.simulation.pools import PoolMachine
 from virt_steward_demo.simulation.rendering import ROLE
-from virt_steward_demo.simulation.seen import SimulatedObject, source_of
 
 PACE = 0.02
 KINDS = (KUBELET_CONFIG, MACHINE_CONFIG, MACHINE_CONFIG_POOL, NODE)

@@ -10,8 +10,8 @@ from virt_steward.kube.client import Client
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.kube.errors import NotServed
 from virt_steward.objects.identity import Key, Ref
-from virt_steward_demo.simulation.conversion import PLACES, convert
-from virt_steward_demo.simulation.converter import Converter
+from virt_steward_demo.simulation.conversion import FIELD_PATHS, convert
+from virt_steward_demo.simulation.converter import ConversionWebhook
 from virt_steward_demo.simulation.install import install, uninstall
 from virt_steward_demo.simulation.kinds.hyperconverged import HYPER_CONVERGED, hyper_converged
 
@@ -38,9 +38,9 @@ BY_TOPIC = {
 
 
 @pytest.fixture
-async def converter(admin: Client) -> AsyncIterator[Converter]:
+async def converter(admin: Client) -> AsyncIterator[ConversionWebhook]:
     await uninstall(admin, "HyperConverged")
-    async with Converter() as serving:
+    async with ConversionWebhook() as serving:
         yield serving
         await uninstall(admin, "HyperConverged")
 
@@ -61,13 +61,13 @@ def test_conversion_of(spec: dict[str, Any], version: str, converted: dict[str, 
 
 
 def test_no_two_values_share_a_place() -> None:
-    for side in zip(*PLACES, strict=True):
-        assert len(set(side)) == len(PLACES)
+    for side in zip(*FIELD_PATHS, strict=True):
+        assert len(set(side)) == len(FIELD_PATHS)
 
 
 @pytest.mark.parametrize(("written", "read"), [("v1", "v1beta1"), ("v1beta1", "v1")])
 async def test_what_is_written_in_one_version_is_read_in_the_other(
-    admin: Client, namespace: str, converter: Converter, written: str, read: str
+    admin: Client, namespace: str, converter: ConversionWebhook, written: str, read: str
 ) -> None:
     await install(admin, hyper_converged("v1", "v1beta1", conversion=converter.conversion).definition())
     specs = {"v1": BY_TOPIC, "v1beta1": FLAT}
@@ -83,7 +83,7 @@ async def test_what_is_written_in_one_version_is_read_in_the_other(
 
 
 async def test_the_served_version_changes_under_a_running_cluster(
-    admin: Client, namespace: str, converter: Converter
+    admin: Client, namespace: str, converter: ConversionWebhook
 ) -> None:
     ref = Ref(HYPER_CONVERGED, Key(namespace, NAME))
     await install(admin, hyper_converged("v1beta1", conversion=converter.conversion).definition())
@@ -99,7 +99,7 @@ async def test_the_served_version_changes_under_a_running_cluster(
 
 @pytest.mark.parametrize(("version", "path"), [("v1", ("virtualization",)), ("v1beta1", ())])
 async def test_one_version_alone_needs_no_converter(
-    admin: Client, namespace: str, converter: Converter, version: str, path: tuple[str, ...]
+    admin: Client, namespace: str, converter: ConversionWebhook, version: str, path: tuple[str, ...]
 ) -> None:
     assert converter
     await install(admin, hyper_converged(version).definition())

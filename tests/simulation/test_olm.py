@@ -15,13 +15,12 @@ from virt_steward.controllers.approver.olm import CLUSTER_SERVICE_VERSION, INSTA
 from virt_steward.kube.client import Client, Selection
 from virt_steward.kube.watch import Put, Watch, projection
 from virt_steward.objects.identity import Key, Ref
-from virt_steward_demo.simulation.background import in_background
+from virt_steward_demo.simulation.control_loop import SimulatedObject, in_background
 from virt_steward_demo.simulation.install import install, make_namespace
 from virt_steward_demo.simulation.installplans import GENERATED_BY, a_subscription
 from virt_steward_demo.simulation.kinds import OLM_KINDS
 from virt_steward_demo.simulation.olm import LifecycleManager
 from virt_steward_demo.simulation.packages import OlmCatalog, OlmPackage
-from virt_steward_demo.simulation.seen import SimulatedObject
 
 CATALOG = OlmCatalog(
     [

@@ -2,8 +2,8 @@
 
 import pytest
 
+from virt_steward_demo.simulation.control_loop import SimulatedMeta, SimulatedObject
 from virt_steward_demo.simulation.pools import PoolMachine, most_unavailable, next_machines, pool_of
-from virt_steward_demo.simulation.seen import SimulatedMeta, SimulatedObject
 
 
 def a_pool(name: str, **spec: object) -> SimulatedObject:

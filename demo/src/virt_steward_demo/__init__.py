@@ -1,1 +1,1 @@
-"""A cluster on this machine: the local control plane, a simulated platform, and the demo. Never part of the image."""
+"""The demo of virt-steward: a local control plane, a simulated platform, and a tour. It is never part of the image."""

@@ -24,8 +24,7 @@ from virt_steward.runtime.addresses import Address
 from virt_steward.runtime.leader import LeaseTimes
 from virt_steward.runtime.probes import Addresses
 from virt_steward.settings import Settings
-from virt_steward_demo.local.controlplane import ControlPlane
-from virt_steward_demo.local.ports import ReservedPort
+from virt_steward_demo.local.controlplane import ControlPlane, ReservedPort
 
 ROLE_BINDING = Kind("rbac.authorization.k8s.io", "RoleBinding")
 

@@ -19,8 +19,7 @@ from virt_steward.controllers.autopilot.metrics import AutopilotMetrics
 from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward.runtime.addresses import Address
 from virt_steward.runtime.probes import Addresses
-from virt_steward_demo.local.controlplane import ControlPlane
-from virt_steward_demo.local.ports import ReservedPort
+from virt_steward_demo.local.controlplane import ControlPlane, ReservedPort
 from virt_steward_demo.simulation.install import install, uninstall
 
 COMPLIES = "compliance_status"

@@ -19,8 +19,7 @@ from virt_steward.objects.ownership import owned_by
 from virt_steward.runtime.addresses import Address
 from virt_steward.runtime.probes import Addresses
 from virt_steward.ssa.managers import AUTOPILOT
-from virt_steward_demo.local.controlplane import ControlPlane
-from virt_steward_demo.local.ports import ReservedPort
+from virt_steward_demo.local.controlplane import ControlPlane, ReservedPort
 from virt_steward_demo.simulation.platform import PlatformShape
 
 COMPLETED_BY_THE_SERVER = {"kubevirt-metrics-exporter-daemonset": "a fieldRef is undivided, and gets its apiVersion"}

@@ -20,8 +20,7 @@ from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
 from virt_steward.controllers.placement.observation import CONFIG_ANNOTATION, MACHINE
 from virt_steward.kube.client import Selection
 from virt_steward.kube.events import EVENT
-from virt_steward_demo.local.controlplane import ControlPlane
-from virt_steward_demo.local.ports import ReservedPort
+from virt_steward_demo.local.controlplane import ControlPlane, ReservedPort
 
 REVOKED = "an-unmistakable-token-that-was-revoked"
 HIDDEN = "an-unmistakable-token-in-what-is-no-kubeconfig"

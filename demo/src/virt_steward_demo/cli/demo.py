@@ -1,4 +1,4 @@
-"""`virt-steward demo`: everything on this machine, to look at and to try; and a tour through all of it."""
+"""`virt-steward demo`: a platform with all controllers on this machine, to try out; with --tour, a checked tour."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from virt_steward_demo.local.binaries import find_or_build
 from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.local.progress import ProgressPrinter
 from virt_steward_demo.simulation.platform import PlatformShape
-from virt_steward_demo.tour import scene
+from virt_steward_demo.tour import sample_objects
+from virt_steward_demo.tour.environment import start_demo_cluster
 from virt_steward_demo.tour.members import DemoFleet
 from virt_steward_demo.tour.narrator import Narrator
-from virt_steward_demo.tour.stage import set_up
-from virt_steward_demo.tour.stories import STORIES
+from virt_steward_demo.tour.walkthroughs import WALKTHROUGHS
 
 if TYPE_CHECKING:
     from virt_steward.runtime.addresses import Address
-    from virt_steward_demo.tour.stage import DemoCluster
+    from virt_steward_demo.tour.environment import DemoCluster
 
 TOUR_PACE = 0.5
 ADDRESS = "--console-bind-address"
@@ -37,19 +37,19 @@ ADDRESS = "--console-bind-address"
 TRY = """
 Running on this machine, on loopback only:
   control plane   {server}
-  other clusters  {members}
-  controllers     {controllers}, each with the rights that 'virt-steward rbac' prints, and no more
+  member clusters {members}
+  controllers     {controllers}, each with only the rights that 'virt-steward rbac' prints
   console         {console}
 
 Three things to try, in another terminal:
   export KUBECONFIG={kubeconfig}
   kubectl patch virtplatformconfig load-aware-rebalancing --type merge -p '{{"spec":{{"action":"DryRun"}}}}'
-      # then look at the plan: in the console, or with .venv/bin/virt-steward explain plan load-aware-rebalancing
+      # drafts a plan; review it in the console, or with .venv/bin/virt-steward explain plan load-aware-rebalancing
   kubectl -n team-backup patch subscriptions.operators.coreos.com backup-operator --type merge \\
     -p '{{"spec":{{"startingCSV":"backup-operator.v2.1.0"}}}}'
-      # once 2.1.0 waits (see Approvals; it takes about 15 s): this moves the pin, and the plan is approved
+      # wait until 2.1.0 is pending (page Approvals, about 15 s); this moves the pin, and the plan is approved
   kubectl -n openshift-cnv label service virt-platform-autopilot-metrics app=mine --overwrite
-      # and see the autopilot set it right
+      # changes a managed label; the autopilot reverts it
 
 Ctrl-C stops it and leaves nothing behind.
 """
@@ -57,74 +57,78 @@ Ctrl-C stops it and leaves nothing behind.
 
 def demo(
     *,
-    tour: Annotated[bool, typer.Option("--tour", help="Play every story, check that it comes true, and exit.")] = False,
+    tour: Annotated[
+        bool, typer.Option("--tour", help="Run a walkthrough of each controller, check every step, and exit.")
+    ] = False,
     pace: Annotated[float, typer.Option(min=0.0, help="Seconds that a simulated node takes to reboot.")] = 5.0,
     console: Annotated[
-        str, typer.Option(ADDRESS, metavar="ADDRESS", help="Where on loopback the console is served; 0 turns it off.")
+        str, typer.Option(ADDRESS, metavar="ADDRESS", help="Loopback address of the console; 0 turns it off.")
     ] = "127.0.0.1:8090",
 ) -> None:
-    """Start a simulated platform on this machine with all controllers and the console, and say what to try."""
+    """Start a simulated platform on this machine with all controllers and the console, and print what to try."""
     address = parse_address(ADDRESS, console)
-    served_at = loopback_only(address) if address else None  # anywhere else, no link may be offered
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: all that was started is taken away
+    served_at = loopback_only(address) if address else None  # sign-in links are only for loopback
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C: everything that was started is stopped
     logs.configure("auto", "error" if tour else "warning")
-    narrator = ProgressPrinter()
-    binaries = find_or_build(os.environ, narrator)
+    progress = ProgressPrinter()
+    binaries = find_or_build(os.environ, progress)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="virt-steward-demo-")))
-        narrator.say("starting the control planes")
+        progress.say("starting the control planes")
         fleet = stack.enter_context(DemoFleet(binaries, folder))
         control_plane = stack.enter_context(ControlPlane(binaries, folder / "main"))
         if tour:
             asyncio.run(_tour(control_plane, fleet))
         else:
-            asyncio.run(_play(control_plane, fleet, PlatformShape(pace=pace), served_at))
-    narrator.say("stopped; nothing is left behind")
+            asyncio.run(_run(control_plane, fleet, PlatformShape(pace=pace), served_at))
+    progress.say("stopped; nothing is left behind")
 
 
-async def _play(control_plane: ControlPlane, fleet: DemoFleet, shape: PlatformShape, console: Address | None) -> None:
+async def _run(control_plane: ControlPlane, fleet: DemoFleet, shape: PlatformShape, console: Address | None) -> None:
     links: asyncio.Queue[str] = asyncio.Queue()
-    async with set_up(control_plane, fleet, shape, console, links.put_nowait) as stage:
-        await _set_the_scene(stage)
-        stop = stop_on_signals()  # until here, Ctrl-C ends it at once
+    async with start_demo_cluster(control_plane, fleet, shape, console, links.put_nowait) as cluster:
+        await _create_sample_objects(cluster)
+        stop = stop_on_signals()  # before this, Ctrl-C exits at once
         typer.echo(
             TRY.format(
                 server=control_plane.server,
                 members=", ".join(member.name for member in fleet.members),
-                controllers=", ".join(stage.controllers),
+                controllers=", ".join(cluster.controllers),
                 console=(await links.get()).removeprefix("console: ") if console else "turned off",
                 kubeconfig=shlex.quote(str(control_plane.kubeconfig)),
             )
         )
-        async with asyncio.TaskGroup() as beside:
-            saying = beside.create_task(_say_each(links))
+        async with asyncio.TaskGroup() as group:
+            printing = group.create_task(_print_links(links))
             await stop.wait()
-            saying.cancel()
+            printing.cancel()
 
 
-async def _say_each(links: asyncio.Queue[str]) -> None:
-    """A link works once; the next one is made when it is used."""
+async def _print_links(links: asyncio.Queue[str]) -> None:
+    """A link works once. When it is used, the console makes the next one."""
     while True:
         typer.echo(await links.get())
 
 
-async def _set_the_scene(stage: DemoCluster) -> None:
-    """Something for every page: a pinned operator, machines, assets, and a descheduler to tune."""
-    await scene.pin_an_operator(stage.client)
-    await scene.engage_the_autopilot(stage.client)
-    await scene.set_up_a_descheduler(stage.client)
-    await scene.add_a_machine(stage.client, "reports")
-    await scene.add_a_machine(stage.client, "portal", cluster_selector="topology.kubernetes.io/region=north")
-    await scene.add_a_machine(stage.client, "shop")
+async def _create_sample_objects(cluster: DemoCluster) -> None:
+    """Create objects for every page: a pinned operator, assets, a descheduler to tune, and Machines."""
+    await sample_objects.create_pinned_operator(cluster.client)
+    await sample_objects.enable_autopilot(cluster.client)
+    await sample_objects.create_descheduler(cluster.client)
+    await sample_objects.create_machine(cluster.client, "reports")
+    await sample_objects.create_machine(
+        cluster.client, "portal", cluster_selector="topology.kubernetes.io/region=north"
+    )
+    await sample_objects.create_machine(cluster.client, "shop")
 
 
 async def _tour(control_plane: ControlPlane, fleet: DemoFleet) -> None:
-    reporter = Narrator(Console())
-    async with set_up(control_plane, fleet, PlatformShape(pace=TOUR_PACE), None, _unheard) as stage:
-        for story in STORIES:
-            await story(stage, reporter)
-    reporter.say(f"\n{reporter.checks} things were told and came true, in {reporter.seconds:.0f} s.")
+    narrator = Narrator(Console())
+    async with start_demo_cluster(control_plane, fleet, PlatformShape(pace=TOUR_PACE), None, _ignore_link) as cluster:
+        for walkthrough in WALKTHROUGHS:
+            await walkthrough(cluster, narrator)
+    narrator.say(f"\n{narrator.passed} checks passed in {narrator.seconds:.0f} s.")
 
 
-def _unheard(_link: str) -> None:
-    """A tour opens no console."""
+def _ignore_link(_link: str) -> None:
+    """The tour serves no console."""

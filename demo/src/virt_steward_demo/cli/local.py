@@ -11,12 +11,12 @@ import typer
 from virt_steward.cli.output import Output, OutputOption, answer
 from virt_steward_demo.local import LocalError
 from virt_steward_demo.local.binaries import find_or_build
-from virt_steward_demo.local.folders import state_folder
+from virt_steward_demo.local.files import state_folder
 from virt_steward_demo.local.progress import ProgressPrinter
 from virt_steward_demo.local.session import ClusterRunning, LocalSession, Starting, Status, Stopped
 
 app = typer.Typer(
-    name="local", help="A real control plane on this machine, for trying and testing.", no_args_is_help=True
+    name="local", help="A real control plane on this machine, for tests and trials.", no_args_is_help=True
 )
 
 
@@ -24,43 +24,43 @@ app = typer.Typer(
 def up(
     *,
     keep_data: Annotated[
-        bool, typer.Option("--keep-data", help="Keep what is stored for the next `up --keep-data`.")
+        bool, typer.Option("--keep-data", help="Keep the data for the next `up --keep-data`.")
     ] = False,
-    data_dir: Annotated[Path | None, typer.Option(help="Keep what is stored in this folder.")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Keep the data in this folder.")] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Start the control plane and return when it is ready: eval "$(virt-steward local up)" points kubectl at it."""
-    session, narrator = _session(), ProgressPrinter()
+    session, progress = _session(), ProgressPrinter()
     wanted = data_dir.absolute() if data_dir else session.kept_data if keep_data else None
     match session.status():
         case ClusterRunning() as running if wanted and Path(running.data) != wanted:
             raise LocalError(
-                f"a control plane runs already, on {running.data}: stop it with 'virt-steward local down' first"
+                f"a control plane with data in {running.data} is running: stop it with 'virt-steward local down' first"
             )
         case ClusterRunning() as running:
-            narrator.say(f"the control plane runs already, since {running.since}")
+            progress.say(f"the control plane is already running, since {running.since}")
         case Starting() | Stopped():
-            running = session.up(find_or_build(os.environ, narrator), wanted)
-            narrator.say(f"the control plane {running.version} is ready at {running.server}")
+            running = session.up(find_or_build(os.environ, progress), wanted)
+            progress.say(f"the control plane {running.version} is ready at {running.server}")
     answer(output, f"export KUBECONFIG={shlex.quote(running.kubeconfig)}", running)
 
 
 @app.command()
 def down(output: OutputOption = Output.TEXT) -> None:
-    """Stop the control plane; data that was not asked to be kept goes with it."""
+    """Stop the control plane. Its data is deleted unless it was started with --keep-data or --data-dir."""
     match _session().down():
         case ClusterRunning(kept=True, data=data):
-            sentence = f"stopped; its data is kept in {data}"
+            text = f"stopped; its data is kept in {data}"
         case ClusterRunning() | Starting():
-            sentence = "stopped"
+            text = "stopped"
         case Stopped():
-            sentence = "nothing runs"
-    answer(output, sentence, Stopped())
+            text = "not running"
+    answer(output, text, Stopped())
 
 
 @app.command()
 def status(output: OutputOption = Output.TEXT) -> None:
-    """Say whether the control plane runs, and where; the exit code is 1 if it does not."""
+    """Show whether the control plane runs, and where. The exit code is 1 if it does not run."""
     found = _session().status()
     answer(output, _described(found), found)
     if not isinstance(found, ClusterRunning):
@@ -70,22 +70,22 @@ def status(output: OutputOption = Output.TEXT) -> None:
 @app.command()
 def kubeconfig(
     *,
-    raw: Annotated[bool, typer.Option("--raw", help="Print the content rather than the path.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="Print the content instead of the path.")] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Print the path of the kubeconfig of the control plane that runs."""
+    """Print the path of the kubeconfig of the running control plane."""
     match _session().status():
         case ClusterRunning(kubeconfig=path):
-            text = Path(path).read_text()
-            document = msgspec.yaml.decode(text) if raw else {"path": path}
-            answer(output, text.rstrip() if raw else path, document)
+            content = Path(path).read_text()
+            document = msgspec.yaml.decode(content) if raw else {"path": path}
+            answer(output, content.rstrip() if raw else path, document)
         case Starting() | Stopped():
-            raise LocalError("no control plane runs: 'virt-steward local up' starts one")
+            raise LocalError("no control plane is running: start one with 'virt-steward local up'")
 
 
 @app.command()
 def assets(output: OutputOption = Output.TEXT) -> None:
-    """Print the folder with etcd, kube-apiserver and kube-controller-manager, and build them first if need be."""
+    """Print the folder with etcd, kube-apiserver and kube-controller-manager, and build them first if needed."""
     folder = find_or_build(os.environ, ProgressPrinter()).folder
     answer(output, str(folder), {"folder": str(folder)})
 
@@ -97,12 +97,12 @@ def _session() -> LocalSession:
 def _described(found: Status) -> str:
     match found:
         case Stopped():
-            return "nothing runs"
+            return "not running"
         case Starting():
             return "starting"
         case ClusterRunning():
             processes = ", ".join(f"{name} {pid}" for name, pid in found.pids.items())
-            data = f"{found.data} ({'kept' if found.kept else 'goes away with it'})"
+            data = f"{found.data} ({'kept' if found.kept else 'deleted on stop'})"
             return (
                 f"running     since {found.since}\n"
                 f"version     {found.version}\n"

@@ -1,8 +1,10 @@
-"""A cluster on this machine: build, start and stop a real control plane.
+"""A real control plane on this machine: build, start and stop it.
 
-Nothing here talks to clusters that were not started here.
+Nothing here connects to clusters that were not started here.
 """
 
-from virt_steward_demo.local.errors import LocalError
+from virt_steward.objects.errors import UserError
 
-__all__ = ["LocalError"]
+
+class LocalError(UserError):
+    """The local control plane cannot do what was requested. The message is one line and says what to do next."""

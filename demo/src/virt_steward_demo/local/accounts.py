@@ -1,4 +1,4 @@
-"""Controllers on a local control plane run as they would elsewhere: with their own ServiceAccount and its rights."""
+"""ServiceAccounts on a local control plane: each controller runs with its own generated roles, as on any cluster."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from virt_steward.runtime.access import manifests
 from virt_steward.ssa import managers
-from virt_steward_demo.local.private import write_file
+from virt_steward_demo.local.files import write_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,12 +20,12 @@ LIFETIME = 24 * 3600
 
 
 async def token_of(client: Client, access: Access, installation: Installation) -> str:
-    """Install the generated ServiceAccount and roles of a controller, and give a token for them."""
+    """Install the generated ServiceAccount and roles of a controller, and return a token."""
     return await token_for(client, manifests(access, installation))
 
 
 async def token_for(client: Client, account: Sequence[Object]) -> str:
-    """Install a ServiceAccount, which comes first, with its roles, and give a token for it."""
+    """Install a ServiceAccount (the first manifest) with its roles, and return a token."""
     for manifest in account:
         await client.apply(manifest, manager=managers.INSTALL.name, force=True)
     metadata = account[0]["metadata"]
@@ -40,7 +40,7 @@ async def token_for(client: Client, account: Sequence[Object]) -> str:
 
 
 def kubeconfig_for(control_plane: ControlPlane, token: str) -> str:
-    """The control plane's kubeconfig, for somebody else than its admin."""
+    """The kubeconfig of the control plane with another token than the admin's."""
     return control_plane.kubeconfig.read_text().replace(control_plane.token, token)
 
 

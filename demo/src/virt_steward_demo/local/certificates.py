@@ -1,4 +1,4 @@
-"""Certificates and keys of a local control plane, made anew at each start. Keys of authorities stay in memory."""
+"""Certificates and keys of a local control plane, created at each start. The keys of the authorities stay in memory."""
 
 import datetime as dt
 import ipaddress
@@ -19,7 +19,7 @@ LOOPBACK = x509.SubjectAlternativeName(
         x509.IPAddress(ipaddress.ip_address("::1")),
     ]
 )
-# Strict verifiers, such as Python's since 3.13, want it of an authority.
+# Strict verifiers, such as Python's since 3.13, require it of a certificate authority.
 SIGNS_CERTIFICATES = x509.KeyUsage(
     digital_signature=False,
     content_commitment=False,
@@ -42,7 +42,7 @@ class Identity:
 
 
 class Authority:
-    """A certificate authority that lives as long as the process."""
+    """A certificate authority that exists as long as the process."""
 
     def __init__(self, name: str) -> None:
         self._name = _name(name)

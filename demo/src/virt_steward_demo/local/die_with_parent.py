@@ -1,6 +1,6 @@
-"""Run a program that the kernel kills as soon as its parent is gone: PARENT_PID PROGRAM [ARGUMENT...].
+"""Run a program that the kernel kills when its parent exits: PARENT_PID PROGRAM [ARGUMENT...].
 
-Executed as a script between fork and exec, because Python code in a forked child of a threaded process is not safe.
+It is a script of its own because Python code between fork and exec is not safe in a process with threads.
 """
 
 import ctypes
@@ -14,8 +14,8 @@ PR_SET_PDEATHSIG = 1
 def main(parent: int, program: list[str]) -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:  # it died before the kernel knew whom to watch
-        sys.exit(f"the parent {parent} is gone")
+    if os.getppid() != parent:  # the parent exited before prctl was called
+        sys.exit(f"the parent process {parent} has exited")
     os.execv(program[0], program)  # noqa: S606 - no shell is wanted
 
 

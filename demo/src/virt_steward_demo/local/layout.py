@@ -8,13 +8,13 @@ from pathlib import Path
 import yaml
 
 from virt_steward_demo.local.certificates import Authority, Identity, signing_key
-from virt_steward_demo.local.private import make_folder, write_file
+from virt_steward_demo.local.files import make_folder, write_file
 
 ADMIN = "admin"
 CONTROLLER_MANAGER = "system:kube-controller-manager"
 
 AUDIT_POLICY = """\
-# Who did what, once per request and without bodies.
+# One entry per request, without bodies.
 apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -25,7 +25,7 @@ rules:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The files of one control plane: `folder` is made anew by each start, `data` may be kept between starts."""
+    """The files of one control plane: `folder` is created by each start, `data` can be kept between starts."""
 
     folder: Path
     data: Path
@@ -70,7 +70,7 @@ class Layout:
 
 
 def write_certificates(layout: Layout, cluster: Authority) -> None:
-    """Write what the programs need. etcd trusts an authority of its own, which signs nobody but the API server."""
+    """Write what the programs need. etcd trusts its own authority, which signs only the API server."""
     etcd = Authority("etcd-authority")
     write_file(layout.certificate("ca"), cluster.certificate)
     write_file(layout.certificate("etcd-ca"), etcd.certificate)
@@ -82,11 +82,11 @@ def write_certificates(layout: Layout, cluster: Authority) -> None:
 
 
 def write_access(layout: Layout, server: str) -> str:
-    """Write tokens, audit policy and kubeconfigs; answer the admin's token."""
+    """Write tokens, audit policy and kubeconfigs; return the admin's token."""
     admin, controller_manager = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
     rows = (
         f'{admin},{ADMIN},{ADMIN},"system:masters"',
-        # All controllers under one name, so that the audit log tells them from the admin.
+        # One user name for all controllers, so that the audit log distinguishes them from the admin.
         f'{controller_manager},{CONTROLLER_MANAGER},{CONTROLLER_MANAGER},"system:masters"',
     )
     write_file(layout.tokens, "\n".join(rows).encode())

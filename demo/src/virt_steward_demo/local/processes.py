@@ -1,7 +1,7 @@
-"""Child processes that die with their parent, however it dies.
+"""Child processes that are killed when their parent exits, however it exits.
 
-On Linux the kernel sees to it, SIGKILL of the parent included. Elsewhere it is best effort: an orderly exit takes
-the children along, a SIGKILL does not.
+On Linux the kernel does that, also after a SIGKILL of the parent. On other systems an orderly exit of the parent
+kills the children, and a SIGKILL of the parent does not.
 """
 
 import atexit
@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from virt_steward_demo.local import die_with_parent
-from virt_steward_demo.local.private import open_log
+from virt_steward_demo.local.files import open_log
 
 LAST_LINES = 5
 
@@ -32,7 +32,7 @@ class Child:
         env: Mapping[str, str] | None = None,
     ) -> None:
         if threading.current_thread() is not threading.main_thread():
-            # The kernel ties the child to the thread that made it, and other threads end early.
+            # The kernel kills the child when the thread that started it ends, and other threads end early.
             raise RuntimeError("children are started from the main thread")
         self.name = Path(argv[0]).name
         self.log = log
@@ -45,7 +45,7 @@ class Child:
                 stderr=output,
                 cwd=cwd,
                 env=env,
-                start_new_session=True,  # Ctrl-C is for the parent, which then stops its children in order
+                start_new_session=True,  # Ctrl-C reaches only the parent, which then stops its children in order
                 umask=0o077,
             )
         if sys.platform != "linux":
@@ -63,7 +63,7 @@ class Child:
     def exit_code(self) -> int:
         return self._process.wait()
 
-    def last_words(self) -> str:
+    def last_output(self) -> str:
         """The end of the log, as one line."""
         with self.log.open(errors="replace") as log:
             return " / ".join(line.strip() for line in deque(log, LAST_LINES))
@@ -75,7 +75,7 @@ class Child:
         self._process.send_signal(signal.SIGCONT)
 
     def stop(self, grace: float) -> None:
-        """Ask it to end, and insist after `grace` seconds."""
+        """Send SIGTERM, and SIGKILL after `grace` seconds."""
         self._process.terminate()
         try:
             self._process.wait(grace)
@@ -83,7 +83,7 @@ class Child:
             self.kill()
 
     def kill(self) -> None:
-        """End it at once, and whatever it has started."""
+        """Send SIGKILL to the program and to the processes that it has started."""
         if self.alive:
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()

@@ -6,7 +6,7 @@ CONTROLLERS = (
     "clusterrole-aggregation-controller",
     "deployment-controller",
     "garbage-collector-controller",  # owner references
-    "namespace-controller",  # namespaces really go away
+    "namespace-controller",  # deletes namespaces with their objects
     "replicaset-controller",
     "root-ca-certificate-publisher-controller",
     "serviceaccount-controller",
@@ -16,7 +16,7 @@ CONTROLLERS = (
 
 def etcd(layout: Layout, port: int) -> list[str]:
     address = f"https://127.0.0.1:{port}"
-    peer = "https://127.0.0.1:0"  # the only member calls no peer, so any free port will do
+    peer = "https://127.0.0.1:0"  # a single member contacts no peer, so any free port works
     return [
         "--name=local",
         f"--data-dir={layout.etcd}",
@@ -34,7 +34,7 @@ def etcd(layout: Layout, port: int) -> list[str]:
         f"--peer-cert-file={layout.certificate('etcd')}",
         f"--peer-key-file={layout.key('etcd')}",
         "--socket-reuse-port",
-        "--unsafe-no-fsync",  # a power cut may lose what is only a test or a demo
+        "--unsafe-no-fsync",  # test data need not survive a power failure
         "--log-level=warn",
     ]
 
@@ -59,11 +59,11 @@ def kube_apiserver(layout: Layout, port: int, etcd_port: int) -> list[str]:
         f"--service-account-key-file={layout.service_account_key}",
         f"--service-account-signing-key-file={layout.service_account_key}",
         "--service-cluster-ip-range=10.96.0.0/16",
-        "--endpoint-reconciler-type=none",  # a loopback address is no valid endpoint
+        "--endpoint-reconciler-type=none",  # a loopback address is not a valid endpoint
         f"--audit-policy-file={layout.audit_policy}",
         f"--audit-log-path={layout.audit_log}",
         "--audit-log-maxbackup=2",
-        "--audit-log-mode=blocking",  # an answered request is in the log
+        "--audit-log-mode=blocking",  # every answered request is in the log
         "--profiling=false",
     ]
 
@@ -75,6 +75,6 @@ def kube_controller_manager(layout: Layout) -> list[str]:
         f"--root-ca-file={layout.certificate('ca')}",
         f"--service-account-private-key-file={layout.service_account_key}",
         "--leader-elect=false",
-        "--secure-port=0",  # nobody asks it anything
+        "--secure-port=0",  # it serves no requests
         "--profiling=false",
     ]

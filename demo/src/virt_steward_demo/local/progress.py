@@ -1,4 +1,4 @@
-"""How a long build shows on the screen: a live line on a terminal, nothing but sentences elsewhere."""
+"""The progress of a long build: a live line on a terminal, plain lines elsewhere."""
 
 from types import TracebackType
 from typing import Self
@@ -8,7 +8,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 
 class ProgressPrinter:
-    """Says what happens on stderr, since stdout is for answers."""
+    """Prints to stderr, since stdout is for results."""
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True)
@@ -24,8 +24,8 @@ class ProgressPrinter:
         )
         self._task = self._line.add_task("", start=False, total=None)
 
-    def say(self, sentence: str) -> None:
-        self._console.print(sentence, highlight=False, soft_wrap=True, markup=False)
+    def say(self, text: str) -> None:
+        self._console.print(text, highlight=False, soft_wrap=True, markup=False)
 
     def show(self, phase: str, done: int, total: int | None) -> None:
         self._line.update(self._task, description=phase, completed=done, total=total)

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import msgspec
 
+from virt_steward_demo.local import LocalError
 from virt_steward_demo.local.binaries import Binaries
-from virt_steward_demo.local.errors import LocalError
-from virt_steward_demo.local.private import make_folder, open_log
+from virt_steward_demo.local.files import make_folder, open_log
 
 STOP_SECONDS = 20
 POLL_SECONDS = 0.05
 
 
 class ClusterRunning(msgspec.Struct, frozen=True, tag_field="state", tag="running"):
-    """A control plane that is up, as its supervisor wrote it down."""
+    """A control plane that runs, as recorded by its supervisor."""
 
     since: str
     version: str
@@ -33,17 +33,17 @@ class ClusterRunning(msgspec.Struct, frozen=True, tag_field="state", tag="runnin
 
 
 class StartFailed(msgspec.Struct, frozen=True, tag_field="state", tag="failed"):
-    """Why a supervisor gave up."""
+    """The control plane could not be started."""
 
-    because: str
+    message: str
 
 
 class Starting(msgspec.Struct, frozen=True, tag_field="state", tag="starting"):
-    """Somebody is bringing it up right now."""
+    """Another command is starting it."""
 
 
 class Stopped(msgspec.Struct, frozen=True, tag_field="state", tag="stopped"):
-    """Nothing runs."""
+    """No control plane runs."""
 
 
 Status = ClusterRunning | Starting | Stopped
@@ -51,7 +51,7 @@ Status = ClusterRunning | Starting | Stopped
 
 @dataclass(frozen=True, slots=True)
 class LocalSession:
-    """The files by which the commands and the supervisor find each other."""
+    """The files that the commands and the supervisor share."""
 
     folder: Path
 
@@ -77,7 +77,10 @@ class LocalSession:
 
     @property
     def stop_requests(self) -> Path:
-        """A named pipe: the supervisor reads it as long as it lives, so no process id need be trusted."""
+        """A named pipe that the supervisor reads while it runs. A pipe without a reader means that it has exited.
+
+        A process id would not do: it may belong to another process by now.
+        """
         return self.folder / "stop"
 
     def status(self) -> Status:
@@ -91,54 +94,54 @@ class LocalSession:
             return Starting()
 
     def up(self, binaries: Binaries, data: Path | None) -> ClusterRunning:
-        """Start a supervisor and return when the control plane works; `data` is kept when it stops."""
+        """Start a supervisor and return when the control plane is ready; `data` is kept when it stops."""
         make_folder(self.folder)
         argv = [sys.executable, "-m", "virt_steward_demo.local.supervisor", str(self.folder), str(binaries.folder)]
         if data:
             argv.append(str(data.absolute()))
-        answers, telling = os.pipe()
+        result, supervisor_end = os.pipe()
         with open_log(self.log) as log:
             supervisor = subprocess.Popen(  # noqa: S603 - no shell, and the arguments are ours
                 argv,
                 stdin=subprocess.DEVNULL,
-                stdout=telling,
+                stdout=supervisor_end,
                 stderr=log,
                 start_new_session=True,  # it outlives this command and its terminal
             )
-        os.close(telling)
+        os.close(supervisor_end)
         try:
-            with os.fdopen(answers, "rb") as pipe:
+            with os.fdopen(result, "rb") as pipe:
                 return self._outcome(pipe.readline())
         except BaseException:
-            supervisor.terminate()  # also when the user has lost patience
+            supervisor.terminate()  # also after Ctrl-C
             supervisor.wait(STOP_SECONDS)
             raise
 
     def down(self) -> Status:
-        """Ask the supervisor to stop and wait until all is gone; answer what was there before."""
+        """Stop the supervisor, wait until everything has exited, and return the status from before."""
         before = self.status()
         pipe = self._open_stop_requests()
         if pipe is None:
             return Stopped()
-        with contextlib.suppress(BrokenPipeError):  # it has just ended by itself
+        with contextlib.suppress(BrokenPipeError):  # it has just exited by itself
             os.write(pipe, b"stop\n")
         os.close(pipe)
         deadline = time.monotonic() + STOP_SECONDS
         while not isinstance(self.status(), Stopped):
             if time.monotonic() > deadline:
-                raise LocalError(f"the control plane does not stop within {STOP_SECONDS} s: see {self.log}")
+                raise LocalError(f"the control plane did not stop within {STOP_SECONDS} s; see {self.log}")
             time.sleep(POLL_SECONDS)
         return before
 
-    def _outcome(self, told: bytes) -> ClusterRunning:
-        if not told:
-            raise LocalError(f"the supervisor of the control plane ended without a word: see {self.log}")
-        outcome: ClusterRunning | StartFailed = msgspec.json.decode(told, type=ClusterRunning | StartFailed)
+    def _outcome(self, line: bytes) -> ClusterRunning:
+        if not line:
+            raise LocalError(f"the supervisor of the control plane exited without a result; see {self.log}")
+        outcome: ClusterRunning | StartFailed = msgspec.json.decode(line, type=ClusterRunning | StartFailed)
         match outcome:
             case ClusterRunning() as running:
                 return running
             case StartFailed() as failed:
-                raise LocalError(failed.because)
+                raise LocalError(failed.message)
 
     def _open_stop_requests(self) -> int | None:
         try:
@@ -146,6 +149,6 @@ class LocalSession:
         except FileNotFoundError:
             return None
         except OSError as error:
-            if error.errno == errno.ENXIO:  # nobody reads it
+            if error.errno == errno.ENXIO:  # no process reads it
                 return None
             raise

@@ -1,4 +1,4 @@
-"""A simulated platform on a local control plane: stand-ins for the systems around KubeVirt, for demo and tests.
+"""A simulated platform on a local control plane: small versions of the controllers around KubeVirt.
 
-They write what those systems write, in their order and under their names. Nothing here is needed on a real cluster.
+They write the same fields as the real controllers, in the same order and under the same field managers.
 """

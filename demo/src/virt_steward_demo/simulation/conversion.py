@@ -1,4 +1,4 @@
-"""HyperConverged from one layout to the other: v1beta1 is flat, v1 goes by topic. Pure."""
+"""Converts HyperConverged between v1beta1, whose spec is flat, and v1, whose spec is grouped by topic. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VIRTUALIZATION = (
     "permittedHostDevices",
     "workloadUpdateStrategy",
 )
-PLACES: tuple[tuple[Path, Path], ...] = (
+FIELD_PATHS: tuple[tuple[Path, Path], ...] = (
     *(((name,), ("virtualization", name)) for name in VIRTUALIZATION),
     *((("applicationAwareConfig", name), ("deployment", "applicationAwareConfig", name)) for name in QUOTA),
     (("deployVmConsoleProxy",), ("deployment", "deployVmConsoleProxy")),
@@ -34,7 +34,7 @@ PLACES: tuple[tuple[Path, Path], ...] = (
     (("uninstallStrategy",), ("deployment", "uninstallStrategy")),
     (("workloads", "nodePlacement"), ("deployment", "nodePlacements", "workload")),
 )
-"""Where a value is in the flat layout, and where in the other."""
+"""The path of each value in the flat spec, and in the grouped one."""
 
 
 def convert(obj: Object, version: str) -> Object:
@@ -43,11 +43,11 @@ def convert(obj: Object, version: str) -> Object:
     if obj["apiVersion"] == converted["apiVersion"]:
         return obj
     spec = obj.get("spec") or {}
-    return {**converted, "spec": _by_topic(spec) if version == "v1" else _flat(spec)}
+    return {**converted, "spec": _grouped(spec) if version == "v1" else _flat(spec)}
 
 
-def _by_topic(flat: Object) -> Object:
-    spec = _moved(flat, PLACES)
+def _grouped(flat: Object) -> Object:
+    spec = _moved(flat, FIELD_PATHS)
     if gates := flat.get("featureGates"):
         states = {True: "Enabled", False: "Disabled"}
         spec["featureGates"] = [{"name": name, "state": states[on]} for name, on in sorted(gates.items())]
@@ -55,15 +55,15 @@ def _by_topic(flat: Object) -> Object:
 
 
 def _flat(topics: Object) -> Object:
-    spec = _moved(topics, ((topic, flat) for flat, topic in PLACES))
+    spec = _moved(topics, ((topic, flat) for flat, topic in FIELD_PATHS))
     if gates := topics.get("featureGates"):
         spec["featureGates"] = {gate["name"]: gate.get("state") != "Disabled" for gate in gates}
     return spec
 
 
-def _moved(source: Object, places: Iterable[tuple[Path, Path]]) -> Object:
+def _moved(source: Object, paths: Iterable[tuple[Path, Path]]) -> Object:
     target: Object = {}
-    for here, there in places:
+    for here, there in paths:
         value = _at(source, here)
         if value is not None:
             *parents, name = there

@@ -1,4 +1,4 @@
-"""The webhook that API servers ask to convert HyperConverged, on loopback and over TLS."""
+"""The conversion webhook of HyperConverged, on loopback and with TLS."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 from aiohttp import web
 
 from virt_steward_demo.local.certificates import Authority
-from virt_steward_demo.local.private import write_file
+from virt_steward_demo.local.files import write_file
 from virt_steward_demo.simulation.conversion import convert
 
 if TYPE_CHECKING:
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from virt_steward_demo.local.certificates import Identity
 
 PATH = "/convert"
-LARGEST = 16 * 1024 * 1024  # a list of objects comes in one request
+MAX_REQUEST_BYTES = 16 * 1024 * 1024  # a list of objects comes in one request
 
 
-class Converter:
-    """Serves while it is entered. `conversion` is what a definition says to have it asked."""
+class ConversionWebhook:
+    """Serves until the end of the `async with` block. `conversion` is the matching stanza of the CRD."""
 
     def __init__(self) -> None:
         self._authority = Authority("virt-steward-simulation")
-        application = web.Application(client_max_size=LARGEST)
-        application.router.add_post(PATH, _answer)
+        application = web.Application(client_max_size=MAX_REQUEST_BYTES)
+        application.router.add_post(PATH, _convert)
         self._runner = web.AppRunner(application, access_log=None)
         self._port = 0
 
@@ -52,24 +52,24 @@ class Converter:
         await self._runner.cleanup()
 
 
-async def _answer(request: web.Request) -> web.Response:
+async def _convert(request: web.Request) -> web.Response:
     review = msgspec.json.decode(await request.read())
     asked = review["request"]
     version = asked["desiredAPIVersion"].rpartition("/")[2]
-    said = {
+    response = {
         "uid": asked["uid"],
         "convertedObjects": [convert(one, version) for one in asked["objects"]],
         "result": {"status": "Success"},
     }
-    body = {"apiVersion": review["apiVersion"], "kind": review["kind"], "response": said}
-    response = web.Response(body=msgspec.json.encode(body), content_type="application/json")
-    response.force_close()  # so that none is open when we end
-    return response
+    body = {"apiVersion": review["apiVersion"], "kind": review["kind"], "response": response}
+    answer = web.Response(body=msgspec.json.encode(body), content_type="application/json")
+    answer.force_close()  # so that no connection is open at the end
+    return answer
 
 
 def _context(identity: Identity) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    with tempfile.TemporaryDirectory() as folder:  # the library reads keys from files only
+    with tempfile.TemporaryDirectory() as folder:  # ssl reads keys from files only
         certificate = write_file(Path(folder, "certificate.pem"), identity.certificate)
         context.load_cert_chain(certificate, write_file(Path(folder, "key.pem"), identity.key))
     return context

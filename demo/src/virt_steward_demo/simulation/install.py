@@ -1,4 +1,4 @@
-"""Puts definitions and namespaces on a local control plane."""
+"""Installs CRDs and namespaces on a local control plane."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.kube.errors import NotFound, NotServed, Unavailable
 from virt_steward.objects.identity import Kind, Ref, key_of
 from virt_steward.ssa import managers
-from virt_steward_demo.local.errors import LocalError
+from virt_steward_demo.local import LocalError
 from virt_steward_demo.simulation.kinds import definition
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ SECONDS_TO_SETTLE = 60.0
 
 
 async def install(client: Client, *what: str | Object) -> None:
-    """Apply definitions, given as such or by the name of the kind, and wait until the server serves them.
+    """Apply CRDs, given as manifests or by the name of the kind, and wait until the server serves them.
 
-    One that is there already is changed to the given form, as an upgrade does.
+    An existing CRD is replaced, as by an upgrade.
     """
     definitions = [definition(one) if isinstance(one, str) else one for one in what]
     await asyncio.gather(*(client.apply(one, manager=managers.INSTALL.name, force=True) for one in definitions))
@@ -32,7 +32,7 @@ async def install(client: Client, *what: str | Object) -> None:
 
 
 async def uninstall(client: Client, *names: str) -> None:
-    """Remove kinds and all of their objects, and wait until the server has forgotten them."""
+    """Delete CRDs with all of their objects, and wait until the server no longer serves them."""
     definitions = [definition(name) for name in names]
     for one in definitions:
         with suppress(NotFound):
@@ -43,16 +43,16 @@ async def uninstall(client: Client, *names: str) -> None:
 async def _settle(
     client: Client, definitions: list[Object], holds: Callable[[Client, Object], Awaitable[bool]], otherwise: str
 ) -> None:
-    waiting = definitions
+    pending = definitions
     try:
         async with asyncio.timeout(SECONDS_TO_SETTLE):
-            while waiting:
+            while pending:
                 await client.discovery.refresh()
-                answers = await asyncio.gather(*(holds(client, one) for one in waiting))
-                waiting = [one for one, answer in zip(waiting, answers, strict=True) if not answer]
-                await asyncio.sleep(0.05 if waiting else 0)
+                answers = await asyncio.gather(*(holds(client, one) for one in pending))
+                pending = [one for one, answer in zip(pending, answers, strict=True) if not answer]
+                await asyncio.sleep(0.05 if pending else 0)
     except TimeoutError:
-        names = ", ".join(one["metadata"]["name"] for one in waiting)
+        names = ", ".join(one["metadata"]["name"] for one in pending)
         raise LocalError(f"the API server {otherwise} {names} after {SECONDS_TO_SETTLE:g} s: try again") from None
 
 
@@ -62,7 +62,7 @@ async def make_namespace(client: Client, name: str) -> None:
 
 
 async def _is_served(client: Client, one: Object) -> bool:
-    """In exactly the versions that it says."""
+    """Whether the server serves exactly the versions of the CRD."""
     spec = one["spec"]
     kind = Kind(spec["group"], spec["names"]["kind"])
     try:
@@ -72,7 +72,7 @@ async def _is_served(client: Client, one: Object) -> bool:
                 await client.discovery.resource(kind, version["name"])
             elif await _still_served(client, kind, version["name"]):
                 return False
-    except (NotServed, Unavailable):  # a new kind may be absent, or ask for patience, for a moment
+    except (NotServed, Unavailable):  # for a moment, a new kind may be not found or unavailable
         return False
     return True
 

@@ -1,4 +1,4 @@
-"""InstallPlans, their steps, and what comes of them, as the Operator Lifecycle Manager writes them."""
+"""InstallPlans, their steps and the objects that they create, as the Operator Lifecycle Manager writes them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
     from virt_steward.kube.client import Object
     from virt_steward.objects.identity import Key
+    from virt_steward_demo.simulation.control_loop import SimulatedObject
     from virt_steward_demo.simulation.packages import Bundle, Offer
-    from virt_steward_demo.simulation.seen import SimulatedObject
 
 GROUP, VERSION = API_VERSION.split("/")
 GENERATED_BY = "olm.generated-by"
 
 
 def a_subscription(key: Key, *, pin: str = "", approval: str = "Manual") -> Object:
-    """A person's wish for the package of that name."""
+    """A Subscription to the package of that name, as an admin writes it."""
     spec = {
         "name": key.name,
         "channel": CHANNEL,
@@ -35,8 +35,8 @@ def a_subscription(key: Key, *, pin: str = "", approval: str = "Manual") -> Obje
     return {"apiVersion": API_VERSION, "kind": "Subscription", "metadata": metadata, "spec": spec}
 
 
-def a_plan(key: Key, generation: int, offer: Offer, subscriptions: Sequence[SimulatedObject]) -> Object:
-    """Without a status, as it is at first. Owned by all Subscriptions of the namespace, whomever it is for."""
+def an_install_plan(key: Key, generation: int, offer: Offer, subscriptions: Sequence[SimulatedObject]) -> Object:
+    """A new InstallPlan without a status. Like in OLM, all Subscriptions of the namespace own it."""
     manual = any(one.spec.get("installPlanApproval") == "Manual" for one in subscriptions)
     owners = [
         {
@@ -68,7 +68,7 @@ def steps_of(offer: Offer, namespace: str) -> list[Object]:
 
 
 def csv_step(csv: str, package: str, version: str, replaces: str = "") -> Object:
-    """One operator of a plan: its whole CSV as text, which also says the package."""
+    """The step of one operator: its CSV as text, with the name of the package."""
     manifest: Object = {"metadata": {"name": csv, "annotations": properties(package, version)}}
     if replaces:
         manifest["spec"] = {"replaces": replaces}
@@ -76,9 +76,9 @@ def csv_step(csv: str, package: str, version: str, replaces: str = "") -> Object
 
 
 def properties(package: str, version: str) -> dict[str, str]:
-    """The annotation of a CSV that says which package it is of."""
-    said = {"properties": [{"type": "olm.package", "value": {"packageName": package, "version": version}}]}
-    return {"operatorframework.io/properties": msgspec.json.encode(said).decode()}
+    """The annotation of a CSV that names its package."""
+    listed = {"properties": [{"type": "olm.package", "value": {"packageName": package, "version": version}}]}
+    return {"operatorframework.io/properties": msgspec.json.encode(listed).decode()}
 
 
 def _subscription_step(bundle: Bundle, namespace: str) -> Object:
@@ -108,8 +108,8 @@ def _step(resolving: str, kind: str, name: str, manifest: Object) -> Object:
     return {"resolving": resolving, "resource": resource, "status": "Unknown"}
 
 
-def made_from(step: Object, plan: Key) -> Object:
-    """The object that a step stands for, as OLM creates it."""
+def object_of_step(step: Object, plan: Key) -> Object:
+    """The object that OLM creates for a step."""
     resource = step["resource"]
     manifest = msgspec.json.decode(resource["manifest"])
     metadata = {**manifest["metadata"], "namespace": plan.namespace, "labels": {"olm.managed": "true"}}
@@ -118,8 +118,8 @@ def made_from(step: Object, plan: Key) -> Object:
     return {"apiVersion": API_VERSION, "kind": resource["kind"], "metadata": metadata, "spec": manifest.get("spec", {})}
 
 
-def waiting(plan: Key, csv: str, generation: int) -> Object:
-    """A Subscription's status while a plan for it is pending."""
+def pending_status(plan: Key, csv: str, generation: int) -> Object:
+    """The status of a Subscription while its InstallPlan is pending."""
     reference = {"apiVersion": API_VERSION, "kind": "InstallPlan", "name": plan.name, "namespace": plan.namespace}
     return {
         "currentCSV": csv,

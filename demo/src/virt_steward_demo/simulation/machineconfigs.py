@@ -1,4 +1,4 @@
-"""A stand-in for the machine-config operator: renders a configuration per pool and rolls it out node by node."""
+"""Simulates the Machine Config Operator: renders one configuration per pool and rolls it out node by node."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Key, Ref
 from virt_steward.objects.wallclock import rfc3339
 from virt_steward.runtime.informer import Informer
-from virt_steward_demo.simulation.background import RETRY, follow
-from virt_steward_demo.simulation.faults import pace_of, why_it_fails
+from virt_steward_demo.simulation.control_loop import RETRY, in_order, reconcile_on_change, source_of
+from virt_steward_demo.simulation.faults import pace_of, update_error
 from virt_steward_demo.simulation.kinds.machineconfiguration import KUBELET_CONFIG, MACHINE_CONFIG, MACHINE_CONFIG_POOL
-from virt_steward_demo.simulation.nodedaemon import NodeDaemon, nothing_runs_there
+from virt_steward_demo.simulation.nodedaemon import NodeDaemon, drain_nothing
 from virt_steward_demo.simulation.pools import CURRENT, DESIRED, STATE, PoolMachine, next_machines, pool_of, status_of
-from virt_steward_demo.simulation.rendering import MADE_FROM, Unrenderable, kubelet_machine_configs, render
-from virt_steward_demo.simulation.seen import in_order, source_of
+from virt_steward_demo.simulation.rendering import GENERATED_FROM, Unrenderable, kubelet_machine_configs, render
 
 if TYPE_CHECKING:
     from virt_steward.kube.client import Client
-    from virt_steward_demo.simulation.nodedaemon import Drained
-    from virt_steward_demo.simulation.seen import SimulatedObject
+    from virt_steward_demo.simulation.control_loop import SimulatedObject
+    from virt_steward_demo.simulation.nodedaemon import DrainNode
 
 log = structlog.get_logger()
 
@@ -34,25 +33,25 @@ MANAGER = "machine-config-controller"
 
 
 class MachineConfigController:
-    """Looks at everything whenever anything changes. `pace` is how long each node is away, in seconds."""
+    """Reconciles all pools on every change. `pace` is how long the update of one node takes, in seconds."""
 
-    def __init__(self, client: Client, pace: float, drained: Drained = nothing_runs_there) -> None:
+    def __init__(self, client: Client, pace: float, drained: DrainNode = drain_nothing) -> None:
         self._client = client
         self._pace = pace
         self._daemon = NodeDaemon(client, drained)
         self._configs, self._pools, self._kubelet_configs, self._nodes = self._informers = [
             Informer(client, source_of(kind)) for kind in (MACHINE_CONFIG, MACHINE_CONFIG_POOL, KUBELET_CONFIG, NODE)
         ]
-        self._news = asyncio.Event()
-        self._busy: dict[str, asyncio.Task[None]] = {}
+        self._changed = asyncio.Event()
+        self._updating: dict[str, asyncio.Task[None]] = {}
         self._finished: dict[str, str] = {}
-        """Which configuration a node was brought to last: the watch may tell it later."""
+        """The last configuration of each node, since the watch may deliver it later."""
 
     async def run(self) -> None:
         """Ends by cancellation only."""
-        await follow(self._informers, self._news, self._look, "pools")
+        await reconcile_on_change(self._informers, self._changed, self._reconcile, "pools")
 
-    async def _look(self, group: asyncio.TaskGroup) -> None:
+    async def _reconcile(self, group: asyncio.TaskGroup) -> None:
         pools = in_order(self._pools.store)
         await self._follow_kubelet_configs(pools)
         members: dict[str | None, list[SimulatedObject]] = {}
@@ -60,13 +59,15 @@ class MachineConfigController:
             members.setdefault(pool_of(node, pools), []).append(node)
         for pool in pools:
             try:
-                await self._look_after(pool, members.get(pool.name, []), group)
+                await self._reconcile_pool(pool, members.get(pool.name, []), group)
             except KubeError:
                 raise
             except Exception:  # one bad pool must not stop the others
-                log.exception("pool not looked after", pool=pool.name)
+                log.exception("pool not reconciled", pool=pool.name)
 
-    async def _look_after(self, pool: SimulatedObject, nodes: list[SimulatedObject], group: asyncio.TaskGroup) -> None:
+    async def _reconcile_pool(
+        self, pool: SimulatedObject, nodes: list[SimulatedObject], group: asyncio.TaskGroup
+    ) -> None:
         unrenderable = ""
         try:
             await self._render(pool)
@@ -85,7 +86,7 @@ class MachineConfigController:
             if known is None or not same(known.spec, manifest["spec"]):
                 await self._client.apply(manifest, manager=MANAGER, force=True)
         for one in in_order(self._configs.store):
-            if MADE_FROM in one.metadata.annotations and one.name not in wanted:
+            if GENERATED_FROM in one.metadata.annotations and one.name not in wanted:
                 with suppress(NotFound):
                     await self._client.delete(Ref(MACHINE_CONFIG, one.key))
         for kubelet_config in in_order(self._kubelet_configs.store):
@@ -115,37 +116,37 @@ class MachineConfigController:
         target = pool.spec["configuration"]["name"]
         machines = [PoolMachine.of(node) for node in nodes]
         for machine in machines:
-            if not machine.current:  # a node that has just joined boots with what its pool runs
-                await self._note(machine.name, {CURRENT: target, DESIRED: target, STATE: "Done"})
-        for machine in next_machines(pool, target, machines, self._busy.keys() & {node.name for node in nodes}):
-            await self._note(machine.name, {DESIRED: target})
+            if not machine.current:  # a new node boots with the configuration of its pool
+                await self._annotate(machine.name, {CURRENT: target, DESIRED: target, STATE: "Done"})
+        for machine in next_machines(pool, target, machines, self._updating.keys() & {node.name for node in nodes}):
+            await self._annotate(machine.name, {DESIRED: target})
         for node, machine in zip(nodes, machines, strict=True):
-            if self._has_work(node, machine):
-                work = self._work(node, machine.desired, pace_of(pool, self._pace))
-                self._busy[machine.name] = group.create_task(work)
+            if self._needs_update(node, machine):
+                update = self._update(node, machine.desired, pace_of(pool, self._pace))
+                self._updating[machine.name] = group.create_task(update)
 
-    def _has_work(self, node: SimulatedObject, machine: PoolMachine) -> bool:
-        if machine.current == machine.desired or machine.name in self._busy:
+    def _needs_update(self, node: SimulatedObject, machine: PoolMachine) -> bool:
+        if machine.current == machine.desired or machine.name in self._updating:
             return False
         if self._finished.get(machine.name) == machine.desired:
             return False
-        return not (machine.is_degraded and machine.reason == why_it_fails(node))
+        return not (machine.is_degraded and machine.reason == update_error(node))
 
-    async def _work(self, node: SimulatedObject, target: str, pace: float) -> None:
+    async def _update(self, node: SimulatedObject, target: str, pace: float) -> None:
         try:
-            if why := why_it_fails(node):
+            if why := update_error(node):
                 await self._daemon.fail(node.name, why)
             else:
                 await self._daemon.update(node.name, target, pace=pace)
                 self._finished[node.name] = target
-        except KubeError as error:  # begun again by the next look
+        except KubeError as error:  # the next reconcile starts it again
             log.warning("node not updated", node=node.name, error=str(error), retry_in=RETRY)
             await asyncio.sleep(RETRY)
         finally:
-            del self._busy[node.name]
-            self._news.set()
+            del self._updating[node.name]
+            self._changed.set()
 
-    async def _note(self, node: str, annotations: dict[str, str]) -> None:
+    async def _annotate(self, node: str, annotations: dict[str, str]) -> None:
         patch = {"metadata": {"annotations": annotations}}
         await self._client.merge_patch(Ref(NODE, Key("", node)), patch, manager=MANAGER)
 

@@ -1,4 +1,4 @@
-"""What the daemon on a node does with a new configuration: cordon, drain, reboot, uncordon."""
+"""Simulates the machine-config daemon of a node: cordon, drain, reboot, uncordon."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
 
 MANAGER = "machine-config-daemon"
 
-Drained = Callable[[str], AbstractAsyncContextManager[object]]
-"""While it is entered, nothing runs on the node of that name."""
+DrainNode = Callable[[str], AbstractAsyncContextManager[object]]
+"""Drains the node of that name; it stays drained until the end of the `async with` block."""
 
 
-def nothing_runs_there(_node: str) -> AbstractAsyncContextManager[object]:
+def drain_nothing(_node: str) -> AbstractAsyncContextManager[object]:
     return nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
 class NodeDaemon:
-    """One for all nodes. Each step may be repeated, so an update that was cut off is simply done again."""
+    """The daemon of all nodes. Each step can be repeated, so an interrupted update is started again."""
 
     client: Client
-    drained: Drained
+    drained: DrainNode
 
     async def update(self, node: str, target: str, *, pace: float) -> None:
-        """Bring a node to its configuration; it is away for `pace` seconds."""
-        await self._patch(node, {**_noted(STATE, "Working"), "spec": {"unschedulable": True}})
+        """Update a node to its configuration; it is not ready for `pace` seconds."""
+        await self._patch(node, {**_annotated(STATE, "Working"), "spec": {"unschedulable": True}})
         async with self.drained(node):
             await asyncio.sleep(pace / 2)
             await self._set_status(node, {**readiness(ready=False), "nodeInfo": {"bootID": str(uuid.uuid4())}})
@@ -45,7 +45,7 @@ class NodeDaemon:
             await self._patch(node, {"metadata": {"annotations": done}, "spec": {"unschedulable": None}})
 
     async def fail(self, node: str, why: str) -> None:
-        """Say that the configuration could not be taken, and leave the node as it is."""
+        """Report the node as degraded, and change nothing else."""
         await self._patch(node, {"metadata": {"annotations": {STATE: "Degraded", REASON: why}}})
 
     async def _patch(self, node: str, patch: Object) -> None:
@@ -63,5 +63,5 @@ def readiness(*, ready: bool) -> Object:
     return {"conditions": [condition]}
 
 
-def _noted(annotation: str, value: str) -> Object:
+def _annotated(annotation: str, value: str) -> Object:
     return {"metadata": {"annotations": {annotation: value}}}

@@ -1,4 +1,4 @@
-"""Nodes and pools of the simulated cluster, as an installer leaves them."""
+"""Nodes and pools of the simulated cluster, as an installer creates them."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ CAPACITY = {"cpu": "16", "memory": "64Gi", "pods": "250", "ephemeral-storage": "
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node to make. Roles are the names of node-role labels."""
+    """A node to create. Roles are the names of node-role labels."""
 
     name: str
     roles: tuple[str, ...] = (WORKER,)
     labels: Mapping[str, str] = field(default_factory=dict)
     """Hardware, as node feature discovery labels it."""
     capacity: Mapping[str, str] = field(default_factory=dict)
-    """Besides the usual: devices."""
+    """Extra resources, such as devices."""
     swap: int = 0
     """Bytes."""
 
@@ -62,7 +62,7 @@ class Node:
 
 
 async def add_node(client: Client, node: Node) -> None:
-    """Let it join, ready and without the taints of a node that is not."""
+    """Add a node that is Ready and has no taints."""
     manifest = node.manifest()
     with suppress(AlreadyExists):
         await client.create(manifest)
@@ -72,18 +72,18 @@ async def add_node(client: Client, node: Node) -> None:
 
 
 async def add_pool(client: Client, name: str, **spec: object) -> None:
-    """A pool of the nodes that have the role of its name; one of our own also takes what workers get."""
+    """Create the pool of the nodes with that role. A custom pool also selects the MachineConfigs of workers."""
     roles = [name] if name in (MASTER, WORKER) else [WORKER, name]
-    selects: Object = {"matchLabels": {ROLE: name}}
+    selector: Object = {"matchLabels": {ROLE: name}}
     if len(roles) > 1:
-        selects = {"matchExpressions": [{"key": ROLE, "operator": "In", "values": roles}]}
+        selector = {"matchExpressions": [{"key": ROLE, "operator": "In", "values": roles}]}
     labels = {f"pools.operator.machineconfiguration.openshift.io/{name}": ""}
     pool = {
         "apiVersion": API_VERSION,
         "kind": "MachineConfigPool",
         "metadata": {"name": name, "labels": labels},
         "spec": {
-            "machineConfigSelector": selects,
+            "machineConfigSelector": selector,
             "nodeSelector": {"matchLabels": {f"node-role.kubernetes.io/{name}": ""}},
             **spec,
         },
@@ -92,7 +92,7 @@ async def add_pool(client: Client, name: str, **spec: object) -> None:
 
 
 async def add_base_config(client: Client, role: str) -> None:
-    """What an installation begins with."""
+    """Create the MachineConfig that every installation has."""
     content = {"path": "/etc/motd.d/role", "mode": 0o644, "contents": {"source": f"data:,{role}"}}
     config = {"ignition": {"version": IGNITION}, "storage": {"files": [content]}}
     manifest = {

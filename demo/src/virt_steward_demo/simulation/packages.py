@@ -1,4 +1,4 @@
-"""What a catalog offers to a namespace: packages, their versions, and what is next for each Subscription. Pure."""
+"""An operator catalog: packages, their versions, and the next version for each Subscription. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from virt_steward_demo.simulation.seen import SimulatedObject
+    from virt_steward_demo.simulation.control_loop import SimulatedObject
 
 CHANNEL = "stable"
 CATALOG = "simulated-catalog"
@@ -17,12 +17,12 @@ CATALOG_NAMESPACE = "openshift-marketplace"
 
 @dataclass(frozen=True, slots=True)
 class OlmPackage:
-    """An operator with its versions, each of which replaces the one before."""
+    """An operator with its versions; each replaces the one before."""
 
     name: str
     versions: tuple[str, ...]
     needs: tuple[str, ...] = ()
-    """Packages without which it does not run."""
+    """Packages that it depends on."""
 
     def csvs(self) -> list[str]:
         return [f"{self.name}.v{version}" for version in self.versions]
@@ -40,13 +40,13 @@ class Bundle:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The content of a plan."""
+    """The content of an InstallPlan."""
 
     bundles: tuple[Bundle, ...]
     targets: Mapping[str, str]
-    """What is new to Subscriptions, by their names."""
+    """The new CSV of each Subscription that gets one, by the name of the Subscription."""
     dependencies: tuple[Bundle, ...] = ()
-    """Those among the bundles that nobody subscribed to."""
+    """The bundles without a Subscription."""
 
 
 class OlmCatalog:
@@ -60,16 +60,16 @@ class OlmCatalog:
                 replaces = csv
 
     def offer(self, subscriptions: Sequence[SimulatedObject], installed: frozenset[str]) -> Offer | None:
-        """Everything that is not up to date, in one plan, as soon as anything is new to anybody."""
+        """All outdated operators of a namespace in one InstallPlan, as OLM does; None if nothing is new."""
         targets = {one.name: self._target(one) for one in subscriptions if one.spec.get("name") in self._packages}
-        news = {one.name: targets[one.name] for one in subscriptions if self._is_new(one, targets.get(one.name))}
-        if not news:
+        new = {one.name: targets[one.name] for one in subscriptions if self._is_new(one, targets.get(one.name))}
+        if not new:
             return None
         bundles = [self._bundles[csv] for csv in dict.fromkeys(targets.values()) if csv not in installed]
         subscribed = {one.spec.get("name") for one in subscriptions}
         present = subscribed | {self._bundles[csv].package.name for csv in installed if csv in self._bundles}
-        dependencies = self._lacking(bundles, present)
-        return Offer((*bundles, *dependencies), news, dependencies)
+        dependencies = self._missing(bundles, present)
+        return Offer((*bundles, *dependencies), new, dependencies)
 
     def _target(self, subscription: SimulatedObject) -> str:
         status, package = subscription.status, self._packages[subscription.spec["name"]]
@@ -77,20 +77,20 @@ class OlmCatalog:
         if not current:
             start = subscription.spec.get("startingCSV")
             return str(start) if start in self._bundles else package.csvs()[-1]
-        if status.get("installedCSV") != current:  # still pending: an older plan holds it too
+        if status.get("installedCSV") != current:  # still pending, also in an older plan
             return str(current)
         return next((one for one in package.csvs() if self._bundles[one].replaces == current), str(current))
 
     def _is_new(self, subscription: SimulatedObject, target: str | None) -> bool:
         return target is not None and target != subscription.status.get("currentCSV")
 
-    def _lacking(self, bundles: Iterable[Bundle], present: set[str | None]) -> tuple[Bundle, ...]:
-        lacking: dict[str, Bundle] = {}
+    def _missing(self, bundles: Iterable[Bundle], present: set[str | None]) -> tuple[Bundle, ...]:
+        missing: dict[str, Bundle] = {}
         queue = [name for bundle in bundles for name in bundle.package.needs]
         while queue:
             name = queue.pop()
-            if name not in present and name not in lacking:
+            if name not in present and name not in missing:
                 package = self._packages[name]
-                lacking[name] = self._bundles[package.csvs()[-1]]
+                missing[name] = self._bundles[package.csvs()[-1]]
                 queue += package.needs
-        return tuple(lacking.values())
+        return tuple(missing.values())

@@ -1,4 +1,4 @@
-"""The simulated platform as a whole: nodes, pools, HyperConverged, virtual machines, and who looks after them."""
+"""The simulated platform: nodes, pools, HyperConverged, VMs, and the controllers that manage them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from virt_steward.objects.identity import Key, Ref, key_of, ref_of
 from virt_steward.objects.wallclock import rfc3339
 from virt_steward.runtime.clock import SystemClock
 from virt_steward.ssa import managers
-from virt_steward_demo.simulation.background import in_background
-from virt_steward_demo.simulation.converter import Converter
+from virt_steward_demo.simulation.control_loop import in_background
+from virt_steward_demo.simulation.converter import ConversionWebhook
 from virt_steward_demo.simulation.install import install, make_namespace, uninstall
 from virt_steward_demo.simulation.kinds import NAMES, STUBS, machines, olm
 from virt_steward_demo.simulation.kinds.descheduler import KUBE_DESCHEDULER, LATEST, kube_descheduler
@@ -50,44 +50,44 @@ PACKAGES = (
 
 @dataclass(frozen=True, slots=True)
 class PlatformShape:
-    """What kind of platform."""
+    """The size and the versions of a simulated platform."""
 
     masters: int = 1
     workers: int = 3
     pace: float = 0.05
-    """Seconds for which a node is away while it is updated."""
+    """Seconds that the update of a node takes."""
     max_unavailable: int | str = 1
-    """Of the workers' pool."""
+    """maxUnavailable of the worker pool."""
     machines_per_worker: int = 2
-    """Virtual machines; on every other worker, one of them cannot be migrated."""
+    """VMs per worker; on every second worker, one of them cannot migrate."""
     hyperconverged: tuple[str, ...] = ("v1",)
-    """The versions that are served."""
+    """The served versions of HyperConverged."""
     descheduler: str = LATEST
-    """The release of its operator."""
+    """The version of the descheduler operator."""
     without: tuple[str, ...] = ()
-    """Kinds that are not there."""
+    """Kinds that are not installed."""
     packages: tuple[OlmPackage, ...] = PACKAGES
-    """What the catalog of operators has."""
+    """The packages of the operator catalog."""
     nodes: tuple[Node, ...] = ()
-    """Besides masters and workers."""
+    """Nodes besides masters and workers."""
 
 
 class SimulatedPlatform:
-    """Runs while it is entered, and leaves the cluster without any of its objects."""
+    """Runs until the end of the `async with` block, and then deletes all of its objects."""
 
     def __init__(self, client: Client, shape: PlatformShape) -> None:
         self.client = client
         self.shape = shape
         self.workloads = Workloads(client)
-        self._converter = Converter()
+        self._webhook = ConversionWebhook()
         self._running = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        async with self._running:  # so that a failed start leaves nothing either
-            await self._running.enter_async_context(self._converter)
+        async with self._running:  # so that a failed start cleans up too
+            await self._running.enter_async_context(self._webhook)
             self._running.push_async_callback(clear, self.client)
             await self._install()
-            await self._fill()
+            await self._create_objects()
             pools = MachineConfigController(self.client, self.shape.pace, self.workloads.drained)
             operators = LifecycleManager(self.client, OlmCatalog(self.shape.packages), self.shape.pace)
             await self._running.enter_async_context(in_background(pools, operators))
@@ -98,9 +98,9 @@ class SimulatedPlatform:
         await self._running.aclose()
 
     async def serve_hyperconverged(self, *versions: str) -> None:
-        """Serve other versions from now on; what is stored is converted."""
-        self._running.push_async_callback(uninstall, self.client, HYPER_CONVERGED.name)  # it needs the converter
-        await install(self.client, hyper_converged(*versions, conversion=self._converter.conversion).definition())
+        """Serve other versions of HyperConverged from now on; stored objects are converted."""
+        self._running.push_async_callback(uninstall, self.client, HYPER_CONVERGED.name)  # it needs the webhook
+        await install(self.client, hyper_converged(*versions, conversion=self._webhook.conversion).definition())
 
     async def _install(self) -> None:
         await uninstall(self.client, *self.shape.without)
@@ -123,11 +123,11 @@ class SimulatedPlatform:
             await uninstall(self.client, HYPER_CONVERGED.name)
             await install(self.client, stub.definition())
 
-    async def _fill(self) -> None:
+    async def _create_objects(self) -> None:
         for namespace in (*NAMESPACES, VM_NAMESPACE):
             await make_namespace(self.client, namespace)
         await self._add_nodes()
-        await self._add_machines()
+        await self._add_vms()
         await self._add_cluster_objects()
 
     async def _add_nodes(self) -> None:
@@ -140,7 +140,7 @@ class SimulatedPlatform:
         for node in (*masters, *workers, *self.shape.nodes):
             await add_node(self.client, node)
 
-    async def _add_machines(self) -> None:
+    async def _add_vms(self) -> None:
         for worker in range(self.shape.workers):
             for number in range(self.shape.machines_per_worker):
                 key = Key(VM_NAMESPACE, f"vm-{worker}-{number}")
@@ -172,7 +172,7 @@ class SimulatedPlatform:
 
 
 async def clear(client: Client) -> None:
-    """Remove what a platform has, whoever made it; namespaces and what people ask of OLM and of machines stay."""
+    """Delete all objects of a platform. Namespaces, Machines and the objects of OLM are kept."""
     kept = (*olm.STUBS, *machines.STUBS)
     kinds = (*(stub.kind for stub in STUBS if stub not in kept), NODE)
     await asyncio.gather(*(_remove_all(client, kind) for kind in kinds))
@@ -186,12 +186,12 @@ async def _remove_all(client: Client, kind: Kind) -> None:
 
 
 def _healthy() -> Object:
-    """The status of a HyperConverged that is well."""
-    said = {"Available": "True", "Progressing": "False", "Degraded": "False", "ReconcileComplete": "True"}
+    """The status of a healthy HyperConverged."""
+    statuses = {"Available": "True", "Progressing": "False", "Degraded": "False", "ReconcileComplete": "True"}
     now = rfc3339(SystemClock().utc())
     conditions = [
         {"type": name, "status": status, "reason": "Simulated", "message": "", "lastTransitionTime": now}
-        for name, status in said.items()
+        for name, status in statuses.items()
     ]
     versions = [{"name": "operator", "version": "1.18.0"}]
     return {"conditions": conditions, "versions": versions, "systemHealthStatus": "healthy"}

@@ -1,4 +1,4 @@
-"""What a pool says of its nodes: who belongs to it, who may be next, and its status. Pure."""
+"""The logic of a MachineConfigPool: which nodes belong to it, which are updated next, and its status. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from virt_steward.kube.client import Object
-    from virt_steward_demo.simulation.seen import SimulatedObject
+    from virt_steward_demo.simulation.control_loop import SimulatedObject
 
 MASTER, WORKER = "master", "worker"
 CURRENT = "machineconfiguration.openshift.io/currentConfig"
@@ -35,15 +35,15 @@ class PoolMachine:
 
     @classmethod
     def of(cls, node: SimulatedObject) -> PoolMachine:
-        notes = node.metadata.annotations
+        annotations = node.metadata.annotations
         return cls(
             name=node.name,
-            current=notes.get(CURRENT, ""),
-            desired=notes.get(DESIRED, ""),
-            state=notes.get(STATE, ""),
+            current=annotations.get(CURRENT, ""),
+            desired=annotations.get(DESIRED, ""),
+            state=annotations.get(STATE, ""),
             ready=is_true(node.status.get("conditions", ()), "Ready"),
             schedulable=not node.spec.get("unschedulable"),
-            reason=notes.get(REASON, ""),
+            reason=annotations.get(REASON, ""),
         )
 
     @property
@@ -59,7 +59,7 @@ class PoolMachine:
 
 
 def pool_of(node: SimulatedObject, pools: Sequence[SimulatedObject]) -> str | None:
-    """A custom pool first, then that of the control plane, then that of the workers."""
+    """The pool of a node: a custom pool first, then master, then worker."""
     names = [pool.name for pool in pools if _has(pool, node)]
     custom = sorted(name for name in names if name not in (MASTER, WORKER))
     return next((name for name in (*custom, MASTER, WORKER) if name in names), None)
@@ -73,12 +73,12 @@ def _has(pool: SimulatedObject, node: SimulatedObject) -> bool:
 def next_machines(
     pool: SimulatedObject, target: str, machines: Sequence[PoolMachine], busy: Iterable[str]
 ) -> list[PoolMachine]:
-    """Those that may leave their configuration now: as many as are not away already."""
+    """The nodes to update now, so that at most maxUnavailable nodes are unavailable."""
     if pool.spec.get("paused"):
         return []
-    away = {machine.name for machine in machines if not machine.is_available} | set(busy)
-    waiting = [machine for machine in machines if machine.desired != target and machine.name not in away]
-    return waiting[: max(0, most_unavailable(pool, len(machines)) - len(away))]
+    unavailable = {machine.name for machine in machines if not machine.is_available} | set(busy)
+    outdated = [machine for machine in machines if machine.desired != target and machine.name not in unavailable]
+    return outdated[: max(0, most_unavailable(pool, len(machines)) - len(unavailable))]
 
 
 def most_unavailable(pool: SimulatedObject, count: int) -> int:
@@ -89,15 +89,15 @@ def most_unavailable(pool: SimulatedObject, count: int) -> int:
 
 
 def status_of(pool: SimulatedObject, machines: Sequence[PoolMachine], unrenderable: str, now: str) -> Object:
-    """The pool's status; its configuration is the one that all of its machines run."""
+    """The status of a pool; its configuration is the last one that all of its nodes have reached."""
     target = pool.spec.get("configuration") or {}
     name = target.get("name", "")
     updated = [machine for machine in machines if machine.runs(name)]
     ready = [machine for machine in updated if machine.is_available]
-    away = [machine for machine in machines if not machine.is_available]
+    unavailable = [machine for machine in machines if not machine.is_available]
     degraded = [machine for machine in machines if machine.is_degraded]
     failed = "; ".join(f"Node {machine.name}: {machine.reason}" for machine in degraded)
-    is_updated = len(ready) == len(machines) and not away
+    is_updated = len(ready) == len(machines) and not unavailable
     conditions: Sequence[Any] = pool.status.get("conditions", ())
     for condition in (
         _degraded("RenderDegraded", unrenderable),
@@ -113,7 +113,7 @@ def status_of(pool: SimulatedObject, machines: Sequence[PoolMachine], unrenderab
         "machineCount": len(machines),
         "observedGeneration": pool.metadata.generation,
         "readyMachineCount": len(ready),
-        "unavailableMachineCount": len(away),
+        "unavailableMachineCount": len(unavailable),
         "updatedMachineCount": len(updated),
     }
 

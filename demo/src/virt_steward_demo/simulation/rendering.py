@@ -1,4 +1,4 @@
-"""What a pool's nodes should run: the MachineConfigs that it selects, merged into one. Pure."""
+"""Renders the configuration of a pool: merges the MachineConfigs that it selects. Pure."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from virt_steward.kube.client import Object
-    from virt_steward_demo.simulation.seen import SimulatedObject
+    from virt_steward_demo.simulation.control_loop import SimulatedObject
 
 IGNITION = "3.5.0"
 ROLE = "machineconfiguration.openshift.io/role"
 GENERATED_BY = "machineconfiguration.openshift.io/generated-by-controller-version"
-MADE_FROM = "simulation.virt-steward.example/kubelet-config"
-"""On a MachineConfig: the KubeletConfig from which it was made."""
+GENERATED_FROM = "simulation.virt-steward.example/kubelet-config"
+"""On a MachineConfig: the KubeletConfig that it was generated from."""
 
 
 class Unrenderable(ValueError):
-    """A MachineConfig makes no sense."""
+    """A MachineConfig is invalid."""
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedMachineConfig:
-    """The configuration of a pool. Its name says its content."""
+    """The configuration of a pool. Its name contains the hash of its content."""
 
     name: str
     spec: Object
     sources: tuple[str, ...]
 
     def configuration(self) -> Object:
-        """As a pool refers to it."""
+        """The reference to it in the spec and status of a pool."""
         source = [{"apiVersion": API_VERSION, "kind": "MachineConfig", "name": name} for name in self.sources]
         return {"name": self.name, "source": source}
 
@@ -54,14 +54,14 @@ class RenderedMachineConfig:
 
 
 def render(pool: SimulatedObject, configs: Iterable[SimulatedObject]) -> RenderedMachineConfig | None:
-    """Merge by the order of names, so that the last one wins. Without any source there is nothing to run.
+    """Merge in the order of names, so that the last one wins. None if the pool selects no MachineConfig.
 
     Raises Unrenderable.
     """
-    wanted = pool.spec.get("machineConfigSelector")
-    if wanted is None:
+    spec_selector = pool.spec.get("machineConfigSelector")
+    if spec_selector is None:
         return None
-    selector = read_selector(wanted)
+    selector = read_selector(spec_selector)
     sources = sorted(
         (
             one
@@ -74,8 +74,8 @@ def render(pool: SimulatedObject, configs: Iterable[SimulatedObject]) -> Rendere
         return None
     try:
         spec = _merged([one.spec for one in sources])
-    except (AttributeError, KeyError, TypeError) as error:  # their config may be anything
-        raise Unrenderable(f"what {pool.name} selects cannot be merged: {error!r}") from None
+    except (AttributeError, KeyError, TypeError) as error:  # the schema accepts any config
+        raise Unrenderable(f"the MachineConfigs of pool {pool.name} cannot be merged: {error!r}") from None
     digest = hashlib.sha256(canonical(spec)).hexdigest()[:32]
     return RenderedMachineConfig(f"rendered-{pool.name}-{digest}", spec, tuple(one.name for one in sources))
 
@@ -111,20 +111,20 @@ def _with_dropins(before: Object, unit: Object) -> Object:
 def kubelet_machine_configs(
     pools: Iterable[SimulatedObject], kubelet_configs: Iterable[SimulatedObject]
 ) -> list[Object]:
-    """One MachineConfig per pool and KubeletConfig that selects it; the second of a pool is numbered, and so on."""
-    made = []
+    """One MachineConfig per pool and KubeletConfig that selects it. From the second on, their names are numbered."""
+    generated = []
     ordered = sorted(kubelet_configs, key=lambda one: one.name)
     for pool in pools:
         chosen = [one for one in ordered if _selects(one, pool)]
         for number, one in enumerate(chosen):
             name = f"99-{pool.name}-generated-kubelet" + (f"-{number}" if number else "")
-            made.append(_kubelet_machine_config(name, pool, one))
-    return made
+            generated.append(_kubelet_machine_config(name, pool, one))
+    return generated
 
 
 def _selects(kubelet_config: SimulatedObject, pool: SimulatedObject) -> bool:
     selector = kubelet_config.spec.get("machineConfigPoolSelector")
-    if not selector:  # unlike elsewhere, an empty one selects none
+    if not selector:  # unlike other selectors, an empty one selects nothing
         return False
     return read_selector(selector).matches(pool.metadata.labels)
 
@@ -140,7 +140,7 @@ def _kubelet_machine_config(name: str, pool: SimulatedObject, kubelet_config: Si
         flag = str(kubelet_config.spec["autoSizingReserved"]).lower()
         files.append(_file("/etc/node-sizing-enabled.env", f"NODE_SIZING_ENABLED={flag}\n"))
     config = {"ignition": {"version": IGNITION}, "storage": {"files": files}}
-    metadata = {"name": name, "labels": {ROLE: pool.name}, "annotations": {MADE_FROM: kubelet_config.name}}
+    metadata = {"name": name, "labels": {ROLE: pool.name}, "annotations": {GENERATED_FROM: kubelet_config.name}}
     return {"apiVersion": API_VERSION, "kind": "MachineConfig", "metadata": metadata, "spec": {"config": config}}
 
 

@@ -1,4 +1,4 @@
-"""Words to write small schemas with, so that a definition reads like the object that it describes."""
+"""Functions that build OpenAPI schemas, so that the definition of a kind reads like the object that it describes."""
 
 from __future__ import annotations
 
@@ -11,101 +11,105 @@ Schema = dict[str, Any]
 
 
 def record(*required: str, **fields: Schema) -> Schema:
-    """An object with these fields, some of which are required; all others are dropped."""
+    """An object with these fields, some of them required; the server drops unknown fields."""
     schema: Schema = {"type": "object", "properties": fields}
     return schema | ({"required": list(required)} if required else {})
 
 
-def text(*choices: str, default: str | None = None, pattern: str = "") -> Schema:
+def string(*choices: str, default: str | None = None, pattern: str = "") -> Schema:
     schema: Schema = {"type": "string"}
     if choices:
         schema["enum"] = list(choices)
     if pattern:
         schema["pattern"] = pattern
-    return schema | _defaulted(default)
+    return schema | _default(default)
 
 
-def moment() -> Schema:
+def timestamp() -> Schema:
     return {"type": "string", "format": "date-time"}
 
 
-def number(*, default: int | None = None, least: int | None = None, most: int | None = None) -> Schema:
+def integer(*, default: int | None = None, least: int | None = None, most: int | None = None) -> Schema:
     bounds = {"minimum": least, "maximum": most}
-    return {"type": "integer", **{name: value for name, value in bounds.items() if value is not None}} | _defaulted(
+    return {"type": "integer", **{name: value for name, value in bounds.items() if value is not None}} | _default(
         default
     )
 
 
-def flag(*, default: bool | None = None) -> Schema:
-    return {"type": "boolean"} | _defaulted(default)
+def boolean(*, default: bool | None = None) -> Schema:
+    return {"type": "boolean"} | _default(default)
 
 
-def number_or_text() -> Schema:
+def int_or_string() -> Schema:
     return {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
 
 
-def anything() -> Schema:
-    """An object whose fields nobody checks."""
+def untyped() -> Schema:
+    """An object with any fields (x-kubernetes-preserve-unknown-fields)."""
     return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
 def mapping(value: Schema) -> Schema:
-    """An object whose keys are data."""
+    """A map from strings to values of one schema (additionalProperties)."""
     return {"type": "object", "additionalProperties": value}
 
 
-def listed(item: Schema) -> Schema:
-    """A list of which the schema does not say how it is merged, so that it has one owner."""
+def plain_list(item: Schema) -> Schema:
+    """A list without a list type: server-side apply treats it as atomic, so it has one owner."""
     return {"type": "array", "items": item}
 
 
-def undivided(item: Schema) -> Schema:
-    """A list that says that it has one owner."""
+def atomic_list(item: Schema) -> Schema:
+    """A list of type atomic: it has one owner."""
     return {"type": "array", "items": item, "x-kubernetes-list-type": "atomic"}
 
 
-def keyed(item: Schema, *keys: str) -> Schema:
-    """A list in which each item has its own owners and is known by its keys."""
+def map_list(item: Schema, *keys: str) -> Schema:
+    """A list of type map: items are identified by keys and can have different owners."""
     how = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
     return {"type": "array", "items": item, **how}
 
 
-def checked(schema: Schema, rules: Mapping[str, str]) -> Schema:
-    """The same with CEL expressions and their messages."""
-    said = [{"rule": rule, "message": message} for rule, message in rules.items()]
-    return schema | {"x-kubernetes-validations": said}
+def with_rules(schema: Schema, rules: Mapping[str, str]) -> Schema:
+    """The schema with CEL rules and their messages."""
+    validations = [{"rule": rule, "message": message} for rule, message in rules.items()]
+    return schema | {"x-kubernetes-validations": validations}
 
 
-def defaulted(schema: Schema, default: Any) -> Schema:
+def with_default(schema: Schema, default: Any) -> Schema:
     return schema | {"default": default}
 
 
 def selector() -> Schema:
-    """A label selector, which has one owner."""
+    """A label selector; it is atomic."""
     requirement = record(
-        "key", "operator", key=text(), operator=text("In", "NotIn", "Exists", "DoesNotExist"), values=undivided(text())
+        "key",
+        "operator",
+        key=string(),
+        operator=string("In", "NotIn", "Exists", "DoesNotExist"),
+        values=atomic_list(string()),
     )
-    fields = record(matchLabels=mapping(text()), matchExpressions=undivided(requirement))
+    fields = record(matchLabels=mapping(string()), matchExpressions=atomic_list(requirement))
     return fields | {"x-kubernetes-map-type": "atomic"}
 
 
 def reference(*fields: str) -> Schema:
-    """The name of another object, which has one owner."""
-    return record(**{name: text() for name in fields}) | {"x-kubernetes-map-type": "atomic"}
+    """A reference to another object; it is atomic."""
+    return record(**{name: string() for name in fields}) | {"x-kubernetes-map-type": "atomic"}
 
 
 def condition() -> Schema:
     return record(
         "type",
         "status",
-        type=text(),
-        status=text(),
-        reason=text(),
-        message=text(),
-        lastTransitionTime=moment(),
-        observedGeneration=number(),
+        type=string(),
+        status=string(),
+        reason=string(),
+        message=string(),
+        lastTransitionTime=timestamp(),
+        observedGeneration=integer(),
     )
 
 
-def _defaulted(default: Any) -> Schema:
+def _default(default: Any) -> Schema:
     return {} if default is None else {"default": default}

@@ -1,11 +1,11 @@
-"""A small definition of a kind that belongs to somebody else: the parts that we read or write, and no more."""
+"""Small CRDs of kinds of other projects: only the fields that virt-steward reads or writes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from virt_steward_demo.simulation.schemas import checked, record, text
+from virt_steward_demo.simulation.schemas import record, string, with_rules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,30 +23,30 @@ class StubVersion:
     spec: Schema
     status: Schema | None = None
     required: tuple[str, ...] = ()
-    named: str = ""
-    """A pattern for the object's name."""
+    name_pattern: str = ""
+    """A pattern that the name of an object must match."""
     rules: tuple[tuple[str, str], ...] = ()
     """CEL expressions on the whole object, with their messages."""
     columns: tuple[tuple[str, str], ...] = ()
-    """What `kubectl get` shows: names and paths."""
-    beside: Mapping[str, Schema] = field(default_factory=dict)
-    """Fields beside the spec, for the few kinds that keep all of theirs there."""
+    """The columns of `kubectl get`: names and JSON paths."""
+    top_level: Mapping[str, Schema] = field(default_factory=dict)
+    """Fields outside of spec and status, which a few kinds use."""
     served: bool = True
     storage: bool = True
 
     def manifest(self) -> dict[str, Any]:
-        fields = {"spec": self.spec, **self.beside} | ({"status": self.status} if self.status else {})
-        if self.named:
-            fields["metadata"] = record(name=text(pattern=self.named))
-        whole = record(*self.required, **fields)
-        shown = [{"name": name, "type": "string", "jsonPath": path} for name, path in self.columns]
+        fields = {"spec": self.spec, **self.top_level} | ({"status": self.status} if self.status else {})
+        if self.name_pattern:
+            fields["metadata"] = record(name=string(pattern=self.name_pattern))
+        schema = record(*self.required, **fields)
+        columns = [{"name": name, "type": "string", "jsonPath": path} for name, path in self.columns]
         return {
             "name": self.name,
             "served": self.served,
             "storage": self.storage,
             **({"subresources": {"status": {}}} if self.status else {}),
-            **({"additionalPrinterColumns": [*shown, AGE]} if shown else {}),
-            "schema": {"openAPIV3Schema": checked(whole, dict(self.rules)) if self.rules else whole},
+            **({"additionalPrinterColumns": [*columns, AGE]} if columns else {}),
+            "schema": {"openAPIV3Schema": with_rules(schema, dict(self.rules)) if self.rules else schema},
         }
 
 
@@ -55,7 +55,7 @@ AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
 
 @dataclass(frozen=True, slots=True)
 class Stub:
-    """A kind of another system."""
+    """A kind of another project."""
 
     kind: Kind
     scope: Literal["Namespaced", "Cluster"]

@@ -1,4 +1,4 @@
-"""Virtual machines on the nodes: they move away from a node that goes down, or stop if they cannot."""
+"""VMs on the nodes: a drain migrates them to other nodes, or stops those that cannot migrate."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 MANAGER = "virt-controller"
 ON_NODE = "kubevirt.io/nodeName"
 FIXED = "simulation.virt-steward.example/stays-on"
-"""On a virtual machine that cannot be migrated: the node with its device."""
+"""On a VM that cannot migrate: the node with its device."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workloads:
-    """The virtual machines of a cluster."""
+    """The VMs of a cluster."""
 
     client: Client
 
     async def add(self, key: Key, node: str, *, migratable: bool = True) -> None:
-        """A virtual machine that runs on a node; one that is not migratable has a device of that node."""
+        """Create a VM that runs on a node; one that is not migratable uses a device of that node."""
         annotations = {} if migratable else {FIXED: node}
         machine = {
             "apiVersion": API_VERSION,
@@ -52,20 +52,20 @@ class Workloads:
 
     @asynccontextmanager
     async def drained(self, node: str) -> AsyncIterator[None]:
-        """While it is entered, nothing runs on the node. What had to stop starts again when it ends well."""
+        """Keep the node free of VMs until the end of the block. VMs that were stopped start again after a success."""
         for instance in await self._on(node):
             key = key_of(instance)
-            refuge = await self._refuge(node)
-            if refuge and is_true(instance["status"]["conditions"], "LiveMigratable"):
-                await self._migrate(key, node, refuge)
+            target = await self._target(node)
+            if target and is_true(instance["status"]["conditions"], "LiveMigratable"):
+                await self._migrate(key, node, target)
             else:
                 await self._stop(key)
         yield
         running = {key_of(one) for one in await self.client.list(VIRTUAL_MACHINE_INSTANCE)}
         for machine in await self.client.list(VIRTUAL_MACHINE):
-            key, home = key_of(machine), machine["metadata"].get("annotations", {}).get(FIXED)
-            if key not in running and home in (None, node):
-                await self._start(key, node, migratable=home is None)
+            key, fixed_node = key_of(machine), machine["metadata"].get("annotations", {}).get(FIXED)
+            if key not in running and fixed_node in (None, node):
+                await self._start(key, node, migratable=fixed_node is None)
 
     async def _start(self, key: Key, node: str, *, migratable: bool) -> None:
         instance = {
@@ -108,17 +108,17 @@ class Workloads:
         instances = await self.client.list(VIRTUAL_MACHINE_INSTANCE)
         return [one for one in instances if one.get("status", {}).get("nodeName") == node]
 
-    async def _refuge(self, node: str) -> str | None:
-        """The schedulable worker with the fewest machines."""
+    async def _target(self, node: str) -> str | None:
+        """The schedulable worker with the fewest VMs."""
         role = f"node-role.kubernetes.io/{WORKER}"
-        open_ = [
+        schedulable = [
             one["metadata"]["name"]
             for one in await self.client.list(NODE)
             if role in one["metadata"]["labels"] and not one["spec"].get("unschedulable")
         ]
         instances = await self.client.list(VIRTUAL_MACHINE_INSTANCE)
         load = Counter(one.get("status", {}).get("nodeName") for one in instances)
-        return min((name for name in open_ if name != node), key=lambda name: (load[name], name), default=None)
+        return min((name for name in schedulable if name != node), key=lambda name: (load[name], name), default=None)
 
     async def _set_status(self, ref: Ref, status: Object) -> None:
         await self.client.merge_patch(ref, {"status": status}, subresource="status", manager=MANAGER)
@@ -134,6 +134,6 @@ def _instance_spec(*, migratable: bool) -> Object:
 def _conditions(*, migratable: bool) -> list[Object]:
     live: Object = {"type": "LiveMigratable", "status": "True"}
     if not migratable:
-        why = "the machine has a device of its node"
-        live |= {"status": "False", "reason": "HostDeviceNotLiveMigratable", "message": why}
+        message = "the VM uses a device of its node"
+        live |= {"status": "False", "reason": "HostDeviceNotLiveMigratable", "message": message}
     return [{"type": "Ready", "status": "True"}, live]

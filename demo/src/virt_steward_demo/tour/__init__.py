@@ -1,4 +1,5 @@
-"""The front door: everything on this machine, and stories that show what it is for.
+"""The demo: all controllers on this machine, and a guided tour with checks.
 
-Not here: how any of it works; a story does what an admin would do, and looks where an admin would look.
+A walkthrough does what an admin would do, with the admin's rights, and reads what an admin would read. It never calls
+into a controller.
 """

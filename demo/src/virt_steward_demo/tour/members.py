@@ -1,4 +1,4 @@
-"""Other clusters for machines to run on: real API servers on this machine, small ones."""
+"""Member clusters that Machines can be placed on: small but real API servers on this machine."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from virt_steward_demo.local.binaries import Binaries
 
 MACHINES = "team-a"
-"""The namespace of the machines, here as there."""
+"""The namespace of the Machines, and of their VMs on the member clusters."""
 READER = "placement-reader"
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One of them."""
+    """A member cluster."""
 
     name: str
     region: str
-    machines: tuple[str, ...]
-    """Virtual machines that run there already."""
+    vms: tuple[str, ...]
+    """VMs that already run there."""
 
 
 MEMBERS = (
@@ -45,7 +45,7 @@ MEMBERS = (
 
 
 class DemoFleet:
-    """Starts all of them at once, and stops them."""
+    """Starts all member clusters together, and stops them."""
 
     def __init__(self, binaries: Binaries, folder: Path, members: tuple[Member, ...] = MEMBERS) -> None:
         self.members = members
@@ -64,9 +64,9 @@ class DemoFleet:
         self._running.close()
 
     async def join(self, client: Client) -> None:
-        """Fill them, and make them known to a cluster that places machines."""
+        """Create their VMs, and register them with the cluster whose Machines are placed."""
         await make_namespace(client, MACHINES)
-        await asyncio.gather(*(self._introduce(client, one) for one in self.members))
+        await asyncio.gather(*(self._register(client, one) for one in self.members))
 
     def fail(self, name: str) -> None:
         self._planes[name].kill_apiserver()
@@ -74,22 +74,22 @@ class DemoFleet:
     def recover(self, name: str) -> None:
         self._planes[name].start_apiserver()
 
-    async def _introduce(self, client: Client, member: Member) -> None:
+    async def _register(self, client: Client, member: Member) -> None:
         plane = self._planes[member.name]
         await asyncio.to_thread(plane.wait_until_ready)
         async with connected(str(plane.kubeconfig), None) as there:
             await install(there, VIRTUAL_MACHINE.name)
             for namespace in (NAMESPACE, MACHINES):
                 await make_namespace(there, namespace)
-            for name in member.machines:
-                await there.apply(_machine(name), manager=managers.INSTALL.name)
+            for name in member.vms:
+                await there.apply(_vm(name), manager=managers.INSTALL.name)
             token = await token_for(there, _reader())
         kubeconfig = kubeconfig_for(plane, token)
         await client.apply(_secret(member.name, kubeconfig), manager=managers.INSTALL.name)
         await client.apply(_config(member), manager=managers.INSTALL.name)
 
 
-def _machine(name: str) -> Object:
+def _vm(name: str) -> Object:
     metadata = {"name": name, "namespace": MACHINES}
     api_version = f"{VIRTUAL_MACHINE.group}/v1"
     return {
@@ -101,7 +101,7 @@ def _machine(name: str) -> Object:
 
 
 def _reader() -> list[Object]:
-    """All that placement asks of a cluster: which virtual machines there are."""
+    """The only right that placement needs on a member cluster: to read VMs."""
     rbac = "rbac.authorization.k8s.io"
     account = {"kind": "ServiceAccount", "name": READER, "namespace": NAMESPACE}
     rule = {"apiGroups": [VIRTUAL_MACHINE.group], "resources": [VIRTUAL_MACHINE.plural], "verbs": ["get", "list"]}

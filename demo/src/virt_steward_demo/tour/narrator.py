@@ -1,4 +1,4 @@
-"""Telling a story that must come true: what is said to happen is waited for, and its absence is an error."""
+"""Prints the tour of the demo, and checks it: each step waits until its condition holds, or fails after a timeout."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-PATIENCE = 60.0
-"""Seconds within which most things happen."""
-LOOKS = 0.1
+CHECK_TIMEOUT = 60.0
+"""Seconds after which a check fails, unless it names its own timeout."""
+POLL_INTERVAL = 0.1
 
 
 class CheckFailed(UserError):
-    """Something that was told did not happen."""
+    """A condition of the tour did not hold in time."""
 
 
 class Narrator:
-    """Speaks to whoever watches."""
+    """Prints to a terminal, and counts the checks that passed."""
 
-    def __init__(self, console: Console, patience: float = PATIENCE) -> None:
+    def __init__(self, console: Console, timeout: float = CHECK_TIMEOUT) -> None:
         self._console = console
-        self._patience = patience
-        self._began = time.monotonic()
-        self.checks = 0
+        self._timeout = timeout
+        self._started = time.monotonic()
+        self.passed = 0
 
     @property
     def seconds(self) -> float:
-        return time.monotonic() - self._began
+        return time.monotonic() - self._started
 
-    def chapter(self, title: str) -> None:
+    def section(self, title: str) -> None:
         self._console.print()
         self._console.rule(f"[bold]{title}", align="left")
 
@@ -44,25 +44,25 @@ class Narrator:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def quote(self, text: str) -> None:
-        """What somebody at a terminal would see."""
+        """Print text from the cluster, such as a diff or the message of a condition, as an admin reads it."""
         for line in text.rstrip().splitlines():
             style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "dim")
             self._console.print(f"    {line}", style=style, markup=False, highlight=False, soft_wrap=True)
 
-    async def sees(self, what: str, holds: Callable[[], Awaitable[bool]], within: float | None = None) -> None:
-        """Wait until it holds, and say so. What takes longer than most says within how many seconds it happens."""
-        within = within or self._patience
-        deadline = time.monotonic() + within
+    async def check(self, what: str, holds: Callable[[], Awaitable[bool]], within: float | None = None) -> None:
+        """Wait until the condition holds, and print it as passed. Raises CheckFailed after `within` seconds."""
+        limit = within or self._timeout
+        deadline = time.monotonic() + limit
         while not await _holds(holds):
             if time.monotonic() > deadline:
-                raise CheckFailed(f"after {within:g} s it is still not so: {what}")
-            await asyncio.sleep(LOOKS)
-        self.checks += 1
+                raise CheckFailed(f"check failed: {what}: not true after {limit:g} s")
+            await asyncio.sleep(POLL_INTERVAL)
+        self.passed += 1
         self._console.print(f"  [green]✓[/green] {what}", highlight=False, soft_wrap=True)
 
 
 async def _holds(condition: Callable[[], Awaitable[bool]]) -> bool:
     try:
         return await condition()
-    except KubeError:  # not there yet, or not reachable for a moment
+    except KubeError:  # not found yet, or the API server is restarting
         return False

@@ -1,4 +1,4 @@
-"""Small definitions of the kinds of other systems, one module per system. What they do is not here."""
+"""Small CRDs of the kinds of other projects, one module per project. Their controllers are not here."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ NAMES = tuple(stub.kind.name for stub in STUBS)
 
 
 def definition(name: str) -> Object:
-    """The definition of a kind by its name, in its latest form: `MachineConfig`."""
+    """The CRD of a kind, such as `MachineConfig`, in its latest version."""
     return next(stub for stub in STUBS if stub.kind.name == name).definition()

@@ -1,7 +1,16 @@
-"""Operators beside KubeVirt: Forklift, MetalLB, quotas, and what CDI knows of storage."""
+"""Kinds of operators beside KubeVirt: Forklift, MetalLB, quotas, and storage profiles of CDI."""
 
 from virt_steward.objects.identity import Kind
-from virt_steward_demo.simulation.schemas import anything, condition, flag, listed, mapping, record, selector, text
+from virt_steward_demo.simulation.schemas import (
+    boolean,
+    condition,
+    mapping,
+    plain_list,
+    record,
+    selector,
+    string,
+    untyped,
+)
 from virt_steward_demo.simulation.stubs import Stub, StubVersion
 
 FORKLIFT_CONTROLLER = Kind("forklift.konveyor.io", "ForkliftController", "forkliftcontrollers")
@@ -19,11 +28,11 @@ STUBS = (
             StubVersion(
                 "v1beta1",
                 record(
-                    **{name: text("true", "false", default="true") for name in _FORKLIFT_FEATURES},
+                    **{name: string("true", "false", default="true") for name in _FORKLIFT_FEATURES},
                     controller_max_vm_inflight={"type": "integer", "minimum": 1, "default": 20},
-                    vddk_image=text(),
+                    vddk_image=string(),
                 ),
-                anything(),
+                untyped(),
             ),
         ),
     ),
@@ -34,13 +43,13 @@ STUBS = (
             StubVersion(
                 "v1beta1",
                 record(
-                    bgpBackend=text(),
-                    controllerNodeSelector=mapping(text()),
-                    loadBalancerClass=text(),
-                    logLevel=text("all", "debug", "info", "warn", "error", "none"),
-                    nodeSelector=mapping(text()),
+                    bgpBackend=string(),
+                    controllerNodeSelector=mapping(string()),
+                    loadBalancerClass=string(),
+                    logLevel=string("all", "debug", "info", "warn", "error", "none"),
+                    nodeSelector=mapping(string()),
                 ),
-                record(conditions=listed(condition())),
+                record(conditions=plain_list(condition())),
             ),
         ),
     ),
@@ -52,12 +61,12 @@ STUBS = (
                 "v1alpha1",
                 record(
                     configuration=record(
-                        allowApplicationAwareClusterResourceQuota=flag(),
-                        vmiCalculatorConfiguration=record(configName=text()),
+                        allowApplicationAwareClusterResourceQuota=boolean(),
+                        vmiCalculatorConfiguration=record(configName=string()),
                     ),
                     namespaceSelector=selector(),
                 ),
-                record(conditions=listed(condition()), phase=text()),
+                record(conditions=plain_list(condition()), phase=string()),
                 required=("spec",),
             ),
         ),
@@ -68,8 +77,8 @@ STUBS = (
         (
             StubVersion(
                 "v1beta1",
-                record(claimPropertySets=listed(anything())),
-                record(claimPropertySets=listed(anything()), provisioner=text(), storageClass=text()),
+                record(claimPropertySets=plain_list(untyped())),
+                record(claimPropertySets=plain_list(untyped()), provisioner=string(), storageClass=string()),
                 required=("spec",),
             ),
         ),

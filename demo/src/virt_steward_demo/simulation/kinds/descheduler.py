@@ -1,9 +1,19 @@
-"""KubeDescheduler, of which profiles and customizations differ from release to release."""
+"""KubeDescheduler, whose profiles and customizations differ between releases."""
 
 from dataclasses import dataclass
 
 from virt_steward.objects.identity import Kind
-from virt_steward_demo.simulation.schemas import Schema, anything, condition, flag, keyed, listed, number, record, text
+from virt_steward_demo.simulation.schemas import (
+    Schema,
+    boolean,
+    condition,
+    integer,
+    map_list,
+    plain_list,
+    record,
+    string,
+    untyped,
+)
 from virt_steward_demo.simulation.stubs import Stub, StubVersion
 
 GROUP = "operator.openshift.io"
@@ -50,21 +60,24 @@ LATEST = RELEASES[-1].name
 def kube_descheduler(release: str = LATEST) -> Stub:
     """The kind as a release defines it."""
     of = next(known for known in RELEASES if known.name == release)
-    limits = {"total": number()} | ({"node": number()} if of.limits_per_node else {})
+    limits = {"total": integer()} | ({"node": integer()} if of.limits_per_node else {})
     spec = record(
-        deschedulingIntervalSeconds=number(),
+        deschedulingIntervalSeconds=integer(),
         evictionLimits=record(**limits),
-        logLevel=text(*LOG_LEVELS, default="Normal"),
-        managementState=text(),
-        mode=text("Automatic", "Predictive", default="Predictive"),
-        observedConfig=anything(),
-        operatorLogLevel=text(*LOG_LEVELS, default="Normal"),
+        logLevel=string(*LOG_LEVELS, default="Normal"),
+        managementState=string(),
+        mode=string("Automatic", "Predictive", default="Predictive"),
+        observedConfig=untyped(),
+        operatorLogLevel=string(*LOG_LEVELS, default="Normal"),
         profileCustomizations=_customizations(of),
-        profiles=listed(text(*OLDEST_PROFILES, *of.more_profiles)),
-        unsupportedConfigOverrides=anything(),
+        profiles=plain_list(string(*OLDEST_PROFILES, *of.more_profiles)),
+        unsupportedConfigOverrides=untyped(),
     )
     status = record(
-        conditions=keyed(condition(), "type"), observedGeneration=number(), readyReplicas=number(), version=text()
+        conditions=map_list(condition(), "type"),
+        observedGeneration=integer(),
+        readyReplicas=integer(),
+        version=string(),
     )
     version = StubVersion(
         "v1",
@@ -80,21 +93,21 @@ def kube_descheduler(release: str = LATEST) -> Stub:
 
 def _customizations(release: Release) -> Schema:
     fields = {
-        "devEnableEvictionsInBackground": flag(),
-        "devHighNodeUtilizationThresholds": text("Minimal", "Modest", "Moderate", ""),
-        "devLowNodeUtilizationThresholds": text(default="Medium"),
-        "namespaces": record(excluded=listed(text()), included=listed(text())),
-        "podLifetime": text(),
-        "thresholdPriority": number(),
-        "thresholdPriorityClassName": text(),
+        "devEnableEvictionsInBackground": boolean(),
+        "devHighNodeUtilizationThresholds": string("Minimal", "Modest", "Moderate", ""),
+        "devLowNodeUtilizationThresholds": string(default="Medium"),
+        "namespaces": record(excluded=plain_list(string()), included=plain_list(string())),
+        "podLifetime": string(),
+        "thresholdPriority": integer(),
+        "thresholdPriorityClassName": string(),
     }
     if release.knows_load:
         fields |= {
-            "devActualUtilizationProfile": text(),
-            "devDeviationThresholds": text(*DEVIATIONS),
-            "devEnableSoftTainter": flag(),
-            "devLowNodeUtilizationThresholds": text("Low", "Medium", "High", ""),
-            "evictionLimits": record(node=number(), total=number()),
+            "devActualUtilizationProfile": string(),
+            "devDeviationThresholds": string(*DEVIATIONS),
+            "devEnableSoftTainter": boolean(),
+            "devLowNodeUtilizationThresholds": string("Low", "Medium", "High", ""),
+            "evictionLimits": record(node=integer(), total=integer()),
         }
     return record(**fields)
 

@@ -1,4 +1,4 @@
-"""HyperConverged in its two layouts, v1beta1 flat and v1 by topic."""
+"""HyperConverged in its two versions: v1beta1 with a flat spec, v1 with a spec that is grouped by topic."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 from virt_steward.objects.identity import Kind
 from virt_steward_demo.simulation.schemas import (
     Schema,
-    anything,
-    checked,
+    atomic_list,
+    boolean,
     condition,
-    defaulted,
-    flag,
-    keyed,
-    listed,
+    integer,
+    map_list,
     mapping,
-    number,
+    plain_list,
     record,
     selector,
-    text,
-    undivided,
+    string,
+    untyped,
+    with_default,
+    with_rules,
 )
 from virt_steward_demo.simulation.stubs import Stub, StubVersion
 
@@ -61,93 +61,93 @@ def hyper_converged(*served: str, conversion: Object | None = None) -> Stub:
 
 def _version(name: str, *, served: bool, storage: bool) -> StubVersion:
     spec = _by_topic() if name == "v1" else _flat()
-    return StubVersion(name, spec, _status(), named=f"^{NAME}$", served=served, storage=storage)
+    return StubVersion(name, spec, _status(), name_pattern=f"^{NAME}$", served=served, storage=storage)
 
 
 def _by_topic() -> Schema:
-    gate = record("name", name=text(), state=text("Enabled", "Disabled"))
+    gate = record("name", name=string(), state=string("Enabled", "Disabled"))
     unique = {
         "self.all(x, self.exists_one(y, x.name.lowerAscii() == y.name.lowerAscii()))": "a feature gate is named once"
     }
-    bounded = {"maxItems": 64} | checked(listed(_bounded(gate)), unique)
+    bounded = {"maxItems": 64} | with_rules(plain_list(_bounded(gate)), unique)
     virtualization = record(vmiCPUAllocationRatio=_ratio(), **_virtualization())
     defaults: dict[str, Any] = {"virtualization": {"liveMigrationConfig": MIGRATION_DEFAULTS}}
     layout = record(
         deployment=record(
-            applicationAwareConfig=record(**_quota(), enable=flag(default=False)),
-            deployVmConsoleProxy=flag(default=False),
-            nodePlacements=record(infra=anything(), workload=anything()),
+            applicationAwareConfig=record(**_quota(), enable=boolean(default=False)),
+            deployVmConsoleProxy=boolean(default=False),
+            nodePlacements=record(infra=untyped(), workload=untyped()),
             uninstallStrategy=_uninstalling(),
         ),
         featureGates=bounded,
-        virtualization=defaulted(virtualization, defaults["virtualization"]),
-        workloadSources=record(enableCommonBootImageImport=flag(default=True)),
+        virtualization=with_default(virtualization, defaults["virtualization"]),
+        workloadSources=record(enableCommonBootImageImport=boolean(default=True)),
     )
-    return defaulted(layout, defaults)
+    return with_default(layout, defaults)
 
 
 def _flat() -> Schema:
     layout = record(
         applicationAwareConfig=record(**_quota()),
-        deployVmConsoleProxy=flag(default=False),
-        enableApplicationAwareQuota=flag(default=False),
-        enableCommonBootImageImport=flag(default=True),
-        featureGates=defaulted(mapping(flag()), GATE_DEFAULTS),
-        infra=record(nodePlacement=anything()),
+        deployVmConsoleProxy=boolean(default=False),
+        enableApplicationAwareQuota=boolean(default=False),
+        enableCommonBootImageImport=boolean(default=True),
+        featureGates=with_default(mapping(boolean()), GATE_DEFAULTS),
+        infra=record(nodePlacement=untyped()),
         resourceRequirements=record(vmiCPUAllocationRatio=_ratio()),
         uninstallStrategy=_uninstalling(),
-        workloads=record(nodePlacement=anything()),
+        workloads=record(nodePlacement=untyped()),
         **_virtualization(),
     )
-    return defaulted(layout, {"featureGates": GATE_DEFAULTS, "liveMigrationConfig": MIGRATION_DEFAULTS})
+    return with_default(layout, {"featureGates": GATE_DEFAULTS, "liveMigrationConfig": MIGRATION_DEFAULTS})
 
 
 def _virtualization() -> dict[str, Schema]:
     """What both layouts say in the same words, in different places."""
-    device = {"disabled": flag(), "externalResourceProvider": flag(), "resourceName": text()}
+    device = {"disabled": boolean(), "externalResourceProvider": boolean(), "resourceName": string()}
     return {
-        "evictionStrategy": text("None", "LiveMigrate", "LiveMigrateIfPossible", "External"),
-        "higherWorkloadDensity": defaulted(
-            record(memoryOvercommitPercentage=number(default=100, least=10)), {"memoryOvercommitPercentage": 100}
+        "evictionStrategy": string("None", "LiveMigrate", "LiveMigrateIfPossible", "External"),
+        "higherWorkloadDensity": with_default(
+            record(memoryOvercommitPercentage=integer(default=100, least=10)), {"memoryOvercommitPercentage": 100}
         ),
         "ksmConfiguration": record(nodeLabelSelector=selector()),
-        "liveMigrationConfig": defaulted(
+        "liveMigrationConfig": with_default(
             record(
-                allowAutoConverge=flag(default=False),
-                allowPostCopy=flag(default=False),
-                bandwidthPerMigration=text(),
-                completionTimeoutPerGiB=number(default=20),
-                network=text(),
-                parallelMigrationsPerCluster=number(default=5),
-                parallelOutboundMigrationsPerNode=number(default=1),
-                progressTimeout=number(default=150),
+                allowAutoConverge=boolean(default=False),
+                allowPostCopy=boolean(default=False),
+                bandwidthPerMigration=string(),
+                completionTimeoutPerGiB=integer(default=20),
+                network=string(),
+                parallelMigrationsPerCluster=integer(default=5),
+                parallelOutboundMigrationsPerNode=integer(default=1),
+                progressTimeout=integer(default=150),
             ),
             MIGRATION_DEFAULTS,
         ),
         "permittedHostDevices": record(
-            mediatedDevices=keyed(
-                record("mdevNameSelector", "resourceName", mdevNameSelector=text(), **device),
+            mediatedDevices=map_list(
+                record("mdevNameSelector", "resourceName", mdevNameSelector=string(), **device),
                 "mdevNameSelector",
             ),
-            pciHostDevices=keyed(
-                record("pciDeviceSelector", "resourceName", pciDeviceSelector=text(), **device),
+            pciHostDevices=map_list(
+                record("pciDeviceSelector", "resourceName", pciDeviceSelector=string(), **device),
                 "pciDeviceSelector",
             ),
-            usbHostDevices=keyed(
+            usbHostDevices=map_list(
                 record(
                     "resourceName",
-                    selectors=undivided(record("product", "vendor", product=text(), vendor=text())),
+                    selectors=atomic_list(record("product", "vendor", product=string(), vendor=string())),
                     **device,
                 ),
                 "resourceName",
             ),
         ),
-        "workloadUpdateStrategy": defaulted(
+        "workloadUpdateStrategy": with_default(
             record(
                 "workloadUpdateMethods",
-                batchEvictionInterval=text(default=UPDATE_DEFAULTS["batchEvictionInterval"]),
-                batchEvictionSize=number(default=UPDATE_DEFAULTS["batchEvictionSize"]),
-                workloadUpdateMethods=defaulted(undivided(text()), UPDATE_DEFAULTS["workloadUpdateMethods"]),
+                batchEvictionInterval=string(default=UPDATE_DEFAULTS["batchEvictionInterval"]),
+                batchEvictionSize=integer(default=UPDATE_DEFAULTS["batchEvictionSize"]),
+                workloadUpdateMethods=with_default(atomic_list(string()), UPDATE_DEFAULTS["workloadUpdateMethods"]),
             ),
             UPDATE_DEFAULTS,
         ),
@@ -163,28 +163,28 @@ def _quota() -> dict[str, Schema]:
         "GuestEffectiveResources",
     )
     return {
-        "allowApplicationAwareClusterResourceQuota": flag(default=False),
+        "allowApplicationAwareClusterResourceQuota": boolean(default=False),
         "namespaceSelector": selector(),
-        "vmiCalcConfigName": text(*calculators, default="DedicatedVirtualResources"),
+        "vmiCalcConfigName": string(*calculators, default="DedicatedVirtualResources"),
     }
 
 
 def _ratio() -> Schema:
-    return number(default=10, least=1)
+    return integer(default=10, least=1)
 
 
 def _uninstalling() -> Schema:
-    return text("RemoveWorkloads", "BlockUninstallIfWorkloadsExist", default="BlockUninstallIfWorkloadsExist")
+    return string("RemoveWorkloads", "BlockUninstallIfWorkloadsExist", default="BlockUninstallIfWorkloadsExist")
 
 
 def _status() -> Schema:
     return record(
-        conditions=undivided(condition()),
-        infrastructureHighlyAvailable=flag(),
-        observedGeneration=number(),
-        relatedObjects=undivided(record(apiVersion=text(), kind=text(), name=text(), namespace=text())),
-        systemHealthStatus=text(),
-        versions=undivided(record(name=text(), version=text())),
+        conditions=atomic_list(condition()),
+        infrastructureHighlyAvailable=boolean(),
+        observedGeneration=integer(),
+        relatedObjects=atomic_list(record(apiVersion=string(), kind=string(), name=string(), namespace=string())),
+        systemHealthStatus=string(),
+        versions=atomic_list(record(name=string(), version=string())),
     )
 
 

@@ -1,7 +1,16 @@
 """LokiStack and ClusterLogForwarder."""
 
 from virt_steward.objects.identity import Kind
-from virt_steward_demo.simulation.schemas import anything, condition, defaulted, keyed, listed, number, record, text
+from virt_steward_demo.simulation.schemas import (
+    condition,
+    integer,
+    map_list,
+    plain_list,
+    record,
+    string,
+    untyped,
+    with_default,
+)
 from virt_steward_demo.simulation.stubs import Stub, StubVersion
 
 LOKI_STACK = Kind("loki.grafana.com", "LokiStack", "lokistacks")
@@ -9,15 +18,15 @@ CLUSTER_LOG_FORWARDER = Kind("observability.openshift.io", "ClusterLogForwarder"
 
 _SIZES = ("1x.demo", "1x.pico", "1x.extra-small", "1x.small", "1x.medium")
 _MODES = ("static", "dynamic", "openshift-logging", "openshift-network")
-_SCHEMA = record("effectiveDate", "version", effectiveDate=text(), version=text("v11", "v12", "v13"))
+_SCHEMA = record("effectiveDate", "version", effectiveDate=string(), version=string("v11", "v12", "v13"))
 _SECRET = record(
     "name",
     "type",
-    credentialMode=text("static", "token", "token-cco"),
-    name=text(),
-    type=text("azure", "gcs", "s3", "swift", "alibabacloud"),
+    credentialMode=string("static", "token", "token-cco"),
+    name=string(),
+    type=string("azure", "gcs", "s3", "swift", "alibabacloud"),
 )
-_NAMED = anything() | {"properties": {"name": text()}, "required": ["name"]}
+_NAMED = untyped() | {"properties": {"name": string()}, "required": ["name"]}
 
 STUBS = (
     Stub(
@@ -31,16 +40,16 @@ STUBS = (
                     "storage",
                     "storageClassName",
                     limits=record(
-                        **{"global": record(retention=record("days", days=number(least=1)))},
-                        tenants=anything(),
+                        **{"global": record(retention=record("days", days=integer(least=1)))},
+                        tenants=untyped(),
                     ),
-                    managementState=text("Managed", "Unmanaged", default="Managed"),
-                    size=text(*_SIZES),
-                    storage=record("secret", schemas=listed(_SCHEMA), secret=_SECRET),
-                    storageClassName=text(),
-                    tenants=defaulted(record(mode=text(*_MODES)), {"mode": "openshift-logging"}),
+                    managementState=string("Managed", "Unmanaged", default="Managed"),
+                    size=string(*_SIZES),
+                    storage=record("secret", schemas=plain_list(_SCHEMA), secret=_SECRET),
+                    storageClassName=string(),
+                    tenants=with_default(record(mode=string(*_MODES)), {"mode": "openshift-logging"}),
                 ),
-                record(conditions=listed(condition()), components=anything()),
+                record(conditions=plain_list(condition()), components=untyped()),
             ),
         ),
     ),
@@ -54,26 +63,26 @@ STUBS = (
                     "outputs",
                     "pipelines",
                     "serviceAccount",
-                    collector=anything(),
-                    filters=keyed(_NAMED, "name"),
-                    inputs=keyed(_NAMED, "name"),
-                    managementState=text("Managed", "Unmanaged", default="Managed"),
-                    outputs=keyed(_NAMED, "name"),
-                    pipelines=keyed(
+                    collector=untyped(),
+                    filters=map_list(_NAMED, "name"),
+                    inputs=map_list(_NAMED, "name"),
+                    managementState=string("Managed", "Unmanaged", default="Managed"),
+                    outputs=map_list(_NAMED, "name"),
+                    pipelines=map_list(
                         record(
                             "inputRefs",
                             "name",
                             "outputRefs",
-                            filterRefs=listed(text()),
-                            inputRefs=listed(text()),
-                            name=text(),
-                            outputRefs=listed(text()),
+                            filterRefs=plain_list(string()),
+                            inputRefs=plain_list(string()),
+                            name=string(),
+                            outputRefs=plain_list(string()),
                         ),
                         "name",
                     ),
-                    serviceAccount=record("name", name=text()),
+                    serviceAccount=record("name", name=string()),
                 ),
-                record(conditions=keyed(condition(), "type")),
+                record(conditions=map_list(condition(), "type")),
             ),
         ),
         ("obsclf",),

@@ -2,16 +2,16 @@
 
 from virt_steward.objects.identity import Kind
 from virt_steward_demo.simulation.schemas import (
-    anything,
+    atomic_list,
+    boolean,
     condition,
-    flag,
-    listed,
-    number,
-    number_or_text,
+    int_or_string,
+    integer,
+    plain_list,
     record,
     selector,
-    text,
-    undivided,
+    string,
+    untyped,
 )
 from virt_steward_demo.simulation.stubs import Stub, StubVersion
 
@@ -22,8 +22,8 @@ MACHINE_CONFIG = Kind(GROUP, "MachineConfig", "machineconfigs")
 MACHINE_CONFIG_POOL = Kind(GROUP, "MachineConfigPool", "machineconfigpools")
 KUBELET_CONFIG = Kind(GROUP, "KubeletConfig", "kubeletconfigs")
 
-_SOURCE = record(**{name: text() for name in ("apiVersion", "kind", "name", "namespace", "resourceVersion", "uid")})
-_CONFIGURATION = record(name=text(), source=listed(_SOURCE))
+_SOURCE = record(**{name: string() for name in ("apiVersion", "kind", "name", "namespace", "resourceVersion", "uid")})
+_CONFIGURATION = record(name=string(), source=plain_list(_SOURCE))
 
 STUBS = (
     Stub(
@@ -33,12 +33,12 @@ STUBS = (
             StubVersion(
                 "v1",
                 record(
-                    config=anything(),
-                    extensions=undivided(text()),
-                    fips=flag(),
-                    kernelArguments=undivided(text()) | {"nullable": True},
-                    kernelType=text(),
-                    osImageURL=text(),
+                    config=untyped(),
+                    extensions=atomic_list(string()),
+                    fips=boolean(),
+                    kernelArguments=atomic_list(string()) | {"nullable": True},
+                    kernelType=string(),
+                    osImageURL=string(),
                 ),
                 columns=(("IgnitionVersion", ".spec.config.ignition.version"),),
             ),
@@ -54,19 +54,19 @@ STUBS = (
                 record(
                     configuration=_CONFIGURATION,
                     machineConfigSelector=selector(),
-                    maxUnavailable=number_or_text(),
+                    maxUnavailable=int_or_string(),
                     nodeSelector=selector(),
-                    paused=flag(),
+                    paused=boolean(),
                 ),
                 record(
-                    conditions=listed(condition()),
+                    conditions=plain_list(condition()),
                     configuration=_CONFIGURATION,
-                    degradedMachineCount=number(),
-                    machineCount=number(),
-                    observedGeneration=number(),
-                    readyMachineCount=number(),
-                    unavailableMachineCount=number(),
-                    updatedMachineCount=number(),
+                    degradedMachineCount=integer(),
+                    machineCount=integer(),
+                    observedGeneration=integer(),
+                    readyMachineCount=integer(),
+                    unavailableMachineCount=integer(),
+                    updatedMachineCount=integer(),
                 ),
                 columns=(
                     ("Config", ".status.configuration.name"),
@@ -87,12 +87,12 @@ STUBS = (
             StubVersion(
                 "v1",
                 record(
-                    autoSizingReserved=flag(),
-                    kubeletConfig=anything(),
-                    logLevel=number(least=0, most=10),
+                    autoSizingReserved=boolean(),
+                    kubeletConfig=untyped(),
+                    logLevel=integer(least=0, most=10),
                     machineConfigPoolSelector=selector(),
                 ),
-                record(conditions=undivided(condition()), observedGeneration=number()),
+                record(conditions=atomic_list(condition()), observedGeneration=integer()),
                 required=("spec",),
             ),
         ),

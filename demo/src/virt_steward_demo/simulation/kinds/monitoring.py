@@ -2,19 +2,19 @@
 
 from virt_steward.objects.identity import Kind
 from virt_steward_demo.simulation.schemas import (
-    anything,
+    atomic_list,
+    boolean,
     condition,
-    flag,
-    keyed,
-    listed,
+    int_or_string,
+    integer,
+    map_list,
     mapping,
-    number,
-    number_or_text,
+    plain_list,
     record,
     reference,
     selector,
-    text,
-    undivided,
+    string,
+    untyped,
 )
 from virt_steward_demo.simulation.stubs import Stub, StubVersion
 
@@ -27,23 +27,23 @@ PERSES_DATASOURCE = Kind("perses.dev", "PersesDatasource", "persesdatasources")
 
 _RULE = record(
     "expr",
-    alert=text(),
-    annotations=mapping(text()),
-    expr=number_or_text(),
-    keep_firing_for=text(),
-    labels=mapping(text()),
-    record=text(),
-    **{"for": text()},
+    alert=string(),
+    annotations=mapping(string()),
+    expr=int_or_string(),
+    keep_firing_for=string(),
+    labels=mapping(string()),
+    record=string(),
+    **{"for": string()},
 )
 _GROUP = record(
     "name",
-    interval=text(),
-    labels=mapping(text()),
-    limit=number(),
-    name=text(),
-    partial_response_strategy=text(),
-    query_offset=text(),
-    rules=listed(_RULE),
+    interval=string(),
+    labels=mapping(string()),
+    limit=integer(),
+    name=string(),
+    partial_response_strategy=string(),
+    query_offset=string(),
+    rules=plain_list(_RULE),
 )
 _NAMES_OF_PLUGINS = {
     "Logging": "logging",
@@ -57,17 +57,17 @@ def _targets(kind: Kind, endpoints: str, short_name: str) -> Stub:
     spec = record(
         "selector",
         endpoints,
-        jobLabel=text(),
-        namespaceSelector=record(any=flag(), matchNames=listed(text())),
+        jobLabel=string(),
+        namespaceSelector=record(any=boolean(), matchNames=plain_list(string())),
         selector=selector(),
-        targetLabels=listed(text()),
-        **{endpoints: listed(anything())},
+        targetLabels=plain_list(string()),
+        **{endpoints: plain_list(untyped())},
     )
-    return Stub(kind, "Namespaced", (StubVersion("v1", spec, anything(), required=("spec",)),), (short_name,))
+    return Stub(kind, "Namespaced", (StubVersion("v1", spec, untyped(), required=("spec",)),), (short_name,))
 
 
 def _of_perses(kind: Kind, *required: str, **spec: dict[str, object]) -> Stub:
-    status = record(conditions=keyed(condition(), "type"))
+    status = record(conditions=map_list(condition(), "type"))
     return Stub(kind, "Namespaced", (StubVersion("v1alpha1", record(*required, **spec), status),))
 
 
@@ -75,7 +75,7 @@ STUBS = (
     Stub(
         PROMETHEUS_RULE,
         "Namespaced",
-        (StubVersion("v1", record(groups=keyed(_GROUP, "name")), anything(), required=("spec",)),),
+        (StubVersion("v1", record(groups=map_list(_GROUP, "name")), untyped(), required=("spec",)),),
         ("promrule",),
     ),
     _targets(SERVICE_MONITOR, "endpoints", "smon"),
@@ -85,13 +85,13 @@ STUBS = (
         "duration",
         "layouts",
         "panels",
-        display=anything(),
-        duration=text(),
-        layouts=listed(anything()),
-        panels=mapping(anything()),
-        variables=listed(anything()),
+        display=untyped(),
+        duration=string(),
+        layouts=plain_list(untyped()),
+        panels=mapping(untyped()),
+        variables=plain_list(untyped()),
     ),
-    _of_perses(PERSES_DATASOURCE, client=anything(), config=anything()),
+    _of_perses(PERSES_DATASOURCE, client=untyped(), config=untyped()),
     Stub(
         UI_PLUGIN,
         "Cluster",
@@ -100,23 +100,23 @@ STUBS = (
                 "v1alpha1",
                 record(
                     "type",
-                    deployment=record(nodeSelector=mapping(text()), tolerations=listed(anything())),
-                    distributedTracing=record(timeout=text()),
+                    deployment=record(nodeSelector=mapping(string()), tolerations=plain_list(untyped())),
+                    distributedTracing=record(timeout=string()),
                     logging=record(
-                        logsLimit=number(least=0),
+                        logsLimit=integer(least=0),
                         lokiStack=reference("name", "namespace"),
-                        schema=text("viaq", "otel", "select"),
-                        timeout=text(),
+                        schema=string("viaq", "otel", "select"),
+                        timeout=string(),
                     ),
                     monitoring=record(
-                        acm=record("enabled", enabled=flag(), alertmanager=reference("url")),
-                        incidents=record("enabled", enabled=flag()),
-                        perses=record("enabled", enabled=flag()),
+                        acm=record("enabled", enabled=boolean(), alertmanager=reference("url")),
+                        incidents=record("enabled", enabled=boolean()),
+                        perses=record("enabled", enabled=boolean()),
                     ),
-                    troubleshootingPanel=record(timeout=text()),
-                    type=text(*_NAMES_OF_PLUGINS),
+                    troubleshootingPanel=record(timeout=string()),
+                    type=string(*_NAMES_OF_PLUGINS),
                 ),
-                record(conditions=undivided(condition())),
+                record(conditions=atomic_list(condition())),
                 rules=tuple(
                     (f"self.spec.type != '{kind}' || self.metadata.name == '{name}'", f"a {kind} is named {name}")
                     for kind, name in _NAMES_OF_PLUGINS.items()

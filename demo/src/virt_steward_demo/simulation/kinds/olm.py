@@ -1,11 +1,11 @@
-"""The kinds of the Operator Lifecycle Manager: loosely, since plans carry whole operators in them."""
+"""The kinds of the Operator Lifecycle Manager, with open schemas: an InstallPlan contains whole operators."""
 
 from virt_steward.controllers.approver.olm import CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION
-from virt_steward_demo.simulation.schemas import anything
+from virt_steward_demo.simulation.schemas import untyped
 from virt_steward_demo.simulation.stubs import Stub, StubVersion
 
 STUBS = tuple(
-    Stub(kind, "Namespaced", (StubVersion("v1alpha1", anything(), anything(), columns=columns),), short_names)
+    Stub(kind, "Namespaced", (StubVersion("v1alpha1", untyped(), untyped(), columns=columns),), short_names)
     for kind, short_names, columns in (
         (
             INSTALL_PLAN,

@@ -1,7 +1,7 @@
-"""What OpenShift tells about the cluster as a whole, and what it lets pods do."""
+"""Cluster-wide configuration of OpenShift, and SecurityContextConstraints."""
 
 from virt_steward.objects.identity import Kind
-from virt_steward_demo.simulation.schemas import anything, flag, listed, number, record, text, undivided
+from virt_steward_demo.simulation.schemas import atomic_list, boolean, integer, plain_list, record, string, untyped
 from virt_steward_demo.simulation.stubs import Stub, StubVersion
 
 INFRASTRUCTURE = Kind("config.openshift.io", "Infrastructure", "infrastructures")
@@ -22,7 +22,7 @@ _PLATFORMS = (
     "KubeVirt",
     "External",
 )
-_PLATFORM = text(*_PLATFORMS)
+_PLATFORM = string(*_PLATFORMS)
 _PERMISSIONS = (
     "allowHostDirVolumePlugin",
     "allowHostIPC",
@@ -44,9 +44,9 @@ STUBS = (
                 "v1",
                 record(platformSpec=record(type=_PLATFORM)),
                 record(
-                    controlPlaneTopology=text(*_TOPOLOGIES, default="HighlyAvailable"),
-                    infrastructureName=text(),
-                    infrastructureTopology=text("HighlyAvailable", "SingleReplica", default="HighlyAvailable"),
+                    controlPlaneTopology=string(*_TOPOLOGIES, default="HighlyAvailable"),
+                    infrastructureName=string(),
+                    infrastructureTopology=string("HighlyAvailable", "SingleReplica", default="HighlyAvailable"),
                     platform=_PLATFORM,
                     platformStatus=record(type=_PLATFORM),
                 ),
@@ -61,11 +61,11 @@ STUBS = (
             StubVersion(
                 "v1",
                 record(
-                    defaultNodeSelector=text(),
-                    mastersSchedulable=flag(),
-                    profile=text("", "LowNodeUtilization", "HighNodeUtilization", "NoScoring"),
+                    defaultNodeSelector=string(),
+                    mastersSchedulable=boolean(),
+                    profile=string("", "LowNodeUtilization", "HighNodeUtilization", "NoScoring"),
                 ),
-                anything(),
+                untyped(),
                 required=("spec",),
             ),
         ),
@@ -78,14 +78,14 @@ STUBS = (
                 "v1",
                 record(),
                 required=(*_PERMISSIONS, *_CAPABILITIES, "priority"),
-                beside={
-                    **{name: flag() for name in _PERMISSIONS},
-                    **{name: undivided(text()) | {"nullable": True} for name in _CAPABILITIES},
-                    **{name: anything() for name in _STRATEGIES},
-                    "allowPrivilegeEscalation": flag(),
-                    "groups": listed(text()),
-                    "priority": number() | {"nullable": True},
-                    "users": listed(text()),
+                top_level={
+                    **{name: boolean() for name in _PERMISSIONS},
+                    **{name: atomic_list(string()) | {"nullable": True} for name in _CAPABILITIES},
+                    **{name: untyped() for name in _STRATEGIES},
+                    "allowPrivilegeEscalation": boolean(),
+                    "groups": plain_list(string()),
+                    "priority": integer() | {"nullable": True},
+                    "users": plain_list(string()),
                 },
             ),
         ),

@@ -1,19 +1,19 @@
-"""NodeHealthCheck and the remediations that it may ask for."""
+"""NodeHealthCheck and its remediation templates."""
 
 from virt_steward.objects.identity import Kind
 from virt_steward_demo.simulation.schemas import (
-    anything,
     condition,
-    defaulted,
-    keyed,
-    listed,
+    int_or_string,
+    integer,
+    map_list,
     mapping,
-    number,
-    number_or_text,
+    plain_list,
     record,
     reference,
     selector,
-    text,
+    string,
+    untyped,
+    with_default,
 )
 from virt_steward_demo.simulation.stubs import Stub, StubVersion
 
@@ -29,7 +29,7 @@ STORAGE_BASED_REMEDIATION_CONFIG = Kind(
 )
 
 _TEMPLATE = reference("apiVersion", "fieldPath", "kind", "name", "namespace", "resourceVersion", "uid")
-_UNHEALTHY = record("duration", "status", "type", duration=text(), status=text(), type=text())
+_UNHEALTHY = record("duration", "status", "type", duration=string(), status=string(), type=string())
 _NOT_READY = [{"type": "Ready", "status": status, "duration": "300s"} for status in ("False", "Unknown")]
 _STRATEGIES = ("Automatic", "ResourceDeletion", "OutOfServiceTaint")
 
@@ -41,30 +41,30 @@ STUBS = (
             StubVersion(
                 "v1alpha1",
                 record(
-                    escalatingRemediations=listed(
+                    escalatingRemediations=plain_list(
                         record(
                             "order",
                             "remediationTemplate",
                             "timeout",
-                            order=number(),
+                            order=integer(),
                             remediationTemplate=_TEMPLATE,
-                            timeout=text(),
+                            timeout=string(),
                         )
                     ),
-                    maxUnhealthy=number_or_text(),
-                    minHealthy=number_or_text(),
-                    pauseRequests=listed(text()),
+                    maxUnhealthy=int_or_string(),
+                    minHealthy=int_or_string(),
+                    pauseRequests=plain_list(string()),
                     remediationTemplate=_TEMPLATE,
                     selector=selector(),
-                    unhealthyConditions=defaulted(keyed(_UNHEALTHY, "type", "status"), _NOT_READY),
+                    unhealthyConditions=with_default(map_list(_UNHEALTHY, "type", "status"), _NOT_READY),
                 ),
                 record(
-                    conditions=keyed(condition(), "type"),
-                    healthyNodes=number(),
-                    inFlightRemediations=mapping(text()),
-                    observedNodes=number(),
-                    phase=text(),
-                    reason=text(),
+                    conditions=map_list(condition(), "type"),
+                    healthyNodes=integer(),
+                    inFlightRemediations=mapping(string()),
+                    observedNodes=integer(),
+                    phase=string(),
+                    reason=string(),
                 ),
             ),
         ),
@@ -80,10 +80,10 @@ STUBS = (
                     "template",
                     template=record(
                         "spec",
-                        spec=record(remediationStrategy=text(*_STRATEGIES, default="Automatic")),
+                        spec=record(remediationStrategy=string(*_STRATEGIES, default="Automatic")),
                     ),
                 ),
-                anything(),
+                untyped(),
             ),
         ),
         ("snrt",),
@@ -94,8 +94,8 @@ STUBS = (
         (
             StubVersion(
                 "v1alpha1",
-                record("template", template=record("spec", spec=anything())),
-                anything(),
+                record("template", template=record("spec", spec=untyped())),
+                untyped(),
             ),
         ),
         ("fartemplate",),
@@ -106,8 +106,8 @@ STUBS = (
         (
             StubVersion(
                 "v1alpha1",
-                record(detectOnlyMode=text("Enabled", "Disabled"), sharedStorageClass=text()),
-                record(conditions=keyed(condition(), "type")),
+                record(detectOnlyMode=string("Enabled", "Disabled"), sharedStorageClass=string()),
+                record(conditions=map_list(condition(), "type")),
             ),
         ),
     ),

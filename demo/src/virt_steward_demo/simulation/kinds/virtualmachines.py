@@ -1,7 +1,7 @@
-"""VirtualMachine, its instance, and an instance's move to another node."""
+"""VirtualMachine, VirtualMachineInstance and VirtualMachineInstanceMigration."""
 
 from virt_steward.objects.identity import Kind
-from virt_steward_demo.simulation.schemas import anything, condition, flag, listed, mapping, record, text
+from virt_steward_demo.simulation.schemas import boolean, condition, mapping, plain_list, record, string, untyped
 from virt_steward_demo.simulation.stubs import Stub, StubVersion
 
 GROUP = "kubevirt.io"
@@ -11,7 +11,7 @@ VIRTUAL_MACHINE_INSTANCE = Kind(GROUP, "VirtualMachineInstance", "virtualmachine
 MIGRATION = Kind(GROUP, "VirtualMachineInstanceMigration", "virtualmachineinstancemigrations")
 
 _STRATEGIES = ("Always", "RerunOnFailure", "Manual", "Halted", "Once")
-_INSTANCE = anything() | {"properties": {"domain": anything(), "evictionStrategy": text()}}
+_INSTANCE = untyped() | {"properties": {"domain": untyped(), "evictionStrategy": string()}}
 
 STUBS = (
     Stub(
@@ -22,11 +22,13 @@ STUBS = (
                 "v1",
                 record(
                     "template",
-                    runStrategy=text(*_STRATEGIES),
-                    running=flag(),
-                    template=record(metadata=anything(), spec=_INSTANCE),
+                    runStrategy=string(*_STRATEGIES),
+                    running=boolean(),
+                    template=record(metadata=untyped(), spec=_INSTANCE),
                 ),
-                record(conditions=listed(condition()), created=flag(), printableStatus=text(), ready=flag()),
+                record(
+                    conditions=plain_list(condition()), created=boolean(), printableStatus=string(), ready=boolean()
+                ),
                 required=("spec",),
                 columns=(("Status", ".status.printableStatus"), ("Ready", ".status.ready")),
             ),
@@ -41,12 +43,12 @@ STUBS = (
                 "v1",
                 _INSTANCE,
                 record(
-                    activePods=mapping(text()),
-                    conditions=listed(condition()),
-                    evacuationNodeName=text(),
-                    migrationState=anything(),
-                    nodeName=text(),
-                    phase=text(),
+                    activePods=mapping(string()),
+                    conditions=plain_list(condition()),
+                    evacuationNodeName=string(),
+                    migrationState=untyped(),
+                    nodeName=string(),
+                    phase=string(),
                 ),
                 required=("spec",),
                 columns=(
@@ -64,8 +66,8 @@ STUBS = (
         (
             StubVersion(
                 "v1",
-                record(addedNodeSelector=mapping(text()), vmiName=text()),
-                record(conditions=listed(condition()), migrationState=anything(), phase=text()),
+                record(addedNodeSelector=mapping(string()), vmiName=string()),
+                record(conditions=plain_list(condition()), migrationState=untyped(), phase=string()),
                 columns=(("Phase", ".status.phase"), ("VMI", ".spec.vmiName")),
             ),
         ),

@@ -6,11 +6,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from virt_steward_demo.local.build import Workshop
-from virt_steward_demo.local.errors import LocalError
+from virt_steward_demo.local import LocalError
+from virt_steward_demo.local.binaries import ControlPlaneRecipe
+from virt_steward_demo.local.build import Builder, BuildSteps
 from virt_steward_demo.local.progress import ProgressPrinter
-from virt_steward_demo.local.recipe import Recipe
-from virt_steward_demo.local.steps import Steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,15 +18,15 @@ class InstalledGo:
 
     go: Path
 
-    def install(self, folder: Path, steps: Steps) -> Path:
+    def install(self, folder: Path, steps: BuildSteps) -> Path:
         steps.run("getting the toolchain", ["/bin/mkdir", str(folder)])
         return self.go
 
 
 def main(sources: str, cache: str, go: str) -> None:
-    workshop = Workshop(Path(cache), InstalledGo(Path(go)), os.environ, ProgressPrinter())
+    workshop = Builder(Path(cache), InstalledGo(Path(go)), os.environ, ProgressPrinter())
     try:
-        print(workshop.build(Recipe(Path(sources))))  # noqa: T201 - the answer
+        print(workshop.build(ControlPlaneRecipe(Path(sources))))  # noqa: T201 - the answer
     except LocalError as error:
         sys.exit(str(error))
 

@@ -1,4 +1,4 @@
-"""All that plays in the demo: a cluster with its platform, other clusters, every controller, and the console."""
+"""Everything that the demo runs: a cluster with a simulated platform, member clusters, all controllers, the console."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ if TYPE_CHECKING:
     from virt_steward_demo.tour.members import DemoFleet
 
 INSTALLATION = Installation(secret_namespaces=(NAMESPACE,))
-PROBES = 3.0
-"""Seconds between looks at the other clusters: quicker than in earnest, since somebody watches."""
-OPTIONS = ControllerOptions(placement=PlacementOptions(probe_interval=PROBES))
+PROBE_INTERVAL = 3.0
+"""Seconds between two probes of a member cluster: less than the default, since a person is watching."""
+OPTIONS = ControllerOptions(placement=PlacementOptions(probe_interval=PROBE_INTERVAL))
 
 
 @dataclass(frozen=True, slots=True)
 class DemoCluster:
     client: Client
-    """An admin's."""
+    """A client with the rights of an admin."""
     platform: SimulatedPlatform
     fleet: DemoFleet
     controllers: tuple[str, ...]
 
 
 @asynccontextmanager
-async def set_up(
+async def start_demo_cluster(
     control_plane: ControlPlane,
     fleet: DemoFleet,
     shape: PlatformShape,
     console: Address | None,
-    tell: Callable[[str], None],
+    print_link: Callable[[str], None],
 ) -> AsyncIterator[DemoCluster]:
-    """Everything runs until the end of the block."""
+    """Run everything until the end of the block."""
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(app.connected(str(control_plane.kubeconfig), None))
         await make_namespace(client, NAMESPACE)
@@ -69,14 +69,14 @@ async def set_up(
             running.create_task(app.run(settings, (one,), stop), name=one.name)
         if console:
             settings = await _settings(control_plane, client, CONSOLE_ACCESS, console)
-            running.create_task(app.run(settings, (), stop, tell), name="console")
+            running.create_task(app.run(settings, (), stop, print_link), name="console")
         yield DemoCluster(client, platform, fleet, NAMES)
 
 
 async def _settings(
     control_plane: ControlPlane, client: Client, access: Access, console: Address | None = None
 ) -> Settings:
-    """As the part's own ServiceAccount, alone, and without servers that could be in somebody's way."""
+    """Settings with the component's own ServiceAccount; it serves no ports that could be taken already."""
     token = await accounts.token_of(client, access, INSTALLATION)
     kubeconfig = control_plane.kubeconfig.with_name(f"kubeconfig-{access.controller}")
     accounts.write_kubeconfig(kubeconfig, control_plane, token)

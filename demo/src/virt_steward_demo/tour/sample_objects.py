@@ -1,4 +1,4 @@
-"""The objects with which people begin: what an admin would have written."""
+"""The objects of the demo, as an admin would write them."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ OPERATOR = "backup-operator"
 PINNED = Key("team-backup", OPERATOR)
 APPROVER = Key(NAMESPACE, "everywhere")
 ASSETS = ("hco-golden-config", "metrics-service", "prometheus-alerts", "mtv-operator")
-"""What the autopilot looks after in the demo: nothing of it reboots a node."""
+"""The assets that the autopilot manages in the demo; none of them reboots a node."""
 
 
-async def pin_an_operator(client: Client) -> None:
-    """An approver for all namespaces, and an operator that is pinned."""
+async def create_pinned_operator(client: Client) -> None:
+    """Create an InstallPlanApprover for all namespaces, and the Subscription of a pinned operator."""
     approver = {
         "apiVersion": f"{INSTALL_PLAN_APPROVER.group}/v1alpha1",
         "kind": INSTALL_PLAN_APPROVER.name,
@@ -39,27 +39,27 @@ async def pin_an_operator(client: Client) -> None:
     await client.apply(a_subscription(PINNED, pin=f"{OPERATOR}.v2.0.0"), manager=managers.INSTALL.name)
 
 
-async def add_a_machine(client: Client, name: str, **annotations: str) -> Ref:
-    """A machine; annotations are those of placement, with underscores for dashes."""
-    wishes = {f"vitistack.io/{key.replace('_', '-')}": value for key, value in annotations.items()}
+async def create_machine(client: Client, name: str, **annotations: str) -> Ref:
+    """Create a Machine with annotations of placement: `cluster_selector` means vitistack.io/cluster-selector."""
+    prefixed = {f"vitistack.io/{key.replace('_', '-')}": value for key, value in annotations.items()}
     machine = {
         "apiVersion": f"{MACHINE.group}/v1alpha1",
         "kind": MACHINE.name,
-        "metadata": {"name": name, "namespace": MACHINES, "annotations": wishes},
+        "metadata": {"name": name, "namespace": MACHINES, "annotations": prefixed},
         "spec": {"name": name, "providerConfig": {"name": "kubevirt"}, "cpu": {"cores": 2}},
     }
     await client.apply(machine, manager="team-a")
     return Ref(MACHINE, Key(MACHINES, name))
 
 
-async def engage_the_autopilot(client: Client) -> None:
-    """Ask it to look after some assets."""
-    wanted = {SCOPE: ",".join(ASSETS), "platform.kubevirt.io/enable-mtv": "true"}
-    await client.merge_patch(Ref(HYPERCONVERGED, HCO), {"metadata": {"annotations": wanted}}, manager="admin")
+async def enable_autopilot(client: Client) -> None:
+    """Turn the autopilot on for some assets."""
+    annotations = {SCOPE: ",".join(ASSETS), "platform.kubevirt.io/enable-mtv": "true"}
+    await client.merge_patch(Ref(HYPERCONVERGED, HCO), {"metadata": {"annotations": annotations}}, manager="admin")
 
 
-async def set_up_a_descheduler(client: Client) -> None:
-    """As somebody has configured it before anybody thought of load-aware rebalancing."""
+async def create_descheduler(client: Client) -> None:
+    """Create a KubeDescheduler as it was configured before load-aware rebalancing."""
     key = DESCHEDULER.key
     descheduler: Object = {
         "apiVersion": f"{DESCHEDULER.kind.group}/v1",
