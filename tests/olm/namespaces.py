@@ -1,4 +1,4 @@
-"""What a test does with OLM in one namespace: subscribe, read, wait, approve by hand."""
+"""One namespace on a cluster with OLM: subscribe, read, wait, approve manually."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, Self
@@ -13,7 +13,7 @@ from virt_steward.objects.identity import Key, Kind, Ref, ref_of
 
 SUBSCRIPTION = Kind(GROUP, "Subscription", "subscriptions")
 CSV = Kind(GROUP, "ClusterServiceVersion", "clusterserviceversions")
-PATIENCE = 60  # OLM allows itself five requests a second, for all namespaces together
+TIMEOUT = 60  # OLM sends at most five requests per second for all namespaces together
 
 Object = dict[str, Any]
 Approval = Literal["Manual", "Automatic"]
@@ -28,7 +28,7 @@ class OperatorNamespace:
 
     @classmethod
     async def create(cls, client: Client, name: str, *, everywhere: bool = False) -> Self:
-        """Operators in it look after it, or after all namespaces."""
+        """Its operators manage this namespace, or all namespaces."""
         await client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         await client.create(
             {
@@ -41,7 +41,7 @@ class OperatorNamespace:
         return cls(client, name)
 
     async def subscribe(self, operator: Operator, *, pin: str = "", approval: Approval = "Manual") -> Object:
-        """As a person would; `pin` is a version."""
+        """Create a Subscription as an admin does; `pin` is a version."""
         return await self.client.create(
             {
                 "apiVersion": f"{GROUP}/v1alpha1",
@@ -59,7 +59,7 @@ class OperatorNamespace:
         )
 
     async def move_pin(self, operator: Operator, version: str) -> Object:
-        """Of a Subscription that a person made."""
+        """Change startingCSV of a Subscription."""
         return await self.client.merge_patch(
             Ref(SUBSCRIPTION, Key(self.name, operator.package)), {"spec": {"startingCSV": operator.csv(version)}}
         )
@@ -72,8 +72,8 @@ class OperatorNamespace:
         plans = await self.client.list(INSTALL_PLAN, Selection(self.name))
         return sorted(plans, key=lambda plan: int(plan["spec"]["generation"]))
 
-    async def waiting_plans(self, *csvs: str) -> list[Object]:
-        """Those in RequiresApproval that install exactly these, in whichever order."""
+    async def pending_plans(self, *csvs: str) -> list[Object]:
+        """The InstallPlans in RequiresApproval with exactly these CSVs, in any order."""
         return [
             plan
             for plan in await self.plans()
@@ -82,24 +82,24 @@ class OperatorNamespace:
         ]
 
     async def phase(self, csv: str) -> str:
-        """How far a ClusterServiceVersion is; empty if there is none, or nobody has looked at it yet."""
+        """The phase of a ClusterServiceVersion; empty if it does not exist or has no status yet."""
         try:
             found = await self.client.get(Ref(CSV, Key(self.name, csv)))
         except NotFound:
             return ""
         return str(found.get("status", {}).get("phase", ""))
 
-    async def wait_for_plan(self, *csvs: str, within: float = PATIENCE) -> Object:
-        """Answer the newest plan that waits for approval of exactly these."""
+    async def wait_for_plan(self, *csvs: str, within: float = TIMEOUT) -> Object:
+        """Return the newest pending InstallPlan with exactly these CSVs."""
 
-        async def is_there() -> bool:
-            return bool(await self.waiting_plans(*csvs))
+        async def exists() -> bool:
+            return bool(await self.pending_plans(*csvs))
 
-        if not await soon(is_there, within=within):
+        if not await soon(exists, within=within):
             raise TimeoutError(f"no plan for {', '.join(csvs)} after {within} s among {await self.plans()}")
-        return (await self.waiting_plans(*csvs))[-1]
+        return (await self.pending_plans(*csvs))[-1]
 
-    async def wait_until_installed(self, *csvs: str, within: float = PATIENCE) -> None:
+    async def wait_until_installed(self, *csvs: str, within: float = TIMEOUT) -> None:
         async def are_installed() -> bool:
             return all([await self.phase(csv) == "Succeeded" for csv in csvs])
 
@@ -108,11 +108,11 @@ class OperatorNamespace:
             raise TimeoutError(f"not installed after {within} s: {phases}")
 
     async def approve(self, plan: Object) -> Object:
-        """As a person would: whatever has changed since they looked."""
+        """Approve without a precondition, as an admin does."""
         return await self.client.merge_patch(ref_of(plan), {"spec": {"approved": True}})
 
     async def install(self, operator: Operator, version: str) -> None:
-        """Subscribe, pinned, and approve by hand."""
+        """Subscribe with a pin, and approve manually."""
         await self.subscribe(operator, pin=version)
         await self.approve(await self.wait_for_plan(operator.csv(version)))
         await self.wait_until_installed(operator.csv(version))

@@ -46,7 +46,7 @@ async def test_in_every_instant_of_a_run_exactly_one_phase_is_true(
             seen.append(await desk.status())
     assert {true_phases(status) == [status.phase] for status in seen} == {True}
     assert {status.phase for status in seen} >= {"InProgress", "Completed"}
-    print(f"{len(seen)} observations of a run")
+    print(f"status updates observed during one run: {len(seen)}")
 
 
 async def test_a_plan_is_there_within_a_few_bare_requests(
@@ -68,7 +68,7 @@ async def test_a_plan_is_there_within_a_few_bare_requests(
             await desk.ask("Ignore")
             assert await soon(lambda: seen[-1].phase == "Ignored")
     ratio = statistics.median(plans) / statistics.median(bare)
-    print(f"a plan takes {ratio:.1f} times a bare dry run ({statistics.median(bare) * 1000:.1f} ms)")
+    print(f"time of a plan: {ratio:.1f} times a bare dry run ({statistics.median(bare) * 1000:.1f} ms)")
     assert ratio <= AT_MOST
 
 

@@ -120,9 +120,9 @@ async def test_among_400_definitions_it_stays_small_and_quick_and_asks_for_nothi
         troubles = process.troubles
     drift = Figure("drift", "ms", "a bare PATCH", tuple(rounds))
     print(
-        f"\n{len(await range_.present())} objects looked after among {DEFINITIONS} more definitions: {rss:.1f} MiB RSS"
-        f"\nidle for {IDLE:.0f} s: {len(asked)} requests, {cpu:.2f} s of CPU"
-        f"\np50 from drift to set right: {drift.median:.1f} ms, {drift.ratio:.2f} times a bare PATCH"
+        f"\nmemory with {len(await range_.present())} managed objects and {DEFINITIONS} other CRDs: {rss:.1f} MiB RSS"
+        f"\nidle for {IDLE:.0f} s: {len(asked)} requests, {cpu:.2f} s CPU"
+        f"\nmedian time from drift to revert: {drift.median:.1f} ms, {drift.ratio:.2f} times a bare PATCH"
     )
     assert [one for one in troubles if one["event"] != "annotation not followed"] == []
     assert [(one.verb, one.uri) for one in asked] == []
@@ -148,7 +148,7 @@ async def test_a_quick_and_a_slow_war_end_in_a_pause_each_and_all_else_is_looked
                 fights.create_task(_fight(cockpit, asset, every))
             calm = fights.create_task(_drift_calmly(range_, "prometheus-alerts"))
         pauses = [one["asset"] for one in process.log() if one["event"] == "edit war: paused"]
-    print(f"\nevery {QUICK:g} s and every {SLOW:g} s: {pauses}; {calm.result()} other drifts set right meanwhile")
+    print(f"\nedits every {QUICK:g} s and every {SLOW:g} s: paused {pauses}; other drifts reverted: {calm.result()}")
     assert sorted(pauses) == sorted(wars)
     told = await cockpit.events("ThrashingDetected")
     assert sorted(one["related"]["name"] for one in told) == sorted(cockpit.ref(asset).key.name for asset in wars)
@@ -192,7 +192,7 @@ async def test_killed_again_and_again_it_writes_every_object_once(range_: Range)
     written = writes(range_.cockpit, range_.audit_log, range_.cockpit.begin)
     created = Counter(one.uri for one in written if one.code == 201)
     present = await range_.present()
-    print(f"\n{KILLS} kills: {len(created)} objects created, {len(present)} there")
+    print(f"\n{KILLS} kills: {len(created)} objects created, {len(present)} exist")
     assert set(created.values()) == {1}
     for reason in ("ThrashingDetected", "DriftDetected", "ApplyFailed"):
         assert await range_.cockpit.events(reason) == []

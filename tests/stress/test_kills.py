@@ -48,7 +48,7 @@ async def test_every_object_is_stamped_exactly_once_however_often_the_stamper_is
         stamps = await replicas.stamps()
     print(
         f"\n{KILLS} kills (seed {seed}) in {time.monotonic() - started:.0f} s, "
-        f"each with {left_behind / KILLS:.1f} objects left to stamp: "
+        f"{left_behind / KILLS:.1f} objects not stamped at each kill: "
         f"{len(stamps)} objects, {sum(stamps.values())} stamps"
     )
     assert len(stamps) == KILLS * BURST

@@ -102,7 +102,7 @@ async def test_two_candidates_never_lead_together_while_the_server_freezes_and_t
     print(
         f"\n{FREEZES} freezes (seed {seed}): {ann.terms} terms of ann and {bob.terms} of bob, "
         f"{len(written)} writes, {ann.refused + bob.refused} refused or lost, "
-        f"longest wait for a leader after a thaw {max(gaps):.2f} s"
+        f"longest time without a leader after a thaw: {max(gaps):.2f} s"
     )
     assert ann.terms > 0 < bob.terms
     assert ann.overlaps + bob.overlaps == 0

@@ -27,8 +27,8 @@ async def test_five_thousand_install_plans_are_cached_in_sixty_mebibytes(empty_c
     answer = await asyncio.to_thread(subprocess.run, command, capture_output=True, check=True)
     found = msgspec.json.decode(answer.stdout, type=Footprint)
     print(
-        f"\n{found.objects} plans, {found.read:.0f} MiB read: {found.rss:.1f} MiB RSS (peak {found.peak:.1f}, "
-        f"of which imports {found.imports:.1f}), synced in {found.seconds:.2f} s"
+        f"\n{found.objects} InstallPlans ({found.read:.0f} MiB read): {found.rss:.1f} MiB RSS, "
+        f"peak {found.peak:.1f} MiB, imports alone {found.imports:.1f} MiB; synced in {found.seconds:.2f} s"
     )
     assert found.objects == PLANS
     assert found.read >= total / 2**20

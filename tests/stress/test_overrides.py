@@ -44,7 +44,7 @@ def test_whatever_it_says_there_is_a_reason_and_no_harm_in(annotation: str) -> N
         holds(*arguments)
 
     check()
-    print(f"\n{annotation}: {seen} texts")
+    print(f"\n{annotation}: {seen} values tried")
     assert seen >= EACH
 
 

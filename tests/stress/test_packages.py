@@ -1,5 +1,6 @@
 """The chart as Helm renders it, and the bundle as OLM installs it."""
 
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +29,14 @@ def engine() -> Path:
 
 
 def by_name(objects: list[Object]) -> dict[tuple[str, str, str], Object]:
-    """Objects by kind and name, each of which is there once."""
+    """Objects by kind, namespace and name, without duplicates."""
     found = {(obj["kind"], obj["metadata"].get("namespace", ""), obj["metadata"]["name"]): obj for obj in objects}
     assert len(found) == len(objects)
     return found
 
 
-def told(objects: list[Object]) -> list[Object]:
-    """The same parts as a chart says them: which platform is meant, always; that definitions are kept."""
+def as_chart(objects: list[Object]) -> list[Object]:
+    """The parts as the chart renders them: always with the HyperConverged, and with CRDs that are kept."""
     for obj in objects:
         if obj["kind"] == "Deployment":
             container = obj["spec"]["template"]["spec"]["containers"][0]
@@ -46,24 +47,24 @@ def told(objects: list[Object]) -> list[Object]:
     return objects
 
 
-def in_order(rules: list[Object]) -> list[Object]:
-    """Rules are sorted by names, also by those that a template leaves open."""
+def sort_rules(rules: list[Object]) -> list[Object]:
+    """Sort rules and their values: a template may render them in another order."""
     return sorted(
         ({name: sorted(values) for name, values in rule.items()} for rule in rules),
         key=lambda rule: sorted(rule.items()),
     )
 
 
-def parts(wishes: InstallOptions) -> list[Object]:
-    return [obj for topic, objects in installed(wishes).items() if topic != "namespace" for obj in objects]
+def parts(options: InstallOptions) -> list[Object]:
+    return [obj for topic, objects in installed(options).items() if topic != "namespace" for obj in objects]
 
 
-def test_a_chart_without_values_is_the_usual_installation(engine: Path) -> None:
+def test_chart_without_values_renders_default_installation(engine: Path) -> None:
     found = by_name(rendered(engine, CHART, "elsewhere", {}, POLICIES))
-    assert found == by_name(told(parts(InstallOptions(Installation("elsewhere")))))
+    assert found == by_name(as_chart(parts(InstallOptions(Installation("elsewhere")))))
 
 
-def test_values_say_what_differs(engine: Path) -> None:
+def test_chart_values_change_installation(engine: Path) -> None:
     values = {
         "image": "mirror/virt-steward:9",
         "replicas": 1,
@@ -85,7 +86,7 @@ def test_values_say_what_differs(engine: Path) -> None:
     }
     for key in found:
         if key[0].endswith("Role"):
-            assert in_order(found[key]["rules"]) == in_order(wanted[key]["rules"])
+            assert sort_rules(found[key]["rules"]) == sort_rules(wanted[key]["rules"])
     deployment = found["Deployment", "here", "virt-steward-placement"]["spec"]
     [container] = deployment["template"]["spec"]["containers"]
     assert deployment["replicas"] == 1
@@ -94,7 +95,7 @@ def test_values_say_what_differs(engine: Path) -> None:
     assert container["resources"] == RESOURCES | {"limits": {"memory": "1Gi"}}
 
 
-def test_rights_that_are_asked_for_are_added(engine: Path) -> None:
+def test_chart_adds_optional_rights(engine: Path) -> None:
     usual = by_name(rendered(engine, CHART, "here", {}))
     more = by_name(rendered(engine, CHART, "here", {"secretNamespaces": ["fleet", "here"], "optOutDeletes": True}))
     assert usual.items() <= more.items()
@@ -111,21 +112,21 @@ def test_rights_that_are_asked_for_are_added(engine: Path) -> None:
     assert binding["subjects"][0]["namespace"] == "here"
 
 
-def test_the_console_is_served_if_it_is_asked_for(engine: Path) -> None:
+def test_chart_adds_console_if_enabled(engine: Path) -> None:
     usual = by_name(rendered(engine, CHART, "here", {}, POLICIES))
     more = by_name(rendered(engine, CHART, "here", {"console": {"enabled": True}}, POLICIES))
-    wanted = by_name(told(parts(InstallOptions(Installation("here"), console=True))))
+    wanted = by_name(as_chart(parts(InstallOptions(Installation("here"), console=True))))
     assert more == wanted
     assert {name for _, _, name in more.keys() - usual.keys()} == {"virt-steward-console"}
 
 
-def test_metrics_are_scraped_where_somebody_can(engine: Path) -> None:
+def test_chart_adds_service_monitor_if_kind_is_served(engine: Path) -> None:
     usual = by_name(rendered(engine, CHART, "here", {}))
     more = by_name(rendered(engine, CHART, "here", {}, MONITORS))
     assert more.keys() - usual.keys() == {("ServiceMonitor", "here", "virt-steward")}
 
 
-def test_a_cluster_without_admission_policies_gets_none(engine: Path) -> None:
+def test_chart_omits_admission_policies_if_kind_is_not_served(engine: Path) -> None:
     kinds = {kind for kind, _, _ in by_name(rendered(engine, CHART, "here", {}))}
     assert not {kind for kind in kinds if kind.startswith("ValidatingAdmission")}
 
@@ -133,26 +134,26 @@ def test_a_cluster_without_admission_policies_gets_none(engine: Path) -> None:
 @pytest.mark.parametrize(
     "values",
     [
-        pytest.param({"hyperconvergd": {}}, id="a misspelt name"),
-        pytest.param({"controllers": {"adviser": {"enabled": False}}}, id="no such controller"),
-        pytest.param({"replicas": "two"}, id="no number"),
+        pytest.param({"hyperconvergd": {}}, id="unknown value"),
+        pytest.param({"controllers": {"adviser": {"enabled": False}}}, id="unknown controller"),
+        pytest.param({"replicas": "two"}, id="not a number"),
         pytest.param({"image": ""}, id="no image"),
     ],
 )
-def test_values_are_refused_that_make_no_sense(engine: Path, values: Object) -> None:
+def test_chart_refuses_invalid_values(engine: Path, values: Object) -> None:
     with pytest.raises(NotRendered, match="don't meet the specifications of the schema"):
         rendered(engine, CHART, "here", values)
 
 
-async def test_an_api_server_takes_what_is_rendered(engine: Path, admin: Client, namespace: str) -> None:
+async def test_chart_is_accepted_by_api_server(engine: Path, admin: Client, namespace: str) -> None:
     for obj in rendered(engine, CHART, namespace, {"secretNamespaces": [namespace], "optOutDeletes": True}, POLICIES):
         answer = await admin.apply(obj, manager="installer", dry_run=True)
         assert answer.object["metadata"]["uid"]
 
 
-async def test_olm_installs_the_bundle_with_its_rights(olm: LifecycleManager) -> None:
+async def test_bundle_is_installed_by_olm_with_its_rights(olm: LifecycleManager) -> None:
     async with a_client(olm.control_plane) as client:
-        namespace = await OperatorNamespace.create(client, "steward", everywhere=True)
+        namespace = await OperatorNamespace.create(client, f"steward-{uuid.uuid4().hex[:8]}", everywhere=True)
         await namespace.install(STEWARD, STEWARD.versions[0])
         deployments = await client.list(Kind("apps", "Deployment"), Selection(namespace.name))
         assert sorted(one["metadata"]["name"] for one in deployments) == sorted(

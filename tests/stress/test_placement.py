@@ -113,9 +113,9 @@ async def test_a_thousand_machines_are_spread_evenly_with_few_writes_and_fewer_q
     writes = fleet.writes(mark)
     lists = times_of_lists(fleet.audit_log.since(mark), set(users.values()))
     print(
-        f"\n{MACHINES} machines created in {created:.1f} s, placed in {took:.1f} s with {cpu:.1f} s of CPU: "
+        f"\n{MACHINES} Machines created in {created:.1f} s, placed in {took:.1f} s, {cpu:.1f} s CPU: "
         f"{dict(sorted(spread.items()))}, {len(writes) / MACHINES:.3f} writes each"
-        f"\n{sum(map(len, lists))} lists of VMs by {len(users)} clusters, {max(map(len, lists))} at most by one"
+        f"\nlists of VMs on {len(users)} clusters: {sum(map(len, lists))}, at most {max(map(len, lists))} on one"
     )
     assert max(spread.values()) - min(spread.values()) <= 1
     assert len(writes) <= MOST_WRITES * MACHINES
@@ -142,7 +142,7 @@ async def test_twenty_clusters_fit_into_eighty_mebibytes(fleet: Fleet) -> None:
         assert await soon(partial(fleet.has_reported, 100))
         rss = process.rss
     asked = {one.user for one in fleet.audit_log.since(BEGINNING) if one.resource == VIRTUAL_MACHINE.plural}
-    print(f"\n{len(users)} clusters: {rss:.1f} MiB RSS")
+    print(f"\nmemory with {len(users)} clusters: {rss:.1f} MiB RSS")
     assert set(users.values()) <= asked
     assert rss <= MOST_MIB
 
@@ -162,7 +162,7 @@ async def test_no_machine_is_placed_twice_however_often_the_process_is_killed_in
             assert await soon(partial(fleet.has_placed, MACHINES), within=60)
         assert await soon(lambda: len(choices) == MACHINES)
     spread = Counter((await fleet.placed()).values())
-    print(f"\n{KILLS} kills: {len(choices)} machines, each placed once: {dict(sorted(spread.items()))}")
+    print(f"\n{KILLS} kills: {len(choices)} Machines, each placed once: {dict(sorted(spread.items()))}")
     assert {len(clusters) for clusters in choices.values()} == {1}
 
 

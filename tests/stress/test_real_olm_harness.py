@@ -30,7 +30,7 @@ async def test_a_pinned_operator_waits_for_approval_and_is_installed_after_it(na
     await namespace.approve(plan)
     await namespace.wait_until_installed(csv)
     installed = time.monotonic()
-    print(f"\n{csv} waited for approval after {waiting - subscribed:.2f} s, ran {installed - waiting:.2f} s later")
+    print(f"\n{csv}: pending after {waiting - subscribed:.2f} s, installed {installed - waiting:.2f} s after that")
 
 
 async def test_an_upgrade_waits_in_a_plan_that_outlives_a_move_of_the_pin(namespace: OperatorNamespace) -> None:

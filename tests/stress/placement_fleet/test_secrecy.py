@@ -103,7 +103,7 @@ async def test_nothing_shows_what_is_secret(
     secrets = {REVOKED, HIDDEN, control_plane.token}
     for config in ("certified", "known", "silent", "blabbing"):
         secrets |= secrets_in(contents[config])
-    print(f"\n{len(secrets)} secrets sought in {len(produced)} outputs, {sum(map(len, produced.values()))} characters")
+    print(f"\nsecrets: {len(secrets)}, outputs: {len(produced)}, characters: {sum(map(len, produced.values()))}")
     shown = {(name, secret) for name, text in produced.items() for secret in secrets if secret in text}
     assert shown == set()
 
