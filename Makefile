@@ -1,4 +1,4 @@
-# virt-steward. `make help` lists the targets; everything lands in .venv/ and the user's cache.
+# virt-steward. `make help` lists the targets; they write to .venv/ and the user's cache only.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -12,21 +12,21 @@ LOCKS  := requirements/uv.txt requirements/run.txt requirements/dev.txt controlp
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(VENV)/.ready  ## Make .venv with everything that is pinned in requirements/
+setup: $(VENV)/.ready  ## Create .venv with the pinned dependencies of requirements/
 
-demo: setup  ## Start a local control plane with all controllers and say what to try
+demo: setup  ## Start a local control plane with all controllers, and print what to try
 	@$(BIN)/virt-steward demo
 
-test: check  ## Check the code, then run the tests on a real control plane (built on the first run)
+test: check  ## Check the code, then run all tests on a real control plane (built on the first run)
 	@$(BIN)/virt-steward local assets
 	@$(BIN)/python -m tests.tools
 	@$(BIN)/pytest -n 2 --dist worksteal $(ARGS)
 
-stress: setup  ## Run the long tests: many kills, freezes, thousands of objects
+stress: setup  ## Run the long tests: many kills and freezes, thousands of objects
 	@$(BIN)/virt-steward local assets
 	@$(BIN)/pytest -o addopts="--strict-markers --strict-config -rA -s" tests/stress $(ARGS)
 
-check: setup  ## Format, lint, types, import layers
+check: setup  ## Check formatting, lint, types and import layers
 	@$(BIN)/ruff format --quiet --check . || { echo "run '$(BIN)/ruff format .'"; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
@@ -36,16 +36,16 @@ bench: setup  ## Measure latency, CPU and memory as ratios to a bare request
 	@$(BIN)/virt-steward local assets
 	@$(BIN)/python -m tests.bench
 
-manifests: setup  ## Write deploy/ anew: kustomization, Helm chart, OLM bundle
+manifests: setup  ## Generate deploy/: kustomization, Helm chart, OLM bundle
 	@$(BIN)/virt-steward manifests --for kustomize --into deploy/base
 	@$(BIN)/virt-steward manifests --for helm --into deploy/chart
 	@$(BIN)/virt-steward manifests --for olm --into deploy/bundle
 	@$(BIN)/virt-steward manifests --for prometheus --into deploy/monitoring
 
-docs: setup  ## Write the generated parts of docs/ anew
+docs: setup  ## Generate docs/reference
 	@$(BIN)/python docs/generate.py
 
-lock: setup  ## Pin the newest versions of all dependencies, with hashes, and see that wheels exist everywhere
+lock: setup  ## Pin the newest versions of all dependencies, with hashes, and check that wheels exist
 	@cd requirements && ../$(LOCK) --upgrade uv.in -o uv.txt
 	@$(LOCK) --upgrade pyproject.toml -o requirements/run.txt
 	@$(LOCK) --upgrade pyproject.toml --group dev -o requirements/dev.txt
@@ -57,9 +57,9 @@ lock: setup  ## Pin the newest versions of all dependencies, with hashes, and se
 
 $(VENV)/.ready: pyproject.toml demo/pyproject.toml requirements/uv.txt requirements/dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	  echo "virt-steward needs Python 3.11 or newer; 'make PYTHON=/path/to/python3.12 ...' names another one" >&2; exit 1; }
+	  echo "virt-steward needs Python 3.11 or newer; run 'make PYTHON=/path/to/python3.12 ...' to use another one" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
-	  echo "$(PYTHON) lacks the venv module; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	  echo "$(PYTHON) lacks the venv module; on Debian and Ubuntu run: apt-get install python3-venv" >&2; exit 1; }
 	@echo "setting up $(VENV)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements/uv.txt
