@@ -1,4 +1,4 @@
-"""What the API server's audit log tells: who asked for what, and what came of it."""
+"""Reads the audit log of the API server: who sent which request, and the response code."""
 
 import os
 from dataclasses import dataclass
@@ -13,19 +13,19 @@ LONGEST_ENTRY = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A place in the log, and in which file: the server begins another one when it has grown too long."""
+    """A position in the log: a file and an offset. The server rotates the file when it is too long."""
 
     file: int
     offset: int
 
 
 BEGINNING = Mark(0, 0)
-"""Of the present file."""
+"""The start of the current file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request that was answered, or a watch that has begun (stage ResponseStarted) or ended."""
+    """An answered request, or a watch that has started (stage ResponseStarted) or ended."""
 
     user: str
     verb: str
@@ -48,14 +48,14 @@ class Request:
 class AuditLog:
     """Reads the log of one API server.
 
-    The server writes an entry before it sends the end of the answer, so whatever was answered is there.
+    The server writes an entry before it sends the end of the answer, so every answered request is in the log.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def mark(self) -> Mark:
-        """Remember where the log ends now: behind the last entry that is complete."""
+        """The current end of the log, after the last complete entry."""
         with self._path.open("rb") as log:
             size = log.seek(0, os.SEEK_END)
             tail = min(size, LONGEST_ENTRY)
@@ -63,7 +63,7 @@ class AuditLog:
             return Mark(os.fstat(log.fileno()).st_ino, size - tail + log.read(tail).rfind(b"\n") + 1)
 
     def since(self, mark: Mark) -> list[Request]:
-        """Raises StopIteration if the file of the mark is gone by now, after more than one that followed it."""
+        """The requests after the mark. Raises StopIteration if its file has been deleted by the rotation."""
         with self._path.open("rb") as log:
             if mark.file in (BEGINNING.file, os.fstat(log.fileno()).st_ino):
                 log.seek(mark.offset)
@@ -71,10 +71,10 @@ class AuditLog:
             else:
                 entries = self._rest(mark) + log.read()
         lines = entries.split(b"\n")
-        return [_request(msgspec.json.decode(line)) for line in lines[:-1]]  # the last is empty, or not yet complete
+        return [_request(msgspec.json.decode(line)) for line in lines[:-1]]  # the last line is empty or incomplete
 
     def _rest(self, mark: Mark) -> bytes:
-        """What followed in the file of the mark, which has another name by now."""
+        """The rest of the rotated file of the mark, which has another name now."""
         kept = self._path.parent.glob(f"{self._path.stem}-*{self._path.suffix}")
         return next(one for one in kept if one.stat().st_ino == mark.file).read_bytes()[mark.offset :]
 
@@ -82,7 +82,7 @@ class AuditLog:
 def _request(entry: dict[str, Any]) -> Request:
     target = entry.get("objectRef", {})
     return Request(
-        user=entry.get("impersonatedUser", entry["user"]).get("username", ""),  # who has no valid token has no name
+        user=entry.get("impersonatedUser", entry["user"]).get("username", ""),  # without a valid token there is no name
         verb=entry["verb"],
         resource=target.get("resource", ""),
         subresource=target.get("subresource", ""),

@@ -1,4 +1,4 @@
-"""A process that caches all InstallPlans and tells what that took: `python -m tests.cacher KUBECONFIG`."""
+"""A process that caches all InstallPlans and prints its memory: `python -m tests.cacher KUBECONFIG`."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ from virt_steward.runtime.informer import Informer, Source
 
 
 class Footprint(msgspec.Struct):
-    """In MiB and seconds; `peak` counts what was freed again."""
+    """Memory in MiB, time in seconds; `peak` includes memory that was freed again."""
 
     objects: int
     read: float
@@ -54,5 +54,5 @@ def _memory(name: str) -> float:
 
 
 if __name__ == "__main__":
-    logs.configure("json", "warning")  # stdout is for the answer
+    logs.configure("json", "warning")  # stdout is for the result
     os.write(sys.stdout.fileno(), msgspec.json.encode(asyncio.run(footprint(sys.argv[1]))))

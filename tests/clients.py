@@ -1,4 +1,4 @@
-"""Clients of the tests' control plane: as its admin, or as whoever holds a token."""
+"""Clients of the control plane of the tests: as its admin, or with another token."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,7 +12,7 @@ from virt_steward_demo.local.controlplane import ControlPlane
 
 @asynccontextmanager
 async def a_client(control_plane: ControlPlane, token: str = "", *, server: str = "") -> AsyncIterator[Client]:
-    """By way of `server`, a proxy, if there is one."""
+    """Connect to `server`, such as a proxy, instead of the control plane itself."""
     text = control_plane.kubeconfig.read_text().replace(control_plane.token, token or control_plane.token)
     text = text.replace(control_plane.server, server or control_plane.server)
     cluster = load_from_bytes(text.encode(), source="tests", trusted=True, env={})

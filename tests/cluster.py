@@ -32,7 +32,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class PlainClient:
-    """Speaks to an API server by the standard library alone, for tests of what is below our own client."""
+    """A client with the standard library only, for tests of the layers below our own client."""
 
     port: int
     authority: str

@@ -5,11 +5,11 @@ import time
 from collections.abc import Awaitable, Callable
 
 PATIENCE = 30.0
-"""Seconds: who shares the machine may make everything slow, and what comes true costs no more for it."""
+"""Seconds. Long, because the machine may be busy; a condition that holds earlier ends the wait."""
 
 
 def eventually(condition: Callable[[], bool], *, within: float = PATIENCE) -> bool:
-    """Ask again and again until it holds or time is up; the answer is for an assert."""
+    """Poll until the condition holds or the time is up; assert the result. Blocks the event loop."""
     deadline = time.monotonic() + within
     while not condition():
         if time.monotonic() > deadline:
@@ -19,7 +19,7 @@ def eventually(condition: Callable[[], bool], *, within: float = PATIENCE) -> bo
 
 
 async def soon(condition: Callable[[], bool | Awaitable[bool]], *, within: float = PATIENCE) -> bool:
-    """Do the same while the event loop goes on."""
+    """Poll like `eventually`, without blocking the event loop."""
     deadline = time.monotonic() + within
     while True:
         answer = condition()

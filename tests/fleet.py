@@ -1,4 +1,4 @@
-"""A fleet for tests: one real API server, behind as many KubevirtConfigs and ways to it as a test wants."""
+"""A fleet for tests: one real API server behind any number of KubevirtConfigs and proxies."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -21,11 +21,11 @@ from virt_steward_demo.local.controlplane import ControlPlane
 
 PATIENCE = 30
 AGENT = "fleet"
-"""What the members' API servers take us for."""
+"""The user agent of requests to member clusters."""
 
 
 def a_machine_definition() -> dict[str, Any]:
-    """Stands for KubeVirt's."""
+    """A CRD in place of the one of KubeVirt."""
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -44,7 +44,7 @@ def a_vm(namespace: str, name: str) -> dict[str, Any]:
         "apiVersion": f"{VIRTUAL_MACHINE.group}/v1",
         "kind": VIRTUAL_MACHINE.name,
         "metadata": {"name": name, "namespace": namespace},
-        "spec": {"template": {}},  # the simulated platform's definition asks for it
+        "spec": {"template": {}},  # required by the CRD of the simulated platform
     }
 
 
@@ -66,24 +66,24 @@ def a_spec(namespace: str, secret: str) -> KubevirtConfigSpec:
 
 
 class Members:
-    """A fleet, and the Secrets of its configs, each named as its config."""
+    """A fleet, and the Secrets of its KubevirtConfigs, with the same names."""
 
     def __init__(self, fleet: Fleet, admin: Client, namespace: str, control_plane: ControlPlane) -> None:
         self.fleet = fleet
         self.namespace = namespace
         self.observed: list[tuple[str, bool]] = []
-        """Which configs were asked, and whether they answered."""
+        """The configs that were queried, and whether they answered."""
         self._admin = admin
         self._control_plane = control_plane
 
     def kubeconfig(self, server: str = "", token: str = "") -> str:
-        """For the control plane, by way of another server, or as another user."""
+        """A kubeconfig of the control plane, with another server or another token."""
         text = self._control_plane.kubeconfig.read_text()
         text = text.replace(self._control_plane.token, token or self._control_plane.token)
         return text.replace(self._control_plane.server, server or self._control_plane.server)
 
     async def join(self, *configs: str, kubeconfig: str | None = "", server: str = "") -> None:
-        """Create their Secrets and the configs, and wait until they are known. None is a Secret without the key."""
+        """Create Secrets and configs, and wait until the fleet knows them. None means a Secret without the key."""
         text = self.kubeconfig(server) if kubeconfig == "" else kubeconfig
         for config in configs:
             await self._admin.create(a_secret(self.namespace, config, text))

@@ -1,4 +1,4 @@
-"""A gateway in front of the API server that can answer in its stead, for what a healthy server never says."""
+"""An HTTP gateway in front of the API server that can replace responses by those of a faulty server."""
 
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -21,12 +21,12 @@ async def forwarded(_request: web.BaseRequest) -> web.StreamResponse | None:
 
 
 class Gateway:
-    """Takes HTTP and forwards it with the caller's token, unless `intercept` gives an answer of its own."""
+    """Takes HTTP and forwards it with the caller's token, unless `intercept` returns a response."""
 
     def __init__(self, server: str, upstream: aiohttp.ClientSession) -> None:
         self.server = ""
         self.secure_server = ""
-        """The same by TLS, for those who trust the control plane's authority."""
+        """The same with TLS, certified by the authority of the control plane."""
         self.requests: list[web.BaseRequest] = []
         self._open: set[Any] = set()
         self.intercept: Interception = forwarded
@@ -40,7 +40,7 @@ class Gateway:
         return await self.intercept(request) or await self.forward(request)
 
     async def cut(self) -> None:
-        """End all connections; new ones are welcome."""
+        """Close all connections; new ones are accepted."""
         for transport in self._open:
             transport.abort()
         self._open.clear()
@@ -82,7 +82,7 @@ async def a_gateway(control_plane: ControlPlane) -> AsyncIterator[Gateway]:
 def _certified(control_plane: ControlPlane) -> ssl.SSLContext:
     identity = control_plane.authority.server("gateway")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    with TemporaryDirectory() as folder:  # the library reads keys from files only
+    with TemporaryDirectory() as folder:  # ssl reads keys from files only
         pair = Path(folder, "gateway.pem")
         pair.write_bytes(identity.certificate + identity.key)
         context.load_cert_chain(pair)
@@ -95,5 +95,5 @@ def a_status(code: int, reason: str, message: str = "", **details: Any) -> web.R
 
 
 async def no_streaming_list(request: web.BaseRequest) -> web.StreamResponse | None:
-    """As servers answer that are older, or have the feature turned off."""
+    """Respond like a server without streaming lists."""
     return a_status(422, "Invalid", "sendInitialEvents is forbidden") if "sendInitialEvents" in request.query else None

@@ -1,4 +1,4 @@
-"""A Go program that tests need: a module of ours that pins what it is built from, built once and kept in the cache."""
+"""A Go program for tests: our own module pins its dependencies; it is built once and kept in the cache."""
 
 import hashlib
 import platform
@@ -17,11 +17,11 @@ FLAGS = ("-trimpath", "-buildvcs=false", "-ldflags=-s -w")
 
 @dataclass(frozen=True, slots=True)
 class GoProgram:
-    """One program, built by the toolchain that the control plane is built with."""
+    """One program, built with the toolchain of the control plane."""
 
     product: str
     sources: Path
-    """With go.mod, and go.sum for the checksums."""
+    """The folder with go.mod and go.sum."""
     package: str
     headline: str
     toolchain: Path
@@ -31,8 +31,8 @@ class GoProgram:
     def name(self) -> str:
         own = sorted(self.sources.glob("*.go"))
         files = (self.sources / "go.mod", self.sources / "go.sum", self.toolchain, *own)
-        ingredients = repr((self.package, self.flags)).encode() + b"".join(path.read_bytes() for path in files)
-        return f"{self.product}-{hashlib.sha256(ingredients).hexdigest()[:16]}-{sys.platform}-{platform.machine()}"
+        inputs = repr((self.package, self.flags)).encode() + b"".join(path.read_bytes() for path in files)
+        return f"{self.product}-{hashlib.sha256(inputs).hexdigest()[:16]}-{sys.platform}-{platform.machine()}"
 
     def compile(self, go: Path, scratch: Path, steps: BuildSteps) -> Path:
         programs = scratch / "programs"
@@ -41,7 +41,7 @@ class GoProgram:
         return programs
 
     def built(self, env: Mapping[str, str]) -> Path:
-        """The folder with the program, built now if it was not before."""
+        """The folder with the program; builds it first if needed."""
         return Builder(cache_folder(env), PinnedGo(self.toolchain), env, ProgressPrinter()).build(self)
 
 

@@ -1,4 +1,4 @@
-"""Running a controller under exactly the rights that it declares, and asking the audit log whether they fit."""
+"""Runs a controller with exactly the rights that it declares, and checks them with the audit log."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from virt_steward_demo.local.controlplane import ControlPlane
 
 NOT_ALWAYS_USED = {
     "list": "for servers that cannot stream a list",
-    "patch events": "only when something happens again a minute later",
+    "patch events": "only when an event repeats after a minute",
 }
-"""Grants that a test need not use, by verb or by verb and resource, each with its reason."""
+"""Grants that a test may leave unused, by verb or by verb and resource, each with its reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +27,17 @@ class Account:
     token: str
 
     def write_kubeconfig(self, path: Path, control_plane: ControlPlane, server: str = "") -> Path:
-        """A kubeconfig for it; `server` is another way to the control plane, as through a proxy."""
+        """A kubeconfig for it; `server` is another address of the control plane, such as a proxy."""
         text = control_plane.kubeconfig.read_text().replace(control_plane.token, self.token)
         path.write_text(text.replace(control_plane.server, server or control_plane.server))
         return path
 
     def denied(self, requests: Iterable[Request]) -> list[str]:
-        """What it asked for and may not have."""
+        """Requests that were forbidden."""
         return [f"{one.verb} {one.uri}" for one in requests if one.user == self.user and one.code == 403]
 
     def unused(self, requests: Iterable[Request]) -> list[str]:
-        """What it may do and did not."""
+        """Grants that no request has used."""
         used = {what for one in requests if one.user == self.user for what in _uses(one)}
         granted = {f"{verb} {grant.resource}" for grant in self.access.all_grants for verb in grant.verbs}
         return sorted(what for what in granted - used if not {what, what.split()[0]} & NOT_ALWAYS_USED.keys())

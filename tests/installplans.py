@@ -1,4 +1,4 @@
-"""InstallPlans as OLM makes them, as far as size and shape matter here, under a small definition of our own."""
+"""InstallPlans with the size and shape of those of OLM, and a small CRD for them."""
 
 import random
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ class Status(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class InstallPlan(msgspec.Struct, frozen=True):
-    """The few bytes of a plan that an approver reads."""
+    """The fields of a plan that the approver reads."""
 
     metadata: Meta
     spec: Spec = Spec()
@@ -36,7 +36,7 @@ class InstallPlan(msgspec.Struct, frozen=True):
 def an_install_plan(
     name: str, namespace: str, *, size: int = 4_000, csv: str = "demo-operator.v1.0.0"
 ) -> dict[str, Any]:
-    """`size` bytes, most of them a manifest in a step, as in life."""
+    """A plan of `size` bytes, most of them in the manifest of a step."""
     step = {
         "resolving": csv,
         "resource": {"group": "apiextensions.k8s.io", "kind": "CustomResourceDefinition", "manifest": "x" * size},
@@ -52,12 +52,12 @@ def an_install_plan(
 
 
 async def create_install_plan(client: Client, plan: dict[str, Any]) -> None:
-    """Do as OLM does: the plan first, and in a second write its status, which holds nearly all of its bytes."""
+    """Create a plan like OLM: the object first, and in a second write its status, which has most of its bytes."""
     await client.create(plan)
     await client.merge_patch(ref_of(plan), {"status": plan["status"]}, subresource="status")
 
 
 def sizes(count: int, rng: random.Random) -> Iterator[int]:
-    """From 4 to 300 KB: most are small, a few carry large definitions."""
+    """From 4 to 300 KB: most are small, a few contain large CRDs."""
     for _ in range(count):
         yield min(int(4_000 * rng.paretovariate(1.2)), 300_000)

@@ -1,4 +1,4 @@
-"""Machines and KubevirtConfigs on a server, where Machine has the shape of the real one as far as it matters."""
+"""Builders of Machines and KubevirtConfigs, and a CRD of Machine with the fields that matter."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ CONDITION = a_schema(
 
 
 def a_definition_of_machines(*, conditions: bool = True) -> Object:
-    """A list of conditions that is no map, beside a status of its own; unknown fields are pruned."""
+    """The CRD of Machine: conditions are an atomic list; unknown fields are pruned."""
     status = a_schema(phase=TEXT, **({"conditions": {"type": "array", "items": CONDITION}} if conditions else {}))
     spec = a_schema(name=TEXT, providerConfig=a_schema(name=TEXT, region=TEXT))
     return {
@@ -68,12 +68,12 @@ def the_config(name: str) -> Ref:
 
 
 async def cluster_of(client: Client, namespace: str, name: str) -> str:
-    """What is recorded on the machine."""
+    """The cluster in the annotation of the Machine."""
     metadata = (await client.get(the_machine(namespace, name)))["metadata"]
     return str(metadata.get("annotations", {}).get(CONFIG_ANNOTATION, ""))
 
 
 async def placed(client: Client, namespace: str, name: str) -> Object:
-    """The machine's condition, or nothing."""
+    """The condition Placed of the Machine; empty if absent."""
     status = (await client.get(the_machine(namespace, name))).get("status", {})
     return next((one for one in status.get("conditions", []) if one["type"] == "Placed"), {})

@@ -1,4 +1,4 @@
-"""Clusters of a fleet, each with an API server of its own, and what their kubeconfigs keep secret."""
+"""Member clusters of a fleet, each with its own API server, and the secrets in their kubeconfigs."""
 
 import asyncio
 import base64
@@ -25,11 +25,11 @@ from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.local.progress import ProgressPrinter
 
 HOME = "fleet"
-LISTS_VMS = Access("reader", (Grant(VIRTUAL_MACHINE, ("list",), "to be found"),))
+LISTS_VMS = Access("reader", (Grant(VIRTUAL_MACHINE, ("list",), "to search for VMs"),))
 
 
 class Member:
-    """A cluster, and a user of it who may list VMs."""
+    """A member cluster, and a user with the right to list VMs."""
 
     def __init__(self, control_plane: ControlPlane, account: Account) -> None:
         self.control_plane = control_plane
@@ -41,11 +41,11 @@ class Member:
         return kubeconfig_for(self.control_plane, self.account.token)
 
     def with_token(self, token: str) -> str:
-        """The same for whoever holds another token."""
+        """The kubeconfig with another token."""
         return kubeconfig_for(self.control_plane, token)
 
     def with_certificate(self) -> str:
-        """The same for the same user, who shows a client certificate."""
+        """The kubeconfig with a client certificate of the same user."""
         config = yaml.safe_load(self.kubeconfig)
         identity = self.control_plane.authority.client(self.account.user)
         config["users"][0]["user"] = {
@@ -74,7 +74,7 @@ class Member:
 
 @contextmanager
 def a_fleet_of(number: int, folder: Path) -> Iterator[tuple[Member, ...]]:
-    """All started together; their API servers and what those keep are all that clusters have here."""
+    """Start all members together; each has only etcd and an API server."""
     binaries = find_or_build(os.environ, ProgressPrinter())
     with ExitStack() as stack:
         started = [ControlPlane(binaries, folder / str(one)) for one in range(number)]
@@ -105,7 +105,7 @@ async def _have_namespace(client: Client, name: str) -> None:
 
 
 def secrets_in(kubeconfig: str) -> set[str]:
-    """Every form in which it could show: tokens, keys and certificates, encoded or not, in whole or by line."""
+    """The secrets of a kubeconfig in every form: tokens, keys and certificates, encoded or not, whole or by line."""
     config = yaml.safe_load(kubeconfig)
     found: set[str] = set()
     for entry in (config["users"][0]["user"], config["clusters"][0]["cluster"]):

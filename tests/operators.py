@@ -1,4 +1,4 @@
-"""An operator's objects as OLM leaves them while a plan waits."""
+"""Builders of the objects of an operator, as OLM writes them while an InstallPlan is pending."""
 
 import json
 from typing import Any
@@ -14,7 +14,7 @@ PACKAGE = "demo-operator"
 
 
 async def create(client: Client, *objects: Object) -> None:
-    """Create them with their status, in order."""
+    """Create objects with their status, in order."""
     for obj in objects:
         await client.create(obj)
         if "status" in obj:
@@ -28,7 +28,7 @@ def csv_of(version: str, package: str = PACKAGE) -> str:
 def a_waiting_plan(
     namespace: str, version: str = "1.0.0", *, name: str = "install-1", phase: str = "RequiresApproval", **spec: Any
 ) -> Object:
-    """A plan for one version of the demo operator, whose package it tells as bundles do."""
+    """A plan for one version of the demo operator, with the name of its package in the bundle lookups."""
     csv = csv_of(version)
     package = {"type": "olm.package", "value": {"packageName": PACKAGE, "version": version}}
     lookup = {"identifier": csv, "properties": json.dumps({"properties": [package]})}
@@ -48,7 +48,7 @@ def a_waiting_plan(
 
 
 def a_subscription(namespace: str, *, pin: str, offered: str, installed: str = "") -> Object:
-    """A Manual one, by versions."""
+    """A Subscription with Manual approval; arguments are versions."""
     status = {"currentCSV": csv_of(offered), "installPlanGeneration": 1}
     return {
         "apiVersion": API_VERSION,
@@ -69,7 +69,7 @@ def a_csv(namespace: str, version: str, phase: str, message: str = "") -> Object
 
 
 def an_approver(namespace: str, name: str = "approver", **spec: Any) -> Object:
-    """One that looks after its own namespace, unless told otherwise."""
+    """An InstallPlanApprover of its own namespace, unless `spec` says otherwise."""
     return {
         "apiVersion": f"{INSTALL_PLAN_APPROVER.group}/v1alpha1",
         "kind": INSTALL_PLAN_APPROVER.name,

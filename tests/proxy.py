@@ -1,4 +1,4 @@
-"""A TCP proxy in front of the API server that can misbehave. TLS passes through it untouched."""
+"""A TCP proxy in front of the API server that can misbehave. It forwards TLS unchanged."""
 
 import asyncio
 from types import TracebackType
@@ -10,7 +10,7 @@ CHUNK = 64 * 1024
 
 
 class FaultProxy:
-    """Forwards bytes until told otherwise. It lives in one event loop: `async with FaultProxy(port) as proxy`."""
+    """Forwards bytes unless a fault is set. It belongs to one event loop: `async with FaultProxy(port) as proxy`."""
 
     def __init__(self, target_port: int) -> None:
         self._target_port = target_port
@@ -22,7 +22,7 @@ class FaultProxy:
         self._delay = 0.0
         self.server = f"https://127.0.0.1:{self.port}"
         self.accepted = 0
-        """How many connections were made so far."""
+        """The number of connections so far."""
 
     @property
     def port(self) -> int:
@@ -40,11 +40,11 @@ class FaultProxy:
         self._flowing.set()
 
     def delay(self, seconds: float) -> None:
-        """Hold back each chunk, in both directions, for so long."""
+        """Delay each chunk, in both directions."""
         self._delay = seconds
 
     async def cut(self) -> None:
-        """End all connections; new ones are welcome."""
+        """Close all connections; new ones are accepted."""
         connections = list(self._connections)
         for connection in connections:
             connection.cancel()

@@ -43,7 +43,7 @@ class _Annotated(Meta, frozen=True, rename="camel", gc=False):
 
 
 class Paper(msgspec.Struct, frozen=True, gc=False):
-    """A ConfigMap, as far as it is read here."""
+    """A ConfigMap with the fields that are read here."""
 
     metadata: _Annotated
     data: dict[str, str] = msgspec.field(default_factory=dict)
@@ -58,7 +58,7 @@ class Paper(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def stamps(self) -> int:
-        """How often it was stamped so far."""
+        """How often it has been stamped."""
         return int(self.metadata.annotations.get(COUNT, "0"))
 
 
@@ -80,7 +80,7 @@ class Stamper:
         try:
             await self._client.apply(stamped(paper), manager=NAME)
         except Conflict:
-            return RequeueAfter(0.05, "the object has changed since it was seen")
+            return RequeueAfter(0.05, "the object has changed since it was read")
         faults.reach("stamp.after")
         regarding = Regarding(Ref(CONFIG_MAP, key), "v1", paper.metadata.uid)
         self._recorder.once(Occurrence(regarding, "Normal", "Stamped", "Stamp", "Stamped.", episode=paper.digest))
@@ -96,20 +96,20 @@ def stamped(paper: Paper) -> dict[str, Any]:
 
 
 def a_paper(namespace: str, name: str, content: str = "something") -> dict[str, Any]:
-    """A ConfigMap that wants a stamp."""
+    """A ConfigMap that requests a stamp."""
     metadata = {"name": name, "namespace": namespace, "labels": WANTED}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"content": content}}
 
 
 def a_stamper(namespace: str) -> ControllerDefinition:
-    grant = Grant(CONFIG_MAP, (*WATCH, *PATCH), "to stamp those that want it", where=namespace)
+    grant = Grant(CONFIG_MAP, (*WATCH, *PATCH), "to stamp ConfigMaps with the label", where=namespace)
     return ControllerDefinition(NAME, Access(NAME, (grant,)), lambda tools: Stamper(tools, namespace))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog=NAME)
     parser.add_argument("--kubeconfig", required=True)
-    parser.add_argument("--namespace", required=True, help="where it stamps, and where its lease is")
+    parser.add_argument("--namespace", required=True, help="the namespace of its ConfigMaps and its lease")
     parser.add_argument("--lease-duration", type=int, default=2)
     parser.add_argument("--lease-retry", type=float, default=0.2)
     parser.add_argument("--grace", type=float, default=5.0)

@@ -1,4 +1,4 @@
-"""Gets the programs that tests need besides the control plane, before any test waits: `python -m tests.tools`."""
+"""Builds or installs the programs that tests need besides the control plane: `python -m tests.tools`."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""A kind of our own for tests, and definitions of others: no built-in kind is free of other people's objects."""
+"""A custom kind for tests, and CRDs of others: built-in kinds have objects that the tests did not create."""
 
 import itertools
 from contextlib import suppress
@@ -25,7 +25,7 @@ class Spec(msgspec.Struct, frozen=True):
 
 
 class Widget(msgspec.Struct, frozen=True):
-    """A widget as informers of tests see it."""
+    """A widget as the informers of tests decode it."""
 
     metadata: Meta
     spec: Spec = Spec()
@@ -43,7 +43,7 @@ def the_widget(namespace: str, name: str = "one") -> Ref:
 def a_definition(
     kind: str, *, plural: str = "", versions: tuple[str, ...] = ("v1",), scope: str = "Namespaced"
 ) -> dict[str, Any]:
-    """A kind that takes any spec and has a status; the last version is the stored one."""
+    """A CRD with any spec and a status; the last version is the stored one."""
     plural = plural or f"{kind.lower()}s"
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -76,7 +76,7 @@ def a_new_kind() -> Kind:
 
 
 async def define(client: Client, definition: dict[str, Any]) -> None:
-    """Return when the server serves it; done before, that is at once."""
+    """Create a CRD and wait until the server serves it."""
     with suppress(AlreadyExists):
         await client.create(definition)
     spec = definition["spec"]

@@ -1,4 +1,4 @@
-"""What the engine costs on a real API server, as ratios to a bare request of the same run: `make bench`.
+"""Measures the engine on a real API server, as ratios to a bare request of the same run: `make bench`.
 
-Nothing here passes or fails; limits that must hold are tests (`tests/stress`).
+Nothing here passes or fails. Limits are tests (`tests/stress`).
 """

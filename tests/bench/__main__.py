@@ -1,4 +1,4 @@
-"""Run all measurements on a control plane of their own, and print them: `python -m tests.bench [--json FILE]`."""
+"""Run all measurements on their own control plane, and print them: `python -m tests.bench [--json FILE]`."""
 
 import argparse
 import asyncio
@@ -23,19 +23,19 @@ from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.local.progress import ProgressPrinter
 
 
-async def measure(control_plane: ControlPlane, narrator: ProgressPrinter, folder: Path) -> Report:
+async def measure(control_plane: ControlPlane, progress: ProgressPrinter, folder: Path) -> Report:
     async with a_client(control_plane) as client:
         await define(client, DEFINITION)
         bare = await Bare.on(client)
         audit_log = AuditLog(control_plane.audit_log)
-        narrator.say("measuring latency")
+        progress.say("measuring latency")
         times = await latency.measure(client, bare, audit_log)
         looks = await silence.measure(client, audit_log)
-        narrator.say("measuring drift")
+        progress.say("measuring drift")
         reverts = await drift.measure(client, control_plane, bare, folder)
-        narrator.say("measuring memory")
+        progress.say("measuring memory")
         space = await memory.measure(client, control_plane.kubeconfig)
-        narrator.say("measuring CPU")
+        progress.say("measuring CPU")
         effort = await cpu.measure(client, bare, control_plane.kubeconfig)
     return Report((*times.figures, reverts, effort, space), (*times.counts, looks))
 
@@ -45,7 +45,7 @@ def table_of(report: Report) -> Table:
     table.add_column("", no_wrap=True)
     for heading in ("median", "ratio", "by round", "p90"):
         table.add_column(heading, justify="right")
-    table.add_column("ratios to")
+    table.add_column("ratio to")
     for figure in report.figures:
         table.add_row(*_cells(figure))
     for count in report.counts:
@@ -67,7 +67,7 @@ def _cells(figure: Figure) -> tuple[str, ...]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
     arguments = parser.parse_args()
     logs.configure("console", "error")
     with tempfile.TemporaryDirectory(prefix="virt-steward-bench-") as folder, a_control_plane(Path(folder)) as started:

@@ -1,4 +1,4 @@
-"""The yardstick: a GET and a merge PATCH of a small ConfigMap, with nothing of ours above the connection."""
+"""The baseline: a GET and a merge PATCH of a small ConfigMap, sent by the connection alone."""
 
 from itertools import count
 from typing import Any, Self
@@ -15,7 +15,7 @@ PATCH = "bare PATCH"
 
 
 class Bare:
-    """Requests by the connection alone."""
+    """Requests sent by the connection alone."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -30,7 +30,7 @@ class Bare:
         await self._connection.send(Request("get", "GET", PATH, what=GET))
 
     async def patch(self) -> None:
-        """Change something each time: a patch that changes nothing is not stored and costs less."""
+        """Change the object each time: a patch without a change is not stored and costs less."""
         body = b'{"data":{"number":"%d"}}' % next(self._numbers)
         headers = {"Content-Type": MERGE_PATCH}
         await self._connection.send(Request("patch", "PATCH", PATH, what=PATCH, headers=headers, body=body))

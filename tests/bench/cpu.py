@@ -1,4 +1,4 @@
-"""How much CPU a watch event takes on its way into the store. Another process writes, so that only reading counts."""
+"""Measures the CPU per watch event on its way into the cache. Another process writes, so only reading counts."""
 
 import asyncio
 import sys
@@ -29,7 +29,7 @@ async def measure(client: Client, bare: Bare, kubeconfig: Path) -> Figure:
         await _of_requests(bare, WARM_UP)
         await stream.take(WARM_UP)
         rounds = [Round((await _of_events(stream),), (await _of_requests(bare, REQUESTS),)) for _ in range(ROUNDS)]
-    return Figure("CPU per watch event", "ms", "its CPU", tuple(rounds))
+    return Figure("CPU per watch event", "ms", "CPU of a bare PATCH", tuple(rounds))
 
 
 async def _of_events(stream: "_Stream") -> float:
@@ -46,7 +46,7 @@ async def _of_requests(bare: Bare, count: int) -> float:
 
 
 class _Stream:
-    """An informer, and a process that gives it something to see."""
+    """An informer, and a process that writes the objects that it watches."""
 
     def __init__(self, informer: Informer[InstallPlan], orders: asyncio.StreamWriter) -> None:
         self._orders = orders
@@ -74,14 +74,14 @@ class _Stream:
             await asyncio.gather(running, return_exceptions=True)
 
     async def take(self, events: int) -> None:
-        """Have so many changes written, and wait until all are seen."""
+        """Let the process write so many changes, and wait until the informer has received all."""
         self._left = events
         self._taken.clear()
         self._orders.write(f"{events}\n".encode())
         await asyncio.wait_for(self._taken.wait(), timeout=60)
 
     def end(self) -> None:
-        """Have nothing written any more."""
+        """End the process that writes."""
         self._orders.close()
 
     def _saw(self, _key: Key, _before: Plan, _after: Plan) -> None:

@@ -1,4 +1,4 @@
-"""How long the autopilot takes to set a changed object right, next to a bare PATCH after each of them."""
+"""Measures how long the autopilot takes to revert drift, alternately with a bare PATCH."""
 
 import asyncio
 from functools import partial
@@ -23,7 +23,7 @@ from virt_steward_demo.simulation.platform import SimulatedPlatform
 
 ROUNDS = 5
 REBOOTING = frozenset(("MachineConfig", "KubeletConfig"))
-"""Kinds whose changes keep the simulated nodes busy, which is not what is measured."""
+"""Kinds whose changes reboot the simulated nodes, which would disturb the measurement."""
 
 
 async def measure(client: Client, control_plane: ControlPlane, bare: Bare, folder: Path) -> Figure:
@@ -38,11 +38,11 @@ async def measure(client: Client, control_plane: ControlPlane, bare: Bare, folde
             assert await soon(partial(is_at_rest, cockpit, audit_log), within=180)
             rounds = [await round_of_drifts(cockpit, audit_log, bare) for _ in range(ROUNDS)]
         await cockpit.clear()
-    return Figure("drift → set right", "ms", PATCH, tuple(rounds))
+    return Figure("drift → reverted", "ms", PATCH, tuple(rounds))
 
 
 async def round_of_drifts(cockpit: Cockpit, audit_log: AuditLog, bare: Bare) -> Round:
-    """One change of each object that is looked after; milliseconds by the server's clock, from answer to answer."""
+    """Change each managed object once; milliseconds by the clock of the server, from response to response."""
     reverts, patches = [], []
     for asset in cockpit.catalog.assets:
         if asset.object.kind.name in REBOOTING or not await cockpit.is_there(asset.name):
@@ -61,7 +61,7 @@ async def round_of_drifts(cockpit: Cockpit, audit_log: AuditLog, bare: Bare) -> 
 
 
 async def is_at_rest(cockpit: Cockpit, audit_log: AuditLog) -> bool:
-    """Whether the autopilot asks for nothing for two seconds, after it has written something."""
+    """Whether the autopilot has sent no request for two seconds, after its first write."""
     mark = audit_log.mark()
     await asyncio.sleep(2)
     return not asked(cockpit, audit_log, mark) and bool(writes(cockpit, audit_log, cockpit.begin))

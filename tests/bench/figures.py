@@ -1,4 +1,4 @@
-"""What was measured, and what follows from it. Each round has its own baseline, so that a busy moment hits both."""
+"""The results of the measurements. Each round has its own baseline, so that a busy moment affects both."""
 
 from dataclasses import dataclass
 from statistics import median, quantiles
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Samples of a subject and of its baseline, taken in turns."""
+    """Samples of a subject and of its baseline, taken alternately."""
 
     subject: tuple[float, ...]
     baseline: tuple[float, ...]
@@ -24,7 +24,7 @@ class Figure:
     name: str
     unit: str
     baseline: str
-    """What the ratios are to, in words."""
+    """The name of the baseline."""
     rounds: tuple[Round, ...]
 
     @property
@@ -46,7 +46,7 @@ class Figure:
 
     @property
     def spread(self) -> tuple[float, float]:
-        """The lowest and the highest ratio of a round: how far to trust the one in the middle."""
+        """The lowest and the highest ratio of a round."""
         ratios = [found.ratio for found in self.rounds]
         return min(ratios), max(ratios)
 
@@ -69,7 +69,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Requests by the API server's own count, its audit log."""
+    """A number of requests, from the audit log of the API server."""
 
     name: str
     value: float

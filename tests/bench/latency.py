@@ -1,4 +1,4 @@
-"""How long a request and a reaction take, next to bare requests taken in turns with them."""
+"""Measures the latency of requests and of a reaction, alternately with bare requests."""
 
 import time
 from collections.abc import Awaitable, Callable, Mapping

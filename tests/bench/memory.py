@@ -1,4 +1,4 @@
-"""How much memory cached objects take: fresh processes, first with nothing to cache and then with thousands."""
+"""Measures the memory of cached objects: in new processes, first with an empty cache and then with thousands."""
 
 import asyncio
 import sys
@@ -19,7 +19,7 @@ AT_ONCE = 8
 
 
 async def measure(client: Client, kubeconfig: Path) -> Figure:
-    """Leaves the plans there, for others to watch."""
+    """The plans are kept for the measurements that follow."""
     empty = [await _footprint(kubeconfig) for _ in range(ROUNDS)]
     await _fill(client)
     full = [await _footprint(kubeconfig) for _ in range(ROUNDS)]

@@ -1,4 +1,4 @@
-"""A controller with one thing to do, to time the whole spine: watch → store → workqueue → reconcile → patch."""
+"""A controller that sends one patch, to measure the whole path: watch → cache → workqueue → reconcile → patch."""
 
 import asyncio
 import time
@@ -44,7 +44,7 @@ QUESTIONS = Source(CONFIG_MAP, projection(_Question), Selection.one(QUESTION))
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """When each thing happened, in seconds of one clock."""
+    """The time of each step, in seconds of one clock."""
 
     asked: float
     seen: float
@@ -60,7 +60,7 @@ class Reaction:
 
 
 class _Answering:
-    """Answers a question by one patch; its own patch comes back as an event with nothing to do."""
+    """Answers a changed object with one patch; the watch event of its own patch needs no action."""
 
     def __init__(self, tools: Toolbox, told: asyncio.Queue[tuple[float, float]]) -> None:
         self._store = tools.store(QUESTIONS)
@@ -85,7 +85,7 @@ class _Answering:
 
 
 class Reactions:
-    """Asks a running controller."""
+    """Triggers a running controller."""
 
     def __init__(self, client: Client, told: asyncio.Queue[tuple[float, float]]) -> None:
         self._client = client
@@ -110,7 +110,7 @@ class Reactions:
             await running
 
     async def next(self) -> Reaction:
-        """Change what is watched and wait for the answer."""
+        """Change the watched object and wait for the patch."""
         self._asked += 1
         asked = time.perf_counter()
         await self._client.merge_patch(Ref(CONFIG_MAP, QUESTION), {"data": {"asked": str(self._asked)}})

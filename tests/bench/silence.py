@@ -1,4 +1,4 @@
-"""How many requests it takes the autopilot to find that nothing has changed since the last time."""
+"""Counts the requests of the autopilot for a converged object."""
 
 from random import Random
 

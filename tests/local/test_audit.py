@@ -8,7 +8,7 @@ from tests.cluster import PlainClient
 from virt_steward_demo.local.controlplane import ControlPlane
 
 
-def test_every_answered_request_is_in_the_log_at_once(control_plane: ControlPlane, audit_log: AuditLog) -> None:
+def test_audit_log_has_every_answered_request(control_plane: ControlPlane, audit_log: AuditLog) -> None:
     admin = PlainClient.from_kubeconfig(control_plane.kubeconfig)
     for number in range(30):
         mark = audit_log.mark()
@@ -21,14 +21,14 @@ def test_every_answered_request_is_in_the_log_at_once(control_plane: ControlPlan
         assert not request.is_write
 
 
-def test_a_large_answer_is_in_the_log_too(control_plane: ControlPlane, audit_log: AuditLog) -> None:
+def test_audit_log_has_large_responses(control_plane: ControlPlane, audit_log: AuditLog) -> None:
     admin = PlainClient.from_kubeconfig(control_plane.kubeconfig)
     mark = audit_log.mark()
     assert admin.get("/openapi/v2").code == 200
     assert "/openapi/v2" in [request.uri for request in audit_log.since(mark)]
 
 
-def test_a_write_is_told_from_a_read(control_plane: ControlPlane, audit_log: AuditLog) -> None:
+def test_audit_log_distinguishes_writes(control_plane: ControlPlane, audit_log: AuditLog) -> None:
     admin = PlainClient.from_kubeconfig(control_plane.kubeconfig)
     mark = audit_log.mark()
     admin.create("/api/v1/namespaces/default/configmaps", {"metadata": {"generateName": "audited-"}})
@@ -36,7 +36,7 @@ def test_a_write_is_told_from_a_read(control_plane: ControlPlane, audit_log: Aud
     assert (request.verb, request.code, request.is_write) == ("create", 201, True)
 
 
-def test_what_was_asked_is_found_though_the_server_has_begun_another_file(tmp_path: Path) -> None:
+def test_audit_log_is_read_across_rotated_files(tmp_path: Path) -> None:
     log = AuditLog(tmp_path / "audit.log")
     (tmp_path / "audit.log").write_text(an_entry("before"))
     mark = log.mark()

@@ -24,40 +24,40 @@ def a_recipe(folder: Path) -> ControlPlaneRecipe:
     return ControlPlaneRecipe(folder)
 
 
-def test_kubebuilder_assets_come_first(tmp_path: Path) -> None:
+def test_find_or_build_prefers_kubebuilder_assets(tmp_path: Path) -> None:
     for name in ("etcd", "kube-apiserver", "kube-controller-manager"):
         (tmp_path / name).touch(0o700)
     assert find_or_build({"KUBEBUILDER_ASSETS": str(tmp_path)}, ProgressPrinter()).folder == tmp_path
 
 
-def test_incomplete_kubebuilder_assets_are_refused_by_name(tmp_path: Path) -> None:
+def test_find_or_build_names_missing_programs(tmp_path: Path) -> None:
     (tmp_path / "etcd").touch(0o700)
     (tmp_path / "kube-apiserver").touch(0o600)
     with pytest.raises(LocalError, match=r"has no program kube-apiserver, kube-controller-manager: .* unset"):
         find_or_build({"KUBEBUILDER_ASSETS": str(tmp_path)}, ProgressPrinter())
 
 
-def test_what_is_cached_is_used(tmp_path: Path) -> None:
+def test_find_or_build_uses_cache(tmp_path: Path) -> None:
     cached = tmp_path / "virt-steward" / shipped_recipe().name
     cached.mkdir(parents=True)
     assert find_or_build({"XDG_CACHE_HOME": str(tmp_path)}, ProgressPrinter()).folder == cached
 
 
 @pytest.mark.parametrize("ingredient", SOURCE_FILES)
-def test_the_name_of_a_build_changes_with(tmp_path: Path, ingredient: str) -> None:
+def test_recipe_name_changes_with_source_file(tmp_path: Path, ingredient: str) -> None:
     recipe = a_recipe(tmp_path)
     before = recipe.name
     (tmp_path / ingredient).write_text("changed")
     assert recipe.name != before
 
 
-def test_the_version_comes_from_the_module_that_is_shipped() -> None:
+def test_recipe_version_is_from_shipped_module() -> None:
     recipe = shipped_recipe()
     assert f"k8s.io/kubernetes {recipe.kubernetes_version}\n" in (recipe.sources / "go.mod").read_text()
     assert f"version.gitVersion={recipe.kubernetes_version} " in recipe.build_flags()[-1]
 
 
-def test_a_module_without_kubernetes_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_recipe_refuses_module_without_kubernetes(tmp_path: Path) -> None:
     with pytest.raises(LocalError, match=r"requires no k8s\.io/kubernetes"):
         _ = a_recipe(tmp_path).kubernetes_version
 
@@ -73,7 +73,7 @@ def test_a_module_without_kubernetes_is_refused_in_one_line(tmp_path: Path) -> N
         pytest.param({}, {"GOCACHE": "/cache", "GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}, id="the rest is set"),
     ],
 )
-def test_in_the_environment_of_a_build(user: dict[str, str], seen: dict[str, str | None]) -> None:
+def test_go_environment_keeps_user_settings_only_where_safe(user: dict[str, str], seen: dict[str, str | None]) -> None:
     env = go_environment(user, Path("/scratch"), Path("/cache"))
     assert {name: env.get(name) for name in seen} == seen
 
@@ -88,12 +88,12 @@ def test_in_the_environment_of_a_build(user: dict[str, str], seen: dict[str, str
         ),
     ],
 )
-def test_folders_follow_the_xdg_rules_when(env: dict[str, str], base: tuple[str, str]) -> None:
+def test_folders_follow_xdg_rules(env: dict[str, str], base: tuple[str, str]) -> None:
     found = (cache_folder(env), state_folder(env))
     assert found == tuple(Path(folder).expanduser() / "virt-steward" for folder in base)
 
 
-def test_a_terminal_shows_how_many_packages_are_done() -> None:
+def test_progress_on_terminal_shows_package_count() -> None:
     screen = io.StringIO()
     with ProgressPrinter(Console(file=screen, force_terminal=True, width=100)) as narrator:
         narrator.show("compiling packages", 3, 2104)
@@ -101,7 +101,7 @@ def test_a_terminal_shows_how_many_packages_are_done() -> None:
     assert "3/2104" in screen.getvalue()
 
 
-def test_a_log_shows_sentences_only() -> None:
+def test_progress_in_log_shows_plain_lines() -> None:
     log = io.StringIO()
     with ProgressPrinter(Console(file=log, width=20)) as narrator:
         narrator.say("a sentence [that] is longer than the line")

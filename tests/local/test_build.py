@@ -80,7 +80,7 @@ def yard(tmp_path: Path) -> Iterator[Yard]:
     yard.hold.unlink(missing_ok=True)  # whatever has failed: a compiler that waits ends now
 
 
-def test_a_build_leaves_the_three_programs_and_nothing_else(yard: Yard) -> None:
+def test_build_leaves_only_programs(yard: Yard) -> None:
     told, said = yard.ask().communicate()
     folder = Path(told.strip())
     assert {path.name for path in folder.iterdir()} == {
@@ -97,13 +97,13 @@ def test_a_build_leaves_the_three_programs_and_nothing_else(yard: Yard) -> None:
     ]
 
 
-def test_what_is_built_is_not_built_again(yard: Yard) -> None:
+def test_build_uses_cache(yard: Yard) -> None:
     first, second = yard.ask().communicate(), yard.ask().communicate()
     assert second == (first[0], "")
     assert len(yard.builds()) == 1
 
 
-def test_a_changed_source_is_built_anew(yard: Yard) -> None:
+def test_build_repeats_for_changed_source(yard: Yard) -> None:
     first, _ = yard.ask().communicate()
     (yard.sources / "main.go").write_text("package main\n")
     second, _ = yard.ask().communicate()
@@ -111,7 +111,7 @@ def test_a_changed_source_is_built_anew(yard: Yard) -> None:
     assert len(yard.builds()) == 2
 
 
-def test_two_who_ask_at_once_build_once_and_the_second_says_for_whom_it_waits(yard: Yard) -> None:
+def test_build_runs_once_for_concurrent_requests(yard: Yard) -> None:
     yard.hold.touch()
     first = yard.ask()
     assert eventually(lambda: len(yard.builds()) == 1)
@@ -125,7 +125,7 @@ def test_two_who_ask_at_once_build_once_and_the_second_says_for_whom_it_waits(ya
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
-def test_an_interrupted_build_leaves_nothing_that_looks_finished(yard: Yard, number: signal.Signals) -> None:
+def test_interrupted_build_leaves_no_result(yard: Yard, number: signal.Signals) -> None:
     yard.hold.touch()
     asker = yard.ask()
     assert eventually(lambda: len(yard.builds()) == 1)
@@ -136,7 +136,7 @@ def test_an_interrupted_build_leaves_nothing_that_looks_finished(yard: Yard, num
     assert eventually(lambda: not is_running(yard.builds()[0]))
 
 
-def test_one_who_waits_for_a_builder_that_is_killed_builds_and_cleans_up_after_it(yard: Yard) -> None:
+def test_build_continues_after_killed_builder(yard: Yard) -> None:
     yard.hold.touch()
     first = yard.ask()
     assert eventually(lambda: len(yard.builds()) == 1)
@@ -152,7 +152,7 @@ def test_one_who_waits_for_a_builder_that_is_killed_builds_and_cleans_up_after_i
     assert yard.cached() == {"controlplane", "controlplane.lock"}
 
 
-def test_a_failed_build_says_why_in_one_line_and_keeps_its_log(yard: Yard) -> None:
+def test_failed_build_reports_one_line_and_keeps_log(yard: Yard) -> None:
     yard.fail.touch()
     asker = yard.ask()
     _, said = asker.communicate()
@@ -165,7 +165,7 @@ def test_a_failed_build_says_why_in_one_line_and_keeps_its_log(yard: Yard) -> No
     assert yard.cached() == {"controlplane.lock", "controlplane.log"}
 
 
-def test_a_failed_build_can_be_tried_again(yard: Yard) -> None:
+def test_failed_build_can_be_retried(yard: Yard) -> None:
     yard.fail.touch()
     yard.ask().communicate()
     yard.fail.unlink()

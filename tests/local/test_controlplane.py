@@ -44,7 +44,7 @@ def who_am_i(control_plane: ControlPlane, identity: Identity, folder: Path) -> A
         return Answer(response.status, json.load(response))
 
 
-def test_the_token_in_the_kubeconfig_may_do_everything(admin: PlainClient) -> None:
+def test_control_plane_admin_token_has_all_rights(admin: PlainClient) -> None:
     review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
     everything = {"resourceAttributes": {"verb": "*", "group": "*", "resource": "*"}}
     answer = admin.create("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {**review, "spec": everything})
@@ -52,26 +52,26 @@ def test_the_token_in_the_kubeconfig_may_do_everything(admin: PlainClient) -> No
 
 
 @pytest.mark.parametrize("token", [None, "wrong"], ids=["no token", "a wrong token"])
-def test_it_answers_nothing_to(admin: PlainClient, token: str | None) -> None:
+def test_control_plane_rejects_unauthenticated_requests(admin: PlainClient, token: str | None) -> None:
     stranger = replace(admin, token=token)
     assert stranger.get(NAMESPACES).code == 401
     assert stranger.create(CONFIG_MAPS, a_config_map("stranger")).code == 401
 
 
-def test_only_the_owner_may_read_any_of_its_files(control_plane: ControlPlane) -> None:
+def test_control_plane_files_are_private(control_plane: ControlPlane) -> None:
     paths = [control_plane.kubeconfig.parent, *control_plane.kubeconfig.parent.rglob("*")]
     assert len(paths) > 10
     assert [path for path in paths if stat.S_IMODE(path.stat().st_mode) & 0o077] == []
 
 
-def test_it_listens_on_loopback_only(control_plane: ControlPlane) -> None:
+def test_control_plane_listens_on_loopback_only(control_plane: ControlPlane) -> None:
     listening = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     addresses = {fields[1] for fields in listening if fields[3] == "0A"}
     for port in (control_plane.port, control_plane.etcd_port):
         assert {address for address in addresses if address.endswith(f":{port:04X}")} == {f"0100007F:{port:04X}"}
 
 
-def test_etcd_refuses_a_client_without_a_certificate(control_plane: ControlPlane) -> None:
+def test_etcd_refuses_client_without_certificate(control_plane: ControlPlane) -> None:
     trust = ssl.create_default_context(cafile=control_plane.kubeconfig.parent / "etcd-ca.crt")
     with (
         socket.create_connection(("127.0.0.1", control_plane.etcd_port), 5) as plain,
@@ -81,14 +81,14 @@ def test_etcd_refuses_a_client_without_a_certificate(control_plane: ControlPlane
         connection.recv(1)
 
 
-def test_a_deleted_namespace_really_goes_away(admin: PlainClient) -> None:
+def test_control_plane_deletes_namespaces(admin: PlainClient) -> None:
     admin.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "short-lived"}})
     admin.create(f"{NAMESPACES}/short-lived/configmaps", a_config_map("content"))
     admin.ask("DELETE", f"{NAMESPACES}/short-lived")
     assert eventually(lambda: admin.get(f"{NAMESPACES}/short-lived").code == 404, within=20)
 
 
-def test_what_an_owner_leaves_behind_is_collected(admin: PlainClient) -> None:
+def test_control_plane_collects_garbage(admin: PlainClient) -> None:
     owner = admin.create(CONFIG_MAPS, a_config_map("owner")).body["metadata"]
     reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["uid"]}
     assert admin.create(CONFIG_MAPS, a_config_map("owned", ownerReferences=[reference])).code == 201
@@ -96,7 +96,7 @@ def test_what_an_owner_leaves_behind_is_collected(admin: PlainClient) -> None:
     assert eventually(lambda: admin.get(f"{CONFIG_MAPS}/owned").code == 404, within=20)
 
 
-def test_a_service_account_gets_a_token_that_works(admin: PlainClient) -> None:
+def test_control_plane_issues_service_account_tokens(admin: PlainClient) -> None:
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     issued = admin.create(f"{NAMESPACES}/default/serviceaccounts/default/token", request)
     account = replace(admin, token=issued.body["status"]["token"])
@@ -105,7 +105,7 @@ def test_a_service_account_gets_a_token_that_works(admin: PlainClient) -> None:
     assert "system:serviceaccount:default:default" in refusal.body["message"]
 
 
-def test_its_certificate_passes_a_strict_verifier(control_plane: ControlPlane) -> None:
+def test_certificate_passes_strict_verification(control_plane: ControlPlane) -> None:
     trust = ssl.create_default_context(cadata=control_plane.authority.certificate.decode())
     trust.verify_flags |= ssl.VERIFY_X509_STRICT
     with (
@@ -115,20 +115,18 @@ def test_its_certificate_passes_a_strict_verifier(control_plane: ControlPlane) -
         assert connection.version() == "TLSv1.3"
 
 
-def test_a_client_certificate_stands_for_its_user_and_groups(control_plane: ControlPlane, tmp_path: Path) -> None:
+def test_client_certificate_authenticates_user_and_groups(control_plane: ControlPlane, tmp_path: Path) -> None:
     answer = who_am_i(control_plane, control_plane.authority.client("alice", ["developers"]), tmp_path)
     assert answer.body["status"]["userInfo"]["username"] == "alice"
     assert answer.body["status"]["userInfo"]["groups"] == ["developers", "system:authenticated"]
 
 
-def test_an_expired_client_certificate_is_refused(control_plane: ControlPlane, tmp_path: Path) -> None:
+def test_expired_client_certificate_is_refused(control_plane: ControlPlane, tmp_path: Path) -> None:
     expired = control_plane.authority.client("alice", lifetime=timedelta(hours=-1))
     assert who_am_i(control_plane, expired, tmp_path).code == 401
 
 
-def test_a_killed_api_server_comes_back_with_its_address_credentials_and_data(
-    control_plane: ControlPlane, admin: PlainClient
-) -> None:
+def test_killed_api_server_restarts_with_same_address_and_data(control_plane: ControlPlane, admin: PlainClient) -> None:
     admin.create(CONFIG_MAPS, a_config_map("survivor"))
     control_plane.kill_apiserver()
     with pytest.raises(ConnectionRefusedError):
@@ -138,7 +136,7 @@ def test_a_killed_api_server_comes_back_with_its_address_credentials_and_data(
     assert admin.get(f"{CONFIG_MAPS}/survivor").code == 200
 
 
-def test_a_frozen_api_server_is_silent_until_it_thaws(control_plane: ControlPlane, admin: PlainClient) -> None:
+def test_frozen_api_server_answers_after_thaw(control_plane: ControlPlane, admin: PlainClient) -> None:
     control_plane.freeze()
     try:
         with pytest.raises(TimeoutError), socket.create_connection(("127.0.0.1", control_plane.port), 1) as plain:
@@ -148,7 +146,7 @@ def test_a_frozen_api_server_is_silent_until_it_thaws(control_plane: ControlPlan
     assert admin.get("/version").code == 200
 
 
-def test_a_program_that_dies_while_starting_is_named_with_its_last_words(tmp_path: Path) -> None:
+def test_control_plane_names_program_that_exits_at_start(tmp_path: Path) -> None:
     for name in ("etcd", "kube-apiserver", "kube-controller-manager"):
         program = tmp_path / name
         program.write_text(f"#!/bin/sh\necho {name} has no luck\n[ {name} = kube-apiserver ] || exec sleep 60\n")

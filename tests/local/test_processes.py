@@ -30,7 +30,7 @@ def is_running(pid: int) -> bool:
     return state != "Z"  # a zombie is only waiting to be noticed
 
 
-def test_a_killed_parent_takes_its_children_along(tmp_path: Path) -> None:
+def test_child_exits_with_killed_parent(tmp_path: Path) -> None:
     log = tmp_path / "log"
     argv = [sys.executable, "-c", START_AND_TELL, str(log)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as parent:
@@ -41,7 +41,7 @@ def test_a_killed_parent_takes_its_children_along(tmp_path: Path) -> None:
     assert eventually(lambda: not is_running(child))
 
 
-def test_a_child_whose_parent_is_gone_already_does_not_start(tmp_path: Path) -> None:
+def test_child_does_not_start_without_parent(tmp_path: Path) -> None:
     stranger = str(os.getppid())
     argv = [sys.executable, "-I", "-S", die_with_parent.__file__, stranger, "/bin/touch", str(tmp_path / "started")]
     done = subprocess.run(argv, capture_output=True, check=False)
@@ -49,7 +49,7 @@ def test_a_child_whose_parent_is_gone_already_does_not_start(tmp_path: Path) -> 
     assert not (tmp_path / "started").exists()
 
 
-def test_a_kill_reaches_what_the_child_has_started(tmp_path: Path) -> None:
+def test_child_kill_reaches_grandchildren(tmp_path: Path) -> None:
     log = tmp_path / "log"
     child = Child(["/bin/sh", "-c", "sleep 60 & echo $!; wait"], log=log)
     assert eventually(lambda: log.read_text().endswith("\n"))
@@ -57,7 +57,7 @@ def test_a_kill_reaches_what_the_child_has_started(tmp_path: Path) -> None:
     assert eventually(lambda: not is_running(int(log.read_text())))
 
 
-def test_a_child_that_ignores_a_polite_request_is_killed(tmp_path: Path) -> None:
+def test_child_stop_kills_after_grace(tmp_path: Path) -> None:
     log = tmp_path / "log"
     child = Child(["/bin/sh", "-c", "trap '' TERM; echo deaf; sleep 5"], log=log)
     assert eventually(lambda: log.read_text() == "deaf\n")
@@ -65,7 +65,7 @@ def test_a_child_that_ignores_a_polite_request_is_killed(tmp_path: Path) -> None
     assert child.exit_code == -signal.SIGKILL
 
 
-def test_a_thread_may_not_start_children_since_they_would_die_with_it(tmp_path: Path) -> None:
+def test_child_cannot_be_started_from_thread(tmp_path: Path) -> None:
     refusals: list[str] = []
 
     def try_it() -> None:

@@ -37,13 +37,13 @@ async def connected(proxy: FaultProxy, control_plane: ControlPlane) -> AsyncIter
         writer.transport.abort()
 
 
-async def test_tls_passes_through_and_is_verified(proxy: FaultProxy, control_plane: ControlPlane) -> None:
+async def test_proxy_passes_tls_through(proxy: FaultProxy, control_plane: ControlPlane) -> None:
     async with connected(proxy, control_plane) as connection:
         assert await connection.status() == b"401"
         assert (proxy.accepted, proxy.open_connections) == (1, 1)
 
 
-async def test_when_it_refuses_open_connections_go_on(proxy: FaultProxy, control_plane: ControlPlane) -> None:
+async def test_proxy_refuse_keeps_open_connections(proxy: FaultProxy, control_plane: ControlPlane) -> None:
     async with connected(proxy, control_plane) as connection:
         proxy.refuse()
         with pytest.raises(ConnectionRefusedError):
@@ -54,9 +54,7 @@ async def test_when_it_refuses_open_connections_go_on(proxy: FaultProxy, control
             assert await another.status() == b"401"
 
 
-async def test_a_frozen_connection_stays_open_and_goes_on_when_thawed(
-    proxy: FaultProxy, control_plane: ControlPlane
-) -> None:
+async def test_proxy_freeze_keeps_connection_open(proxy: FaultProxy, control_plane: ControlPlane) -> None:
     async with connected(proxy, control_plane) as connection:
         proxy.freeze()
         answer = asyncio.ensure_future(connection.status())
@@ -66,7 +64,7 @@ async def test_a_frozen_connection_stays_open_and_goes_on_when_thawed(
         assert await answer == b"401"
 
 
-async def test_a_cut_ends_connections_and_allows_new_ones(proxy: FaultProxy, control_plane: ControlPlane) -> None:
+async def test_proxy_cut_ends_open_connections_only(proxy: FaultProxy, control_plane: ControlPlane) -> None:
     async with connected(proxy, control_plane) as connection:
         await proxy.cut()
         with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
@@ -76,7 +74,7 @@ async def test_a_cut_ends_connections_and_allows_new_ones(proxy: FaultProxy, con
         assert await another.status() == b"401"
 
 
-async def test_a_delay_holds_back_both_request_and_answer(proxy: FaultProxy, control_plane: ControlPlane) -> None:
+async def test_proxy_delay_applies_to_request_and_response(proxy: FaultProxy, control_plane: ControlPlane) -> None:
     async with connected(proxy, control_plane) as connection:
         proxy.delay(0.1)
         began = asyncio.get_running_loop().time()

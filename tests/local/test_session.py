@@ -87,32 +87,32 @@ def busy(starts: tuple[User, list[Said]]) -> User:
     return starts[0]
 
 
-def test_of_two_who_start_it_at_once_one_does_and_the_other_is_told(starts: tuple[User, list[Said]]) -> None:
+def test_local_up_starts_once_for_concurrent_commands(starts: tuple[User, list[Said]]) -> None:
     told = [answer.err for answer in starts[1]]
     assert sum("is ready at" in err for err in told) == 1
     assert sum("is already running" in err for err in told) == 1
 
 
-def test_up_prints_a_line_for_the_shell(starts: tuple[User, list[Said]]) -> None:
+def test_local_up_prints_export_line(starts: tuple[User, list[Said]]) -> None:
     user, answers = starts
     started = next(answer for answer in answers if "is ready at" in answer.err)
     assert started.out == f"export KUBECONFIG={shlex.quote(user.runs('kubeconfig').out.strip())}\n"
     assert user.admin().get(CONFIG_MAPS).code == 200
 
 
-def test_up_again_says_that_it_runs_and_prints_the_same(busy: User) -> None:
+def test_local_up_again_prints_same_line(busy: User) -> None:
     again = busy.runs("up")
     assert "is already running, since" in again.err
     assert again.out.startswith("export KUBECONFIG=")
 
 
-def test_up_with_other_data_is_refused_while_it_runs(busy: User) -> None:
+def test_local_up_with_other_data_is_refused_while_running(busy: User) -> None:
     refused = busy.runs("up", "--keep-data")
     assert refused.code == 1
     assert "stop it with 'virt-steward local down' first" in refused.err
 
 
-def test_status_tells_what_runs_and_where(busy: User) -> None:
+def test_local_status_shows_processes_and_server(busy: User) -> None:
     told = busy.runs("status", "-o", "json").document
     assert told["state"] == "running"
     assert told["version"] == busy.admin().get("/version").body["gitVersion"]
@@ -121,25 +121,25 @@ def test_status_tells_what_runs_and_where(busy: User) -> None:
     assert told["server"] in busy.runs("status").out
 
 
-def test_a_kubeconfig_can_be_printed(busy: User) -> None:
+def test_local_kubeconfig_prints_path_or_content(busy: User) -> None:
     path = Path(busy.runs("kubeconfig").out.strip())
     assert busy.runs("kubeconfig", "--raw").out == path.read_text()
     assert busy.runs("kubeconfig", "--raw", "-o", "json").document["kind"] == "Config"
 
 
-def test_without_a_control_plane_the_commands_say_so(user: User) -> None:
+def test_local_commands_report_stopped_control_plane(user: User) -> None:
     assert user.runs("status") == Said("not running\n", "", 1)
     assert user.runs("status", "-o", "json").document == {"state": "stopped"}
     assert user.runs("down") == Said("not running\n", "", 0)
     assert user.runs("kubeconfig").err == "error: no control plane is running: start one with 'virt-steward local up'\n"
 
 
-def test_assets_prints_the_folder_last(user: User) -> None:
+def test_local_assets_prints_folder(user: User) -> None:
     folder = Path(user.runs("assets").out.splitlines()[-1])
     assert (folder / "kube-apiserver").exists()
 
 
-def test_data_that_is_to_be_kept_is_there_after_down_and_up(user: User) -> None:
+def test_local_keep_data_survives_restart(user: User) -> None:
     user.runs("up", "--keep-data")
     admin = user.admin()
     admin.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept"}})
@@ -152,7 +152,7 @@ def test_data_that_is_to_be_kept_is_there_after_down_and_up(user: User) -> None:
     assert replace(user.admin(), token=token).get(CONFIG_MAPS).code == 403  # known still, though without rights
 
 
-def test_a_killed_supervisor_takes_everything_along_and_up_starts_anew(user: User) -> None:
+def test_local_up_restarts_after_killed_supervisor(user: User) -> None:
     pids = user.runs("up", "-o", "json").document["pids"]
     os.kill(pids["supervisor"], signal.SIGKILL)
     assert eventually(lambda: not any(is_running(pid) for pid in pids.values()))
@@ -163,7 +163,7 @@ def test_a_killed_supervisor_takes_everything_along_and_up_starts_anew(user: Use
     assert "etcd has exited" in (user.home / "virt-steward" / "local" / "supervisor.log").read_text()
 
 
-def test_a_failed_start_is_one_line_that_names_the_program_and_leaves_nothing_running(user: User) -> None:
+def test_local_up_failure_names_program_and_stops_all(user: User) -> None:
     for name in ("etcd", "kube-apiserver", "kube-controller-manager"):
         (user.home / name).write_text("#!/bin/sh\necho no luck\nexit 1\n")
         (user.home / name).chmod(0o700)

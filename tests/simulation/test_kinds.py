@@ -14,7 +14,7 @@ from virt_steward_demo.simulation.kinds.addons import METAL_LB
 from virt_steward_demo.simulation.kinds.descheduler import kube_descheduler
 
 
-async def test_the_server_serves_all_of_them(admin: Client) -> None:
+async def test_kinds_are_all_served(admin: Client) -> None:
     await install(admin, *NAMES)
     for stub in STUBS:
         served = await admin.discovery.resource(stub.kind)
@@ -31,7 +31,7 @@ async def test_the_server_serves_all_of_them(admin: Client) -> None:
         ("v532", ["DevKubeVirtRelieveAndMigrate", "KubeVirtRelieveAndMigrate"]),
     ],
 )
-async def test_a_release_of_the_descheduler_takes_its_own_profiles_alone(
+async def test_descheduler_release_accepts_only_its_profiles(
     admin: Client, namespace: str, release: str, load_aware: list[str]
 ) -> None:
     """Also when the definition of another release was there before."""
@@ -46,14 +46,14 @@ async def test_a_release_of_the_descheduler_takes_its_own_profiles_alone(
         ("v532", ({"total": 5, "node": 2}, {"devEnableSoftTainter": True})),
     ],
 )
-async def test_a_field_that_a_release_lacks_is_dropped(
+async def test_descheduler_release_drops_unknown_field(
     admin: Client, namespace: str, release: str, kept: tuple[Any, Any]
 ) -> None:
     await install(admin, kube_descheduler(release).definition())
     assert await soon(lambda: _keeps(admin, namespace, *kept))
 
 
-async def test_the_descheduler_evicts_nothing_unless_told(admin: Client, namespace: str) -> None:
+async def test_descheduler_mode_defaults_to_predictive(admin: Client, namespace: str) -> None:
     await install(admin, "KubeDescheduler")
     assert (await admin.create(a_descheduler(namespace), dry_run=True))["spec"]["mode"] == "Predictive"
 
@@ -79,7 +79,7 @@ async def _keeps(client: Client, namespace: str, limits: dict[str, int], customi
     return (kept["evictionLimits"], kept["profileCustomizations"]) == (limits, customizations)
 
 
-async def test_a_kind_can_be_removed_and_come_back(admin: Client, namespace: str) -> None:
+async def test_kind_can_be_removed_and_installed_again(admin: Client, namespace: str) -> None:
     await install(admin, "MetalLB")
     metadata = {"name": "metallb", "namespace": namespace}
     await admin.create({"apiVersion": "metallb.io/v1beta1", "kind": "MetalLB", "metadata": metadata})

@@ -20,7 +20,7 @@ from virt_steward_demo.simulation.pools import CURRENT, DESIRED, STATE
 @pytest.mark.parametrize(
     ("max_unavailable", "at_once"), [(1, 1), (2, 2), ("67%", 2)], ids=["one-by-one", "two-by-two", "two-of-three"]
 )
-async def test_a_pool_rolls(admin: Client, max_unavailable: int | str, at_once: int) -> None:
+async def test_pool_rolls_out_configuration(admin: Client, max_unavailable: int | str, at_once: int) -> None:
     async with a_cluster(admin, max_unavailable=max_unavailable) as cluster:
         before = await cluster.boots()
         await cluster.configure("99-psi", kernelArguments=["psi=1"])
@@ -31,7 +31,7 @@ async def test_a_pool_rolls(admin: Client, max_unavailable: int | str, at_once: 
         assert frozenset().union(*cluster.away) == set(before)
 
 
-async def test_each_node_is_cordoned_rebooted_and_back(admin: Client) -> None:
+async def test_node_update_cordons_reboots_and_uncordons(admin: Client) -> None:
     async with a_cluster(admin) as cluster:
         seen: list[tuple[bool, str, bool]] = []
 
@@ -55,7 +55,7 @@ async def test_each_node_is_cordoned_rebooted_and_back(admin: Client) -> None:
         assert notes[CURRENT] == notes[DESIRED] == (await cluster.status())["configuration"]["name"]
 
 
-async def test_a_pool_is_not_updated_while_it_still_runs_what_it_ran_before(admin: Client) -> None:
+async def test_pool_is_not_updated_while_nodes_run_old_configuration(admin: Client) -> None:
     """The moment after a change: rendered and asked for, but run by nobody."""
     async with a_cluster(admin) as cluster:
         await faults.pause_pool(admin, "worker")
@@ -72,7 +72,7 @@ async def test_a_pool_is_not_updated_while_it_still_runs_what_it_ran_before(admi
         assert await soon(lambda: cluster.has_rolled("psi=1"))
 
 
-async def test_a_node_that_fails_stops_its_pool_until_it_is_repaired(admin: Client) -> None:
+async def test_pool_stops_at_failed_node_until_repair(admin: Client) -> None:
     async with a_cluster(admin) as cluster:
         await faults.break_node(admin, "worker-1", "no space left on the boot partition")
         await cluster.configure("99-psi", kernelArguments=["psi=1"])
@@ -88,7 +88,7 @@ async def test_a_node_that_fails_stops_its_pool_until_it_is_repaired(admin: Clie
         assert not await _is_degraded(cluster)
 
 
-async def test_a_configuration_that_makes_no_sense_degrades_its_pool_alone(admin: Client) -> None:
+async def test_invalid_configuration_degrades_only_its_pool(admin: Client) -> None:
     async with a_cluster(admin) as cluster:
         await add_base_config(admin, "master")
         await add_pool(admin, "master")
@@ -100,7 +100,7 @@ async def test_a_configuration_that_makes_no_sense_degrades_its_pool_alone(admin
         assert await soon(lambda: _is_sound(cluster))
 
 
-async def test_a_slow_pool_is_still_at_its_first_node_when_another_has_rolled_five_times(admin: Client) -> None:
+async def test_slow_pool_does_not_delay_other_pool(admin: Client) -> None:
     async with a_cluster(admin) as cluster:
         await add_pool(admin, "infra")
         await add_node(admin, Node("infra-0", roles=("worker", "infra")))
@@ -113,7 +113,7 @@ async def test_a_slow_pool_is_still_at_its_first_node_when_another_has_rolled_fi
         assert (await cluster.status())["updatedMachineCount"] == 0
 
 
-async def test_a_node_of_a_custom_pool_takes_the_workers_configuration_once(admin: Client) -> None:
+async def test_custom_pool_node_is_updated_once(admin: Client) -> None:
     async with a_cluster(admin) as cluster:
         await add_pool(admin, "infra")
         await add_node(admin, Node("infra-0", roles=("worker", "infra")))
@@ -128,7 +128,7 @@ async def test_a_node_of_a_custom_pool_takes_the_workers_configuration_once(admi
         assert "quiet" not in (await cluster.rendered())["kernelArguments"]
 
 
-async def test_a_pool_without_nodes_is_done_at_once(admin: Client) -> None:
+async def test_pool_without_nodes_is_updated_at_once(admin: Client) -> None:
     async with a_cluster(admin) as cluster:
         await add_base_config(admin, "master")
         await add_pool(admin, "master")
@@ -137,7 +137,7 @@ async def test_a_pool_without_nodes_is_done_at_once(admin: Client) -> None:
         assert (await cluster.status("master"))["machineCount"] == 0
 
 
-async def test_files_and_units_are_merged_and_the_last_name_wins(admin: Client) -> None:
+async def test_render_merges_files_and_units_by_name(admin: Client) -> None:
     async with a_cluster(admin) as cluster:
         for name, text in (("50-first", "one"), ("60-second", "two")):
             files = [{"path": "/etc/swap.conf", "contents": {"source": f"data:,{text}"}}]
@@ -153,7 +153,7 @@ async def test_files_and_units_are_merged_and_the_last_name_wins(admin: Client) 
         assert rendered["kernelArguments"] == ["one", "two"]
 
 
-async def test_a_kubelet_configuration_reaches_the_nodes_and_leaves_them(admin: Client) -> None:
+async def test_kubelet_config_is_rolled_out_and_removed(admin: Client) -> None:
     async with a_cluster(admin) as cluster:
         before = (await cluster.status())["configuration"]
         selector = {"matchLabels": {"pools.operator.machineconfiguration.openshift.io/worker": ""}}
@@ -167,7 +167,7 @@ async def test_a_kubelet_configuration_reaches_the_nodes_and_leaves_them(admin: 
         assert await soon(lambda: _runs(cluster, before))
 
 
-async def test_a_roll_that_was_cut_off_is_taken_up_again(admin: Client) -> None:
+async def test_interrupted_rollout_is_continued(admin: Client) -> None:
     async with nodes_and_a_pool(admin) as cluster:
         async with running(MachineConfigController(admin, pace=600)):
             assert await soon(cluster.is_updated)
@@ -177,7 +177,7 @@ async def test_a_roll_that_was_cut_off_is_taken_up_again(admin: Client) -> None:
             assert await soon(lambda: cluster.has_rolled("psi=1"))
 
 
-async def test_what_concerns_no_pool_moves_no_node(admin: Client) -> None:
+async def test_unrelated_change_updates_no_node(admin: Client) -> None:
     async with a_cluster(admin) as cluster:
         versions = await _versions(cluster)
         await cluster.configure("99-other", role="nobody", kernelArguments=["psi=1"])

@@ -96,7 +96,7 @@ def csvs_of(plan: dict[str, Any]) -> set[str]:
     return set(plan["spec"]["clusterServiceVersionNames"])
 
 
-async def test_a_pinned_version_waits_for_approval_and_is_then_installed(place: Namespace) -> None:
+async def test_olm_installs_pinned_version_after_approval(place: Namespace) -> None:
     await place.subscribe("demo", pin="demo.v1.0.0")
     assert await soon(lambda: place.waits_for("demo", "demo.v1.0.0"))
     (plan,) = await place.plans()
@@ -108,9 +108,7 @@ async def test_a_pinned_version_waits_for_approval_and_is_then_installed(place: 
     assert await soon(lambda: _has_phase(place, plan, "Complete"))
 
 
-async def test_the_plan_its_status_and_the_subscriptions_status_come_one_after_the_other(
-    admin: Client, audit_log: AuditLog
-) -> None:
+async def test_olm_writes_plan_then_status_then_subscription(admin: Client, audit_log: AuditLog) -> None:
     lag = 0.3
     mark = audit_log.mark()
     async with a_place(admin, lag) as place:
@@ -126,7 +124,7 @@ async def test_the_plan_its_status_and_the_subscriptions_status_come_one_after_t
     assert all((later.received - earlier.received).total_seconds() >= lag for earlier, later in pairwise(written))
 
 
-async def test_an_upgrade_is_offered_once_the_old_version_is_installed(place: Namespace) -> None:
+async def test_olm_offers_upgrade_after_installation(place: Namespace) -> None:
     await place.installs("demo", "demo.v1.0.0")
     assert await soon(lambda: place.waits_for("demo", "demo.v1.1.0"))
     status = await place.status("demo")
@@ -138,7 +136,7 @@ async def test_an_upgrade_is_offered_once_the_old_version_is_installed(place: Na
     assert await soon(lambda: place.has("demo.v1.1.0"))
 
 
-async def test_a_moved_pin_changes_nothing_by_itself(place: Namespace) -> None:
+async def test_olm_ignores_moved_pin(place: Namespace) -> None:
     await place.installs("demo", "demo.v1.0.0")
     assert await soon(lambda: place.waits_for("demo", "demo.v1.1.0"))
     before = await place.status("demo"), [plan["metadata"]["name"] for plan in await place.plans()]
@@ -149,7 +147,7 @@ async def test_a_moved_pin_changes_nothing_by_itself(place: Namespace) -> None:
     assert (await place.status("demo"), [plan["metadata"]["name"] for plan in (await place.plans())[:2]]) == before
 
 
-async def test_one_plan_carries_what_two_subscriptions_wait_for(place: Namespace) -> None:
+async def test_olm_puts_two_subscriptions_into_one_plan(place: Namespace) -> None:
     """The first keeps its reference to the older plan, which stays as it is."""
     await place.installs("demo", "demo.v1.0.0")
     assert await soon(lambda: place.waits_for("demo", "demo.v1.1.0"))
@@ -163,7 +161,7 @@ async def test_one_plan_carries_what_two_subscriptions_wait_for(place: Namespace
     assert await _has_phase(place, older, "RequiresApproval")
 
 
-async def test_a_dependency_comes_with_its_own_subscription(place: Namespace) -> None:
+async def test_olm_creates_subscription_for_dependency(place: Namespace) -> None:
     await place.subscribe("app")
     assert await soon(lambda: place.waits_for("app", "app.v3.0.0"))
     (plan,) = await place.plans()
@@ -175,18 +173,18 @@ async def test_a_dependency_comes_with_its_own_subscription(place: Namespace) ->
     assert generated["spec"]["installPlanApproval"] == "Automatic"
 
 
-async def test_automatic_approval_waits_for_nobody(place: Namespace) -> None:
+async def test_olm_installs_automatic_subscription_at_once(place: Namespace) -> None:
     await place.subscribe("demo", pin="demo.v1.0.0", approval="Automatic")
     assert await soon(lambda: place.has("demo.v1.1.0"))
 
 
-async def test_only_the_latest_plans_are_kept(place: Namespace) -> None:
+async def test_olm_keeps_latest_plans_only(place: Namespace) -> None:
     await place.subscribe("chain", pin="chain.v1.0.0", approval="Automatic")
     assert await soon(lambda: place.has("chain.v7.0.0"), within=30)
     assert await soon(lambda: _has_generations(place, [3, 4, 5, 6, 7]))
 
 
-async def test_a_plan_that_is_approved_too_early_never_runs(admin: Client) -> None:
+async def test_olm_never_executes_plan_approved_too_early(admin: Client) -> None:
     """Another one is made for the same, and the first stays without a status."""
     async with a_place(admin, lag=0.3) as place:
         resource = await admin.discovery.resource(INSTALL_PLAN)
@@ -203,7 +201,7 @@ async def test_a_plan_that_is_approved_too_early_never_runs(admin: Client) -> No
         assert second["status"]["phase"] == "RequiresApproval"
 
 
-async def test_a_deleted_plan_is_offered_anew_with_the_pin_of_that_day(place: Namespace) -> None:
+async def test_olm_replaces_deleted_plan_by_current_pin(place: Namespace) -> None:
     await place.subscribe("demo", pin="demo.v1.0.0")
     assert await soon(lambda: place.waits_for("demo", "demo.v1.0.0"))
     ref = Ref(SUBSCRIPTION, Key(place.name, "demo"))

@@ -24,7 +24,7 @@ from virt_steward_demo.simulation.rendering import ROLE
 SHAPE = PlatformShape(pace=0.02)
 
 
-async def test_a_platform_is_there_while_it_is_entered(admin: Client) -> None:
+async def test_platform_exists_until_end_of_block(admin: Client) -> None:
     gpu = Node("gpu-0", labels={"feature.node.kubernetes.io/pci-present": "true"}, capacity={"nvidia.com/gpu": "2"})
     async with SimulatedPlatform(admin, PlatformShape(masters=2, workers=2, pace=0.02, nodes=(gpu,))):
         nodes = {one["metadata"]["name"]: one for one in await admin.list(NODE)}
@@ -39,7 +39,7 @@ async def test_a_platform_is_there_while_it_is_entered(admin: Client) -> None:
     assert await admin.list(MACHINE_CONFIG_POOL) == []
 
 
-async def test_machines_of_a_node_that_is_updated_move_or_stop_and_come_back(admin: Client) -> None:
+async def test_platform_vms_migrate_or_stop_during_node_update(admin: Client) -> None:
     async with SimulatedPlatform(admin, SHAPE):
         before = await _places(admin)
         assert await soon(lambda: _all_pools_are_updated(admin))
@@ -54,7 +54,7 @@ async def test_machines_of_a_node_that_is_updated_move_or_stop_and_come_back(adm
         assert {one["status"]["printableStatus"] for one in await admin.list(VIRTUAL_MACHINE)} == {"Running"}
 
 
-async def test_a_machine_that_cannot_move_says_so(admin: Client) -> None:
+async def test_platform_vm_reports_that_it_cannot_migrate(admin: Client) -> None:
     async with SimulatedPlatform(admin, SHAPE):
         instances = {one["metadata"]["name"]: one["status"] for one in await admin.list(VIRTUAL_MACHINE_INSTANCE)}
         fixed = {name for name, status in instances.items() if not is_true(status["conditions"], "LiveMigratable")}
@@ -63,7 +63,7 @@ async def test_a_machine_that_cannot_move_says_so(admin: Client) -> None:
 
 
 @pytest.mark.parametrize("first", ["v1", "v1beta1"])
-async def test_hyperconverged_is_served_as_asked_and_otherwise_while_running(admin: Client, first: str) -> None:
+async def test_platform_changes_served_hyperconverged_versions(admin: Client, first: str) -> None:
     second = {"v1": "v1beta1", "v1beta1": "v1"}[first]
     async with SimulatedPlatform(admin, PlatformShape(workers=0, masters=0, hyperconverged=(first,))) as platform:
         assert (await admin.discovery.resource(HYPER_CONVERGED)).version == first
@@ -73,7 +73,7 @@ async def test_hyperconverged_is_served_as_asked_and_otherwise_while_running(adm
         assert (await admin.list(HYPER_CONVERGED))[0]["apiVersion"] == f"hco.kubevirt.io/{second}"
 
 
-async def test_a_kind_that_is_left_out_is_not_served(admin: Client) -> None:
+async def test_platform_omits_excluded_kinds(admin: Client) -> None:
     async with SimulatedPlatform(admin, PlatformShape(workers=0, masters=0)):
         await admin.discovery.resource(KUBE_DESCHEDULER)
     async with SimulatedPlatform(admin, PlatformShape(workers=0, masters=0, without=("KubeDescheduler",))):
@@ -81,7 +81,7 @@ async def test_a_kind_that_is_left_out_is_not_served(admin: Client) -> None:
             await admin.discovery.resource(KUBE_DESCHEDULER)
 
 
-async def test_a_platform_asks_nothing_about_what_concerns_nobody(
+async def test_platform_makes_no_requests_for_unrelated_objects(
     admin: Client, control_plane: ControlPlane, audit_log: AuditLog
 ) -> None:
     async with a_client(control_plane) as client:

@@ -32,7 +32,7 @@ POOLS = [a_pool("infra"), a_pool("master"), a_pool("worker")]
     ],
     ids=["a-worker", "a-compact-node", "a-custom-one", "nobody"],
 )
-def test_a_node_belongs_to_one_pool(roles: tuple[str, ...], pool: str | None) -> None:
+def test_pool_of_node_is_unique(roles: tuple[str, ...], pool: str | None) -> None:
     assert pool_of(a_node(*roles), POOLS) == pool
 
 
@@ -41,7 +41,7 @@ def test_a_node_belongs_to_one_pool(roles: tuple[str, ...], pool: str | None) ->
     [(1, 3, 1), (2, 3, 2), ("50%", 5, 2), ("10%", 3, 1), (0, 3, 1)],
     ids=["one", "two", "half-rounded-down", "never-none", "zero-means-one"],
 )
-def test_so_many_may_be_away(value: int | str, count: int, most: int) -> None:
+def test_most_unavailable_follows_spec(value: int | str, count: int, most: int) -> None:
     assert most_unavailable(a_pool("worker", maxUnavailable=value), count) == most
 
 
@@ -59,10 +59,10 @@ def test_so_many_may_be_away(value: int | str, count: int, most: int) -> None:
     ids=["the-first", "the-next", "none-while-one-is-away", "none-while-one-is-down", "none-while-one-is-busy",
          "none-while-one-has-failed", "none-when-all-are-done"],
 )  # fmt: skip
-def test_next_is(machines: list[PoolMachine], busy: list[str], chosen: list[str]) -> None:
+def test_next_machines_respect_max_unavailable(machines: list[PoolMachine], busy: list[str], chosen: list[str]) -> None:
     found = next_machines(a_pool("worker"), "new", machines, busy)
     assert [machine.name for machine in found] == chosen
 
 
-def test_a_paused_pool_has_no_next() -> None:
+def test_next_machines_of_paused_pool_is_empty() -> None:
     assert next_machines(a_pool("worker", paused=True), "new", [a_machine("a")], []) == []

@@ -22,7 +22,7 @@ AT_MOST = 12
 
 
 @pytest.mark.parametrize("point", [*DRAFTING, *EXECUTION])
-async def test_everything_is_done_once_though_the_process_is_killed_at(
+async def test_advisor_applies_once_when_killed_at_fault_point(
     desk: Desk,  # noqa: F811 - fixtures are named as what they give
     start: Start,  # noqa: F811
     asked: Asked,  # noqa: F811
@@ -31,7 +31,7 @@ async def test_everything_is_done_once_though_the_process_is_killed_at(
     await runs_through_a_kill(desk, start, asked, point)
 
 
-async def test_in_every_instant_of_a_run_exactly_one_phase_is_true(
+async def test_advisor_status_always_has_one_true_phase(
     desk: Desk,  # noqa: F811
     control_plane: ControlPlane,
     account: Account,  # noqa: F811
@@ -49,7 +49,7 @@ async def test_in_every_instant_of_a_run_exactly_one_phase_is_true(
     print(f"status updates observed during one run: {len(seen)}")
 
 
-async def test_a_plan_is_there_within_a_few_bare_requests(
+async def test_advisor_plans_within_a_few_bare_requests(
     desk: Desk,  # noqa: F811
     control_plane: ControlPlane,
     account: Account,  # noqa: F811

@@ -87,7 +87,7 @@ async def subscribe_to_all(place: Lifecycle) -> None:
         await place.subscribe(f"op-{number}", f"op-{number}.v1.0.0")
 
 
-async def test_counts_are_exact_after_fifty_kills_in_a_burst(arena: Arena) -> None:
+async def test_approver_counts_are_exact_after_50_kills(arena: Arena) -> None:
     rng = random.Random(4)
     places = await arena.namespaces(NAMESPACES)
     await at_once(partial(subscribe_to_all, place) for place in places)
@@ -134,7 +134,7 @@ class Burst:
     cpu: float
 
 
-async def test_five_hundred_plans_at_once_are_approved_within_two_seconds(arena: Arena) -> None:
+async def test_approver_approves_500_plans_within_2_seconds(arena: Arena) -> None:
     bursts = [await a_burst(arena) for _ in range(BURSTS)]
     for one in bursts:
         print(
@@ -172,7 +172,7 @@ async def is_at_rest(process: Process) -> bool:
     return process.cpu == used
 
 
-async def test_five_thousand_plans_cost_no_time_and_little_memory(arena: Arena) -> None:
+async def test_approver_with_5000_plans_is_fast_and_small(arena: Arena) -> None:
     (place,) = await arena.namespaces(1)
     await arena.approver([place])
     bare = await Bare.on(arena.client)

@@ -115,7 +115,7 @@ def _the_approver() -> dict[str, Any]:
     }
 
 
-async def test_a_pin_is_installed_its_upgrade_waits_and_moving_the_pin_approves_it_at_once(stage: Stage) -> None:
+async def test_approver_on_olm_approves_upgrade_after_moved_pin(stage: Stage) -> None:
     namespace = await stage.namespace()
     await namespace.subscribe(DEMO, pin="1.0.0")
     await namespace.wait_until_installed(DEMO.csv("1.0.0"))
@@ -133,7 +133,7 @@ async def test_a_pin_is_installed_its_upgrade_waits_and_moving_the_pin_approves_
     await namespace.wait_until_installed(DEMO.csv("1.1.0"))
 
 
-async def test_a_plan_that_carries_another_operators_unpinned_upgrade_is_refused(stage: Stage) -> None:
+async def test_approver_on_olm_refuses_unpinned_upgrade_in_same_plan(stage: Stage) -> None:
     namespace = await stage.namespace()
     await namespace.subscribe(DEMO, pin="1.0.0")
     await namespace.wait_until_installed(DEMO.csv("1.0.0"))
@@ -146,13 +146,13 @@ async def test_a_plan_that_carries_another_operators_unpinned_upgrade_is_refused
     assert await namespace.phase(DEMO.csv("1.1.0")) == ""
 
 
-async def test_a_pinned_operator_is_installed_with_its_new_dependency(stage: Stage) -> None:
+async def test_approver_on_olm_installs_new_dependency(stage: Stage) -> None:
     namespace = await stage.namespace()
     await namespace.subscribe(APP, pin="3.0.0")
     await namespace.wait_until_installed(APP.csv("3.0.0"), DEMO.csv("1.1.0"))
 
 
-async def test_a_pin_that_moves_back_runs_no_superseded_plan(stage: Stage) -> None:
+async def test_approver_on_olm_skips_superseded_plan_after_reverted_pin(stage: Stage) -> None:
     namespace = await stage.namespace()
     await stage.turn(on=False)
     await namespace.subscribe(DEMO, pin="1.0.0")
@@ -172,7 +172,7 @@ async def test_a_pin_that_moves_back_runs_no_superseded_plan(stage: Stage) -> No
     assert (await stage.client.get(_ref(first)))["spec"]["approved"] is False
 
 
-async def test_twenty_namespaces_at_once_all_succeed(stage: Stage) -> None:
+async def test_approver_on_olm_handles_20_namespaces_at_once(stage: Stage) -> None:
     before = await _count(stage)
     namespaces = [await stage.namespace() for _ in range(CROWD)]
     started = time.monotonic()

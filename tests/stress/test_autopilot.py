@@ -103,7 +103,7 @@ def a_definition(number: int, rng: random.Random) -> Object:
     }
 
 
-async def test_among_400_definitions_it_stays_small_and_quick_and_asks_for_nothing(range_: Range) -> None:
+async def test_autopilot_with_400_crds_is_small_fast_and_idle(range_: Range) -> None:
     cockpit, rng = range_.cockpit, random.Random(5)
     crowd = [a_definition(number, rng) for number in range(DEFINITIONS)]
     await at_once(partial(cockpit.client.apply, one, manager="crowd") for one in crowd)
@@ -137,7 +137,7 @@ async def _are_served(client: Client, definitions: list[Object]) -> bool:
     return all(served)
 
 
-async def test_a_quick_and_a_slow_war_end_in_a_pause_each_and_all_else_is_looked_after(range_: Range) -> None:
+async def test_autopilot_pauses_fast_and_slow_edit_war_only(range_: Range) -> None:
     cockpit = range_.cockpit
     await cockpit.engage("true")
     wars = {"descheduler-loadaware": QUICK, "metrics-service": SLOW}
@@ -179,7 +179,7 @@ async def _drift_calmly(range_: Range, asset: str) -> int:
     return 4
 
 
-async def test_killed_again_and_again_it_writes_every_object_once(range_: Range) -> None:
+async def test_autopilot_creates_each_object_once_despite_kills(range_: Range) -> None:
     rng = random.Random(6)
     await ask_for_everything(range_.cockpit)
     for _ in range(KILLS):

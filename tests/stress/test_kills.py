@@ -20,7 +20,7 @@ def has_begun(replica: Replica) -> bool:
     return replica.said("leading") or not replica.alive  # what is left of earlier bursts may have cut it already
 
 
-async def test_every_object_is_stamped_exactly_once_however_often_the_stamper_is_killed(
+async def test_replicas_stamp_each_object_once_despite_kills(
     control_plane: ControlPlane, admin: Client, namespace: str, tmp_path: Path
 ) -> None:
     seed = time.time_ns()

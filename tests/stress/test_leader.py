@@ -72,7 +72,7 @@ async def cancelled(*tasks: asyncio.Task[None]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def test_two_candidates_never_lead_together_while_the_server_freezes_and_thaws(
+async def test_leader_is_unique_while_api_server_freezes(
     control_plane: ControlPlane, admin: Client, namespace: str
 ) -> None:
     seed = time.time_ns()

@@ -18,7 +18,7 @@ PLANS = 5_000
 LIMIT_MIB = 60
 
 
-async def test_five_thousand_install_plans_are_cached_in_sixty_mebibytes(empty_cluster: ControlPlane) -> None:
+async def test_informer_caches_5000_install_plans_in_60_mib(empty_cluster: ControlPlane) -> None:
     async with a_client(empty_cluster) as client:
         await client.apply(DEFINITION, manager="tests")
         assert await soon(lambda: _is_served(client))

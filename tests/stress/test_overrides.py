@@ -26,7 +26,7 @@ CHECKS: dict[str, tuple[st.SearchStrategy[Any], Callable[..., None]]] = {
 
 
 @pytest.mark.parametrize("annotation", CHECKS)
-def test_whatever_it_says_there_is_a_reason_and_no_harm_in(annotation: str) -> None:
+def test_overrides_with_random_values_are_safe_and_explained(annotation: str) -> None:
     texts, holds = CHECKS[annotation]
     seen = 0
 
@@ -50,11 +50,11 @@ def test_whatever_it_says_there_is_a_reason_and_no_harm_in(annotation: str) -> N
 
 @on_a_server(examples=500)
 @given(data=st.data())
-async def test_masked_values_stay(admin: Client, contraptions: str, data: st.DataObject) -> None:
+async def test_ignored_fields_keep_live_values(admin: Client, contraptions: str, data: st.DataObject) -> None:
     await masked_values_stay(admin, await a_scene(admin, contraptions, data))
 
 
 @on_a_server(examples=500)
 @given(data=st.data())
-async def test_edits_of_masked_values_survive(admin: Client, contraptions: str, data: st.DataObject) -> None:
+async def test_ignored_fields_keep_later_edits(admin: Client, contraptions: str, data: st.DataObject) -> None:
     await edits_survive(admin, await a_scene(admin, contraptions, data), data)

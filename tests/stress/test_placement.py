@@ -97,7 +97,7 @@ async def a_namespace(client: Client) -> str:
     return "crowd"
 
 
-async def test_a_thousand_machines_are_spread_evenly_with_few_writes_and_fewer_questions(fleet: Fleet) -> None:
+async def test_placement_distributes_1000_machines_with_few_requests(fleet: Fleet) -> None:
     users = await fleet.join(5)
     mark = fleet.audit_log.mark()
     with fleet.process() as process:
@@ -134,7 +134,7 @@ def times_of_lists(requests: list[Request], users: set[str]) -> list[list[float]
     return [sorted(times) for times in asked.values()]
 
 
-async def test_twenty_clusters_fit_into_eighty_mebibytes(fleet: Fleet) -> None:
+async def test_placement_with_20_clusters_uses_80_mib(fleet: Fleet) -> None:
     users = await fleet.join(20)
     with fleet.process() as process:
         await fleet.burst(100)
@@ -147,7 +147,7 @@ async def test_twenty_clusters_fit_into_eighty_mebibytes(fleet: Fleet) -> None:
     assert rss <= MOST_MIB
 
 
-async def test_no_machine_is_placed_twice_however_often_the_process_is_killed_in_a_burst(fleet: Fleet) -> None:
+async def test_placement_places_each_machine_once_despite_kills(fleet: Fleet) -> None:
     rng = random.Random(7)
     await fleet.join(5)
     async with histories(fleet.scene.client) as choices:

@@ -32,7 +32,7 @@ async def vms(admin: Client, namespace: str) -> str:
     return namespace
 
 
-async def test_twenty_clusters_take_no_longer_than_two_answers_of_one(
+async def test_search_of_20_clusters_takes_at_most_two_answers_of_one(
     control_plane: ControlPlane, admin: Client, vms: str, proxies: list[FaultProxy]
 ) -> None:
     async with a_fleet(control_plane, admin, vms) as members:
@@ -50,7 +50,7 @@ async def test_twenty_clusters_take_no_longer_than_two_answers_of_one(
     assert together <= 2 * alone
 
 
-async def test_five_dead_clusters_of_twenty_are_named_within_the_deadline(
+async def test_search_names_5_unreachable_clusters_of_20_in_time(
     control_plane: ControlPlane, admin: Client, vms: str, proxies: list[FaultProxy]
 ) -> None:
     patience = SearchTimeouts(deadline=5)

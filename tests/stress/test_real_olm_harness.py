@@ -20,7 +20,7 @@ async def namespace(olm: LifecycleManager) -> AsyncIterator[OperatorNamespace]:
     olm.check()
 
 
-async def test_a_pinned_operator_waits_for_approval_and_is_installed_after_it(namespace: OperatorNamespace) -> None:
+async def test_real_olm_installs_pinned_operator_after_approval(namespace: OperatorNamespace) -> None:
     csv = DEMO.csv("1.0.0")
     subscribed = time.monotonic()
     await namespace.subscribe(DEMO, pin="1.0.0")
@@ -33,7 +33,7 @@ async def test_a_pinned_operator_waits_for_approval_and_is_installed_after_it(na
     print(f"\n{csv}: pending after {waiting - subscribed:.2f} s, installed {installed - waiting:.2f} s after that")
 
 
-async def test_an_upgrade_waits_in_a_plan_that_outlives_a_move_of_the_pin(namespace: OperatorNamespace) -> None:
+async def test_real_olm_keeps_upgrade_plan_after_moved_pin(namespace: OperatorNamespace) -> None:
     await namespace.install(DEMO, "1.0.0")
     offered = await namespace.wait_for_plan(DEMO.csv("1.1.0"))
     await namespace.move_pin(DEMO, "1.1.0")
@@ -45,7 +45,7 @@ async def test_an_upgrade_waits_in_a_plan_that_outlives_a_move_of_the_pin(namesp
     ]
 
 
-async def test_a_dependency_is_installed_by_the_same_plan_and_gets_a_subscription(namespace: OperatorNamespace) -> None:
+async def test_real_olm_installs_dependency_with_own_subscription(namespace: OperatorNamespace) -> None:
     await namespace.subscribe(APP, pin="3.0.0")
     csvs = APP.csv("3.0.0"), DEMO.csv("1.1.0")
     plan = await namespace.wait_for_plan(*csvs)

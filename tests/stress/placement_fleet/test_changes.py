@@ -12,7 +12,7 @@ from virt_steward.controllers.placement.observation import CONFIG_ANNOTATION
 from virt_steward.objects.identity import Key
 
 
-async def test_a_vm_in_two_clusters_is_a_conflict_until_one_of_them_is_gone(fleet: Fleet, start: Start) -> None:
+async def test_placement_blocks_while_vm_exists_twice(fleet: Fleet, start: Start) -> None:
     await fleet.connect_all(*FIVE)
     for holder in ("b", "d"):
         await fleet.run_vm(holder, "vm-my-vm")
@@ -25,7 +25,7 @@ async def test_a_vm_in_two_clusters_is_a_conflict_until_one_of_them_is_gone(flee
     assert message == ("vm-my-vm exists in b and d: delete all but one, or annotate the machine with the right one")
 
 
-async def test_who_is_silent_is_named_and_blocks_only_while_the_vm_is_not_found(fleet: Fleet, start: Start) -> None:
+async def test_placement_names_unreachable_clusters_until_vm_is_found(fleet: Fleet, start: Start) -> None:
     await fleet.connect_all(*FIVE)
     await fleet.run_vm("a", "vm-found")
     frozen = [fleet.stands_for[name].control_plane for name in ("b", "d")]
@@ -51,7 +51,7 @@ async def test_who_is_silent_is_named_and_blocks_only_while_the_vm_is_not_found(
     )
 
 
-async def test_a_strict_search_waits_for_the_last_of_five(fleet: Fleet, start: Start) -> None:
+async def test_placement_strict_search_waits_for_all_clusters(fleet: Fleet, start: Start) -> None:
     await fleet.connect_all(*FIVE)
     await fleet.run_vm("a", "vm-my-vm")
     last = fleet.stands_for["e"].control_plane
@@ -69,7 +69,7 @@ async def test_a_strict_search_waits_for_the_last_of_five(fleet: Fleet, start: S
     assert "e: cluster e does not answer within 1 s" in message
 
 
-async def test_a_server_that_is_down_is_told_so_and_used_when_it_is_back(fleet: Fleet, start: Start) -> None:
+async def test_placement_uses_cluster_again_after_outage(fleet: Fleet, start: Start) -> None:
     await fleet.connect_all("a", "b")
     await fleet.run_vm("b", "vm-my-vm")
     down = fleet.stands_for["b"].control_plane
@@ -83,7 +83,7 @@ async def test_a_server_that_is_down_is_told_so_and_used_when_it_is_back(fleet: 
         assert await soon(partial(fleet.is_on, "my-vm", "b"), within=60)
 
 
-async def test_configs_come_and_go_while_machines_wait(fleet: Fleet, start: Start) -> None:
+async def test_placement_follows_added_and_deleted_configs(fleet: Fleet, start: Start) -> None:
     await fleet.machine("my-vm")
     with start():
         assert await soon(partial(fleet.waits_for, "my-vm", "NoConfigs"), within=30)
@@ -100,7 +100,7 @@ async def test_configs_come_and_go_while_machines_wait(fleet: Fleet, start: Star
     assert [await fleet.cluster_of(name) for name in ("my-vm", "kept")] == ["b", "b"]
 
 
-async def test_a_config_that_comes_late_is_searched_too(fleet: Fleet, start: Start) -> None:
+async def test_placement_searches_late_config(fleet: Fleet, start: Start) -> None:
     await fleet.connect_all("a", "b")
     await fleet.members[2].run_vm(fleet.namespace, "vm-my-vm")
     await fleet.machine("my-vm")
@@ -110,9 +110,7 @@ async def test_a_config_that_comes_late_is_searched_too(fleet: Fleet, start: Sta
         assert await soon(partial(fleet.is_on, "my-vm", "c"))
 
 
-async def test_a_secret_that_leads_to_another_cluster_makes_what_was_said_before_void(
-    fleet: Fleet, start: Start
-) -> None:
+async def test_placement_forgets_results_after_changed_secret(fleet: Fleet, start: Start) -> None:
     await fleet.connect_all("a", "b")
     await fleet.members[4].run_vm(fleet.namespace, "vm-my-vm")
     await fleet.machine("my-vm")
@@ -136,7 +134,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("content", "reason", "words"), BROKEN)
-async def test_a_secret_is_mended_while_machines_wait_after_it_became(
+async def test_placement_continues_after_fixed_secret(
     content: str, reason: str, words: str, fleet: Fleet, start: Start
 ) -> None:
     await fleet.connect_all("a", "b")
@@ -153,9 +151,7 @@ async def test_a_secret_is_mended_while_machines_wait_after_it_became(
         assert await soon(partial(fleet.is_confirmed, "settled"))
 
 
-async def test_a_token_that_is_no_longer_accepted_is_told_from_a_cluster_that_is_away(
-    fleet: Fleet, start: Start
-) -> None:
+async def test_placement_distinguishes_unauthorized_from_unreachable(fleet: Fleet, start: Start) -> None:
     await fleet.connect_all("a", "b")
     await fleet.machine("my-vm")
     with start():
@@ -169,7 +165,7 @@ async def test_a_token_that_is_no_longer_accepted_is_told_from_a_cluster_that_is
         assert await soon(partial(fleet.is_in, "Ready", "b"))
 
 
-async def test_each_trouble_of_a_named_cluster_has_a_reason_of_its_own(fleet: Fleet, start: Start) -> None:
+async def test_placement_reason_is_specific_for_named_cluster(fleet: Fleet, start: Start) -> None:
     await fleet.configure("no-secret")
     await fleet.join_secret("no-key", "")
     await fleet.configure("no-key")

@@ -170,7 +170,7 @@ CHOICES = [
 
 
 @pytest.mark.parametrize("choice", CHOICES)
-async def test_the_cluster_is(
+async def test_placement_chooses_cluster(
     choice: Choice,
     fleet: Fleet,
     start: Start,
@@ -208,14 +208,14 @@ async def annotation_owner(fleet: Fleet, machine: str) -> str:
 
 
 @pytest.mark.parametrize("number", [2, 3, 5])
-async def test_the_ambiguity_is_told_to_the_letter_among(number: int, fleet: Fleet, start: Start) -> None:
+async def test_placement_ambiguity_message_is_exact(number: int, fleet: Fleet, start: Start) -> None:
     await fleet.connect_all(*FIVE[:number])
     await fleet.machine("my-vm")
     await assert_waits(fleet, start, "AmbiguousPlacement", AMBIGUOUS.format(f"{fleet.namespace}/my-vm", number))
     assert fleet.searched() == set(FIVE[:number])
 
 
-async def test_that_there_are_no_configs_is_told_to_the_letter(fleet: Fleet, start: Start) -> None:
+async def test_placement_no_configs_message_is_exact(fleet: Fleet, start: Start) -> None:
     await fleet.machine("my-vm")
     await assert_waits(fleet, start, "NoConfigs", NO_CONFIGS.format(f"{fleet.namespace}/my-vm"))
 

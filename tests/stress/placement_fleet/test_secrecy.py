@@ -73,7 +73,7 @@ async def kubeconfigs(fleet: Fleet, blabbing: Gateway) -> dict[str, str]:
     }
 
 
-async def test_nothing_shows_what_is_secret(
+async def test_placement_never_shows_secrets(
     fleet: Fleet, start: Start, blabbing: Gateway, ports: dict[str, int], control_plane: ControlPlane
 ) -> None:
     contents = await kubeconfigs(fleet, blabbing)

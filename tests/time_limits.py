@@ -1,4 +1,4 @@
-"""A plugin of pytest: a test that hangs is ended, and said where. A run that waits for ever tells nobody anything."""
+"""A pytest plugin that ends a test that hangs, and prints where it hangs."""
 
 import asyncio
 import faulthandler
@@ -11,27 +11,27 @@ from typing import Any, TextIO
 
 import pytest
 
-LONGEST = 270.0
-"""Seconds that a coroutine may take. It is ended with a traceback of where it waited, and the others go on."""
-LONGEST_STRESS = 1800.0
-AT_LAST = 30.0
-"""More that a test has with its fixtures. Then its process is ended, whatever it hangs in; another takes over."""
+MAX_SECONDS = 270.0
+"""Seconds that a coroutine may take. Then it is cancelled with a traceback, and the other tests continue."""
+MAX_SECONDS_STRESS = 1800.0
+GRACE = 30.0
+"""Extra seconds for a test with its fixtures. Then its process exits, and another worker continues."""
 
 _terminal = pytest.StashKey[TextIO]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[_terminal] = os.fdopen(os.dup(2), "w")  # before each test's output is caught
+    config.stash[_terminal] = os.fdopen(os.dup(2), "w")  # before the output of tests is captured
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
-        item.obj = _ended_after(_longest(item), item.obj)
+        item.obj = _limited_to(_limit_of(item), item.obj)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    watch = threading.Timer(_longest(item) + AT_LAST, _end, (item.nodeid, item.config.stash[_terminal]))
+    watch = threading.Timer(_limit_of(item) + GRACE, _end, (item.nodeid, item.config.stash[_terminal]))
     watch.daemon = True
     watch.start()
     try:
@@ -40,11 +40,11 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         watch.cancel()
 
 
-def _longest(item: pytest.Item) -> float:
-    return LONGEST_STRESS if "stress" in item.path.parts else LONGEST
+def _limit_of(item: pytest.Item) -> float:
+    return MAX_SECONDS_STRESS if "stress" in item.path.parts else MAX_SECONDS
 
 
-def _ended_after(seconds: float, test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+def _limited_to(seconds: float, test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
     @functools.wraps(test)
     async def limited(*args: Any, **kwargs: Any) -> None:
         async with asyncio.timeout(seconds):
