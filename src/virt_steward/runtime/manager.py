@@ -109,7 +109,7 @@ class ControllerRunner:
 
     def not_ready(self) -> str | None:
         """Why this one could not lead now; None if it could, or does."""
-        return f"{self.name} {self.elector.trouble}" if self.elector.trouble else None
+        return f"{self.name}: {self.elector.trouble}" if self.elector.trouble else None
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work whenever we lead, until told to stop."""
