@@ -1,6 +1,6 @@
 import pytest
 
-from virt_steward.settings import BadSetting, chosen, console_settings, lease_times
+from virt_steward.settings import BadSetting, check_endpoints, chosen, console_settings, lease_times, notify_warnings
 
 
 def test_chosen_controllers_are_unique_and_in_given_order() -> None:
@@ -39,3 +39,21 @@ def test_console_can_be_off_and_proxies_need_networks() -> None:
     assert console_settings("0") is None
     with pytest.raises(BadSetting, match="--console-proxies"):
         console_settings("127.0.0.1:8090", "", ("the proxy",))
+
+
+def test_notify_names_an_endpoint_for_controllers_without_spec_notify() -> None:
+    assert notify_warnings(("placement=team", "autopilot=ops")) == {"placement": "team", "autopilot": "ops"}
+
+
+@pytest.mark.parametrize("text", ["placement", "placement=", "=team", "approver=team", "nobody=team", ""])
+def test_notify_refuses_other_controllers_and_no_endpoint(text: str) -> None:
+    with pytest.raises(BadSetting, match="write autopilot=ENDPOINT or placement=ENDPOINT"):
+        notify_warnings((text,))
+
+
+def test_notify_refuses_an_unknown_endpoint() -> None:
+    check_endpoints({"placement": "team"}, {"team"})
+    with pytest.raises(BadSetting, match=r"--notify placement=taem: endpoint not found; --notify-config defines team$"):
+        check_endpoints({"placement": "taem"}, {"team"})
+    with pytest.raises(BadSetting, match=r"--notify-config defines no endpoints$"):
+        check_endpoints({"placement": "team"}, ())

@@ -28,6 +28,7 @@ from virt_steward.runtime.manager import Election, Environment, Manager
 from virt_steward.runtime.metrics import Metrics
 from virt_steward.runtime.notifications import Notifier
 from virt_steward.runtime.probes import Checks, Probes
+from virt_steward.settings import check_endpoints
 from virt_steward.ssa import managers
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ async def run(
         log.warning("a fault point is armed", point=point)
     metrics = Metrics()
     endpoints = load_endpoints(settings.notify_config) if settings.notify_config else {}
+    check_endpoints(settings.notify, endpoints)
     notifier = Notifier(endpoints, SystemClock(), Random(), metrics.registry)  # noqa: S311 - jitter
     cluster = load_kubeconfig(settings.kubeconfig, settings.context, env=os.environ)
     connection = Connection(cluster, user_agent=AGENT, observe=metrics.request_observed)
@@ -74,6 +76,7 @@ async def run(
             settings.grace,
             notifier,
             settings.watch_namespaces,
+            settings.notify,
         )
         manager = Manager(around, definitions)
         console = _console(settings, around, manager, cluster, tell)

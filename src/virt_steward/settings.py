@@ -13,7 +13,7 @@ from virt_steward.runtime.addresses import parse_address
 from virt_steward.runtime.leader import LeaseTimes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from virt_steward.runtime.addresses import Address
     from virt_steward.runtime.probes import Addresses
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 CONSOLE = "console"
 """Stands beside the names of controllers, though it is none."""
+
+
+WITHOUT_SPEC_NOTIFY = ("autopilot", "placement")
+"""Controllers whose objects name no endpoint, so that a setting does."""
 
 
 class BadSetting(UserError):
@@ -66,7 +70,9 @@ class Settings:
     watch_namespaces: tuple[str, ...] = ()
     """The only namespaces to look at; none means the whole cluster."""
     notify_config: str | None = None
-    """Path of a file with the endpoints that `spec.notify` may name."""
+    """Path of a file with the endpoints that `spec.notify` and `--notify` may name."""
+    notify: Mapping[str, str] = field(default_factory=dict)
+    """The endpoint that gets the Warning events of a controller, by its name."""
     options: ControllerOptions = field(default_factory=ControllerOptions)
     """What is said to each controller."""
     console: ConsoleSettings | None = None
@@ -109,6 +115,26 @@ def watched(names: Sequence[str]) -> tuple[str, ...]:
     if not all(names):
         raise BadSetting("--watch-namespaces: a namespace has a name; leave the option away to watch the whole cluster")
     return tuple(dict.fromkeys(names))
+
+
+def notify_warnings(texts: Sequence[str]) -> dict[str, str]:
+    """Read `CONTROLLER=ENDPOINT`, for the controllers whose objects have no spec.notify."""
+    targets: dict[str, str] = {}
+    for text in texts:
+        controller, _, endpoint = text.partition("=")
+        if controller not in WITHOUT_SPEC_NOTIFY or not endpoint:
+            names = " or ".join(f"{name}=ENDPOINT" for name in WITHOUT_SPEC_NOTIFY)
+            raise BadSetting(f"--notify {text}: write {names}; objects of other controllers have spec.notify")
+        targets[controller] = endpoint
+    return targets
+
+
+def check_endpoints(notify: Mapping[str, str], endpoints: Collection[str]) -> None:
+    """Check that --notify names endpoints of --notify-config."""
+    for controller, endpoint in notify.items():
+        if endpoint not in endpoints:
+            known = ", ".join(sorted(endpoints)) or "no endpoints"
+            raise BadSetting(f"--notify {controller}={endpoint}: endpoint not found; --notify-config defines {known}")
 
 
 def names_in(text: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from virt_steward.apis import CRDS
 from virt_steward.cli.generate import Format, crds, rbac, written
+from virt_steward.packaging.parts import namespace
 from virt_steward.runtime.access import Access, GrantError, Installation, manifests
 from virt_steward.settings import BadSetting
 
@@ -55,6 +56,23 @@ def test_rbac_lets_the_placement_read_secrets_in_the_named_namespaces_alone() ->
     assert [one["rules"] for one in roles] == [
         [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["list", "watch"]}]
     ] * 2
+
+
+@pytest.mark.parametrize("controllers", ["approver", "advisor,autopilot,approver,placement,console"])
+def test_rbac_prints_the_namespace_first(controllers: str) -> None:
+    """So that `virt-steward rbac | kubectl apply -f -` works on a new cluster."""
+    first, *others = yaml.safe_load_all(CliRunner().invoke(app, ["rbac", "--controllers", controllers]).stdout)
+
+    assert first == namespace(Installation())
+    assert "Namespace" not in {one["kind"] for one in others}
+
+
+def test_rbac_adds_no_labels_to_another_namespace() -> None:
+    """It may be in use for other pods, which the Pod Security labels of ours could stop."""
+    command = ["rbac", "--controllers", "approver", "--namespace", "platform"]
+    first, *_ = yaml.safe_load_all(CliRunner().invoke(app, command).stdout)
+
+    assert first == {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "platform"}}
 
 
 def test_yaml_documents_read_well() -> None:

@@ -47,7 +47,15 @@ class Desk:
 
     def __init__(self, client: Client, allowance: int = 1000) -> None:
         self.clock = Clock()
-        self.recorder = Recorder(client, "virt-steward", "pod-1", limiter=Allowance(allowance), clock=self.clock)
+        self.created: list[Occurrence] = []
+        self.recorder = Recorder(
+            client,
+            "virt-steward",
+            "pod-1",
+            limiter=Allowance(allowance),
+            clock=self.clock,
+            on_created=self.created.append,
+        )
 
     async def written(self) -> None:
         await self.recorder.flush(GRACE)
@@ -97,6 +105,18 @@ async def test_an_event_says_what_happened_to_what(admin: Client, namespace: str
         "uid": happened.regarding.uid,
     }
     assert event["metadata"]["name"] == happened.key.name
+
+
+async def test_recorder_calls_on_created_once_across_restarts(admin: Client, namespace: str) -> None:
+    happened = await about(admin, namespace)
+    created = []
+    for _restart in range(2):
+        async with a_desk(admin) as desk:
+            desk.recorder.once(happened)
+            desk.recorder.again(happened)
+            await desk.written()
+        created += desk.created
+    assert created == [happened]
 
 
 async def test_an_event_names_the_other_object_that_it_is_about(admin: Client, namespace: str) -> None:
@@ -249,7 +269,7 @@ async def test_an_event_that_is_refused_is_logged_and_the_next_one_is_written(ad
             desk.recorder.once(replace(happened, reason=""))
             desk.recorder.once(happened)
             await desk.written()
-    assert [line["event"] for line in logged] == ["event not written"]
+    assert [line["event"] for line in logged] == ["event not sent"]
     assert [event["reason"] for event in await events(admin, namespace)] == ["PlanApproved"]
 
 
@@ -262,7 +282,7 @@ async def test_an_event_that_nobody_takes_is_told_when_it_happens_again(
         with capture_logs() as logged:
             desk.recorder.once(happened)
             await desk.written()
-        assert [line["event"] for line in logged] == ["event not written"]
+        assert [line["event"] for line in logged] == ["event not sent"]
         await proxy.accept()
         desk.recorder.once(happened)
         await desk.written()

@@ -1,7 +1,6 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -14,19 +13,22 @@ from hypothesis import strategies as st
 from tests.clients import a_client
 from tests.eventually import soon
 from tests.gateway import Gateway, a_status, no_streaming_list
+from tests.kube.watches import Followed, followed
 from tests.proxy import FaultProxy
 from tests.widgets import V1, WIDGET, Widget, a_widget, the_widget
 from virt_steward.kube.client import Client, Reader, Selection
 from virt_steward.kube.connection import Request
-from virt_steward.kube.errors import Expired, Invalid, NotServed, TimedOut, TooManyRequests, Unavailable, Unreachable
+from virt_steward.kube.errors import (
+    Expired,
+    Invalid,
+    NotServed,
+    TooManyRequests,
+    Unavailable,
+    Unreachable,
+)
 from virt_steward.kube.nesting import DEEP, shallow
 from virt_steward.kube.watch import (
-    SILENCE,
-    Event,
-    Gone,
     Lines,
-    Put,
-    Reset,
     Trouble,
     Unreadable,
     Watch,
@@ -34,56 +36,6 @@ from virt_steward.kube.watch import (
 )
 from virt_steward.objects.meta import Existing
 from virt_steward_demo.local.controlplane import ControlPlane
-
-PATIENCE = 30
-AS_WIDGET = projection(Widget)
-
-
-def in_words(event: Event[Any]) -> str:
-    match event:
-        case Put(obj):
-            return f"put {obj.metadata.name}"
-        case Gone(metadata):
-            return f"gone {metadata.name}"
-        case Unreadable(metadata, _):
-            return f"unreadable {metadata.name}"
-        case Trouble(error, _):
-            return type(error).__name__
-        case _:
-            return type(event).__name__
-
-
-class Followed:
-    """A watch of one namespace's widgets whose events are taken one by one."""
-
-    def __init__(self, events: AsyncIterator[Event[Any]]) -> None:
-        self._events = events
-        self.last: Event[Any] = Reset()
-
-    async def until(self, end: str) -> list[str]:
-        """The events up to that one, in words."""
-        told: list[str] = []
-        async with asyncio.timeout(PATIENCE):
-            async for event in self._events:
-                told.append(in_words(event))
-                self.last = event
-                if told[-1] == end:
-                    break
-        return told
-
-
-@asynccontextmanager
-async def followed(
-    reader: Reader,
-    namespace: str,
-    decode: Callable[[bytes], Any] = AS_WIDGET,
-    *,
-    silence: float = SILENCE,
-    **selection: Any,
-) -> AsyncIterator[Followed]:
-    watch = Watch(reader, WIDGET, decode, selection=Selection(namespace, **selection), silence=silence)
-    async with aclosing(watch.events(await reader.discovery.resource(WIDGET))) as events:
-        yield Followed(events)
 
 
 @pytest.fixture(params=["a streaming list", "a paged list"])
@@ -161,22 +113,6 @@ async def test_a_stream_whose_past_has_expired_begins_anew(
         told = await events.until(Expired.__name__)
         assert told[-2:] == ["Synced", Expired.__name__]
         assert await events.until("Synced") == ["Reset", "Synced"]
-
-
-async def test_a_stream_that_falls_silent_is_opened_anew(
-    proxy: FaultProxy, control_plane: ControlPlane, admin: Client, widgets: str
-) -> None:
-    async with (
-        a_client(control_plane, server=proxy.server) as client,
-        followed(client, widgets, silence=0.5) as events,
-    ):
-        await events.until("Synced")
-        proxy.freeze()
-        await admin.create(a_widget(widgets))
-        assert await events.until(TimedOut.__name__) == [TimedOut.__name__]
-        await proxy.cut()
-        proxy.thaw()
-        assert (await events.until("put one"))[-1] == "put one"
 
 
 async def ended_at_once(_gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:

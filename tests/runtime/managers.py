@@ -16,6 +16,7 @@ from virt_steward.objects.meta import Existing
 from virt_steward.runtime.access import Access
 from virt_steward.runtime.clock import SystemClock
 from virt_steward.runtime.controller import ControllerDefinition, Toolbox, Trigger, itself
+from virt_steward.runtime.endpoints import Endpoint
 from virt_steward.runtime.informer import Source
 from virt_steward.runtime.leader import LEASE, LeaseTimes
 from virt_steward.runtime.manager import Election, Environment, Manager
@@ -88,17 +89,31 @@ async def running(
     election: Election | None = None,
     grace: float = GRACE,
     server: str = "",
+    endpoint: Endpoint | None = None,
 ) -> AsyncIterator[Running]:
+    """Run it; its Warning events go to the endpoint, if one is given."""
     async with a_client(control_plane, server=server) as client:
         metrics = Metrics()
         clock = SystemClock()
-        notifier = Notifier({}, clock, Random(), metrics.registry)
-        around = Environment(client.connection, client.discovery, clock, metrics, "tests", election, grace, notifier)
-        started = Running(Manager(around, [definition]), metrics)
-        try:
-            yield started
-        finally:
-            await started.stop()
+        notifier = Notifier({"team": endpoint} if endpoint else {}, clock, Random(), metrics.registry)
+        notify = {definition.name: "team"} if endpoint else {}
+        around = Environment(
+            client.connection,
+            client.discovery,
+            clock,
+            metrics,
+            "tests",
+            election,
+            grace,
+            notifier,
+            notify_warnings=notify,
+        )
+        async with notifier.running():
+            started = Running(Manager(around, [definition]), metrics)
+            try:
+                yield started
+            finally:
+                await started.stop()
 
 
 def an_election(namespace: str, times: LeaseTimes = MOMENTS) -> Election:

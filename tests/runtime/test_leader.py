@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from structlog.testing import capture_logs
 
 from tests.clients import a_client
 from tests.eventually import PATIENCE, soon
@@ -23,7 +24,7 @@ from virt_steward.kube.errors import NotLeading
 from virt_steward.objects.identity import Key, Ref
 from virt_steward.runtime.access import Access, Installation
 from virt_steward.runtime.clock import Clock, SystemClock
-from virt_steward.runtime.leader import LEASE, Candidacy, Elector, LeasesOnly, LeaseTimes
+from virt_steward.runtime.leader import LEASE, Candidacy, Elector, LeasesOnly, LeaseTimes, namespace_not_found
 from virt_steward_demo.local.controlplane import ControlPlane
 
 TIMES = LeaseTimes(duration=15, retry=2.0)
@@ -120,6 +121,16 @@ async def spec_of(admin: Client, lease: Key) -> dict[str, Any]:
 def a_lease(lease: Key, **spec: Any) -> dict[str, Any]:
     metadata = {"name": lease.name, "namespace": lease.namespace}
     return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+
+
+async def test_elector_reports_a_missing_namespace(control_plane: ControlPlane) -> None:
+    async with a_candidate(control_plane, Key("never-created", "the-lease"), "ann") as candidate:
+        with capture_logs() as logs:
+            await candidate.start()
+        assert not candidate.leads
+        message = "namespace never-created not found: create it, or set --namespace"
+        assert candidate.elector.trouble == message == namespace_not_found("never-created")
+        assert [one["error"] for one in logs if one["event"] == "lease unavailable"] == [message]
 
 
 async def test_of_two_candidates_one_leads(ann: Candidate, bob: Candidate) -> None:

@@ -27,7 +27,13 @@ VersionOption = Annotated[
     typer.Option(help="What plans are stamped with; a change may offer an upgrade of them.", rich_help_panel=PANEL),
 ]
 DocsOption = Annotated[
-    str, typer.Option(metavar="URL", help="Where the profiles are documented.", rich_help_panel=PANEL)
+    str,
+    typer.Option(
+        metavar="URL",
+        help="Where the profiles are documented: sets the annotation documentation-url of advertised profiles.",
+        show_default=False,
+        rich_help_panel=PANEL,
+    ),
 ]
 
 HCO = str(_USUAL.hco)

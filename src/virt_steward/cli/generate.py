@@ -13,8 +13,8 @@ from virt_steward.cli import advisor_flags
 from virt_steward.controllers import NAMES
 from virt_steward.controllers.advisor.admission import POLICIES
 from virt_steward.controllers.autopilot.options import OPT_OUT_DELETES
-from virt_steward.packaging.files import documents
-from virt_steward.packaging.parts import access_of
+from virt_steward.packaging import parts
+from virt_steward.packaging.parts import access_of, documents
 from virt_steward.runtime.access import NAMESPACE, Installation, manifests
 from virt_steward.settings import CONSOLE, chosen, names_in
 
@@ -68,7 +68,7 @@ def rbac(
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
     output: FormatOption = Format.YAML,
 ) -> None:
-    """Print the ServiceAccount and the roles that controllers need: what they declare, and nothing more."""
+    """Print the namespace, and the ServiceAccount and roles that controllers need: what they declare, and no more."""
     installation = Installation(
         namespace,
         target_namespaces=() if target_namespaces is None else names_in(target_namespaces),
@@ -78,7 +78,15 @@ def rbac(
     platform = advisor_flags.hco(hyperconverged)
     wanted = [access_of(name, platform) for name in chosen((*NAMES, CONSOLE), names_in(controllers))]
     found = [manifest for access in wanted for manifest in manifests(access, installation)]
-    typer.echo(written(found, output), nl=False)
+    typer.echo(written([_namespace(installation), *found], output), nl=False)
+
+
+def _namespace(installation: Installation) -> dict[str, Any]:
+    """As `manifests` has it. One of another name may be somebody else's, so this adds no labels to it."""
+    manifest = parts.namespace(installation)
+    return (
+        manifest if installation.namespace == NAMESPACE else {**manifest, "metadata": {"name": installation.namespace}}
+    )
 
 
 def written(objects: Sequence[dict[str, Any]], output: Format) -> str:

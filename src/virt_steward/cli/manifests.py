@@ -13,8 +13,7 @@ from virt_steward.cli.generate import Format, FormatOption, written
 from virt_steward.cli.output import CommandFailed
 from virt_steward.packaging.bundle import bundle
 from virt_steward.packaging.chart import chart
-from virt_steward.packaging.kustomization import kustomization, monitoring
-from virt_steward.packaging.parts import IMAGE, InstallOptions, installed
+from virt_steward.packaging.parts import IMAGE, InstallOptions, installed, kustomization, monitoring
 from virt_steward.runtime.access import NAMESPACE, Installation
 from virt_steward.settings import BadSetting
 

@@ -18,7 +18,16 @@ from virt_steward.controllers.placement.options import PlacementOptions
 from virt_steward.runtime.access import NAMESPACE
 from virt_steward.runtime.addresses import parse_address
 from virt_steward.runtime.probes import Addresses
-from virt_steward.settings import CONSOLE, Settings, chosen, console_settings, lease_times, names_in, watched
+from virt_steward.settings import (
+    CONSOLE,
+    Settings,
+    chosen,
+    console_settings,
+    lease_times,
+    names_in,
+    notify_warnings,
+    watched,
+)
 
 CLUSTER = "Which cluster"
 ELECTION = "Election"
@@ -63,6 +72,13 @@ def run(
     ] = None,
     notify_config: Annotated[
         str | None, typer.Option(metavar="FILE", help="Names the endpoints of notifications.")
+    ] = None,
+    notify: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CONTROLLER=ENDPOINT[,…]",
+            help="Send the Warning events of autopilot or placement to an endpoint of --notify-config.",
+        ),
     ] = None,
     leader_elect: Annotated[
         bool, typer.Option(help="Let one of several replicas act.", rich_help_panel=ELECTION)
@@ -141,6 +157,7 @@ def run(
         ),
         watch_namespaces=() if watch_namespaces is None else watched(names_in(watch_namespaces)),
         notify_config=notify_config,
+        notify=notify_warnings(names_in(notify)) if notify else {},
         options=ControllerOptions(
             advisor=advice,
             autopilot=AutopilotOptions(advice.hco, related_images(os.environ)),

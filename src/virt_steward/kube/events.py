@@ -1,6 +1,16 @@
-"""Events that people see beside an object: told once, even across restarts, and never in a flood.
+"""Kubernetes Events: each occurrence is recorded once, also across restarts, and a hot loop cannot flood the server.
 
-An event's name follows from what it regards, its reason and its episode, so a second telling meets the first one.
+The name of an Event is deterministic: it is derived from the object that it regards, the reason and the episode. A
+second attempt to record the same occurrence is a create of the same name, and the API server answers AlreadyExists.
+No state has to survive a restart for that, since the server itself remembers.
+
+Example: the approver approves plan `install-abc` (uid 7f3…) and records `PlanApproved` with the episode `csv-1.2.0`.
+The Event is called `install-abc.` and a digest of these three. The process dies before it could note that. After the
+restart it decides the same, records the same occurrence, gets AlreadyExists, and users see one Event. When the same
+plan is approved for another CSV, the episode differs, so that is another name and another Event.
+
+Three verbs say what a repetition means: `once` ignores it, `again` counts it in the Event's series (sent at most once a
+minute), `anew` counts it and sends that at once, for something that was different in between.
 """
 
 from __future__ import annotations
@@ -29,16 +39,16 @@ log = structlog.get_logger()
 
 EVENT = Kind("events.k8s.io", "Event", "events")
 REMEMBERED = 2048
-WAITING = 1000
+QUEUE_SIZE = 1000
 REPEAT_INTERVAL = 60.0
 FEWEST_REPEATS = 2
-"""A series of fewer is none to the server."""
+"""The smallest count that the API server accepts in a series."""
 LONGEST_NOTE = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """Something that happened, in words."""
+    """Something that happened to an object: the content of an Event."""
 
     regarding: Regarding
     type: Literal["Normal", "Warning"]
@@ -47,134 +57,149 @@ class Occurrence:
     action: str
     """What was done or refused, in CamelCase."""
     note: str
-    """For people, a sentence with names."""
+    """The message for people: a sentence with names."""
     episode: str = ""
-    """Tells one occurrence from the next of the same reason: a generation, a hash, a point in time."""
+    """Distinguishes one occurrence from the next of the same reason: a generation, a hash, a point in time."""
     related: Regarding | None = None
-    """The other object that it is about, where many are reported on one."""
+    """Another object that it is about, where events about many objects regard one."""
 
     @property
     def source(self) -> str:
-        """What a flood of events would be about."""
+        """What the rate limit counts by."""
         return f"{self.regarding.uid} {self.related.ref}" if self.related else self.regarding.uid
 
     @property
     def key(self) -> Key:
-        told = f"{self.source}\0{self.reason}\0{self.episode}"
-        digest = hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
-        # Roles and their like have colons in their names, which events may not have.
+        """The deterministic name of the Event."""
+        story = f"{self.source}\0{self.reason}\0{self.episode}"
+        digest = hashlib.blake2b(story.encode(), digest_size=8).hexdigest()
+        # Roles and some other kinds allow colons in names; Events do not.
         name = re.sub("[^a-z0-9.-]", "-", self.regarding.ref.key.name.lower())[:230].rstrip(".-")
         return Key(self.regarding.ref.key.namespace or "default", f"{name}.{digest}")
 
 
 class Limiter(Protocol):
-    """Says whether one more event of a source is acceptable now."""
+    """Decides whether one more event of a source may be sent now."""
 
     def allows(self, source: str) -> bool: ...
 
 
 @dataclass(slots=True)
-class _Told:
+class _Sent:
     count: int
     last_sent: float
 
 
 @dataclass(frozen=True, slots=True)
-class _Telling:
+class _QueuedEvent:
     key: Key
     occurrence: Occurrence
     count: int
     renews: bool
-    """Whether an event that a process before us has told is to say that it happened again."""
+    """Whether an Event that exists already, from before a restart, gets a higher count."""
+
+
+def _ignore(_occurrence: Occurrence) -> None:
+    """Do nothing: the default of Recorder's `on_created`."""
 
 
 class Recorder:
-    """Tells occurrences in the background: a reconcile never waits for an event, nor fails because of one."""
+    """Sends events in the background: a reconcile never waits for one, nor fails because of one."""
 
-    def __init__(
-        self, client: Client, controller: str, instance: str, *, limiter: Limiter, clock: Callable[[], datetime]
+    def __init__(  # noqa: PLR0913 - the parts of an event's origin, and what it goes through
+        self,
+        client: Client,
+        controller: str,
+        instance: str,
+        *,
+        limiter: Limiter,
+        clock: Callable[[], datetime],
+        on_created: Callable[[Occurrence], None] = _ignore,
     ) -> None:
         self._client = client
         self._controller = controller
         self._instance = instance
         self._limiter = limiter
         self._clock = clock
-        self._told: OrderedDict[Key, _Told] = OrderedDict()
-        self._waiting: asyncio.Queue[_Telling] = asyncio.Queue(WAITING)
+        self._on_created = on_created
+        self._sent: OrderedDict[Key, _Sent] = OrderedDict()
+        self._queue: asyncio.Queue[_QueuedEvent] = asyncio.Queue(QUEUE_SIZE)
         self.dropped = 0
 
     def once(self, occurrence: Occurrence) -> None:
-        """Tell it, unless it was told before: by us, or by a process before us."""
+        """Record it, unless it was recorded before, also by an earlier process."""
         key = occurrence.key
-        if key not in self._told:
-            self._enqueue(_Telling(key, occurrence, 1, renews=False))
+        if key not in self._sent:
+            self._enqueue(_QueuedEvent(key, occurrence, 1, renews=False))
 
     def again(self, occurrence: Occurrence) -> None:
-        """Tell it, and count how often it happened; the count reaches the server at most once a minute."""
+        """Record it, and count how often it happened; the count is sent at most once a minute."""
         self._repeat(occurrence, REPEAT_INTERVAL)
 
     def anew(self, occurrence: Occurrence) -> None:
-        """Tell it, and if it was told before, say at once that it happened again: it was otherwise in between."""
+        """Record it, and if it was recorded before, send at once that it happened again."""
         self._repeat(occurrence, 0.0)
 
     async def run(self) -> None:
-        """Send what is recorded, one at a time; ends only by cancellation."""
+        """Send what is queued, one event at a time; ends only by cancellation."""
         while True:
-            telling = await self._waiting.get()
+            queued = await self._queue.get()
             try:
-                await self._send(telling)
+                await self._send(queued)
             except KubeError as error:
-                self._told.pop(telling.key, None)  # the next telling tries again
-                log.warning("event not written", reason=telling.occurrence.reason, error=str(error))
+                self._sent.pop(queued.key, None)  # so that the next attempt is sent
+                log.warning("event not sent", reason=queued.occurrence.reason, error=str(error))
             finally:
-                self._waiting.task_done()
+                self._queue.task_done()
 
     async def flush(self, grace: float) -> None:
-        """Wait until all is sent, but not for ever."""
+        """Wait until all is sent, at most `grace` seconds."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(grace):
-                await self._waiting.join()
+                await self._queue.join()
 
     def _repeat(self, occurrence: Occurrence, interval: float) -> None:
         key = occurrence.key
-        told = self._told.get(key)
-        if told is None:
-            self._enqueue(_Telling(key, occurrence, 1, renews=True))
+        sent = self._sent.get(key)
+        if sent is None:
+            self._enqueue(_QueuedEvent(key, occurrence, 1, renews=True))
             return
-        told.count += 1
-        if self._now() - told.last_sent >= interval:
-            self._enqueue(_Telling(key, occurrence, told.count, renews=True))
+        sent.count += 1
+        if self._now() - sent.last_sent >= interval:
+            self._enqueue(_QueuedEvent(key, occurrence, sent.count, renews=True))
 
-    def _enqueue(self, telling: _Telling) -> None:
-        if self._waiting.full() or not self._limiter.allows(telling.occurrence.source):
-            self.dropped += 1  # a hot loop: the log has it all
+    def _enqueue(self, queued: _QueuedEvent) -> None:
+        if self._queue.full() or not self._limiter.allows(queued.occurrence.source):
+            self.dropped += 1  # a hot loop: the log has each occurrence
             return
-        self._remember(telling.key, telling.count)
-        self._waiting.put_nowait(telling)
+        self._remember(queued.key, queued.count)
+        self._queue.put_nowait(queued)
 
     def _remember(self, key: Key, count: int) -> None:
-        self._told[key] = _Told(count, self._now())
-        self._told.move_to_end(key)
-        while len(self._told) > REMEMBERED:
-            self._told.popitem(last=False)
+        self._sent[key] = _Sent(count, self._now())
+        self._sent.move_to_end(key)
+        while len(self._sent) > REMEMBERED:
+            self._sent.popitem(last=False)
 
-    async def _send(self, telling: _Telling) -> None:
-        if telling.count > 1:
-            await self._renew(telling)
+    async def _send(self, queued: _QueuedEvent) -> None:
+        if queued.count > 1:
+            await self._renew(queued)
             return
         try:
-            await self._client.create(self._event(telling.key, telling.occurrence))
-        except AlreadyExists:  # told before a restart
-            if telling.renews:
-                await self._renew(telling)
+            await self._client.create(self._event(queued.key, queued.occurrence))
+        except AlreadyExists:  # recorded before a restart
+            if queued.renews:
+                await self._renew(queued)
+        else:
+            self._on_created(queued.occurrence)
 
-    async def _renew(self, telling: _Telling) -> None:
-        count = max(telling.count, FEWEST_REPEATS)
+    async def _renew(self, queued: _QueuedEvent) -> None:
+        count = max(queued.count, FEWEST_REPEATS)
         series = {"count": count, "lastObservedTime": rfc3339_micro(self._clock())}
         try:
-            await self._client.merge_patch(Ref(EVENT, telling.key), {"series": series})
-        except NotFound:  # expired meanwhile
-            await self._client.create(self._event(telling.key, telling.occurrence))
+            await self._client.merge_patch(Ref(EVENT, queued.key), {"series": series})
+        except NotFound:  # the API server deletes events after an hour
+            await self._client.create(self._event(queued.key, queued.occurrence))
 
     def _event(self, key: Key, occurrence: Occurrence) -> Object:
         related = {"related": _reference(occurrence.related)} if occurrence.related else {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
@@ -19,10 +20,13 @@ from virt_steward.kube.connection import ConnectionPool, Request
 from virt_steward.kube.errors import (
     BadRequest,
     Expired,
+    Forbidden,
     Invalid,
     KubeError,
     NotFound,
     NotServed,
+    TimedOut,
+    Unauthorized,
     Unavailable,
     error_from,
 )
@@ -30,11 +34,11 @@ from virt_steward.kube.nesting import shallow
 from virt_steward.objects.meta import Meta
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 
     from virt_steward.kube.client import Reader, Selection
     from virt_steward.kube.discovery import Resource
-    from virt_steward.objects.identity import Kind
+    from virt_steward.objects.identity import Key, Kind
 
 SILENCE = 150.0
 """Bookmarks come about once a minute: two and a half minutes without a byte mean that nobody is there."""
@@ -113,6 +117,7 @@ class Watch(Generic[T]):
         self._rng = random.Random()  # noqa: S311 - spreads reconnects
         self._position = ""
         self._streaming_list = True
+        self._has_bookmarks = False
 
     async def events(self, resource: Resource) -> AsyncGenerator[Event[T], None]:
         """Raises NotServed when the kind is not (or no longer) served."""
@@ -165,14 +170,34 @@ class Watch(Generic[T]):
         self._position = position
 
     async def _streamed(self, resource: Resource) -> AsyncIterator[Event[T]]:
-        async with self._reader.connection.stream(self._request(resource), silence=self._silence) as chunks:
-            if self._position:
-                yield Synced()
-            lines = Lines()
-            async for chunk in chunks:
-                for line in lines.feed(chunk):
-                    for event in self._frame(line):
-                        yield event
+        is_open = False
+        try:
+            async with self._reader.connection.stream(self._request(resource), silence=self._silence) as chunks:
+                is_open = True
+                if self._position:
+                    yield Synced()
+                lines = Lines()
+                async for chunk in chunks:
+                    for line in lines.feed(chunk):
+                        for event in self._frame(line):
+                            yield event
+        except TimedOut:
+            if not (is_open and self._may_be_quiet):
+                raise
+
+    @property
+    def _may_be_quiet(self) -> bool:
+        """Whether a silent stream is no sign of a dead connection.
+
+        The API server sends bookmarks only for kinds in its watch cache. It keeps Events out of that cache, and so may
+        an administrator any other kind (`--watch-cache-sizes`), or an aggregated API server all of its kinds. A watch
+        of Events on a quiet cluster is therefore silent for hours, and every one of these hours is normal.
+
+        So a watch that has never had a bookmark is closed and opened again at the same position, without Trouble.
+        If the server really is gone, opening the new stream fails, and that is Trouble. As soon as one bookmark has
+        come, silence itself is. The bookmark that ends the initial events does not count: every kind has that one.
+        """
+        return bool(self._position) and not self._has_bookmarks
 
     def _request(self, resource: Resource) -> Request:
         query = {
@@ -218,8 +243,10 @@ class Watch(Generic[T]):
                 if metadata.annotations.get(INITIAL_EVENTS_END) == "true":
                     yield Synced()
                     self._position = metadata.resource_version
-                elif self._position:
-                    self._position = metadata.resource_version
+                else:
+                    self._has_bookmarks = True
+                    if self._position:
+                        self._position = metadata.resource_version
 
     def _decoded(self, line: bytes) -> _Frame:
         try:
@@ -228,6 +255,34 @@ class Watch(Generic[T]):
             return _SHORTENED.decode(shallow(line))
         except ValueError as error:
             raise Unavailable(f"watch {self._kind}: what the server sends makes no sense: {error}") from None
+
+
+async def snapshots(
+    reader: Reader, kind: Kind, shape: type[T], selection: Selection = EVERYTHING
+) -> AsyncGenerator[Mapping[Key, T], None]:
+    """All objects of a selection, by key: complete at first, and again after each change.
+
+    This is for a command that follows a few objects; a controller has an informer. Interruptions are waited out, and
+    nothing is yielded before a new listing is complete. Raises Unauthorized, Forbidden or NotServed.
+    """
+    resource = await reader.discovery.resource(kind)
+    known: dict[Key, T] = {}
+    is_complete = False
+    async with aclosing(Watch(reader, kind, projection(shape), selection=selection).events(resource)) as events:
+        async for event in events:
+            match event:
+                case Reset():
+                    known, is_complete = {}, False  # a new dict: the caller may still hold the one before
+                case Put(obj):
+                    known[obj.metadata.key] = obj
+                case Gone(metadata):
+                    known.pop(metadata.key, None)
+                case Synced():
+                    is_complete = True
+                case Trouble(Unauthorized() | Forbidden() as error, _):
+                    raise error
+            if is_complete:
+                yield known
 
 
 def projected(decode: Callable[[bytes], T], raw: bytes | msgspec.Raw) -> Put[T] | Unreadable:

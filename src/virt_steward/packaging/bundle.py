@@ -1,4 +1,4 @@
-"""An installation as an OLM bundle: a ClusterServiceVersion with the same Deployments and rights, and our kinds."""
+"""An installation as an OLM bundle: a ClusterServiceVersion with the same Deployments and RBAC, and our CRDs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from virt_steward import __version__
 from virt_steward.apis import CRDS
 from virt_steward.controllers import NAMES
-from virt_steward.packaging.files import NOTICE, documents
-from virt_steward.packaging.parts import InstallOptions, Object, installed
+from virt_steward.packaging.parts import NOTICE, InstallOptions, Object, documents, installed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,10 +19,10 @@ CHANNEL = "stable"
 CSV = f"{PACKAGE}.v{__version__}"
 
 
-def bundle(wishes: InstallOptions) -> dict[str, str]:
-    """The files, by path."""
-    manifests = {f"{PACKAGE}.clusterserviceversion": cluster_service_version(wishes)}
-    parts = installed(wishes)
+def bundle(options: InstallOptions) -> dict[str, str]:
+    """The files of the bundle: text by path."""
+    manifests = {f"{PACKAGE}.clusterserviceversion": cluster_service_version(options)}
+    parts = installed(options)
     manifests |= {obj["metadata"]["name"]: obj for obj in parts["crds"]}
     manifests |= {obj["metadata"]["name"]: _without_namespace(obj) for obj in parts["metrics"]}
     return {
@@ -32,8 +31,8 @@ def bundle(wishes: InstallOptions) -> dict[str, str]:
     }
 
 
-def cluster_service_version(wishes: InstallOptions) -> Object:
-    parts = installed(wishes)
+def cluster_service_version(options: InstallOptions) -> Object:
+    parts = installed(options)
     objects = [obj for name in NAMES for obj in parts[name]]
     return {
         "apiVersion": "operators.coreos.com/v1alpha1",
@@ -43,7 +42,7 @@ def cluster_service_version(wishes: InstallOptions) -> Object:
             "annotations": {
                 "capabilities": "Auto Pilot",
                 "categories": "Cloud Provider",
-                "operatorframework.io/suggested-namespace": wishes.installation.namespace,
+                "operatorframework.io/suggested-namespace": options.installation.namespace,
             },
         },
         "spec": {
@@ -72,12 +71,12 @@ def cluster_service_version(wishes: InstallOptions) -> Object:
 
 
 _DESCRIPTION = """\
-Governs everything around KubeVirt on a cluster. It shows what a tuning changes before anything does, keeps the
-platform at its best practice, approves exactly the operator versions that Git pins, and chooses the cluster that runs a
-machine. Nothing is changed before somebody asks for it, and every decision has a reason.
+Four controllers around KubeVirt. The advisor plans a tuning, previews it and applies it once it is approved. The
+autopilot keeps the platform at its best practice. The approver approves exactly the operator versions that Git pins.
+The placement chooses the cluster that runs a Machine. Nothing changes before somebody asks for it, and every decision
+has a reason.
 
-OLM installs no admission policies: `virt-steward policies | kubectl apply -f -` adds the one that keeps approvals
-honest.
+OLM installs no admission policies: `virt-steward policies | kubectl apply -f -` adds the one that checks approvals.
 """
 
 
@@ -94,7 +93,7 @@ def _owned(crd: Crd) -> Object:
 
 
 def _permissions(objects: list[Object], kind: str) -> Iterator[Object]:
-    """Roles are named after the account that they are for."""
+    """The rules of the roles of this kind. A role has the name of its ServiceAccount."""
     for obj in objects:
         if obj["kind"] == kind:
             yield {"serviceAccountName": obj["metadata"]["name"], "rules": obj["rules"]}
@@ -105,7 +104,7 @@ def _deployment(obj: Object) -> Object:
 
 
 def _without_namespace(obj: Object) -> Object:
-    """OLM puts it where it installs."""
+    """OLM sets the namespace into which it installs."""
     metadata: dict[str, Any] = {name: value for name, value in obj["metadata"].items() if name != "namespace"}
     return {**obj, "metadata": metadata}
 

@@ -1,7 +1,8 @@
-"""An installation as a Helm chart: the same parts, with the places left open that values fill.
+"""An installation as a Helm chart: the same parts as `parts.py`, with placeholders that become template expressions.
 
-Parts are made for a cluster whose names are all unmistakable, and these are then replaced by what a template says
-instead. So a part is described once, and a chart can hardly differ from it.
+The parts are made with unmistakable names, and each of these is then replaced in the YAML text. For example, the
+installation is in namespace `open-namespace`, which becomes `{{ $.Release.Namespace }}`. So each part is described
+once, and the chart cannot differ from the kustomization.
 """
 
 from __future__ import annotations
@@ -14,15 +15,16 @@ from virt_steward import __version__
 from virt_steward.controllers import NAMES
 from virt_steward.controllers.autopilot.options import HCO, OPT_OUT_DELETES
 from virt_steward.objects.identity import Key
-from virt_steward.packaging.files import NOTICE, documents
 from virt_steward.packaging.parts import (
     IMAGE,
+    NOTICE,
     REPLICAS,
     RESOURCES,
     InstallOptions,
     Object,
     access_of,
     console,
+    documents,
     installed,
     monitor,
 )
@@ -44,7 +46,7 @@ _OPEN = {
     "open-platform-namespace": "{{ $.Values.hyperconverged.namespace }}",
     "open-hyperconverged": "{{ $.Values.hyperconverged.name }}",
 }
-"""What stands in the parts, and what stands in the templates."""
+"""The placeholder in the parts, and the template expression that replaces it."""
 _ARGS_OF = "open-args-of-"
 _KEPT = {"helm.sh/resource-policy": "keep"}
 _POLICIES_ARE_SERVED = (
@@ -56,7 +58,7 @@ _MONITORS_ARE_SERVED = '.Capabilities.APIVersions.Has "monitoring.coreos.com/v1/
 
 
 def chart() -> dict[str, str]:
-    """The files, by path."""
+    """The files of the chart: text by path."""
     return {
         "Chart.yaml": NOTICE + documents([_chart()]),
         "values.yaml": _VALUES,
@@ -70,8 +72,8 @@ def _chart() -> Object:
     return {
         "apiVersion": "v2",
         "name": NAME,
-        "description": "Governs everything around KubeVirt: tunes after showing what changes, keeps best practice, "
-        "approves pinned operator versions, places machines.",
+        "description": "Controllers around KubeVirt: advisor (planned tuning), autopilot (best practice), approver "
+        "(pinned operator versions), placement (which cluster runs a Machine).",
         "type": "application",
         "version": __version__,
         "appVersion": __version__,
@@ -80,44 +82,44 @@ def _chart() -> Object:
 
 
 def _templates() -> dict[str, str]:
-    wishes = InstallOptions(
+    options = InstallOptions(
         Installation("open-namespace"), "open-image", Key("open-platform-namespace", "open-hyperconverged")
     )
-    parts = installed(wishes)
+    parts = installed(options)
     del parts["namespace"]  # `helm install --create-namespace` makes it
     kept = [_annotated(crd, _KEPT) for crd in parts.pop("crds")]
     policies = parts.pop("policies")
-    asked_for = _template(_opened(obj, CONSOLE) if obj["kind"] == "Deployment" else obj for obj in console(wishes))
+    console_text = _template(_opened(obj, CONSOLE) if obj["kind"] == "Deployment" else obj for obj in console(options))
     return {
         "crds": _when("$.Values.crds", _template(kept)),
         "policies": _when(_POLICIES_ARE_SERVED, _template(policies)),
-        **{name: _controller(name, wishes, parts.pop(name)) for name in NAMES},
-        CONSOLE: _when("$.Values.console.enabled", asked_for),
+        **{name: _controller(name, options, parts.pop(name)) for name in NAMES},
+        CONSOLE: _when("$.Values.console.enabled", console_text),
         **{topic: _template(objects) for topic, objects in parts.items()},
-        "monitor": _when(_MONITORS_ARE_SERVED, _template([monitor(wishes.installation)])),
+        "monitor": _when(_MONITORS_ARE_SERVED, _template([monitor(options.installation)])),
     }
 
 
-def _controller(name: str, wishes: InstallOptions, objects: list[Object]) -> str:
+def _controller(name: str, options: InstallOptions, objects: list[Object]) -> str:
     text = _template(_opened(obj, name) if obj["kind"] == "Deployment" else obj for obj in objects)
     more = ""
     if name == "placement":
-        secrets = replace(wishes.installation, secret_namespaces=("open-secrets-namespace",))
-        added = [_renamed(obj, "secrets") for obj in _besides(name, wishes, secrets, objects)]
+        secrets = replace(options.installation, secret_namespaces=("open-secrets-namespace",))
+        added = [_renamed(obj, "secrets") for obj in _besides(name, options, secrets, objects)]
         more = _repeated("$.Values.secretNamespaces", _template(added))
     if name == "autopilot":
-        deletes = replace(wishes.installation, extras=(OPT_OUT_DELETES,))
-        more = _when("$.Values.optOutDeletes", "---\n" + _template(_besides(name, wishes, deletes, objects)))
+        deletes = replace(options.installation, extras=(OPT_OUT_DELETES,))
+        more = _when("$.Values.optOutDeletes", "---\n" + _template(_besides(name, options, deletes, objects)))
     return _when(f"$.Values.controllers.{name}.enabled", text + more)
 
 
-def _besides(name: str, wishes: InstallOptions, wider: Installation, objects: list[Object]) -> list[Object]:
-    """What a wider installation adds."""
-    return [obj for obj in access.manifests(access_of(name, wishes.hco), wider) if obj not in objects]
+def _besides(name: str, options: InstallOptions, wider: Installation, objects: list[Object]) -> list[Object]:
+    """The objects that a wider installation adds."""
+    return [obj for obj in access.manifests(access_of(name, options.hco), wider) if obj not in objects]
 
 
 def _renamed(obj: Object, suffix: str) -> Object:
-    """Name a role and its binding otherwise than those that there are already, where namespaces coincide."""
+    """Add a suffix to a role and its binding, since others of the same name may be in the same namespace."""
     renamed = {**obj, "metadata": {**obj["metadata"], "name": f"{obj['metadata']['name']}-{suffix}"}}
     if "roleRef" in obj:
         renamed["roleRef"] = {**obj["roleRef"], "name": f"{obj['roleRef']['name']}-{suffix}"}
@@ -125,11 +127,11 @@ def _renamed(obj: Object, suffix: str) -> Object:
 
 
 def _opened(deployment: Object, name: str) -> Object:
-    """Leave open how many there are, what they may use, and what else they are told."""
+    """Put placeholders where values set the replicas, the resources and further arguments."""
     pod = deployment["spec"]["template"]
     [container] = pod["spec"]["containers"]
-    told = [*container["args"], f"{_ARGS_OF}{name}"]
-    containers = [{**container, "args": told, "resources": "open-resources"}]
+    args = [*container["args"], f"{_ARGS_OF}{name}"]
+    containers = [{**container, "args": args, "resources": "open-resources"}]
     spec = {**deployment["spec"], "template": {**pod, "spec": {**pod["spec"], "containers": containers}}}
     return {**deployment, "spec": spec | ({} if name == CONSOLE else {"replicas": "open-replicas"})}
 
@@ -137,14 +139,14 @@ def _opened(deployment: Object, name: str) -> Object:
 def _template(objects: Iterable[Object]) -> str:
     text = documents(objects)
     if "{{" in text:
-        raise ValueError("a part has braces that would be taken for a template")
-    for mark, instead in _OPEN.items():
-        text = text.replace(mark, instead)
+        raise ValueError("a part contains '{{', which Helm would take for a template")
+    for placeholder, expression in _OPEN.items():
+        text = text.replace(placeholder, expression)
     return "".join(_line(line) for line in text.splitlines(keepends=True))
 
 
 def _line(line: str) -> str:
-    """Let a range stand where further arguments go."""
+    """Replace the placeholder of further arguments by a range over those in the values."""
     indent, found, name = line.rstrip().partition(f"- {_ARGS_OF}")
     if not found:
         return line
@@ -172,31 +174,31 @@ _VALUES = f"""\
 # The image of all controllers.
 image: {IMAGE}
 
-# Of each controller; one of them acts, the others stand by.
+# Replicas of each controller: one leads, the others stand by.
 replicas: {REPLICAS}
 
 resources: {json.dumps(RESOURCES)}
 
-# Install the definitions of our kinds. They stay when the release is uninstalled, and so do all objects of them.
+# Install our CRDs. They stay when the release is uninstalled, and so do all their objects.
 crds: true
 
-# The HyperConverged of the platform, which the advisor and the autopilot look after.
+# The HyperConverged object of the platform, for the advisor and the autopilot.
 hyperconverged:
   namespace: {HCO.namespace}
   name: {HCO.name}
 
-# Which controllers run, and what else each is told: `virt-steward run --help` lists it.
+# Which controllers run, and further arguments of each: see `virt-steward run --help`.
 controllers:
 {_CONTROLLERS}
 
-# The console, in one pod. Reach it by `kubectl port-forward`; docs/howto/use-the-console.md tells which arguments put
-# it behind a proxy.
+# The console, in one pod. Reach it by `kubectl port-forward`; docs/howto/use-the-console.md lists the arguments that
+# put it behind a proxy.
 console: {{enabled: false, args: []}}
 
-# Where the kubeconfigs of clusters are: the placement may read Secrets there, and nowhere else.
+# The namespaces of the Secrets with the clusters' kubeconfigs. The placement may read Secrets there, and nowhere else.
 secretNamespaces: []
 
-# Let the autopilot delete what it made, for platform.kubevirt.io/on-opt-out: delete.
+# Let the autopilot delete objects that it created, for platform.kubevirt.io/on-opt-out: delete.
 optOutDeletes: false
 """
 
@@ -208,10 +210,10 @@ virt-steward runs in namespace {{ $.Release.Namespace }}:
 {{- end }}
 {{- end }}
 
-Nothing is changed before somebody asks for it. To begin:
-  kubectl get virtplatformconfigs             what can be tuned; set spec.action to DryRun for a plan
-  kubectl explain installplanapprover.spec    which operator versions may be approved
-  virt-steward status                         what needs a person, across all controllers
+Nothing changes before somebody asks for it. To begin:
+  kubectl get virtplatformconfigs             the profiles; set spec.action to DryRun for a plan
+  kubectl explain installplanapprover.spec    how to pin the operator versions to approve
+  virt-steward status                         what needs attention, across all controllers
 {{- if $.Values.console.enabled }}
   kubectl -n {{ $.Release.Namespace }} port-forward deployment/virt-steward-console 8090
                                               then open http://127.0.0.1:8090 and sign in with a token
@@ -220,7 +222,7 @@ Nothing is changed before somebody asks for it. To begin:
 
 
 def _schema() -> dict[str, Any]:
-    """Helm refuses values that do not fit: a misspelt name would otherwise change nothing, silently."""
+    """The schema of the values. Helm refuses others: a misspelt name would otherwise be ignored."""
     text = {"type": "string", "minLength": 1}
     controller = _record(enabled={"type": "boolean"}, args={"type": "array", "items": text})
     return {

@@ -1,8 +1,19 @@
-"""One leader at a time, by a Lease: a leader stops writing before anybody else can have taken over.
+"""Leader election by a Lease, with fencing: a leader stops writing before another can have taken over.
 
-A candidate takes a lease only after it has seen it unchanged for the lease's duration on its own clock. The holder
-counts from the moment *before* it sent its last successful renewal and stops at two thirds of the duration: what
-separates the two covers clocks that run apart and requests that are under way. No clock is compared with another's.
+Two rules keep the terms of two leaders apart, and each side needs only its own clock:
+
+- A candidate takes a Lease only after it has observed it unchanged for the whole lease duration.
+- The holder may write for two thirds of the duration, counted from just *before* it sent its last successful renewal.
+
+Example, with a duration of 15 s. Replica A renews at 12:00:00 and is then cut off from the API server. It may write
+until 12:00:10. Replica B, whose last observation of that renewal is not before 12:00:00, takes over at 12:00:15 at the
+earliest. The 5 s in between cover clocks that run at different speeds, and requests that A has sent but the server has
+not executed yet.
+
+Fencing means that the rule holds for each single write, not only for the loop that renews. The Elector is the `Permit`
+of the leader's client (`kube/connection.py`): `remaining()` limits the timeout of each write, so that none outlives the
+term, and is checked a last time when the body is sent. A request that waited for a free connection, or a process that
+was suspended in between, gets NotLeading instead of writing late. See docs/decisions/0003-leader-election.md.
 """
 
 from __future__ import annotations
@@ -33,9 +44,14 @@ ONLY_IF_ABSENT = "1"
 """As a resourceVersion it makes an apply create or fail: no object ever has it."""
 
 
+def namespace_not_found(namespace: str) -> str:
+    """What to say when the namespace of the Lease does not exist."""
+    return f"namespace {namespace} not found: create it, or set --namespace"
+
+
 @dataclass(frozen=True, slots=True)
 class LeaseTimes:
-    """How long a lease lasts, in seconds, and how often it is renewed or looked at."""
+    """How long a lease lasts, and how often it is renewed or read, in seconds."""
 
     duration: int = 15
     retry: float = 2.0
@@ -54,48 +70,48 @@ class LeaseSpec(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
     lease_transitions: int = -1  # so that the first holder is number 0
 
 
-class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
+class _LeaseMetadata(msgspec.Struct, frozen=True, rename="camel"):
     uid: str
     resource_version: str
 
 
 class _Lease(msgspec.Struct, frozen=True):
-    metadata: _Metadata
+    metadata: _LeaseMetadata
     spec: LeaseSpec = LeaseSpec()
 
 
 @dataclass(frozen=True, slots=True)
 class Candidacy:
-    """Who runs for what."""
+    """Which identity competes for which Lease."""
 
     lease: Key
     identity: str
-    """Unique per process, so that a restarted one is somebody else."""
+    """Unique per process: a restarted process is another candidate."""
     manager: str
     """The field manager under which the lease is applied."""
     times: LeaseTimes
 
 
 class LeasesOnly(Discovery):
-    """Leases are at the same place on every server, so no renewal waits until discovery has been asked anew."""
+    """Knows where Leases are without a request, so that no renewal waits for discovery."""
 
     async def resource(self, kind: Kind, version: str = "v1") -> Resource:
         return Resource(kind, version, LEASE.plural, namespaced=True, subresources=frozenset())
 
 
 class Elector:
-    """A candidate for one lease. It is the permit of all writes that only a leader may make."""
+    """A candidate for one Lease, and the permit of all writes that only its holder may make."""
 
     def __init__(self, client: Client, candidacy: Candidacy, clock: Clock, rng: Random) -> None:
         self.candidacy = candidacy
-        self.trouble = "has not seen its lease yet"
-        """Why it could not lead now; empty if it could, or does."""
+        self.trouble = f"lease {candidacy.lease} not read yet"
+        """Why this candidate cannot lead now; empty if it can, or does."""
         self._client = client
         self._ref = Ref(LEASE, candidacy.lease)
         self._clock = clock
         self._rng = rng
         self._lease: _Lease | None = None
-        self._taken_until = 0.0  # how long the last one whom we saw may act, even if the lease is deleted under it
+        self._taken_until = 0.0  # until then the last observed holder may write, even if the Lease is deleted
         self._deadline: float | None = None
 
     @property
@@ -108,24 +124,24 @@ class Elector:
 
     @property
     def holder(self) -> str:
-        """Who held the lease when we last looked; empty if nobody."""
+        """The holder at the last read; empty if there is none."""
         return self._lease.spec.holder_identity if self._lease else ""
 
     def remaining(self) -> float:
-        """Seconds in which a write must have ended."""
+        """Seconds within which a write must end. Raises NotLeading if none are left."""
         left = 0.0 if self._deadline is None else self._deadline - self._clock.now()
         if left <= 0:
             raise NotLeading(f"{self.candidacy.identity} does not hold lease {self.candidacy.lease}")
         return left
 
     async def campaign(self) -> None:
-        """Wait until we lead."""
-        while not await self._took_it():
+        """Wait until this candidate leads."""
+        while not await self._try_to_lead():
             await self._pause()
         log.info("leading", lease=str(self.candidacy.lease), identity=self.candidacy.identity)
 
     async def hold(self) -> None:
-        """Renew as long as we lead; returns as soon as we do not."""
+        """Renew as long as this candidate leads; return as soon as it does not."""
         while self.leads:
             await self._pause()
             with contextlib.suppress(TimeoutError, NotLeading):
@@ -135,28 +151,28 @@ class Elector:
         log.warning("no longer leading", lease=str(self.candidacy.lease), holder=self.holder)
 
     async def release(self) -> None:
-        """Give the lease up, so that the next one need not wait. Call it when no write can follow any more."""
+        """Release the Lease, so that the next leader need not wait. Call it when no write can follow any more."""
         if not self.leads:
             return
         self._deadline = None
         with contextlib.suppress(KubeError):  # it expires by itself
             try:
-                await self._give_up()
-            except Conflict:  # a renewal that we did not wait for
-                await self._look()
-                await self._give_up()
+                await self._clear_holder()
+            except Conflict:  # a renewal for which nobody waited
+                await self._read()
+                await self._clear_holder()
 
     async def _pause(self) -> None:
         await self._clock.sleep(self.candidacy.times.retry * self._rng.uniform(0.8, 1.2))
 
-    async def _took_it(self) -> bool:
+    async def _try_to_lead(self) -> bool:
         try:
-            await self._look()
+            await self._read()
             if self._clock.now() <= self._taken_until:
                 self.trouble = ""
                 return False
             await self._claim()
-        except Conflict:  # somebody was faster: that is how it should be
+        except Conflict:  # another candidate was faster
             return False
         except KubeError as error:
             self._failed(error)
@@ -166,24 +182,27 @@ class Elector:
     async def _renew(self) -> None:
         try:
             await self._claim()
-        except Conflict:  # another took it, or somebody touched its metadata
+        except Conflict:  # another candidate took it, or its metadata changed
             with contextlib.suppress(KubeError):
-                await self._look()
+                await self._read()
             if not self._is_ours:
                 self._deadline = None
         except KubeError as error:
             self._failed(error)
 
     def _failed(self, error: KubeError) -> None:
-        if self.trouble != str(error):
-            log.warning("lease out of reach", lease=str(self.candidacy.lease), error=str(error))
-        self.trouble = str(error)
+        message = str(error)
+        if isinstance(error, NotFound) and self._lease is None:  # only the namespace can be missing, then
+            message = namespace_not_found(self.candidacy.lease.namespace)
+        if self.trouble != message:
+            log.warning("lease unavailable", lease=str(self.candidacy.lease), error=message)
+        self.trouble = message
 
     @property
     def _is_ours(self) -> bool:
         return self.holder == self.candidacy.identity
 
-    async def _look(self) -> None:
+    async def _read(self) -> None:
         try:
             lease = await self._client.get(self._ref, _Lease)
         except NotFound:
@@ -194,12 +213,12 @@ class Elector:
         self._lease = lease
         if self._is_ours or not self.holder:
             self._taken_until = 0.0
-        else:  # one who does not say for how long gets as long as we would
+        else:  # a holder that states no duration gets ours
             duration = lease.spec.lease_duration_seconds or self.candidacy.times.duration
             self._taken_until = self._clock.now() + duration
 
     async def _claim(self) -> None:
-        """Write our name with the time of now; what we may do on it counts from before the request."""
+        """Write our identity and the current time. The term counts from before the request was sent."""
         before = self._lease.spec if self._lease else LeaseSpec()
         sent, now = self._clock.now(), rfc3339_micro(self._clock.utc())
         await self._write(
@@ -214,34 +233,34 @@ class Elector:
         self._deadline = sent + self.candidacy.times.usable
         self.trouble = ""
 
-    async def _give_up(self) -> None:
+    async def _clear_holder(self) -> None:
         if self._is_ours and self._lease:
             await self._write(LeaseSpec(lease_transitions=self._lease.spec.lease_transitions))
 
     async def _write(self, spec: LeaseSpec) -> None:
-        """Apply the lease, if it is still as we saw it."""
+        """Apply the Lease, if it is unchanged since the last read."""
         key = self._ref.key
         metadata: Object = {"name": key.name, "namespace": key.namespace, "resourceVersion": ONLY_IF_ABSENT}
         if self._lease:
-            seen = self._lease.metadata
-            metadata |= {"uid": seen.uid, "resourceVersion": seen.resource_version}
+            read = self._lease.metadata
+            metadata |= {"uid": read.uid, "resourceVersion": read.resource_version}
         intent = {"apiVersion": "coordination.k8s.io/v1", "kind": LEASE.name, "metadata": metadata, "spec": spec}
         applied = await self._client.apply(intent, manager=self.candidacy.manager, force=True)
         self._lease = msgspec.convert(applied.object, _Lease)
 
 
 class Unopposed:
-    """The only candidate there is: a process that was told to run without election."""
+    """Always leads: for a process that runs without leader election."""
 
     permit = None
     leads = True
     trouble = ""
 
     async def campaign(self) -> None:
-        """We lead already."""
+        """Return at once."""
 
     async def hold(self) -> None:
         await asyncio.Event().wait()
 
     async def release(self) -> None:
-        """There is nothing to give up."""
+        """Do nothing: there is no Lease."""

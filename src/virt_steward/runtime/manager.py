@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +18,13 @@ from virt_steward.runtime.debug import DebugReply
 from virt_steward.runtime.informers import Informers, InformerView
 from virt_steward.runtime.kinds import DEFINITIONS, Kinds
 from virt_steward.runtime.leader import Candidacy, Elector, LeasesOnly, LeaseTimes, Unopposed
+from virt_steward.runtime.notifications import WarningNotifications
 from virt_steward.runtime.throttle import KeyedBuckets, Rate, TokenTaken
 from virt_steward.runtime.worker import Workers
 from virt_steward.runtime.workqueue import WorkQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Hashable, Iterable
+    from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping
 
     from virt_steward.kube.connection import Connection
     from virt_steward.kube.discovery import Discovery
@@ -67,7 +68,9 @@ class Environment:
     """Seconds that running reconciles get when the process stops."""
     notify: NotificationSender
     namespaces: tuple[str, ...] = ()
-    """All that this process may look at; none means the whole cluster."""
+    """The namespaces that this process watches; none means the whole cluster."""
+    notify_warnings: Mapping[str, str] = field(default_factory=dict)
+    """The endpoint to which the Warning events of a controller go, by the controller's name."""
 
 
 class ControllerRunner:
@@ -84,9 +87,7 @@ class ControllerRunner:
         agent = f"{around.agent} {definition.name}"
         self.elector = self._candidate(definition, agent)
         client = Client(around.connection, around.discovery, Caller(agent, permit=self.elector.permit))
-        limiter = EventLimiter(around.clock)
-        reporter = definition.reporter or definition.name
-        self.recorder = Recorder(client, reporter, agent, limiter=limiter, clock=around.clock.utc)
+        self.recorder = self._recorder(definition, client, agent)
         self.queue: WorkQueue[Any] = WorkQueue(definition.name, around.clock, Random(), around.metrics)  # noqa: S311 - jitter
         tools = Toolbox(
             self._informers,
@@ -109,7 +110,7 @@ class ControllerRunner:
 
     def not_ready(self) -> str | None:
         """Why this one could not lead now; None if it could, or does."""
-        return f"{self.name} {self.elector.trouble}" if self.elector.trouble else None
+        return f"{self.name}: {self.elector.trouble}" if self.elector.trouble else None
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work whenever we lead, until told to stop."""
@@ -177,6 +178,15 @@ class ControllerRunner:
             return
         for key in keys:
             self.queue.add(key)
+
+    def _recorder(self, definition: ControllerDefinition, client: Client, agent: str) -> Recorder:
+        around, reporter = self._around, definition.reporter or definition.name
+        limiter, utc = EventLimiter(around.clock), around.clock.utc
+        endpoint = around.notify_warnings.get(definition.name)
+        if endpoint is None:
+            return Recorder(client, reporter, agent, limiter=limiter, clock=utc)
+        notify = WarningNotifications(around.notify, endpoint, definition.name, around.clock)
+        return Recorder(client, reporter, agent, limiter=limiter, clock=utc, on_created=notify)
 
     def _candidate(self, definition: ControllerDefinition, agent: str) -> Elector | Unopposed:
         around, election = self._around, self._around.election

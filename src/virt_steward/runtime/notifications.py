@@ -1,8 +1,13 @@
-"""Notifications to people and systems outside of the cluster: sent in the background, late rather than never."""
+"""Notifications to people and systems outside of the cluster.
+
+Each is a CloudEvent (https://cloudevents.io) that `notification` makes, for all controllers. It is posted in the
+background to an endpoint of `--notify-config`; one that does not answer is retried until it does.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import html
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -18,33 +23,37 @@ from prometheus_client import Counter, Gauge
 from virt_steward.objects.wallclock import rfc3339
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Mapping
+    from collections.abc import AsyncIterator, Collection, Mapping, Sequence
     from datetime import datetime
     from random import Random
 
     from prometheus_client import CollectorRegistry
 
+    from virt_steward.kube.events import Occurrence
+    from virt_steward.objects.identity import Regarding
     from virt_steward.runtime.clock import Clock
     from virt_steward.runtime.endpoints import Endpoint
 
 log = structlog.get_logger()
 
-WAITING = 200
-"""Notices kept per endpoint while it does not answer."""
+QUEUE_SIZE = 200
+"""Notifications kept per endpoint while it does not answer."""
 TIMEOUT = 10.0
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
-OBJECTIONS = frozenset({400, 409, 413, 415, 422})
-"""Answers that are about the notice. All others, redirects too, are about the endpoint, which may be put right."""
+FIRST_DELAY, MAX_DELAY = 1.0, 60.0
+REFUSED_STATUSES = frozenset({400, 409, 413, 415, 422})
+"""Answers that reject this one notification. All others, redirects too, are faults of the endpoint, and are retried."""
+CORE_GROUP = "k8s.io"
+"""Stands for the core API group, which has no name."""
 FLUSH = 1.0
-"""Seconds that notices still to be sent get when the process stops."""
+"""Seconds that queued notifications get when the process stops."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """Something worth telling, with the attributes of a CloudEvent."""
+    """The attributes of a CloudEvent, and a sentence for chats."""
 
     id: str
-    """The same for the same news, so that a receiver may drop what it got before."""
+    """The same for the same occurrence, so that a receiver can drop duplicates."""
     type: str
     source: str
     subject: str
@@ -55,91 +64,169 @@ class Notification:
     """The facts for programs."""
 
 
+def notification(  # noqa: PLR0913 - the attributes of a CloudEvent
+    regarding: Regarding,
+    what: str,
+    text: str,
+    *,
+    episode: Sequence[str],
+    time: datetime,
+    data: Mapping[str, Any],
+    subject: str = "",
+) -> Notification:
+    """The CloudEvent about an object.
+
+    The object gives `source` (its path in the API) and the first part of `type` (its API group, reversed); `what` is
+    the rest of the type. The same `episode` of the same object has the same `id`. For example, about the
+    VirtPlatformConfig `density`, with `what="virtplatformconfig.failed"`:
+
+        id:      3f0c…                                   a digest of uid and episode
+        type:    io.kubevirt.advisor.virtplatformconfig.failed
+        source:  /apis/advisor.kubevirt.io/v1alpha1/virtplatformconfigs/density
+        subject: density
+    """
+    story = "\0".join((regarding.uid, *episode))
+    group = ".".join(reversed((regarding.ref.kind.group or CORE_GROUP).split(".")))
+    return Notification(
+        id=hashlib.blake2b(story.encode(), digest_size=16).hexdigest(),
+        type=f"{group}.{what}",
+        source=_path(regarding),
+        subject=subject or str(regarding.ref.key),
+        time=time,
+        text=text,
+        data=data,
+    )
+
+
+def _path(regarding: Regarding) -> str:
+    kind, key = regarding.ref.kind, regarding.ref.key
+    root = "/apis" if kind.group else "/api"
+    namespace = f"/namespaces/{key.namespace}" if key.namespace else ""
+    return f"{root}/{regarding.api_version}{namespace}/{kind.plural or kind.name.lower()}/{key.name}"
+
+
 class NotificationSender(Protocol):
-    """What a controller sees of notifications."""
+    """What a controller uses of notifications."""
 
     @property
     def endpoints(self) -> Collection[str]:
-        """The names that may be used."""
+        """The names that `send` takes."""
 
     def send(self, endpoint: str, notice: Notification) -> None:
-        """Queue a notice for one of them and return at once."""
+        """Queue a notification for one of them and return at once."""
+
+
+class WarningNotifications:
+    """Sends the Warning events of a controller to one endpoint (`run --notify CONTROLLER=ENDPOINT`).
+
+    This is for controllers whose objects have no `spec.notify`: autopilot and placement. It is called when an event has
+    been created, and event names are deterministic (`kube/events.py`), so a restart sends nothing twice.
+    """
+
+    def __init__(self, sender: NotificationSender, endpoint: str, controller: str, clock: Clock) -> None:
+        self._sender = sender
+        self._endpoint = endpoint
+        self._controller = controller
+        self._clock = clock
+
+    def __call__(self, occurrence: Occurrence) -> None:
+        if occurrence.type != "Warning":
+            return
+        ref, related = occurrence.regarding.ref, occurrence.related
+        about = f"{ref} ({related.ref})" if related else str(ref)
+        self._sender.send(
+            self._endpoint,
+            notification(
+                occurrence.regarding,
+                f"{ref.kind.name}.{occurrence.reason}".lower(),
+                f"{about}: {occurrence.reason}. {occurrence.note}",
+                episode=(occurrence.reason, occurrence.episode, str(related.ref) if related else ""),
+                time=self._clock.utc(),
+                data={
+                    "reason": occurrence.reason,
+                    "action": occurrence.action,
+                    "severity": occurrence.type,
+                    "controller": self._controller,
+                    **({"related": str(related.ref)} if related else {}),
+                },
+            ),
+        )
 
 
 class EndpointResponse(Enum):
-    """What came of one attempt."""
+    """The result of one attempt."""
 
-    TAKEN = auto()
+    ACCEPTED = auto()
     REFUSED = auto()
-    """The receiver objects to this very notice: it would do so again."""
-    NONE = auto()
-    """No answer that counts: try again."""
+    """The receiver rejects this notification, and would do so again."""
+    UNAVAILABLE = auto()
+    """The endpoint failed or did not answer: try again."""
 
 
 class Notifier:
-    """All endpoints, each with a queue of its own, so that a dead one delays no other."""
+    """All endpoints, each with its own queue, so that one that is down delays no other."""
 
     def __init__(
         self, endpoints: Mapping[str, Endpoint], clock: Clock, rng: Random, registry: CollectorRegistry
     ) -> None:
         self._clock = clock
         self._rng = rng
-        self._lines = {name: _Line(endpoint) for name, endpoint in endpoints.items()}
+        self._queues = {name: _EndpointQueue(endpoint) for name, endpoint in endpoints.items()}
         self._notices = Counter(
             "virt_steward_notifications",
-            "Notices by what became of them: sent, refused by the receiver, or lost since too many waited.",
+            "Notifications by outcome: sent, refused by the receiver, or lost because the queue was full.",
             ["endpoint", "outcome"],
             registry=registry,
         )
-        waiting = Gauge("virt_steward_notifications_waiting", "Notices to send.", ["endpoint"], registry=registry)
-        for name, line in self._lines.items():
+        waiting = Gauge("virt_steward_notifications_waiting", "Notifications queued.", ["endpoint"], registry=registry)
+        for name, line in self._queues.items():
             waiting.labels(name).set_function(line.unsent)
             for outcome in ("sent", "refused", "lost"):
                 self._notices.labels(name, outcome)
 
     @property
     def endpoints(self) -> Collection[str]:
-        return self._lines.keys()
+        return self._queues.keys()
 
     def send(self, endpoint: str, notice: Notification) -> None:
         try:
-            self._lines[endpoint].queue.put_nowait(notice)
+            self._queues[endpoint].queue.put_nowait(notice)
         except asyncio.QueueFull:
             self._count(endpoint, "lost", notice)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Send in the background; at the end, what is left gets a moment."""
+        """Send in the background; at the end, queued notifications get FLUSH seconds."""
         # Without aiohttp's own limit: it loses a cancellation that comes together with it.
         unlimited = aiohttp.ClientTimeout(total=None)
         async with aiohttp.ClientSession(timeout=unlimited, cookie_jar=aiohttp.DummyCookieJar()) as session:
-            tasks = [asyncio.create_task(self._deliver(name, line, session)) for name, line in self._lines.items()]
+            tasks = [asyncio.create_task(self._deliver(name, line, session)) for name, line in self._queues.items()]
             try:
                 yield
                 with suppress(TimeoutError):
                     async with asyncio.timeout(FLUSH):
-                        await asyncio.gather(*(line.queue.join() for line in self._lines.values()))
+                        await asyncio.gather(*(line.queue.join() for line in self._queues.values()))
             finally:
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _deliver(self, name: str, line: _Line, session: aiohttp.ClientSession) -> None:
-        """One after the other, in order; ends only by cancellation."""
+    async def _deliver(self, name: str, line: _EndpointQueue, session: aiohttp.ClientSession) -> None:
+        """Send what is queued, one after the other, in order; ends only by cancellation."""
         while True:
-            notice = line.in_hand = await line.queue.get()
-            pause = FIRST_PAUSE
-            while (answer := await self._attempt(name, line.endpoint, notice, session)) is EndpointResponse.NONE:
-                await self._clock.sleep(self._rng.uniform(pause / 2, pause))
-                pause = min(2 * pause, LONGEST_PAUSE)
-            self._count(name, "sent" if answer is EndpointResponse.TAKEN else "refused", notice)
-            line.in_hand = None
+            notice = line.sending = await line.queue.get()
+            delay = FIRST_DELAY
+            while (result := await self._attempt(name, line.endpoint, notice, session)) is EndpointResponse.UNAVAILABLE:
+                await self._clock.sleep(self._rng.uniform(delay / 2, delay))
+                delay = min(2 * delay, MAX_DELAY)
+            self._count(name, "sent" if result is EndpointResponse.ACCEPTED else "refused", notice)
+            line.sending = None
             line.queue.task_done()
 
     async def _attempt(
         self, name: str, endpoint: Endpoint, notice: Notification, session: aiohttp.ClientSession
     ) -> EndpointResponse:
-        """One POST. Addresses stay out of the log: that of a chat is its password."""
+        """Send one POST. URLs stay out of the log: that of a chat webhook is a secret."""
         try:
             async with (
                 asyncio.timeout(TIMEOUT),
@@ -148,31 +235,31 @@ class Notifier:
                 ) as response,
             ):
                 status = response.status
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:  # the last: an odd header file
-            log.warning("notice not sent yet", endpoint=name, error=type(error).__name__)
-            return EndpointResponse.NONE
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:  # the last: a bad header file
+            log.warning("notification not sent, retrying", endpoint=name, error=type(error).__name__)
+            return EndpointResponse.UNAVAILABLE
         if status < 300:
-            return EndpointResponse.TAKEN
-        log.warning("notice not accepted", endpoint=name, status=status)
-        return EndpointResponse.REFUSED if status in OBJECTIONS else EndpointResponse.NONE
+            return EndpointResponse.ACCEPTED
+        log.warning("notification rejected", endpoint=name, status=status)
+        return EndpointResponse.REFUSED if status in REFUSED_STATUSES else EndpointResponse.UNAVAILABLE
 
     def _count(self, endpoint: str, outcome: str, notice: Notification) -> None:
         self._notices.labels(endpoint, outcome).inc()
         if outcome != "sent":
-            log.warning("notice dropped", endpoint=endpoint, outcome=outcome, notice=notice.text)
+            log.warning("notification dropped", endpoint=endpoint, outcome=outcome, text=notice.text)
 
 
-class _Line:
-    """One endpoint, and what waits for it."""
+class _EndpointQueue:
+    """One endpoint, and the notifications for it."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
-        self.queue: asyncio.Queue[Notification] = asyncio.Queue(WAITING)
-        self.in_hand: Notification | None = None
+        self.queue: asyncio.Queue[Notification] = asyncio.Queue(QUEUE_SIZE)
+        self.sending: Notification | None = None
 
     def unsent(self) -> int:
-        """How many wait, with the one that is tried now: it may be tried for days."""
-        return self.queue.qsize() + (self.in_hand is not None)
+        """How many are queued, with the one that is being retried."""
+        return self.queue.qsize() + (self.sending is not None)
 
 
 def _body(endpoint: Endpoint, notice: Notification) -> bytes:
@@ -193,7 +280,7 @@ def _body(endpoint: Endpoint, notice: Notification) -> bytes:
 
 
 def _headers(endpoint: Endpoint) -> dict[str, str]:
-    """Raises OSError while the file is missing: it may be mounted a moment later."""
+    """Raises OSError while the authorization file is missing: it may be mounted later."""
     content = "application/json" if endpoint.format == "slack" else "application/cloudevents+json; charset=utf-8"
     headers = {"Content-Type": content}
     if endpoint.authorization_file:

@@ -236,6 +236,12 @@ def test_an_offer_tells_what_it_is_and_sleeps() -> None:
     assert notes["impact-summary"].startswith("Medium")
 
 
+def test_advertisement_names_no_documentation_without_a_url() -> None:
+    """A link that leads nowhere is worse than none."""
+    docs_url = AdvisorOptions().docs_url
+    assert "documentation-url" not in str(LOAD.advertisement(docs_url)["metadata"]["annotations"])
+
+
 class TestNewLogic:
     CONTEXT = a_context(options=load(enable_psi_metrics=False))
 

@@ -10,12 +10,11 @@ from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.controllers.advisor.conditions import WINDOW
 from virt_steward.controllers.advisor.observation import VirtPlatformConfig
 from virt_steward.kube.client import Selection
-from virt_steward.kube.errors import Forbidden, Unauthorized
-from virt_steward.kube.watch import Gone, Put, Reset, Synced, Trouble, Watch, projection
+from virt_steward.kube.watch import snapshots
 from virt_steward.objects.identity import Key
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import Callable
 
     from virt_steward.kube.client import Reader
 
@@ -79,9 +78,11 @@ async def follow(
 ) -> PlanCompleted | PlanFailed:
     """Watch until it is over, and say each change on the way. Outages are waited out; who may not look is told."""
     said: set[str] = set()
-    async with aclosing(_configs(reader, profile)) as configs:
-        async for config in configs:
-            reached = progress(config, plan_hash)
+    key = Key("", profile)
+    configs = snapshots(reader, VIRT_PLATFORM_CONFIG, VirtPlatformConfig, Selection.one(key))
+    async with aclosing(configs) as changes:
+        async for known in changes:
+            reached = progress(known.get(key), plan_hash)
             if not isinstance(reached, PlanInProgress):
                 return reached
             for line in reached.lines:
@@ -89,28 +90,3 @@ async def follow(
                     said.add(line)
                     say(line)
     raise AssertionError(profile)  # a watch ends only by an error
-
-
-async def _configs(reader: Reader, profile: str) -> AsyncGenerator[VirtPlatformConfig | None, None]:
-    """The config now, and after each change; None when it is gone."""
-    resource = await reader.discovery.resource(VIRT_PLATFORM_CONFIG)
-    watch = Watch(
-        reader, VIRT_PLATFORM_CONFIG, projection(VirtPlatformConfig), selection=Selection.one(Key("", profile))
-    )
-    config: VirtPlatformConfig | None = None
-    is_complete = False
-    async with aclosing(watch.events(resource)) as events:
-        async for event in events:
-            match event:
-                case Reset():
-                    config, is_complete = None, False
-                case Put(found):
-                    config = found
-                case Gone():
-                    config = None
-                case Synced():
-                    is_complete = True
-                case Trouble(Unauthorized() | Forbidden() as error, _):
-                    raise error
-            if is_complete:
-                yield config

@@ -19,5 +19,5 @@ class AdvisorOptions:
     """The HyperConverged object of the platform."""
     namespace: str = NAMESPACE
     """Where the controller runs, and keeps what targets looked like before it changed them."""
-    docs_url: str = "https://virt-steward.example/profiles"
-    """Where the profiles are documented, each below its name."""
+    docs_url: str = ""
+    """Where the profiles are documented, each below its name. Empty: advertised profiles name no page."""

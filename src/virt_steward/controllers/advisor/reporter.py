@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Literal
 
 import structlog
@@ -12,7 +11,7 @@ from virt_steward.controllers.advisor.decide import INPUT_DRIFT
 from virt_steward.controllers.advisor.metrics import AdvisorMetrics
 from virt_steward.kube.events import Occurrence
 from virt_steward.objects.identity import Ref, Regarding
-from virt_steward.runtime.notifications import Notification
+from virt_steward.runtime.notifications import notification
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-TYPE = "io.kubevirt.advisor.virtplatformconfig"
 NOTIFIED = frozenset(
     {
         "ReviewRequired",
@@ -119,16 +117,14 @@ class AdvisorReporter:
         name = config.spec.notify
         if name not in self._notify.endpoints:
             return
-        story = f"{config.metadata.uid}\0{reason}\0{after.plan_hash}\0{config.metadata.resource_version}"
         self._notify.send(
             name,
-            Notification(
-                id=hashlib.blake2b(story.encode(), digest_size=16).hexdigest(),
-                type=f"{TYPE}.{reason.lower()}",
-                source=f"/apis/{API_VERSION}/{VIRT_PLATFORM_CONFIG.plural}/{config.metadata.name}",
-                subject=config.metadata.name,
+            notification(
+                _regarding(config),
+                f"{VIRT_PLATFORM_CONFIG.name}.{reason}".lower(),
+                f"VirtPlatformConfig {config.metadata.name}: {reason}. {text}",
+                episode=(reason, after.plan_hash, config.metadata.resource_version),
                 time=self._clock.utc(),
-                text=f"VirtPlatformConfig {config.metadata.name}: {reason}. {text}",
                 data={
                     "reason": reason,
                     "profile": config.spec.profile,

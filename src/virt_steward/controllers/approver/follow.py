@@ -11,8 +11,7 @@ import msgspec
 
 from virt_steward.controllers.approver.olm import CLUSTER_SERVICE_VERSION, INSTALL_PLAN
 from virt_steward.kube.client import Selection
-from virt_steward.kube.errors import Forbidden, Unauthorized
-from virt_steward.kube.watch import Gone, Put, Reset, Synced, Trouble, Watch, projection
+from virt_steward.kube.watch import snapshots
 from virt_steward.objects.meta import Meta
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ async def follow(
                 except TimeoutError:
                     return _ended(tasks, failing or InstallSucceeded())
                 changed.clear()
-                if not (plans.complete and operators.complete):
+                if plans.known is None or operators.known is None:
                     continue
                 reached = progress(plans.known.get(plan.name), operators.known, csvs)
                 failing = reached if isinstance(reached, InstallFailed) and reached.may_recover else None
@@ -118,31 +117,16 @@ def _ended(
 
 
 class _Stages:
-    """What one watch knows, by name."""
+    """What one watch knows, by name; None until it is complete."""
 
     def __init__(self, reader: Reader, kind: Kind, selection: Selection) -> None:
-        self._reader = reader
-        self._kind = kind
-        self._watch = Watch(reader, kind, projection(InstallStage), selection=selection)
-        self.known: dict[str, InstallStage] = {}
-        self.complete = False
+        self._snapshots = snapshots(reader, kind, InstallStage, selection)
+        self.known: Mapping[str, InstallStage] | None = None
 
     async def run(self, changed: asyncio.Event) -> None:
-        resource = await self._reader.discovery.resource(self._kind)
-        async with aclosing(self._watch.events(resource)) as events:
-            async for event in events:
-                match event:
-                    case Reset():
-                        self.known.clear()
-                        self.complete = False
-                    case Put(stage):
-                        self.known[stage.metadata.name] = stage
-                    case Gone(metadata):
-                        self.known.pop(metadata.name, None)
-                    case Synced():
-                        self.complete = True
-                    case Trouble(Unauthorized() | Forbidden() as error, _):
-                        raise error
+        async with aclosing(self._snapshots) as changes:
+            async for known in changes:
+                self.known = {key.name: stage for key, stage in known.items()}
                 changed.set()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.controllers.approver.olm import EPOCH
 from virt_steward.controllers.approver.report import would_show
-from virt_steward.runtime.notifications import Notification
+from virt_steward.objects.identity import Ref, Regarding
+from virt_steward.runtime.notifications import notification
 from virt_steward.ssa import managers
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from virt_steward.runtime.clock import Clock
     from virt_steward.runtime.notifications import NotificationSender
 
-TYPE = "cloud.bapu.operators"
 REMEMBERED = 2048
 PLANS_NAMED = 1000
 """In one notice, which should stay below the 64 KiB that every receiver of CloudEvents takes."""
@@ -85,15 +84,18 @@ class ApproverNotifications:
         name = approver.spec.notify
         if name not in self._notify.endpoints:  # a condition says so
             return
-        story = f"{approver.metadata.uid}\0{news.type}\0{news.episode}"
-        notice = Notification(
-            id=hashlib.blake2b(story.encode(), digest_size=16).hexdigest(),
-            type=f"{TYPE}.{news.type}",
-            source=_path(approver),
-            subject=news.subject,
+        notice = notification(
+            Regarding(
+                Ref(INSTALL_PLAN_APPROVER, approver.metadata.key),
+                f"{INSTALL_PLAN_APPROVER.group}/v1alpha1",
+                approver.metadata.uid,
+            ),
+            news.type,
+            news.text,
+            episode=(news.type, news.episode),
             time=self._clock.utc(),
-            text=news.text,
             data={**news.data, "approver": str(approver.metadata.key)},
+            subject=news.subject,
         )
         if self._is_news(notice.id):
             self._notify.send(name, notice)
@@ -131,8 +133,3 @@ def _reported(approver: Approver) -> datetime:
 
 def _named(plan: InstallPlan) -> str:
     return f"{plan.metadata.key} ({', '.join(plan.csvs)})"
-
-
-def _path(approver: Approver) -> str:
-    group, plural = INSTALL_PLAN_APPROVER.group, INSTALL_PLAN_APPROVER.plural
-    return f"/apis/{group}/v1alpha1/namespaces/{approver.metadata.namespace}/{plural}/{approver.metadata.name}"

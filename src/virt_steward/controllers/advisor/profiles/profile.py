@@ -73,7 +73,7 @@ class Profile:
         annotations = {
             f"{PREFIX}/description": self.about.description,
             f"{PREFIX}/impact-summary": self.about.impact_summary,
-            f"{PREFIX}/documentation-url": f"{docs_url}/{self.name}",
+            **({f"{PREFIX}/documentation-url": f"{docs_url}/{self.name}"} if docs_url else {}),
             f"{PREFIX}/prerequisites": needed,
             f"{PREFIX}/options": self.about.options,
             AUTO_CREATED: "true",

@@ -1,6 +1,7 @@
 """Notifications against a receiver on loopback."""
 
 import asyncio
+import hashlib
 import ssl
 import time
 from collections.abc import AsyncIterator
@@ -16,11 +17,19 @@ from structlog.testing import capture_logs
 from tests.eventually import soon
 from tests.kube.certificates import a_pair
 from tests.runtime.clocks import ManualClock
+from tests.runtime.managers import a_watcher, running
 from tests.runtime.receiver import Receiver, receiving
+from tests.stamper import CONFIG_MAP, a_paper
+from virt_steward.kube.client import Client
+from virt_steward.kube.events import Occurrence
+from virt_steward.objects.identity import Key, Kind, Ref, Regarding
 from virt_steward.runtime import notifications
 from virt_steward.runtime.clock import SystemClock
+from virt_steward.runtime.controller import Toolbox
 from virt_steward.runtime.endpoints import BadEndpoints, Endpoint, load_endpoints
-from virt_steward.runtime.notifications import WAITING, Notification, Notifier
+from virt_steward.runtime.notifications import QUEUE_SIZE, Notification, Notifier, notification
+from virt_steward.runtime.outcomes import Done, Outcome
+from virt_steward_demo.local.controlplane import ControlPlane
 
 NOTICE = Notification(
     id="42",
@@ -115,13 +124,13 @@ async def test_a_dead_endpoint_delays_no_other_and_loses_only_what_exceeds_the_b
     with capture_logs() as logged:
         async with notifier.running():
             notifier.send("dead", NOTICE)
-            assert await soon(lambda: any(line["event"] == "notice not sent yet" for line in logged))
-            for _ in range(WAITING + 3):
+            assert await soon(lambda: any(line["event"] == "notification not sent, retrying" for line in logged))
+            for _ in range(QUEUE_SIZE + 3):
                 notifier.send("dead", NOTICE)
             notifier.send("chat", NOTICE)
             assert await soon(lambda: counted(registry, "chat", "sent") == 1)
             assert counted(registry, "dead", "lost") == 3
-            assert waiting(registry, "dead") == WAITING + 1  # with the one that is tried
+            assert waiting(registry, "dead") == QUEUE_SIZE + 1  # with the one that is tried
             assert waiting(registry, "chat") == 0
     assert "s3cr3t" not in str(logged)
 
@@ -223,3 +232,48 @@ async def test_it_ends_when_it_is_told_to_though_an_attempt_times_out_in_the_sam
         with pytest.raises(RuntimeError, match="somebody else"):
             await ending
     assert ended
+
+
+ABOUT = Regarding(Ref(Kind("vitistack.io", "Machine", "machines"), Key("shop", "db")), "vitistack.io/v1alpha1", "7f3")
+
+
+def test_notification_is_a_cloud_event_about_an_object() -> None:
+    def made(episode: str) -> Notification:
+        return notification(ABOUT, "machine.unplaced", "No cluster", episode=("a", episode), time=NOTICE.time, data={})
+
+    one = made("b")
+    assert one.type == "io.vitistack.machine.unplaced"
+    assert one.source == "/apis/vitistack.io/v1alpha1/namespaces/shop/machines/db"
+    assert (one.subject, one.text) == ("shop/db", "No cluster")
+    assert one.id == hashlib.blake2b(b"7f3\0a\0b", digest_size=16).hexdigest()
+    assert made("b").id == one.id != made("c").id
+
+
+def test_notification_about_a_core_object_names_the_core_group() -> None:
+    node = Regarding(Ref(Kind("", "Node", "nodes"), Key("", "one")), "v1", "1")
+    one = notification(node, "node.full", "Full", episode=(), time=NOTICE.time, data={})
+    assert (one.type, one.source) == ("io.k8s.node.full", "/api/v1/nodes/one")
+
+
+async def test_manager_sends_warning_events_to_the_endpoint(
+    control_plane: ControlPlane, admin: Client, namespace: str, receiver: Receiver
+) -> None:
+    async def record(tools: Toolbox, key: Key) -> Outcome:
+        regarding = Regarding(Ref(CONFIG_MAP, key), "v1", "7f3")
+        for severity in ("Normal", "Warning"):
+            tools.recorder.once(Occurrence(regarding, severity, f"{severity}Found", "Look", "it is torn", "1"))
+        return Done()
+
+    await admin.create(a_paper(namespace, "one"))
+    async with running(control_plane, a_watcher(namespace, record), endpoint=Endpoint(receiver.url)):
+        assert await soon(lambda: len(receiver.got) > 0)
+    [(_, sent)] = receiver.got
+    assert sent["type"] == "io.k8s.configmap.warningfound"
+    assert sent["subject"] == f"{namespace}/one"
+    assert sent["data"] == {
+        "text": f"ConfigMap {namespace}/one: WarningFound. it is torn",
+        "reason": "WarningFound",
+        "action": "Look",
+        "severity": "Warning",
+        "controller": "watcher",
+    }
