@@ -1,15 +1,12 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.controllers.placement.builders import NO_SECRET, a_cluster, a_machine, a_view
 from virt_steward.apis.meta import LabelSelector
 from virt_steward.controllers.placement.decide import decide
 from virt_steward.controllers.placement.fleet import ClusterRejected
 from virt_steward.controllers.placement.observation import (
-    CapacityFree,
     KubeVirtMissing,
     Machine,
     MemberCluster,
@@ -17,7 +14,6 @@ from virt_steward.controllers.placement.observation import (
     VmAbsent,
     VmFound,
 )
-from virt_steward.controllers.placement.strategies import STRATEGIES
 from virt_steward.controllers.placement.verdicts import Ask, Blocked, Chosen, PlacementReason
 
 EAST, WEST = a_cluster("east", labels={"region": "east"}), a_cluster("west", labels={"region": "west"})
@@ -361,52 +357,3 @@ def test_a_sentence_stays_one_line_of_bounded_length_whatever_somebody_wrote_int
 )
 def test_whose_machine_it_is(provider: str, config: str, ours: bool) -> None:
     assert a_machine(provider=provider, provider_config=config).is_ours is ours
-
-
-clusters = st.lists(
-    st.builds(
-        a_cluster,
-        st.sampled_from("abcd"),
-        default=st.booleans(),
-        schedulable=st.booleans(),
-        unusable=st.sampled_from([None, NO_SECRET]),
-        silent=st.sampled_from(["", "refused"]),
-        machines=st.integers(0, 5),
-        weight=st.integers(0, 1000),
-        free=st.none() | st.builds(CapacityFree, st.floats(-1, 1), st.none() | st.floats(-1, 1)),
-    ),
-    unique_by=lambda one: one.name,
-    max_size=4,
-)
-
-
-@given(
-    clusters,
-    st.dictionaries(
-        st.sampled_from("abcd"), st.sampled_from([VmFound(), VmAbsent(), KubeVirtMissing(), Unreachable("refused")])
-    ),
-    st.sampled_from(["none", *STRATEGIES]),
-    st.booleans(),
-)
-def test_every_machine_gets_an_answer_and_only_a_usable_cluster(
-    all_clusters: list[MemberCluster], findings: dict[str, Any], strategy: str, strict: bool
-) -> None:
-    seen = a_view(a_machine(), *all_clusters, findings=findings, strategy=strategy, strict_search=strict)
-    decision = decide(seen)
-    by_name = {one.name: one for one in all_clusters}
-    match decision.outcome:
-        case Chosen(name):
-            assert by_name[name].unusable is None
-            holders = {one for one, finding in findings.items() if finding == VmFound() and one in by_name}
-            if decision.strategy in {"existing_vm", "configured"}:
-                assert holders <= {name}
-                assert all(one in findings for one in by_name)
-            if decision.strategy == "configured":
-                assert by_name[name].schedulable
-                assert findings[name] == VmAbsent()
-                assert not any(isinstance(findings[one], Unreachable) for one in by_name)
-        case Blocked(_, because):
-            assert because
-        case Ask(names):
-            assert names
-            assert not set(names) & set(findings)

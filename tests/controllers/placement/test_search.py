@@ -29,11 +29,6 @@ Unready = Callable[[], web.Response | None]
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def vms(admin: Client, namespace: str) -> str:
     """A namespace that may hold VMs."""
     await define(admin, a_machine_definition())
