@@ -45,6 +45,11 @@ class PendingMachines:
         self._waits[machine] = PendingMachine(blocked, before.since if before else self._clock.now())
         return before is None or before.blocked != blocked
 
+    def reported(self, machine: Key) -> Blocked | None:
+        """The error that was last reported for it; None if there was none since this process began to lead."""
+        pending = self._waits.get(machine)
+        return pending.blocked if pending else None
+
     def waited(self, machine: Key) -> float:
         """Seconds since it was first judged and found to wait."""
         wait = self._waits.get(machine)

@@ -94,7 +94,7 @@ class Placer:
         with suppress(TimeoutError):  # a Secret that is about to be read is not one that cannot be
             async with asyncio.timeout(self.options.limits.timeout):
                 await self.fleet.settled()
-        judgement = await evaluate(self.view, self.search, key, since)
+        judgement = await evaluate(self.view, self.search, key, since, self.waiting.reported(key))
         return judgement if judgement and self._concerns_us(judgement.seen.machine) else None
 
     def _concerns_us(self, machine: Machine | None) -> bool:

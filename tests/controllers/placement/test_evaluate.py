@@ -1,4 +1,4 @@
-"""What clusters said before may delay a choice, but never decide one."""
+"""A remembered answer of a cluster never decides a choice and never causes an error to be reported."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -54,7 +54,7 @@ class Clusters:
 
 
 class Bench:
-    def __init__(self) -> None:
+    def __init__(self, strategy: str = "round-robin", apart: float = 0) -> None:
         self.clock = ManualClock()
         self.clusters = Clusters()
         machines, configs = Store(MACHINES.indexes or {}), Store(CONFIGS.indexes or {})
@@ -64,13 +64,14 @@ class Bench:
         self.ledger = Assignments()
         rooms = CapacityCache(self.clusters, configs, self.ledger, self.clock, lasting=60)
         self.view = PlacementClusterView(
-            machines, configs, self.clusters, self.ledger, PlacementRules(strategy="round-robin"), rooms
+            machines, configs, self.clusters, self.ledger, PlacementRules(strategy=strategy), rooms
         )
-        self.search = Search(self.clusters, SearchTimeouts(apart=0), self.clock)
+        self.search = Search(self.clusters, SearchTimeouts(apart=apart), self.clock)
 
-    async def outcome(self) -> Any:
-        judgement = await evaluate(self.view, self.search, WEB, since=self.clock.now())
-        return judgement.decision.outcome if judgement else None
+    async def outcome(self, machine: str = "web", reported: Blocked | None = None) -> Any:
+        key = Key("default", machine)
+        evaluation = await evaluate(self.view, self.search, key, self.clock.now(), reported)
+        return evaluation.decision.outcome if evaluation else None
 
 
 @pytest.fixture
@@ -105,15 +106,53 @@ async def test_a_vm_that_has_gone_since_the_last_answer_leads_nobody_to_a_cordon
     assert sorted(bench.clusters.asked) == ["east", "west"]
 
 
-async def test_a_remembered_answer_is_enough_to_wait(bench: Bench) -> None:
-    bench.clusters.vms["west"] = Unreachable("cluster west sleeps")
-    assert isinstance(await bench.outcome(), Blocked)
+async def test_evaluate_asks_again_before_it_reports_ambiguity() -> None:
+    bench = Bench(strategy="none")
+    bench.view.machines.put(a_machine("db"))
+    ambiguous = await bench.outcome("db")
+    assert ambiguous.reason is PlacementReason.AMBIGUOUS
+    bench.clusters.vms["west"] = frozenset({"vm-web"})
+    await bench.clock.advance(1)
+    assert await bench.outcome("web") == Chosen("west", "vm-web exists there")
+
+
+async def test_evaluate_asks_again_before_it_reports_an_unreachable_cluster(bench: Bench) -> None:
+    bench.clusters.vms["west"] = Unreachable("cluster west is down")
+    bench.view.machines.put(a_machine("db"))
+    assert isinstance(await bench.outcome("db"), Blocked)
+    bench.clusters.vms["east"] = frozenset({"vm-web"})
+    await bench.clock.advance(1)
+    assert isinstance(await bench.outcome("web"), Chosen)
+
+
+async def test_evaluate_relies_on_memory_while_the_reported_error_is_the_same(bench: Bench) -> None:
+    bench.clusters.vms["west"] = Unreachable("cluster west is down")
+    reported = await bench.outcome()
+    assert isinstance(reported, Blocked)
     bench.clusters.asked.clear()
     await bench.clock.advance(1)
-    outcome = await bench.outcome()
-    assert isinstance(outcome, Blocked)
+    outcome = await bench.outcome(reported=reported)
+    assert outcome == reported
     assert outcome.reason is PlacementReason.CLUSTERS_SILENT
     assert bench.clusters.asked == ["west"]
+
+
+async def test_evaluate_asks_each_cluster_at_most_once_a_second() -> None:
+    bench = Bench(strategy="none", apart=1)
+    names = [f"web-{number}" for number in range(20)]
+    for name in names:
+        bench.view.machines.put(a_machine(name))
+    await bench.outcome(names[0])
+    bench.clusters.asked.clear()
+    await bench.clock.advance(0.5)
+    evaluations = [asyncio.create_task(bench.outcome(name)) for name in names[1:]]
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert bench.clusters.asked == [], "both were asked less than a second ago"
+    await bench.clock.advance(0.5)
+    outcomes = await asyncio.gather(*evaluations)
+    assert {one.reason for one in outcomes} == {PlacementReason.AMBIGUOUS}
+    assert sorted(bench.clusters.asked) == ["east", "west"]
 
 
 async def test_a_cluster_that_joins_during_the_search_is_asked_too(bench: Bench) -> None:
