@@ -14,7 +14,7 @@ from tests.controllers.placement.scene import Scene, an_installation
 from tests.fleet import Members, a_fleet
 from tests.grants import Account
 from tests.runtime.clocks import ManualClock
-from virt_steward.controllers.placement.fleet import FleetTimeouts
+from virt_steward.controllers.placement.options import FleetTimeouts
 from virt_steward.kube.client import Client
 from virt_steward_demo.local.controlplane import ControlPlane
 

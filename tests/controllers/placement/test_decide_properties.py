@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.controllers.placement.builders import NO_SECRET, a_cluster, a_machine, a_view
-from virt_steward.controllers.placement.decide import decide
+from virt_steward.controllers.placement.decide import decide, trace
 from virt_steward.controllers.placement.observation import (
     CapacityFree,
     KubeVirtMissing,
@@ -13,6 +13,7 @@ from virt_steward.controllers.placement.observation import (
     VmAbsent,
     VmFound,
 )
+from virt_steward.controllers.placement.rules import RULES
 from virt_steward.controllers.placement.strategies import STRATEGIES
 from virt_steward.controllers.placement.verdicts import Ask, Blocked, Chosen
 
@@ -23,7 +24,7 @@ clusters = st.lists(
         default=st.booleans(),
         schedulable=st.booleans(),
         unusable=st.sampled_from([None, NO_SECRET]),
-        silent=st.sampled_from(["", "refused"]),
+        unreachable=st.sampled_from(["", "refused"]),
         machines=st.integers(0, 5),
         weight=st.integers(0, 1000),
         free=st.none() | st.builds(CapacityFree, st.floats(-1, 1), st.none() | st.floats(-1, 1)),
@@ -41,20 +42,23 @@ clusters = st.lists(
     st.sampled_from(["none", *STRATEGIES]),
     st.booleans(),
 )
-def test_every_machine_gets_an_answer_and_only_a_usable_cluster(
+def test_decide_always_decides_and_chooses_only_usable_clusters(
     all_clusters: list[MemberCluster], findings: dict[str, Any], strategy: str, strict: bool
 ) -> None:
-    seen = a_view(a_machine(), *all_clusters, findings=findings, strategy=strategy, strict_search=strict)
-    decision = decide(seen)
+    observation = a_view(a_machine(), *all_clusters, findings=findings, strategy=strategy, strict_search=strict)
+    decision = decide(observation)
+    checks = trace(decision)
+    assert [one.title for one in checks] == [rule.title for rule in RULES]
+    assert [one.decided for one in checks].count(True) == 1
     by_name = {one.name: one for one in all_clusters}
     match decision.outcome:
         case Chosen(name):
             assert by_name[name].unusable is None
             holders = {one for one, finding in findings.items() if finding == VmFound() and one in by_name}
-            if decision.strategy in {"existing_vm", "configured"}:
+            if decision.rule.name in {"existing_vm", "configured"}:
                 assert holders <= {name}
                 assert all(one in findings for one in by_name)
-            if decision.strategy == "configured":
+            if decision.rule.name == "configured":
                 assert by_name[name].schedulable
                 assert findings[name] == VmAbsent()
                 assert not any(isinstance(findings[one], Unreachable) for one in by_name)

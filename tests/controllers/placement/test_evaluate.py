@@ -12,9 +12,10 @@ from virt_steward.apis.kubevirtconfig import KubevirtConfigSpec
 from virt_steward.controllers.placement.assignments import Assignments
 from virt_steward.controllers.placement.capacity import CapacityCache
 from virt_steward.controllers.placement.evaluate import evaluate
-from virt_steward.controllers.placement.observation import PlacementRules, Unreachable
+from virt_steward.controllers.placement.observation import Unreachable
 from virt_steward.controllers.placement.observe import KubevirtConfig, KubevirtConfigMeta, PlacementClusterView
-from virt_steward.controllers.placement.search import Search, SearchTimeouts
+from virt_steward.controllers.placement.options import PlacementRules, SearchTimeouts
+from virt_steward.controllers.placement.search import Search
 from virt_steward.controllers.placement.verdicts import Blocked, Chosen, PlacementReason
 from virt_steward.controllers.placement.watches import CONFIGS, MACHINES
 from virt_steward.objects.identity import Key
@@ -46,10 +47,10 @@ class Clusters:
             self.in_the_end()
         return self.vms[config]
 
-    def usable(self, _config: str) -> None:
+    def why_unusable(self, _config: str) -> None:
         return None
 
-    def silence(self, _config: str) -> None:
+    def last_failure(self, _config: str) -> None:
         return None
 
 
@@ -61,10 +62,10 @@ class Bench:
         machines.put(a_machine("web"))
         for name in self.clusters.vms:
             configs.put(KubevirtConfig(KubevirtConfigMeta(name=name)))
-        self.ledger = Assignments()
-        rooms = CapacityCache(self.clusters, configs, self.ledger, self.clock, lasting=60)
+        assignments = Assignments()
+        capacities = CapacityCache(self.clusters, configs, assignments, self.clock, lasting=60)
         self.view = PlacementClusterView(
-            machines, configs, self.clusters, self.ledger, PlacementRules(strategy=strategy), rooms
+            machines, configs, self.clusters, assignments, PlacementRules(strategy=strategy), capacities
         )
         self.search = Search(self.clusters, SearchTimeouts(apart=apart), self.clock)
 
@@ -79,12 +80,12 @@ def bench() -> Bench:
     return Bench()
 
 
-async def test_a_fresh_answer_decides_at_once(bench: Bench) -> None:
+async def test_evaluate_decides_by_a_new_answer(bench: Bench) -> None:
     assert isinstance(await bench.outcome(), Chosen)
     assert sorted(bench.clusters.asked) == ["east", "west"]
 
 
-async def test_a_vm_that_appeared_since_the_last_answer_is_found_before_a_choice(bench: Bench) -> None:
+async def test_evaluate_finds_a_vm_made_since_the_last_answer(bench: Bench) -> None:
     await bench.outcome()
     bench.clusters.vms["west"] = frozenset({"vm-web"})
     await bench.clock.advance(1)
@@ -93,16 +94,16 @@ async def test_a_vm_that_appeared_since_the_last_answer_is_found_before_a_choice
     assert outcome.cluster == "west"
 
 
-async def test_a_vm_that_has_gone_since_the_last_answer_leads_nobody_to_a_cordoned_cluster(bench: Bench) -> None:
+async def test_evaluate_notices_a_vm_deleted_since_the_last_answer(bench: Bench) -> None:
     bench.view.configs.put(KubevirtConfig(KubevirtConfigMeta(name="west"), KubevirtConfigSpec(schedulable=False)))
     bench.clusters.vms["west"] = frozenset({"vm-web"})
-    assert await bench.outcome() == Chosen("west", "vm-web exists there")
+    assert await bench.outcome() == Chosen("west", "VM vm-web exists there")
     bench.clusters.vms["west"] = frozenset()
     bench.clusters.asked.clear()
     await bench.clock.advance(1)
     outcome = await bench.outcome()
     assert isinstance(outcome, Chosen)
-    assert (outcome.cluster, outcome.because) == ("east", "round-robin: number 1 in turn")
+    assert (outcome.cluster, outcome.reason) == ("east", "round-robin: number 1 in turn")
     assert sorted(bench.clusters.asked) == ["east", "west"]
 
 
@@ -113,7 +114,7 @@ async def test_evaluate_asks_again_before_it_reports_ambiguity() -> None:
     assert ambiguous.reason is PlacementReason.AMBIGUOUS
     bench.clusters.vms["west"] = frozenset({"vm-web"})
     await bench.clock.advance(1)
-    assert await bench.outcome("web") == Chosen("west", "vm-web exists there")
+    assert await bench.outcome("web") == Chosen("west", "VM vm-web exists there")
 
 
 async def test_evaluate_asks_again_before_it_reports_an_unreachable_cluster(bench: Bench) -> None:
@@ -155,7 +156,7 @@ async def test_evaluate_asks_each_cluster_at_most_once_a_second() -> None:
     assert sorted(bench.clusters.asked) == ["east", "west"]
 
 
-async def test_a_cluster_that_joins_during_the_search_is_asked_too(bench: Bench) -> None:
+async def test_evaluate_asks_a_cluster_that_joins_meanwhile(bench: Bench) -> None:
     def join() -> None:
         bench.clusters.vms["north"] = frozenset({"vm-web"})
         bench.view.configs.put(KubevirtConfig(KubevirtConfigMeta(name="north")))
@@ -167,12 +168,12 @@ async def test_a_cluster_that_joins_during_the_search_is_asked_too(bench: Bench)
     assert outcome.cluster == "north"
 
 
-async def test_a_machine_that_goes_during_the_search_is_judged_no_more(bench: Bench) -> None:
+async def test_evaluate_ends_if_the_machine_is_deleted_meanwhile(bench: Bench) -> None:
     bench.clusters.meanwhile = lambda: bench.view.machines.remove(WEB) and None
     assert await bench.outcome() is None
 
 
-async def test_a_name_that_stands_for_another_cluster_by_the_end_of_the_search_is_asked_again(bench: Bench) -> None:
+async def test_evaluate_asks_again_if_a_kubeconfig_changes_meanwhile(bench: Bench) -> None:
     def rotate() -> None:
         bench.clusters.editions["east"] = 2
         bench.clusters.vms["east"] = frozenset({"vm-web"})
@@ -182,4 +183,4 @@ async def test_a_name_that_stands_for_another_cluster_by_the_end_of_the_search_i
     bench.clusters.in_the_end = rotate
     outcome = await bench.outcome()
     assert isinstance(outcome, Chosen)
-    assert (outcome.cluster, outcome.because) == ("east", "vm-web exists there")
+    assert (outcome.cluster, outcome.reason) == ("east", "VM vm-web exists there")

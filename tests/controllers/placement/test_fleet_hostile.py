@@ -10,8 +10,10 @@ from tests.fleet import PATIENCE, Members, a_fleet
 from tests.gateway import Gateway, a_status
 from tests.kube.kubeconfigs import SECRET, b64
 from tests.proxy import FaultProxy
-from virt_steward.controllers.placement.fleet import LONGEST_ANSWER, FleetTimeouts
+from virt_steward.controllers.placement.fleet import LONGEST_ANSWER
+from virt_steward.controllers.placement.messages import INVALID_ANSWER
 from virt_steward.controllers.placement.observation import Unreachable
+from virt_steward.controllers.placement.options import FleetTimeouts
 from virt_steward.kube.client import Client
 from virt_steward_demo.local.controlplane import ControlPlane
 
@@ -20,9 +22,7 @@ from virt_steward_demo.local.controlplane import ControlPlane
     ("code", "reason"),
     [pytest.param(400, "BadRequest", id="refuses"), pytest.param(500, "InternalError", id="fails")],
 )
-async def test_a_server_cannot_make_us_say_our_token_when_it(
-    code: int, reason: str, members: Members, gateway: Gateway
-) -> None:
+async def test_probe_never_repeats_our_token(code: int, reason: str, members: Members, gateway: Gateway) -> None:
     async def echo(request: web.BaseRequest) -> web.StreamResponse:
         return a_status(code, reason, f"you sent {request.headers['Authorization']}")
 
@@ -30,8 +30,8 @@ async def test_a_server_cannot_make_us_say_our_token_when_it(
     await members.join("east", kubeconfig=members.kubeconfig(gateway.secure_server, SECRET))
     answer = await members.fleet.probe("east")
     assert isinstance(answer, Unreachable)
-    assert answer.because.startswith("cluster east ")
-    assert SECRET not in answer.because
+    assert answer.message.startswith("cluster east ")
+    assert SECRET not in answer.message
 
 
 @pytest.mark.parametrize(
@@ -42,16 +42,16 @@ async def test_a_server_cannot_make_us_say_our_token_when_it(
         pytest.param('{"more":' * 5000, id="nested without end"),
     ],
 )
-async def test_an_answer_counts_as_a_failure_that_is(body: str, members: Members, gateway: Gateway) -> None:
+async def test_probe_reports_invalid_answer(body: str, members: Members, gateway: Gateway) -> None:
     async def nonsense(_request: web.BaseRequest) -> web.StreamResponse:
         return web.Response(text=body)
 
     gateway.intercept = nonsense
     await members.join("east", server=gateway.secure_server)
-    assert await members.fleet.probe("east") == Unreachable("cluster east gives an answer that makes no sense")
+    assert await members.fleet.probe("east") == Unreachable(f"cluster east: {INVALID_ANSWER}")
 
 
-async def test_nothing_that_is_written_or_shown_has_secrets_in_it(
+async def test_fleet_shows_no_secrets(
     members: Members,
     control_plane: ControlPlane,
     proxy: FaultProxy,
@@ -65,28 +65,28 @@ async def test_nothing_that_is_written_or_shown_has_secrets_in_it(
         await members.join("broken", kubeconfig=f"users: [{SECRET}")
         proxy.refuse()
         shown: list[object] = [await members.fleet.probe(name) for name in ("good", "down", "wrong", "broken")]
-        shown += [members.fleet.silence(name) for name in ("good", "down", "wrong", "broken")]
-        shown += members.fleet._ways.values()
+        shown += [members.fleet.last_failure(name) for name in ("good", "down", "wrong", "broken")]
+        shown += members.fleet._clients.values()
     output = f"{logged} {shown} {caplog.text} {capsys.readouterr()}"
-    assert "cluster down cannot be asked" in output
+    assert "cluster down: unreachable: " in output
     for secret in (SECRET, b64(SECRET), control_plane.token, b64(control_plane.token)):
         assert secret not in output
 
 
-async def test_all_connections_are_closed_when_the_fleet_stops(
+async def test_fleet_closes_all_connections_at_the_end(
     control_plane: ControlPlane, admin: Client, namespace: str, proxy: FaultProxy
 ) -> None:
     async with a_fleet(control_plane, admin, namespace) as members:
         await members.join("east", server=proxy.server)
         assert await members.fleet.probe("east") == VERSION
         assert proxy.open_connections == 1
-    assert not members.fleet._farewells
+    assert not members.fleet._closing
     assert isinstance(await members.fleet.ask("east", a_question), Unreachable), "and none is opened any more"
     assert await soon(lambda: proxy.open_connections == 0)
 
 
 @pytest.mark.parametrize("code", [200, 500])
-async def test_a_server_cannot_fill_our_memory_with_an_endless_answer(
+async def test_probe_bounds_an_endless_answer(
     code: int, control_plane: ControlPlane, admin: Client, namespace: str, gateway: Gateway
 ) -> None:
     sent = 0

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from tests.controllers.placement.conftest import Asked, Start
 from tests.controllers.placement.scene import Scene
-from tests.controllers.placement.test_placing import has_event, is_placed
+from tests.controllers.placement.test_placer import has_event, is_placed
 from tests.eventually import soon
 from tests.gateway import Gateway
 from tests.machines import the_machine

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from virt_steward.controllers.placement.decide import decide
 from virt_steward.controllers.placement.observe import observe
-from virt_steward.controllers.placement.rules.configured import configured
-from virt_steward.controllers.placement.strategies import BY_CAPACITY
+from virt_steward.controllers.placement.rules import STRATEGY_RULE
+from virt_steward.controllers.placement.strategies import STRATEGIES
 from virt_steward.controllers.placement.verdicts import Ask
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ ANY_TIME = -math.inf
 class Evaluation:
     """What was observed, and what was decided on it."""
 
-    seen: PlacementObservation
+    observation: PlacementObservation
     decision: PlacementDecision
 
 
@@ -48,19 +48,24 @@ async def evaluate(
     None: there is no such Machine.
     """
     evaluation = await _evaluate(view, search, machine, ANY_TIME)
-    if evaluation is None or not evaluation.seen.findings or evaluation.decision.outcome == reported:
+    if evaluation is None or not evaluation.observation.findings or evaluation.decision.outcome == reported:
         return evaluation
-    if evaluation.decision.strategy == configured.__name__ and evaluation.seen.strategy == BY_CAPACITY:
-        await view.rooms.refresh()
+    if _needs_capacity(evaluation):
+        await view.capacities.refresh()
     return await _evaluate(view, search, machine, since)
+
+
+def _needs_capacity(evaluation: Evaluation) -> bool:
+    strategy = STRATEGIES.get(evaluation.observation.strategy)
+    return evaluation.decision.rule is STRATEGY_RULE and strategy is not None and strategy.needs_capacity
 
 
 async def _evaluate(view: PlacementClusterView, search: Search, machine: Key, since: float) -> Evaluation | None:
     findings: dict[str, Finding] = {}
-    while seen := observe(view, machine, findings):
-        decision = decide(seen)
+    while observation := observe(view, machine, findings):
+        decision = decide(observation)
         if not isinstance(decision.outcome, Ask):
-            return Evaluation(seen, decision)
-        vm = seen.rules.vm_of(seen.machine)
+            return Evaluation(observation, decision)
+        vm = observation.rules.vm_of(observation.machine)
         findings |= await search.find(machine.namespace, vm, decision.outcome.clusters, since=since)
     return None
