@@ -9,7 +9,8 @@ from typing import Any
 from tests.kube.kubeconfigs import b64
 from tests.widgets import a_version
 from virt_steward.apis.kubevirtconfig import KubevirtConfigSpec
-from virt_steward.controllers.placement.fleet import LONGEST_ANSWER, Fleet, FleetTimeouts
+from virt_steward.controllers.placement.fleet import LONGEST_ANSWER, Fleet
+from virt_steward.controllers.placement.options import FleetTimeouts
 from virt_steward.controllers.placement.search import VIRTUAL_MACHINE
 from virt_steward.controllers.placement.secrets import Secrets
 from virt_steward.kube.client import Client, Reader

@@ -44,13 +44,13 @@ async def test_explain_tells_the_chain_the_scores_and_the_clusters(scene: Scene,
     assert (ended.code, ended.stderr) == (0, "")
     assert ended.stdout.splitlines() == [
         f"Machine {scene.namespace}/web goes to west: round-robin: number 1 in turn",
-        "  [ ] explicit annotation: it has no annotation vitistack.io/kubevirt-config",
-        "  [ ] cluster selector: it selects no clusters",
-        "  [ ] environment default: DEFAULT_KUBEVIRT_CONFIG is not set",
-        "  [ ] default flag: no KubevirtConfig is marked as default",
-        "  [ ] the only one: there are 2",
-        "  [ ] existing vm: vm-web exists in none of east, west",
-        "  [+] configured: round-robin: number 1 in turn",
+        "  [ ] Cluster named by annotation: No vitistack.io/kubevirt-config annotation",
+        "  [ ] Cluster selector: No cluster-selector annotation",
+        "  [ ] Environment default: DEFAULT_KUBEVIRT_CONFIG is not set",
+        "  [ ] Default KubevirtConfig: No KubevirtConfig has spec.default: true",
+        "  [ ] Only one cluster: 2 clusters are available",
+        "  [ ] VM already exists: VM vm-web does not exist in east, west",
+        "  [+] Placement strategy: round-robin: number 1 in turn",
         "",
         "CLUSTER  SCORE",
         "west     number 1 in turn",
@@ -82,7 +82,7 @@ async def test_explain_tells_why_a_machine_was_placed_when_it_was(scene: Scene, 
     assert lines[:3] == [
         f"Machine {scene.namespace}/web is placed on east",
         "  chosen then: round-robin: number 1 in turn",
-        "  [+] explicit annotation: its annotation says east",
+        "  [+] Cluster named by annotation: its annotation names east",
     ]
     assert lines[-1] == (
         "Assumed: strategy spread over topology.kubernetes.io/region, default config west, search strict, "
@@ -109,7 +109,7 @@ async def test_explain_answers_programs_too_by_the_same_settings_as_the_controll
     assert found["steps"][-1] == {
         "strategy": "environment default",
         "verdict": "chooses",
-        "because": "DEFAULT_KUBEVIRT_CONFIG says west",
+        "because": "DEFAULT_KUBEVIRT_CONFIG is west",
     }
 
 

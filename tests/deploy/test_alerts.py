@@ -13,7 +13,7 @@ from tests.runtime.clocks import ManualClock
 from virt_steward.controllers.advisor.metrics import AdvisorMetrics as AdvisorGauges
 from virt_steward.controllers.approver.metrics import ApproverMetrics
 from virt_steward.controllers.approver.verdicts import PlanReason
-from virt_steward.controllers.placement.metrics import PlacementMetrics
+from virt_steward.controllers.placement.reporter import PlacementMetrics
 from virt_steward.controllers.placement.verdicts import PlacementReason as UnplacedReason
 from virt_steward.runtime.metrics import Metrics
 from virt_steward.runtime.notifications import Notifier

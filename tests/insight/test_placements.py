@@ -13,8 +13,8 @@ from tests.grants import an_account
 from tests.machines import the_machine
 from tests.proxy import FaultProxy
 from virt_steward.controllers.placement.act import record
-from virt_steward.controllers.placement.observation import CONFIG_ANNOTATION, Machine, PlacementRules
-from virt_steward.controllers.placement.options import PlacementOptions
+from virt_steward.controllers.placement.observation import CONFIG_ANNOTATION, Machine
+from virt_steward.controllers.placement.options import PlacementOptions, PlacementRules
 from virt_steward.controllers.placement.rules import RULES
 from virt_steward.controllers.placement.verdicts import Chosen
 from virt_steward.insight.placements import Candidate, NoMachine, PlacementExplanation, previewed, why
@@ -46,7 +46,7 @@ async def test_an_ambiguous_machine_passes_the_whole_chain(scene: Scene) -> None
     await scene.machine("web")
     found = await asked(scene, "web")
     assert (found.cluster, found.reason) == (None, "AmbiguousPlacement")
-    assert [step.strategy for step in found.steps] == [one.__name__.replace("_", " ") for one in RULES]
+    assert [step.strategy for step in found.steps] == [one.title for one in RULES]
     assert [step.verdict for step in found.steps] == ["abstains"] * 7 + ["blocks"]
     assert found.clusters == (
         Candidate("east", 0, schedulable=True, trouble=None, vm="not there"),
@@ -95,7 +95,7 @@ async def test_a_cluster_that_answers_but_does_not_let_us_look_is_not_ready(scen
     assert found.reason == "Forbidden"
     east, west = found.clusters
     assert east.trouble is None
-    assert "cluster west does not let us look: allow the user" in (west.trouble or "")
+    assert "cluster west: forbidden (403) to list virtualmachines.kubevirt.io" in (west.trouble or "")
 
 
 async def test_a_cluster_without_kubevirt_is_not_ready(scene: Scene, gateway: Gateway) -> None:
@@ -132,7 +132,7 @@ async def test_who_cannot_be_asked_is_told_with_the_reason(scene: Scene, proxy: 
     assert found.reason == "SecretNotFound"
     dead, keyless = found.clusters
     assert (dead.vm, keyless.vm) == ("unknown", "unknown")
-    assert "cluster dead cannot be asked" in (dead.trouble or "")
+    assert "cluster dead: unreachable: " in (dead.trouble or "")
     assert "does not exist: create it" in (keyless.trouble or "")
 
 

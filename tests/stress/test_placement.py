@@ -21,7 +21,8 @@ from tests.controllers.placement.scene import Scene, an_installation
 from tests.eventually import soon
 from tests.grants import Account, an_account
 from virt_steward.controllers.placement.observation import CONFIG_ANNOTATION, MACHINE, Machine
-from virt_steward.controllers.placement.search import VIRTUAL_MACHINE, SearchTimeouts
+from virt_steward.controllers.placement.options import SearchTimeouts
+from virt_steward.controllers.placement.search import VIRTUAL_MACHINE
 from virt_steward.controllers.placement.watches import MACHINES as WATCHED
 from virt_steward.kube.client import Client, Selection
 from virt_steward.objects.identity import Key
@@ -172,8 +173,8 @@ async def histories(client: Client) -> AsyncIterator[dict[str, set[str]]]:
     seen: dict[str, set[str]] = defaultdict(set)
 
     def note(key: Key, _before: Machine | None, after: Machine | None) -> None:
-        if after and after.wishes.config:
-            seen[key.name].add(after.wishes.config)
+        if after and after.request.config:
+            seen[key.name].add(after.request.config)
 
     informer = Informer(client, WATCHED)
     informer.tell(note)

@@ -11,9 +11,9 @@ from tests.fleet import Members, a_fleet, a_machine_definition
 from tests.proxy import FaultProxy
 from tests.widgets import define
 from virt_steward.controllers.placement.decide import decide
-from virt_steward.controllers.placement.fleet import FleetTimeouts
 from virt_steward.controllers.placement.observation import Unreachable, VmAbsent
-from virt_steward.controllers.placement.search import Search, SearchTimeouts
+from virt_steward.controllers.placement.options import FleetTimeouts, SearchTimeouts
+from virt_steward.controllers.placement.search import Search
 from virt_steward.controllers.placement.verdicts import Blocked, PlacementReason
 from virt_steward.kube.client import Client
 from virt_steward.kube.events import LONGEST_NOTE
@@ -68,7 +68,7 @@ async def test_search_names_5_unreachable_clusters_of_20_in_time(
         again = await search.find(vms, "vm-web", TWENTY, since=0)
     silent = {name: finding for name, finding in findings.items() if isinstance(finding, Unreachable)}
     assert list(silent) == TWENTY[:5]
-    assert all(f"cluster {name} " in finding.because for name, finding in silent.items())
+    assert all(f"cluster {name}: " in finding.message for name, finding in silent.items())
     assert all(finding == VmAbsent() for name, finding in findings.items() if name not in silent)
     assert took <= patience.deadline
     assert again == findings
@@ -76,8 +76,8 @@ async def test_search_names_5_unreachable_clusters_of_20_in_time(
     verdict = decide(a_view(a_machine("web"), *map(a_cluster, TWENTY), findings=findings)).outcome
     assert isinstance(verdict, Blocked)
     assert verdict.reason is PlacementReason.CLUSTERS_SILENT
-    told = verdict.because[:LONGEST_NOTE]
-    assert [name for name in TWENTY if f"{name}: cluster {name} " in told] == TWENTY[:5]
+    told = verdict.message[:LONGEST_NOTE]
+    assert [name for name in TWENTY if f"cluster {name}: " in told] == TWENTY[:5]
 
 
 @pytest.fixture

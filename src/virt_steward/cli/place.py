@@ -13,7 +13,7 @@ from virt_steward.cli.output import Output, OutputOption, answer
 from virt_steward.settings import BadSetting
 
 if TYPE_CHECKING:
-    from virt_steward.controllers.placement.observation import PlacementRules
+    from virt_steward.controllers.placement.options import PlacementRules
     from virt_steward.insight.placements import PlacementExplanation
     from virt_steward.objects.identity import Key
 

@@ -9,14 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
-from virt_steward.controllers.placement.fleet import FleetTimeouts
-from virt_steward.controllers.placement.observation import PlacementRules
-from virt_steward.controllers.placement.search import SearchTimeouts
-from virt_steward.controllers.placement.strategies import STRATEGIES
+from virt_steward.controllers.placement.options import FleetTimeouts, PlacementRules, SearchTimeouts
+from virt_steward.controllers.placement.strategies import STRATEGY_HELP, STRATEGY_NAMES
 from virt_steward.settings import BadSetting
 
 PANEL = "Placement"
-STRATEGY_NAMES = ("none", *STRATEGIES)
 MACHINE = "{machine}"
 DAY = 86_400.0
 NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
@@ -52,7 +49,7 @@ StrategyOption = Annotated[
     str,
     typer.Option(
         metavar="|".join(STRATEGY_NAMES),
-        help="How to choose among clusters that would all do.",
+        help=f"How to choose among clusters that are all suitable. {STRATEGY_HELP}.",
         envvar="PLACEMENT_STRATEGY",
         rich_help_panel=PANEL,
     ),

@@ -15,7 +15,7 @@ from virt_steward.kube.client import Reader
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
 
-    from virt_steward.controllers.placement.observation import PlacementRules
+    from virt_steward.controllers.placement.options import PlacementRules
     from virt_steward.insight.placements import Candidate, PlacementExplanation
     from virt_steward.objects.identity import Key
 

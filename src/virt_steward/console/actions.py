@@ -285,8 +285,8 @@ async def choose_cluster(form: SubmittedForm, key: Key) -> Outcome:
     if not name:
         return ActionRefused("Not chosen", "No cluster was named.")
     machine = await form.client.get(Ref(MACHINE, key), Machine)
-    if machine.wishes.config:
-        return ActionRefused("Not chosen", f"Nothing was done: {key} is on cluster {machine.wishes.config} by now.")
+    if machine.request.config:
+        return ActionRefused("Not chosen", f"Nothing was done: {key} is on cluster {machine.request.config} by now.")
     clusters = await form.client.list(KUBEVIRT_CONFIG, EVERYTHING, Existing)
     if all(cluster.metadata.name != name for cluster in clusters):
         return ActionRefused("Not chosen", f"Nothing was done: there is no cluster {name}.")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.controllers.approver.olm import INSTALL_PLAN
-from virt_steward.controllers.placement.condition import said_of
 from virt_steward.controllers.placement.observation import MACHINE
+from virt_steward.controllers.placement.report import placed_condition
 from virt_steward.objects.identity import Key, Ref
 from virt_steward.plans.intent import worst
 
@@ -133,11 +133,11 @@ def of_plans(waiting: Iterable[PendingInstallPlan]) -> Iterator[InboxItem]:
 
 def of_machines(machines: Iterable[Machine]) -> Iterator[InboxItem]:
     for machine in machines:
-        said = said_of(machine)
-        if said is None or said.status != "False" or machine.is_going:
+        said = placed_condition(machine)
+        if said is None or said.status != "False" or machine.is_deleting:
             continue
         key = machine.metadata.key
-        says = "runs where its record cannot be trusted" if machine.wishes.config else "has no cluster"
+        says = "runs where its record cannot be trusted" if machine.request.config else "has no cluster"
         yield InboxItem(
             Urgency.HELD, said.reason or "Unplaced", "warn", Ref(MACHINE, key), str(key), says, said.message, "See why"
         )

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Literal
 
 from virt_steward.controllers.placement.assignments import Assignments
 from virt_steward.controllers.placement.capacity import CapacityCache
+from virt_steward.controllers.placement.decide import trace
 from virt_steward.controllers.placement.definition import AGENT
 from virt_steward.controllers.placement.evaluate import evaluate
 from virt_steward.controllers.placement.fleet import LONGEST_ANSWER, Fleet
 from virt_steward.controllers.placement.observation import KubeVirtMissing, Unreachable, VmAbsent, VmFound
 from virt_steward.controllers.placement.observe import PlacementClusterView
-from virt_steward.controllers.placement.reason_annotation import reason_on
+from virt_steward.controllers.placement.report import recorded_reason
 from virt_steward.controllers.placement.search import Search
 from virt_steward.controllers.placement.secrets import Secrets
 from virt_steward.controllers.placement.verdicts import Abstain, Blocked, Chosen, Narrowed
@@ -29,12 +30,13 @@ from virt_steward.runtime.clock import SystemClock
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from virt_steward.controllers.placement.decide import RuleResult as Said
+    from virt_steward.controllers.placement.decide import RuleResult
     from virt_steward.controllers.placement.evaluate import Evaluation
-    from virt_steward.controllers.placement.observation import Finding, Machine, MemberCluster, PlacementRules
+    from virt_steward.controllers.placement.observation import Finding, Machine, MemberCluster
     from virt_steward.controllers.placement.observe import KubevirtConfig
-    from virt_steward.controllers.placement.options import PlacementOptions
+    from virt_steward.controllers.placement.options import PlacementOptions, PlacementRules
     from virt_steward.kube.client import Reader
+    from virt_steward.objects.checks import CheckResult
     from virt_steward.objects.identity import Key
     from virt_steward.runtime.store import Store
 
@@ -92,7 +94,9 @@ class PlacementExplanation:
     assumed: PlacementRules
     """The settings by which this was asked: nobody can see those of the controller."""
     steps: tuple[PlacementCheck, ...] = ()
-    """Every strategy up to the one that decides."""
+    """Every rule up to the one that decides."""
+    checks: tuple[CheckResult, ...] = ()
+    """The whole chain of rules, with those that were not reached."""
     scores: tuple[CandidateScore, ...] = ()
     clusters: tuple[Candidate, ...] = ()
 
@@ -106,7 +110,7 @@ async def why(reader: Reader, machine: Key, options: PlacementOptions) -> Placem
 async def previewed(reader: Reader, options: PlacementOptions) -> tuple[PlacementExplanation, ...]:
     """What would come of every machine that has no cluster yet, one after the other."""
     async with _survey(reader, options) as survey:
-        waiting = [one for one in survey.view.machines.by("config", "") if not one.is_going]
+        waiting = [one for one in survey.view.machines.by("config", "") if not one.is_deleting]
         return tuple([await survey.explained(one.metadata.key, assume=True) for one in waiting])
 
 
@@ -129,7 +133,7 @@ class _Survey:
             raise AssertionError(key)  # nobody takes it out of the store
         outcome = judgement.decision.outcome
         if assume and isinstance(outcome, Chosen):
-            self.view.ledger.assume(machine, outcome.cluster)
+            self.view.assignments.assume(machine, outcome.cluster)
         return _explained(judgement)
 
 
@@ -151,7 +155,7 @@ async def _survey(reader: Reader, options: PlacementOptions) -> AsyncIterator[_S
     async with _at_work(fleet, configs, options.limits.timeout):
         rooms = CapacityCache(fleet, configs, ledger, clock, lasting=math.inf)
         view = PlacementClusterView(machines, configs, fleet, ledger, options.rules, rooms)
-        yield _Survey(view, Search(fleet, options.patience, clock), clock.now())
+        yield _Survey(view, Search(fleet, options.timeouts, clock), clock.now())
 
 
 @asynccontextmanager
@@ -191,14 +195,14 @@ def _found(machines: Store[Machine], key: Key) -> Machine:
 def _left_alone(machine: Machine, rules: PlacementRules) -> PlacementExplanation | None:
     if not machine.is_ours:
         because = "it is of another provider, and left alone"
-    elif machine.is_going:
+    elif machine.is_deleting:
         because = "it is being deleted, and left alone"
     else:
         return None
     return PlacementExplanation(
         machine=str(machine.metadata.key),
-        recorded=machine.wishes.config or None,
-        recorded_because=reason_on(machine) or None,
+        recorded=machine.request.config or None,
+        recorded_because=recorded_reason(machine) or None,
         cluster=None,
         reason="LeftAlone",
         because=because,
@@ -207,42 +211,43 @@ def _left_alone(machine: Machine, rules: PlacementRules) -> PlacementExplanation
 
 
 def _explained(judgement: Evaluation) -> PlacementExplanation:
-    seen, decision = judgement.seen, judgement.decision
+    seen, decision = judgement.observation, judgement.decision
     outcome = decision.outcome
     chosen = outcome if isinstance(outcome, Chosen) else None
     steps = tuple(_step(said) for said in decision.steps)
     return PlacementExplanation(
         machine=str(seen.machine.metadata.key),
-        recorded=seen.machine.wishes.config or None,
-        recorded_because=reason_on(seen.machine) or None,
+        recorded=seen.machine.request.config or None,
+        recorded_because=recorded_reason(seen.machine) or None,
         cluster=chosen.cluster if chosen else None,
         reason=str(outcome.reason) if isinstance(outcome, Blocked) else None,
         because=steps[-1].because,
         assumed=seen.rules,
         steps=steps,
-        scores=tuple(CandidateScore(cluster, words) for cluster, words in chosen.scores) if chosen else (),
+        checks=trace(decision),
+        scores=tuple(CandidateScore(one.cluster, one.words) for one in chosen.scores) if chosen else (),
         clusters=tuple(_candidate(one, seen.findings.get(one.name)) for one in seen.clusters),
     )
 
 
-def _step(said: Said) -> PlacementCheck:
-    name = said.strategy.replace("_", " ")
+def _step(said: RuleResult) -> PlacementCheck:
+    name = said.rule.title
     match said.verdict:
-        case Chosen(because=because):
+        case Chosen(reason=because):
             return PlacementCheck(name, "chooses", because)
-        case Narrowed(because=because):
+        case Narrowed(reason=because):
             return PlacementCheck(name, "narrows", because)
         case Abstain(because):
             return PlacementCheck(name, "abstains", because)
-        case Blocked(because=because):
+        case Blocked(message=because):
             return PlacementCheck(name, "blocks", because)
     raise AssertionError(said)  # clusters that were to be asked have been
 
 
 def _candidate(cluster: MemberCluster, finding: Finding | None) -> Candidate:
-    trouble = cluster.unusable.because if cluster.unusable else cluster.silent
+    trouble = cluster.unusable.message if cluster.unusable else cluster.unreachable
     if isinstance(finding, Unreachable):  # one that answers may still not let us look
-        trouble = trouble or finding.because
+        trouble = trouble or finding.message
     elif isinstance(finding, KubeVirtMissing):
         trouble = trouble or "it has no KubeVirt: install it there before machines go there"
     return Candidate(cluster.name, cluster.machines, cluster.schedulable, trouble or None, _presence(finding))

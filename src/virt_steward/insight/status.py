@@ -12,7 +12,7 @@ from virt_steward.controllers.advisor.watches import CONFIGS as PROFILE_CONFIGS
 from virt_steward.controllers.approver.watches import APPROVERS
 from virt_steward.controllers.autopilot.options import AutopilotOptions
 from virt_steward.controllers.autopilot.overrides.scope import Idle
-from virt_steward.controllers.placement.condition import said_of
+from virt_steward.controllers.placement.report import placed_condition
 from virt_steward.controllers.placement.watches import CONFIGS, MACHINES, NOWHERE
 from virt_steward.insight.assets.explain import IN_PLACE, states
 from virt_steward.insight.assets.survey import NoPlatform, survey
@@ -102,8 +102,8 @@ async def placement(reader: Reader) -> Section:
     """One line per cluster."""
     configs = await listed_if_served(reader, CONFIGS)
     machines = await listed_if_served(reader, MACHINES)
-    unplaced = [one for one in machines.by("config", NOWHERE) if not one.is_going]
-    reasons = Counter(said.reason for one in unplaced if (said := said_of(one)) and said.status == "False")
+    unplaced = [one for one in machines.by("config", NOWHERE) if not one.is_deleting]
+    reasons = Counter(said.reason for one in unplaced if (said := placed_condition(one)) and said.status == "False")
     rows = tuple(_cluster(one) for one in sorted(configs, key=lambda one: one.metadata.name))
     why = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
     summary = f"clusters: {len(configs)}; machines without one: {len(unplaced)}" + (f" ({why})" if why else "")

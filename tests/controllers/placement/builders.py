@@ -12,10 +12,10 @@ from virt_steward.controllers.placement.observation import (
     MachineSpec,
     MemberCluster,
     PlacementObservation,
-    PlacementRules,
     ProviderConfig,
     UnusableCluster,
 )
+from virt_steward.controllers.placement.options import PlacementRules
 from virt_steward.controllers.placement.verdicts import PlacementReason
 
 NO_SECRET = UnusableCluster(PlacementReason.SECRET_NOT_FOUND, "Secret kubevirt-secrets/east not found")

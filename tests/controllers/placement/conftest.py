@@ -11,12 +11,18 @@ import pytest
 from tests.audit import AuditLog, Request
 from tests.controllers.approver.process import ALONE, Process, a_process, home_of
 from tests.controllers.placement.scene import Scene, an_installation
+from tests.fleet import Members, a_fleet
 from tests.grants import Account
+from tests.runtime.clocks import ManualClock
+from virt_steward.controllers.placement.options import FleetTimeouts
 from virt_steward.kube.client import Client
 from virt_steward_demo.local.controlplane import ControlPlane
 
 Start = Callable[..., AbstractContextManager[Process]]
 Asked = Callable[..., list[Request]]
+
+SOON = 2.0
+"""Seconds that the fleet of a test waits for one answer."""
 
 
 @pytest.fixture(scope="session")
@@ -49,3 +55,16 @@ async def scene(admin: Client, control_plane: ControlPlane, account: Account, na
     scene = Scene(admin, control_plane, namespace, home_of(account))
     yield scene
     await scene.clear()
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def members(
+    control_plane: ControlPlane, admin: Client, namespace: str, clock: ManualClock
+) -> AsyncIterator[Members]:
+    async with a_fleet(control_plane, admin, namespace, clock=clock, limits=FleetTimeouts(timeout=SOON)) as started:
+        yield started

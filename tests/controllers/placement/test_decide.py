@@ -1,15 +1,13 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.controllers.placement.builders import NO_SECRET, a_cluster, a_machine, a_view
 from virt_steward.apis.meta import LabelSelector
-from virt_steward.controllers.placement.decide import decide
+from virt_steward.controllers.placement.candidates import cordoned
+from virt_steward.controllers.placement.decide import decide, trace
 from virt_steward.controllers.placement.fleet import ClusterRejected
 from virt_steward.controllers.placement.observation import (
-    CapacityFree,
     KubeVirtMissing,
     Machine,
     MemberCluster,
@@ -17,7 +15,8 @@ from virt_steward.controllers.placement.observation import (
     VmAbsent,
     VmFound,
 )
-from virt_steward.controllers.placement.strategies import STRATEGIES
+from virt_steward.controllers.placement.rules import RULES
+from virt_steward.controllers.placement.rules.existing_vm import REMEDY
 from virt_steward.controllers.placement.verdicts import Ask, Blocked, Chosen, PlacementReason
 
 EAST, WEST = a_cluster("east", labels={"region": "east"}), a_cluster("west", labels={"region": "west"})
@@ -75,48 +74,55 @@ NOWHERE = {"east": VmAbsent(), "west": VmAbsent()}
             id="a default that the selector leaves out does not count",
         ),
         pytest.param(
-            a_machine(), (a_cluster("east", silent="no route"),), {}, "east", "the_only_one", id="it need not answer"
+            a_machine(),
+            (a_cluster("east", unreachable="no route"),),
+            {},
+            "east",
+            "the_only_one",
+            id="it need not answer",
         ),
     ],
 )
-def test_the_cluster_is(
+def test_decide_chooses_cluster_by_rule(
     machine: Machine, clusters: tuple[MemberCluster, ...], rules: dict[str, Any], chosen: str, by: str
 ) -> None:
     decision = decide(a_view(machine, *clusters, **rules))
     assert isinstance(decision.outcome, Chosen)
-    assert (decision.outcome.cluster, decision.strategy) == (chosen, by)
+    assert (decision.outcome.cluster, decision.rule.name) == (chosen, by)
 
 
 @pytest.mark.parametrize(
     ("findings", "rules", "chosen", "words"),
     [
         pytest.param(
-            {"east": VmAbsent(), "west": VmFound()}, {}, "west", "vm-my-vm exists there", id="where its VM is"
+            {"east": VmAbsent(), "west": VmFound()}, {}, "west", "VM vm-my-vm exists there", id="where its VM is"
         ),
         pytest.param(
             {"east": Unreachable("timeout"), "west": VmFound()},
             {},
             "west",
-            "vm-my-vm exists there; east did not answer",
+            "VM vm-my-vm exists there; east unreachable",
             id="where its VM is, and who was silent is said",
         ),
         pytest.param(
             {"east": ClusterRejected("no"), "west": VmFound()},
             {},
             "west",
-            "vm-my-vm exists there; east could not be searched",
+            "VM vm-my-vm exists there; east could not be searched",
             id="where its VM is, and who rejected us is not called silent",
         ),
         pytest.param(
             {"east": VmFound(), "west": VmAbsent()},
             {"vm_name": "{machine}"},
             "east",
-            "my-vm exists there",
+            "VM my-vm exists there",
             id="by another name",
         ),
     ],
 )
-def test_a_machine_stays(findings: dict[str, Any], rules: dict[str, Any], chosen: str, words: str) -> None:
+def test_decide_keeps_machine_where_its_vm_is(
+    findings: dict[str, Any], rules: dict[str, Any], chosen: str, words: str
+) -> None:
     outcome = decide(a_view(a_machine(), EAST, WEST, findings=findings, **rules)).outcome
     assert outcome == Chosen(chosen, words)
 
@@ -163,7 +169,7 @@ def test_a_machine_stays(findings: dict[str, Any], rules: dict[str, Any], chosen
             (a_cluster("east", unusable=NO_SECRET),),
             {},
             PlacementReason.SECRET_NOT_FOUND,
-            NO_SECRET.because,
+            NO_SECRET.message,
             id="a Secret that is missing",
         ),
         pytest.param(
@@ -171,7 +177,7 @@ def test_a_machine_stays(findings: dict[str, Any], rules: dict[str, Any], chosen
             (a_cluster("east", default=True), a_cluster("west", default=True)),
             {},
             PlacementReason.TWO_DEFAULTS,
-            "east and west are all marked as default: leave the mark on one",
+            "east and west all have spec.default: true; keep it on one of these KubevirtConfigs",
             id="two defaults",
         ),
         pytest.param(
@@ -179,7 +185,7 @@ def test_a_machine_stays(findings: dict[str, Any], rules: dict[str, Any], chosen
             (EAST, WEST),
             {},
             PlacementReason.NOTHING_SELECTED,
-            "no KubevirtConfig has labels that match region=north",
+            "no KubevirtConfig has labels that match region=north: label one, or correct the selector",
             id="a selector that matches nothing",
         ),
         pytest.param(
@@ -187,25 +193,25 @@ def test_a_machine_stays(findings: dict[str, Any], rules: dict[str, Any], chosen
             (EAST, WEST),
             {"findings": {"east": VmFound(), "west": VmFound()}},
             PlacementReason.FOUND_TWICE,
-            "vm-my-vm exists in east and west: delete all but one, or annotate the machine with the right one",
+            "VM vm-my-vm exists in east and west: delete all but one, or set the annotation "
+            "vitistack.io/kubevirt-config to choose a cluster",
             id="a VM in two clusters",
         ),
         pytest.param(
             a_machine(),
             (EAST, WEST),
-            {"findings": {"east": VmAbsent(), "west": Unreachable("no answer in 5 s")}},
+            {"findings": {"east": VmAbsent(), "west": Unreachable("cluster west: unreachable: timed out after 5 s")}},
             PlacementReason.CLUSTERS_SILENT,
-            "vm-my-vm may exist in a cluster that does not answer (west: no answer in 5 s): "
-            "mend that, or annotate the machine with the right one",
+            "VM vm-my-vm may exist in a cluster that is unreachable (cluster west: unreachable: timed out after 5 s). "
+            "Fix the cluster's access, or set the annotation vitistack.io/kubevirt-config to choose a cluster",
             id="nowhere, while one is silent",
         ),
         pytest.param(
             a_machine(),
             (EAST, WEST),
-            {"findings": {"east": VmAbsent(), "west": ClusterRejected("west rejects us")}},
+            {"findings": {"east": VmAbsent(), "west": ClusterRejected("cluster west: unauthorized (401)")}},
             PlacementReason.UNAUTHORIZED,
-            "vm-my-vm may exist in a cluster that cannot be searched (west: west rejects us): "
-            "mend that, or annotate the machine with the right one",
+            f"VM vm-my-vm may exist in a cluster that cannot be searched (cluster west: unauthorized (401)). {REMEDY}",
             id="nowhere, while one rejects our credentials",
         ),
         pytest.param(
@@ -213,22 +219,20 @@ def test_a_machine_stays(findings: dict[str, Any], rules: dict[str, Any], chosen
             (EAST, WEST),
             {
                 "findings": {
-                    "east": Unreachable("away"),
-                    "west": Unreachable("no Secret", PlacementReason.SECRET_NOT_FOUND),
+                    "east": Unreachable("east away"),
+                    "west": Unreachable("west no Secret", PlacementReason.SECRET_NOT_FOUND),
                 }
             },
             PlacementReason.SECRET_NOT_FOUND,
-            "vm-my-vm may exist in a cluster that cannot be searched (east: away; west: no Secret): "
-            "mend that, or annotate the machine with the right one",
+            f"VM vm-my-vm may exist in a cluster that cannot be searched (east away; west no Secret). {REMEDY}",
             id="one silent, and one that waits for a person",
         ),
         pytest.param(
             a_machine(),
             (EAST, WEST),
-            {"findings": {"east": VmFound(), "west": Unreachable("refused")}, "strict_search": True},
+            {"findings": {"east": VmFound(), "west": Unreachable("west refused")}, "strict_search": True},
             PlacementReason.CLUSTERS_SILENT,
-            "vm-my-vm exists in east, and may exist in a cluster that does not answer (west: refused): "
-            "mend that, or annotate the machine with the right one",
+            f"VM vm-my-vm exists in east, and may exist in a cluster that is unreachable (west refused). {REMEDY}",
             id="a silent one, where search is strict",
         ),
         pytest.param(
@@ -236,15 +240,15 @@ def test_a_machine_stays(findings: dict[str, Any], rules: dict[str, Any], chosen
             (EAST, WEST),
             {"findings": NOWHERE},
             PlacementReason.UNKNOWN_STRATEGY,
-            "there is no placement strategy roulette: use one of none, round-robin, least-loaded, spread, weight",
+            "placement strategy roulette does not exist: use one of none, round-robin, least-loaded, spread, weight",
             id="an unknown strategy",
         ),
         pytest.param(
             a_machine(),
-            (a_cluster("east", schedulable=False), a_cluster("west", silent="refused")),
+            (a_cluster("east", schedulable=False), a_cluster("west", unreachable="refused")),
             {"findings": NOWHERE, "strategy": "round-robin"},
             PlacementReason.NO_ROOM,
-            "none of east, west is schedulable and reachable, and has KubeVirt and usable credentials",
+            "none of east, west is schedulable and reachable, and has KubeVirt and valid credentials",
             id="nobody who takes new ones",
         ),
         pytest.param(
@@ -252,37 +256,37 @@ def test_a_machine_stays(findings: dict[str, Any], rules: dict[str, Any], chosen
             (EAST, WEST),
             {"findings": {"east": KubeVirtMissing(), "west": KubeVirtMissing()}, "strategy": "round-robin"},
             PlacementReason.NO_ROOM,
-            "none of east, west is schedulable and reachable, and has KubeVirt and usable credentials; "
-            "there is no KubeVirt in east, west",
+            "none of east, west is schedulable and reachable, and has KubeVirt and valid credentials; "
+            "KubeVirt is not installed in east, west",
             id="nobody who has KubeVirt",
         ),
     ],
 )
-def test_nothing_is_placed_with(
+def test_decide_blocks_machine(
     machine: Machine, clusters: tuple[MemberCluster, ...], view: dict[str, Any], reason: PlacementReason, text: str
 ) -> None:
     assert decide(a_view(machine, *clusters, **view)).outcome == Blocked(reason, text)
 
 
-def test_a_bad_selector_is_shown_with_what_is_wrong() -> None:
+def test_decide_shows_what_is_wrong_with_a_selector() -> None:
     outcome = decide(a_view(a_machine(selector="region=="), EAST, WEST)).outcome
     assert isinstance(outcome, Chosen | Blocked)
     outcome = decide(a_view(a_machine(selector="region in"), EAST, WEST)).outcome
     assert isinstance(outcome, Blocked)
     assert outcome.reason is PlacementReason.BAD_SELECTOR
-    assert "'region in' is no condition on a label" in outcome.because
+    assert "'region in' is no condition on a label" in outcome.message
 
 
-def test_clusters_are_asked_only_when_nothing_else_decides_and_only_those_in_question() -> None:
+def test_decide_asks_only_the_candidates() -> None:
     assert decide(a_view(a_machine(), EAST, WEST)).outcome == Ask(("east", "west"))
     assert decide(a_view(a_machine(), EAST, WEST, findings={"east": VmAbsent()})).outcome == Ask(("west",))
     assert decide(a_view(a_machine(selector="region=west"), EAST, WEST, SOUTH)).outcome == Ask(("south", "west"))
 
 
-def test_a_machine_that_runs_on_a_cordoned_cluster_stays_there() -> None:
+def test_decide_keeps_machine_on_cordoned_cluster() -> None:
     cordoned = a_cluster("east", schedulable=False)
     outcome = decide(a_view(a_machine(), cordoned, WEST, findings={"east": VmFound(), "west": VmAbsent()})).outcome
-    assert outcome == Chosen("east", "vm-my-vm exists there")
+    assert outcome == Chosen("east", "VM vm-my-vm exists there")
 
 
 CORDONED = a_cluster("east", schedulable=False)
@@ -291,19 +295,19 @@ CORDONED = a_cluster("east", schedulable=False)
 @pytest.mark.parametrize(
     ("machine", "clusters", "rules", "though"),
     [
-        pytest.param(a_machine(), (CORDONED,), {}, "it is the only one", id="the only one"),
+        pytest.param(a_machine(), (CORDONED,), {}, "it is the only cluster", id="the only one"),
         pytest.param(
             a_machine(),
             (CORDONED, WEST),
             {"default_config": "east"},
-            "DEFAULT_KUBEVIRT_CONFIG says east",
+            "DEFAULT_KUBEVIRT_CONFIG is east",
             id="the default",
         ),
         pytest.param(
             a_machine(),
             (a_cluster("east", schedulable=False, default=True), WEST),
             {},
-            "it is marked as default",
+            "its KubevirtConfig has spec.default: true",
             id="the one marked default",
         ),
         pytest.param(
@@ -315,22 +319,22 @@ CORDONED = a_cluster("east", schedulable=False)
         ),
     ],
 )
-def test_a_cordoned_cluster_gets_no_new_machine_even_as(
+def test_decide_gives_no_new_machine_to_cordoned_cluster(
     machine: Machine, clusters: tuple[MemberCluster, ...], rules: dict[str, Any], though: str
 ) -> None:
-    text = f"east takes no new machines, though {though}: set its spec.schedulable, or annotate the machine"
-    assert decide(a_view(machine, *clusters, **rules)).outcome == Blocked(PlacementReason.NO_ROOM, text)
+    outcome = decide(a_view(machine, *clusters, **rules)).outcome
+    assert outcome == Blocked(PlacementReason.NO_ROOM, cordoned("east", though))
 
 
-def test_a_cordoned_cluster_is_for_those_who_name_it() -> None:
-    assert decide(a_view(a_machine(config="east"), CORDONED)).outcome == Chosen("east", "its annotation says east")
+def test_decide_lets_machine_name_cordoned_cluster() -> None:
+    assert decide(a_view(a_machine(config="east"), CORDONED)).outcome == Chosen("east", "its annotation names east")
 
 
-def test_a_config_that_cannot_be_read_is_not_passed_over_by_a_selector() -> None:
+def test_decide_keeps_unreadable_config_as_candidate() -> None:
     unreadable = MemberCluster("bad", None, unusable=NO_SECRET)
     machine = a_machine(selector="region=west")
     assert decide(a_view(machine, EAST, WEST, unreadable)).outcome == Ask(("bad", "west"))
-    assert decide(a_view(machine, EAST, unreadable)).outcome == Blocked(NO_SECRET.reason, NO_SECRET.because)
+    assert decide(a_view(machine, EAST, unreadable)).outcome == Blocked(NO_SECRET.reason, NO_SECRET.message)
 
 
 @pytest.mark.parametrize(
@@ -342,11 +346,11 @@ def test_a_config_that_cannot_be_read_is_not_passed_over_by_a_selector() -> None
         pytest.param(a_machine(strategy="a\n\x1b[31m" + "b" * 1000), id="its strategy"),
     ],
 )
-def test_a_sentence_stays_one_line_of_bounded_length_whatever_somebody_wrote_into(machine: Machine) -> None:
+def test_decide_message_is_one_bounded_line(machine: Machine) -> None:
     outcome = decide(a_view(machine, EAST, WEST, findings=NOWHERE)).outcome
     assert isinstance(outcome, Blocked)
-    assert outcome.because.isprintable()
-    assert len(outcome.because) < 500
+    assert outcome.message.isprintable()
+    assert len(outcome.message) < 500
 
 
 @pytest.mark.parametrize(
@@ -359,54 +363,29 @@ def test_a_sentence_stays_one_line_of_bounded_length_whatever_somebody_wrote_int
         pytest.param("kubevirt", "aws", False, id="two that differ"),
     ],
 )
-def test_whose_machine_it_is(provider: str, config: str, ours: bool) -> None:
+def test_machine_is_ours_by_provider(provider: str, config: str, ours: bool) -> None:
     assert a_machine(provider=provider, provider_config=config).is_ours is ours
 
 
-clusters = st.lists(
-    st.builds(
-        a_cluster,
-        st.sampled_from("abcd"),
-        default=st.booleans(),
-        schedulable=st.booleans(),
-        unusable=st.sampled_from([None, NO_SECRET]),
-        silent=st.sampled_from(["", "refused"]),
-        machines=st.integers(0, 5),
-        weight=st.integers(0, 1000),
-        free=st.none() | st.builds(CapacityFree, st.floats(-1, 1), st.none() | st.floats(-1, 1)),
-    ),
-    unique_by=lambda one: one.name,
-    max_size=4,
-)
+def test_trace_shows_the_whole_chain_of_an_ambiguous_machine() -> None:
+    checks = trace(decide(a_view(a_machine(), EAST, WEST, findings=NOWHERE)))
+    assert [one.title for one in checks] == [rule.title for rule in RULES]
+    assert {one.result for one in checks} == {"fail"}
+    assert [one.decided for one in checks] == [False] * 7 + [True]
+    assert checks[1].reason == "No cluster-selector annotation"
 
 
-@given(
-    clusters,
-    st.dictionaries(
-        st.sampled_from("abcd"), st.sampled_from([VmFound(), VmAbsent(), KubeVirtMissing(), Unreachable("refused")])
-    ),
-    st.sampled_from(["none", *STRATEGIES]),
-    st.booleans(),
-)
-def test_every_machine_gets_an_answer_and_only_a_usable_cluster(
-    all_clusters: list[MemberCluster], findings: dict[str, Any], strategy: str, strict: bool
-) -> None:
-    seen = a_view(a_machine(), *all_clusters, findings=findings, strategy=strategy, strict_search=strict)
-    decision = decide(seen)
-    by_name = {one.name: one for one in all_clusters}
-    match decision.outcome:
-        case Chosen(name):
-            assert by_name[name].unusable is None
-            holders = {one for one, finding in findings.items() if finding == VmFound() and one in by_name}
-            if decision.strategy in {"existing_vm", "configured"}:
-                assert holders <= {name}
-                assert all(one in findings for one in by_name)
-            if decision.strategy == "configured":
-                assert by_name[name].schedulable
-                assert findings[name] == VmAbsent()
-                assert not any(isinstance(findings[one], Unreachable) for one in by_name)
-        case Blocked(_, because):
-            assert because
-        case Ask(names):
-            assert names
-            assert not set(names) & set(findings)
+def test_trace_ends_at_the_rule_that_decided() -> None:
+    machine = a_machine(selector="region=west")
+    checks = trace(decide(a_view(machine, EAST, WEST, SOUTH, default_config="south")))
+    results = [(one.title, one.result, one.decided) for one in checks]
+    assert results == [
+        ("Cluster named by annotation", "fail", False),
+        ("Cluster selector", "pass", False),
+        ("Environment default", "pass", True),
+        ("Default KubevirtConfig", "not reached", False),
+        ("Only one cluster", "not reached", False),
+        ("VM already exists", "not reached", False),
+        ("Placement strategy", "not reached", False),
+        ("Unambiguous", "not reached", False),
+    ]

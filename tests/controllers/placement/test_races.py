@@ -8,7 +8,7 @@ from aiohttp import web
 
 from tests.controllers.placement.conftest import Asked, Start
 from tests.controllers.placement.scene import Scene
-from tests.controllers.placement.test_placing import has_event, is_placed
+from tests.controllers.placement.test_placer import has_event, is_placed
 from tests.eventually import soon
 from tests.gateway import Gateway
 from tests.machines import the_machine
@@ -110,3 +110,15 @@ async def test_what_blocks_a_machine_is_said_once_though_the_process_is_killed_a
         assert await soon(partial(is_placed, scene, "web"))
     machine = await scene.client.get(the_machine(scene.namespace, "web"))
     assert len(machine["status"]["conditions"]) == 1
+
+
+async def test_placer_reports_no_ambiguity_for_a_machine_made_right_after_its_vm(scene: Scene, start: Start) -> None:
+    """Both configs lead to the same API server, so a VM that is found at all is found twice."""
+    await scene.join("east", "west")
+    with start():
+        await scene.machine("db")
+        assert await soon(partial(scene.waits_for, "db", "AmbiguousPlacement"))
+        await scene.vm("vm-web")
+        await scene.machine("web")
+        assert await soon(partial(has_event, scene, "web", "FoundTwice"))
+    assert {one["reason"] for one in await scene.events("web")} == {"FoundTwice"}

@@ -8,12 +8,12 @@ import pytest
 from virt_steward.controllers.placement.fleet import ClusterReached, ClusterRejected
 from virt_steward.controllers.placement.observation import Unreachable, UnusableCluster
 from virt_steward.controllers.placement.observe import KubevirtConfig, KubevirtConfigMeta
-from virt_steward.controllers.placement.report import Answer, status_of
+from virt_steward.controllers.placement.report import Answer, config_status
 from virt_steward.controllers.placement.verdicts import PlacementReason
 
 NOW = datetime(2031, 1, 6, 12, 0, tzinfo=UTC)
 EAST = KubevirtConfig(KubevirtConfigMeta(name="east", uid="east", generation=3))
-SILENT = Unreachable("cluster east does not answer within 5 s")
+SILENT = Unreachable("cluster east: unreachable: timed out after 5 s")
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ SILENT = Unreachable("cluster east does not answer within 5 s")
     [
         pytest.param(ClusterReached("v1.36.3"), "Ready", ("True", "Answers"), ("True", "Accepted"), id="answers"),
         pytest.param(
-            ClusterRejected("cluster east does not accept our credentials"),
+            ClusterRejected("cluster east: unauthorized (401)"),
             "CredentialsInvalid",
             ("True", "Answers"),
             ("False", "Unauthorized"),
@@ -29,14 +29,14 @@ SILENT = Unreachable("cluster east does not answer within 5 s")
         ),
         pytest.param(SILENT, "Unreachable", ("False", "NoAnswer"), ("Unknown", "NoAnswer"), id="is-silent"),
         pytest.param(
-            Unreachable("cluster east refuses the question (HTTP 404)", PlacementReason.REFUSED),
+            Unreachable("cluster east: request refused (HTTP 404)", PlacementReason.REFUSED),
             "Unreachable",
             ("False", "Refuses"),
             ("Unknown", "Refuses"),
             id="refuses-the-question",
         ),
         pytest.param(
-            UnusableCluster(PlacementReason.SECRET_NOT_FOUND, "Secret a/b does not exist"),
+            UnusableCluster(PlacementReason.SECRET_NOT_FOUND, "Secret a/b not found"),
             "CredentialsInvalid",
             ("Unknown", "NotAsked"),
             ("False", "SecretNotFound"),
@@ -45,26 +45,26 @@ SILENT = Unreachable("cluster east does not answer within 5 s")
     ],
 )
 def test_a_cluster_that(answer: Answer, phase: str, reachable: tuple[str, str], credentials: tuple[str, str]) -> None:
-    told = status_of(EAST, answer, 7, NOW)
+    told = config_status(EAST, answer, 7, NOW)
     said = {one.type: (one.status, one.reason) for one in told.conditions}
     assert said == {"Reachable": reachable, "CredentialsValid": credentials}
     assert (told.phase, told.machines, told.observed_generation) == (phase, 7, 3)
 
 
 def test_the_same_again_is_the_same_status_later() -> None:
-    told = status_of(EAST, ClusterReached("v1.36.3"), 7, NOW)
+    told = config_status(EAST, ClusterReached("v1.36.3"), 7, NOW)
     again = msgspec.structs.replace(EAST, status=told)
-    assert status_of(again, ClusterReached("v1.36.3"), 7, NOW + timedelta(hours=1)) == told
+    assert config_status(again, ClusterReached("v1.36.3"), 7, NOW + timedelta(hours=1)) == told
 
 
 def test_a_cluster_that_falls_silent_keeps_its_version_and_says_since_when() -> None:
-    told = status_of(EAST, ClusterReached("v1.36.3"), 7, NOW)
+    told = config_status(EAST, ClusterReached("v1.36.3"), 7, NOW)
     later = NOW + timedelta(hours=1)
-    silent = status_of(msgspec.structs.replace(EAST, status=told), SILENT, 7, later)
+    silent = config_status(msgspec.structs.replace(EAST, status=told), SILENT, 7, later)
     assert silent.version == "v1.36.3"
     assert {one.last_transition_time for one in silent.conditions} == {later}
 
 
 def test_a_long_story_is_cut() -> None:
-    told = status_of(EAST, Unreachable("x" * 5000), 0, NOW)
+    told = config_status(EAST, Unreachable("x" * 5000), 0, NOW)
     assert max(len(one.message) for one in told.conditions) == 1024

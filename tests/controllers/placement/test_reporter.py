@@ -1,237 +1,153 @@
-"""The reporter of clusters, on a clock that a test moves: when it looks, when it writes, and whom it wakes."""
+"""The events, conditions and metrics of placement decisions."""
 
-from collections.abc import AsyncIterator, Hashable
-from dataclasses import replace
-from functools import partial
-from random import Random
+from datetime import timedelta
 
+import msgspec
 import pytest
-from aiohttp import web
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, generate_latest
 
-from tests.clients import a_client
 from tests.controllers.placement.builders import a_machine
-from tests.eventually import soon
-from tests.fleet import Members, a_fleet
-from tests.gateway import Gateway, a_status
-from tests.machines import a_config, the_config
-from tests.proxy import FaultProxy
 from tests.runtime.clocks import ManualClock
-from tests.widgets import define
-from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG_CRD
-from virt_steward.controllers.placement.assignments import Assignments
-from virt_steward.controllers.placement.capacity import CapacityCache
-from virt_steward.controllers.placement.clusters import BETWEEN_STATUS_WRITES, JITTER, ClusterStatusWriter
-from virt_steward.controllers.placement.observation import Machine, PlacementRules
-from virt_steward.controllers.placement.observe import KubevirtConfig, PlacementClusterView
-from virt_steward.controllers.placement.pending import PendingMachines
+from virt_steward.controllers.placement.fleet import ClusterReached, ClusterRejected
+from virt_steward.controllers.placement.observation import (
+    BECAUSE_ANNOTATION,
+    CONFIG_ANNOTATION,
+    MachineCondition,
+    MachineStatus,
+    Unreachable,
+    UnusableCluster,
+)
 from virt_steward.controllers.placement.reporter import PlacementReporter
-from virt_steward.controllers.placement.verdicts import Blocked, PlacementReason
-from virt_steward.controllers.placement.watches import CONFIGS, MACHINES
-from virt_steward.kube.client import Client
+from virt_steward.controllers.placement.rules import RULES
+from virt_steward.controllers.placement.verdicts import Blocked, Chosen, PlacementReason
+from virt_steward.controllers.placement.watches import MACHINES
 from virt_steward.kube.events import Occurrence
 from virt_steward.objects.identity import Key
-from virt_steward.runtime.outcomes import Done, Outcome, RequeueAfter
-from virt_steward.runtime.store import Store
-from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward.objects.wallclock import rfc3339
+from virt_steward.ssa.managers import PLACEMENT
 
-INTERVAL = 60.0
-WEB = Key("default", "web")
+WEB = a_machine("web")
+[ONLY_ONE] = [rule for rule in RULES if rule.name == "the_only_one"]
+[EXISTING_VM] = [rule for rule in RULES if rule.name == "existing_vm"]
+TWICE = Blocked(PlacementReason.FOUND_TWICE, "vm-web exists in east and west")
+OURS = PLACEMENT.name
+SILENT = Blocked(PlacementReason.CLUSTERS_SILENT, "vm-web may exist in west")
 
 
-class Nobody:
-    """Has no ears for events."""
+class Reported:
+    """A reporter, and the events that it recorded."""
+
+    def __init__(self) -> None:
+        self.events: list[Occurrence] = []
+        self.clock = ManualClock()
+        self._registry = CollectorRegistry()
+        self.reporter = PlacementReporter(self, self.clock, self._registry)  # type: ignore[arg-type]  # only `once` is used
 
     def once(self, occurrence: Occurrence) -> None:
-        raise AssertionError(occurrence)
+        self.events.append(occurrence)
 
+    def metric(self, name: str, **labels: str) -> float | None:
+        return self._registry.get_sample_value(f"virt_steward_placement_{name}", labels)
 
-class Desk:
-    """A reporter of one cluster, `east`, whose config is on the server."""
-
-    def __init__(self, client: Client, members: Members, clock: ManualClock) -> None:
-        self.members = members
-        self.clock = clock
-        self.ledger = Assignments()
-        self.waiting = PendingMachines(clock)
-        self.woken: list[Hashable] = []
-        self.configs: Store[KubevirtConfig] = Store(CONFIGS.indexes or {})
-        machines: Store[Machine] = Store(MACHINES.indexes or {})
-        rooms = CapacityCache(members.fleet, self.configs, self.ledger, clock, lasting=INTERVAL)
-        self._client = client
-        self._reporter = ClusterStatusWriter(
-            client=client,
-            view=PlacementClusterView(machines, self.configs, members.fleet, self.ledger, PlacementRules(), rooms),
-            fleet=members.fleet,
-            waiting=self.waiting,
-            reporter=PlacementReporter(Nobody(), clock, CollectorRegistry()),  # type: ignore[arg-type]
-            wake=self.woken.append,
-            interval=INTERVAL,
-            clock=clock,
-            rng=Random(1),
-        )
-
-    async def see(self) -> None:
-        """As the watch of configs would."""
-        self.configs.put(await self._client.get(the_config("east"), KubevirtConfig))
-
-    async def report(self) -> Outcome:
-        return await self._reporter.report("east")
-
-    async def reported_by(self, client: Client) -> Outcome:
-        """The same by way of another client."""
-        return await replace(self._reporter, client=client).report("east")
-
-    async def machines(self) -> int:
-        status = (await self._client.get(the_config("east"))).get("status", {})
-        return int(status.get("machines", 0))
-
-    async def reasons(self) -> set[str]:
-        """Of all conditions."""
-        status = (await self._client.get(the_config("east"))).get("status", {})
-        return {one["reason"] for one in status.get("conditions", [])}
-
-    @property
-    def looks(self) -> int:
-        return len(self.members.observed)
+    def exposition(self) -> str:
+        return generate_latest(self._registry).decode()
 
 
 @pytest.fixture
-async def desk(control_plane: ControlPlane, admin: Client, namespace: str, proxy: FaultProxy) -> AsyncIterator[Desk]:
-    await define(admin, KUBEVIRT_CONFIG_CRD.manifest())
-    clock = ManualClock()
-    async with a_fleet(control_plane, admin, namespace, clock=clock) as members:
-        await members.join("east", server=proxy.server)
-        await admin.create(a_config("east", Key(namespace, "east")))
-        desk = Desk(admin, members, clock)
-        await desk.see()
-        yield desk
-        await admin.delete(the_config("east"))
+def reported() -> Reported:
+    return Reported()
 
 
-def seconds(outcome: Outcome) -> float:
-    assert isinstance(outcome, RequeueAfter)
-    return outcome.seconds
+def test_placed_records_an_event_and_counts_by_rule(reported: Reported) -> None:
+    reported.reporter.placed(WEB, Chosen("east", "it is the only cluster"), ONLY_ONE, ())
+    [event] = reported.events
+    assert (event.type, event.reason, event.note) == (
+        "Normal",
+        "Placed",
+        "placed on cluster east: it is the only cluster",
+    )
+    assert reported.metric("decisions_total", strategy="the_only_one", outcome="Placed") == 1
 
 
-async def test_a_cluster_that_answers_is_looked_at_once_in_a_while_and_not_in_step_with_others(desk: Desk) -> None:
-    pauses = []
-    for number in range(1, 4):
-        pauses.append(seconds(await desk.report()))
-        await desk.report()
-        assert desk.looks == number
-        await desk.clock.advance(pauses[-1])
-    assert all(INTERVAL * (1 - JITTER) <= pause <= INTERVAL * (1 + JITTER) for pause in pauses)
-    assert len(set(pauses)) == 3
+def test_placed_names_the_manager_of_a_taken_field(reported: Reported) -> None:
+    reported.reporter.placed(WEB, Chosen("east", "it is the only cluster"), ONLY_ONE, ("kubectl",))
+    assert reported.events[0].note.endswith("it is the only cluster (the empty annotation was taken from kubectl)")
 
 
-async def test_counts_that_change_quickly_are_written_once_a_second(desk: Desk) -> None:
-    await desk.report()
-    await desk.see()
-    for number in range(5):
-        desk.ledger.assume(a_machine(f"m{number}"), "east")
-        assert seconds(await desk.report()) == BETWEEN_STATUS_WRITES
-    assert await desk.machines() == 0
-    await desk.clock.advance(BETWEEN_STATUS_WRITES)
-    await desk.report()
-    assert await desk.machines() == 5
-    assert desk.looks == 1
+def test_blocked_records_the_same_warning_each_time(reported: Reported) -> None:
+    reported.reporter.blocked(WEB, TWICE, EXISTING_VM)
+    reported.reporter.blocked(WEB, TWICE, EXISTING_VM)
+    reported.reporter.blocked(WEB, SILENT, EXISTING_VM)
+    assert [one.type for one in reported.events] == ["Warning"] * 3
+    assert reported.events[0].key == reported.events[1].key != reported.events[2].key
+    assert reported.metric("decisions_total", strategy="existing_vm", outcome="FoundTwice") == 2
 
 
-async def test_a_silent_cluster_is_looked_at_when_it_may_be_asked_again_and_wakes_who_waits_for_it(
-    desk: Desk, proxy: FaultProxy
+def test_pending_counts_machines_and_oldest_by_reason(reported: Reported) -> None:
+    now = reported.clock.utc().timestamp()
+    reported.reporter.pending(WEB, TWICE, seconds=10)
+    reported.reporter.pending(a_machine("db"), TWICE, seconds=60)
+    assert reported.metric("unplaced_machines", reason="FoundTwice") == 2
+    assert reported.metric("oldest_unplaced_timestamp_seconds", reason="FoundTwice") == now - 60
+    reported.reporter.pending(a_machine("db"), SILENT, seconds=60)
+    reported.reporter.not_pending(Key("default", "web"))
+    assert reported.metric("unplaced_machines", reason="FoundTwice") is None
+    assert reported.metric("unplaced_machines", reason="ClustersSilent") == 1
+
+
+@pytest.mark.parametrize(
+    ("since", "expected"),
+    [
+        pytest.param("2030-01-01T00:00:00Z", 1893456000.0, id="before-this-process-began"),
+        pytest.param("yesterday", 1893457000.0, id="unless-somebody-edited-it"),
+    ],
+)
+def test_pending_starts_at_the_transition_of_the_condition(reported: Reported, since: str, expected: float) -> None:
+    condition = MachineCondition("Placed", "False", "FoundTwice", "", since)
+    machine = msgspec.structs.replace(WEB, status=MachineStatus((condition,)))
+    reported.reporter.pending(machine, TWICE, seconds=0)
+    assert reported.metric("oldest_unplaced_timestamp_seconds", reason="FoundTwice") == expected
+
+
+def test_cluster_probed_is_reachable_if_it_answers(reported: Reported) -> None:
+    reported.reporter.cluster_probed("fine", ClusterReached("v1.36.3"))
+    reported.reporter.cluster_probed("strict", ClusterRejected("no"))
+    reported.reporter.cluster_probed("dead", Unreachable("no"))
+    reported.reporter.cluster_probed("unknown", UnusableCluster(PlacementReason.SECRET_NOT_FOUND, "no"))
+    reachable = [reported.metric("cluster_reachable", cluster=name) for name in ("fine", "strict", "dead", "unknown")]
+    assert reachable == [1, 1, 0, 0]
+
+
+def test_cluster_deleted_removes_its_series(reported: Reported) -> None:
+    reported.reporter.cluster_probed("east", ClusterReached("v1.36.3"))
+    reported.reporter.request_ended("east", 0.1, answered=True)
+    assert 'cluster="east"' in reported.exposition()
+    reported.reporter.cluster_deleted("east")
+    assert 'cluster="east"' not in reported.exposition()
+
+
+@pytest.mark.parametrize(
+    ("manager", "ago", "cluster", "notes"),
+    [
+        pytest.param(OURS, 30, "east", ["placed on cluster east: it is the only cluster"], id="of-late-by-us"),
+        pytest.param(OURS, 3600, "east", [], id="long-ago"),
+        pytest.param("kubectl", 30, "east", [], id="by-somebody-else"),
+        pytest.param(OURS, 30, "west", [], id="by-us-but-changed-since"),
+    ],
+)
+def test_already_placed_records_the_event_of_a_recent_choice(
+    reported: Reported, manager: str, ago: float, cluster: str, notes: list[str]
 ) -> None:
-    proxy.refuse()
-    assert seconds(await desk.report()) == pytest.approx(1.0)
-    desk.waiting.block(WEB, Blocked(PlacementReason.CLUSTERS_SILENT, "east sleeps"))
-    await desk.clock.advance(1.0)
-    assert seconds(await desk.report()) == pytest.approx(2.0)
-    assert desk.woken == []
-    await proxy.accept()
-    await desk.clock.advance(2.0)
-    assert seconds(await desk.report()) > 2.0
-    assert desk.woken == [WEB]
-
-
-async def test_a_search_that_fails_is_believed_before_the_next_look(desk: Desk, proxy: FaultProxy) -> None:
-    await desk.report()
-    await desk.see()
-    proxy.refuse()
-    await proxy.cut()
-    await desk.members.fleet.ask("east", lambda reader: reader.raw("/readyz"))
-    await desk.clock.advance(BETWEEN_STATUS_WRITES / 2)
-    assert seconds(await desk.report()) <= 1.0
-    assert desk.looks == 2
-
-
-async def test_a_rotated_secret_is_looked_at_at_once(desk: Desk, proxy: FaultProxy) -> None:
-    await desk.report()
-    edition = desk.members.fleet.edition("east")
-    await desk.members.rotate("east", desk.members.kubeconfig(proxy.server) + "# rotated\n")
-    assert await soon(lambda: desk.members.fleet.edition("east") != edition)
-    await desk.report()
-    assert desk.looks == 2
-
-
-async def test_a_config_that_is_gone_is_looked_at_no_more(desk: Desk) -> None:
-    await desk.report()
-    desk.configs.remove(Key("", "east"))
-    await desk.clock.advance(INTERVAL * 2)
-    assert await desk.report() == Done()
-    assert desk.looks == 1
-
-
-async def test_a_server_that_answers_with_nonsense_is_looked_at_no_more_often_than_others(
-    desk: Desk, gateway: Gateway
-) -> None:
-    gateway.intercept = knows_nothing
-    await desk.members.rotate("east", desk.members.kubeconfig(gateway.secure_server))
-    assert await soon(partial(leads_to, desk, gateway))
-    before = desk.looks
-    assert seconds(await desk.report()) >= INTERVAL * (1 - JITTER)
-    for _ in range(3):
-        await desk.report()
-    assert desk.looks == before + 1
-
-
-async def test_a_web_page_in_place_of_a_cluster_is_told_as_a_refusal(desk: Desk, gateway: Gateway) -> None:
-    gateway.intercept = knows_nothing
-    await desk.members.rotate("east", desk.members.kubeconfig(gateway.secure_server))
-    assert await soon(partial(leads_to, desk, gateway))
-    await desk.report()
-    assert await desk.reasons() == {"Refuses"}
-
-
-async def knows_nothing(_request: web.BaseRequest) -> web.StreamResponse | None:
-    return web.Response(status=404, text="404 page not found")
-
-
-async def leads_to(desk: Desk, gateway: Gateway) -> bool:
-    await desk.members.fleet.probe("east")
-    return bool(gateway.requests)
-
-
-async def test_a_definition_without_a_status_does_not_make_it_write_every_second(
-    desk: Desk, control_plane: ControlPlane, gateway: Gateway
-) -> None:
-    async def has_no_status(request: web.BaseRequest) -> web.StreamResponse | None:
-        return a_status(404, "NotFound") if request.path.endswith("/status") else None
-
-    gateway.intercept = has_no_status
-    async with a_client(control_plane, server=gateway.server) as client:
-        assert seconds(await desk.reported_by(client)) >= INTERVAL * (1 - JITTER)
-
-
-async def test_another_trouble_with_the_credentials_is_told_at_once(desk: Desk) -> None:
-    for content, reason in (("garbage: [", "BadKubeconfig"), ("", "SecretKeyMissing")):
-        await desk.members.rotate("east", content)
-        assert await soon(partial(is_unusable, desk, reason))
-        await desk.report()
-        await desk.see()
-        assert reason in await desk.reasons()
-        await desk.clock.advance(BETWEEN_STATUS_WRITES)
-
-
-async def is_unusable(desk: Desk, reason: str) -> bool:
-    unusable = desk.members.fleet.usable("east")
-    return unusable is not None and unusable.reason == reason
+    time = rfc3339(reported.clock.utc() - timedelta(seconds=ago))
+    metadata = {
+        "name": "web",
+        "namespace": "default",
+        "uid": "web",
+        "annotations": {CONFIG_ANNOTATION: cluster, BECAUSE_ANNOTATION: "east: it is the only cluster"},
+        "managedFields": [{"manager": "others", "time": time}, {"manager": manager, "time": time}],
+    }
+    machine = MACHINES.decode(msgspec.json.encode({"metadata": metadata}))
+    reported.reporter.already_placed(machine)
+    assert [one.note for one in reported.events] == notes
+    reported.reporter.placed(machine, Chosen("east", "it is the only cluster"), ONLY_ONE, ())
+    assert len({one.key for one in reported.events}) == 1, "a server takes it but once"

@@ -9,6 +9,7 @@ from tests.machines import a_config
 from tests.stress.placement_fleet.clusters import FIVE, Fleet
 from tests.stress.placement_fleet.conftest import Start
 from virt_steward.controllers.placement.observation import CONFIG_ANNOTATION
+from virt_steward.controllers.placement.rules.existing_vm import REMEDY
 from virt_steward.objects.identity import Key
 
 
@@ -22,7 +23,10 @@ async def test_placement_blocks_while_vm_exists_twice(fleet: Fleet, start: Start
         message = (await fleet.condition("my-vm"))["message"]
         await fleet.stands_for["b"].remove_vm(fleet.namespace, "vm-my-vm")
         assert await soon(partial(fleet.is_on, "my-vm", "d"))
-    assert message == ("vm-my-vm exists in b and d: delete all but one, or annotate the machine with the right one")
+    assert message == (
+        "VM vm-my-vm exists in b and d: delete all but one, or set the annotation vitistack.io/kubevirt-config "
+        "to choose a cluster"
+    )
 
 
 async def test_placement_names_unreachable_clusters_until_vm_is_found(fleet: Fleet, start: Start) -> None:
@@ -36,7 +40,9 @@ async def test_placement_names_unreachable_clusters_until_vm_is_found(fleet: Fle
             await fleet.machine("found")
             await fleet.machine("lost")
             assert await soon(partial(fleet.is_on, "found", "a"), within=30)
-            assert await soon(partial(fleet.has_note, "found", "placed on cluster a: vm-found exists there; b, d did"))
+            assert await soon(
+                partial(fleet.has_note, "found", "placed on cluster a: VM vm-found exists there; b, d unreachable")
+            )
             assert await soon(partial(fleet.waits_for, "lost", "ClustersSilent"), within=30)
             message = (await fleet.condition("lost"))["message"]
             for one in frozen:
@@ -46,8 +52,8 @@ async def test_placement_names_unreachable_clusters_until_vm_is_found(fleet: Fle
         for one in frozen:
             one.thaw()
     assert message == (
-        "vm-lost may exist in a cluster that does not answer (b: cluster b does not answer within 1 s; "
-        "d: cluster d does not answer within 1 s): mend that, or annotate the machine with the right one"
+        "VM vm-lost may exist in a cluster that is unreachable (cluster b: unreachable: timed out after 1 s; "
+        f"cluster d: unreachable: timed out after 1 s). {REMEDY}"
     )
 
 
@@ -66,7 +72,7 @@ async def test_placement_strict_search_waits_for_all_clusters(fleet: Fleet, star
             assert await soon(partial(fleet.is_on, "my-vm", "a"), within=30)
     finally:
         last.thaw()
-    assert "e: cluster e does not answer within 1 s" in message
+    assert "cluster e: unreachable: timed out after 1 s" in message
 
 
 async def test_placement_uses_cluster_again_after_outage(fleet: Fleet, start: Start) -> None:
@@ -122,7 +128,7 @@ async def test_placement_forgets_results_after_changed_secret(fleet: Fleet, star
 
 BROKEN = [
     pytest.param("garbage: [", "BadKubeconfig", "is not YAML (line", id="garbage"),
-    pytest.param("", "SecretKeyMissing", "has nothing under the key kubeconfig: put one there", id="nothing"),
+    pytest.param("", "SecretKeyMissing", "has no key kubeconfig, or it is empty: add it", id="nothing"),
     pytest.param(
         "{users: [{name: u, user: {exec: {command: id}}}], clusters: [{name: c, cluster: {server: https://c}}],"
         " contexts: [{name: x, context: {cluster: c, user: u}}], current-context: x}",
@@ -157,7 +163,7 @@ async def test_placement_distinguishes_unauthorized_from_unreachable(fleet: Flee
     with start():
         assert await soon(partial(fleet.waits_for, "my-vm", "AmbiguousPlacement"), within=30)
         await fleet.rotate("b", fleet.members[1].with_token("revoked"))
-        assert await soon(partial(fleet.says, "my-vm", "Unauthorized", "cluster b does not accept our credentials"))
+        assert await soon(partial(fleet.says, "my-vm", "Unauthorized", "cluster b: unauthorized (401)"))
         assert await soon(partial(fleet.is_in, "CredentialsInvalid", "b"))
         await fleet.run_vm("b", "vm-my-vm")
         await fleet.rotate("b", fleet.members[1].with_certificate())

@@ -49,24 +49,24 @@ CHOICES = [
         Choice(FIVE, "c", machine={CONFIG_ANNOTATION: "c"}, default="a", vm_on="b", specs={"d": {"default": True}}),
         id="1-its-annotation-whatever-else-is-said",
     ),
-    pytest.param(Choice(FIVE, "b", "DEFAULT_KUBEVIRT_CONFIG says b", default="b"), id="2-the-environment-default"),
+    pytest.param(Choice(FIVE, "b", "DEFAULT_KUBEVIRT_CONFIG is b", default="b"), id="2-the-environment-default"),
     pytest.param(
-        Choice(FIVE, "b", "DEFAULT_KUBEVIRT_CONFIG says b", default="b", vm_on="d"),
+        Choice(FIVE, "b", "DEFAULT_KUBEVIRT_CONFIG is b", default="b", vm_on="d"),
         id="2-the-environment-default-before-any-search",
     ),
     pytest.param(
-        Choice(FIVE, "b", "DEFAULT_KUBEVIRT_CONFIG says b", default="b", machine={CONFIG_ANNOTATION: ""}),
+        Choice(FIVE, "b", "DEFAULT_KUBEVIRT_CONFIG is b", default="b", machine={CONFIG_ANNOTATION: ""}),
         id="2-the-environment-default-where-the-annotation-is-empty",
     ),
     pytest.param(
-        Choice(FIVE, "b", "DEFAULT_KUBEVIRT_CONFIG says b", default="b", specs={"d": {"default": True}}),
+        Choice(FIVE, "b", "DEFAULT_KUBEVIRT_CONFIG is b", default="b", specs={"d": {"default": True}}),
         id="2-the-environment-default-before-the-flag",
     ),
-    pytest.param(Choice(("a",), "a", "it is the only one"), id="3-the-only-one-without-a-search"),
+    pytest.param(Choice(("a",), "a", "it is the only cluster"), id="3-the-only-one-without-a-search"),
     pytest.param(
-        Choice(FIVE, "d", "vm-my-vm exists there", vm_on="d", searched=FIVE), id="4-the-one-of-five-that-has-its-vm"
+        Choice(FIVE, "d", "VM vm-my-vm exists there", vm_on="d", searched=FIVE), id="4-the-one-of-five-that-has-its-vm"
     ),
-    pytest.param(Choice(("main-cluster",), "main-cluster", "it is the only one"), id="pattern-1-single-cluster"),
+    pytest.param(Choice(("main-cluster",), "main-cluster", "it is the only cluster"), id="pattern-1-single-cluster"),
     pytest.param(
         Choice(
             ("production-east", "production-west"),
@@ -91,7 +91,7 @@ CHOICES = [
         Choice(
             ("cluster-a", "cluster-b"),
             "cluster-b",
-            "vm-legacy-app exists there",
+            "VM vm-legacy-app exists there",
             vm_on="cluster-b",
             searched=("cluster-a", "cluster-b"),
             name="legacy-app",
@@ -99,7 +99,8 @@ CHOICES = [
         id="pattern-3-adoption",
     ),
     pytest.param(
-        Choice(FIVE, "e", "it is marked as default", specs={"e": {"default": True}}), id="later-1-the-default-flag"
+        Choice(FIVE, "e", "its KubevirtConfig has spec.default: true", specs={"e": {"default": True}}),
+        id="later-1-the-default-flag",
     ),
     pytest.param(
         Choice(
@@ -147,7 +148,7 @@ CHOICES = [
         Choice(
             FIVE,
             "d",
-            "vm-my-vm exists there",
+            "VM vm-my-vm exists there",
             machine={SELECTOR: "region in (us-east)"},
             specs={name: {"labels": {"region": "us-east"}} for name in ("c", "d")},
             vm_on="d",
@@ -159,7 +160,7 @@ CHOICES = [
         Choice(
             FIVE,
             "d",
-            "it is marked as default",
+            "its KubevirtConfig has spec.default: true",
             default="a",
             machine={SELECTOR: "region"},
             specs={"c": {"labels": {"region": "x"}}, "d": {"labels": {"region": "y"}, "default": True}},

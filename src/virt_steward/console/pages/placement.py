@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
 from virt_steward.console.page_context import PageContent, holds, not_there
-from virt_steward.controllers.placement.condition import said_of
 from virt_steward.controllers.placement.observation import MACHINE
-from virt_steward.controllers.placement.reason_annotation import reason_on
+from virt_steward.controllers.placement.report import placed_condition, recorded_reason
 from virt_steward.objects.identity import Key, Ref
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ async def cluster(visit: PageContext) -> PageContent:
     config = next((one for one in visit.clusters if one.metadata.name == name), None)
     if config is None:
         return not_there(f"KubevirtConfig {name}", KUBEVIRT_CONFIG)
-    here = sorted((_machine(one) for one in visit.machines if one.wishes.config == name), key=lambda row: row.key)
+    here = sorted((_machine(one) for one in visit.machines if one.request.config == name), key=lambda row: row.key)
     values = {
         "cluster": _cluster(config),
         "conditions": config.status.conditions,
@@ -87,11 +86,13 @@ async def cluster(visit: PageContext) -> PageContent:
 
 
 def _machine(one: Machine) -> MachineRow:
-    said, cluster = said_of(one), one.wishes.config
+    said, cluster = placed_condition(one), one.request.config
     if said and said.status == "False":
         return MachineRow(one.metadata.key, cluster, said.reason or "Unplaced", "warn", said.message)
     if cluster:
-        return MachineRow(one.metadata.key, cluster, "Placed", "ok", reason_on(one) or (said.message if said else ""))
+        return MachineRow(
+            one.metadata.key, cluster, "Placed", "ok", recorded_reason(one) or (said.message if said else "")
+        )
     return MachineRow(one.metadata.key, "", "Waiting", "info", "nobody has decided yet")
 
 

@@ -1,4 +1,4 @@
-"""The placement: which cluster runs a machine, and why.
+"""The placement: chooses the cluster of a Machine, and records why.
 
-Not here: making or changing virtual machines; a choice is recorded, and whoever runs machines follows it.
+Not here: creating or changing VMs; another operator does that on the recorded cluster.
 """

@@ -1,4 +1,4 @@
-"""How many machines each cluster has: those that the watch shows, and those that were placed a moment ago."""
+"""The number of Machines on each cluster: those that the watch shows, and those that were placed a moment ago."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ if TYPE_CHECKING:
 
 
 class Assignments:
-    """A choice counts from the moment in which it is made: the next one must not wait for the watch to tell."""
+    """Counts a choice as soon as it is made, so that the next choice need not wait for the watch."""
 
     def __init__(self) -> None:
         self._clusters: dict[Key, str] = {}
-        self._counts: Counter[str] = Counter()
+        self._totals: Counter[str] = Counter()
         self._assumed: dict[Key, str] = {}
-        """Machines whose choice the watch has not shown yet, and as which version they were seen."""
+        """Machines whose choice the watch does not show yet, with the resourceVersion that was observed."""
 
     def take(self, key: Key, _before: Machine | None, after: Machine | None) -> None:
-        """See what the watch shows; it is right, whatever was assumed: a choice is written on just one version."""
+        """Take what the watch shows; it replaces what was assumed, since a choice is written on one version only."""
         if after and self.awaits(after):
-            return  # that very version once more
+            return  # the same version again
         self._assumed.pop(key, None)
-        self._file(key, after.wishes.config if after and after.is_ours else "")
+        self._set(key, after.request.config if after and after.is_ours else "")
 
     @contextmanager
     def assuming(self, machine: Machine, cluster: str) -> Iterator[None]:
-        """The choice counts while it is written, and from then on unless that fails."""
+        """Count the choice while it is written, and from then on unless the write fails."""
         self.assume(machine, cluster)
         try:
             yield
@@ -40,26 +40,26 @@ class Assignments:
             raise
 
     def assume(self, machine: Machine, cluster: str) -> None:
-        """The choice counts, though the watch does not show it yet."""
+        """Count the choice, though the watch does not show it yet."""
         self._assumed[machine.metadata.key] = machine.metadata.resource_version
-        self._file(machine.metadata.key, cluster)
+        self._set(machine.metadata.key, cluster)
 
     def release(self, machine: Key) -> None:
-        """The choice was not written after all."""
+        """The choice was not written."""
         if self._assumed.pop(machine, None) is not None:
-            self._file(machine, "")
+            self._set(machine, "")
 
     def awaits(self, machine: Machine) -> bool:
-        """Whether the choice for just this version of the machine was written, and has not come back yet."""
+        """Whether a choice was written on this version of the Machine, and the watch does not show it yet."""
         return self._assumed.get(machine.metadata.key) == machine.metadata.resource_version
 
     def machines_on(self, cluster: str) -> int:
-        return self._counts[cluster]
+        return self._totals[cluster]
 
-    def _file(self, machine: Key, cluster: str) -> None:
+    def _set(self, machine: Key, cluster: str) -> None:
         before = self._clusters.pop(machine, "")
         if before:
-            self._counts[before] -= 1
+            self._totals[before] -= 1
         if cluster:
             self._clusters[machine] = cluster
-            self._counts[cluster] += 1
+            self._totals[cluster] += 1

@@ -1,4 +1,4 @@
-"""How much memory and CPU clusters have free, where they let us see it; measured when a choice goes by it."""
+"""The free memory and CPU of clusters, where it can be read; measured when a strategy needs it."""
 
 from __future__ import annotations
 
@@ -31,20 +31,23 @@ T = TypeVar("T")
 
 NODE_METRICS = Kind("metrics.k8s.io", "NodeMetrics", "nodes")
 PAGE = 50
-"""Nodes at once: each tells much that nobody here wants to know."""
+"""Nodes per page: their objects are large."""
 SMALLEST_SHARE = 0.01
-"""So much a machine takes at least, as long as nobody has measured it."""
+"""The part of a cluster that a Machine takes at least, until the next measurement."""
 
 
 @dataclass(frozen=True, slots=True)
 class FreeCapacity:
-    """What was measured, and how many machines there were then."""
+    """A measurement, and the number of Machines at that time."""
 
     free: CapacityFree
     machines: int
 
     def with_machines(self, machines: int) -> CapacityFree:
-        """What is free by now: each machine that came takes what those before it take on average."""
+        """Estimate what is free now: each Machine since then takes the average of those before it.
+
+        Example: 10 Machines used 50 % of the memory, so each counts 5 %. With 12 Machines, 40 % is then free.
+        """
         came = machines - self.machines
         cpu = None if self.free.cpu is None else self._left_of(self.free.cpu, came)
         return CapacityFree(self._left_of(self.free.memory, came), cpu)
@@ -55,7 +58,7 @@ class FreeCapacity:
 
 
 class CapacityClusters(Protocol):
-    """Who is asked."""
+    """The clusters that are asked."""
 
     def edition(self, config: str) -> int: ...
 
@@ -66,36 +69,36 @@ class CapacityClusters(Protocol):
 class _Measured:
     edition: int
     at: float
-    room: FreeCapacity | None
+    capacity: FreeCapacity | None
 
 
 class CapacityCache:
-    """The rooms of all clusters, measured together, and not again for some seconds: lists of nodes are long."""
+    """The capacities of all clusters, measured together, and remembered for some seconds: lists of nodes are long."""
 
     def __init__(
         self,
         clusters: CapacityClusters,
         configs: Store[KubevirtConfig],
-        ledger: Assignments,
+        assignments: Assignments,
         clock: Clock,
         *,
         lasting: float,
     ) -> None:
         self._clusters = clusters
         self._configs = configs
-        self._ledger = ledger
+        self._assignments = assignments
         self._clock = clock
         self._lasting = lasting
         self._measured: dict[str, _Measured] = {}
         self._measuring = asyncio.Lock()
 
     def of(self, cluster: str) -> FreeCapacity | None:
-        """As it was last measured; None where that cannot be."""
+        """The last measurement; None if there is none."""
         known = self._measured.get(cluster)
-        return known.room if known and known.edition == self._clusters.edition(cluster) else None
+        return known.capacity if known and known.edition == self._clusters.edition(cluster) else None
 
     async def refresh(self) -> None:
-        """Measure what was not measured of late. Who comes meanwhile waits for the same figures."""
+        """Measure again what is too old. Callers that come meanwhile wait for the same measurement."""
         async with self._measuring:
             specs = {config.metadata.name: config.spec for config in self._configs}
             self._measured = {name: known for name, known in self._measured.items() if name in specs}
@@ -109,10 +112,10 @@ class CapacityCache:
 
     async def _measure(self, cluster: str, spec: KubevirtConfigSpec) -> None:
         edition, at = self._clusters.edition(cluster), self._clock.now()
-        machines = self._ledger.machines_on(cluster)
-        free = await self._clusters.ask(cluster, question_about(spec))
-        room = FreeCapacity(free, machines) if isinstance(free, CapacityFree) else None
-        self._measured[cluster] = _Measured(edition, at, room)
+        machines = self._assignments.machines_on(cluster)
+        free = await self._clusters.ask(cluster, capacity_request(spec))
+        capacity = FreeCapacity(free, machines) if isinstance(free, CapacityFree) else None
+        self._measured[cluster] = _Measured(edition, at, capacity)
 
 
 class _Amounts(msgspec.Struct):
@@ -138,10 +141,10 @@ class _Sum:
     cpu: float = 0.0
 
 
-def question_about(spec: KubevirtConfigSpec) -> Callable[[Reader], Awaitable[CapacityFree | None]]:
-    """Asks a cluster what is free; None where we may not look, or nobody measures.
+def capacity_request(spec: KubevirtConfigSpec) -> Callable[[Reader], Awaitable[CapacityFree | None]]:
+    """The request for a cluster's free capacity; its answer is None where nodes or their metrics cannot be read.
 
-    What the cluster offers to machines is what its config says, else what its nodes have.
+    The total is spec.capacity of its KubevirtConfig, else the allocatable resources of its nodes.
     """
     capacity = spec.capacity
     memory, cpu = (capacity.memory, capacity.cpu) if capacity else (None, None)
@@ -150,21 +153,21 @@ def question_about(spec: KubevirtConfigSpec) -> Callable[[Reader], Awaitable[Cap
 
 async def _free(reader: Reader, memory: str | None, cpu: str | None) -> CapacityFree | None:
     try:
-        nodes = _Sum() if memory and cpu else await _offered_by_nodes(reader)
-        offered = _Sum(parse_quantity(memory) if memory else nodes.memory, parse_quantity(cpu) if cpu else nodes.cpu)
+        nodes = _Sum() if memory and cpu else await _allocatable(reader)
+        total = _Sum(parse_quantity(memory) if memory else nodes.memory, parse_quantity(cpu) if cpu else nodes.cpu)
         used = await _used(reader)
     except (Refused, BadQuantity):
         return None
-    if used is None or not offered.memory:
+    if used is None or not total.memory:
         return None
-    return CapacityFree(_part(used.memory, offered.memory), _part(used.cpu, offered.cpu) if offered.cpu else None)
+    return CapacityFree(_free_part(used.memory, total.memory), _free_part(used.cpu, total.cpu) if total.cpu else None)
 
 
-def _part(used: float, offered: float) -> float:
-    return max(1 - used / offered, 0.0)
+def _free_part(used: float, total: float) -> float:
+    return max(1 - used / total, 0.0)
 
 
-async def _offered_by_nodes(reader: Reader) -> _Sum:
+async def _allocatable(reader: Reader) -> _Sum:
     pages = reader.pages(NODE, EVERYTHING, page=PAGE)
     return _sum(
         [msgspec.json.decode(item, type=_Node).status.allocatable async for page in pages for item in page.items]
@@ -174,7 +177,7 @@ async def _offered_by_nodes(reader: Reader) -> _Sum:
 async def _used(reader: Reader) -> _Sum | None:
     try:
         measured = await reader.list(NODE_METRICS, EVERYTHING, _NodeMetrics)
-    except Unavailable:  # whoever measures is down, not the cluster
+    except Unavailable:  # the metrics API is down, not the cluster
         return None
     return _sum(one.usage for one in measured) if measured else None
 

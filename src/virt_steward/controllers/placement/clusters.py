@@ -1,4 +1,4 @@
-"""Looks at clusters now and then, and reports what it finds in the status of their KubevirtConfigs."""
+"""Probes the clusters from time to time, and reports the result in the status of their KubevirtConfigs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from virt_steward.controllers.placement.act import report
+from virt_steward.controllers.placement.act import write_config_status
 from virt_steward.controllers.placement.fleet import ClusterReached
 from virt_steward.controllers.placement.observation import Unreachable, UnusableCluster
-from virt_steward.controllers.placement.report import status_of
+from virt_steward.controllers.placement.report import config_status
 from virt_steward.kube.errors import Conflict, NotFound
 from virt_steward.objects.identity import Key
 from virt_steward.runtime.outcomes import Done, RequeueAfter
@@ -29,102 +29,102 @@ if TYPE_CHECKING:
 
 BETWEEN_STATUS_WRITES = 1.0
 AT_ONCE = 5
-"""So many clusters are looked at together: those that do not answer must not keep all workers."""
+"""So many clusters are probed at once: unreachable ones must not occupy all workers."""
 JITTER = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Pulse:
-    """What a cluster said when it was last looked at."""
+class Probe:
+    """The result of the last probe of a cluster."""
 
     edition: int
     answer: Answer
-    is_silent: bool
-    """Whether it was left in peace after that. One that answers, if with nonsense, is not."""
-    next_look: float
+    has_failed: bool
+    """Whether a backoff followed."""
+    next_probe: float
 
 
 @dataclass(slots=True)
 class ClusterStatusWriter:
-    """Joins looking, reporting and telling for clusters."""
+    """Probes a cluster and writes the status of its KubevirtConfig."""
 
     client: Client
     view: PlacementClusterView
     fleet: Fleet
-    waiting: PendingMachines
+    pending: PendingMachines
     reporter: PlacementReporter
     wake: Callable[[Hashable], None]
     interval: float
     clock: Clock
     rng: Random
-    _pulses: dict[str, Pulse] = field(default_factory=dict)
+    _probes: dict[str, Probe] = field(default_factory=dict)
     _written: dict[str, float] = field(default_factory=dict)
-    _looking: set[str] = field(default_factory=set)
+    _probing: set[str] = field(default_factory=set)
 
     async def report(self, name: str) -> Outcome:
         config = self.view.configs.get(Key("", name))
         if config is None:
             self.forget(name)
             return Done()
-        pulse = await self._pulse(name)
-        if pulse is None:
-            return RequeueAfter(0.2, "other clusters are looked at first")
-        self.reporter.cluster(name, pulse.answer)
-        next_look = RequeueAfter(max(pulse.next_look - self.clock.now(), 0.0), "it is looked at now and then")
-        status = status_of(config, pulse.answer, self.view.ledger.machines_on(name), self.clock.utc())
+        probe = await self._last_probe(name)
+        if probe is None:
+            return RequeueAfter(0.2, "other clusters are probed first")
+        self.reporter.cluster_probed(name, probe.answer)
+        next_probe = RequeueAfter(max(probe.next_probe - self.clock.now(), 0.0), "until its next probe")
+        status = config_status(config, probe.answer, self.view.assignments.machines_on(name), self.clock.utc())
         if status == config.status:
-            return next_look
+            return next_probe
         early = self._written.get(name, 0.0) + BETWEEN_STATUS_WRITES - self.clock.now()
         if early > 0:
-            return RequeueAfter(early, "more may come")
+            return RequeueAfter(early, "statuses are written at most once a second")
         self._written[name] = self.clock.now()
-        with suppress(Conflict, NotFound):  # the config has gone meanwhile, which is news of its own
-            await report(self.client, config, status)
-        return next_look
+        with suppress(Conflict, NotFound):  # it was deleted or replaced meanwhile, which is an event of its own
+            await write_config_status(self.client, config, status)
+        return next_probe
 
-    async def _pulse(self, name: str) -> Pulse | None:
-        """The last one, if it still holds; None if too many others are looked at."""
-        known = self._pulses.get(name)
-        if known and self._holds(name, known):
+    async def _last_probe(self, name: str) -> Probe | None:
+        """The last one, if it is still valid; None if too many others are being probed."""
+        known = self._probes.get(name)
+        if known and self._is_valid(name, known):
             return known
-        if len(self._looking) >= AT_ONCE:
+        if len(self._probing) >= AT_ONCE:
             return None
-        self._looking.add(name)
+        self._probing.add(name)
         try:
             edition = self.fleet.edition(name)
             answer = await self.fleet.probe(name)
         finally:
-            self._looking.discard(name)
-        next_look = self.clock.now() + self._pause(name, answer)
-        self._pulses[name] = pulse = Pulse(edition, answer, self._is_silent(name), next_look)
+            self._probing.discard(name)
+        next_probe = self.clock.now() + self._interval(name, answer)
+        self._probes[name] = probe = Probe(edition, answer, self._has_failed(name), next_probe)
         if isinstance(answer, ClusterReached) and known and not isinstance(known.answer, ClusterReached):
-            for machine in self.waiting:  # it may be the one that they wait for
-                self.waiting.woken(machine)
+            for machine in self.pending:  # it may be the cluster that they need
+                self.pending.note_change(machine)
                 self.wake(machine)
-        return pulse
+        return probe
 
-    def _holds(self, name: str, pulse: Pulse) -> bool:
-        """Until its time is over, the cluster is another, or a search fared otherwise.
+    def _is_valid(self, name: str, probe: Probe) -> bool:
+        """Until its time is over, the cluster is another one, or a search got another result.
 
-        That nobody can be asked is seen without asking, and may have another reason by now.
+        Whether a cluster can be asked at all is known without a request, so it is checked every time.
         """
         return (
-            self.clock.now() < pulse.next_look
-            and not isinstance(pulse.answer, UnusableCluster)
-            and self.fleet.edition(name) == pulse.edition
-            and self._is_silent(name) == pulse.is_silent
+            self.clock.now() < probe.next_probe
+            and not isinstance(probe.answer, UnusableCluster)
+            and self.fleet.edition(name) == probe.edition
+            and self._has_failed(name) == probe.has_failed
         )
 
-    def _is_silent(self, name: str) -> bool:
-        return self.fleet.silence(name) is not None
+    def _has_failed(self, name: str) -> bool:
+        return self.fleet.last_failure(name) is not None
 
-    def _pause(self, name: str, answer: Answer) -> float:
+    def _interval(self, name: str, answer: Answer) -> float:
         if isinstance(answer, Unreachable) and (retry := self.fleet.retry_in(name)):
             return retry
         return self.interval * self.rng.uniform(1 - JITTER, 1 + JITTER)
 
     def forget(self, name: str) -> None:
-        """Its config is gone."""
-        self._pulses.pop(name, None)
+        """Its KubevirtConfig was deleted."""
+        self._probes.pop(name, None)
         self._written.pop(name, None)
-        self.reporter.gone(name)
+        self.reporter.cluster_deleted(name)

@@ -1,4 +1,4 @@
-"""From what was seen to the cluster that is to run a machine, and why."""
+"""Chooses the cluster of a Machine from an observation, and says why. Pure functions."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING
 from virt_steward.controllers.placement.candidates import PlacementCase
 from virt_steward.controllers.placement.rules import RULES
 from virt_steward.controllers.placement.verdicts import Abstain, Ask, Blocked, Chosen, Narrowed
+from virt_steward.objects.checks import CheckResult
 
 if TYPE_CHECKING:
     from virt_steward.controllers.placement.observation import PlacementObservation
+    from virt_steward.controllers.placement.rules.rule import PlacementRule
     from virt_steward.controllers.placement.verdicts import Verdict
 
 
 @dataclass(frozen=True, slots=True)
 class RuleResult:
-    """One strategy, and what it said."""
+    """One rule, and its verdict."""
 
-    strategy: str
+    rule: PlacementRule
     verdict: Verdict
 
 
@@ -26,20 +28,20 @@ class RuleResult:
 class PlacementDecision:
     outcome: Chosen | Blocked | Ask
     steps: tuple[RuleResult, ...]
-    """All that was said, the outcome last."""
+    """Every rule up to the one that decided, which is the last."""
 
     @property
-    def strategy(self) -> str:
-        """Whose word decided."""
-        return self.steps[-1].strategy
+    def rule(self) -> PlacementRule:
+        """The rule that decided."""
+        return self.steps[-1].rule
 
 
-def decide(seen: PlacementObservation) -> PlacementDecision:
-    case = PlacementCase(seen, seen.clusters)
+def decide(observation: PlacementObservation) -> PlacementDecision:
+    case = PlacementCase(observation, observation.clusters)
     steps: list[RuleResult] = []
-    for strategy in RULES:
-        verdict = strategy(case)
-        steps.append(RuleResult(strategy.__name__, verdict))
+    for rule in RULES:
+        verdict = rule.apply(case)
+        steps.append(RuleResult(rule, verdict))
         match verdict:
             case Chosen() | Blocked() | Ask():
                 return PlacementDecision(verdict, tuple(steps))
@@ -47,4 +49,22 @@ def decide(seen: PlacementObservation) -> PlacementDecision:
                 case = replace(case, candidates=tuple(one for one in case.candidates if one.name in names))
             case Abstain():
                 continue
-    raise AssertionError  # the last strategy never abstains
+    raise AssertionError  # the last rule never abstains
+
+
+def trace(decision: PlacementDecision) -> tuple[CheckResult, ...]:
+    """The whole chain for users. A rule passes if it chose or narrowed; one that does not apply fails undecided."""
+    applied = tuple(_check(one, decided=one is decision.steps[-1]) for one in decision.steps)
+    return applied + tuple(CheckResult(rule.title, "not reached") for rule in RULES[len(applied) :])
+
+
+def _check(step: RuleResult, *, decided: bool) -> CheckResult:
+    match step.verdict:
+        case Chosen(reason=reason) | Narrowed(reason=reason):
+            return CheckResult(step.rule.title, "pass", reason, decided)
+        case Abstain(reason):
+            return CheckResult(step.rule.title, "fail", reason, decided)
+        case Blocked(message=message):
+            return CheckResult(step.rule.title, "fail", message, decided)
+        case Ask(clusters):
+            return CheckResult(step.rule.title, "not reached", f"{', '.join(clusters)} not asked yet", decided)

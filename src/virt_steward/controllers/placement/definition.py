@@ -1,4 +1,4 @@
-"""The placement as the manager knows it: its rights, and how it is put together."""
+"""The definition of the placement controller: its access, and how it is built."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from virt_steward import __version__
 from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
+from virt_steward.controllers.placement.act import MACHINE_CRD, MachineSchema
 from virt_steward.controllers.placement.assignments import Assignments
 from virt_steward.controllers.placement.capacity import CapacityCache
 from virt_steward.controllers.placement.clusters import ClusterStatusWriter
@@ -17,11 +18,15 @@ from virt_steward.controllers.placement.observe import PlacementClusterView
 from virt_steward.controllers.placement.pending import PendingMachines
 from virt_steward.controllers.placement.reconcile import PlacementController, Placer
 from virt_steward.controllers.placement.reporter import PlacementReporter
-from virt_steward.controllers.placement.schema import DEFINITION as MACHINE_DEFINITION
-from virt_steward.controllers.placement.schema import MachineSchema
 from virt_steward.controllers.placement.search import Search
 from virt_steward.controllers.placement.secrets import Secrets
-from virt_steward.controllers.placement.watches import CONFIGS, MACHINES, ClusterKey, PlacementEventHandlers
+from virt_steward.controllers.placement.watches import (
+    CONFIGS,
+    MACHINES,
+    ClusterKey,
+    PlacementEventHandlers,
+    concerns_choices,
+)
 from virt_steward.kube.connection import Connection, unobserved
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.runtime.access import PATCH, READ, SECRET, WATCH, Access, Grant, Reach
@@ -29,6 +34,8 @@ from virt_steward.runtime.controller import ControllerDefinition
 from virt_steward.runtime.kinds import DEFINITIONS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from virt_steward.controllers.placement.observation import Machine
     from virt_steward.controllers.placement.observe import KubevirtConfig
     from virt_steward.controllers.placement.options import PlacementOptions
@@ -47,9 +54,7 @@ ACCESS = Access(
         Grant(KUBEVIRT_CONFIG, WATCH, "to know which clusters there are"),
         Grant(KUBEVIRT_CONFIG, PATCH, "to report whether they answer", subresource="status"),
         Grant(SECRET, WATCH, "to reach the clusters: those that KubevirtConfigs name, each by itself", Reach.SECRETS),
-        Grant(
-            CUSTOM_RESOURCE_DEFINITION, READ, "to know if machines have conditions", names=(MACHINE_DEFINITION.name,)
-        ),
+        Grant(CUSTOM_RESOURCE_DEFINITION, READ, "to know if machines have conditions", names=(MACHINE_CRD.name,)),
     ),
 )
 
@@ -60,19 +65,27 @@ def definition(options: PlacementOptions) -> ControllerDefinition:
 
 def _build(tools: Toolbox, options: PlacementOptions) -> PlacementController:
     clock = tools.clock
-    waiting, ledger = PendingMachines(clock), Assignments()
+    pending, assignments = PendingMachines(clock), Assignments()
     reporter = PlacementReporter(tools.recorder, clock, tools.registry)
-    handlers = PlacementEventHandlers(tools.store(MACHINES), waiting.woken)
-    fleet = _fleet(tools, options, handlers, reporter)
-    tools.informers.of(MACHINES).tell(ledger.take)
-    rooms = CapacityCache(fleet, tools.store(CONFIGS), ledger, clock, lasting=options.probe_interval)
-    view = PlacementClusterView(tools.store(MACHINES), tools.store(CONFIGS), fleet, ledger, options.rules, rooms)
+    handlers = PlacementEventHandlers(tools.store(MACHINES))
+
+    def secret_changed(config: str) -> None:
+        for machine in handlers.machines_of(config):
+            pending.note_change(machine)
+        for key in handlers.by_cluster(config):
+            tools.wake(key)
+
+    fleet = _fleet(tools, options, secret_changed, reporter)
+    tools.informers.of(MACHINES).tell(assignments.take)
+    configs = tools.store(CONFIGS)
+    capacities = CapacityCache(fleet, configs, assignments, clock, lasting=options.probe_interval)
+    view = PlacementClusterView(tools.store(MACHINES), configs, fleet, assignments, options.rules, capacities)
     placer = Placer(
         client=tools.client,
         view=view,
         fleet=fleet,
-        search=Search(fleet, options.patience, clock, reporter.searched),
-        waiting=waiting,
+        search=Search(fleet, options.timeouts, clock, reporter.search_ended),
+        pending=pending,
         schema=MachineSchema(tools.client, tools.store(DEFINITIONS)),
         reporter=reporter,
         clock=clock,
@@ -82,55 +95,58 @@ def _build(tools: Toolbox, options: PlacementOptions) -> PlacementController:
         client=tools.client,
         view=view,
         fleet=fleet,
-        waiting=waiting,
+        pending=pending,
         reporter=reporter,
         wake=tools.wake,
         interval=options.probe_interval,
         clock=clock,
         rng=Random(),  # noqa: S311 - jitter
     )
-    _forget_what_goes(tools, placer, status_writer)
+    _listen(tools, handlers, placer, status_writer)
     return PlacementController(handlers, placer, status_writer)
 
 
-def _forget_what_goes(tools: Toolbox, placer: Placer, reporter: ClusterStatusWriter) -> None:
-    """Also while another process leads, when nothing is reconciled here."""
+def _listen(
+    tools: Toolbox, handlers: PlacementEventHandlers, placer: Placer, status_writer: ClusterStatusWriter
+) -> None:
+    """Keep the state that follows the watches; also while another process leads, when nothing is reconciled here."""
 
-    def machine_seen(key: Key, _before: Machine | None, after: Machine | None) -> None:
+    def machine_changed(key: Key, _before: Machine | None, after: Machine | None) -> None:
         if after is None:
-            placer.waits_no_more(key)
+            placer.forget(key)
+        elif after.is_ours:
+            placer.pending.note_change(key)
 
-    def config_seen(key: Key, _before: KubevirtConfig | None, after: KubevirtConfig | None) -> None:
+    def config_changed(key: Key, before: KubevirtConfig | None, after: KubevirtConfig | None) -> None:
         if after is None:
-            reporter.forget(key.name)
+            status_writer.forget(key.name)
+        if concerns_choices(before, after):
+            for machine in handlers.machines_of(key.name):
+                placer.pending.note_change(machine)
 
-    tools.informers.of(MACHINES).tell(machine_seen)
-    tools.informers.of(CONFIGS).tell(config_seen)
+    tools.informers.of(MACHINES).tell(machine_changed)
+    tools.informers.of(CONFIGS).tell(config_changed)
 
 
 def _fleet(
-    tools: Toolbox, options: PlacementOptions, handlers: PlacementEventHandlers, reporter: PlacementReporter
+    tools: Toolbox, options: PlacementOptions, secret_changed: Callable[[str], None], reporter: PlacementReporter
 ) -> Fleet:
-    """Clients of all clusters, which follow the configs whether or not we lead."""
+    """The clients of all clusters, which follow the KubevirtConfigs whether or not this process leads."""
 
-    def changed(config: str) -> None:
-        for key in handlers.by_cluster(config):
-            tools.wake(key)
-
-    def asked(config: str, seconds: float, *, answered: bool) -> None:
-        reporter.asked(config, seconds, answered=answered)
-        if not answered:  # nobody need wait for the next look to hear of it
+    def request_ended(config: str, seconds: float, *, answered: bool) -> None:
+        reporter.request_ended(config, seconds, answered=answered)
+        if not answered:  # report it now, not after the next probe
             tools.wake(ClusterKey(config))
 
     def follow(key: Key, _before: KubevirtConfig | None, after: KubevirtConfig | None) -> None:
         fleet.follow(key.name, after.spec if after else None)
 
     fleet = Fleet(
-        Secrets(tools.client, changed),
+        Secrets(tools.client, secret_changed),
         limits=options.limits,
         clock=tools.clock,
         connect=partial(Connection, user_agent=AGENT, observe=unobserved, longest_answer=LONGEST_ANSWER),
-        observe=asked,
+        observe=request_ended,
     )
     tools.informers.of(CONFIGS).tell(follow)
     tools.accompany(fleet)

@@ -1,4 +1,4 @@
-"""What is said of clusters that cannot be asked, or do not answer. Pure functions, no secrets."""
+"""Messages on clusters that cannot be asked, or do not answer. Pure functions, no secrets."""
 
 from __future__ import annotations
 
@@ -13,53 +13,59 @@ from virt_steward.objects.identity import Key
 if TYPE_CHECKING:
     from virt_steward.apis.kubevirtconfig import KubevirtConfigSpec
 
+INVALID_ANSWER = "invalid answer: its kubeconfig may have an address that is no API server"
+
 
 def secret_of(spec: KubevirtConfigSpec | None) -> Key | None:
-    """The Secret that a config names; None if it names none in full."""
+    """The Secret that a KubevirtConfig names; None if it does not name one in full."""
     if spec is None or not spec.secret_namespace or not spec.kubeconfig_secret_ref:
         return None
     return Key(spec.secret_namespace, spec.kubeconfig_secret_ref)
 
 
-def owner(config: str, spec: KubevirtConfigSpec) -> str:
+def describe_secret(config: str, spec: KubevirtConfigSpec) -> str:
     return f"Secret {secret_of(spec)} of KubevirtConfig {config}"
 
 
-def missing(
+def without_kubeconfig(
     config: str, spec: KubevirtConfigSpec, content: SecretUnknown | SecretAbsent | SecretKeyMissing | SecretUnreadable
 ) -> UnusableCluster:
     """Why there is no kubeconfig."""
     if not spec.kubeconfig_secret_ref:
-        because = f"KubevirtConfig {config} names no Secret: set spec.kubeconfigSecretRef"
-        return UnusableCluster(PlacementReason.CONFIG_INCOMPLETE, because)
+        message = f"KubevirtConfig {config} names no Secret: set spec.kubeconfigSecretRef"
+        return UnusableCluster(PlacementReason.CONFIG_INCOMPLETE, message)
     if not spec.secret_namespace:
-        because = f"KubevirtConfig {config} does not say where its Secret is: set spec.secretNamespace"
-        return UnusableCluster(PlacementReason.CONFIG_INCOMPLETE, because)
-    secret = owner(config, spec)
+        message = f"KubevirtConfig {config} does not name the namespace of its Secret: set spec.secretNamespace"
+        return UnusableCluster(PlacementReason.CONFIG_INCOMPLETE, message)
+    secret = describe_secret(config, spec)
     match content:
         case SecretUnknown():
             return UnusableCluster(PlacementReason.SECRET_UNREADABLE, f"{secret} has not been read yet")
         case SecretAbsent():
-            return UnusableCluster(PlacementReason.SECRET_NOT_FOUND, f"{secret} does not exist: create it")
+            return UnusableCluster(PlacementReason.SECRET_NOT_FOUND, f"{secret} not found: create it")
         case SecretKeyMissing():
             return UnusableCluster(
-                PlacementReason.SECRET_KEY_MISSING, f"{secret} has nothing under the key kubeconfig: put one there"
+                PlacementReason.SECRET_KEY_MISSING, f"{secret} has no key kubeconfig, or it is empty: add it"
             )
-        case SecretUnreadable(because):
-            return UnusableCluster(PlacementReason.SECRET_UNREADABLE, f"{secret} cannot be read: {because}")
+        case SecretUnreadable(message):
+            return UnusableCluster(PlacementReason.SECRET_UNREADABLE, f"{secret} cannot be read: {message}")
 
 
-def in_words(error: KubeError) -> str:
-    """What a cluster did, never in the words of its server: they may repeat our token."""
+def timed_out(seconds: float) -> str:
+    return f"unreachable: timed out after {seconds:g} s"
+
+
+def describe_error(error: KubeError) -> str:
+    """What went wrong, without the words of the cluster's server: they may repeat our token."""
     match error:
         case Forbidden():
-            return "does not let us look: allow the user of its kubeconfig to list virtualmachines.kubevirt.io"
+            return "forbidden (403) to list virtualmachines.kubevirt.io; grant its kubeconfig user that right"
         case Refused(code=code):
-            return f"refuses the question (HTTP {code}): see if its kubeconfig has the address of an API server"
+            return f"request refused (HTTP {code}): check that its kubeconfig has the address of an API server"
         case TooManyRequests():
-            return "is too busy to answer (HTTP 429)"
+            return "unreachable: too many requests (429)"
         case Unreachable() | TimedOut():
-            # Without the question, so that a cluster that is down has one sentence for all of them.
-            return f"cannot be asked: {str(error).partition(': ')[2] or error}"
+            # Without the path of the request, so that a cluster that is down has one message for all requests.
+            return f"unreachable: {str(error).partition(': ')[2] or error}"
         case _:
-            return "fails to answer: see its own logs"
+            return "unreachable: its API server fails; see the logs of that server"

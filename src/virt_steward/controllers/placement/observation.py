@@ -1,4 +1,4 @@
-"""The frozen record of what was seen around one machine: itself, the clusters, and where its VM was found."""
+"""The frozen observation of one Machine: itself, the clusters, and where its VM was found."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from virt_steward.objects.meta import Meta
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from virt_steward.controllers.placement.options import PlacementRules
+
 MACHINE = Kind("vitistack.io", "Machine", "machines")
 MACHINE_VERSION = "v1alpha1"
 MACHINE_API = f"{MACHINE.group}/{MACHINE_VERSION}"
@@ -26,17 +28,17 @@ PROVIDER = "kubevirt"
 
 
 class MachineRequest(msgspec.Struct, frozen=True):
-    """Our annotations on a machine; all others are not kept."""
+    """Our annotations on a Machine; all others are dropped."""
 
     config: str = msgspec.field(default="", name=CONFIG_ANNOTATION)
     selector: str = msgspec.field(default="", name=SELECTOR_ANNOTATION)
     strategy: str = msgspec.field(default="", name=STRATEGY_ANNOTATION)
     because: str = msgspec.field(default="", name=BECAUSE_ANNOTATION)
-    """No wish, but our own note on the choice: see `because.py`."""
+    """Written by the placement itself: why it chose the cluster (see `report.py`)."""
 
 
 class MachineFieldsEntry(msgspec.Struct, frozen=True):
-    """That a field manager has written something, and when."""
+    """That a field manager wrote something, and when."""
 
     manager: str = ""
     time: str = ""
@@ -46,7 +48,7 @@ class MachineMeta(Meta, frozen=True, rename="camel"):
     annotations: MachineRequest = MachineRequest()
     deletion_timestamp: str | None = None
     managed_fields: tuple[MachineFieldsEntry, ...] = ()
-    """Ours alone; all others are not kept."""
+    """Those of the placement; all others are dropped."""
 
 
 class ProviderConfig(msgspec.Struct, frozen=True):
@@ -78,11 +80,11 @@ class Machine(msgspec.Struct, frozen=True):
 
     @property
     def is_ours(self) -> bool:
-        """Whether it is for KubeVirt: no provider is named, or this one."""
+        """Whether it is for KubeVirt: it names no provider, or this one."""
         return {self.spec.provider, self.spec.provider_config.name} <= {"", PROVIDER}
 
     @property
-    def is_going(self) -> bool:
+    def is_deleting(self) -> bool:
         return self.metadata.deletion_timestamp is not None
 
     @property
@@ -90,25 +92,25 @@ class Machine(msgspec.Struct, frozen=True):
         return (self.status and self.status.conditions) or ()
 
     @property
-    def wishes(self) -> MachineRequest:
+    def request(self) -> MachineRequest:
         return self.metadata.annotations
 
 
 @dataclass(frozen=True, slots=True)
 class UnusableCluster:
-    """Why nothing can be done with a cluster, whoever asks for it."""
+    """The cluster cannot be asked at all: its KubevirtConfig, Secret or kubeconfig is missing or invalid."""
 
     reason: PlacementReason
-    because: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
 class CapacityFree:
-    """What a cluster has left, each as a part of the whole: 1 is all of it, and less than 0 too little."""
+    """The free part of a cluster's capacity: 1 is all of it, below 0 is overcommitted."""
 
     memory: float
     cpu: float | None = None
-    """None: nobody tells."""
+    """None: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +119,17 @@ class MemberCluster:
 
     name: str
     labels: Mapping[str, str] | None
-    """None: nobody can read them."""
+    """None: the KubevirtConfig cannot be read."""
     default: bool = False
     weight: int = 100
     schedulable: bool = True
     unusable: UnusableCluster | None = None
-    silent: str = ""
-    """Why it does not answer; empty if it does, or nobody has asked."""
+    unreachable: str = ""
+    """Why the last request failed; empty if it did not, or there was none."""
     machines: int = 0
-    """Machines placed here."""
+    """The number of Machines placed here."""
     free: CapacityFree | None = None
-    """Where it can be read."""
+    """None: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,33 +144,19 @@ class VmAbsent:
 
 @dataclass(frozen=True, slots=True)
 class KubeVirtMissing:
-    """The cluster was asked, and has no KubeVirt: no VM is there, and a new one would not run."""
+    """The cluster was asked, and does not serve VirtualMachines: it has no VM, and a new one would not run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unreachable:
-    """Nobody can say: the cluster did not answer, would not, or could not be asked."""
+    """Not known: the cluster did not answer, refused the request, or could not be asked."""
 
-    because: str
+    message: str
     reason: PlacementReason = PlacementReason.CLUSTERS_SILENT
-    """Any other means that somebody has to mend something."""
+    """Any other reason needs a person."""
 
 
 Finding = VmFound | VmAbsent | KubeVirtMissing | Unreachable
-
-
-@dataclass(frozen=True, slots=True)
-class PlacementRules:
-    """The settings that bear on a choice."""
-
-    default_config: str = ""
-    strategy: str = "none"
-    strict_search: bool = False
-    spread_label: str = "topology.kubernetes.io/region"
-    vm_name: str = "vm-{machine}"
-
-    def vm_of(self, machine: Machine) -> str:
-        return self.vm_name.replace("{machine}", machine.metadata.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +165,10 @@ class PlacementObservation:
     clusters: tuple[MemberCluster, ...]
     """By name."""
     findings: Mapping[str, Finding]
-    """By cluster, as far as they were asked."""
+    """By cluster, as far as clusters were asked."""
     rules: PlacementRules
 
     @property
     def strategy(self) -> str:
-        """By which it is to be placed if nothing else decides."""
-        return self.machine.wishes.strategy or self.rules.strategy
+        """The name of the placement strategy for this Machine."""
+        return self.machine.request.strategy or self.rules.strategy

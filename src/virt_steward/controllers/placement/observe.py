@@ -1,4 +1,4 @@
-"""Gathers what bears on one machine, from what is known already: no cluster is asked here."""
+"""Makes the observation of one Machine from caches; no cluster is asked here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from virt_steward.controllers.placement.assignments import Assignments
     from virt_steward.controllers.placement.capacity import CapacityCache
-    from virt_steward.controllers.placement.observation import Finding, Machine, PlacementRules, Unreachable
+    from virt_steward.controllers.placement.observation import Finding, Machine, Unreachable
+    from virt_steward.controllers.placement.options import PlacementRules
     from virt_steward.objects.identity import Key
     from virt_steward.runtime.store import Store
 
@@ -29,7 +30,7 @@ class KubevirtConfigMeta(Meta, frozen=True):
 
 
 class KubevirtConfigReport(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The part of a KubevirtConfig's status that is ours; the rest belongs to others."""
+    """The part of a KubevirtConfig's status that the placement writes."""
 
     phase: str = ""
     version: str = ""
@@ -49,54 +50,54 @@ class KubevirtConfig(msgspec.Struct, frozen=True):
 class FleetHealth(Protocol):
     """What is known of clusters."""
 
-    def usable(self, config: str) -> UnusableCluster | None: ...
+    def why_unusable(self, config: str) -> UnusableCluster | None: ...
 
-    def silence(self, config: str) -> Unreachable | None: ...
+    def last_failure(self, config: str) -> Unreachable | None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementClusterView:
-    """All that a choice is made from."""
+    """The caches from which an observation is made."""
 
     machines: Store[Machine]
     configs: Store[KubevirtConfig]
     health: FleetHealth
-    ledger: Assignments
+    assignments: Assignments
     rules: PlacementRules
-    rooms: CapacityCache
+    capacities: CapacityCache
 
 
 def observe(view: PlacementClusterView, key: Key, findings: Mapping[str, Finding]) -> PlacementObservation | None:
-    """None: there is no such machine."""
+    """None: there is no such Machine."""
     machine = view.machines.get(key)
     return PlacementObservation(machine, clusters(view), findings, view.rules) if machine else None
 
 
 def clusters(view: PlacementClusterView) -> tuple[MemberCluster, ...]:
     known = [_cluster(view, config) for config in view.configs]
-    # What cannot be read is not absent: it may be the cluster that runs the machine.
+    # A KubevirtConfig that cannot be read is not absent: its cluster may run the VM.
     unreadable = [_unreadable(key.name, view.configs.unreadable(key)) for key in view.configs.unreadables()]
     return tuple(sorted((*known, *unreadable), key=lambda one: one.name))
 
 
 def _cluster(view: PlacementClusterView, config: KubevirtConfig) -> MemberCluster:
     name = config.metadata.name
-    silence = view.health.silence(name)
-    machines = view.ledger.machines_on(name)
-    room = view.rooms.of(name)
+    failure = view.health.last_failure(name)
+    machines = view.assignments.machines_on(name)
+    capacity = view.capacities.of(name)
     return MemberCluster(
         name,
         config.metadata.labels,
         default=config.spec.default,
         weight=config.spec.weight,
         schedulable=config.spec.schedulable,
-        unusable=view.health.usable(name),
-        silent=silence.because if silence else "",
+        unusable=view.health.why_unusable(name),
+        unreachable=failure.message if failure else "",
         machines=machines,
-        free=room.with_machines(machines) if room else None,
+        free=capacity.with_machines(machines) if capacity else None,
     )
 
 
 def _unreadable(name: str, problem: str | None) -> MemberCluster:
-    because = f"KubevirtConfig {name} cannot be read: {problem}"
-    return MemberCluster(name, None, unusable=UnusableCluster(PlacementReason.CONFIG_INCOMPLETE, because))
+    message = f"KubevirtConfig {name} cannot be read: {problem}"
+    return MemberCluster(name, None, unusable=UnusableCluster(PlacementReason.CONFIG_INCOMPLETE, message))

@@ -1,21 +1,58 @@
-"""What an installation says about the placement of its machines."""
+"""The settings of the placement."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from virt_steward.controllers.placement.fleet import FleetTimeouts
-from virt_steward.controllers.placement.observation import PlacementRules
-from virt_steward.controllers.placement.search import SearchTimeouts
+from virt_steward.controllers.placement.strategies import NO_STRATEGY
+
+if TYPE_CHECKING:
+    from virt_steward.controllers.placement.observation import Machine
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementRules:
+    """The settings that decide which cluster is chosen."""
+
+    default_config: str = ""
+    strategy: str = NO_STRATEGY
+    strict_search: bool = False
+    spread_label: str = "topology.kubernetes.io/region"
+    vm_name: str = "vm-{machine}"
+
+    def vm_of(self, machine: Machine) -> str:
+        """The name of the Machine's VM."""
+        return self.vm_name.replace("{machine}", machine.metadata.name)
+
+
+@dataclass(frozen=True, slots=True)
+class FleetTimeouts:
+    """Limits for the requests to one cluster, in seconds."""
+
+    timeout: float = 5.0
+    """For one request."""
+    first_retry: float = 1.0
+    """The backoff after a failure; each further failure doubles it."""
+    longest_retry: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class SearchTimeouts:
+    """Limits for a search of all clusters, in seconds."""
+
+    deadline: float = 10.0
+    """A cluster that has not answered by then counts as unreachable."""
+    memory: float = 15.0
+    """For so long an answer is remembered."""
+    apart: float = 1.0
+    """The least time between two lists of the same VMs, however many Machines ask."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementOptions:
     rules: PlacementRules = field(default_factory=PlacementRules)
-    """By which a cluster is chosen."""
     limits: FleetTimeouts = field(default_factory=FleetTimeouts)
-    """How patient we are with one cluster."""
-    patience: SearchTimeouts = field(default_factory=SearchTimeouts)
-    """How long a search takes, and how long its answers count."""
+    timeouts: SearchTimeouts = field(default_factory=SearchTimeouts)
     probe_interval: float = 60.0
-    """Seconds between two looks at a cluster that answers, more or less."""
+    """Seconds between two probes of a cluster that answers, with some jitter."""

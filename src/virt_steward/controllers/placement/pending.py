@@ -1,4 +1,4 @@
-"""Which machines wait for a cluster, since when, and why."""
+"""The Machines that are pending: since when, and by which error."""
 
 from __future__ import annotations
 
@@ -21,36 +21,46 @@ class PendingMachine:
 
 
 class PendingMachines:
-    """Derived from the cluster and never written down: after a restart, every machine is judged again."""
+    """Derived from the cluster and never stored: after a restart, every Machine is evaluated again."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._waits: dict[Key, PendingMachine] = {}
-        self._woken: dict[Key, float] = {}
+        self._pending: dict[Key, PendingMachine] = {}
+        self._changed: dict[Key, float] = {}
 
     def __iter__(self) -> Iterator[Key]:
-        return iter(tuple(self._waits))
+        return iter(tuple(self._pending))
 
-    def woken(self, machine: Key) -> None:
-        """The machine is about to be judged: what clusters say from now on counts."""
-        self._woken.setdefault(machine, self._clock.now())
+    def note_change(self, machine: Key) -> None:
+        """Something changed that may concern the Machine: answers of clusters count for it from now on."""
+        self._changed.setdefault(machine, self._clock.now())
 
     def begin(self, machine: Key) -> float:
-        """Give the time from which on clusters' answers count for the attempt that begins."""
-        return self._woken.pop(machine, self._clock.now())
+        """Begin an evaluation; returns the time from which answers of clusters count for it.
+
+        That is the first change since the last evaluation began, not the time of this call. Example: 500 Machines are
+        created at 12:00:00 and evaluated one after the other until 12:00:04. One list of each cluster that begins after
+        12:00:00 then serves all of them; with the time of the call, each of them would need a list of its own.
+        """
+        return self._changed.pop(machine, self._clock.now())
 
     def block(self, machine: Key, blocked: Blocked) -> bool:
-        """Keep what it waits for; tells whether that is news."""
-        before = self._waits.get(machine)
-        self._waits[machine] = PendingMachine(blocked, before.since if before else self._clock.now())
+        """Remember the error; returns whether it is new."""
+        before = self._pending.get(machine)
+        self._pending[machine] = PendingMachine(blocked, before.since if before else self._clock.now())
         return before is None or before.blocked != blocked
 
-    def waited(self, machine: Key) -> float:
-        """Seconds since it was first judged and found to wait."""
-        wait = self._waits.get(machine)
-        return self._clock.now() - wait.since if wait else 0.0
+    def reported(self, machine: Key) -> Blocked | None:
+        """The error that this process reported last for the Machine, if it is pending."""
+        pending = self._pending.get(machine)
+        return pending.blocked if pending else None
+
+    def seconds(self, machine: Key) -> float:
+        """For how long it has been pending, as far as this process knows."""
+        pending = self._pending.get(machine)
+        return self._clock.now() - pending.since if pending else 0.0
 
     def end(self, machine: Key) -> None:
-        """It waits no more."""
-        self._waits.pop(machine, None)
-        self._woken.pop(machine, None)
+        """It is pending no more."""
+        self._pending.pop(machine, None)
+        self._changed.pop(machine, None)

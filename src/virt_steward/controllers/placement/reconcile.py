@@ -1,4 +1,4 @@
-"""The placement: machines are judged one by one; a cluster is looked at, and its status written, in between."""
+"""The placement controller: places Machines one by one, and reports on clusters."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from virt_steward.controllers.placement.act import record, say
-from virt_steward.controllers.placement.condition import to_say_of
+from virt_steward.controllers.placement.act import record, write_condition
 from virt_steward.controllers.placement.evaluate import evaluate
-from virt_steward.controllers.placement.reason_annotation import reason_on
+from virt_steward.controllers.placement.report import new_condition, recorded_reason
 from virt_steward.controllers.placement.verdicts import Blocked, Chosen
 from virt_steward.controllers.placement.watches import ClusterKey
 from virt_steward.kube.errors import Conflict, Invalid, NotFound
 from virt_steward.runtime.outcomes import Done, RequeueAfter
 
 if TYPE_CHECKING:
+    from virt_steward.controllers.placement.act import MachineSchema
     from virt_steward.controllers.placement.clusters import ClusterStatusWriter
     from virt_steward.controllers.placement.evaluate import Evaluation
     from virt_steward.controllers.placement.fleet import Fleet
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from virt_steward.controllers.placement.options import PlacementOptions
     from virt_steward.controllers.placement.pending import PendingMachines
     from virt_steward.controllers.placement.reporter import PlacementReporter
-    from virt_steward.controllers.placement.schema import MachineSchema
+    from virt_steward.controllers.placement.rules.rule import PlacementRule
     from virt_steward.controllers.placement.search import Search
     from virt_steward.controllers.placement.watches import PlacementEventHandlers
     from virt_steward.kube.client import Client
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
     from virt_steward.runtime.controller import Trigger
     from virt_steward.runtime.outcomes import Outcome
 
-LOOK_AGAIN = 300.0
-"""Seconds until a machine that waits for a person is judged anew though nothing happened."""
-STALE = RequeueAfter(1.0, "the machine has changed meanwhile")
+RECHECK = 300.0
+"""Seconds until a Machine that needs a person is evaluated again though nothing changed."""
+STALE = RequeueAfter(1.0, "the Machine has changed meanwhile")
 
 
 class PlacementController:
     """Machines and clusters, by their keys."""
 
-    def __init__(self, handlers: PlacementEventHandlers, placer: Placer, reporter: ClusterStatusWriter) -> None:
+    def __init__(self, handlers: PlacementEventHandlers, placer: Placer, status_writer: ClusterStatusWriter) -> None:
         self._handlers = handlers
         self._placer = placer
-        self._reporter = reporter
+        self._status_writer = status_writer
 
     @property
     def triggers(self) -> tuple[Trigger[Any], ...]:
@@ -53,100 +53,100 @@ class PlacementController:
 
     async def reconcile(self, key: Key | ClusterKey) -> Outcome:
         if isinstance(key, ClusterKey):
-            return await self._reporter.report(key.config)
+            return await self._status_writer.report(key.config)
         return await self._placer.place(key)
 
 
 @dataclass(frozen=True, slots=True)
 class Placer:
-    """Joins seeing, deciding, acting and telling for machines."""
+    """Observes a Machine, decides on its cluster, records the choice and reports it."""
 
     client: Client
     view: PlacementClusterView
     fleet: Fleet
     search: Search
-    waiting: PendingMachines
+    pending: PendingMachines
     schema: MachineSchema
     reporter: PlacementReporter
     clock: Clock
     options: PlacementOptions
 
     async def place(self, key: Key) -> Outcome:
-        judgement = await self._judged(key)
-        if judgement is None:
-            self.waits_no_more(key)
+        evaluation = await self._evaluate(key)
+        if evaluation is None:
+            self.forget(key)
             return Done()
-        machine, decision = judgement.seen.machine, judgement.decision
+        machine, decision = evaluation.observation.machine, evaluation.decision
         match decision.outcome:
-            case Chosen() if machine.wishes.config:
+            case Chosen() if machine.request.config:
                 return await self._confirm(machine, decision.outcome)
             case Chosen():
-                return await self._choose(machine, decision.outcome, decision.strategy)
+                return await self._choose(machine, decision.outcome, decision.rule)
             case Blocked():
-                return await self._block(judgement, decision.outcome)
-        raise AssertionError(decision)  # clusters that were to be asked have been
+                return await self._block(evaluation, decision.outcome)
+        raise AssertionError(decision)  # `evaluate` has asked the clusters
 
-    async def _judged(self, key: Key) -> Evaluation | None:
-        """None: there is nothing to do for this machine, or it is done already."""
-        since = self.waiting.begin(key)
-        if not self._concerns_us(self.view.machines.get(key)):
+    async def _evaluate(self, key: Key) -> Evaluation | None:
+        """None: there is nothing to do for this Machine, or it is done already."""
+        since = self.pending.begin(key)
+        if not self._needs_evaluation(self.view.machines.get(key)):
             return None
-        with suppress(TimeoutError):  # a Secret that is about to be read is not one that cannot be
+        with suppress(TimeoutError):  # a Secret that is being read is not one that cannot be read
             async with asyncio.timeout(self.options.limits.timeout):
                 await self.fleet.settled()
-        judgement = await evaluate(self.view, self.search, key, since)
-        return judgement if judgement and self._concerns_us(judgement.seen.machine) else None
+        evaluation = await evaluate(self.view, self.search, key, since, self.pending.reported(key))
+        return evaluation if evaluation and self._needs_evaluation(evaluation.observation.machine) else None
 
-    def _concerns_us(self, machine: Machine | None) -> bool:
-        if machine is None or machine.is_going or not machine.is_ours:
+    def _needs_evaluation(self, machine: Machine | None) -> bool:
+        if machine is None or machine.is_deleting or not machine.is_ours:
             return False
-        return not self.view.ledger.awaits(machine)  # else our own choice has not come back yet
+        return not self.view.assignments.awaits(machine)  # else the watch does not show our own choice yet
 
     async def _confirm(self, machine: Machine, chosen: Chosen) -> Outcome:
-        """The choice is recorded, and its cluster can be used: say so only where something else was said."""
-        self.waits_no_more(machine.metadata.key)
-        self.reporter.was_placed(machine)
-        told = replace(chosen, because=reason_on(machine) or chosen.because)
-        return await self._say(machine, told) or Done()
+        """The choice is recorded, and its cluster is usable: update the condition if there is one."""
+        self.forget(machine.metadata.key)
+        self.reporter.already_placed(machine)
+        explained = replace(chosen, reason=recorded_reason(machine) or chosen.reason)
+        return await self._write_condition(machine, explained) or Done()
 
-    async def _choose(self, machine: Machine, chosen: Chosen, strategy: str) -> Outcome:
-        """Nothing may come between the decision and its entry in the ledger: the next decision relies on it."""
+    async def _choose(self, machine: Machine, chosen: Chosen, rule: PlacementRule) -> Outcome:
+        """There must be no await between the decision and the assignment: the next decision relies on it."""
         try:
-            with self.view.ledger.assuming(machine, chosen.cluster):
+            with self.view.assignments.assuming(machine, chosen.cluster):
                 taken_from = await record(self.client, machine, chosen)
         except Conflict:
             return STALE
-        self.waits_no_more(machine.metadata.key)
-        self.reporter.placed(machine, chosen, strategy, taken_from)
+        self.forget(machine.metadata.key)
+        self.reporter.placed(machine, chosen, rule, taken_from)
         return Done()
 
-    async def _block(self, judgement: Evaluation, blocked: Blocked) -> Outcome:
-        machine, key = judgement.seen.machine, judgement.seen.machine.metadata.key
-        if self.waiting.block(key, blocked):
-            self.reporter.blocked(machine, blocked, judgement.decision.strategy)
-        waited = self.waiting.waited(key)
-        self.reporter.waits(machine, blocked, waited)
-        if stale := await self._say(machine, blocked):
+    async def _block(self, evaluation: Evaluation, blocked: Blocked) -> Outcome:
+        machine, key = evaluation.observation.machine, evaluation.observation.machine.metadata.key
+        if self.pending.block(key, blocked):
+            self.reporter.blocked(machine, blocked, evaluation.decision.rule)
+        pending_for = self.pending.seconds(key)
+        self.reporter.pending(machine, blocked, pending_for)
+        if stale := await self._write_condition(machine, blocked):
             return stale
-        if not judgement.seen.findings:  # an event tells when this changes
-            return RequeueAfter(LOOK_AGAIN, blocked.because)
-        seconds = min(max(waited, self.options.patience.memory), self.options.limits.longest_retry)
-        return RequeueAfter(seconds, blocked.because)
+        if not evaluation.observation.findings:  # an event comes when this changes
+            return RequeueAfter(RECHECK, blocked.message)
+        seconds = min(max(pending_for, self.options.timeouts.memory), self.options.limits.longest_retry)
+        return RequeueAfter(seconds, blocked.message)
 
-    async def _say(self, machine: Machine, outcome: Chosen | Blocked) -> RequeueAfter | None:
-        """Write the condition, if there is one to write; on a machine that has changed, that is for the next time."""
-        condition = to_say_of(machine, outcome, self.clock.utc())
-        if not condition or not await self.schema.keeps_conditions():
+    async def _write_condition(self, machine: Machine, outcome: Chosen | Blocked) -> RequeueAfter | None:
+        """Write the condition if it has changed; if the Machine has changed meanwhile, try again later."""
+        condition = new_condition(machine, outcome, self.clock.utc())
+        if not condition or not await self.schema.has_conditions():
             return None
         try:
-            await say(self.client, machine, condition)
+            await write_condition(self.client, machine, condition)
         except (Invalid, NotFound):
-            if self.view.machines.get(machine.metadata.key) == machine:  # then something else is wrong
+            if self.view.machines.get(machine.metadata.key) == machine:  # then the cause is another
                 raise
             return STALE
         return None
 
-    def waits_no_more(self, machine: Key) -> None:
-        """It has a cluster, or is none of our business."""
-        self.waiting.end(machine)
-        self.reporter.waits_no_more(machine)
+    def forget(self, machine: Key) -> None:
+        """The Machine is placed, deleted, or not ours: it is not pending."""
+        self.pending.end(machine)
+        self.reporter.not_pending(machine)

@@ -1,27 +1,84 @@
-"""A KubevirtConfig's status: whether the cluster answers, whether our credentials are good, and what it runs."""
+"""What is reported: a Machine's condition `Placed` and the reason for its cluster, a KubevirtConfig's status. Pure."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from virt_steward.apis.meta import Condition
+from virt_steward.controllers.placement.candidates import quoted
 from virt_steward.controllers.placement.fleet import ClusterReached, ClusterRejected
-from virt_steward.controllers.placement.observation import Unreachable, UnusableCluster
+from virt_steward.controllers.placement.observation import MachineCondition, Unreachable, UnusableCluster
 from virt_steward.controllers.placement.observe import KubevirtConfigReport
-from virt_steward.controllers.placement.verdicts import PlacementReason
+from virt_steward.controllers.placement.verdicts import Blocked, PlacementReason
+from virt_steward.objects.wallclock import rfc3339
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from virt_steward.controllers.placement.observation import Machine
     from virt_steward.controllers.placement.observe import KubevirtConfig
+    from virt_steward.controllers.placement.verdicts import Chosen
     from virt_steward.objects.conditions import Status
 
 Answer = ClusterReached | Unreachable | UnusableCluster
 
+PLACED = "Placed"
 LONGEST_MESSAGE = 1024
+NOT_CHECKED = "Not checked: no valid credentials"
 
 
-def status_of(config: KubevirtConfig, answer: Answer, machines: int, now: datetime) -> KubevirtConfigReport:
+def placed_condition(machine: Machine) -> MachineCondition | None:
+    return next((one for one in machine.conditions if one.type == PLACED), None)
+
+
+def new_condition(machine: Machine, outcome: Chosen | Blocked, now: datetime) -> MachineCondition | None:
+    """The condition to write. None: it is up to date, or the Machine is placed and never had one."""
+    before = placed_condition(machine)
+    if isinstance(outcome, Blocked):
+        new = MachineCondition(PLACED, "False", outcome.reason, outcome.message)
+    elif before and before.status != "True":
+        new = MachineCondition(PLACED, "True", PLACED, f"cluster {outcome.cluster}: {outcome.reason}")
+    else:
+        return None
+    if before and (before.status, before.reason, before.message) == (new.status, new.reason, new.message):
+        return None
+    since = before.last_transition_time if before and before.status == new.status else ""
+    return msgspec.structs.replace(new, last_transition_time=since or rfc3339(now))
+
+
+def condition_patch(machine: Machine, condition: MachineCondition) -> list[dict[str, Any]]:
+    """The JSON patch that sets our element of the list and nothing else, on just the version that was observed."""
+    element = msgspec.to_builtins(condition)
+    test = {"op": "test", "path": "/metadata/resourceVersion", "value": machine.metadata.resource_version}
+    if machine.status is None:
+        return [test, {"op": "add", "path": "/status", "value": {"conditions": [element]}}]
+    if machine.status.conditions is None:
+        return [test, {"op": "add", "path": "/status/conditions", "value": [element]}]
+    types = [one.type for one in machine.conditions]
+    if PLACED in types:
+        return [test, {"op": "replace", "path": f"/status/conditions/{types.index(PLACED)}", "value": element}]
+    return [test, {"op": "add", "path": "/status/conditions/-", "value": element}]
+
+
+def reason_annotation(chosen: Chosen) -> str:
+    """The value of the annotation that keeps the reason, since events expire.
+
+    It names the cluster, as in `east: it is the only cluster`, so that it does not seem to explain another cluster that
+    somebody sets later.
+    """
+    return f"{chosen.cluster}: {quoted(chosen.reason)}"
+
+
+def recorded_reason(machine: Machine) -> str:
+    """Why the placement chose the recorded cluster; empty if somebody else chose it."""
+    cluster, separator, reason = machine.request.because.partition(": ")
+    ours = machine.metadata.managed_fields  # a copy of a Machine has the annotation, but not from us
+    return quoted(reason) if ours and separator and cluster == machine.request.config else ""
+
+
+def config_status(config: KubevirtConfig, answer: Answer, machines: int, now: datetime) -> KubevirtConfigReport:
     conditions = (_reachable(answer), _credentials(answer))
     return KubevirtConfigReport(
         phase=_phase(answer),
@@ -57,22 +114,22 @@ def _reachable(answer: Answer) -> tuple[Status, str, str]:
         case ClusterReached() | ClusterRejected():
             return "True", "Answers", ""
         case UnusableCluster():
-            return "Unknown", "NotAsked", "without credentials nobody can ask"
-        case Unreachable(because, PlacementReason.REFUSED):
-            return "False", "Refuses", because
+            return "Unknown", "NotAsked", NOT_CHECKED
+        case Unreachable(message, PlacementReason.REFUSED):
+            return "False", "Refuses", message
         case _:
-            return "False", "NoAnswer", answer.because
+            return "False", "NoAnswer", answer.message
 
 
 def _credentials(answer: Answer) -> tuple[Status, str, str]:
     match answer:
         case ClusterReached():
             return "True", "Accepted", ""
-        case UnusableCluster(reason, because):
-            return "False", str(reason), because
-        case ClusterRejected(because, reason):
-            return "False", str(reason), because
+        case UnusableCluster(reason, message):
+            return "False", str(reason), message
+        case ClusterRejected(message, reason):
+            return "False", str(reason), message
         case Unreachable(reason=PlacementReason.REFUSED):
-            return "Unknown", "Refuses", "the cluster refuses the question"
+            return "Unknown", "Refuses", "Not checked: the cluster refuses the request"
         case _:
-            return "Unknown", "NoAnswer", "the cluster does not answer"
+            return "Unknown", "NoAnswer", "Not checked: the cluster is unreachable"

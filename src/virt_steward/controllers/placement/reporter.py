@@ -1,4 +1,4 @@
-"""Tells people and machines what was decided: log, events on the machine, metrics."""
+"""Reports decisions of the placement: log, events on the Machine, metrics."""
 
 from __future__ import annotations
 
@@ -8,20 +8,23 @@ from typing import TYPE_CHECKING
 
 import structlog
 from prometheus_client import Counter, Histogram
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
-from virt_steward.controllers.placement.condition import said_of
 from virt_steward.controllers.placement.fleet import ClusterReached, ClusterRejected
-from virt_steward.controllers.placement.metrics import PlacementMetrics
 from virt_steward.controllers.placement.observation import MACHINE, MACHINE_API
-from virt_steward.controllers.placement.reason_annotation import reason_on
+from virt_steward.controllers.placement.report import PLACED, placed_condition, recorded_reason
 from virt_steward.kube.events import Occurrence
 from virt_steward.objects.identity import Ref, Regarding
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from prometheus_client import CollectorRegistry
 
     from virt_steward.controllers.placement.observation import Machine
     from virt_steward.controllers.placement.report import Answer
+    from virt_steward.controllers.placement.rules.rule import PlacementRule
     from virt_steward.controllers.placement.verdicts import Blocked, Chosen
     from virt_steward.kube.events import Recorder
     from virt_steward.objects.identity import Key
@@ -30,13 +33,12 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
-PLACED = "Placed"
-LATELY = 600.0
-"""Seconds; shorter than servers keep events, so that none is told twice."""
+RECENT = 600.0
+"""Seconds; less than servers keep events, so that an event that exists is not created twice."""
 
 
 class PlacementReporter:
-    """Each decision is told once, when it is new."""
+    """Reports each decision once, when it is new."""
 
     def __init__(self, recorder: Recorder, clock: Clock, registry: CollectorRegistry) -> None:
         self._recorder = recorder
@@ -44,7 +46,7 @@ class PlacementReporter:
         self._gauges = PlacementMetrics(registry)
         self._decisions = Counter(
             "virt_steward_placement_decisions",
-            "Decisions on machines, by the strategy whose word counted.",
+            "Decisions on Machines, by the rule that decided.",
             ["strategy", "outcome"],
             registry=registry,
         )
@@ -54,74 +56,121 @@ class PlacementReporter:
             buckets=SECONDS,
             registry=registry,
         )
-        self._questions = Histogram(
+        self._requests = Histogram(
             "virt_steward_placement_cluster_seconds",
-            "Seconds until a cluster answered, or was given up.",
+            "Seconds until a cluster answered, or the request failed.",
             ["cluster", "answered"],
             buckets=SECONDS,
             registry=registry,
         )
 
-    def placed(self, machine: Machine, chosen: Chosen, strategy: str, taken_from: tuple[str, ...]) -> None:
-        key = machine.metadata.key
-        because = chosen.because
+    def placed(self, machine: Machine, chosen: Chosen, rule: PlacementRule, taken_from: tuple[str, ...]) -> None:
+        reason = chosen.reason
         if taken_from:
-            because += f" (the empty annotation was taken from {', '.join(taken_from)})"
-        log.info("placed machine", machine=str(key), cluster=chosen.cluster, strategy=strategy, because=because)
-        self._decisions.labels(strategy, PLACED).inc()
-        self._tell_placed(machine, chosen.cluster, because)
+            reason += f" (the empty annotation was taken from {', '.join(taken_from)})"
+        key = str(machine.metadata.key)
+        log.info("machine placed", machine=key, cluster=chosen.cluster, rule=rule.name, reason=reason)
+        self._decisions.labels(rule.name, PLACED).inc()
+        self._record_placed(machine, chosen.cluster, reason)
 
-    def was_placed(self, machine: Machine) -> None:
-        """The choice is recorded. If that was of late, whoever did so may have ended before it told of it."""
+    def already_placed(self, machine: Machine) -> None:
+        """If the choice was recorded recently, the process that recorded it may have ended before its event."""
         now = self._clock.utc().timestamp()
-        of_late = any(abs(now - _unix(write.time, 0.0)) < LATELY for write in machine.metadata.managed_fields)
-        if of_late and (because := reason_on(machine)):
-            self._tell_placed(machine, machine.wishes.config, because)
+        is_recent = any(abs(now - _unix(write.time, 0.0)) < RECENT for write in machine.metadata.managed_fields)
+        if is_recent and (reason := recorded_reason(machine)):
+            self._record_placed(machine, machine.request.config, reason)
 
-    def _tell_placed(self, machine: Machine, cluster: str, because: str) -> None:
-        note = f"placed on cluster {cluster}: {because}"
+    def _record_placed(self, machine: Machine, cluster: str, reason: str) -> None:
+        note = f"placed on cluster {cluster}: {reason}"
         self._recorder.once(Occurrence(_regarding(machine), "Normal", PLACED, "Place", note, cluster))
 
-    def blocked(self, machine: Machine, blocked: Blocked, strategy: str) -> None:
-        """Said when a machine begins to wait, or waits for something else than before."""
+    def blocked(self, machine: Machine, blocked: Blocked, rule: PlacementRule) -> None:
+        """The error of a Machine is new."""
         log.info(
             "machine not placed",
             machine=str(machine.metadata.key),
-            strategy=strategy,
+            rule=rule.name,
             reason=blocked.reason,
-            why=blocked.because,
+            message=blocked.message,
         )
-        self._decisions.labels(strategy, blocked.reason).inc()
+        self._decisions.labels(rule.name, blocked.reason).inc()
         self._recorder.once(
-            Occurrence(_regarding(machine), "Warning", blocked.reason, "Place", blocked.because, blocked.because)
+            Occurrence(_regarding(machine), "Warning", blocked.reason, "Place", blocked.message, blocked.message)
         )
 
-    def waits(self, machine: Machine, blocked: Blocked, waited: float) -> None:
-        """Show it among the machines without a cluster: since its condition says so, or for so many seconds."""
-        since = self._clock.utc().timestamp() - waited
-        said = said_of(machine)
-        if said and said.status == "False":
-            since = min(since, _unix(said.last_transition_time, since))
-        self._gauges.waits(machine.metadata.key, blocked.reason, since)
+    def pending(self, machine: Machine, blocked: Blocked, seconds: float) -> None:
+        """Count it among the unplaced Machines: since its condition says so, or for so many seconds."""
+        since = self._clock.utc().timestamp() - seconds
+        condition = placed_condition(machine)
+        if condition and condition.status == "False":
+            since = min(since, _unix(condition.last_transition_time, since))
+        self._gauges.set_pending(machine.metadata.key, blocked.reason, since)
 
-    def waits_no_more(self, machine: Key) -> None:
-        self._gauges.waits_no_more(machine)
+    def not_pending(self, machine: Key) -> None:
+        self._gauges.remove_pending(machine)
 
-    def searched(self, seconds: float) -> None:
+    def search_ended(self, seconds: float) -> None:
         self._searches.observe(seconds)
 
-    def asked(self, cluster: str, seconds: float, *, answered: bool) -> None:
-        self._questions.labels(cluster, str(answered).lower()).observe(seconds)
+    def request_ended(self, cluster: str, seconds: float, *, answered: bool) -> None:
+        self._requests.labels(cluster, str(answered).lower()).observe(seconds)
 
-    def cluster(self, name: str, answer: Answer) -> None:
-        self._gauges.answers(name, reachable=isinstance(answer, ClusterReached | ClusterRejected))
+    def cluster_probed(self, name: str, answer: Answer) -> None:
+        self._gauges.set_reachable(name, reachable=isinstance(answer, ClusterReached | ClusterRejected))
 
-    def gone(self, cluster: str) -> None:
-        """The cluster's config was deleted: its series must not go on."""
-        self._gauges.gone(cluster)
+    def cluster_deleted(self, cluster: str) -> None:
+        """Remove its series."""
+        self._gauges.remove_cluster(cluster)
         for answered in ("true", "false"):
             with suppress(KeyError):  # it may never have been asked
-                self._questions.remove(cluster, answered)
+                self._requests.remove(cluster, answered)
+
+
+class PlacementMetrics(Collector):
+    """Gauges for alerts: how many Machines are unplaced, for which reason and since when, and which clusters answer.
+
+    They are computed when they are scraped, so that what no longer applies has no series.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._pending: dict[Key, tuple[str, float]] = {}
+        self._reachable: dict[str, bool] = {}
+        registry.register(self)
+
+    def set_pending(self, machine: Key, reason: str, since: float) -> None:
+        """The Machine has no usable cluster, for this reason, since this Unix time."""
+        self._pending[machine] = (reason, since)
+
+    def remove_pending(self, machine: Key) -> None:
+        self._pending.pop(machine, None)
+
+    def set_reachable(self, cluster: str, *, reachable: bool) -> None:
+        self._reachable[cluster] = reachable
+
+    def remove_cluster(self, cluster: str) -> None:
+        self._reachable.pop(cluster, None)
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        counts = GaugeMetricFamily(
+            "virt_steward_placement_unplaced_machines", "Machines without a usable cluster.", labels=["reason"]
+        )
+        oldest = GaugeMetricFamily(
+            "virt_steward_placement_oldest_unplaced_timestamp_seconds",
+            "Since when the longest pending Machine is pending for this reason, in Unix time.",
+            labels=["reason"],
+        )
+        by_reason: dict[str, list[float]] = {}
+        for reason, since in self._pending.values():
+            by_reason.setdefault(reason, []).append(since)
+        for reason, times in sorted(by_reason.items()):
+            counts.add_metric([reason], len(times))
+            oldest.add_metric([reason], min(times))
+        reachable = GaugeMetricFamily(
+            "virt_steward_placement_cluster_reachable", "1 while the cluster answers.", labels=["cluster"]
+        )
+        for cluster, answers in sorted(self._reachable.items()):
+            reachable.add_metric([cluster], float(answers))
+        yield from (counts, oldest, reachable)
 
 
 def _unix(text: str, otherwise: float) -> float:

@@ -1,4 +1,4 @@
-"""The Secrets that KubevirtConfigs name: each is watched by its name, and nothing of it is kept but its kubeconfig."""
+"""The Secrets that KubevirtConfigs name: each is watched by its name, and only its kubeconfig is kept."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SecretUnknown:
-    """Nobody has looked yet."""
+    """It has not been read yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class SecretAbsent:
-    """There is no such Secret."""
+    """It does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class SecretKeyMissing:
-    """It has no kubeconfig, or an empty one."""
+    """It has no key kubeconfig, or an empty one."""
 
 
 @dataclass(frozen=True, slots=True)
 class SecretUnreadable:
-    """It may be there; we may not look at it, or cannot make sense of it."""
+    """It may exist, but is forbidden or malformed."""
 
-    because: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +63,17 @@ class _Secret(msgspec.Struct, frozen=True):
 
 
 class Secrets:
-    """Watches begin and end as configs come and go; configs that name the same Secret share one."""
+    """One watch per Secret that a KubevirtConfig names, for as long as one does."""
 
     def __init__(self, reader: Reader, changed: Callable[[str], None]) -> None:
         self._reader = reader
         self._changed = changed
         self._named: dict[str, Key] = {}
         self._watches: dict[Key, _SecretWatch] = {}
-        self._news = asyncio.Event()
+        self._changes = asyncio.Event()
 
     def follow(self, config: str, secret: Key | None) -> None:
-        """The config names this Secret from now on; None if it names none, or is gone."""
+        """The KubevirtConfig names this Secret from now on; None if it names none, or was deleted."""
         if self._named.get(config) == secret:
             return
         if secret is None:
@@ -81,47 +81,47 @@ class Secrets:
         else:
             self._named[config] = secret
             if secret not in self._watches:
-                self._watches[secret] = _SecretWatch(self._reader, secret, self._tell)
+                self._watches[secret] = _SecretWatch(self._reader, secret, self._changed_secret)
         for unnamed in self._watches.keys() - self._named.values():
-            self._watches.pop(unnamed).known.set()  # nobody need wait for it
-        self._news.set()
+            self._watches.pop(unnamed).known.set()  # so that nothing waits for it
+        self._changes.set()
 
     def content(self, config: str) -> Content:
-        """What the Secret holds that the config names."""
+        """The content of the Secret that the KubevirtConfig names."""
         secret = self._named.get(config)
         return self._watches[secret].content() if secret else SecretUnknown()
 
     async def settled(self) -> None:
-        """Wait until nothing is unknown of what is named now."""
+        """Wait until all Secrets that are named now were read."""
         for watch in list(self._watches.values()):
             await watch.known.wait()
 
     async def run(self) -> None:
-        """Watch whatever is named; ends only by cancellation."""
+        """Watch the Secrets that are named; ends only by cancellation."""
         running: dict[_SecretWatch, asyncio.Task[None]] = {}
         async with asyncio.TaskGroup() as watches:
             while True:
-                self._news.clear()
+                self._changes.clear()
                 wanted = set(self._watches.values())
                 for watch in running.keys() - wanted:
                     running.pop(watch).cancel()
                 for watch in wanted - running.keys():
                     running[watch] = watches.create_task(watch.run())
-                await self._news.wait()
+                await self._changes.wait()
 
-    def _tell(self, secret: Key) -> None:
+    def _changed_secret(self, secret: Key) -> None:
         for config in [name for name, named in self._named.items() if named == secret]:
             self._changed(config)
 
 
 class _SecretWatch:
-    """One Secret, followed by a watch that sees no other."""
+    """The watch of one Secret."""
 
     def __init__(self, reader: Reader, secret: Key, changed: Callable[[Key], None]) -> None:
         self._secret = secret
         self._changed = changed
         self.known = asyncio.Event()
-        # A store that could be shared makes the informer settle, and say so, where it is denied.
+        # With a shared store, the informer settles and reports it when it is forbidden to read.
         source = Source(SECRET, projection(_Secret), Selection.one(secret))
         self.informer = Informer(reader, source, shared=Store[_Secret]({}))
         self.informer.tell(self._take)
@@ -130,9 +130,9 @@ class _SecretWatch:
         informer = self.informer
         if informer.state is InformerState.DENIED:
             command = f"virt-steward rbac --controllers placement --secret-namespaces {self._secret.namespace}"
-            return SecretUnreadable(f"we may not read it; apply what '{command}' prints")
+            return SecretUnreadable(f"forbidden (403); apply the output of '{command}'")
         if why := informer.store.unreadable(self._secret):
-            return SecretUnreadable(f"it makes no sense: {why}")
+            return SecretUnreadable(f"it is malformed: {why}")
         match informer.store.get(self._secret):
             case None:
                 return SecretUnknown() if informer.state is InformerState.STARTING else SecretAbsent()
@@ -146,7 +146,7 @@ class _SecretWatch:
             following.create_task(self.informer.run())
             await self.informer.settled()
             self.known.set()
-            self._changed(self._secret)  # no event says that there is none
+            self._changed(self._secret)  # there is no event for a Secret that does not exist
 
     def _take(self, _key: Key, before: _Secret | None, after: _Secret | None) -> None:
         if before is None or after is None or before.data != after.data:

@@ -1,4 +1,4 @@
-"""What a strategy can say of a machine: this cluster, only these, I cannot tell, stop, or ask the clusters first."""
+"""The verdicts of a rule on a Machine: this cluster, only these, no opinion, an error, or a question to clusters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class PlacementReason(StrEnum):
-    """Why a machine is not placed, for machines."""
+    """Why a Machine is not placed, for programs."""
 
     NO_CONFIGS = "NoConfigs"
     CONFIG_NOT_FOUND = "ConfigNotFound"
@@ -30,35 +30,47 @@ class PlacementReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterScore:
+    """Why a strategy ranks a cluster where it does."""
+
+    cluster: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class Chosen:
     cluster: str
-    because: str
-    scores: tuple[tuple[str, str], ...] = ()
-    """What spoke for each cluster, in words, where they were compared."""
+    reason: str
+    scores: tuple[ClusterScore, ...] = ()
+    """The ranking, best first, where clusters were compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Narrowed:
-    """Only these from here on."""
+    """Only these clusters remain for the rules that follow."""
 
     clusters: tuple[str, ...]
-    because: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Abstain:
-    because: str
+    """The rule does not apply."""
+
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
+    """No cluster can be chosen until somebody acts."""
+
     reason: PlacementReason
-    because: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Nothing can be said before these clusters were asked for the machine's VM."""
+    """The rule cannot decide before these clusters were asked for the Machine's VM."""
 
     clusters: tuple[str, ...]
 

@@ -1,4 +1,4 @@
-"""What the placement watches, and which machines and clusters a change may concern."""
+"""What the placement watches, and which Machines and clusters a change may concern. Handlers are pure."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from virt_steward.runtime.informer import Source
 from virt_steward.ssa import managers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from virt_steward.objects.identity import Key
     from virt_steward.runtime.store import Store
 
 NOWHERE = ""
-"""Under this the index has machines that are not placed."""
+"""The index key of Machines that are not placed."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class ClusterKey:
-    """The key under which a cluster is looked at and reported; machines go under their own."""
+    """The key under which a cluster is probed and reported; Machines have their own."""
 
     config: str
 
@@ -37,7 +37,7 @@ class ClusterKey:
 
 
 def _config_of(machine: Machine) -> tuple[str, ...]:
-    return (machine.wishes.config,) if machine.is_ours else ()
+    return (machine.request.config,) if machine.is_ours else ()
 
 
 _decoded = projection(Machine)
@@ -57,25 +57,26 @@ CONFIGS = Source(KUBEVIRT_CONFIG, projection(KubevirtConfig))
 class PlacementEventHandlers:
     """Maps each event to the keys that it can concern."""
 
-    def __init__(self, machines: Store[Machine], woken: Callable[[Key], None]) -> None:
+    def __init__(self, machines: Store[Machine]) -> None:
         self._machines = machines
-        self._woken = woken
 
     @property
     def triggers(self) -> tuple[Trigger[Any], ...]:
         return (Trigger(CONFIGS, self._by_config), Trigger(MACHINES, self._by_machine))
 
     def by_cluster(self, config: str) -> Iterable[Key | ClusterKey]:
-        """Whoever may be placed now, or can be no longer: what is known of a cluster has changed."""
+        """What is known of a cluster has changed."""
         yield ClusterKey(config)
+        yield from self.machines_of(config)
+
+    def machines_of(self, config: str) -> Iterable[Key]:
+        """The Machines that a change of a cluster may concern: those on it, and those that are on none."""
         for machine in (*self._machines.by("config", NOWHERE), *self._machines.by("config", config)):
-            self._woken(machine.metadata.key)
             yield machine.metadata.key
 
     def _by_machine(self, key: Key, before: Machine | None, after: Machine | None) -> Iterable[Key | ClusterKey]:
         placed_on = {name for one in (before, after) if one for name in _config_of(one)} - {NOWHERE}
         if any(one and one.is_ours for one in (before, after)):
-            self._woken(key)
             yield key
         if before is None or after is None or _config_of(before) != _config_of(after):
             yield from (ClusterKey(name) for name in placed_on)
@@ -83,12 +84,19 @@ class PlacementEventHandlers:
     def _by_config(
         self, key: Key, before: KubevirtConfig | None, after: KubevirtConfig | None
     ) -> Iterable[Key | ClusterKey]:
-        if not key.name:  # what may be read has changed, not what is there
+        if not key.name:  # the permission to read has changed, not an object
             return ()
-        if before and after and _bears_on_choices(before) == _bears_on_choices(after):
+        if before and after and not concerns_choices(before, after):
             return (ClusterKey(key.name),)
         return self.by_cluster(key.name)
 
 
-def _bears_on_choices(config: KubevirtConfig) -> tuple[object, ...]:
-    return config.spec, config.metadata.labels, config.metadata.uid
+def concerns_choices(before: KubevirtConfig | None, after: KubevirtConfig | None) -> bool:
+    """Whether the change of a KubevirtConfig may change the choice of a cluster; a new status does not."""
+    if before is None or after is None:
+        return True
+    return (before.spec, before.metadata.labels, before.metadata.uid) != (
+        after.spec,
+        after.metadata.labels,
+        after.metadata.uid,
+    )

@@ -1,6 +1,7 @@
-"""The chain by which a cluster is chosen, in order; one strategy per file.
+"""The chain of rules by which a cluster is chosen, in order; one rule per file.
 
-Not here: anything that asks a cluster. A strategy that needs to know more says so (`Ask`).
+Not here: requests to clusters. A rule that needs to know where the VM is asks for it (`Ask`). Not here either: how to
+choose among clusters that are all suitable (`strategies/`).
 """
 
 from virt_steward.controllers.placement.rules.ambiguity import ambiguity
@@ -10,15 +11,18 @@ from virt_steward.controllers.placement.rules.default_flag import default_flag
 from virt_steward.controllers.placement.rules.environment_default import environment_default
 from virt_steward.controllers.placement.rules.existing_vm import existing_vm
 from virt_steward.controllers.placement.rules.explicit_annotation import explicit_annotation
+from virt_steward.controllers.placement.rules.rule import PlacementRule
 from virt_steward.controllers.placement.rules.the_only_one import the_only_one
 
+STRATEGY_RULE = PlacementRule("Placement strategy", configured)
+
 RULES = (
-    explicit_annotation,
-    cluster_selector,  # narrows the choice of all that follow
-    environment_default,
-    default_flag,
-    the_only_one,
-    existing_vm,
-    configured,
-    ambiguity,
+    PlacementRule("Cluster named by annotation", explicit_annotation),
+    PlacementRule("Cluster selector", cluster_selector),  # narrows the candidates for all rules after it
+    PlacementRule("Environment default", environment_default),
+    PlacementRule("Default KubevirtConfig", default_flag),
+    PlacementRule("Only one cluster", the_only_one),
+    PlacementRule("VM already exists", existing_vm),
+    STRATEGY_RULE,
+    PlacementRule("Unambiguous", ambiguity),
 )

@@ -1,4 +1,4 @@
-"""Nobody could tell: say so, and how to help."""
+"""No other rule has decided: an error that says how to choose."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""The machine says what its cluster must be like."""
+"""The Machine selects clusters by their labels."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from virt_steward.controllers.placement.candidates import shown, take
+from virt_steward.controllers.placement.candidates import quoted, take
 from virt_steward.controllers.placement.observation import SELECTOR_ANNOTATION
 from virt_steward.controllers.placement.verdicts import Abstain, Blocked, Narrowed, PlacementReason
 from virt_steward.objects.selectors import BadSelector, parse_selector
@@ -17,24 +17,26 @@ if TYPE_CHECKING:
 
 
 def cluster_selector(case: PlacementCase) -> Verdict:
-    """All that is asked for must hold: the annotation's selector, and that of the spec where the schema keeps one."""
-    wish, spec = case.machine.wishes.selector, case.machine.spec.cluster_selector
+    """The selector of the annotation and that of the spec, where the schema has one, must both match."""
+    annotation, spec = case.machine.request.selector, case.machine.spec.cluster_selector
     conditions: list[Callable[[Mapping[str, str]], bool]] = [] if spec is None else [spec.matches]
-    if wish:
+    if annotation:
         try:
-            conditions.append(parse_selector(wish).matches)
+            conditions.append(parse_selector(annotation).matches)
         except BadSelector as error:
-            return Blocked(PlacementReason.BAD_SELECTOR, f"annotation {SELECTOR_ANNOTATION}: {shown(str(error))}")
+            message = f"annotation {SELECTOR_ANNOTATION} is invalid: {quoted(str(error))}"
+            return Blocked(PlacementReason.BAD_SELECTOR, message)
     if not conditions:
-        return Abstain("it selects no clusters")
-    # One whose labels cannot be read may be meant, and may run the machine.
+        return Abstain("No cluster-selector annotation")
+    # A KubevirtConfig that cannot be read may match, and its cluster may run the VM.
     selected = [one for one in case.candidates if one.labels is None or all(holds(one.labels) for holds in conditions)]
-    words = shown(wish) or "spec.clusterSelector"
+    selector = quoted(annotation) or "spec.clusterSelector"
     match selected:
         case []:
-            return Blocked(PlacementReason.NOTHING_SELECTED, f"no KubevirtConfig has labels that match {words}")
+            message = f"no KubevirtConfig has labels that match {selector}: label one, or correct the selector"
+            return Blocked(PlacementReason.NOTHING_SELECTED, message)
         case [cluster]:
-            return take(cluster, f"it is the only one that matches {words}")
+            return take(cluster, f"it is the only one that matches {selector}")
         case _:
             names = tuple(one.name for one in selected)
-            return Narrowed(names, f"{', '.join(names)} match {words}")
+            return Narrowed(names, f"{', '.join(names)} match {selector}")

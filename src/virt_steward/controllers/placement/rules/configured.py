@@ -1,11 +1,11 @@
-"""The installation, or the machine itself, has named a way to choose among equals."""
+"""The installation or the Machine names a placement strategy."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from virt_steward.controllers.placement.candidates import shown, unequipped
-from virt_steward.controllers.placement.strategies import STRATEGIES
+from virt_steward.controllers.placement.candidates import quoted, without_kubevirt
+from virt_steward.controllers.placement.strategies import NO_STRATEGY, STRATEGIES, STRATEGY_NAMES
 from virt_steward.controllers.placement.verdicts import Abstain, Blocked, Chosen, PlacementReason
 
 if TYPE_CHECKING:
@@ -14,21 +14,18 @@ if TYPE_CHECKING:
 
 
 def configured(case: PlacementCase) -> Verdict:
-    name = case.seen.strategy
-    if name == "none":
-        return Abstain("no placement strategy is configured")
-    preference = STRATEGIES.get(name)
-    if preference is None:
-        known = ", ".join(("none", *STRATEGIES))
-        return Blocked(
-            PlacementReason.UNKNOWN_STRATEGY, f"there is no placement strategy {shown(name)}: use one of {known}"
-        )
-    reachable = (one for one in case.candidates if not one.unusable and not one.silent)
-    open_ones = tuple(one for one in reachable if one.schedulable and case.is_equipped(one))
-    if not open_ones:
+    name = case.observation.strategy
+    if name == NO_STRATEGY:
+        return Abstain("No placement strategy is configured")
+    strategy = STRATEGIES.get(name)
+    if strategy is None:
+        message = f"placement strategy {quoted(name)} does not exist: use one of {', '.join(STRATEGY_NAMES)}"
+        return Blocked(PlacementReason.UNKNOWN_STRATEGY, message)
+    reachable = (one for one in case.candidates if not one.unusable and not one.unreachable)
+    suitable = tuple(one for one in reachable if one.schedulable and case.has_kubevirt(one))
+    if not suitable:
         names = ", ".join(one.name for one in case.candidates)
-        needed = "is schedulable and reachable, and has KubeVirt and usable credentials"
-        return Blocked(PlacementReason.NO_ROOM, f"none of {names} {needed}{unequipped(case)}")
-    ranked = preference(open_ones, case.rules)
-    best = ranked[0]
-    return Chosen(best.cluster, f"{name}: {best.words}", tuple((one.cluster, one.words) for one in ranked))
+        needed = "is schedulable and reachable, and has KubeVirt and valid credentials"
+        return Blocked(PlacementReason.NO_ROOM, f"none of {names} {needed}{without_kubevirt(case)}")
+    ranked = strategy.rank(suitable, case.rules)
+    return Chosen(ranked[0].cluster, f"{name}: {ranked[0].words}", ranked)

@@ -1,4 +1,4 @@
-"""A KubevirtConfig says that it is the default."""
+"""A KubevirtConfig is marked as the default."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 def default_flag(case: PlacementCase) -> Verdict:
     match [one for one in case.candidates if one.default]:
         case []:
-            return Abstain("no KubevirtConfig is marked as default")
+            return Abstain("No KubevirtConfig has spec.default: true")
         case [cluster]:
-            return take(cluster, "it is marked as default")
+            return take(cluster, "its KubevirtConfig has spec.default: true")
         case several:
             names = " and ".join(one.name for one in several)
-            return Blocked(PlacementReason.TWO_DEFAULTS, f"{names} are all marked as default: leave the mark on one")
+            message = f"{names} all have spec.default: true; keep it on one of these KubevirtConfigs"
+            return Blocked(PlacementReason.TWO_DEFAULTS, message)

@@ -1,11 +1,11 @@
-"""The machine's VM exists already: it stays where it runs."""
+"""The VM of the Machine exists already: the Machine stays on its cluster."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from virt_steward.controllers.placement.candidates import keep, unequipped
-from virt_steward.controllers.placement.observation import Unreachable, VmFound
+from virt_steward.controllers.placement.candidates import keep, without_kubevirt
+from virt_steward.controllers.placement.observation import CONFIG_ANNOTATION, Unreachable, VmFound
 from virt_steward.controllers.placement.verdicts import Abstain, Ask, Blocked, PlacementReason
 
 if TYPE_CHECKING:
@@ -15,41 +15,43 @@ if TYPE_CHECKING:
     from virt_steward.controllers.placement.verdicts import Verdict
 
 
+REMEDY = f"Fix the cluster's access, or set the annotation {CONFIG_ANNOTATION} to choose a cluster"
+
+
 def existing_vm(case: PlacementCase) -> Verdict:
-    findings = {one.name: case.seen.findings.get(one.name) for one in case.candidates}
+    findings = {one.name: case.observation.findings.get(one.name) for one in case.candidates}
     if unasked := tuple(name for name, finding in findings.items() if finding is None):
         return Ask(unasked)
     vm = case.rules.vm_of(case.machine)
     holders = [one for one in case.candidates if isinstance(findings[one.name], VmFound)]
-    silent = {name: finding for name, finding in findings.items() if isinstance(finding, Unreachable)}
+    unknown = {name: finding for name, finding in findings.items() if isinstance(finding, Unreachable)}
     if len(holders) > 1:
         names = " and ".join(one.name for one in holders)
-        message = f"{vm} exists in {names}: delete all but one, or annotate the machine with the right one"
-        return Blocked(PlacementReason.FOUND_TWICE, message)
-    if silent and (not holders or case.rules.strict_search):  # one of them may be the one that runs it
+        remedy = f"delete all but one, or set the annotation {CONFIG_ANNOTATION} to choose a cluster"
+        return Blocked(PlacementReason.FOUND_TWICE, f"VM {vm} exists in {names}: {remedy}")
+    if unknown and (not holders or case.rules.strict_search):  # an unreachable cluster may be the one that runs it
         known = f"exists in {holders[0].name}, and " if holders else ""
-        return _blocked_by(silent, f"{vm} {known}may exist in a cluster")
+        return _blocked(unknown, f"VM {vm} {known}may exist in a cluster")
     if not holders:
-        return Abstain(f"{vm} exists in none of {', '.join(findings)}{unequipped(case)}")
-    return keep(holders[0], f"{vm} exists there{_unheard(silent)}")
+        return Abstain(f"VM {vm} does not exist in {', '.join(findings)}{without_kubevirt(case)}")
+    return keep(holders[0], f"VM {vm} exists there{_not_searched(unknown)}")
 
 
-def _blocked_by(silent: Mapping[str, Unreachable], what: str) -> Blocked:
-    reason = _reason(silent)
-    trouble = "does not answer" if reason is PlacementReason.CLUSTERS_SILENT else "cannot be searched"
-    each = "; ".join(f"{name}: {one.because}" for name, one in silent.items())
-    remedy = "mend that, or annotate the machine with the right one"
-    return Blocked(reason, f"{what} that {trouble} ({each}): {remedy}")
+def _blocked(unknown: Mapping[str, Unreachable], what: str) -> Blocked:
+    reason = _reason(unknown)
+    trouble = "is unreachable" if reason is PlacementReason.CLUSTERS_SILENT else "cannot be searched"
+    each = "; ".join(one.message for one in unknown.values())
+    return Blocked(reason, f"{what} that {trouble} ({each}). {REMEDY}")
 
 
-def _unheard(silent: Mapping[str, Unreachable]) -> str:
-    if not silent:
+def _not_searched(unknown: Mapping[str, Unreachable]) -> str:
+    if not unknown:
         return ""
-    trouble = "did not answer" if _reason(silent) is PlacementReason.CLUSTERS_SILENT else "could not be searched"
-    return f"; {', '.join(silent)} {trouble}"
+    is_unreachable = _reason(unknown) is PlacementReason.CLUSTERS_SILENT
+    return f"; {', '.join(unknown)} {'unreachable' if is_unreachable else 'could not be searched'}"
 
 
-def _reason(silent: Mapping[str, Unreachable]) -> PlacementReason:
-    """What a person has to mend comes first: who is merely silent may come back unaided."""
-    reasons = (one.reason for one in silent.values())
+def _reason(unknown: Mapping[str, Unreachable]) -> PlacementReason:
+    """A reason that needs a person comes first: an unreachable cluster may come back by itself."""
+    reasons = (one.reason for one in unknown.values())
     return next((one for one in reasons if one is not PlacementReason.CLUSTERS_SILENT), PlacementReason.CLUSTERS_SILENT)

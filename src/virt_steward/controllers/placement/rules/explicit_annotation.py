@@ -1,10 +1,10 @@
-"""The machine names its cluster. A choice once recorded is never changed here."""
+"""The Machine names its cluster. A recorded choice is never changed."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from virt_steward.controllers.placement.candidates import keep, missing
+from virt_steward.controllers.placement.candidates import config_not_found, keep
 from virt_steward.controllers.placement.observation import CONFIG_ANNOTATION
 from virt_steward.controllers.placement.verdicts import Abstain
 
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 
 def explicit_annotation(case: PlacementCase) -> Verdict:
-    name = case.machine.wishes.config
+    name = case.machine.request.config
     if not name:
-        return Abstain(f"it has no annotation {CONFIG_ANNOTATION}")
-    cluster = case.named(name)
-    return keep(cluster, f"its annotation says {name}") if cluster else missing(name, f"annotation {CONFIG_ANNOTATION}")
+        return Abstain(f"No {CONFIG_ANNOTATION} annotation")
+    if cluster := case.named(name):
+        return keep(cluster, f"its annotation names {name}")
+    return config_not_found(name, f"annotation {CONFIG_ANNOTATION}")

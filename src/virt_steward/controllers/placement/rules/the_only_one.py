@@ -17,6 +17,6 @@ def the_only_one(case: PlacementCase) -> Verdict:
         case ():
             return Blocked(PlacementReason.NO_CONFIGS, f"{case.subject} and no KubevirtConfigs are available")
         case (cluster,):
-            return take(cluster, "it is the only one")
+            return take(cluster, "it is the only cluster")
         case several:
-            return Abstain(f"there are {len(several)}")
+            return Abstain(f"{len(several)} clusters are available")

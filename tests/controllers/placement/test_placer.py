@@ -32,10 +32,10 @@ async def test_a_choice_is_one_write_with_its_reason_and_one_event(scene: Scene,
     ours = {f"f:{key}": {} for key in (CONFIG_ANNOTATION, BECAUSE_ANNOTATION)}
     assert entry["fieldsV1"] == {"f:metadata": {"f:annotations": ours}}
     assert {f"f:{one.tokens[-1]}" for one in managers.PLACEMENT.writes} == set(ours)
-    assert machine["metadata"]["annotations"][BECAUSE_ANNOTATION] == "main: it is the only one"
+    assert machine["metadata"]["annotations"][BECAUSE_ANNOTATION] == "main: it is the only cluster"
     assert "status" not in machine
     [event] = await scene.events("web")
-    assert event["note"] == "placed on cluster main: it is the only one"
+    assert event["note"] == "placed on cluster main: it is the only cluster"
     assert [one.verb for one in asked() if one.resource == "machines" and one.is_write] == ["patch"]
     assert process.troubles == []
 
@@ -66,8 +66,8 @@ async def test_what_blocks_a_machine_is_a_condition_until_it_is_gone(scene: Scen
 @pytest.mark.parametrize(
     ("ours", "says"),
     [
-        pytest.param(True, "cluster west: it is marked as default", id="we-did"),
-        pytest.param(False, "cluster west: its annotation says west", id="somebody-else-did"),
+        pytest.param(True, "cluster west: its KubevirtConfig has spec.default: true", id="we-did"),
+        pytest.param(False, "cluster west: its annotation names west", id="somebody-else-did"),
     ],
 )
 async def test_the_condition_of_a_machine_that_had_to_wait_says_why_it_was_placed_where(
@@ -135,9 +135,9 @@ async def test_a_note_that_came_with_a_copy_is_replaced_and_a_persons_own_choice
         assert await soon(partial(has_event, scene, "copy", "Placed"))
         assert await soon(partial(counts, scene, "other", 1))
     copy = await scene.client.get(the_machine(scene.namespace, "copy"))
-    assert copy["metadata"]["annotations"][BECAUSE_ANNOTATION] == "main: it is marked as default"
+    assert copy["metadata"]["annotations"][BECAUSE_ANNOTATION] == "main: its KubevirtConfig has spec.default: true"
     [event] = await scene.events("copy")
-    assert event["note"] == "placed on cluster main: it is marked as default"
+    assert event["note"] == "placed on cluster main: its KubevirtConfig has spec.default: true"
     assert await scene.client.get(the_machine(scene.namespace, "own")) == before
 
 

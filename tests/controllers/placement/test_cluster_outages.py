@@ -8,7 +8,7 @@ from aiohttp import web
 
 from tests.controllers.placement.conftest import Asked, Start
 from tests.controllers.placement.scene import Scene
-from tests.controllers.placement.test_placing import has_event
+from tests.controllers.placement.test_placer import has_event
 from tests.eventually import soon
 from tests.gateway import Gateway, Interception, a_gateway, a_status
 from tests.proxy import FaultProxy
@@ -94,7 +94,7 @@ async def test_a_cluster_that_falls_silent_blocks_by_name_until_it_is_back(
         await proxy.accept()
         assert await soon(partial(scene.is_on, "web", "east"))
         assert await soon(partial(tells, scene, "west", Reachable="True", CredentialsValid="True"))
-    assert "vm-web may exist in a cluster that does not answer (west: cluster west cannot be asked" in message
+    assert "VM vm-web may exist in a cluster that is unreachable (cluster west: unreachable: " in message
 
 
 async def test_a_vm_that_was_found_is_adopted_and_who_was_silent_is_named(
@@ -107,7 +107,7 @@ async def test_a_vm_that_was_found_is_adopted_and_who_was_silent_is_named(
     await scene.machine("legacy")
     with start(*QUICK):
         assert await soon(partial(scene.is_on, "legacy", "north"))
-        assert await soon(partial(has_note, scene, "legacy", "vm-legacy exists there; south did not answer"))
+        assert await soon(partial(has_note, scene, "legacy", "VM vm-legacy exists there; south unreachable"))
 
 
 async def has_note(scene: Scene, name: str, text: str) -> bool:
@@ -131,9 +131,11 @@ async def test_a_strict_search_waits_for_those_who_are_silent(
 @pytest.mark.parametrize(
     ("code", "reason", "says", "remedy"),
     [
-        pytest.param(401, "Unauthorized", "does not accept our credentials: ", "get a new kubeconfig", id="our user"),
-        pytest.param(403, "Forbidden", "does not let us look: ", "allow the user of its kubeconfig", id="to answer"),
-        pytest.param(400, "ClusterRefuses", "refuses the question (HTTP 400): ", "see if its kubeconfig has", id="all"),
+        pytest.param(401, "Unauthorized", ": unauthorized (401): ", "get a new kubeconfig", id="our user"),
+        pytest.param(403, "Forbidden", ": forbidden (403) to list", "grant its kubeconfig user", id="to answer"),
+        pytest.param(
+            400, "ClusterRefuses", ": request refused (HTTP 400): ", "check that its kubeconfig has", id="all"
+        ),
     ],
 )
 async def test_a_cluster_is_not_called_silent_that_refuses(
@@ -200,6 +202,6 @@ async def test_nothing_that_a_run_produces_shows_a_secret(
     produced += [await scene.condition("web"), await scene.condition("bad")]
     produced += [await scene.events("web"), await scene.events("bad")]
     text = str(produced)
-    assert "does not accept our credentials" in text
+    assert "unauthorized (401)" in text
     for secret in (TOKEN, control_plane.token):
         assert secret not in text

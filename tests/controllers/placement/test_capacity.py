@@ -18,10 +18,11 @@ from tests.runtime.clocks import ManualClock
 from tests.widgets import define
 from virt_steward.apis.kubevirtconfig import Capacity, KubevirtConfigSpec
 from virt_steward.controllers.placement.assignments import Assignments
-from virt_steward.controllers.placement.capacity import NODE_METRICS, CapacityCache, FreeCapacity, question_about
-from virt_steward.controllers.placement.observation import CapacityFree, PlacementRules, Unreachable
+from virt_steward.controllers.placement.capacity import NODE_METRICS, CapacityCache, FreeCapacity, capacity_request
+from virt_steward.controllers.placement.observation import CapacityFree, Unreachable
 from virt_steward.controllers.placement.observe import KubevirtConfig, KubevirtConfigMeta
-from virt_steward.controllers.placement.strategies import least_loaded
+from virt_steward.controllers.placement.options import PlacementRules
+from virt_steward.controllers.placement.strategies import STRATEGIES
 from virt_steward.kube.client import Client, Object
 from virt_steward.kube.errors import Unavailable
 from virt_steward.objects.identity import Key, ref_of
@@ -65,7 +66,7 @@ async def measured(admin: Client) -> AsyncIterator[None]:
 
 async def free(client: Client, **capacity: str) -> CapacityFree | None:
     spec = KubevirtConfigSpec(capacity=Capacity(**capacity) if capacity else None)
-    return await question_about(spec)(client)
+    return await capacity_request(spec)(client)
 
 
 @pytest.mark.usefixtures("measured")
@@ -141,7 +142,7 @@ def test_an_empty_cluster_does_not_take_all_machines_of_a_burst() -> None:
             a_cluster(name, machines=machines[name], free=room.with_machines(machines[name]))
             for name, room in rooms.items()
         ]
-        machines[least_loaded(tuple(clusters), PlacementRules())[0].cluster] += 1
+        machines[STRATEGIES["least-loaded"].rank(tuple(clusters), PlacementRules())[0].cluster] += 1
     assert machines["large"] == pytest.approx(25, abs=1)
 
 

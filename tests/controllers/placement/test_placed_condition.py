@@ -7,22 +7,24 @@ import msgspec
 import pytest
 
 from tests.controllers.placement.builders import a_machine
-from virt_steward.controllers.placement.condition import patch_with, to_say_of
 from virt_steward.controllers.placement.observation import Machine, MachineCondition, MachineStatus
+from virt_steward.controllers.placement.report import condition_patch, new_condition
 from virt_steward.controllers.placement.verdicts import Blocked, Chosen, PlacementReason
 
 NOW = datetime(2031, 1, 6, 12, 0, tzinfo=UTC)
 THEN = "2030-01-01T00:00:00Z"
 BLOCKED = Blocked(PlacementReason.FOUND_TWICE, "vm-web exists in east and west")
-CHOSEN = Chosen("east", "it is the only one")
+CHOSEN = Chosen("east", "it is the only cluster")
 READY = MachineCondition("Ready", "True", "Up", "", THEN)
 
 
-def placed(status: str, reason: str = "Placed", message: str = "cluster east: it is the only one") -> MachineCondition:
+def placed(
+    status: str, reason: str = "Placed", message: str = "cluster east: it is the only cluster"
+) -> MachineCondition:
     return MachineCondition("Placed", status, reason, message, THEN)
 
 
-SAID_BLOCKED = placed("False", BLOCKED.reason, BLOCKED.because)
+SAID_BLOCKED = placed("False", BLOCKED.reason, BLOCKED.message)
 
 
 def with_status(status: MachineStatus | None) -> Machine:
@@ -43,7 +45,7 @@ def with_conditions(*conditions: MachineCondition) -> Machine:
     ],
 )
 def test_nothing_is_said_if(machine: Machine, outcome: Chosen | Blocked) -> None:
-    assert to_say_of(machine, outcome, NOW) is None
+    assert new_condition(machine, outcome, NOW) is None
 
 
 @pytest.mark.parametrize(
@@ -58,7 +60,7 @@ def test_nothing_is_said_if(machine: Machine, outcome: Chosen | Blocked) -> None
 def test_the_time_moves_only_with_the_status(
     machine: Machine, outcome: Chosen | Blocked, status: str, since: str
 ) -> None:
-    said = to_say_of(machine, outcome, NOW)
+    said = new_condition(machine, outcome, NOW)
     assert said
     assert (said.status, said.last_transition_time) == (status, since)
 
@@ -93,4 +95,4 @@ ELEMENT = msgspec.to_builtins(SAID_BLOCKED)
 )
 def test_the_patch_sets_on_the_version_that_was_seen(machine: Machine, operation: dict[str, Any]) -> None:
     test = {"op": "test", "path": "/metadata/resourceVersion", "value": machine.metadata.resource_version}
-    assert patch_with(machine, SAID_BLOCKED) == [test, operation]
+    assert condition_patch(machine, SAID_BLOCKED) == [test, operation]

@@ -1,11 +1,12 @@
-"""Which of several clusters that would all do: the strategies that an installation or a machine names."""
+"""The placement strategies: which of several suitable clusters is chosen."""
 
 import pytest
 
 from tests.controllers.placement.builders import a_cluster, a_machine, a_view
 from virt_steward.controllers.placement.decide import decide
 from virt_steward.controllers.placement.observation import CapacityFree, KubeVirtMissing, MemberCluster, VmAbsent
-from virt_steward.controllers.placement.verdicts import Abstain, Chosen
+from virt_steward.controllers.placement.strategies import STRATEGIES, STRATEGY_HELP, STRATEGY_NAMES
+from virt_steward.controllers.placement.verdicts import Abstain, Chosen, ClusterScore
 
 EAST, WEST = a_cluster("east"), a_cluster("west")
 
@@ -62,17 +63,17 @@ EAST, WEST = a_cluster("east"), a_cluster("west")
         ),
     ],
 )
-def test_the_strategy_chooses(strategy: str, clusters: tuple[MemberCluster, ...], chosen: str) -> None:
+def test_strategy_chooses_cluster(strategy: str, clusters: tuple[MemberCluster, ...], chosen: str) -> None:
     findings = {one.name: VmAbsent() for one in clusters}
     by_rule = decide(a_view(a_machine(), *clusters, findings=findings, strategy=strategy)).outcome
     by_machine = decide(a_view(a_machine(strategy=strategy), *clusters, findings=findings)).outcome
     assert isinstance(by_rule, Chosen)
     assert by_rule.cluster == chosen
     assert by_machine == by_rule
-    assert by_rule.scores[0][0] == chosen
+    assert by_rule.scores[0].cluster == chosen
 
 
-def test_machines_that_are_replaced_one_by_one_do_not_end_on_one_cluster() -> None:
+def test_round_robin_keeps_replaced_machines_spread() -> None:
     counts = {"a": 2, "b": 2, "c": 2}
     for goes in ("a", "b", "c") * 20:
         counts[goes] -= 1
@@ -84,7 +85,7 @@ def test_machines_that_are_replaced_one_by_one_do_not_end_on_one_cluster() -> No
     assert counts == {"a": 2, "b": 2, "c": 2}
 
 
-def test_round_robin_spreads_evenly_whatever_the_number() -> None:
+def test_round_robin_spreads_evenly() -> None:
     counts = dict.fromkeys("abcde", 0)
     for _ in range(1_003):
         clusters = [a_cluster(name, machines=number) for name, number in counts.items()]
@@ -95,9 +96,18 @@ def test_round_robin_spreads_evenly_whatever_the_number() -> None:
     assert max(counts.values()) - min(counts.values()) <= 1
 
 
-def test_a_cluster_without_kubevirt_holds_no_search_up_and_gets_no_new_machine() -> None:
+def test_strategy_skips_cluster_without_kubevirt() -> None:
     findings = {"east": KubeVirtMissing(), "west": VmAbsent()}
     decision = decide(a_view(a_machine(), EAST, WEST, findings=findings, strategy="round-robin"))
-    assert decision.outcome == Chosen("west", "round-robin: number 1 in turn", (("west", "number 1 in turn"),))
-    said = {step.strategy: step.verdict for step in decision.steps}
-    assert said["existing_vm"] == Abstain("vm-my-vm exists in none of east, west; there is no KubeVirt in east")
+    assert decision.outcome == Chosen(
+        "west", "round-robin: number 1 in turn", (ClusterScore("west", "number 1 in turn"),)
+    )
+    verdicts = {step.rule.name: step.verdict for step in decision.steps}
+    assert verdicts["existing_vm"] == Abstain(
+        "VM vm-my-vm does not exist in east, west; KubeVirt is not installed in east"
+    )
+
+
+def test_registry_lists_every_strategy_with_its_help() -> None:
+    assert STRATEGY_NAMES == ("none", "round-robin", "least-loaded", "spread", "weight")
+    assert all(f"{name}: {STRATEGIES[name].help}" in STRATEGY_HELP for name in STRATEGY_NAMES[1:])

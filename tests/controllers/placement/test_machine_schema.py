@@ -1,4 +1,4 @@
-"""Whether machines have room for a condition, asked of a real definition."""
+"""Whether the Machine CRD has status conditions, read from a real CRD."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -9,14 +9,14 @@ from tests.audit import AuditLog
 from tests.eventually import soon
 from tests.machines import a_definition_of_machines
 from tests.widgets import define
-from virt_steward.controllers.placement.schema import DEFINITION, MachineSchema
+from virt_steward.controllers.placement.act import MACHINE_CRD, MachineSchema
 from virt_steward.kube.client import Client
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.objects.identity import Ref
 from virt_steward.objects.meta import Existing
 from virt_steward.runtime.store import Store
 
-THE_DEFINITION = Ref(CUSTOM_RESOURCE_DEFINITION, DEFINITION)
+THE_DEFINITION = Ref(CUSTOM_RESOURCE_DEFINITION, MACHINE_CRD)
 ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
@@ -45,7 +45,7 @@ async def known(admin: Client) -> AsyncIterator[Known]:
     await known.look()
     yield known
     await known.serve()
-    assert await soon(known.schema.keeps_conditions)
+    assert await soon(known.schema.has_conditions)
 
 
 def a_schema(root: dict[str, Any]) -> dict[str, Any]:
@@ -71,14 +71,14 @@ async def test_a_condition_is_kept_or_not_by_a_definition_that(
     known: Known, version: dict[str, Any], *, keeps: bool
 ) -> None:
     await known.serve(**version)
-    assert await known.schema.keeps_conditions() is keeps
+    assert await known.schema.has_conditions() is keeps
 
 
 async def test_the_definition_is_read_once_until_it_changes(known: Known, audit_log: AuditLog) -> None:
     mark = audit_log.mark()
     for _ in range(3):
-        assert await known.schema.keeps_conditions()
-    asked = [one for one in audit_log.since(mark) if one.user_agent == "tests" and one.name == DEFINITION.name]
+        assert await known.schema.has_conditions()
+    asked = [one for one in audit_log.since(mark) if one.user_agent == "tests" and one.name == MACHINE_CRD.name]
     assert [one.verb for one in asked] == ["get"]
 
 
@@ -90,4 +90,4 @@ async def test_where_there_is_no_definition_nothing_is_kept(admin: Client) -> No
 
 
 async def keeps_nothing(client: Client) -> bool:
-    return not await MachineSchema(client, Store({})).keeps_conditions()
+    return not await MachineSchema(client, Store({})).has_conditions()

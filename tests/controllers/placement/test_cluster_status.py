@@ -1,0 +1,241 @@
+"""The status writer of clusters, on a manual clock: when it probes, when it writes, and which keys it wakes."""
+
+from collections.abc import AsyncIterator, Hashable
+from dataclasses import replace
+from functools import partial
+from random import Random
+from typing import Any
+
+import pytest
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from tests.clients import a_client
+from tests.controllers.placement.builders import a_machine
+from tests.eventually import soon
+from tests.fleet import Members, a_fleet
+from tests.gateway import Gateway, a_status
+from tests.machines import a_config, the_config
+from tests.proxy import FaultProxy
+from tests.runtime.clocks import ManualClock
+from tests.widgets import define
+from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG_CRD
+from virt_steward.controllers.placement.assignments import Assignments
+from virt_steward.controllers.placement.capacity import CapacityCache
+from virt_steward.controllers.placement.clusters import BETWEEN_STATUS_WRITES, JITTER, ClusterStatusWriter
+from virt_steward.controllers.placement.observe import KubevirtConfig, PlacementClusterView
+from virt_steward.controllers.placement.options import PlacementRules
+from virt_steward.controllers.placement.pending import PendingMachines
+from virt_steward.controllers.placement.reporter import PlacementReporter
+from virt_steward.controllers.placement.verdicts import Blocked, PlacementReason
+from virt_steward.controllers.placement.watches import CONFIGS, MACHINES
+from virt_steward.kube.client import Client
+from virt_steward.kube.events import Occurrence
+from virt_steward.objects.identity import Key
+from virt_steward.runtime.outcomes import Done, Outcome, RequeueAfter
+from virt_steward.runtime.store import Store
+from virt_steward_demo.local.controlplane import ControlPlane
+
+INTERVAL = 60.0
+WEB = Key("default", "web")
+
+
+class Nobody:
+    """Has no ears for events."""
+
+    def once(self, occurrence: Occurrence) -> None:
+        raise AssertionError(occurrence)
+
+
+class Desk:
+    """A reporter of one cluster, `east`, whose config is on the server."""
+
+    def __init__(self, client: Client, members: Members, clock: ManualClock) -> None:
+        self.members = members
+        self.clock = clock
+        self.assignments = Assignments()
+        self.pending = PendingMachines(clock)
+        self.woken: list[Hashable] = []
+        self.configs: Store[KubevirtConfig] = Store(CONFIGS.indexes or {})
+        machines: Store[Any] = Store(MACHINES.indexes or {})
+        capacities = CapacityCache(members.fleet, self.configs, self.assignments, clock, lasting=INTERVAL)
+        view = PlacementClusterView(
+            machines, self.configs, members.fleet, self.assignments, PlacementRules(), capacities
+        )
+        self._client = client
+        self._reporter = ClusterStatusWriter(
+            client=client,
+            view=view,
+            fleet=members.fleet,
+            pending=self.pending,
+            reporter=PlacementReporter(Nobody(), clock, CollectorRegistry()),  # type: ignore[arg-type]
+            wake=self.woken.append,
+            interval=INTERVAL,
+            clock=clock,
+            rng=Random(1),
+        )
+
+    async def see(self) -> None:
+        """As the watch of configs would."""
+        self.configs.put(await self._client.get(the_config("east"), KubevirtConfig))
+
+    async def report(self) -> Outcome:
+        return await self._reporter.report("east")
+
+    async def reported_by(self, client: Client) -> Outcome:
+        """The same by way of another client."""
+        return await replace(self._reporter, client=client).report("east")
+
+    async def machines(self) -> int:
+        status = (await self._client.get(the_config("east"))).get("status", {})
+        return int(status.get("machines", 0))
+
+    async def reasons(self) -> set[str]:
+        """Of all conditions."""
+        status = (await self._client.get(the_config("east"))).get("status", {})
+        return {one["reason"] for one in status.get("conditions", [])}
+
+    @property
+    def looks(self) -> int:
+        return len(self.members.observed)
+
+
+@pytest.fixture
+async def desk(control_plane: ControlPlane, admin: Client, namespace: str, proxy: FaultProxy) -> AsyncIterator[Desk]:
+    await define(admin, KUBEVIRT_CONFIG_CRD.manifest())
+    clock = ManualClock()
+    async with a_fleet(control_plane, admin, namespace, clock=clock) as members:
+        await members.join("east", server=proxy.server)
+        await admin.create(a_config("east", Key(namespace, "east")))
+        desk = Desk(admin, members, clock)
+        await desk.see()
+        yield desk
+        await admin.delete(the_config("east"))
+
+
+def seconds(outcome: Outcome) -> float:
+    assert isinstance(outcome, RequeueAfter)
+    return outcome.seconds
+
+
+async def test_a_cluster_that_answers_is_looked_at_once_in_a_while_and_not_in_step_with_others(desk: Desk) -> None:
+    pauses = []
+    for number in range(1, 4):
+        pauses.append(seconds(await desk.report()))
+        await desk.report()
+        assert desk.looks == number
+        await desk.clock.advance(pauses[-1])
+    assert all(INTERVAL * (1 - JITTER) <= pause <= INTERVAL * (1 + JITTER) for pause in pauses)
+    assert len(set(pauses)) == 3
+
+
+async def test_counts_that_change_quickly_are_written_once_a_second(desk: Desk) -> None:
+    await desk.report()
+    await desk.see()
+    for number in range(5):
+        desk.assignments.assume(a_machine(f"m{number}"), "east")
+        assert seconds(await desk.report()) == BETWEEN_STATUS_WRITES
+    assert await desk.machines() == 0
+    await desk.clock.advance(BETWEEN_STATUS_WRITES)
+    await desk.report()
+    assert await desk.machines() == 5
+    assert desk.looks == 1
+
+
+async def test_a_silent_cluster_is_looked_at_when_it_may_be_asked_again_and_wakes_who_waits_for_it(
+    desk: Desk, proxy: FaultProxy
+) -> None:
+    proxy.refuse()
+    assert seconds(await desk.report()) == pytest.approx(1.0)
+    desk.pending.block(WEB, Blocked(PlacementReason.CLUSTERS_SILENT, "east sleeps"))
+    await desk.clock.advance(1.0)
+    assert seconds(await desk.report()) == pytest.approx(2.0)
+    assert desk.woken == []
+    await proxy.accept()
+    await desk.clock.advance(2.0)
+    assert seconds(await desk.report()) > 2.0
+    assert desk.woken == [WEB]
+
+
+async def test_a_search_that_fails_is_believed_before_the_next_look(desk: Desk, proxy: FaultProxy) -> None:
+    await desk.report()
+    await desk.see()
+    proxy.refuse()
+    await proxy.cut()
+    await desk.members.fleet.ask("east", lambda reader: reader.raw("/readyz"))
+    await desk.clock.advance(BETWEEN_STATUS_WRITES / 2)
+    assert seconds(await desk.report()) <= 1.0
+    assert desk.looks == 2
+
+
+async def test_a_rotated_secret_is_looked_at_at_once(desk: Desk, proxy: FaultProxy) -> None:
+    await desk.report()
+    edition = desk.members.fleet.edition("east")
+    await desk.members.rotate("east", desk.members.kubeconfig(proxy.server) + "# rotated\n")
+    assert await soon(lambda: desk.members.fleet.edition("east") != edition)
+    await desk.report()
+    assert desk.looks == 2
+
+
+async def test_a_config_that_is_gone_is_looked_at_no_more(desk: Desk) -> None:
+    await desk.report()
+    desk.configs.remove(Key("", "east"))
+    await desk.clock.advance(INTERVAL * 2)
+    assert await desk.report() == Done()
+    assert desk.looks == 1
+
+
+async def test_a_server_that_answers_with_nonsense_is_looked_at_no_more_often_than_others(
+    desk: Desk, gateway: Gateway
+) -> None:
+    gateway.intercept = knows_nothing
+    await desk.members.rotate("east", desk.members.kubeconfig(gateway.secure_server))
+    assert await soon(partial(leads_to, desk, gateway))
+    before = desk.looks
+    assert seconds(await desk.report()) >= INTERVAL * (1 - JITTER)
+    for _ in range(3):
+        await desk.report()
+    assert desk.looks == before + 1
+
+
+async def test_a_web_page_in_place_of_a_cluster_is_told_as_a_refusal(desk: Desk, gateway: Gateway) -> None:
+    gateway.intercept = knows_nothing
+    await desk.members.rotate("east", desk.members.kubeconfig(gateway.secure_server))
+    assert await soon(partial(leads_to, desk, gateway))
+    await desk.report()
+    assert await desk.reasons() == {"Refuses"}
+
+
+async def knows_nothing(_request: web.BaseRequest) -> web.StreamResponse | None:
+    return web.Response(status=404, text="404 page not found")
+
+
+async def leads_to(desk: Desk, gateway: Gateway) -> bool:
+    await desk.members.fleet.probe("east")
+    return bool(gateway.requests)
+
+
+async def test_a_definition_without_a_status_does_not_make_it_write_every_second(
+    desk: Desk, control_plane: ControlPlane, gateway: Gateway
+) -> None:
+    async def has_no_status(request: web.BaseRequest) -> web.StreamResponse | None:
+        return a_status(404, "NotFound") if request.path.endswith("/status") else None
+
+    gateway.intercept = has_no_status
+    async with a_client(control_plane, server=gateway.server) as client:
+        assert seconds(await desk.reported_by(client)) >= INTERVAL * (1 - JITTER)
+
+
+async def test_another_trouble_with_the_credentials_is_told_at_once(desk: Desk) -> None:
+    for content, reason in (("garbage: [", "BadKubeconfig"), ("", "SecretKeyMissing")):
+        await desk.members.rotate("east", content)
+        assert await soon(partial(is_unusable, desk, reason))
+        await desk.report()
+        await desk.see()
+        assert reason in await desk.reasons()
+        await desk.clock.advance(BETWEEN_STATUS_WRITES)
+
+
+async def is_unusable(desk: Desk, reason: str) -> bool:
+    unusable = desk.members.fleet.why_unusable("east")
+    return unusable is not None and unusable.reason == reason
