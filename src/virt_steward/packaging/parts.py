@@ -41,15 +41,18 @@ class InstallOptions:
     hco: Key = THE_HCO
     console: bool = False
     """Whether the console is served, too: to those who are forwarded to its pod, unless it is told otherwise."""
+    example_profile: bool = False
+    """Whether the advisor runs with --example-profile, and has the rights for it."""
 
 
-def access_of(name: str, hco: Key = THE_HCO) -> Access:
+def access_of(name: str, hco: Key = THE_HCO, *, example_profile: bool = False) -> Access:
     """What a controller, or the console, may do on a platform of that name."""
     if name == CONSOLE:
         from virt_steward.console.access import access as access_of_console  # noqa: PLC0415 - others need not carry it
 
         return access_of_console(AutopilotOptions(hco))
-    return definition(name, ControllerOptions(advisor=AdvisorOptions(hco=hco), autopilot=AutopilotOptions(hco))).access
+    advisor = AdvisorOptions(hco=hco, example_profile=example_profile)
+    return definition(name, ControllerOptions(advisor=advisor, autopilot=AutopilotOptions(hco))).access
 
 
 def installed(wishes: InstallOptions) -> dict[str, list[Object]]:
@@ -90,7 +93,7 @@ def monitor(installation: Installation) -> Object:
 
 
 def _controller(name: str, wishes: InstallOptions) -> list[Object]:
-    rights = access_of(name, wishes.hco)
+    rights = access_of(name, wishes.hco, example_profile=wishes.example_profile)
     return [*access.manifests(rights, wishes.installation), _deployment(name, wishes)]
 
 
@@ -142,11 +145,12 @@ def _deployment(name: str, wishes: InstallOptions) -> Object:
 
 def _container(name: str, wishes: InstallOptions) -> Object:
     is_told = name in OF_THE_PLATFORM and wishes.hco != THE_HCO
+    example = ["--example-profile"] if name == "advisor" and wishes.example_profile else []
     return {
         "name": name,
         "image": wishes.image,
         "command": ["virt-steward", "run"],
-        "args": [f"--controllers={name}", *([f"--hyperconverged={wishes.hco}"] if is_told else [])],
+        "args": [f"--controllers={name}", *([f"--hyperconverged={wishes.hco}"] if is_told else []), *example],
         "env": [{"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}],
         "ports": [{"name": "metrics", "containerPort": METRICS}, {"name": "health", "containerPort": HEALTH}],
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "health"}},
