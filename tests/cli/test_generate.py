@@ -75,6 +75,14 @@ def test_rbac_adds_no_labels_to_another_namespace() -> None:
     assert first == {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "platform"}}
 
 
+@pytest.mark.parametrize(("flags", "is_granted"), [([], False), (["--example-profile"], True)], ids=["off", "on"])
+def test_rbac_grants_configmaps_only_with_example_profile(flags: list[str], *, is_granted: bool) -> None:
+    result = CliRunner().invoke(app, ["rbac", "--controllers", "advisor", *flags])
+
+    assert result.exit_code == 0
+    assert ("configmaps" in result.stdout) is is_granted
+
+
 def test_yaml_documents_read_well() -> None:
     text = written(manifests(Access("approver"), Installation()), Format.YAML)
 

@@ -15,10 +15,14 @@ from virt_steward.plans.execute import ItemOutdated, WriteRefused, Written, is_a
 from virt_steward.plans.fields import fields_set_by
 from virt_steward.plans.fingerprint import plan_hash
 from virt_steward.plans.intent import Impacts, Intent
+from virt_steward.plans.owner import PlanOwner
 from virt_steward.platform.health import NotReady, Ready
 from virt_steward.runtime.access import Access, Installation
+from virt_steward.ssa.managers import ADVISOR
 from virt_steward.ssa.preview import fetch
 from virt_steward_demo.local.controlplane import ControlPlane
+
+OWNER = PlanOwner("big", ADVISOR, "tests")
 
 
 def an_intent(namespace: str, *, moot: str = "", **spec: Any) -> Intent:
@@ -27,7 +31,7 @@ def an_intent(namespace: str, *, moot: str = "", **spec: Any) -> Intent:
 
 
 async def drafted(client: Client, intent: Intent) -> Any:
-    found = await draft(client, "big", [intent], {intent.ref: await fetch(client, intent.ref)})
+    found = await draft(client, OWNER, [intent], {intent.ref: await fetch(client, intent.ref)})
     assert isinstance(found, Drafted), found
     return found.items[0]
 
@@ -74,7 +78,7 @@ async def test_nothing_to_change_is_in_progress_until_it_works(admin: Client, wi
     waits = judged(item, NotReady("2/10"))
     assert (waits.state, waits.message) == (
         "InProgress",
-        "Already in desired state, but it does not work yet: 2/10",
+        "Already in desired state, but not ready yet: 2/10",
     )
     assert plan_hash("big", [waits]) == plan_hash("big", [item])
     assert judged(item, Ready("ready")) == item
@@ -94,7 +98,7 @@ async def test_what_is_moot_is_not_even_tried(admin: Client, widgets: str) -> No
 async def test_what_the_server_does_not_take_is_rejected(admin: Client, widgets: str) -> None:
     bad = {**a_widget(widgets), "metadata": {"name": "No Name", "namespace": widgets}}
     intent = Intent("bad", bad, (), Impacts("Low", "Low"), "")
-    found = await draft(admin, "big", [intent], {})
+    found = await draft(admin, OWNER, [intent], {})
     assert isinstance(found, DraftRejected)
     assert found.item == "bad"
 
@@ -103,21 +107,21 @@ async def test_a_target_that_moves_is_looked_at_again(admin: Client, widgets: st
     old = await admin.create(a_widget(widgets, size=1))
     await admin.merge_patch(the_widget(widgets), {"spec": {"size": 2}})
     intent = an_intent(widgets, size=3)
-    assert isinstance(await draft(admin, "big", [intent], {intent.ref: old}), TargetsMoving)
-    assert isinstance(await draft(admin, "big", [intent], {}), TargetsMoving)  # it seemed absent
+    assert isinstance(await draft(admin, OWNER, [intent], {intent.ref: old}), TargetsMoving)
+    assert isinstance(await draft(admin, OWNER, [intent], {}), TargetsMoving)  # it seemed absent
 
 
 async def test_an_item_is_written_with_its_marks_and_known_again(admin: Client, widgets: str) -> None:
     await admin.apply(a_widget(widgets, size=2, colour="red"), manager="argocd")
     item = await drafted(admin, an_intent(widgets, size=3))
-    result = await write(admin, item, "big", bypass=False)
+    result = await write(admin, OWNER, item, bypass=False)
     assert isinstance(result, Written)
     live = await admin.get(the_widget(widgets))
     assert live["spec"] == {"size": 3, "colour": "red"}
     assert live["metadata"]["annotations"] == {GOVERNED_BY: "big", APPLIED_HASH: item.planned_hash}
     assert is_applied(item, live, "big")
     assert not is_applied(item, live, "small")
-    again = await write(admin, item, "big", bypass=False)
+    again = await write(admin, OWNER, item, bypass=False)
     assert isinstance(again, Written)
     assert again.object["metadata"]["resourceVersion"] == live["metadata"]["resourceVersion"]  # nothing was sent
 
@@ -126,7 +130,7 @@ async def test_fields_that_nobody_agreed_to_take_are_not_taken(admin: Client, wi
     await admin.apply(a_widget(widgets, size=2), manager="argocd")
     item = await drafted(admin, an_intent(widgets, size=3))
     await admin.apply(a_widget(widgets, size=2), manager="kubectl", force=True)  # the same value, one more owner
-    result = await write(admin, item, "big", bypass=False)
+    result = await write(admin, OWNER, item, bypass=False)
     assert isinstance(result, ItemOutdated)
     assert "of kubectl" in result.why
     assert (await admin.get(the_widget(widgets)))["spec"]["size"] == 2
@@ -135,8 +139,8 @@ async def test_fields_that_nobody_agreed_to_take_are_not_taken(admin: Client, wi
 async def test_without_the_lock_whatever_is_there_is_overwritten(admin: Client, widgets: str) -> None:
     item = await drafted(admin, an_intent(widgets, size=3))
     await admin.create(a_widget(widgets, size=9, colour="red"))
-    assert isinstance(await write(admin, item, "big", bypass=False), ItemOutdated)
-    assert isinstance(await write(admin, item, "big", bypass=True), Written)
+    assert isinstance(await write(admin, OWNER, item, bypass=False), ItemOutdated)
+    assert isinstance(await write(admin, OWNER, item, bypass=True), Written)
     assert (await admin.get(the_widget(widgets)))["spec"] == {"size": 3, "colour": "red"}
 
 
@@ -144,7 +148,7 @@ async def test_a_refusal_of_the_server_is_told(admin: Client, widgets: str, cont
     item = await drafted(admin, an_intent(widgets, size=3))
     account = await an_account(admin, Access("bystander"), Installation(widgets, prefix=widgets))
     async with a_client(control_plane, account.token) as powerless:
-        result = await write(powerless, item, "big", bypass=False)
+        result = await write(powerless, OWNER, item, bypass=False)
     assert isinstance(result, WriteRefused)
     assert "cannot get resource" in result.why
 
@@ -154,12 +158,12 @@ async def test_a_field_that_falls_away_from_an_intent_keeps_its_value(
     admin: Client, widgets: str, *, owned_by_us: bool
 ) -> None:
     first = await drafted(admin, an_intent(widgets, size=3, colour="blue"))
-    await write(admin, first, "big", bypass=False)
+    await write(admin, OWNER, first, bypass=False)
     if not owned_by_us:
         await admin.apply(a_widget(widgets, colour="blue"), manager="argocd")
     item = await drafted(admin, an_intent(widgets, size=4))
     assert "colour" not in item.diff
-    assert isinstance(await write(admin, item, "big", bypass=False), Written)
+    assert isinstance(await write(admin, OWNER, item, bypass=False), Written)
     assert (await admin.get(the_widget(widgets)))["spec"] == {"size": 4, "colour": "blue"}
 
 

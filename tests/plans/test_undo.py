@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.plans.test_draft import an_intent
+from tests.plans.test_draft import OWNER, an_intent
 from tests.widgets import a_widget, the_widget
 from virt_steward.apis.virtplatformconfig import PlanItem
 from virt_steward.kube.client import Client
@@ -18,21 +18,21 @@ from virt_steward.ssa.preview import fetch
 async def planned(client: Client, intent: Intent, earlier: PreImage | None = None) -> tuple[PlanItem, PreImage]:
     """An item, and the record of what is there before it is written."""
     targets = {intent.ref: await fetch(client, intent.ref)}
-    found = await draft(client, "big", [intent], targets)
+    found = await draft(client, OWNER, [intent], targets)
     assert isinstance(found, Drafted), found
-    return found.items[0], capture("big", "a" * 64, found.items, targets, earlier)
+    return found.items[0], capture(OWNER, "a" * 64, found.items, targets, earlier)
 
 
 async def applied(client: Client, intent: Intent, earlier: PreImage | None = None) -> PreImage:
     """Carry out a plan, and keep what was there before."""
     item, image = await planned(client, intent, earlier)
-    assert isinstance(await write(client, item, "big", bypass=False), Written)
+    assert isinstance(await write(client, OWNER, item, bypass=False), Written)
     return image
 
 
 async def back(client: Client, namespace: str, image: PreImage) -> PlanItem:
     ref = the_widget(namespace)
-    found = await draft_rollback(client, image, {ref: await fetch(client, ref)})
+    found = await draft_rollback(client, OWNER, image, {ref: await fetch(client, ref)})
     assert isinstance(found, Drafted), found
     [item] = found.items
     return item
@@ -42,7 +42,7 @@ async def test_what_others_add_after_the_review_is_not_removed(admin: Client, wi
     image = await applied(admin, an_intent(widgets, size=3))
     item = await back(admin, widgets, image)
     await admin.merge_patch(the_widget(widgets), {"spec": {"colour": "red"}}, manager="ben")
-    result = await write_rollback(admin, item)
+    result = await write_rollback(admin, OWNER, item)
     assert isinstance(result, ItemOutdated), result
     assert "ben" in result.why
 
@@ -53,7 +53,7 @@ async def test_values_that_somebody_else_wants_too_by_now_stay(admin: Client, wi
     await admin.apply(a_widget(widgets, size=3), manager="argocd")
     item = await back(admin, widgets, image)
     assert "spec.size" in item.message
-    assert isinstance(await write_rollback(admin, item), Written)
+    assert isinstance(await write_rollback(admin, OWNER, item), Written)
     assert (await admin.get(the_widget(widgets)))["spec"] == {"size": 3}
 
 
@@ -61,7 +61,7 @@ async def test_values_that_somebody_else_wants_since_the_review_stay(admin: Clie
     await admin.create(a_widget(widgets, size=1))
     item = await back(admin, widgets, await applied(admin, an_intent(widgets, size=3)))
     await admin.apply(a_widget(widgets, size=3), manager="argocd")
-    result = await write_rollback(admin, item)
+    result = await write_rollback(admin, OWNER, item)
     assert isinstance(result, ItemOutdated)
     assert "argocd" in result.why
     assert (await admin.get(the_widget(widgets)))["spec"] == {"size": 3}
@@ -73,14 +73,14 @@ async def test_a_target_that_moves_meanwhile_is_looked_at_again(admin: Client, w
     ref = the_widget(widgets)
     old = await fetch(admin, ref)
     await admin.merge_patch(ref, {"status": {"busy": True}}, subresource="status")
-    assert isinstance(await draft_rollback(admin, image, {ref: old}), TargetsMoving)
+    assert isinstance(await draft_rollback(admin, OWNER, image, {ref: old}), TargetsMoving)
 
 
 async def test_a_label_that_was_not_there_goes(admin: Client, widgets: str) -> None:
     await admin.create(a_widget(widgets, size=1))
     desired = a_widget(widgets, labels={"role": "worker"}, size=3)
     image = await applied(admin, replace(an_intent(widgets), desired=desired, fields=fields_set_by(desired)))
-    await write_rollback(admin, await back(admin, widgets, image))
+    await write_rollback(admin, OWNER, await back(admin, widgets, image))
     assert "labels" not in (await admin.get(the_widget(widgets)))["metadata"]
 
 
@@ -88,19 +88,19 @@ async def test_what_was_never_written_is_nobodys_change(admin: Client, widgets: 
     await admin.create(a_widget(widgets, size=1))
     _, image = await planned(admin, an_intent(widgets, size=3))
     item = await back(admin, widgets, image)
-    assert (item.state, item.message) == ("Completed", "There is nothing of ours to take back")
+    assert (item.state, item.message) == ("Completed", "There is nothing to roll back")
 
 
 async def test_what_is_taken_back_already_is_nothing_to_do(admin: Client, widgets: str) -> None:
     await admin.create(a_widget(widgets, size=1))
     image = await applied(admin, an_intent(widgets, size=3))
-    await write_rollback(admin, await back(admin, widgets, image))
+    await write_rollback(admin, OWNER, await back(admin, widgets, image))
     assert (await back(admin, widgets, image)).state == "Completed"
 
 
 async def test_what_this_version_knows_nothing_of_is_not_called_gone(admin: Client, widgets: str) -> None:
     image = await applied(admin, an_intent(widgets, size=3))
-    found = await draft_rollback(admin, image, {})
+    found = await draft_rollback(admin, OWNER, image, {})
     assert isinstance(found, Drafted)
     assert [(item.state, item.message) for item in found.items] == [("Completed", FOREIGN)]
 
@@ -109,14 +109,14 @@ async def test_the_way_back_leads_to_before_the_first_of_several_plans(admin: Cl
     await admin.create(a_widget(widgets, size=1))
     first = await applied(admin, an_intent(widgets, size=3, colour="blue"))
     second = await applied(admin, an_intent(widgets, size=4), first)
-    await write_rollback(admin, await back(admin, widgets, second))
+    await write_rollback(admin, OWNER, await back(admin, widgets, second))
     assert (await admin.get(the_widget(widgets)))["spec"] == {"size": 1}
 
 
 async def test_what_the_first_of_several_plans_has_made_is_removed(admin: Client, widgets: str) -> None:
     first = await applied(admin, an_intent(widgets, size=3))
     second = await applied(admin, an_intent(widgets, size=4), first)
-    assert isinstance(await write_rollback(admin, await back(admin, widgets, second)), AlreadyGone)
+    assert isinstance(await write_rollback(admin, OWNER, await back(admin, widgets, second)), AlreadyGone)
 
 
 async def test_what_others_did_between_two_plans_was_there_before_the_second(admin: Client, widgets: str) -> None:
@@ -124,15 +124,15 @@ async def test_what_others_did_between_two_plans_was_there_before_the_second(adm
     first = await applied(admin, an_intent(widgets, size=3, colour="blue"))
     await admin.merge_patch(the_widget(widgets), {"spec": {"size": 2}}, manager="ben")
     second = await applied(admin, an_intent(widgets, size=4, colour="blue"), first)
-    await write_rollback(admin, await back(admin, widgets, second))
+    await write_rollback(admin, OWNER, await back(admin, widgets, second))
     assert (await admin.get(the_widget(widgets)))["spec"] == {"size": 2}
 
 
 async def test_a_record_of_what_was_taken_back_has_no_part_in_the_next(admin: Client, widgets: str) -> None:
     await admin.create(a_widget(widgets, size=1))
     first = await applied(admin, an_intent(widgets, size=3))
-    await write_rollback(admin, await back(admin, widgets, first))
+    await write_rollback(admin, OWNER, await back(admin, widgets, first))
     await admin.merge_patch(the_widget(widgets), {"spec": {"size": 3}}, manager="ben")
     second = await applied(admin, an_intent(widgets, size=4), first)
-    await write_rollback(admin, await back(admin, widgets, second))
+    await write_rollback(admin, OWNER, await back(admin, widgets, second))
     assert (await admin.get(the_widget(widgets)))["spec"] == {"size": 3}

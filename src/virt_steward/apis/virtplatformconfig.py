@@ -1,12 +1,13 @@
-"""VirtPlatformConfig: one tuning profile, what it would change, who approved that, and how far it has got."""
+"""VirtPlatformConfig: one tuning profile, what it would change, who approved that, and its progress."""
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
 from virt_steward.apis.crd import AGE, ApiVersion, Column, Crd
 from virt_steward.apis.meta import Condition, Duration, LabelSelector, Time, WindowSpec
+from virt_steward.apis.profileoptions import AnyOptions, OptionsStruct, options_fields, options_rules
 from virt_steward.apis.schema import ATOMIC, INT32, ApiStruct, keyed_by, matching, rule
 from virt_steward.objects.identity import Kind
 
@@ -17,7 +18,6 @@ LOAD_AWARE = "load-aware-rebalancing"
 HIGHER_DENSITY = "virt-higher-density"
 EXAMPLE = "example-profile"
 
-ProfileName = Literal["load-aware-rebalancing", "virt-higher-density", "example-profile"]
 Action = Literal["DryRun", "Apply", "Ignore", "Rollback"]
 Impact = Literal["Low", "Medium", "High"]
 ItemState = Literal["Pending", "InProgress", "Completed", "Failed"]
@@ -40,15 +40,17 @@ Hash = Annotated[str, Meta(max_length=71)]
 Names = Annotated[tuple[Annotated[str, Meta(max_length=317)], ...], Meta(max_length=NAMES_SHOWN), ATOMIC]
 
 
-class LoadAwareOptions(ApiStruct, frozen=True):
+class LoadAwareOptions(OptionsStruct, frozen=True):
     """How virtual machines are moved away from busy nodes."""
 
+    profile = LOAD_AWARE
+
     descheduling_interval_seconds: Annotated[
-        int, Meta(description="Seconds between two looks at the load of the nodes.", ge=60, le=86400), INT32
+        int, Meta(description="Seconds between two evaluations of the load of the nodes.", ge=60, le=86400), INT32
     ] = 60
     mode: Annotated[
         Literal["Automatic", "Predictive"],
-        Meta(description="Automatic moves machines; Predictive only says which it would move."),
+        Meta(description="Automatic moves virtual machines; Predictive only reports which it would move."),
     ] = "Automatic"
     enable_psi_metrics: Annotated[
         bool,
@@ -72,22 +74,21 @@ class KsmConfiguration(ApiStruct, frozen=True):
     """Whether equal memory pages are shared between machines."""
 
     enabled: Annotated[
-        bool, Meta(description="Share equal memory pages; false turns that off, whoever had turned it on.")
+        bool, Meta(description="Share equal memory pages; false turns it off, even if somebody else turned it on.")
     ] = True
     node_label_selector: Annotated[
         LabelSelector | None, Meta(description="On which nodes; unset means on all of them.")
     ] = None
 
 
-class HigherDensityOptions(ApiStruct, frozen=True):
+_NEEDS_SWAP = "memoryToRequestRatio > 120 requires enableSwap=true"
+
+
+class HigherDensityOptions(OptionsStruct, frozen=True):
     """How more virtual machines fit on a node."""
 
-    rules = (
-        rule(
-            "self.memoryToRequestRatio <= 120 || self.enableSwap",
-            "memoryToRequestRatio > 120 requires enableSwap=true",
-        ),
-    )
+    profile = HIGHER_DENSITY
+    rules = (rule("self.memoryToRequestRatio <= 120 || self.enableSwap", _NEEDS_SWAP),)
 
     enable_swap: Annotated[
         bool, Meta(description="Let workers swap to the partition labelled CNV_SWAP: they reboot once.")
@@ -99,39 +100,46 @@ class HigherDensityOptions(ApiStruct, frozen=True):
         int, Meta(description="Memory promised to machines, in percent of what they request.", ge=100, le=300), INT32
     ] = 150
 
+    def contradiction(self) -> str:
+        return _NEEDS_SWAP if self.memory_to_request_ratio > 120 and not self.enable_swap else ""
+
 
 class ProfileOptions(ApiStruct, frozen=True):
-    """The options of the profile; only the field of that profile may be set."""
+    """The options of the profile; only the field of that profile may be set.
+
+    A profile with options is one field here; `OPTIONS_OF` and all that depends on it follow.
+    """
 
     load_aware: Annotated[LoadAwareOptions | None, Meta(description="Options of load-aware-rebalancing.")] = None
     virt_higher_density: Annotated[HigherDensityOptions | None, Meta(description="Options of virt-higher-density.")] = (
         None
     )
 
+    def of(self, kind: type[AnyOptions]) -> AnyOptions:
+        """The options of this type; the defaults if they are not set."""
+        found: AnyOptions | None = getattr(self, OPTIONS_OF[kind.profile].attribute)
+        return found or kind()
+
+    def contradiction(self) -> str:
+        """What the CEL rules of the CRD refuse of these options though each is valid alone; empty if nothing."""
+        chosen = (getattr(self, one.attribute) for one in OPTIONS_OF.values())
+        return next((found for one in chosen if one and (found := one.contradiction())), "")
+
+
+OPTIONS_OF = options_fields(ProfileOptions)
+"""The table of profiles with options. The CEL rules, ProfileName, forms, `--set` and contexts follow from it."""
+PROFILES_WITHOUT_OPTIONS = (EXAMPLE,)
+
+if TYPE_CHECKING:
+    ProfileName = str
+else:
+    ProfileName = Literal[(*OPTIONS_OF, *PROFILES_WITHOUT_OPTIONS)]
+
 
 class VirtPlatformConfigSpec(ApiStruct, frozen=True):
     """Which profile, and what to do about it."""
 
-    rules = (
-        rule(
-            "self.profile != 'load-aware-rebalancing' || !has(self.options)"
-            " || (has(self.options.loadAware) && !has(self.options.virtHigherDensity))",
-            "When profile is 'load-aware-rebalancing', only options.loadAware may be set",
-        ),
-        rule(
-            "self.profile != 'virt-higher-density' || !has(self.options)"
-            " || (has(self.options.virtHigherDensity) && !has(self.options.loadAware))",
-            "When profile is 'virt-higher-density', only options.virtHigherDensity may be set",
-        ),
-        rule(
-            "!has(self.options) || !has(self.options.loadAware) || self.profile == 'load-aware-rebalancing'",
-            "options.loadAware can only be used with profile 'load-aware-rebalancing'",
-        ),
-        rule(
-            "!has(self.options) || !has(self.options.virtHigherDensity) || self.profile == 'virt-higher-density'",
-            "options.virtHigherDensity can only be used with profile 'virt-higher-density'",
-        ),
-    )
+    rules = options_rules(OPTIONS_OF)
 
     profile: Annotated[
         ProfileName,
@@ -141,8 +149,8 @@ class VirtPlatformConfigSpec(ApiStruct, frozen=True):
     action: Annotated[
         Action,
         Meta(
-            description="DryRun shows what would change and waits. Apply does it. Ignore leaves everything as it is,"
-            " and undoes nothing. Rollback shows the way back, and goes it once that plan is approved."
+            description="DryRun shows what would change and waits. Apply executes it. Ignore changes nothing"
+            " and rolls nothing back. Rollback plans a rollback, and executes it once that plan is approved."
         ),
     ] = "DryRun"
     failure_policy: Annotated[
@@ -158,19 +166,19 @@ class VirtPlatformConfigSpec(ApiStruct, frozen=True):
     ] = False
     wait_timeout: Annotated[
         Duration | None,
-        Meta(description="How long an item may take until it works, such as 2h; unset means for ever."),
+        Meta(description="How long an item may take to become ready, such as 2h; unset means no limit."),
     ] = None
     options: Annotated[ProfileOptions | None, Meta(description="Options of the profile; unset means its defaults.")] = (
         None
     )
     window: Annotated[
         WindowSpec | None,
-        Meta(description="Begin items only while this window is open. An item that has begun runs on past its end."),
+        Meta(description="Start items only while this window is open. An item that has started goes on past its end."),
     ] = None
     notify: Annotated[
         str,
         Meta(
-            description="The endpoint that hears of reviews, drift and results, by its name in the controller's"
+            description="The endpoint that is notified of reviews, drift and results, by its name in the controller's"
             " settings.",
             max_length=63,
         ),
@@ -200,20 +208,20 @@ class PoolRadius(ApiStruct, frozen=True):
     name: Annotated[str, Meta(description="The pool.", max_length=253)]
     nodes: Annotated[int, Meta(description="How many of its nodes reboot.", ge=0), INT32]
     rounds: Annotated[int, Meta(description="In how many rounds, by maxUnavailable.", ge=0), INT32]
-    paused: Annotated[bool, Meta(description="Paused: nothing happens there until somebody resumes it.")] = False
+    paused: Annotated[bool, Meta(description="Paused: its nodes do not reboot until somebody resumes it.")] = False
 
 
 class BlastRadius(ApiStruct, frozen=True):
-    """What an item costs, as seen when the plan was made."""
+    """What an item disrupts, as of when the plan was made."""
 
     pools: Annotated[
         tuple[PoolRadius, ...], Meta(description="Pools whose nodes reboot.", max_length=NAMES_SHOWN), keyed_by("name")
     ] = ()
     nodes: Annotated[Names, Meta(description="Nodes that reboot, no more than 50.")] = ()
     node_count: Annotated[int, Meta(description="How many nodes reboot.", ge=0), INT32] = 0
-    virtual_machines: Annotated[int, Meta(description="Machines that must move.", ge=0), INT32] = 0
-    immovable: Annotated[Names, Meta(description="Machines that cannot move and stop instead, no more than 50.")] = ()
-    immovable_count: Annotated[int, Meta(description="How many cannot move.", ge=0), INT32] = 0
+    virtual_machines: Annotated[int, Meta(description="Virtual machines that must migrate.", ge=0), INT32] = 0
+    immovable: Annotated[Names, Meta(description="Virtual machines that cannot migrate and stop, at most 50.")] = ()
+    immovable_count: Annotated[int, Meta(description="How many cannot migrate.", ge=0), INT32] = 0
     message: Annotated[str, Meta(description="The same in one sentence.", max_length=1024)] = ""
 
 
@@ -222,8 +230,8 @@ class PlanItem(ApiStruct, frozen=True):
 
     name: Annotated[str, Meta(description="What it is about.", min_length=1, max_length=63)]
     target_ref: Annotated[TargetRef, Meta(description="The object that it writes.")]
-    impact_severity: Annotated[Impact, Meta(description="How much it disturbs.")]
-    state: Annotated[ItemState, Meta(description="How far it has got.")] = "Pending"
+    impact_severity: Annotated[Impact, Meta(description="How disruptive it is.")]
+    state: Annotated[ItemState, Meta(description="Its progress.")] = "Pending"
     message: Annotated[str, Meta(description="What is planned, done or waited for.", max_length=2048)] = ""
     diff: Annotated[
         str, Meta(description="What changes, as a unified diff; empty if nothing does.", max_length=131072)
@@ -240,8 +248,8 @@ class PlanItem(ApiStruct, frozen=True):
         tuple[TakenField, ...], Meta(description="Fields of others that it takes over.", max_length=200), ATOMIC
     ] = ()
     hash: Annotated[Hash, Meta(description="The managed fields as they were when the plan was made.")] = ""
-    planned_hash: Annotated[Hash, Meta(description="The managed fields as they are once it is applied.")] = ""
-    blast_radius: Annotated[BlastRadius | None, Meta(description="What it costs, if nodes reboot.")] = None
+    planned_hash: Annotated[Hash, Meta(description="The managed fields as they will be once it is applied.")] = ""
+    blast_radius: Annotated[BlastRadius | None, Meta(description="What it disrupts, if nodes reboot.")] = None
     last_transition_time: Annotated[Time | None, Meta(description="Since when it is in its state.")] = None
 
 
@@ -263,16 +271,16 @@ class Input(ApiStruct, frozen=True):
 
 
 class PlanApproval(ApiStruct, frozen=True):
-    """Who said yes, to which plan."""
+    """Who approved which plan."""
 
     plan_hash: Annotated[Hash, Meta(description="The plan.")]
-    at: Annotated[Time, Meta(description="When the approval was seen.")]
-    by: Annotated[str, Meta(description="Who approved; empty where action Apply stood in for a person.")] = ""
+    at: Annotated[Time, Meta(description="When the approval was observed.")]
+    by: Annotated[str, Meta(description="Who approved; empty if action Apply requested it.")] = ""
     comment: Annotated[str, Meta(description="Why.", max_length=1024)] = ""
 
 
 class Execution(ApiStruct, frozen=True):
-    """A plan that was begun, and how that ended."""
+    """A plan that was started, and how it ended."""
 
     plan_hash: Annotated[Hash, Meta(description="The plan.")]
     at: Annotated[Time, Meta(description="When it ended.")]
@@ -285,25 +293,25 @@ class Execution(ApiStruct, frozen=True):
     ]
     by: Annotated[str, Meta(description="Who approved it.")] = ""
     comment: Annotated[str, Meta(description="Why.", max_length=1024)] = ""
-    version: Annotated[str, Meta(description="The version whose logic it was.", max_length=64)] = ""
+    version: Annotated[str, Meta(description="The version whose logic made the plan.", max_length=64)] = ""
 
 
 class VirtPlatformConfigStatus(ApiStruct, frozen=True):
-    """The plan, and how far it has got."""
+    """The plan and its progress."""
 
     phase: Annotated[Phase | None, Meta(description="The state in one word; the conditions say more.")] = None
     impact_severity: Annotated[
         Impact | None, Meta(description="The worst of the items; while ignored, that of the profile.")
     ] = None
     observed_generation: Annotated[
-        int, Meta(description="The generation of the spec that this status speaks of.", ge=0)
+        int, Meta(description="The generation of the spec that this status is about.", ge=0)
     ] = 0
-    plan_hash: Annotated[Hash, Meta(description="The plan, as one value: an approval names it.")] = ""
+    plan_hash: Annotated[Hash, Meta(description="The hash of the plan: an approval names it.")] = ""
     plan_action: Annotated[
         Action | None,
         Meta(
-            description="The action that the plan was made for, or begun by; none while ignored. Rollback plans lead"
-            " back."
+            description="The action that the plan was made for, or started by; none while ignored. Rollback marks a"
+            " rollback plan."
         ),
     ] = None
     plan_generation: Annotated[
@@ -323,7 +331,7 @@ class VirtPlatformConfigStatus(ApiStruct, frozen=True):
     ] = ()
     applied_inputs: Annotated[
         tuple[Input, ...],
-        Meta(description="The same for the plan that was carried out last.", max_length=50),
+        Meta(description="The same for the plan that was executed last.", max_length=50),
         keyed_by("name"),
     ] = ()
     items: Annotated[
@@ -339,12 +347,12 @@ class VirtPlatformConfigStatus(ApiStruct, frozen=True):
     approval: Annotated[PlanApproval | None, Meta(description="Who approved the plan that runs or ran last.")] = None
     history: Annotated[
         tuple[Execution, ...],
-        Meta(description="The last ten plans that were begun, newest first.", max_length=HISTORY_KEPT),
+        Meta(description="The last ten plans that were started, newest first.", max_length=HISTORY_KEPT),
         ATOMIC,
     ] = ()
     pre_image: Annotated[
         str,
-        Meta(description="The ControllerRevision that keeps what was there before the last execution.", max_length=317),
+        Meta(description="The ControllerRevision with what was there before the last execution.", max_length=317),
     ] = ""
     conditions: Annotated[
         tuple[Condition, ...], Meta(description="The state in detail.", max_length=40), keyed_by("type")
@@ -357,17 +365,17 @@ API_VERSION = f"{VIRT_PLATFORM_CONFIG.group}/v1alpha1"
 VIRT_PLATFORM_CONFIG_CRD = Crd(
     kind=VIRT_PLATFORM_CONFIG,
     scope="Cluster",
-    description="A tuning profile of the platform: shows what it would change and what that costs, and does nothing"
-    " before somebody approves.",
+    description="A tuning profile of the platform: shows what it would change and how disruptive that is, and"
+    " changes nothing before somebody approves.",
     versions=(
         ApiVersion(
             "v1alpha1",
             spec=VirtPlatformConfigSpec,
             status=VirtPlatformConfigStatus,
             columns=(
-                Column("Action", "string", ".spec.action", "What is to be done."),
-                Column("Impact", "string", ".status.impactSeverity", "How much it disturbs."),
-                Column("Phase", "string", ".status.phase", "How far it has got."),
+                Column("Action", "string", ".spec.action", "The requested action."),
+                Column("Impact", "string", ".status.impactSeverity", "How disruptive it is."),
+                Column("Phase", "string", ".status.phase", "Its progress."),
                 AGE,
             ),
             rules=(

@@ -1,4 +1,4 @@
-"""Options that bear on plans: which platform is tuned, and whose logic it is."""
+"""Flags that concern plans: which platform is tuned, by which version, and whether the example profile is on."""
 
 from __future__ import annotations
 
@@ -35,6 +35,14 @@ DocsOption = Annotated[
         rich_help_panel=PANEL,
     ),
 ]
+ExampleOption = Annotated[
+    bool,
+    typer.Option(
+        "--example-profile",
+        help="Turn on example-profile, which writes a ConfigMap, to try the workflow.",
+        rich_help_panel=PANEL,
+    ),
+]
 
 HCO = str(_USUAL.hco)
 VERSION = _USUAL.operator_version
@@ -42,21 +50,23 @@ DOCS = _USUAL.docs_url
 
 
 def hco(text: str) -> Key:
-    """Read which HyperConverged is meant."""
+    """Parse --hyperconverged."""
     key = Key.parse(text)
     if not key.namespace or not key.name or "/" in key.name:
         raise BadSetting(f"--hyperconverged {text!r}: write its namespace and name, such as {HCO}")
     return key
 
 
-def options(hyperconverged: str, operator_version: str, docs_url: str, namespace: str) -> AdvisorOptions:
-    """Check that the platform is named in full."""
+def options(
+    hyperconverged: str, operator_version: str, docs_url: str, namespace: str, *, example_profile: bool = False
+) -> AdvisorOptions:
+    """Raises BadSetting if the platform or the version is not named in full."""
     key = hco(hyperconverged)
     if not operator_version:
         raise BadSetting(f"--operator-version: a version has a name, such as {VERSION}")
-    return AdvisorOptions(operator_version, key, namespace, docs_url.rstrip("/"))
+    return AdvisorOptions(operator_version, key, namespace, docs_url.rstrip("/"), example_profile)
 
 
-def asking(hyperconverged: str, operator_version: str = VERSION) -> AdvisorOptions:
-    """For commands that ask what the advisor would do, and so need no more."""
-    return options(hyperconverged, operator_version, DOCS, _USUAL.namespace)
+def asking(hyperconverged: str, operator_version: str = VERSION, *, example_profile: bool = False) -> AdvisorOptions:
+    """The options of commands that only ask what the advisor would do."""
+    return options(hyperconverged, operator_version, DOCS, _USUAL.namespace, example_profile=example_profile)

@@ -50,12 +50,13 @@ def plan(
     profile: ProfileArgument,
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
     operator_version: advisor_flags.VersionOption = advisor_flags.VERSION,
+    example_profile: advisor_flags.ExampleOption = False,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Say where the plan of a profile is and what it waits for, and what the advisor makes of that. Changes nothing."""
-    options = advisor_flags.asking(hyperconverged, operator_version)
+    options = advisor_flags.asking(hyperconverged, operator_version, example_profile=example_profile)
     found = asyncio.run(plans.asked(profile, options, kubeconfig, context))
     answer(output, "\n".join(plans.why_lines(found)), found)
 

@@ -66,6 +66,7 @@ def rbac(
         ),
     ] = False,
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
+    example_profile: advisor_flags.ExampleOption = False,
     output: FormatOption = Format.YAML,
 ) -> None:
     """Print the namespace, and the ServiceAccount and roles that controllers need: what they declare, and no more."""
@@ -76,7 +77,8 @@ def rbac(
         extras=(OPT_OUT_DELETES,) if opt_out_deletes else (),
     )
     platform = advisor_flags.hco(hyperconverged)
-    wanted = [access_of(name, platform) for name in chosen((*NAMES, CONSOLE), names_in(controllers))]
+    asked = chosen((*NAMES, CONSOLE), names_in(controllers))
+    wanted = [access_of(name, platform, example_profile=example_profile) for name in asked]
     found = [manifest for access in wanted for manifest in manifests(access, installation)]
     typer.echo(written([_namespace(installation), *found], output), nl=False)
 

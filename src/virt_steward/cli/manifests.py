@@ -32,6 +32,7 @@ def manifests(
     namespace: Annotated[str, typer.Option(help="Where the controllers run.")] = NAMESPACE,
     image: Annotated[str, typer.Option(help="What they run from.")] = IMAGE,
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
+    example_profile: advisor_flags.ExampleOption = False,
     console: Annotated[bool, typer.Option("--console", help="Serve the console as well, in a pod of its own.")] = False,
     into: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Write files, and print nothing.", file_okay=False)
@@ -43,7 +44,7 @@ def manifests(
     output: FormatOption = Format.YAML,
 ) -> None:
     """Print namespace, CRDs, admission policies, and for each controller its rights and its Deployment."""
-    wishes = InstallOptions(Installation(namespace), image, advisor_flags.hco(hyperconverged), console)
+    wishes = InstallOptions(Installation(namespace), image, advisor_flags.hco(hyperconverged), console, example_profile)
     if into is not None:
         _write(into, files_of(package, wishes))
         return

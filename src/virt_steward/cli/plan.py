@@ -46,6 +46,7 @@ def plan(
         typer.Option("--set", metavar="NAME=VALUE", help="An option of the profile, as in spec.options; repeat it."),
     ] = None,
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
+    example_profile: advisor_flags.ExampleOption = False,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     output: Annotated[
@@ -57,7 +58,7 @@ def plan(
     Ends with 0 if there is nothing to do, 2 if something would change, 1 if that cannot be told. Options that the
     cluster's VirtPlatformConfig of that name has are kept, as far as --set does not change them.
     """
-    options = advisor_flags.asking(hyperconverged)
+    options = advisor_flags.asking(hyperconverged, example_profile=example_profile)
     profile_named(profile, options)  # before the words of --set are weighed
     found = asyncio.run(_asked(profile, partial(wished, profile, sets or ()), options, (kubeconfig, context)))
     match output:

@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from virt_steward.apis.virtplatformconfig import PlanItem
     from virt_steward.controllers.advisor.options import AdvisorOptions
     from virt_steward.insight.plans import PlanExplanation, PlannedChanges
+    from virt_steward.objects.checks import CheckResult
 
 COLOURS = {"+": typer.colors.GREEN, "-": typer.colors.RED, "@": typer.colors.CYAN}
 MARKS = {"Pending": "[ ]", "InProgress": "[>]", "Completed": "[+]", "Failed": "[-]"}
+RESULTS = {"pass": "✓", "fail": "✗"}
 SHOWN = 5
 """Nodes and machines that are named; the rest is counted."""
 
@@ -94,8 +96,18 @@ def why_lines(found: PlanExplanation) -> Iterator[str]:
         yield ""
         yield from table(("ended", "outcome", "plan", "version", "by"), _history(found))
     yield ""
-    yield "What the advisor would do now, rule by rule:"
-    yield from (f"  [+] {one.rule}: {one_line(one.says)}" if one.says else f"  [ ] {one.rule}" for one in found.rules)
+    yield "Checks of the advisor:"
+    yield from (f"  {line}" for line in check_lines(found.checks))
+
+
+def check_lines(checks: Sequence[CheckResult]) -> Iterator[str]:
+    """Each check with its result; those that were not reached are left out."""
+    for one in checks:
+        if one.result != "not reached":
+            reason = f": {one_line(one.reason)}" if one.reason else ""
+            yield f"{RESULTS[one.result]} {one.title}{reason}{'. Stopped here' if one.decided else ''}"
+    if not any(one.decided for one in checks):
+        yield "Nothing to do"
 
 
 def _item(item: PlanItem) -> Iterator[str]:

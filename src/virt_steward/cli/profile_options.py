@@ -1,4 +1,4 @@
-"""Options of a profile as words of the command line (`--set NAME=VALUE`), checked by the types of the API."""
+"""Options of a profile from the command line (`--set NAME=VALUE`), checked by the types of the API."""
 
 from __future__ import annotations
 
@@ -6,53 +6,43 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from virt_steward.apis.virtplatformconfig import HIGHER_DENSITY, LOAD_AWARE, ProfileOptions
+from virt_steward.apis.virtplatformconfig import OPTIONS_OF, ProfileOptions
 from virt_steward.objects.paths import Pointer, with_value
 from virt_steward.settings import BadSetting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-SECTIONS = {LOAD_AWARE: "loadAware", HIGHER_DENSITY: "virtHigherDensity"}
-"""Where the options of a profile are; one without options is not here."""
-
 
 def wished(profile: str, sets: Sequence[str], before: ProfileOptions) -> ProfileOptions:
-    """The options with these changes. Raises BadSetting with what to write instead."""
+    """The options with these changes. Raises BadSetting, which says what to write instead."""
     after = before
     for text in sets:
         after = _with(profile, text, after)
-    if contradiction := contradiction_in(after):
+    if contradiction := after.contradiction():
         raise BadSetting(f"--set {' '.join(sets)}: {contradiction}")
     return after
-
-
-def contradiction_in(options: ProfileOptions) -> str:
-    """What the definition of the kind would refuse of options that are right one by one; empty if nothing."""
-    density = options.virt_higher_density
-    if density and density.memory_to_request_ratio > 120 and not density.enable_swap:
-        return "memoryToRequestRatio > 120 requires enableSwap=true"
-    return ""
 
 
 def _with(profile: str, text: str, before: ProfileOptions) -> ProfileOptions:
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise BadSetting(f"--set {text}: write NAME=VALUE, such as {_example(profile)}")
-    section = SECTIONS.get(profile)
-    if section is None:
+    field = OPTIONS_OF.get(profile)
+    if field is None:
         raise BadSetting(f"--set {text}: {profile} has no options")
+    section = field.name
     path = name.removeprefix(f"{section}.").split(".")
-    _must_exist(text, _struct_of(section), path)
+    kind = _type_at(text, msgspec.inspect.type_info(field.type), path)
     changed = with_value(msgspec.to_builtins(before), Pointer((section, *path)), _read(value))
     try:
         return msgspec.convert(changed, ProfileOptions, strict=False)
     except msgspec.ValidationError as error:
-        raise BadSetting(f"--set {text}: {str(error).partition(' - at ')[0].replace('`', '')}") from None
+        raise BadSetting(f"--set {text}: {_complaint(path[-1], kind, value, str(error))}") from None
 
 
 def _read(value: str) -> Any:
-    """Words are converted by the type of the option; braces and brackets hold JSON."""
+    """A plain value is converted by the type of the option; one in braces or brackets is JSON."""
     if value[:1] not in ("{", "["):
         return value
     try:
@@ -61,32 +51,37 @@ def _read(value: str) -> Any:
         return value
 
 
-def _must_exist(text: str, struct: Any, path: Sequence[str]) -> None:
-    """An unknown name would be ignored."""
+def _complaint(name: str, kind: Any, value: str, error: str) -> str:
+    """What is wrong with a value, by the type of the option."""
+    match _inner(kind):
+        case msgspec.inspect.LiteralType(values=choices):
+            return f"{name} must be {' or '.join(map(str, choices))}, not {value}"
+        case msgspec.inspect.BoolType():
+            return f"{name} must be true or false, not {value}"
+        case msgspec.inspect.IntType(ge=least, le=most):
+            return f"{name} must be a whole number from {least} to {most}, not {value}"
+    return error.partition(" - at ")[0].replace("`", "")
+
+
+def _type_at(text: str, kind: Any, path: Sequence[str]) -> Any:
+    """The type of the option at a path. Raises BadSetting for an unknown name, which would be ignored otherwise."""
     for number, name in enumerate(path):
-        fields = _fields_of(struct)
+        fields = _fields_of(kind)
         if fields is None:  # a map takes any name
-            return
+            return None
         if name not in fields:
             at = ".".join(path[:number])
             there = ", ".join(fields) or "nothing"
             raise BadSetting(
                 f"--set {text}: there is no option {name!r}{f' in {at}' if at else ''}; there are: {there}"
             )
-        struct = fields[name]
-
-
-def _struct_of(section: str) -> Any:
-    return (_fields_of(msgspec.inspect.type_info(ProfileOptions)) or {})[section]
+        kind = fields[name]
+    return kind
 
 
 def _fields_of(kind: Any) -> dict[str, Any] | None:
     """The fields of a struct, also of one that may be absent; none of a single value, None of a map."""
-    match kind:
-        case msgspec.inspect.Metadata(type=inner):
-            return _fields_of(inner)
-        case msgspec.inspect.UnionType(types=types):
-            return _fields_of(next(one for one in types if not isinstance(one, msgspec.inspect.NoneType)))
+    match _inner(kind):
         case msgspec.inspect.StructType(fields=fields):
             return {field.encode_name: field.type for field in fields}
         case msgspec.inspect.DictType():
@@ -94,6 +89,16 @@ def _fields_of(kind: Any) -> dict[str, Any] | None:
     return {}
 
 
+def _inner(kind: Any) -> Any:
+    """The type without its description, and without None."""
+    match kind:
+        case msgspec.inspect.Metadata(type=inner):
+            return _inner(inner)
+        case msgspec.inspect.UnionType(types=types):
+            return _inner(next(one for one in types if not isinstance(one, msgspec.inspect.NoneType)))
+    return kind
+
+
 def _example(profile: str) -> str:
-    section = SECTIONS.get(profile)
-    return f"{section}.{next(iter(_fields_of(_struct_of(section)) or {}))}=…" if section else "NAME=…"
+    field = OPTIONS_OF.get(profile)
+    return f"{field.name}.{field.type.__struct_encode_fields__[0]}=…" if field else "NAME=…"

@@ -124,6 +124,7 @@ def run(
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
     operator_version: advisor_flags.VersionOption = advisor_flags.VERSION,
     profile_docs_url: advisor_flags.DocsOption = advisor_flags.DOCS,
+    example_profile: advisor_flags.ExampleOption = False,
     default_kubevirt_config: placement_flags.DefaultConfigOption = "",
     placement_strategy: placement_flags.StrategyOption = "none",
     search: placement_flags.SearchOption = placement_flags.SearchMode.FOUND,
@@ -142,7 +143,9 @@ def run(
     """Run controllers against a cluster until SIGTERM or Ctrl-C."""
     asked = NAMES if names == ALL else chosen((*NAMES, CONSOLE), names_in(names))
     console_address = console_bind_address or (CONSOLE_ADDRESS if CONSOLE in asked else "0")
-    advice = advisor_flags.options(hyperconverged, operator_version, profile_docs_url, namespace)
+    advice = advisor_flags.options(
+        hyperconverged, operator_version, profile_docs_url, namespace, example_profile=example_profile
+    )
     settings = Settings(
         kubeconfig=kubeconfig,
         context=context,

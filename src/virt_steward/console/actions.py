@@ -13,15 +13,15 @@ from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
 from virt_steward.apis.virtplatformconfig import API_VERSION, VIRT_PLATFORM_CONFIG
 from virt_steward.console import forms
 from virt_steward.controllers.advisor import manual_approval
-from virt_steward.controllers.advisor.observation import (
+from virt_steward.controllers.advisor.annotation_keys import (
     APPROVED_PLAN,
     REJECTED_BY,
     REJECTED_GENERATION,
     REJECTED_PLAN,
     REJECTION_COMMENT,
     UNAPPROVED,
-    VirtPlatformConfig,
 )
+from virt_steward.controllers.advisor.observation import VirtPlatformConfig
 from virt_steward.controllers.approver.manual_approval import InstallPlanNotApproved, approve_manually
 from virt_steward.controllers.autopilot.annotation_keys import PAUSED
 from virt_steward.controllers.placement.observation import CONFIG_ANNOTATION, MACHINE, Machine

@@ -6,16 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from virt_steward.apis.schema import schema_of
-from virt_steward.apis.virtplatformconfig import HIGHER_DENSITY, LOAD_AWARE, ProfileOptions
+from virt_steward.apis.virtplatformconfig import OPTIONS_OF
 from virt_steward.objects.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-    from virt_steward.apis.virtplatformconfig import ProfileName
-
-OPTIONS_OF: dict[str, str] = {LOAD_AWARE: "loadAware", HIGHER_DENSITY: "virtHigherDensity"}
-"""Under which name the options of a profile stand; one that is not here has none."""
 
 Sort = Literal["switch", "choice", "number", "text", "labels"]
 
@@ -41,13 +36,12 @@ class FormField:
         return ".".join(self.path)
 
 
-def fields(profile: ProfileName | str, options: Mapping[str, Any]) -> tuple[FormField, ...]:
+def fields(profile: str, options: Mapping[str, Any]) -> tuple[FormField, ...]:
     """All that can be set in a form, with the values that hold now; `options` are those of the spec."""
-    branch = OPTIONS_OF.get(profile)
-    if branch is None:
+    section = OPTIONS_OF.get(profile)
+    if section is None:
         return ()
-    schema = schema_of(ProfileOptions)["properties"][branch]
-    return tuple(_fields(schema, (branch,), options.get(branch) or {}))
+    return tuple(_fields(schema_of(section.type), (section.name,), options.get(section.name) or {}))
 
 
 def read(profile: str, filled: Mapping[str, str], before: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -55,8 +49,7 @@ def read(profile: str, filled: Mapping[str, str], before: Mapping[str, Any]) -> 
 
     None if the profile has no options.
     """
-    branch = OPTIONS_OF.get(profile)
-    if branch is None:
+    if profile not in OPTIONS_OF:
         return None
     patch: dict[str, Any] = {}
     for field in fields(profile, {}):

@@ -7,8 +7,7 @@ from contextlib import suppress
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from virt_steward.controllers.advisor.observe import AdvisorClusterView
-from virt_steward.controllers.advisor.own_writes import OwnWrites
+from virt_steward.controllers.advisor.observe import AdvisorClusterView, OwnWrites
 from virt_steward.controllers.advisor.profiles import profiles, schemas_of
 from virt_steward.controllers.advisor.watches import CONFIGS, TargetSources
 from virt_steward.kube.backoff import RetryBackoff

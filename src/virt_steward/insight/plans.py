@@ -11,11 +11,10 @@ import msgspec
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, ProfileOptions, VirtPlatformConfigSpec
 from virt_steward.controllers.advisor.act import draft_plan
 from virt_steward.controllers.advisor.conditions import STALE
-from virt_steward.controllers.advisor.decide import RULES, decide
+from virt_steward.controllers.advisor.decide import decide, trace
 from virt_steward.controllers.advisor.observation import VirtPlatformConfig, VirtPlatformConfigMeta
-from virt_steward.controllers.advisor.profiles import profiles
-from virt_steward.controllers.advisor.report import fold
-from virt_steward.controllers.advisor.steps import ApplyItem, LackPrerequisites, Redraft, Settle, Stay
+from virt_steward.controllers.advisor.profiles import OFF_BY_DEFAULT, profiles
+from virt_steward.controllers.advisor.steps import LackPrerequisites, Settle
 from virt_steward.controllers.advisor.watches import CONFIGS
 from virt_steward.insight.cluster_view import look
 from virt_steward.insight.dry_run_client import dry_run_client
@@ -27,17 +26,15 @@ from virt_steward.plans.fingerprint import plan_hash
 from virt_steward.plans.intent import worst
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from datetime import datetime
 
     from virt_steward.apis.meta import Condition
     from virt_steward.apis.virtplatformconfig import Action, Execution, Impact, Input, PlanApproval, PlanItem
-    from virt_steward.controllers.advisor.observation import AdvisorObservation
     from virt_steward.controllers.advisor.observe import AdvisorClusterView
     from virt_steward.controllers.advisor.options import AdvisorOptions
     from virt_steward.controllers.advisor.profiles.profile import Profile
-    from virt_steward.controllers.advisor.steps import Step
     from virt_steward.kube.client import Client, Reader
+    from virt_steward.objects.checks import CheckResult
 
 ATTEMPTS = 3
 """Tries to draft a plan for objects that are changing."""
@@ -67,14 +64,6 @@ class PlannedChanges:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanCheck:
-    """One rule of the advisor, in words, and what it says, if anything."""
-
-    rule: str
-    says: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class PlanExplanation:
     """The whole answer on one profile."""
 
@@ -93,8 +82,8 @@ class PlanExplanation:
     conditions: tuple[Condition, ...]
     approval: PlanApproval | None
     history: tuple[Execution, ...]
-    rules: tuple[PlanCheck, ...]
-    """Every rule up to the one that decides what the advisor does next."""
+    checks: tuple[CheckResult, ...]
+    """Every check of the advisor, and which one decides what it does next; none if there is nothing to do."""
 
 
 async def planned(
@@ -150,12 +139,14 @@ async def why(reader: Reader, name: str, options: AdvisorOptions, now: datetime)
         conditions=status.conditions,
         approval=status.approval,
         history=status.history,
-        rules=tuple(_rules(seen, now.replace(microsecond=0))),
+        checks=trace(seen, now.replace(microsecond=0)),
     )
 
 
 def profile_named(name: str, options: AdvisorOptions) -> Profile:
     known = {profile.name: profile for profile in profiles(options)}
+    if name not in known and name in OFF_BY_DEFAULT:
+        raise NoPlan(f"profile {name} is off; add {OFF_BY_DEFAULT[name]} to turn it on")
     if name not in known:
         raise NoPlan(f"there is no profile {name!r}; there are: {', '.join(known)}")
     return known[name]
@@ -185,30 +176,6 @@ def waits_for(config: VirtPlatformConfig) -> str | None:  # noqa: PLR0911 - a ta
         case "CompletedWithUpgrade":
             return "a person who sets action to DryRun, to see what the new version would change"
     return None
-
-
-def _rules(seen: AdvisorObservation, now: datetime) -> Iterator[PlanCheck]:
-    for rule in RULES:
-        step = rule(seen, now)
-        words = rule.__name__.replace("_", " ")
-        yield PlanCheck(words, _words(seen, step, now) if step else None)
-        if step:
-            return
-
-
-def _words(seen: AdvisorObservation, step: Step, now: datetime) -> str:
-    match step:
-        case Redraft(because):
-            return f"a new plan is to be made: {because}"
-        case ApplyItem(item):
-            return f"{item.name} is to be applied"
-        case Settle(why):
-            return f"that cannot be told now: {why}"
-        case Stay():
-            return "nothing is to be done"
-    status = fold(seen, seen.config.status, step, now)
-    said = next(one for one in status.conditions if one.type == status.phase)
-    return f"{status.phase} ({said.reason}): {said.message}" if said.message else f"{status.phase} ({said.reason})"
 
 
 def _wished(view: AdvisorClusterView, profile: Profile, wish: PlanRequest) -> VirtPlatformConfig:

@@ -49,15 +49,18 @@ class InstallOptions:
     hco: Key = THE_HCO
     console: bool = False
     """Whether the console runs too. It listens on loopback in its pod, so it is reached by `kubectl port-forward`."""
+    example_profile: bool = False
+    """Whether the advisor runs with --example-profile, and has the rights for it."""
 
 
-def access_of(name: str, hco: Key = THE_HCO) -> Access:
+def access_of(name: str, hco: Key = THE_HCO, *, example_profile: bool = False) -> Access:
     """The RBAC of a controller, or of the console, for the platform with this HyperConverged."""
     if name == CONSOLE:
         from virt_steward.console.access import access as access_of_console  # noqa: PLC0415 - only where it is used
 
         return access_of_console(AutopilotOptions(hco))
-    return definition(name, ControllerOptions(advisor=AdvisorOptions(hco=hco), autopilot=AutopilotOptions(hco))).access
+    advisor = AdvisorOptions(hco=hco, example_profile=example_profile)
+    return definition(name, ControllerOptions(advisor=advisor, autopilot=AutopilotOptions(hco))).access
 
 
 def installed(options: InstallOptions) -> dict[str, list[Object]]:
@@ -124,8 +127,8 @@ def monitor(installation: Installation) -> Object:
 
 
 def _controller(name: str, options: InstallOptions) -> list[Object]:
-    rbac = access.manifests(access_of(name, options.hco), options.installation)
-    return [*rbac, _deployment(name, options)]
+    rights = access_of(name, options.hco, example_profile=options.example_profile)
+    return [*access.manifests(rights, options.installation), _deployment(name, options)]
 
 
 def _labels(component: str) -> dict[str, str]:
@@ -171,11 +174,12 @@ def _deployment(name: str, options: InstallOptions) -> Object:
 
 def _container(name: str, options: InstallOptions) -> Object:
     has_other_hco = name in OF_THE_PLATFORM and options.hco != THE_HCO
+    example = ["--example-profile"] if name == "advisor" and options.example_profile else []
     return {
         "name": name,
         "image": options.image,
         "command": ["virt-steward", "run"],
-        "args": [f"--controllers={name}", *([f"--hyperconverged={options.hco}"] if has_other_hco else [])],
+        "args": [f"--controllers={name}", *([f"--hyperconverged={options.hco}"] if has_other_hco else []), *example],
         "env": [{"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}],
         "ports": [{"name": "metrics", "containerPort": METRICS}, {"name": "health", "containerPort": HEALTH}],
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "health"}},

@@ -1,4 +1,4 @@
-"""The two annotations by which a target tells where it comes from. They are no change by themselves."""
+"""The two annotations on a target that say which plan applied it. They alone are no change."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def with_annotations(desired: Mapping[str, Any], profile: str, applied: str) -> 
 
 
 def without_annotations(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """The object as it would be without us."""
+    """The object without our annotations."""
     metadata = dict(obj["metadata"])
     annotations = metadata.pop("annotations", None) or {}
     rest = {name: value for name, value in annotations.items() if name not in (GOVERNED_BY, APPLIED_HASH)}
@@ -27,6 +27,6 @@ def without_annotations(obj: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_annotated(obj: Mapping[str, Any], profile: str, applied: str) -> bool:
-    """Whether it was marked just so."""
+    """Whether it has both annotations with these values."""
     annotations = obj["metadata"].get("annotations") or {}
     return (annotations.get(GOVERNED_BY), annotations.get(APPLIED_HASH)) == (profile, applied)

@@ -1,4 +1,4 @@
-"""From intents to a plan: each is tried on the server without effect, and what would change is shown."""
+"""From intents to a plan: each is previewed by a dry run, and what would change is shown."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from virt_steward.plans.fingerprint import fields_hash
 from virt_steward.plans.intent import worst
 from virt_steward.platform.health import Ready
 from virt_steward.ssa.locks import Stale
-from virt_steward.ssa.managers import ADVISOR
 from virt_steward.ssa.ownership import carried
 from virt_steward.ssa.preview import Changes, Conflicts, Creates, Reowns, Unchanged, preview
 from virt_steward.ssa.refusals import RefusedIntent
@@ -33,7 +32,9 @@ if TYPE_CHECKING:
     from virt_steward.kube.errors import Claim
     from virt_steward.objects.identity import Ref
     from virt_steward.plans.intent import Intent, Object
+    from virt_steward.plans.owner import PlanOwner
     from virt_steward.platform.health import Health
+    from virt_steward.ssa.managers import FieldManager
     from virt_steward.ssa.preview import Preview
 
 IN_PLACE = "Already in desired state"
@@ -44,21 +45,21 @@ LONGEST_MESSAGE = 2048
 
 @dataclass(frozen=True, slots=True)
 class Drafted:
-    """A plan. Items that change nothing are completed from the start, as far as the server can tell: see `judged`."""
+    """A plan. Items that change nothing are Completed from the start; `judged` then checks whether they are ready."""
 
     items: tuple[PlanItem, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TargetsMoving:
-    """A target changed while it was looked at: try again."""
+    """A target changed while the plan was drafted: try again."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class DraftRejected:
-    """The server would not take an item."""
+    """The API server refuses an item."""
 
     item: str
     why: str
@@ -67,9 +68,11 @@ class DraftRejected:
 Draft = Drafted | TargetsMoving | DraftRejected
 
 
-async def draft(client: Client, profile: str, intents: Iterable[Intent], targets: Mapping[Ref, Object | None]) -> Draft:
-    """Ask the server once per intent, or twice where fields of others are taken."""
-    tried = await asyncio.gather(*(_item(client, profile, intent, targets.get(intent.ref)) for intent in intents))
+async def draft(
+    client: Client, owner: PlanOwner, intents: Iterable[Intent], targets: Mapping[Ref, Object | None]
+) -> Draft:
+    """Preview each intent by a dry run, or by two where fields of other managers are taken over."""
+    tried = await asyncio.gather(*(_item(client, owner, intent, targets.get(intent.ref)) for intent in intents))
     for outcome in tried:
         if not isinstance(outcome, PlanItem):
             return outcome
@@ -77,38 +80,43 @@ async def draft(client: Client, profile: str, intents: Iterable[Intent], targets
 
 
 async def _item(
-    client: Client, profile: str, intent: Intent, live: Object | None
+    client: Client, owner: PlanOwner, intent: Intent, live: Object | None
 ) -> PlanItem | TargetsMoving | DraftRejected:
     if intent.moot:
         return _moot(intent)
     try:
-        found = await _tried(client, profile, intent, live)
+        found = await _previewed(client, owner, intent, live)
     except NotServed:
         raise
     except (Refused, RefusedIntent) as refusal:
         return DraftRejected(intent.name, str(refusal))
-    return TargetsMoving(f"{intent.ref} changed meanwhile: {found.because}") if isinstance(found, Stale) else found
+    return (
+        TargetsMoving(f"{intent.ref} changed while the plan was drafted: {found.because}")
+        if isinstance(found, Stale)
+        else found
+    )
 
 
 def judged(item: PlanItem, health: Health) -> PlanItem:
-    """The item; one that changes nothing is in progress as long as its target does not work, and is to be waited for.
+    """The item by the health of its target: one that changes nothing is InProgress while its target is not ready.
 
-    An earlier plan may have written it a moment ago.
+    For example, an earlier plan has written a MachineConfig and was cut short: the new plan has nothing to write, but
+    still waits until the nodes have rebooted.
     """
     if item.state != "Completed" or not item.desired_state or isinstance(health, Ready):
         return item
-    message = f"{item.message}, but it does not work yet: {health.message}"[:LONGEST_MESSAGE]
+    message = f"{item.message}, but not ready yet: {health.message}"[:LONGEST_MESSAGE]
     return msgspec.structs.replace(item, state="InProgress", message=message)
 
 
-def sent(intent: Object, live: Object | None) -> Object:
-    """What is applied: the intent, and what fell away from it and nobody else owns yet."""
-    return intent if live is None else carried(intent, live, ADVISOR)
+def sent(intent: Object, live: Object | None, manager: FieldManager) -> Object:
+    """What is applied: the intent, and what was dropped from it but no other manager owns yet."""
+    return intent if live is None else carried(intent, live, manager)
 
 
-async def _tried(client: Client, profile: str, intent: Intent, live: Object | None) -> PlanItem | Stale:
-    wanted = with_annotations(intent.desired, profile, fields_hash(intent.desired, intent.fields))
-    tried = await preview(client, sent(wanted, live), ADVISOR, live)
+async def _previewed(client: Client, owner: PlanOwner, intent: Intent, live: Object | None) -> PlanItem | Stale:
+    wanted = with_annotations(intent.desired, owner.name, fields_hash(intent.desired, intent.fields))
+    tried = await preview(client, sent(wanted, live, owner.manager), owner.manager, live)
     if isinstance(tried, Stale):
         return tried
     planned = _planned(tried)
@@ -148,7 +156,7 @@ def _claims(tried: Preview) -> list[Claim]:
 
 
 def _diff(live: Object | None, planned: Object, fields: tuple[str, ...]) -> str:
-    """What changes, shown with our own fields around it and nobody else's."""
+    """What changes, with our own fields as context and nobody else's."""
     after = without_annotations(sanitized(planned))
     if live is None:
         return unified(None, after)
@@ -162,7 +170,7 @@ def _diff(live: Object | None, planned: Object, fields: tuple[str, ...]) -> str:
 
 
 def fitted(diff: str) -> str:
-    """Cut a diff to what a status can keep, and say so."""
+    """Cut a diff to what a status can hold, and note how much is left out."""
     if len(diff) <= LONGEST_DIFF:
         return diff
     kept = diff[: LONGEST_DIFF - ROOM_FOR_A_NOTE].rpartition("\n")[0]

@@ -1,14 +1,17 @@
-"""Managed fields: the paths that a plan sets and watches, as people read them (`spec.evictionLimits.total`)."""
+"""Managed fields: the paths that a plan sets and watches, as users read them (`spec.evictionLimits.total`)."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any
 
+from virt_steward.apis.virtplatformconfig import GovernedTarget
 from virt_steward.objects.paths import NothingThere, Pointer, get, with_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+
+    from virt_steward.apis.virtplatformconfig import PlanItem
 
 _PLAIN = re.compile(r"[^.\[\]']+")
 _TOKEN = re.compile(r"\['([^']*)'\]|\.?([^.\[\]']+)")
@@ -16,7 +19,7 @@ _IDENTITY = frozenset({("apiVersion",), ("kind",), ("metadata", "name"), ("metad
 
 
 def field_of(pointer: Pointer) -> str:
-    """Write a path; a name with dots in it stands in brackets."""
+    """Write a path; a name with dots in it is in brackets."""
     parts = (f".{token}" if _PLAIN.fullmatch(token) else f"['{token}']" for token in pointer.tokens)
     return "".join(parts).removeprefix(".")
 
@@ -33,7 +36,7 @@ def fields_set_by(desired: Mapping[str, Any], whole: Iterable[str] = ()) -> tupl
 
 
 def values(obj: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
-    """What an object has in these fields; one that it lacks is left out."""
+    """The values of these fields; one that is not set is left out."""
     found: dict[str, Any] = {}
     for field in fields:
         try:
@@ -53,6 +56,19 @@ def only(obj: Mapping[str, Any], pointers: Iterable[Pointer]) -> dict[str, Any]:
         except NothingThere:
             continue
     return kept
+
+
+def governing(before: Iterable[GovernedTarget], item: PlanItem) -> tuple[GovernedTarget, ...]:
+    """The governed targets after an item was applied: fields add up, the hash is that of the last apply."""
+    others = tuple(one for one in before if one.target_ref != item.target_ref)
+    earlier = (field for one in before if one.target_ref == item.target_ref for field in one.managed_fields)
+    fields = tuple(dict.fromkeys((*item.managed_fields, *earlier)))
+    return (*others, GovernedTarget(item.target_ref, fields, item.planned_hash))
+
+
+def without(before: Iterable[GovernedTarget], item: PlanItem) -> tuple[GovernedTarget, ...]:
+    """The governed targets after an item was rolled back."""
+    return tuple(one for one in before if one.target_ref != item.target_ref)
 
 
 def _ends(value: Any, at: Pointer, undivided: frozenset[Pointer]) -> Iterator[Pointer]:

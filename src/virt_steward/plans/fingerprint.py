@@ -1,4 +1,4 @@
-"""Hashes that stand for what a plan has seen and what it would do: equal hashes, equal plans."""
+"""Hashes of targets and plans: equal hashes, equal plans."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 
     from virt_steward.apis.virtplatformconfig import PlanItem
 
+_SHOWN = 16
+"""Digits of a plan's hash in the name of its record."""
 _ABSENT = {"__state": "NOT_FOUND"}
 
 
 def fields_hash(obj: Mapping[str, Any] | None, fields: Iterable[str]) -> str:
-    """Hash the values of these fields, or that there is no such object."""
+    """Hash the values of these fields, or that the object does not exist."""
     return _sha256(_ABSENT if obj is None else values(obj, fields))
 
 
@@ -29,8 +31,8 @@ def snapshot_hash(items: Iterable[PlanItem]) -> str:
 
 
 def plan_hash(profile: str, items: Iterable[PlanItem], *, back: bool = False) -> str:
-    """Hash what would be done to what: the bare digits, since an approval quotes them."""
-    told = [
+    """Hash what is done to which objects: the bare digits, since an approval quotes them."""
+    content = [
         {
             "name": item.name,
             "target": msgspec.to_builtins(item.target_ref),
@@ -41,7 +43,12 @@ def plan_hash(profile: str, items: Iterable[PlanItem], *, back: bool = False) ->
         }
         for item in items
     ]
-    return _sha256({"profile": profile, "back": back, "items": told}).removeprefix("sha256:")
+    return _sha256({"profile": profile, "back": back, "items": content}).removeprefix("sha256:")
+
+
+def record_name(profile: str, plan_hash: str) -> str:
+    """The name of the record of what was there before a plan was executed (see `preimage.py`)."""
+    return f"{profile}-{plan_hash[:_SHOWN]}"
 
 
 def _sha256(value: Any) -> str:

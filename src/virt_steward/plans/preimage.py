@@ -1,7 +1,7 @@
-"""What targets looked like before a plan changed them: one record per executed plan, which nobody overwrites.
+"""What targets looked like before a plan changed them: one record per executed plan, which is never overwritten.
 
-Kept as a ControllerRevision, whose content the server itself holds fast, beside the controller and not in the status:
-it survives the config.
+Kept as a ControllerRevision, whose data the API server does not let anybody change, in the controller's namespace. So
+it survives the deletion of the config.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ import msgspec
 from virt_steward.apis.virtplatformconfig import TargetRef
 from virt_steward.kube.client import Selection
 from virt_steward.kube.errors import AlreadyExists, NotFound
-from virt_steward.kube.faults import reach
 from virt_steward.objects.canonical import same
 from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward.objects.ownership import owned_by
 from virt_steward.plans.fields import values
+from virt_steward.plans.fingerprint import record_name
 from virt_steward.plans.intent import ref_to
-from virt_steward.ssa.managers import ADVISOR
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -27,11 +26,10 @@ if TYPE_CHECKING:
     from virt_steward.apis.virtplatformconfig import PlanItem
     from virt_steward.kube.client import Client, Reader
     from virt_steward.plans.intent import Object
+    from virt_steward.plans.owner import PlanOwner
 
 CONTROLLER_REVISION = Kind("apps", "ControllerRevision", "controllerrevisions")
 PROFILE = "advisor.kubevirt.io/profile"
-_SHOWN = 16
-"""Digits of a plan's hash in the name of its record."""
 
 
 class TargetPreImage(msgspec.Struct, frozen=True, rename="camel"):
@@ -70,31 +68,28 @@ class PreImage(msgspec.Struct, frozen=True):
         return record_name(self.profile, self.plan)
 
 
-def record_name(profile: str, plan_hash: str) -> str:
-    """The name under which the record of a plan is kept."""
-    return f"{profile}-{plan_hash[:_SHOWN]}"
-
-
 def capture(
-    profile: str,
+    owner: PlanOwner,
     plan_hash: str,
     items: Iterable[PlanItem],
     targets: Mapping[Ref, Object | None],
     earlier: PreImage | None = None,
 ) -> PreImage:
-    """The targets of all items that are still to be written, as they are now.
+    """Record the targets of all items that are still to be written, as they are now.
 
-    What an earlier plan has set and still stands is ours: there, the record tells how it was before that plan.
+    A value that an earlier plan has set, and that is still the same, is not what was there before us: for it, the
+    record of that earlier plan is carried over. For example, plan 1 changes an interval from 300 to 60, and plan 2 from
+    60 to 90. The record of plan 2 says 300, so that a rollback restores what the admin had.
     """
-    kept = {one.name: one for one in (earlier.items if earlier else ()) if _is_ours(targets.get(one.ref))}
+    kept = {one.name: one for one in (earlier.items if earlier else ()) if _has_applied(owner, targets.get(one.ref))}
     for item in items:
         if item.state == "Pending":
             kept[item.name] = _kept(item, targets.get(ref_to(item.target_ref)), kept.get(item.name))
-    return PreImage(profile, plan_hash, tuple(kept.values()))
+    return PreImage(owner.name, plan_hash, tuple(kept.values()))
 
 
-async def save(client: Client, namespace: str, image: PreImage) -> None:
-    """Keep the record, unless it is there: the first one tells how things were before anything was written."""
+async def save(client: Client, owner: PlanOwner, namespace: str, image: PreImage) -> None:
+    """Save the record unless it exists: the first one was made before anything was written."""
     record = {
         "apiVersion": "apps/v1",
         "kind": CONTROLLER_REVISION.name,
@@ -102,16 +97,16 @@ async def save(client: Client, namespace: str, image: PreImage) -> None:
         "revision": 1,
         "data": msgspec.to_builtins(image),
     }
-    reach("advisor.preimage.before")
+    owner.reach("preimage.before")
     try:
         await client.create(record)
     except AlreadyExists:
         return
-    reach("advisor.preimage.after")
+    owner.reach("preimage.after")
 
 
 async def load(reader: Reader, namespace: str, profile: str, name: str) -> PreImage | None:
-    """The record of this name; without a name the newest of the profile, as when its config was deleted meanwhile."""
+    """The record of this name; without a name the newest of the profile, as after its config was deleted."""
     if name:
         try:
             return _read(await reader.get(Ref(CONTROLLER_REVISION, Key(namespace, name))))
@@ -126,8 +121,8 @@ def _read(record: Object) -> PreImage:
     return msgspec.convert(record["data"], PreImage)
 
 
-def _is_ours(live: Object | None) -> bool:
-    return live is not None and bool(owned_by(live, ADVISOR.name))
+def _has_applied(owner: PlanOwner, live: Object | None) -> bool:
+    return live is not None and bool(owned_by(live, owner.manager.name))
 
 
 def _part(of: Mapping[str, Any], field: str) -> dict[str, Any]:
@@ -149,15 +144,15 @@ def _kept(item: PlanItem, live: Object | None, earlier: TargetPreImage | None) -
 
 
 def _joined(earlier: TargetPreImage, kept: TargetPreImage, live: Object) -> TargetPreImage:
-    """What was there before either of two plans; what others did between them was there before the second."""
+    """What was there before both plans; what others changed between them was there before the second."""
     fields = tuple(dict.fromkeys((*earlier.fields, *kept.fields)))
     now = values(live, fields)
-    stands = [field for field in earlier.fields if earlier.is_as_applied(live, field)]
-    before = {field: value for field, value in now.items() if field not in stands}
+    unchanged = [field for field in earlier.fields if earlier.is_as_applied(live, field)]
+    before = {field: value for field, value in now.items() if field not in unchanged}
     return msgspec.structs.replace(
         kept,
         existed=earlier.existed,
         fields=fields,
-        before=before | {field: earlier.before[field] for field in stands if field in earlier.before},
+        before=before | {field: earlier.before[field] for field in unchanged if field in earlier.before},
         applied=now | kept.applied,
     )

@@ -1,7 +1,7 @@
-"""The way back from an executed plan: drafted for review, and written item by item.
+"""The rollback of an executed plan: drafted for review, and written item by item.
 
-Restored is what is still as the plan left it and nobody else owns; what others have changed since stays, and is said.
-Whatever we own of a target is given up.
+A value is restored if it is still as the plan set it and no other manager owns it; what others have changed since stays
+as it is, and the plan says so. The fields that we own of a target are released.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from virt_steward.apis.virtplatformconfig import PlanItem
 from virt_steward.kube.errors import Conflict, NotFound, NotServed, Refused
-from virt_steward.kube.faults import reach
 from virt_steward.objects.diff import unified
 from virt_steward.objects.normalize import sanitized
 from virt_steward.objects.ownership import Owner, owned_by, owners, who_owns
@@ -23,7 +22,7 @@ from virt_steward.plans.fields import only, pointer_to
 from virt_steward.plans.fingerprint import fields_hash
 from virt_steward.plans.intent import is_of, ref_to
 from virt_steward.platform.machineconfigs import MACHINE_CONFIG
-from virt_steward.ssa.managers import ADVISOR, RELEASE
+from virt_steward.ssa.managers import RELEASE
 from virt_steward.ssa.ownership import is_entry_of
 from virt_steward.ssa.preview import fetch
 from virt_steward.ssa.release import disclaim, release_operations
@@ -37,55 +36,60 @@ if TYPE_CHECKING:
     from virt_steward.plans.draft import Draft
     from virt_steward.plans.execute import Result
     from virt_steward.plans.intent import Object
+    from virt_steward.plans.owner import PlanOwner
     from virt_steward.plans.preimage import PreImage, TargetPreImage
+    from virt_steward.ssa.managers import FieldManager
 
 Operation = dict[str, Any]
 
-GONE = "It is gone already"
-FOREIGN = "This version of the profile has no part in it; bring it back by hand"
+GONE = "Already deleted"
+FOREIGN = "This version of the profile does not manage it; roll it back manually"
 _STAY = frozenset({("spec",), ("metadata",), ("metadata", "annotations")})
-"""Maps that stay even if they are left empty."""
+"""Maps that stay even if they become empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class AlreadyGone:
-    """The object that we made is there no more."""
+    """The object that we created is deleted."""
 
 
-async def draft_rollback(client: Client, image: PreImage, targets: Mapping[Ref, Object | None]) -> Draft:
-    """Draft the way back, last item first; the server is asked once per item whether it would take it."""
+async def draft_rollback(
+    client: Client, owner: PlanOwner, image: PreImage, targets: Mapping[Ref, Object | None]
+) -> Draft:
+    """Draft the rollback, last item first; each item is previewed by a dry run."""
     items: list[PlanItem] = []
     for kept in reversed(image.items):
         ref = ref_to(kept.target)
         live = targets.get(ref)
-        item = drafted(kept, live) if ref in targets else _settled(kept, FOREIGN)
+        item = drafted(kept, live, owner.manager) if ref in targets else _settled(kept, FOREIGN)
         if item.state == "Pending" and live is not None and not deletes(item):
             try:
-                await client.json_patch(ref, operations(item, live), manager=RELEASE.name, dry_run=True)
+                await client.json_patch(ref, operations(item, live, owner.manager), manager=RELEASE.name, dry_run=True)
             except NotServed:
                 raise
             except (Conflict, NotFound) as moved:
-                return TargetsMoving(f"{ref} changed meanwhile: {moved}")
+                return TargetsMoving(f"{ref} changed while the plan was drafted: {moved}")
             except Refused as refusal:
                 return DraftRejected(kept.name, str(refusal))
         items.append(item)
     return Drafted(tuple(items))
 
 
-def drafted(kept: TargetPreImage, live: Object | None) -> PlanItem:
-    """One item of the way back. Pure."""
+def drafted(kept: TargetPreImage, live: Object | None, manager: FieldManager) -> PlanItem:
+    """One item of the rollback. Pure."""
     if live is None:
         return _settled(kept, GONE) if kept.existed else _removed(kept)
-    changed = tuple(field for field in kept.fields if _is_of_others(kept, live, field))
+    changed = tuple(field for field in kept.fields if _is_of_others(kept, live, field, manager))
     fields = tuple(field for field in kept.fields if field not in changed)
-    left = f"; left as others have set it since: {', '.join(changed)}" if changed else ""
-    if not kept.existed and not changed and not (others := _others(live)):
+    left = f"; kept as others have changed it since: {', '.join(changed)}" if changed else ""
+    if not kept.existed and not changed and not (others := _others(live, manager)):
         return _deletion(kept, live)
     if not kept.existed:
-        why = f"it stays, since others have a part in it: {', '.join(others)}" if not changed else "it stays"
-        return _item(kept, live, (), f"Gives up what we own of it; {why}{left}")
-    item = _item(kept, live, fields, f"Restores what was there before{left}")
-    return item if item.diff or _has_a_part(live) else _settled(kept, f"There is nothing of ours to take back{left}")
+        why = "the object stays" + (f", since others own fields of it: {', '.join(others)}" if not changed else "")
+        return _item(kept, live, (), f"Releases the fields that we own; {why}{left}")
+    item = _item(kept, live, fields, f"Restores the previous values{left}")
+    is_needed = item.diff or _has_a_part(live, manager)
+    return item if is_needed else _settled(kept, f"There is nothing to roll back{left}")
 
 
 def deletes(item: PlanItem) -> bool:
@@ -93,38 +97,38 @@ def deletes(item: PlanItem) -> bool:
     return bool(item.planned_hash) and item.planned_hash == fields_hash(None, item.managed_fields)
 
 
-def is_rolled_back(item: PlanItem, live: Mapping[str, Any] | None) -> bool:
-    """Whether the item was written already, by a process before us."""
+def is_rolled_back(item: PlanItem, live: Mapping[str, Any] | None, manager: FieldManager) -> bool:
+    """Whether the item was already written, by an earlier process."""
     if live is None:
         return deletes(item)
     return (
         not deletes(item)
-        and not owned_by(live, ADVISOR.name)
-        and fields_hash(live, item.managed_fields) == (item.planned_hash)
+        and not owned_by(live, manager.name)
+        and fields_hash(live, item.managed_fields) == item.planned_hash
     )
 
 
-async def write_rollback(client: Client, item: PlanItem) -> Result | AlreadyGone:
-    """Write one item of the way back, to just what the plan has seen."""
-    reach("advisor.undo.before")
+async def write_rollback(client: Client, owner: PlanOwner, item: PlanItem) -> Result | AlreadyGone:
+    """Write one item of the rollback, only if its target is as it was when the plan was made."""
+    owner.reach("undo.before")
     try:
-        result = await _written(client, item)
+        result = await _written(client, owner, item)
     except NotServed:
         raise
     except Refused as refusal:
         return WriteRefused(str(refusal))
-    reach("advisor.undo.after")
+    owner.reach("undo.after")
     return result
 
 
-def operations(item: PlanItem, live: Object) -> list[Operation]:
-    """The JSON patch that brings the item's values and gives up what we own, under a lock on what was read."""
+def operations(item: PlanItem, live: Object, manager: FieldManager) -> list[Operation]:
+    """The JSON patch that sets the item's values and releases what the manager owns, locked to what was read."""
     lock = {"op": "replace", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]}
-    given_up = release_operations(live, ADVISOR)[1:]  # it brings a lock of its own
+    given_up = release_operations(live, manager)[1:]  # without its lock, which is the same
     return [lock, *_edits(item, live), *given_up]
 
 
-async def _written(client: Client, item: PlanItem) -> Result | AlreadyGone:
+async def _written(client: Client, owner: PlanOwner, item: PlanItem) -> Result | AlreadyGone:
     why = ""
     for _ in range(ATTEMPTS):
         live = await fetch(client, ref_to(item.target_ref))
@@ -134,20 +138,20 @@ async def _written(client: Client, item: PlanItem) -> Result | AlreadyGone:
                 if deletes(item)
                 else ItemOutdated(f"{_named(item)} has been deleted since the plan was made")
             )
-        if is_rolled_back(item, live):
+        if is_rolled_back(item, live, owner.manager):
             return Written(live)
         if fields_hash(live, item.managed_fields) != item.hash:
             return ItemOutdated(f"{_named(item)} has been changed since the plan was made")
-        if others := _in_the_way(item, live):
-            return ItemOutdated(f"{_named(item)} is no longer ours alone: {', '.join(others)} came in meanwhile")
+        if others := _in_the_way(item, live, owner.manager):
+            return ItemOutdated(f"{_named(item)} has new owners since the plan was made: {', '.join(others)}")
         try:
-            return await _sent(client, item, live)
+            return await _sent(client, owner, item, live)
         except Conflict as conflict:
             why = str(conflict)
-    return ItemOutdated(f"the target does not hold still: {why}")
+    return ItemOutdated(f"the target keeps changing: {why}")
 
 
-async def _sent(client: Client, item: PlanItem, live: Object) -> Result | AlreadyGone:
+async def _sent(client: Client, owner: PlanOwner, item: PlanItem, live: Object) -> Result | AlreadyGone:
     ref, metadata = ref_to(item.target_ref), live["metadata"]
     if deletes(item):
         try:
@@ -155,25 +159,25 @@ async def _sent(client: Client, item: PlanItem, live: Object) -> Result | Alread
         except NotFound:
             return AlreadyGone()
         return AlreadyGone()
-    written = await client.json_patch(ref, operations(item, live), manager=RELEASE.name)
-    reach("advisor.undo.written")
+    written = await client.json_patch(ref, operations(item, live, owner.manager), manager=RELEASE.name)
+    owner.reach("undo.written")
     await disclaim(client, written)
     return Written(written)
 
 
-def _is_of_others(kept: TargetPreImage, live: Object, field: str) -> bool:
-    """Whether others have set the value since, be it to what we had set. What is as it was before needs nothing."""
+def _is_of_others(kept: TargetPreImage, live: Object, field: str, manager: FieldManager) -> bool:
+    """Whether others have set the value since, even to the same value. What is as it was before needs nothing."""
     if kept.existed and kept.is_as_before(live, field):
         return False
-    return not kept.is_as_applied(live, field) or (kept.existed and bool(_owners_of(live, pointer_to(field))))
+    return not kept.is_as_applied(live, field) or (kept.existed and bool(_owners_of(live, pointer_to(field), manager)))
 
 
-def _in_the_way(item: PlanItem, live: Object) -> tuple[str, ...]:
-    """Who has come to own what the item would remove or change."""
+def _in_the_way(item: PlanItem, live: Object, manager: FieldManager) -> tuple[str, ...]:
+    """Other managers that own what the item would remove or change."""
     if deletes(item):
-        return _others(live)
+        return _others(live, manager)
     changed = (Pointer.parse(edit["path"]) for edit in _edits(item, live) if not _holds(live, edit))
-    return tuple(sorted({name for pointer in changed for name in _owners_of(live, pointer)}))
+    return tuple(sorted({name for pointer in changed for name in _owners_of(live, pointer, manager)}))
 
 
 def _holds(live: Object, edit: Operation) -> bool:
@@ -181,22 +185,23 @@ def _holds(live: Object, edit: Operation) -> bool:
     return "value" in edit and has(live, pointer) and bool(get(live, pointer) == edit["value"])
 
 
-def _has_a_part(live: Object) -> bool:
-    marks = (live["metadata"].get("annotations") or {}).keys() & {GOVERNED_BY, APPLIED_HASH}
-    return bool(marks) or bool(owned_by(live, ADVISOR.name))
+def _has_a_part(live: Object, manager: FieldManager) -> bool:
+    annotations = (live["metadata"].get("annotations") or {}).keys() & {GOVERNED_BY, APPLIED_HASH}
+    return bool(annotations) or bool(owned_by(live, manager.name))
 
 
-def _owners_of(live: Object, pointer: Pointer) -> tuple[str, ...]:
-    return tuple(owner.manager for owner in who_owns(live, pointer) if _is_another(owner))
+def _owners_of(live: Object, pointer: Pointer, manager: FieldManager) -> tuple[str, ...]:
+    return tuple(owner.manager for owner in who_owns(live, pointer) if _is_another(owner, manager))
 
 
-def _others(live: Object) -> tuple[str, ...]:
-    """Everybody else who owns something of the object, its status aside."""
-    return tuple(sorted({owner.manager for owner, fields in owners(live).items() if fields and _is_another(owner)}))
+def _others(live: Object, manager: FieldManager) -> tuple[str, ...]:
+    """All other managers that own fields of the object, except for its status."""
+    found = (owner for owner, fields in owners(live).items() if fields and _is_another(owner, manager))
+    return tuple(sorted({owner.manager for owner in found}))
 
 
-def _is_another(owner: Owner) -> bool:
-    return not owner.subresource and owner.manager != RELEASE.name and not is_entry_of(owner, ADVISOR)
+def _is_another(owner: Owner, manager: FieldManager) -> bool:
+    return not owner.subresource and owner.manager != RELEASE.name and not is_entry_of(owner, manager)
 
 
 def _settled(kept: TargetPreImage, message: str) -> PlanItem:
@@ -204,7 +209,7 @@ def _settled(kept: TargetPreImage, message: str) -> PlanItem:
 
 
 def _removed(kept: TargetPreImage) -> PlanItem:
-    """It was made by us and is gone; nodes may still have to come to be without it."""
+    """It was created by us and is deleted; nodes may still have to reboot without it."""
     absent = fields_hash(None, kept.fields)
     target = {"apiVersion": kept.target.api_version, "kind": kept.target.kind, "metadata": {"name": kept.target.name}}
     return PlanItem(
@@ -226,7 +231,7 @@ def _deletion(kept: TargetPreImage, live: Object) -> PlanItem:
         kept.name,
         kept.target,
         _impact(kept),
-        message="Removes what the plan had made",
+        message="Deletes the object that the plan created",
         diff=fitted(unified(without_annotations(shown), None)),
         desired_state=_identity(kept, live),
         managed_fields=kept.fields,
@@ -279,7 +284,7 @@ def _identity(kept: TargetPreImage, live: Object) -> Object:
 
 
 def _edits(item: PlanItem, live: Object) -> Iterator[Operation]:
-    """Set what was set, remove what was not, and with it the maps that nothing is left in."""
+    """Set what was set before, remove what was not, and with it the maps that become empty."""
     rest = live
     for field in item.managed_fields:
         pointer = pointer_to(field)

@@ -72,7 +72,7 @@ def a_config(
     )
 
 
-def seen(config: VirtPlatformConfig, **around: Any) -> AdvisorObservation:
+def an_observation(config: VirtPlatformConfig, **around: Any) -> AdvisorObservation:
     """All is well, and every target as it was when the plan was made, or as planned once its item is completed."""
     usual = {item.name: item.planned_hash if item.state == "Completed" else item.hash for item in config.status.items}
     known = {"version": VERSION, "impact": "Medium", "inputs": FIVE, "hashes": usual}

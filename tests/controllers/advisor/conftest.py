@@ -40,7 +40,7 @@ def account(control_plane: ControlPlane) -> Account:
             await define(client, VIRT_PLATFORM_CONFIG_CRD.manifest())
             for name in (namespace, *NAMESPACES):
                 await make_namespace(client, name)
-            access = definition(AdvisorOptions()).access
+            access = definition(AdvisorOptions(example_profile=True)).access
             return await an_account(client, access, Installation(namespace, prefix=namespace))
 
     return asyncio.run(install())
@@ -111,6 +111,6 @@ def start(control_plane: ControlPlane, account: Account, tmp_path: Path) -> Star
 
     def started(*options: str, fault: str = "") -> AbstractContextManager[Process]:
         kubeconfig = account.write_kubeconfig(tmp_path / "kubeconfig", control_plane)
-        return a_process(kubeconfig, home_of(account), *options, fault=fault, controller="advisor")
+        return a_process(kubeconfig, home_of(account), "--example-profile", *options, fault=fault, controller="advisor")
 
     return started

@@ -190,7 +190,7 @@ async def advising(
     clock: Clock | None = None,
 ) -> AsyncIterator[Advisor]:
     """Run the advisor of some version with some profiles until the end of the block."""
-    options = AdvisorOptions(operator_version=version, namespace=home_of(account))
+    options = AdvisorOptions(operator_version=version, namespace=home_of(account), example_profile=True)
     definition = of_profiles(known or profiles(options), options)
     async with a_client(control_plane, account.token, server=server) as client:
         metrics, listener = Metrics(), Listener()

@@ -11,7 +11,7 @@ from tests.eventually import soon
 from tests.grants import Account, an_account
 from virt_steward.apis.virtplatformconfig import API_VERSION, EXAMPLE, VIRT_PLATFORM_CONFIG
 from virt_steward.controllers.advisor.admission import POLICIES
-from virt_steward.controllers.advisor.observation import (
+from virt_steward.controllers.advisor.annotation_keys import (
     APPROVAL_COMMENT,
     APPROVED_BY,
     APPROVED_PLAN,

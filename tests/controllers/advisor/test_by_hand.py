@@ -10,18 +10,14 @@ from tests.controllers.advisor.builders import PLAN, a_config, a_status, true
 from tests.controllers.advisor.waiting import tell, waiting
 from tests.gateway import Gateway
 from virt_steward.apis.virtplatformconfig import EXAMPLE
+from virt_steward.controllers.advisor.annotation_keys import APPROVAL_COMMENT, APPROVED_BY, APPROVED_PLAN
 from virt_steward.controllers.advisor.manual_approval import (
     PlanApproved,
     PlanNotApproved,
     approve_plan,
     reason_not_approvable,
 )
-from virt_steward.controllers.advisor.observation import (
-    APPROVAL_COMMENT,
-    APPROVED_BY,
-    APPROVED_PLAN,
-    VirtPlatformConfig,
-)
+from virt_steward.controllers.advisor.observation import VirtPlatformConfig
 from virt_steward.kube.client import Client
 from virt_steward_demo.local.controlplane import ControlPlane
 
@@ -29,13 +25,13 @@ from virt_steward_demo.local.controlplane import ControlPlane
 @pytest.mark.parametrize(
     ("config", "why"),
     [
-        pytest.param(a_config(a_status(None)), "it is being made", id="that nobody has looked at"),
+        pytest.param(a_config(a_status(None)), "being drafted", id="that nobody has looked at"),
         pytest.param(a_config(a_status("Ignored")), "set spec.action to DryRun", id="that is ignored"),
-        pytest.param(a_config(a_status("InProgress")), "being carried out", id="that runs already"),
-        pytest.param(a_config(a_status("Completed")), "in phase Completed", id="that is done"),
+        pytest.param(a_config(a_status("InProgress")), "being executed", id="that runs already"),
+        pytest.param(a_config(a_status("Completed")), "already Completed", id="that is done"),
         pytest.param(a_config(a_status("Failed")), "DryRun to get a new plan", id="that has failed"),
-        pytest.param(a_config(a_status(), generation=2), "not there yet", id="for a spec since changed"),
-        pytest.param(a_config(a_status(conditions=true("PlanStale"))), "no longer fits", id="that is stale"),
+        pytest.param(a_config(a_status(), generation=2), "not drafted yet", id="for a spec since changed"),
+        pytest.param(a_config(a_status(conditions=true("PlanStale"))), "the plan is stale", id="that is stale"),
     ],
 )
 def test_nobody_may_approve_a_plan(config: VirtPlatformConfig, why: str) -> None:
@@ -79,7 +75,7 @@ async def test_a_plan_that_was_not_seen_is_not_approved(configs: Client) -> None
     desk = await waiting(configs)
     answer = await approve_plan(configs, EXAMPLE, "another", "")
     assert isinstance(answer, PlanNotApproved)
-    assert answer.why == f"the plan has changed: it is now {PLAN}; look at it first"
+    assert answer.why == f"the plan has changed: it is now {PLAN}; review it first"
     assert (await desk.config())["spec"]["action"] == "DryRun"
 
 

@@ -26,6 +26,7 @@ from virt_steward.apis.virtplatformconfig import (
     VIRT_PLATFORM_CONFIG,
     VIRT_PLATFORM_CONFIG_CRD,
 )
+from virt_steward.controllers.advisor.approval import PLAN_READY
 from virt_steward.controllers.advisor.definition import definition
 from virt_steward.controllers.advisor.options import AdvisorOptions
 from virt_steward.controllers.advisor.profiles.example_profile import CONFIG_MAP
@@ -112,8 +113,13 @@ async def test_manifests_lead_to_a_plan_with_nothing_to_do(desk: Desk, control_p
     ("arguments", "complaint"),
     [
         pytest.param(["moon"], "there is no profile 'moon'; there are: load-aware-rebalancing, ", id="no profile"),
+        pytest.param([EXAMPLE], "profile example-profile is off; add --example-profile", id="a profile that is off"),
         pytest.param([], "Missing argument 'PROFILE'", id="no name at all"),
-        pytest.param([LOAD_AWARE, "--set", "mode=Odd"], "--set mode=Odd: Invalid enum value 'Odd'", id="a bad option"),
+        pytest.param(
+            [LOAD_AWARE, "--set", "mode=Odd"],
+            "mode must be Automatic or Predictive, not Odd",
+            id="a bad option",
+        ),
         pytest.param([LOAD_AWARE, "-o", "xml"], "'xml' is not one of", id="a bad form"),
         pytest.param(
             [HIGHER_DENSITY, "--hyperconverged", "nowhere/none"], "create the HyperConverged object", id="no platform"
@@ -144,7 +150,9 @@ async def test_whoever_may_only_look_hears_which_right_a_dry_run_needs(
     assert str(DESCHEDULER) in ended.stderr
 
 
-@pytest.mark.parametrize("command", [["plan", EXAMPLE], ["explain", "plan", EXAMPLE], ["approve", EXAMPLE], ["status"]])
+@pytest.mark.parametrize(
+    "command", [["plan", LOAD_AWARE], ["explain", "plan", LOAD_AWARE], ["approve", EXAMPLE], ["status"]]
+)
 async def test_whoever_may_not_even_look_hears_that_in_one_line(
     command: list[str], configs: Client, control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
@@ -174,7 +182,7 @@ async def test_on_a_terminal_a_diff(
     env: dict[str, str], is_coloured: bool, configs: Client, control_plane: ControlPlane
 ) -> None:
     assert configs
-    shown = await on_a_terminal("plan", EXAMPLE, KUBECONFIG=str(control_plane.kubeconfig), **env)
+    shown = await on_a_terminal("plan", EXAMPLE, "--example-profile", KUBECONFIG=str(control_plane.kubeconfig), **env)
     assert "example-key: example-value" in shown
     assert ("\x1b[32m+  example-key: example-value" in shown) is is_coloured
 
@@ -280,7 +288,9 @@ async def test_on_a_terminal_approve(
     ("phase", "complaint"),
     [
         pytest.param(
-            "Completed", f"{EXAMPLE} is left alone: no plan waits for review", id="there is no plan to review"
+            "Completed",
+            f"{EXAMPLE} is left alone: there is nothing to approve: it is already Completed",
+            id="there is no plan to review",
         ),
         pytest.param(None, f"there is no VirtPlatformConfig {EXAMPLE}, so no plan waits", id="there is no config"),
     ],
@@ -313,11 +323,12 @@ async def test_explain_and_status_tell_what_a_plan_waits_for_and_which_rule_says
     assert any(
         line.startswith("  [ ] configure-descheduler (Medium): KubeDescheduler 'cluster' will be ") for line in lines
     )
-    assert "  [ ] prerequisites are met" in lines
-    assert lines[-1].startswith("  [+] a review ends by approval: ReviewRequired (PlanReady): The plan is ready")
+    assert "  ✓ Prerequisites: all met" in lines
+    assert lines[-1] == f"  ✗ Approved: {PLAN_READY}. Stopped here"
     newer = await steward("explain", "plan", LOAD_AWARE, "-o", "json", kubeconfig=control_plane.kubeconfig)
-    rules = json.loads(newer.stdout)["rules"]
-    assert rules[-1]["says"].endswith("may plan otherwise")
+    [check] = [one for one in json.loads(newer.stdout)["checks"] if one["decided"]]
+    assert (check["title"], check["result"]) == ("Plan up to date", "fail")
+    assert "may plan it differently" in check["reason"]
     told = await steward("status", "-o", "json", kubeconfig=control_plane.kubeconfig)
     advisor = json.loads(told.stdout)["advisor"]
     [row] = [row for row in advisor["items"] if row["profile"] == LOAD_AWARE]

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.controllers.advisor.builders import FIVE, NOON, PLAN, TEN, a_config, a_status, an_item, done, seen
+from tests.controllers.advisor.builders import FIVE, NOON, PLAN, TEN, a_config, a_status, an_item, an_observation, done
 from virt_steward.apis.virtplatformconfig import Input, LoadAwareOptions, ProfileOptions
-from virt_steward.controllers.advisor.decide import after_draft, decide
+from virt_steward.controllers.advisor.approval import rejected, step_for_new_plan
+from virt_steward.controllers.advisor.decide import decide
 from virt_steward.controllers.advisor.observation import AdvisorObservation, VersionChange
 from virt_steward.controllers.advisor.steps import AwaitReview, Begin, NothingToDo, Redraft, Step
 
@@ -22,7 +23,7 @@ HELD, BEGUN = "PlanChanged", "Begin"
 def following(around: AdvisorObservation, plan: str = "c" * 64) -> Step:
     """The step, and if that is a new plan with something to be done, what that leads to."""
     step = decide(around, NOON)
-    return after_draft(around, (an_item(),), plan, NOON) if isinstance(step, Redraft) else step
+    return step_for_new_plan(around, (an_item(),), plan, NOON) if isinstance(step, Redraft) else step
 
 
 class TestForcedReview:
@@ -30,7 +31,7 @@ class TestForcedReview:
 
     def forced(self, **config: Any) -> AdvisorObservation:
         status = a_status(inputs=TEN, applied_inputs=FIVE, plan_generation=3, observed_generation=3)
-        return seen(a_config(status, **{"action": "Apply", "generation": 3, **config}), inputs=TEN)
+        return an_observation(a_config(status, **{"action": "Apply", "generation": 3, **config}), inputs=TEN)
 
     def test_holds_even_under_apply(self) -> None:
         step = decide(self.forced(), NOON)
@@ -53,9 +54,9 @@ class TestForcedReview:
             inputs=TEN, applied_inputs=FIVE, plan_generation=3, observed_generation=3, plan_action="Apply"
         )
         notes = {"rejected-plan": PLAN, "rejected-by": "ann"}
-        step = decide(seen(a_config(status, action="Apply", generation=4, notes=notes), inputs=TEN), NOON)
+        step = decide(an_observation(a_config(status, action="Apply", generation=4, notes=notes), inputs=TEN), NOON)
         assert isinstance(step, AwaitReview)
-        assert (step.reason, step.message.split(";")[0]) == ("Rejected", "ann has rejected this plan")
+        assert (step.reason, step.message) == ("Rejected", rejected("ann"))
 
     def test_of_a_rejected_plan_is_over_once_somebody_asks_for_it_after_all(self) -> None:
         """By an approval, or by action Apply, set since it was made."""
@@ -65,7 +66,7 @@ class TestForcedReview:
     def test_is_over_when_the_inputs_come_back(self) -> None:
         """The new plan then is empty."""
         assert isinstance(decide(replace(self.forced(), inputs=FIVE), NOON), Redraft)
-        assert after_draft(self.forced(), (an_item(state="Completed"),), PLAN, NOON) == NothingToDo()
+        assert step_for_new_plan(self.forced(), (an_item(state="Completed"),), PLAN, NOON) == NothingToDo()
 
     @pytest.mark.parametrize(
         ("applied", "now"),
@@ -78,11 +79,11 @@ class TestForcedReview:
     def test_is_not_for_options_by_which_an_input(self, applied: Any, now: Any) -> None:
         status = done(applied_inputs=applied, inputs=applied, plan_action="Apply")
         config = a_config(status, action="Apply", generation=2, options=FASTER)
-        assert isinstance(following(seen(config, inputs=now)), Begin)
+        assert isinstance(following(an_observation(config, inputs=now)), Begin)
 
     def test_is_for_other_values_whatever_else_the_options_bring(self) -> None:
         status = done(applied_inputs=(*FIVE, NODE), inputs=(*FIVE, NODE), plan_action="Apply")
-        step = following(seen(a_config(status, action="Apply", generation=2, options=FASTER), inputs=TEN))
+        step = following(an_observation(a_config(status, action="Apply", generation=2, options=FASTER), inputs=TEN))
         assert isinstance(step, AwaitReview)
         assert (step.reason, step.message.partition(";")[0]) == (
             "InputChanged",
@@ -96,7 +97,7 @@ class TestApplyAsksForOnePlan:
     def outcome(self, phase: str | None, *, asked: str | None, around: dict[str, Any], **config: Any) -> str:
         """Of a spec in its second generation, where the plan before was for action `asked`."""
         status = done(phase=phase or "", plan_action=asked) if phase else None
-        match following(seen(a_config(status, **{"action": "Apply", "generation": 2, **config}), **around)):
+        match following(an_observation(a_config(status, **{"action": "Apply", "generation": 2, **config}), **around)):
             case AwaitReview(reason):
                 return reason
             case step:
@@ -151,16 +152,16 @@ class TestApplyAsksForOnePlan:
     )
     def test_when_set_in_a_review_it_means(self, plan: str, around: dict[str, Any], outcome: str) -> None:
         config = a_config(a_status(), generation=2, action="Apply")
-        step = following(seen(config, **around), plan)
+        step = following(an_observation(config, **around), plan)
         assert getattr(step, "reason", type(step).__name__) == outcome
 
     def test_and_what_is_held_back_stays_so(self) -> None:
         for generation in (1, 2):
             config = a_config(a_status(plan_action="Apply"), action="Apply", generation=generation)
-            step = decide(seen(config), NOON)
+            step = decide(an_observation(config), NOON)
             assert isinstance(step, AwaitReview)
             assert step.reason == HELD
 
     def test_and_an_approval_lets_go_what_is_held_back(self) -> None:
         config = a_config(a_status(plan_action="Apply"), action="Apply", notes=APPROVED)
-        assert isinstance(decide(seen(config), NOON), Begin)
+        assert isinstance(decide(an_observation(config), NOON), Begin)

@@ -5,16 +5,22 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.controllers.advisor.desk import HCO, Desk, a_descheduler, advising, no_reboots, observing
 from tests.eventually import soon
 from tests.grants import Account
-from virt_steward.apis.virtplatformconfig import HIGHER_DENSITY
+from virt_steward.apis.virtplatformconfig import EXAMPLE, HIGHER_DENSITY
+from virt_steward.controllers.advisor.options import AdvisorOptions
+from virt_steward.controllers.advisor.profiles import profiles
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI
+from virt_steward.controllers.advisor.profiles.profile import Profile
 from virt_steward.controllers.advisor.profiles.virt_higher_density import NO_NODE, SWAP
 from virt_steward.objects.identity import Key, Ref
 from virt_steward.objects.wallclock import rfc3339
-from virt_steward.platform.machineconfigs import MACHINE_CONFIG, MACHINE_CONFIG_POOL
+from virt_steward.plans.fields import fields_set_by
+from virt_steward.plans.intent import Impacts, Intent
+from virt_steward.platform.machineconfigs import MACHINE_CONFIG, MACHINE_CONFIG_POOL, ROLE
 from virt_steward.runtime.clock import SystemClock
 from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.simulation.faults import break_node, pause_pool, repair_node, resume_pool
@@ -106,7 +112,7 @@ async def test_what_was_written_and_does_not_work_is_waited_for_by_every_later_p
         assert await desk.reaches("ReviewRequired")
         psi = await desk.item("enable-psi-metrics")
         assert (psi.state, psi.impact_severity, psi.diff) == ("InProgress", "Low", "")
-        assert "Already in desired state, but it does not work yet: MachineConfigPool 'worker' is paused" in psi.message
+        assert "Already in desired state, but not ready yet: MachineConfigPool 'worker' is paused" in psi.message
 
         await desk.ask("Apply")
         assert await desk.reaches("InProgress")
@@ -212,6 +218,47 @@ async def test_pressure_metrics_that_somebody_else_turned_on_are_left_to_them(
     assert (psi.state, psi.impact_severity, psi.diff) == ("Completed", "Low", "")
     assert "already effective in MachineConfigPool 'worker', by MachineConfig '50-mine'" in psi.message
     assert not await desk.exists(PSI)
+
+
+def a_profile_of_one_machine_config() -> Profile:
+    """Declares nothing but its target, a MachineConfig, and takes effect when the nodes have rebooted."""
+    options = AdvisorOptions(example_profile=True)
+    [example] = [one for one in profiles(options) if one.name == EXAMPLE]
+    desired = {
+        "apiVersion": "machineconfiguration.openshift.io/v1",
+        "kind": "MachineConfig",
+        "metadata": {"name": PSI.key.name, "labels": {ROLE: "worker"}},
+        "spec": {"kernelArguments": ["quiet"]},
+    }
+    intent = Intent("be-quiet", desired, fields_set_by(desired), Impacts("High", "High"), "Kernels will be quiet")
+    return replace(example, targets=(PSI,), intents=lambda _: (intent,))
+
+
+async def test_profile_that_writes_a_machine_config_is_completed_when_nodes_have_it(
+    desk: Desk, control_plane: ControlPlane, account: Account
+) -> None:
+    desk.profile = EXAMPLE
+    async with advising(control_plane, account, known=[a_profile_of_one_machine_config()]):
+        await desk.ask("DryRun")
+        assert await desk.reaches("ReviewRequired")
+        radius = (await desk.item("be-quiet")).blast_radius
+        assert radius
+        assert [(one.name, one.nodes) for one in radius.pools] == [("worker", 3)]
+        await desk.ask("Apply")
+        assert await desk.reaches("Completed")
+    assert "all 3 nodes updated" in (await desk.item("be-quiet")).message
+
+
+async def test_example_profile_is_not_reconciled_unless_it_is_on(
+    desk: Desk, control_plane: ControlPlane, account: Account
+) -> None:
+    desk.profile = EXAMPLE
+    with capture_logs() as logged:
+        async with advising(control_plane, account, known=profiles(AdvisorOptions())):
+            await desk.ask("Apply")
+            expected = {"event": "profile is off", "profile": EXAMPLE, "flag": "--example-profile"}
+            assert await soon(lambda: any(expected.items() <= one.items() for one in logged))
+    assert (await desk.status()).phase is None
 
 
 @pytest.fixture(params=[release.name for release in RELEASES])

@@ -31,13 +31,13 @@ BROKEN = Condition("Failed", "True", "ItemFailed", "one failed", EARLIER)
         pytest.param(None, PlanFailed("the VirtPlatformConfig has been deleted"), id="without a config"),
         pytest.param(
             a_config(a_status(), action="Apply"),
-            PlanInProgress(("approved; the advisor has not taken it up yet",)),
+            PlanInProgress(("approved; the advisor has not started it yet",)),
             id="that nobody has seen",
         ),
-        pytest.param(a_config(a_status()), PlanFailed("somebody has set action to DryRun"), id="that was called back"),
+        pytest.param(a_config(a_status()), PlanFailed("action was set to DryRun"), id="that was called back"),
         pytest.param(
             a_config(a_status(plan_hash="new"), action="Apply"),
-            PlanFailed("another plan has taken its place: new"),
+            PlanFailed("it was replaced by plan new"),
             id="that is void",
         ),
         pytest.param(
@@ -82,13 +82,13 @@ async def test_a_plan_is_followed_on_a_server_without_streaming_lists(
     gateway.intercept = no_streaming_list
     await waiting(configs, action="DryRun")
     async with a_client(control_plane, server=gateway.server) as client:
-        assert await follow(client, EXAMPLE, PLAN, print) == PlanFailed("somebody has set action to DryRun")
+        assert await follow(client, EXAMPLE, PLAN, print) == PlanFailed("action was set to DryRun")
 
 
 async def test_following_ends_when_the_config_is_deleted(configs: Client) -> None:
     await waiting(configs, action="Apply")
     said: list[str] = []
     following = asyncio.create_task(follow(configs, EXAMPLE, PLAN, said.append))
-    assert await soon(lambda: said == ["approved; the advisor has not taken it up yet"])
+    assert await soon(lambda: said == ["approved; the advisor has not started it yet"])
     await configs.delete(the_config(EXAMPLE))
     assert await asyncio.wait_for(following, 20) == PlanFailed("the VirtPlatformConfig has been deleted")

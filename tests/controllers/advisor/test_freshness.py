@@ -1,5 +1,5 @@
 from tests.runtime.clocks import ManualClock
-from virt_steward.controllers.advisor.own_writes import PATIENCE, OwnWrites
+from virt_steward.controllers.advisor.observe import PATIENCE, OwnWrites
 from virt_steward.objects.identity import Key, Kind, Ref
 
 REF = Ref(Kind("", "ConfigMap"), Key("here", "one"))

@@ -10,10 +10,11 @@ from tests.controllers.advisor.builders import NOON
 from tests.controllers.advisor.desk import true_phases
 from tests.controllers.advisor.specimens import sights
 from virt_steward.apis.virtplatformconfig import ProfileOptions
-from virt_steward.controllers.advisor.decide import after_draft, decide
+from virt_steward.controllers.advisor.approval import step_for_new_plan
+from virt_steward.controllers.advisor.decide import decide
 from virt_steward.controllers.advisor.observation import AdvisorObservation
 from virt_steward.controllers.advisor.phases import STARTING
-from virt_steward.controllers.advisor.report import fold, with_plan
+from virt_steward.controllers.advisor.report import next_status, with_plan
 from virt_steward.controllers.advisor.steps import (
     ApplyItem,
     AwaitItem,
@@ -49,19 +50,19 @@ def check(seen: AdvisorObservation) -> None:
         return  # nothing is said then
     if isinstance(step, Redraft):
         status = with_plan(seen, status.items, "c" * 64)
-        step = after_draft(seen, status.items, "c" * 64, NOON)
+        step = step_for_new_plan(seen, status.items, "c" * 64, NOON)
         assert not (isinstance(step, Begin) and seen.config.spec.action not in ("Apply", "Rollback"))
         assert not (isinstance(step, Begin) and is_unasked(seen))
     if isinstance(step, ApplyItem):
         assert seen.config.spec.action in ("Apply", "Rollback")
         step = AwaitItem(step.item, "written", None)
-    said = fold(seen, status, step, NOON)
+    said = next_status(seen, status, step, NOON)
     assert said.phase is not None
     if said.conditions != status.conditions:
         assert true_phases(said) == [said.phase]
     if isinstance(step, RESTING):
         again = replace(seen, config=msgspec.structs.replace(seen.config, status=said))
-        assert fold(again, said, step, NOON + timedelta(minutes=1)) == said  # so that it is written once
+        assert next_status(again, said, step, NOON + timedelta(minutes=1)) == said  # so that it is written once
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])

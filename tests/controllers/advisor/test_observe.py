@@ -23,10 +23,11 @@ from virt_steward_demo.local.controlplane import ControlPlane
 
 async def test_nothing_follows_from_a_config_that_may_have_changed_unseen(configs: Client) -> None:
     await Desk(configs, EXAMPLE).ask("Apply")
-    view = await look(configs, AdvisorOptions())
+    options = AdvisorOptions(example_profile=True)
+    view = await look(configs, options)
     config = view.config(Key("", EXAMPLE))
     assert config
-    profile = profile_named(EXAMPLE, AdvisorOptions())
+    profile = profile_named(EXAMPLE, options)
     assert view.observe(config, profile, NOON).unsettled == ""
     for informer in view.informers.of(CONFIGS).informers:
         informer.state = InformerState.BROKEN

@@ -1,38 +1,94 @@
-"""The table of phases: complete, unambiguous, and refusing what it does not know."""
-
-from itertools import combinations
+"""Transitions between phases: every step in every phase either leads somewhere or is refused."""
 
 import pytest
 
-from virt_steward.controllers.advisor.phases import PHASES, TABLE, IllegalTransition, On, after
+from tests.controllers.advisor.builders import NOON, PLAN, an_item
+from virt_steward.apis.virtplatformconfig import PlanApproval
+from virt_steward.controllers.advisor import steps
+from virt_steward.controllers.advisor.phases import PHASES, SETTLED, STARTING, IllegalTransition, transition
+from virt_steward.controllers.advisor.steps import (
+    Abort,
+    AdoptVersion,
+    AwaitItem,
+    AwaitReview,
+    AwaitWindow,
+    Begin,
+    CompleteItem,
+    Enforce,
+    FailItem,
+    FailStale,
+    Finish,
+    Ignore,
+    LackPrerequisites,
+    MarkDrifted,
+    NothingToDo,
+    OfferUpgrade,
+    Recover,
+    RedraftLater,
+    RejectPlan,
+    Settle,
+    StatusStep,
+    Stay,
+)
+
+ITEM = an_item()
+ANYWHERE = {None, *PHASES}
+TABLE = (
+    # step, the phases in which it is allowed, the phase that it leads to
+    (Ignore(), ANYWHERE, "Ignored"),
+    (Settle("starting"), STARTING, "Pending"),
+    (LackPrerequisites(("it",)), ANYWHERE, "PrerequisiteFailed"),
+    (RedraftLater("it changed"), ANYWHERE, "Drafting"),
+    (RejectPlan("it", "forbidden"), ANYWHERE, "Failed"),
+    (NothingToDo(), ANYWHERE, "Completed"),
+    (AwaitReview("PlanReady", ""), ANYWHERE, "ReviewRequired"),
+    (Begin(PlanApproval(PLAN, NOON)), ANYWHERE, "InProgress"),
+    (FailStale("it changed"), {"ReviewRequired", "InProgress"}, "Failed"),
+    (AwaitWindow("WindowClosed", "", None), {"InProgress"}, "InProgress"),
+    (AwaitItem(ITEM, "", None), {"InProgress"}, "InProgress"),
+    (CompleteItem(ITEM, ""), {"InProgress"}, "InProgress"),
+    (FailItem(ITEM, ""), {"InProgress"}, "InProgress"),
+    (Abort(ITEM, ""), {"InProgress"}, "Failed"),
+    (Finish(), {"InProgress"}, "Completed"),
+    (Finish(("a",)), {"InProgress"}, "CompletedWithErrors"),
+    (MarkDrifted((ITEM,)), SETTLED, "Drifted"),
+    (Recover(with_errors=False), {"Drifted"}, "Completed"),
+    (Recover(with_errors=True), {"Drifted"}, "CompletedWithErrors"),
+    (Enforce((ITEM,)), SETTLED, "InProgress"),
+    (OfferUpgrade(("a",)), SETTLED, "CompletedWithUpgrade"),
+)
 
 
-def test_no_two_rows_speak_of_one_case() -> None:
-    assert not [
-        (one, other) for one, other in combinations(TABLE, 2) if one.on is other.on and one.before & other.before
-    ]
+@pytest.mark.parametrize(("step", "allowed", "after"), TABLE, ids=lambda value: type(value).__name__)
+def test_step_leads_to_its_phase_or_is_illegal(step: StatusStep, allowed: set[str | None], after: str) -> None:
+    for phase in ANYWHERE:
+        if phase in allowed:
+            assert transition(phase, step) == after  # type: ignore[arg-type]
+        else:
+            with pytest.raises(IllegalTransition, match=f"{type(step).__name__} is not allowed in phase {phase}"):
+                transition(phase, step)  # type: ignore[arg-type]
 
 
-def test_every_event_has_a_row() -> None:
-    assert {row.on for row in TABLE} == set(On)
+def test_adopted_version_keeps_errors() -> None:
+    step = AdoptVersion("NoLogicChange", ())
+    after = {phase: transition(phase, step) for phase in SETTLED}
+    assert after == dict.fromkeys(SETTLED, "Completed") | {"CompletedWithErrors": "CompletedWithErrors"}
+    for phase in ANYWHERE - SETTLED:
+        with pytest.raises(IllegalTransition):
+            transition(phase, step)  # type: ignore[arg-type]
+
+
+def test_stay_keeps_every_phase() -> None:
+    assert [transition(phase, Stay()) for phase in PHASES] == list(PHASES)
+    with pytest.raises(IllegalTransition):
+        transition(None, Stay())
 
 
 def test_every_phase_can_be_reached() -> None:
-    assert {row.after for row in TABLE} == set(PHASES)
+    assert {after for _, _, after in TABLE} == set(PHASES)
 
 
-@pytest.mark.parametrize(
-    ("phase", "on"),
-    [
-        ("Ignored", On.ITEM_MOVED),
-        ("ReviewRequired", On.ALL_DONE),
-        ("ReviewRequired", On.DRIFT_FOUND),
-        ("Completed", On.PLAN_STALE),
-        ("Failed", On.ENFORCED),
-        ("InProgress", On.LOGIC_CHANGED),
-        (None, On.ALL_DONE),
-    ],
-)
-def test_there_is_no_way(phase: str | None, on: On) -> None:
-    with pytest.raises(IllegalTransition):
-        after(phase, on)  # type: ignore[arg-type]
+def test_every_step_is_in_the_table() -> None:
+    found = (getattr(steps, name) for name in steps.__all__)
+    known = {one for one in found if isinstance(one, type) and issubclass(one, StatusStep)} - {StatusStep}
+    assert known == {type(step) for step, _, _ in TABLE} | {AdoptVersion, Stay}

@@ -7,17 +7,24 @@ from typing import Any
 import msgspec
 import pytest
 
+from virt_steward.apis.schema import schema_of, validations
 from virt_steward.apis.virtplatformconfig import (
+    EXAMPLE,
+    OPTIONS_OF,
+    PROFILES_WITHOUT_OPTIONS,
     HigherDensityOptions,
     Input,
     KsmConfiguration,
     LoadAwareOptions,
     ProfileOptions,
+    VirtPlatformConfigSpec,
 )
-from virt_steward.controllers.advisor.context import ProfileContext
+from virt_steward.cli.profile_options import wished
+from virt_steward.console.forms import fields
 from virt_steward.controllers.advisor.options import AdvisorOptions
-from virt_steward.controllers.advisor.profiles import profiles
+from virt_steward.controllers.advisor.profiles import BUILDERS, OFF_BY_DEFAULT, profiles
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import CRD, DESCHEDULER, PSI, profile
+from virt_steward.controllers.advisor.profiles.profile import ProfileContext
 from virt_steward.controllers.advisor.profiles.virt_higher_density import NO_NODE, SWAP
 from virt_steward.controllers.advisor.profiles.virt_higher_density import profile as density_profile
 from virt_steward.controllers.advisor.version_change import compare_versions
@@ -28,8 +35,9 @@ from virt_steward.plans.intent import Intent
 from virt_steward.platform.hco import Hco
 from virt_steward.platform.machineconfigs import ROLE, machine_config_facts
 from virt_steward.platform.pools import Pool
+from virt_steward.settings import BadSetting
 
-KNOWN = profiles(AdvisorOptions())
+KNOWN = profiles(AdvisorOptions(example_profile=True))
 LOAD, DENSITY = profile(AdvisorOptions()), density_profile(AdvisorOptions())
 EVERYTHING = (*LOAD.schemas[CRD],)
 NEWEST = SchemaFacts({**dict.fromkeys(EVERYTHING, ()), EVERYTHING[0]: ("LongLifecycle", "KubeVirtRelieveAndMigrate")})
@@ -69,6 +77,37 @@ def descheduler(context: ProfileContext) -> dict[str, Any]:
 def test_no_two_profiles_write_one_object() -> None:
     """One manager sends all that it wants of an object, so two plans on one would delete each other's fields."""
     assert not [(a.name, b.name) for a, b in combinations(KNOWN, 2) if set(a.targets) & set(b.targets)]
+
+
+def test_every_profile_is_in_the_table_the_registry_and_the_crd() -> None:
+    enum = schema_of(VirtPlatformConfigSpec)["properties"]["profile"]["enum"]
+    assert {one.name for one in KNOWN} == set(BUILDERS) == set(enum) == {*OPTIONS_OF, *PROFILES_WITHOUT_OPTIONS}
+    assert [one.name for one in KNOWN] == list(BUILDERS)
+    assert {one.attribute for one in OPTIONS_OF.values()} == set(ProfileOptions.__struct_fields__)
+
+
+@pytest.mark.parametrize("profile", OPTIONS_OF)
+def test_options_of_every_profile_reach_rules_form_and_command_line(profile: str) -> None:
+    field = OPTIONS_OF[profile]
+    rules = [one["rule"] for one in validations(VirtPlatformConfigSpec.rules)]
+    assert sum(f"self.profile != '{profile}'" in one for one in rules) == 1
+    assert sum(f"|| self.profile == '{profile}'" in one for one in rules) == 1
+    assert {one.path[0] for one in fields(profile, {})} == {field.name}
+    with pytest.raises(BadSetting, match=f"such as {field.name}\\."):
+        wished(profile, ["odd"], ProfileOptions())
+    assert ProfileOptions().of(field.type) == field.type()
+    set_ones = ProfileOptions(**{field.attribute: field.type()})  # type: ignore[arg-type]
+    assert set_ones.of(field.type) is getattr(set_ones, field.attribute)
+
+
+def test_example_profile_is_off_by_default() -> None:
+    assert EXAMPLE not in {one.name for one in profiles(AdvisorOptions())}
+    assert EXAMPLE in OFF_BY_DEFAULT
+
+
+def test_machine_configs_are_watched_for_profiles_that_write_one() -> None:
+    assert {one.name for one in KNOWN if one.uses_machine_configs} == {LOAD.name, DENSITY.name}
+    assert not replace(LOAD, targets=(DESCHEDULER,)).uses_machine_configs
 
 
 @pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.name)

@@ -16,13 +16,14 @@ from tests.controllers.advisor.builders import (
     a_config,
     a_status,
     an_item,
+    an_observation,
     done,
-    seen,
     true,
 )
 from virt_steward.apis.virtplatformconfig import HISTORY_KEPT, Execution, PlanApproval, VirtPlatformConfigStatus
+from virt_steward.controllers.advisor.conditions import unknown_endpoint
 from virt_steward.controllers.advisor.observation import VersionChange
-from virt_steward.controllers.advisor.report import DRIFTED, REPAIRED, fold, with_plan
+from virt_steward.controllers.advisor.report import next_status, with_plan
 from virt_steward.controllers.advisor.steps import (
     Abort,
     AwaitItem,
@@ -39,18 +40,21 @@ from virt_steward.controllers.advisor.steps import (
     Recover,
     RedraftLater,
     RejectPlan,
-    Said,
     Settle,
+    StatusStep,
     Stay,
 )
+from virt_steward.controllers.advisor.steps.settled import DRIFTED, REPAIRED
 
 LATER = NOON + timedelta(minutes=5)
 RUNNING = an_item(state="InProgress")
 BY_ANN = PlanApproval(PLAN, EARLIER, "ann", "tonight")
 
 
-def after(status: VirtPlatformConfigStatus, step: Said, now: Any = NOON, **config: Any) -> VirtPlatformConfigStatus:
-    return fold(seen(a_config(status, **config)), status, step, now)
+def after(
+    status: VirtPlatformConfigStatus, step: StatusStep, now: Any = NOON, **config: Any
+) -> VirtPlatformConfigStatus:
+    return next_status(an_observation(a_config(status, **config)), status, step, now)
 
 
 def since(status: VirtPlatformConfigStatus, type_: str) -> Any:
@@ -91,7 +95,7 @@ def test_the_way_back_leads_from_the_last_plan_that_has_written_something() -> N
 
 
 @pytest.mark.parametrize("step", [AwaitItem(RUNNING, "2/10", None), CompleteItem(RUNNING, "ready")])
-def test_what_an_earlier_plan_has_written_is_not_claimed_by_the_one_that_waits_for_it(step: Said) -> None:
+def test_what_an_earlier_plan_has_written_is_not_claimed_by_the_one_that_waits_for_it(step: StatusStep) -> None:
     status = after(a_status("InProgress", RUNNING, pre_image="that of the earlier plan"), step)
     assert (status.pre_image, status.governed) == ("that of the earlier plan", ())
 
@@ -105,25 +109,27 @@ def test_what_an_earlier_plan_has_written_is_not_claimed_by_the_one_that_waits_f
         pytest.param(Ignore(), "Ignore", None, id="is-ignored"),
     ],
 )
-def test_what_was_asked_for_is_remembered_when_a_plan(step: Said, action: str, stands_for: str | None) -> None:
+def test_what_was_asked_for_is_remembered_when_a_plan(step: StatusStep, action: str, stands_for: str | None) -> None:
     assert after(a_status("ReviewRequired", plan_action="DryRun"), step, action=action).plan_action == stands_for
 
 
 def test_drift_does_not_hide_an_upgrade_nor_does_its_end_apply_one() -> None:
     logic = VersionChange(("configure-descheduler",))
     config = a_config(done(phase="CompletedWithUpgrade"), action="Apply")
-    drifted = fold(seen(config, version="v2", logic=logic), config.status, MarkDrifted(config.status.items), NOON)
+    drifted = next_status(
+        an_observation(config, version="v2", logic=logic), config.status, MarkDrifted(config.status.items), NOON
+    )
     assert said(drifted, "UpgradeAvailable") == ("True", "LogicChanged")
     enforced = msgspec.structs.replace(drifted, phase="InProgress")
-    ended = fold(seen(a_config(enforced, action="Apply"), version="v2"), enforced, Finish(), NOON)
+    ended = next_status(an_observation(a_config(enforced, action="Apply"), version="v2"), enforced, Finish(), NOON)
     assert said(ended, "UpgradeAvailable") == ("True", "LogicChanged")
     adopted = msgspec.structs.replace(enforced, operator_version="v2")
-    ended = fold(seen(a_config(adopted, action="Apply"), version="v2"), adopted, Finish(), NOON)
+    ended = next_status(an_observation(a_config(adopted, action="Apply"), version="v2"), adopted, Finish(), NOON)
     assert said(ended, "UpgradeAvailable") == ("False", "Applied")
 
 
 @pytest.mark.parametrize("step", [NothingToDo(), Finish()])
-def test_on_the_way_back_what_was_gone_already_is_given_up_too(step: Said) -> None:
+def test_on_the_way_back_what_was_gone_already_is_given_up_too(step: StatusStep) -> None:
     gone = an_item(state="Completed")
     back = done(gone, phase="InProgress", plan_action="Rollback", pre_image="it")
     status = after(back, step, action="Rollback")
@@ -154,11 +160,11 @@ def test_a_plan_that_is_enforced_again_and_again_does_not_crowd_out_the_others()
     assert [(one.plan_hash, one.at) for one in again.history] == [(PLAN, LATER), ("b" * 64, EARLIER)]
 
 
-def interrupted(before: VirtPlatformConfigStatus, step: Said, *, plan: str = PLAN, **config: Any) -> Any:
+def interrupted(before: VirtPlatformConfigStatus, step: StatusStep, *, plan: str = PLAN, **config: Any) -> Any:
     """The history after a step that may come with another plan."""
-    around = seen(a_config(before, **config))
+    around = an_observation(a_config(before, **config))
     status = with_plan(around, (an_item(),), plan) if plan != PLAN else before
-    return fold(around, status, step, NOON).history
+    return next_status(around, status, step, NOON).history
 
 
 @pytest.mark.parametrize(
@@ -175,7 +181,7 @@ def interrupted(before: VirtPlatformConfigStatus, step: Said, *, plan: str = PLA
         pytest.param(LackPrerequisites(("it",)), PLAN, "Apply", id="a-missing-prerequisite"),
     ],
 )
-def test_who_approved_a_plan_is_remembered_though_it_is_cut_short_by(step: Said, plan: str, action: str) -> None:
+def test_who_approved_a_plan_is_remembered_though_it_is_cut_short_by(step: StatusStep, plan: str, action: str) -> None:
     older = Execution("c" * 64, EARLIER, "Completed", "ben")
     before = a_status("InProgress", RUNNING, approval=BY_ANN, history=(older,))
     expected = (Execution(PLAN, NOON, "Interrupted", "ann", "tonight", "v1"), older)
@@ -187,7 +193,7 @@ def test_who_approved_a_plan_is_remembered_though_it_is_cut_short_by(step: Said,
     [AwaitItem(RUNNING, "1/3", None), CompleteItem(RUNNING, "ready"), Begin(BY_ANN)],
     ids=["waits", "works", "begins"],
 )
-def test_a_plan_that_goes_on_is_not_cut_short(step: Said) -> None:
+def test_a_plan_that_goes_on_is_not_cut_short(step: StatusStep) -> None:
     assert interrupted(a_status("InProgress", RUNNING, approval=BY_ANN), step, action="Apply") == ()
 
 
@@ -237,7 +243,7 @@ def test_impact_is_that_of_the_profile_only_while_it_is_ignored() -> None:
 
 
 def test_a_new_plan_keeps_an_approval_of_just_that_plan() -> None:
-    around = seen(a_config(a_status(approval=BY_ANN), generation=4), inputs=TEN)
+    around = an_observation(a_config(a_status(approval=BY_ANN), generation=4), inputs=TEN)
     same = with_plan(around, (an_item(),), PLAN)
     assert (same.approval, same.plan_generation, same.inputs) == (BY_ANN, 4, TEN)
     assert with_plan(around, (an_item(),), "b" * 64).approval is None
@@ -245,11 +251,11 @@ def test_a_new_plan_keeps_an_approval_of_just_that_plan() -> None:
 
 def test_a_review_that_was_forced_ends_as_acknowledged_or_resolved() -> None:
     forced = a_status(applied_inputs=FIVE, inputs=TEN, conditions=true("InputDependencyDrift"))
-    around = seen(a_config(forced, action="Apply"), inputs=TEN)
-    waiting = fold(around, forced, AwaitReview("InputChanged", "…"), NOON)
+    around = an_observation(a_config(forced, action="Apply"), inputs=TEN)
+    waiting = next_status(around, forced, AwaitReview("InputChanged", "…"), NOON)
     assert said(waiting, "InputDependencyDrift") == ("True", "InputChanged")
-    assert said(fold(around, forced, Begin(BY_ANN), NOON), "InputDependencyDrift") == ("False", "Acknowledged")
-    assert said(fold(around, forced, NothingToDo(), NOON), "InputDependencyDrift") == ("False", "DriftResolved")
+    assert said(next_status(around, forced, Begin(BY_ANN), NOON), "InputDependencyDrift") == ("False", "Acknowledged")
+    assert said(next_status(around, forced, NothingToDo(), NOON), "InputDependencyDrift") == ("False", "DriftResolved")
 
 
 def test_what_stays_is_said_with_the_generation_and_nothing_else() -> None:
@@ -258,15 +264,18 @@ def test_what_stays_is_said_with_the_generation_and_nothing_else() -> None:
 
 
 def test_an_endpoint_that_nobody_knows_is_said_until_it_is_known_or_nobody_is_to_be_notified() -> None:
-    unknown = fold(
-        seen(a_config(done(), notify="ops", action="Apply"), endpoints=("b", "a")), done(), NothingToDo(), NOON
+    unknown = next_status(
+        an_observation(a_config(done(), notify="ops", action="Apply"), endpoints=("b", "a")),
+        done(),
+        NothingToDo(),
+        NOON,
     )
     assert said(unknown, "Notifying") == ("False", "UnknownEndpoint")
     (told,) = (one.message for one in unknown.conditions if one.type == "Notifying")
-    assert told == "no endpoint is called ops, so nobody is notified; the controller's settings have: a, b"
+    assert told == unknown_endpoint("ops", "a, b")
 
     def stays(*endpoints: str, **config: Any) -> VirtPlatformConfigStatus:
-        return fold(seen(a_config(unknown, **config), endpoints=endpoints), unknown, Stay(), LATER)
+        return next_status(an_observation(a_config(unknown, **config), endpoints=endpoints), unknown, Stay(), LATER)
 
     assert stays("a", "b", notify="ops", action="Apply") == unknown
     assert said(stays("ops", notify="ops"), "Notifying") == ("True", "EndpointKnown")

@@ -9,7 +9,9 @@ from tests.controllers.advisor.process import Asked, Start, runs_through_a_kill,
 from tests.controllers.approver.process import SHORT_LEASE
 from tests.eventually import soon
 from tests.grants import Account
-from virt_steward.apis.virtplatformconfig import EXAMPLE, HIGHER_DENSITY, LOAD_AWARE
+from virt_steward.apis.virtplatformconfig import EXAMPLE, LOAD_AWARE
+from virt_steward.controllers.advisor.options import AdvisorOptions
+from virt_steward.controllers.advisor.profiles import profiles
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI
 from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.simulation.faults import break_node, repair_node
@@ -26,11 +28,17 @@ def leaves_a_trace(one: Request) -> bool:
     return one.is_write and "dryRun" not in one.uri and one.resource != "events" and one.subresource != "status"
 
 
-async def let_all_sleep(desk: Desk) -> None:
-    """Until then, offers are still being made."""
-    for desk.profile in (HIGHER_DENSITY, LOAD_AWARE):
-        await desk.ask("Ignore")
-        assert await desk.reaches("Ignored")
+PROFILES = profiles(AdvisorOptions(example_profile=True))
+
+
+async def deactivate_all(desk: Desk) -> None:
+    """Wait until every profile that is offered is there, and ignored: until then, offers are still being made."""
+    for profile in PROFILES:
+        if profile.about.is_advertised:
+            desk.profile = profile.name
+            await desk.ask("Ignore")
+            assert await desk.reaches("Ignored")
+    desk.profile = LOAD_AWARE
 
 
 async def test_a_plan_takes_few_requests_and_no_write_and_what_is_done_takes_none(
@@ -40,7 +48,7 @@ async def test_a_plan_takes_few_requests_and_no_write_and_what_is_done_takes_non
         return counted([one for one in audit_log.since(mark) if one.user == account.user])
 
     async with advising(control_plane, account) as advisor:
-        await let_all_sleep(desk)
+        await deactivate_all(desk)
         mark = audit_log.mark()
         await desk.ask("DryRun")
         assert await desk.reaches("ReviewRequired")
@@ -76,7 +84,7 @@ async def test_dry_run_writes_nothing_but_status_whatever_happens(
     desk: Desk, control_plane: ControlPlane, account: Account, asked: Asked
 ) -> None:
     async with advising(control_plane, account):
-        await let_all_sleep(desk)
+        await deactivate_all(desk)
         begin = len(asked())
         await desk.ask("DryRun", bypassOptimisticLock=True)
         assert await desk.reaches("ReviewRequired")
@@ -97,8 +105,8 @@ async def test_dry_run_writes_nothing_but_status_whatever_happens(
 
 async def test_the_rights_are_enough_and_none_is_idle(desk: Desk, start: Start, account: Account, asked: Asked) -> None:
     with start(*SHORT_LEASE) as process:
-        for profile in (EXAMPLE, HIGHER_DENSITY, desk.profile):
-            desk.profile = profile
+        for profile in PROFILES:
+            desk.profile = profile.name
             await desk.ask("Apply")
             assert await desk.reaches("Completed", within=30)
             await desk.ask("Rollback")
@@ -130,5 +138,5 @@ async def test_another_replica_carries_on_in_the_middle_of_a_rollout(desk: Desk,
             first.kill()
             await repair_node(desk.client, "worker-2")
             assert await desk.reaches("Completed", within=30)
-            assert second.said("item moved on", item="configure-descheduler")
+            assert second.said("item changed", item="configure-descheduler")
     assert [written(asked(), ref.key.name) for ref in (PSI, DESCHEDULER)] == [1, 1]

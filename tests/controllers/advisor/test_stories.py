@@ -19,10 +19,9 @@ from tests.controllers.advisor.desk import (
 from tests.eventually import soon
 from tests.grants import Account
 from virt_steward.apis.virtplatformconfig import VirtPlatformConfigStatus
-from virt_steward.controllers.advisor.context import ProfileContext
 from virt_steward.controllers.advisor.options import AdvisorOptions
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI, profile
-from virt_steward.controllers.advisor.profiles.profile import Profile
+from virt_steward.controllers.advisor.profiles.profile import Profile, ProfileContext
 from virt_steward.objects.paths import Pointer, with_value
 from virt_steward.plans.annotations import APPLIED_HASH, GOVERNED_BY
 from virt_steward.plans.fields import values

@@ -7,11 +7,11 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
-from tests.controllers.advisor.builders import EARLIER, NOON, TEN, a_config, a_status, an_item, done, seen
+from tests.controllers.advisor.builders import EARLIER, NOON, TEN, a_config, a_status, an_item, an_observation, done
 from tests.controllers.advisor.desk import Listener
 from tests.runtime.clocks import ManualClock
 from virt_steward.apis.virtplatformconfig import LOAD_AWARE, PlanApproval, VirtPlatformConfigStatus
-from virt_steward.controllers.advisor.report import fold, with_plan
+from virt_steward.controllers.advisor.report import next_status, with_plan
 from virt_steward.controllers.advisor.reporter import AdvisorReporter
 from virt_steward.controllers.advisor.steps import (
     AdoptVersion,
@@ -24,7 +24,7 @@ from virt_steward.controllers.advisor.steps import (
     LackPrerequisites,
     MarkDrifted,
     RedraftLater,
-    Said,
+    StatusStep,
 )
 from virt_steward.kube.events import Occurrence
 
@@ -53,10 +53,10 @@ class Room:
         self.registry = CollectorRegistry()
         self.reporter = AdvisorReporter(self.events, self.notices, ManualClock(), self.registry)  # type: ignore[arg-type]
 
-    def tell(self, status: VirtPlatformConfigStatus, step: Said, **config: Any) -> VirtPlatformConfigStatus:
+    def tell(self, status: VirtPlatformConfigStatus, step: StatusStep, **config: Any) -> VirtPlatformConfigStatus:
         around = a_config(status, **{"notify": "ops", **config})
-        after = fold(seen(around), status, step, NOON)
-        self.reporter.tell(around, after)
+        after = next_status(an_observation(around), status, step, NOON)
+        self.reporter.report(around, after)
         return after
 
     @property
@@ -78,7 +78,9 @@ class Room:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_an_event_and_a_notice_tell_of(before: VirtPlatformConfigStatus, step: Said, phase: str, kind: str) -> None:
+def test_an_event_and_a_notice_tell_of(
+    before: VirtPlatformConfigStatus, step: StatusStep, phase: str, kind: str
+) -> None:
     room = Room()
     after = room.tell(before, step)
     assert [(one.reason, one.type) for one in room.events.heard] == [(phase, kind)]
@@ -103,9 +105,9 @@ def test_another_plan_in_review_is_news() -> None:
     room = Room()
     first = room.tell(a_status(None), AwaitReview("PlanReady", "look"))
     config = a_config(first, notify="ops")
-    another = with_plan(seen(config), (an_item(),), "b" * 64)
-    after = fold(seen(config), another, AwaitReview("PlanReady", "look"), NOON)
-    room.reporter.tell(config, after)
+    another = with_plan(an_observation(config), (an_item(),), "b" * 64)
+    after = next_status(an_observation(config), another, AwaitReview("PlanReady", "look"), NOON)
+    room.reporter.report(config, after)
     assert room.reasons == ["ReviewRequired", "ReviewRequired"]
     assert len({one.key for one in room.events.heard}) == 2
     assert [one.data["planHash"] for one in room.notices.heard] == [PLAN, "b" * 64]
@@ -115,8 +117,8 @@ def test_another_plan_in_review_is_news() -> None:
 def test_changed_inputs_are_told_by_themselves() -> None:
     room = Room()
     config = a_config(done(), notify="ops", action="Apply")
-    around = seen(config, inputs=TEN)
-    room.reporter.tell(config, fold(around, config.status, AwaitReview("InputChanged", "look"), NOON))
+    around = an_observation(config, inputs=TEN)
+    room.reporter.report(config, next_status(around, config.status, AwaitReview("InputChanged", "look"), NOON))
     assert room.reasons == ["ReviewRequired", "InputDependencyDrift"]
     assert [one.data["reason"] for one in room.notices.heard] == ["ReviewRequired", "InputDependencyDrift"]
 

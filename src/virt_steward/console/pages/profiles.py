@@ -13,9 +13,8 @@ from virt_steward.console.actions import action_after_rejection, is_undoing
 from virt_steward.console.drift import drift_of
 from virt_steward.console.page_context import PageContent, holds, not_there
 from virt_steward.console.rollouts import recounted, rollouts
-from virt_steward.controllers.advisor.conditions import STALE, UPGRADE, WINDOW
-from virt_steward.controllers.advisor.decide import INPUT_DRIFT
-from virt_steward.controllers.advisor.observation import REJECTION_COMMENT
+from virt_steward.controllers.advisor.annotation_keys import REJECTION_COMMENT
+from virt_steward.controllers.advisor.conditions import INPUT_DRIFT, STALE, UPGRADE, WINDOW
 from virt_steward.controllers.advisor.options import AdvisorOptions
 from virt_steward.controllers.advisor.phases import SETTLED
 from virt_steward.controllers.advisor.profiles import profiles as known_profiles

@@ -1,4 +1,4 @@
-"""The advisor: shows what a tuning would change and what that costs, and does nothing before somebody says so.
+"""The advisor: shows what a tuning profile would change and how disruptive that is, and waits for an approval.
 
-Not here: how a plan is drafted, executed or waited for (`plans`).
+Not here: how a plan is drafted, executed or rolled back (`plans`).
 """

@@ -1,4 +1,4 @@
-"""What the advisor asks of the server: a plan drafted without effect, one item written, a status reported."""
+"""What the advisor asks of the API server: plans drafted by dry run, statuses written, profiles advertised."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from virt_steward.objects.identity import Key, Ref
 from virt_steward.plans.blast_radius import blast_radius, take_census
 from virt_steward.plans.draft import Draft, Drafted, draft
 from virt_steward.plans.intent import is_of
+from virt_steward.plans.owner import PlanOwner
 from virt_steward.plans.rollback import draft_rollback
 from virt_steward.platform.machineconfigs import MACHINE_CONFIG
 from virt_steward.ssa import managers
@@ -23,25 +24,30 @@ from virt_steward.ssa.release import release
 
 if TYPE_CHECKING:
     from virt_steward.apis.virtplatformconfig import VirtPlatformConfigStatus
-    from virt_steward.controllers.advisor.context import ProfileContext
     from virt_steward.controllers.advisor.observation import VirtPlatformConfig
-    from virt_steward.controllers.advisor.profiles.profile import Profile
+    from virt_steward.controllers.advisor.profiles.profile import Profile, ProfileContext
     from virt_steward.kube.client import Client, Object, Reader
     from virt_steward.plans.preimage import PreImage
 
 
+def owner_of(profile: str) -> PlanOwner:
+    """The advisor as the owner of the plans of one profile."""
+    return PlanOwner(profile, managers.ADVISOR, "advisor")
+
+
 async def draft_plan(client: Client, profile: Profile, context: ProfileContext) -> Draft:
-    """Try what the profile wants, and count what a reboot would cost."""
-    drafted = await draft(client, profile.name, profile.intents(context), context.targets)
-    faults.reach("advisor.drafted")
+    """Draft the plan of a profile, with the nodes and virtual machines that its reboots concern."""
+    owner = owner_of(profile.name)
+    drafted = await draft(client, owner, profile.intents(context), context.targets)
+    owner.reach("drafted")
     if not isinstance(drafted, Drafted):
         return drafted
     return Drafted(await _with_radius(client, drafted.items, context))
 
 
 async def draft_rollback_plan(client: Client, image: PreImage, context: ProfileContext) -> Draft:
-    """Try the way back from an executed plan, and count what a reboot would cost."""
-    drafted = await draft_rollback(client, image, context.targets)
+    """Draft the rollback of an executed plan, with what its reboots concern."""
+    drafted = await draft_rollback(client, owner_of(image.profile), image, context.targets)
     if not isinstance(drafted, Drafted):
         return drafted
     return Drafted(await _with_radius(client, drafted.items, context))
@@ -66,14 +72,14 @@ def _reboots(item: PlanItem) -> bool:
 
 
 async def write_status(client: Client, config: VirtPlatformConfig, status: VirtPlatformConfigStatus) -> Object:
-    """Write the whole status, if the config is still as it was read. Gives what the server has now."""
-    seen = config.metadata
+    """Write the whole status if the config is still as it was read, and return the object as it is then."""
+    metadata = config.metadata
     faults.reach("advisor.status.before")
     applied = await client.apply(
         {
             "apiVersion": API_VERSION,
             "kind": VIRT_PLATFORM_CONFIG.name,
-            "metadata": {"name": seen.name, "uid": seen.uid, "resourceVersion": seen.resource_version},
+            "metadata": {"name": metadata.name, "uid": metadata.uid, "resourceVersion": metadata.resource_version},
             "status": msgspec.to_builtins(status),
         },
         manager=managers.ADVISOR_STATUS.name,
@@ -85,14 +91,14 @@ async def write_status(client: Client, config: VirtPlatformConfig, status: VirtP
 
 
 async def advertise(client: Client, profile: Profile, docs_url: str) -> None:
-    """Offer the profile, unless somebody was faster; its fields are nobody's until a user sets them."""
+    """Create the config that offers the profile unless it exists, and release its fields for users to set."""
     await apply(client, profile.advertisement(docs_url), managers.ADVERTISEMENT, Absent())
     faults.reach("advisor.advertised")
     await release_advertisement(client, Ref(VIRT_PLATFORM_CONFIG, Key("", profile.name)))
 
 
 async def release_advertisement(client: Client, config: Ref) -> None:
-    """Give up what an advertisement owns, so that a user's own apply does not conflict with it."""
+    """Release the fields of an advertisement, so that a user's own apply does not conflict with it."""
     live = await fetch(client, config)
     if live is not None:
         outcome = await release(client, live, managers.ADVERTISEMENT)
@@ -101,5 +107,5 @@ async def release_advertisement(client: Client, config: Ref) -> None:
 
 
 def has_advertisement_fields(config: VirtPlatformConfig) -> bool:
-    """Whether an advertisement still owns fields of this config: a process was cut off before it gave them up."""
+    """Whether an advertisement still owns fields of this config: a process ended before it released them."""
     return any(owner.manager == managers.ADVERTISEMENT.name for owner in config.metadata.managed_fields)

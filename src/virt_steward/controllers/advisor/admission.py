@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
-from virt_steward.controllers.advisor.observation import (
+from virt_steward.controllers.advisor.annotation_keys import (
     APPROVAL_COMMENT,
     APPROVED_BY,
     APPROVED_PLAN,

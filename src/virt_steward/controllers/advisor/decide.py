@@ -1,351 +1,327 @@
-"""From what was seen to the next step, without looking anywhere else."""
+"""From an observation to the next step. Pure: an ordered chain of checks, the first that returns a step decides."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
-from virt_steward.apis.virtplatformconfig import PlanApproval, PlanItem, ProfileOptions
-from virt_steward.controllers.advisor.observation import (
-    APPROVAL_COMMENT,
-    APPROVED_BY,
-    AdvisorObservation,
-    InvalidWindow,
-    differences,
-)
-from virt_steward.controllers.advisor.phases import SETTLED, STARTING
+from virt_steward.controllers.advisor.approval import has_other_options, is_action_changed, review
+from virt_steward.controllers.advisor.observation import AdvisorObservation, InvalidWindow, differences
+from virt_steward.controllers.advisor.phases import ANY, EXECUTING, IN_REVIEW, SETTLED, STARTING
 from virt_steward.controllers.advisor.steps import (
-    Abort,
     AdoptVersion,
     ApplyItem,
     AwaitItem,
     AwaitReview,
     AwaitWindow,
-    Begin,
     CompleteItem,
     Enforce,
-    FailItem,
     FailStale,
     Finish,
     Ignore,
     LackPrerequisites,
     MarkDrifted,
-    NothingToDo,
     OfferUpgrade,
     Recover,
     Redraft,
     Settle,
     Stay,
     Step,
+    failed_item,
 )
+from virt_steward.objects.checks import CheckResult
 from virt_steward.objects.durations import parse_duration
 from virt_steward.objects.wallclock import rfc3339
 from virt_steward.objects.windows import Closed
 from virt_steward.platform.health import NotReady, Ready
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from virt_steward.controllers.advisor.observation import VirtPlatformConfig
-
-INPUT_DRIFT = "InputDependencyDrift"
-_REJECTED = "has rejected this plan; approve it to have it carried out after all, or set action to DryRun for another"
-_UNASKED = (
-    "Things have changed since action Apply was set, and nobody has asked for this plan; look at it, and approve it,"
-    " or set action to DryRun and then to Apply"
-)
+    from virt_steward.apis.virtplatformconfig import Phase, PlanItem
+    from virt_steward.objects.checks import Result
 
 Rule = Callable[[AdvisorObservation, datetime], Step | None]
 
 
-def decide(seen: AdvisorObservation, now: datetime) -> Step:
-    """The first rule that has something to say."""
-    for rule in RULES:
-        step = rule(seen, now)
-        if step is not None:
-            return step
-    return Stay()
+@dataclass(frozen=True, slots=True)
+class AdvisorCheck:
+    """A rule with its title for users. The rule returns None to let the next one decide."""
+
+    title: str
+    rule: Rule
+    passed: str = ""
+    """What an explanation says of it when it passes."""
+    phases: frozenset[Phase | None] = ANY
+    """It is asked only in these."""
 
 
-def hands_off(seen: AdvisorObservation, _: datetime) -> Step | None:
-    return Ignore() if seen.config.spec.action == "Ignore" else None
+def decide(observation: AdvisorObservation, now: datetime) -> Step:
+    """The step of the first check that returns one."""
+    phase = observation.config.status.phase
+    steps = (check.rule(observation, now) for check in CHECKS if phase in check.phases)
+    return next((step for step in steps if step is not None), Stay())
 
 
-def everything_was_seen(seen: AdvisorObservation, _: datetime) -> Step | None:
-    return Settle(seen.unsettled) if seen.unsettled else None
+def trace(observation: AdvisorObservation, now: datetime) -> tuple[CheckResult, ...]:
+    """Every check with its result, for explanations. If none decided, there is nothing to do."""
+    return tuple(_traced(observation, now))
 
 
-def prerequisites_are_met(seen: AdvisorObservation, _: datetime) -> Step | None:
-    return LackPrerequisites(seen.missing) if seen.missing else None
+def _traced(observation: AdvisorObservation, now: datetime) -> Iterator[CheckResult]:
+    phase, is_decided = observation.config.status.phase, False
+    for check in CHECKS:
+        if is_decided:
+            yield CheckResult(check.title, "not reached")
+        elif phase not in check.phases:
+            yield CheckResult(check.title, "not reached", f"does not apply in phase {phase or 'none'}")
+        elif (step := check.rule(observation, now)) is None:
+            yield CheckResult(check.title, "pass", check.passed)
+        else:
+            is_decided = True
+            result: Result = "pass" if step.is_success() else "fail"
+            yield CheckResult(check.title, result, step.summary(observation), decided=True)
 
 
-def there_is_a_plan(seen: AdvisorObservation, _: datetime) -> Step | None:
-    return Redraft("there is no plan yet") if seen.config.status.phase in STARTING else None
+def action_is_not_ignore(observation: AdvisorObservation, _: datetime) -> Step | None:
+    return Ignore() if observation.config.spec.action == "Ignore" else None
 
 
-def the_plan_is_for_this_spec(seen: AdvisorObservation, _: datetime) -> Step | None:
-    config = seen.config
-    if _has_other_options(config):
+def inputs_are_read(observation: AdvisorObservation, _: datetime) -> Step | None:
+    return Settle(observation.unsettled) if observation.unsettled else None
+
+
+def prerequisites_are_met(observation: AdvisorObservation, _: datetime) -> Step | None:
+    return LackPrerequisites(observation.missing) if observation.missing else None
+
+
+def plan_exists(observation: AdvisorObservation, _: datetime) -> Step | None:
+    return Redraft("there is no plan yet") if observation.config.status.phase in STARTING else None
+
+
+def plan_matches_spec(observation: AdvisorObservation, _: datetime) -> Step | None:
+    config = observation.config
+    if has_other_options(config):
         return Redraft("the options have changed")
     if (config.spec.action == "Rollback") != (config.status.plan_action == "Rollback"):
         return Redraft(f"action {config.spec.action} needs another plan")
     return None
 
 
-def a_failure_stands_until_somebody_acts(seen: AdvisorObservation, _: datetime) -> Step | None:
-    if seen.config.status.phase != "Failed":
+def failure_is_resolved(observation: AdvisorObservation, _: datetime) -> Step | None:
+    """A failure stays until somebody changes the spec."""
+    if observation.config.status.phase != "Failed":
         return None
-    return Redraft("the spec has changed since the failure") if seen.config.is_touched else Stay()
+    if observation.config.is_touched:
+        return Redraft("the spec has changed since the failure")
+    return Stay("the plan failed; fix the cause and set action to DryRun for a new plan")
 
 
-def a_review_is_of_the_plan_as_it_would_be_now(seen: AdvisorObservation, _: datetime) -> Step | None:
-    """Unless a target was changed: then the plan stays as it is, and says so."""
-    config = seen.config
-    if config.status.phase != "ReviewRequired":
-        return None
+def review_is_current(observation: AdvisorObservation, _: datetime) -> Step | None:
+    """Whether a plan made now would be the same. If a target was changed, the plan is kept and reported as stale."""
+    config = observation.config
     if config.spec.action == "DryRun" and config.is_touched:
-        return Redraft("a new plan was asked for")
-    if seen.changed_targets:
+        return Redraft("action DryRun was requested again")
+    if observation.changed_targets:
         return None
-    if seen.inputs != config.status.inputs:
-        return Redraft("; ".join(differences(config.status.inputs, seen.inputs)))
-    if seen.version != config.status.operator_version:
-        return Redraft(f"version {seen.version} may plan otherwise")
+    if observation.inputs != config.status.inputs:
+        return Redraft("; ".join(differences(config.status.inputs, observation.inputs)))
+    if observation.version != config.status.operator_version:
+        return Redraft(f"version {observation.version} may plan it differently")
     return None
 
 
-def a_review_is_of_something_left_to_do(seen: AdvisorObservation, _: datetime) -> Step | None:
-    """Where nothing is to be written, there may still be something to wait for."""
-    if seen.config.status.phase != "ReviewRequired" or seen.changed_targets:
+def review_has_pending_work(observation: AdvisorObservation, _: datetime) -> Step | None:
+    """A plan that writes nothing may still wait for targets; once all of them are ready, there is nothing to review."""
+    if observation.changed_targets:
         return None
-    is_over = all(_works(seen, item) for item in seen.config.status.items)
-    return Redraft("all that was to be waited for works by now") if is_over else None
+    is_over = all(_is_done(observation, item) for item in observation.config.status.items)
+    return Redraft("all targets are ready by now") if is_over else None
 
 
-def a_review_ends_by_approval(seen: AdvisorObservation, now: datetime) -> Step | None:
-    config = seen.config
-    if config.status.phase != "ReviewRequired":
+def plan_is_approved(observation: AdvisorObservation, now: datetime) -> Step | None:
+    status = observation.config.status
+    step = review(observation, status.plan_hash, status.plan_generation, now)
+    return AwaitReview(step.reason, step.message, _stale(observation)) if isinstance(step, AwaitReview) else None
+
+
+def execution_is_wanted(observation: AdvisorObservation, _: datetime) -> Step | None:
+    return Redraft("action DryRun ends the execution") if observation.config.spec.action == "DryRun" else None
+
+
+def items_remain(observation: AdvisorObservation, _: datetime) -> Step | None:
+    if _current(observation) is not None:
         return None
-    stale = _stale(seen)
-    match review(seen, config.status.plan_hash, config.status.plan_generation, now):
-        case Begin() if stale and not config.spec.bypass_optimistic_lock:
-            return FailStale(stale)
-        case AwaitReview(reason, message):
-            return AwaitReview(reason, message, stale)
-        case step:
-            return step
+    return Finish(tuple(item.name for item in observation.config.status.items if item.state == "Failed"))
 
 
-def a_plan_is_carried_out_item_by_item(seen: AdvisorObservation, now: datetime) -> Step | None:
-    if seen.config.status.phase != "InProgress":
+def current_item_is_ready(observation: AdvisorObservation, now: datetime) -> Step | None:
+    """An item that was written holds the next one back until its target is ready, or it has timed out."""
+    item = _current(observation)
+    if item is None or not (item.state == "InProgress" or item.name in observation.written):
         return None
-    if seen.config.spec.action == "DryRun":
-        return Redraft("action DryRun ends the execution")
-    items = seen.config.status.items
-    current = next((item for item in items if item.state in ("Pending", "InProgress")), None)
-    if current is None:
-        return Finish(tuple(item.name for item in items if item.state == "Failed"))
-    if current.state == "InProgress" or current.name in seen.written:
-        return _await(seen, current, now)
-    return _begin(seen, current)
+    spec = observation.config.spec
+    health = observation.health.get(item.name, NotReady("Waiting"))
+    if isinstance(health, Ready):
+        return CompleteItem(item, health.message)
+    timeout = parse_duration(spec.wait_timeout) if spec.wait_timeout else None
+    since = item.last_transition_time if item.state == "InProgress" and item.last_transition_time else now
+    if timeout is not None and now - since >= timeout:
+        return failed_item(observation, item, f"Timed out after {timeout.total_seconds():g} s: {health.message}")
+    return AwaitItem(item, health.message, since + timeout if timeout is not None else None)
 
 
-def a_new_spec_needs_a_new_plan(seen: AdvisorObservation, _: datetime) -> Step | None:
-    """Under Apply only if it asks for one, or something has failed: drift and upgrades stay on view."""
-    config = seen.config
-    phase = config.status.phase
-    if phase not in SETTLED or not config.is_touched:
+def window_is_open(observation: AdvisorObservation, _: datetime) -> Step | None:
+    item = _current(observation)
+    match observation.window:
+        case InvalidWindow(why):
+            return AwaitWindow("BadWindow", invalid_window(why), None)
+        case Closed(until=None):
+            return AwaitWindow("NeverOpen", "spec.window never opens; no item starts until it is corrected", None)
+        case Closed(until=datetime() as until) if item:
+            message = f"{item.name} starts when the maintenance window opens at {rfc3339(until)}"
+            return AwaitWindow("WindowClosed", message, until)
+    return None
+
+
+def invalid_window(why: str) -> str:
+    return f"spec.window is invalid ({why}); no item starts until it is corrected"
+
+
+def targets_are_unchanged(observation: AdvisorObservation, _: datetime) -> Step | None:
+    """In review all targets count, during the execution that of the next item."""
+    config, item = observation.config, _current(observation)
+    if config.spec.bypass_optimistic_lock:
         return None
-    if config.spec.action == "Apply" and phase != "CompletedWithErrors" and not _is_asked_anew(config):
+    if config.status.phase == "ReviewRequired":
+        stale = _stale(observation)
+        return FailStale(stale) if stale else None
+    if item is None or observation.hashes.get(item.name) == item.hash:
+        return None
+    return FailStale(_changed_since(observation, (item,)))
+
+
+def execution_may_start(observation: AdvisorObservation, now: datetime) -> Step | None:
+    status = observation.config.status
+    return review(observation, status.plan_hash, status.plan_generation, now)
+
+
+def item_may_be_applied(observation: AdvisorObservation, _: datetime) -> Step | None:
+    item = _current(observation)
+    return ApplyItem(item) if item else None
+
+
+def spec_is_unchanged(observation: AdvisorObservation, _: datetime) -> Step | None:
+    """Under Apply another spec alone is no reason for a new plan, unless it asks for one or something has failed.
+
+    So drift and upgrades stay on view.
+    """
+    config = observation.config
+    if not config.is_touched:
+        return None
+    has_failed = config.status.phase == "CompletedWithErrors"
+    if config.spec.action == "Apply" and not has_failed and not is_action_changed(config):
         return None
     return Redraft("the spec has changed")
 
 
-def what_was_undone_is_left_alone(seen: AdvisorObservation, _: datetime) -> Step | None:
-    return Stay() if seen.config.status.plan_action == "Rollback" else None
+def plan_is_no_rollback(observation: AdvisorObservation, _: datetime) -> Step | None:
+    is_rollback = observation.config.status.plan_action == "Rollback"
+    return Stay("the profile is rolled back; its targets are not watched") if is_rollback else None
 
 
-def inputs_are_as_they_were(seen: AdvisorObservation, _: datetime) -> Step | None:
-    changed = differences(seen.config.status.inputs, seen.inputs)
+def inputs_are_unchanged(observation: AdvisorObservation, _: datetime) -> Step | None:
+    changed = differences(observation.config.status.inputs, observation.inputs)
     return Redraft("; ".join(changed)) if changed else None
 
 
-def nobody_has_aligned_it_by_hand(seen: AdvisorObservation, _: datetime) -> Step | None:
-    if seen.logic is None or seen.logic.aligned is None:
+def version_is_not_aligned_manually(observation: AdvisorObservation, _: datetime) -> Step | None:
+    if observation.logic is None or observation.logic.aligned is None:
         return None
-    return AdoptVersion("ManuallyAligned", seen.logic.aligned)
+    return AdoptVersion("ManuallyAligned", observation.logic.aligned)
 
 
-def targets_are_as_planned(seen: AdvisorObservation, _: datetime) -> Step | None:
-    config, drifted = seen.config, seen.drifted
+def targets_are_as_planned(observation: AdvisorObservation, _: datetime) -> Step | None:
+    config, drifted = observation.config, observation.drifted
     if drifted:
         if config.spec.action == "Apply" and config.spec.bypass_optimistic_lock:
             return Enforce(drifted)
         governed = {one.target_ref for one in config.status.governed}
         if config.spec.action == "Apply" or any(item.target_ref in governed for item in drifted):
-            return MarkDrifted(drifted)
+            return MarkDrifted(drifted, observation.drift_details)
         return Redraft("a target has changed, and nothing was ever applied")
     if config.status.phase == "Drifted":
         return Recover(with_errors=any(item.state == "Failed" for item in config.status.items))
     return None
 
 
-def the_logic_is_as_it_was(seen: AdvisorObservation, _: datetime) -> Step | None:
-    """Asked last: an upgrade that is offered must not hide drift, nor one without news end it."""
-    config = seen.config
-    if seen.logic is not None and seen.logic.differs:
-        return OfferUpgrade(seen.logic.differs)
-    if seen.logic is not None or config.status.phase == "CompletedWithUpgrade":  # the version on offer may be gone
+def version_plans_the_same(observation: AdvisorObservation, _: datetime) -> Step | None:
+    """Asked last: an upgrade that is offered must not hide drift, and one that changes nothing must not end it."""
+    config = observation.config
+    if observation.logic is not None and observation.logic.differs:
+        return OfferUpgrade(observation.logic.differs)
+    # The version whose upgrade was offered may have been replaced by the one that executed the plan.
+    if observation.logic is not None or config.status.phase == "CompletedWithUpgrade":
         return AdoptVersion("NoLogicChange", config.status.items)
     return None
 
 
-RULES: tuple[Rule, ...] = (
-    hands_off,
-    everything_was_seen,
-    prerequisites_are_met,
-    there_is_a_plan,
-    the_plan_is_for_this_spec,
-    a_failure_stands_until_somebody_acts,
-    a_review_is_of_the_plan_as_it_would_be_now,
-    a_review_is_of_something_left_to_do,
-    a_review_ends_by_approval,
-    a_plan_is_carried_out_item_by_item,
-    a_new_spec_needs_a_new_plan,
-    what_was_undone_is_left_alone,
-    inputs_are_as_they_were,
-    nobody_has_aligned_it_by_hand,
-    targets_are_as_planned,
-    the_logic_is_as_it_was,
+CHECKS: tuple[AdvisorCheck, ...] = (
+    AdvisorCheck("Action", action_is_not_ignore, "not Ignore"),
+    AdvisorCheck("Inputs", inputs_are_read, "all read"),
+    AdvisorCheck("Prerequisites", prerequisites_are_met, "all met"),
+    AdvisorCheck("Plan drafted", plan_exists),
+    AdvisorCheck("Plan matches the spec", plan_matches_spec),
+    AdvisorCheck("No failed plan", failure_is_resolved),
+    AdvisorCheck("Plan up to date", review_is_current, phases=IN_REVIEW),
+    AdvisorCheck("Pending work", review_has_pending_work, "there is some", phases=IN_REVIEW),
+    AdvisorCheck("Approved", plan_is_approved, phases=IN_REVIEW),
+    AdvisorCheck("Execution not stopped", execution_is_wanted, phases=EXECUTING),
+    AdvisorCheck("Items", items_remain, "some are left", phases=EXECUTING),
+    AdvisorCheck("Current item", current_item_is_ready, "none is waited for", phases=EXECUTING),
+    AdvisorCheck("Inside the maintenance window", window_is_open, phases=EXECUTING),
+    AdvisorCheck("Targets unchanged", targets_are_unchanged, phases=IN_REVIEW | EXECUTING),
+    AdvisorCheck("Start", execution_may_start, phases=IN_REVIEW),
+    AdvisorCheck("Next item", item_may_be_applied, phases=EXECUTING),
+    AdvisorCheck("Spec unchanged", spec_is_unchanged, phases=SETTLED),
+    AdvisorCheck("Not rolled back", plan_is_no_rollback, phases=SETTLED),
+    AdvisorCheck("Inputs unchanged", inputs_are_unchanged, phases=SETTLED),
+    AdvisorCheck("Manual alignment with this version", version_is_not_aligned_manually, "none", phases=SETTLED),
+    AdvisorCheck("Targets as planned", targets_are_as_planned, phases=SETTLED),
+    AdvisorCheck("Plan of this version", version_plans_the_same, "the same", phases=SETTLED),
 )
-"""In this order: what comes first leaves nothing for the rest."""
+"""In this order: the first that returns a step decides, and the others are not asked."""
 
 
-def after_draft(
-    seen: AdvisorObservation, items: Sequence[PlanItem], plan_hash: str, now: datetime
-) -> NothingToDo | AwaitReview | Begin:
-    """What a new plan leads to."""
-    if all(item.state == "Completed" for item in items):
-        return NothingToDo()
-    return review(seen, plan_hash, seen.config.metadata.generation, now)
+def _is_done(observation: AdvisorObservation, item: PlanItem) -> bool:
+    """Whether nothing is left to be written for an item, or waited for."""
+    is_ready = isinstance(observation.health.get(item.name), Ready)
+    return item.state == "Completed" or (item.state == "InProgress" and is_ready)
 
 
-def review(seen: AdvisorObservation, plan_hash: str, plan_generation: int, now: datetime) -> AwaitReview | Begin:
-    """Whether a plan may begin: approved by its hash, or asked for by action Apply while inputs are as they were."""
-    config = seen.config
-    approved = config.approved_plan
-    if config.spec.action == "DryRun":
-        return AwaitReview("PlanReady", "The plan is ready for review; set action to Apply to carry it out")
-    if approved and approved == plan_hash:
-        return Begin(_approval(seen, plan_hash, now))
-    if config.spec.action == "Rollback":
-        return AwaitReview("RollbackReady", "The way back is ready for review; it needs an approval of this very plan")
-    if approved:
-        return AwaitReview("ApprovalVoid", "The plan is not the one that was approved; look at it and approve it anew")
-    return _held_back(seen, plan_hash, plan_generation) or Begin(_approval(seen, plan_hash, now))
+def _current(observation: AdvisorObservation) -> PlanItem | None:
+    """The first item that is not done."""
+    items = observation.config.status.items
+    return next((item for item in items if item.state in ("Pending", "InProgress")), None)
 
 
-def _held_back(seen: AdvisorObservation, plan_hash: str, plan_generation: int) -> AwaitReview | None:
-    """Why action Apply by itself is not enough; None if it is. A change of inputs is agreed to by any later spec."""
-    config = seen.config
-    if config.rejected_plan == plan_hash and not _is_asked_anew(config):
-        return AwaitReview("Rejected", f"{config.rejected_by or 'Somebody'} {_REJECTED}")
-    if forced := forced_by(seen):
-        is_agreed = config.metadata.generation > plan_generation
-        message = f"{'; '.join(forced)}; look at the plan, and approve it or change the spec"
-        return None if is_agreed else AwaitReview("InputChanged", message)
-    return None if _is_asked_for(config, plan_hash) else AwaitReview("PlanChanged", _UNASKED)
+def _stale(observation: AdvisorObservation) -> str:
+    changed = observation.changed_targets
+    return _changed_since(observation, changed) if changed else ""
 
 
-def forced_by(seen: AdvisorObservation) -> tuple[str, ...]:
-    """Inputs that are not those of what was carried out last: nobody has agreed to what follows from them.
-
-    Which inputs there are depends on the options, and those are the admin's own: only another value counts.
-    """
-    before, now = seen.config.status.applied_inputs, seen.inputs
-    shared = {one.name for one in before} & {one.name for one in now}
-    return differences(*(tuple(one for one in inputs if one.name in shared) for inputs in (before, now)))
+def _changed_since(observation: AdvisorObservation, items: Sequence[PlanItem]) -> str:
+    named = ", ".join(f"{item.target_ref.kind} {item.target_ref.name}" for item in items)
+    return f"{named} changed since the plan was made; {_how_to_redraft(observation)}"
 
 
-def _is_asked_for(config: VirtPlatformConfig, plan_hash: str) -> bool:
-    """Whether action Apply speaks of this plan.
-
-    Each time that somebody sets it, or sets other options under it, it asks for one plan: the one on view if that is in
-    review, else the next. A plan that comes later, for whatever reason, is one that nobody has seen.
-    """
-    is_another = config.status.phase == "ReviewRequired" and plan_hash != config.status.plan_hash
-    return _has_other_options(config) or (_is_asked_anew(config) and not is_another)
-
-
-def _is_asked_anew(config: VirtPlatformConfig) -> bool:
-    """Whether the action was set since the plan was made, or begun."""
-    return config.spec.action != config.status.plan_action
-
-
-def _has_other_options(config: VirtPlatformConfig) -> bool:
-    return config.options != (config.status.applied_options or ProfileOptions())
-
-
-def _works(seen: AdvisorObservation, item: PlanItem) -> bool:
-    """Whether nothing is left to be done about an item, or waited for."""
-    return item.state == "Completed" or (item.state == "InProgress" and isinstance(seen.health.get(item.name), Ready))
-
-
-def _approval(seen: AdvisorObservation, plan_hash: str, now: datetime) -> PlanApproval:
-    notes = seen.config.metadata.annotations
-    if seen.config.approved_plan != plan_hash:
-        return PlanApproval(plan_hash, now)
-    return PlanApproval(plan_hash, now, notes.get(APPROVED_BY, "")[:253], notes.get(APPROVAL_COMMENT, "")[:1024])
-
-
-def _stale(seen: AdvisorObservation) -> str:
-    changed = seen.changed_targets
-    named = ", ".join(f"{item.target_ref.kind} {item.target_ref.name}" for item in changed)
-    return f"{named} changed since the plan was made; {_anew(seen)}" if changed else ""
-
-
-def _anew(seen: AdvisorObservation) -> str:
-    """How to get another plan: an action that is set already cannot be set."""
-    match seen.config.spec.action:
+def _how_to_redraft(observation: AdvisorObservation) -> str:
+    """An action that is already set cannot be set again, so it has to be Ignore in between."""
+    match observation.config.spec.action:
         case "DryRun":
             return "for a new plan set action to Ignore, and then to DryRun again"
         case "Rollback":
-            return "for a new way back set action to Ignore, and then to Rollback again"
+            return "for a new rollback plan set action to Ignore, and then to Rollback again"
     return "set action to DryRun for a new plan"
-
-
-def _begin(seen: AdvisorObservation, item: PlanItem) -> Step:
-    spec = seen.config.spec
-    match seen.window:
-        case InvalidWindow(why):
-            return AwaitWindow("BadWindow", f"spec.window is none, so nothing begins: {why}", None)
-        case Closed(until=None):
-            return AwaitWindow("NeverOpen", "spec.window never opens, so nothing begins", None)
-        case Closed(until=datetime() as until):
-            return AwaitWindow("WindowClosed", f"{item.name} begins when the window opens at {rfc3339(until)}", until)
-    if not spec.bypass_optimistic_lock and seen.hashes.get(item.name) != item.hash:
-        target = f"{item.target_ref.kind} {item.target_ref.name}"
-        return FailStale(f"{target} changed since the plan was made; {_anew(seen)}")
-    return ApplyItem(item)
-
-
-def _await(seen: AdvisorObservation, item: PlanItem, now: datetime) -> Step:
-    spec = seen.config.spec
-    health = seen.health.get(item.name, NotReady("Waiting"))
-    if isinstance(health, Ready):
-        return CompleteItem(item, health.message)
-    timeout = parse_duration(spec.wait_timeout) if spec.wait_timeout else None
-    since = item.last_transition_time if item.state == "InProgress" and item.last_transition_time else now
-    if timeout is not None and now - since >= timeout:
-        return failed(seen, item, f"Timed out after {_shown(timeout)}: {health.message}")
-    return AwaitItem(item, health.message, since + timeout if timeout is not None else None)
-
-
-def failed(seen: AdvisorObservation, item: PlanItem, why: str) -> FailItem | Abort:
-    """What a failure means, by the policy."""
-    return FailItem(item, why) if seen.config.spec.failure_policy == "Continue" else Abort(item, why)
-
-
-def _shown(duration: timedelta) -> str:
-    return f"{duration.total_seconds():g} s"

@@ -1,4 +1,8 @@
-"""The advisor as the manager knows it: its rights, and how it is put together."""
+"""The advisor as the manager knows it: the rights that it needs, and how it is built.
+
+It may read what profiles declare, and apply what they may write, each object by its name. It may do so in any
+namespace: a Role cannot be created before the namespace, which comes with the operator that a profile tunes.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +10,34 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
-from virt_steward.controllers.advisor.access import NAME, access_for
-from virt_steward.controllers.advisor.observe import AdvisorClusterView
-from virt_steward.controllers.advisor.own_writes import OwnWrites
+from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
+from virt_steward.controllers.advisor.observe import AdvisorClusterView, OwnWrites
 from virt_steward.controllers.advisor.profiles import profiles, schemas_of
 from virt_steward.controllers.advisor.reconcile import AdvisorController
 from virt_steward.controllers.advisor.reporter import AdvisorReporter
 from virt_steward.controllers.advisor.watches import CONFIGS, AdvisorEventHandlers, TargetSources
 from virt_steward.kube.backoff import RetryBackoff
+from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
+from virt_steward.objects.corekinds import NODE
+from virt_steward.objects.identity import Ref
+from virt_steward.plans.blast_radius import VIRTUAL_MACHINE_INSTANCE
+from virt_steward.plans.preimage import CONTROLLER_REVISION
+from virt_steward.platform.hco import HYPERCONVERGED
+from virt_steward.platform.machineconfigs import MACHINE_CONFIG, MACHINE_CONFIG_POOL
+from virt_steward.runtime.access import APPLY, PATCH, READ, WATCH, Access, Grant, Reach
 from virt_steward.runtime.controller import ControllerDefinition
 from virt_steward.runtime.kinds import DEFINITIONS, CrdChanges
 from virt_steward.runtime.schemas import Schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from virt_steward.controllers.advisor.options import AdvisorOptions
     from virt_steward.controllers.advisor.profiles.profile import Profile
     from virt_steward.runtime.controller import Toolbox
+
+
+NAME = "advisor"
 
 
 def definition(options: AdvisorOptions) -> ControllerDefinition:
@@ -47,12 +61,39 @@ def _build(tools: Toolbox, known: Sequence[Profile], options: AdvisorOptions) ->
     freshness = OwnWrites(tools.clock)
     view = AdvisorClusterView(tools.informers, sources, schemas, discovery, freshness, options, tools.notify.endpoints)
 
-    def wake_all() -> None:
-        for key in handlers.awake():
+    def requeue_all() -> None:
+        for key in handlers.active():
             tools.wake(key)
 
-    schemas.tell(lambda _crd: wake_all())
+    schemas.tell(lambda _crd: requeue_all())
     tools.accompany(schemas)
-    tools.accompany(CrdChanges(discovery, wake_all))
+    tools.accompany(CrdChanges(discovery, requeue_all))
     reporter = AdvisorReporter(tools.recorder, tools.notify, tools.clock, tools.registry)
     return AdvisorController(tools.client, view, handlers, reporter, tools.clock)
+
+
+def access_for(profiles: Sequence[Profile], options: AdvisorOptions) -> Access:
+    return Access(NAME, tuple(_grants(profiles, options)))
+
+
+def _grants(profiles: Sequence[Profile], options: AdvisorOptions) -> Iterator[Grant]:
+    offered = tuple(profile.name for profile in profiles if profile.about.is_advertised)
+    yield Grant(VIRT_PLATFORM_CONFIG, WATCH, "to read what is requested")
+    yield Grant(VIRT_PLATFORM_CONFIG, (*READ, *APPLY), "to offer the profiles", names=offered)
+    yield Grant(VIRT_PLATFORM_CONFIG, PATCH, "to show plans and report on them", subresource="status")
+    yield Grant(MACHINE_CONFIG, WATCH, "to know what nodes are configured with, and whether they run with it")
+    yield Grant(MACHINE_CONFIG_POOL, WATCH, "to follow nodes while they reboot")
+    yield Grant(NODE, ("list",), "to show which nodes a plan reboots")
+    yield Grant(VIRTUAL_MACHINE_INSTANCE, ("list",), "to show which virtual machines must migrate for that")
+    hco = Ref(HYPERCONVERGED, options.hco)
+    yield Grant(HYPERCONVERGED, WATCH, "to derive limits from its settings", names=(hco.key.name,))
+    for profile in profiles:
+        for ref in profile.targets:
+            why = f"to plan and apply {profile.name}"
+            yield Grant(ref.kind, (*READ, *WATCH, *PATCH), why, names=(ref.key.name,))
+            if ref.kind != HYPERCONVERGED:  # tuning a platform neither installs nor removes it
+                yield Grant(ref.kind, ("create",), why, names=(ref.key.name,))
+                yield Grant(ref.kind, ("delete",), "to roll back what was created", names=(ref.key.name,))
+    yield Grant(CONTROLLER_REVISION, ("create", "get", "list"), "to record what a rollback restores", Reach.OWN)
+    crds = tuple(sorted({crd for profile in profiles for crd in profile.schemas}))
+    yield Grant(CUSTOM_RESOURCE_DEFINITION, READ, "to know which fields the installed release has", names=crds)

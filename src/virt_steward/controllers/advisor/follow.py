@@ -1,4 +1,4 @@
-"""Follows an approved plan until it is carried out, or has failed."""
+"""Follows an approved plan until it is completed or has failed."""
 
 from __future__ import annotations
 
@@ -21,45 +21,45 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PlanCompleted:
-    """All items are applied and work."""
+    """All items are applied and ready."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanFailed:
-    """It ended otherwise."""
+    """It ended without being completed."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class PlanInProgress:
-    """Not over yet."""
+    """It has not ended yet."""
 
     lines: tuple[str, ...]
-    """How far it has got: one for each item that has begun."""
+    """One line for each item that has started."""
 
 
 def progress(  # noqa: PLR0911 - a table by phase
     config: VirtPlatformConfig | None, plan_hash: str
 ) -> PlanCompleted | PlanFailed | PlanInProgress:
-    """How far an approved plan has got."""
+    """The progress of an approved plan."""
     if config is None:
         return PlanFailed("the VirtPlatformConfig has been deleted")
     status = config.status
     if status.phase in ("ReviewRequired", "InProgress") and status.plan_hash != plan_hash:
-        return PlanFailed(f"another plan has taken its place: {status.plan_hash}")
+        return PlanFailed(f"it was replaced by plan {status.plan_hash}")
     match status.phase:
         case "ReviewRequired" if config.spec.action == "DryRun":
-            return PlanFailed("somebody has set action to DryRun")
+            return PlanFailed("action was set to DryRun")
         case "ReviewRequired":
-            return PlanInProgress(("approved; the advisor has not taken it up yet",))
+            return PlanInProgress(("approved; the advisor has not started it yet",))
         case "InProgress":
             return PlanInProgress(_lines(config))
         case "Completed":
             return PlanCompleted()
         case phase:
-            said = next((one.message for one in status.conditions if one.type == phase), "")
-            return PlanFailed(f"it is in phase {phase}" + (f": {said}" if said else ""))
+            message = next((one.message for one in status.conditions if one.type == phase), "")
+            return PlanFailed(f"it is in phase {phase}" + (f": {message}" if message else ""))
 
 
 def _lines(config: VirtPlatformConfig) -> tuple[str, ...]:
@@ -74,10 +74,10 @@ def _lines(config: VirtPlatformConfig) -> tuple[str, ...]:
 
 
 async def follow(
-    reader: Reader, profile: str, plan_hash: str, say: Callable[[str], None]
+    reader: Reader, profile: str, plan_hash: str, report: Callable[[str], None]
 ) -> PlanCompleted | PlanFailed:
-    """Watch until it is over, and say each change on the way. Outages are waited out; who may not look is told."""
-    said: set[str] = set()
+    """Watch until the plan has ended, and report each change. Outages are waited out; a missing right is an error."""
+    reported: set[str] = set()
     key = Key("", profile)
     configs = snapshots(reader, VIRT_PLATFORM_CONFIG, VirtPlatformConfig, Selection.one(key))
     async with aclosing(configs) as changes:
@@ -86,7 +86,7 @@ async def follow(
             if not isinstance(reached, PlanInProgress):
                 return reached
             for line in reached.lines:
-                if line not in said:
-                    said.add(line)
-                    say(line)
+                if line not in reported:
+                    reported.add(line)
+                    report(line)
     raise AssertionError(profile)  # a watch ends only by an error

@@ -6,14 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
+from virt_steward.controllers.advisor.annotation_keys import APPROVAL_COMMENT, APPROVED_BY, APPROVED_PLAN, UNREJECTED
 from virt_steward.controllers.advisor.conditions import STALE
-from virt_steward.controllers.advisor.observation import (
-    APPROVAL_COMMENT,
-    APPROVED_BY,
-    APPROVED_PLAN,
-    UNREJECTED,
-    VirtPlatformConfig,
-)
+from virt_steward.controllers.advisor.observation import VirtPlatformConfig
 from virt_steward.kube.errors import Conflict
 from virt_steward.kube.whoami import name_of_caller
 from virt_steward.objects.identity import Key, Ref
@@ -57,27 +52,27 @@ def reason_not_approvable(config: VirtPlatformConfig) -> str | None:
     """Why an approval would do nothing, or not what is expected; None if the plan waits for one."""
     status = config.status
     if status.phase != "ReviewRequired":
-        return f"no plan waits for review: {_instead(config)}"
+        return f"there is nothing to approve: {_instead(config)}"
     if config.is_touched:
-        return "the spec has changed, and the plan for it is not there yet; look again in a moment"
+        return "the spec has changed and its plan is not drafted yet; try again in a moment"
     if config.is_true(STALE) and not config.spec.bypass_optimistic_lock:
         said = next(one.message for one in status.conditions if one.type == STALE)
-        return f"the plan no longer fits the cluster: {said}"
+        return f"the plan is stale: {said}"
     return None
 
 
 def _instead(config: VirtPlatformConfig) -> str:
     match config.status.phase:
         case None | "Pending" | "Drafting":
-            return "it is being made; look again in a moment"
+            return "the plan is being drafted; try again in a moment"
         case "Ignored":
             return "the profile is ignored; set spec.action to DryRun to get a plan"
         case "InProgress":
-            return "the plan is being carried out"
+            return "the plan is being executed"
         case "Failed" | "CompletedWithErrors" | "CompletedWithUpgrade" | "Drifted" as phase:
             return f"it is in phase {phase}; set spec.action to DryRun to get a new plan"
         case phase:
-            return f"it is in phase {phase}"
+            return f"it is already {phase}"
 
 
 async def approve_plan(client: Client, profile: str, plan_hash: str, comment: str) -> PlanApproved | PlanNotApproved:
@@ -89,7 +84,7 @@ async def approve_plan(client: Client, profile: str, plan_hash: str, comment: st
             return PlanNotApproved(profile, why)
         if config.status.plan_hash != plan_hash:
             return PlanNotApproved(
-                profile, f"the plan has changed: it is now {config.status.plan_hash}; look at it first"
+                profile, f"the plan has changed: it is now {config.status.plan_hash}; review it first"
             )
         approval = PlanApproved(profile, plan_hash, _action(config), user, comment[:LONGEST_COMMENT])
         try:
@@ -97,7 +92,7 @@ async def approve_plan(client: Client, profile: str, plan_hash: str, comment: st
         except Conflict:
             continue
         return approval
-    return PlanNotApproved(profile, "it changes again and again; try later")
+    return PlanNotApproved(profile, "it keeps changing; try again later")
 
 
 def _action(config: VirtPlatformConfig) -> Action:

@@ -1,4 +1,4 @@
-"""The frozen record of what was seen around one VirtPlatformConfig."""
+"""What the advisor observes of one VirtPlatformConfig and its surroundings, as a frozen record."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ from virt_steward.apis.virtplatformconfig import (
     VirtPlatformConfigSpec,
     VirtPlatformConfigStatus,
 )
+from virt_steward.controllers.advisor.annotation_keys import (
+    APPROVED_PLAN,
+    REJECTED_BY,
+    REJECTED_GENERATION,
+    REJECTED_PLAN,
+)
 from virt_steward.objects.meta import Meta
 from virt_steward.objects.windows import Open
 
@@ -23,18 +29,6 @@ if TYPE_CHECKING:
 
     from virt_steward.objects import windows
     from virt_steward.platform.health import Health
-
-APPROVED_PLAN = "advisor.kubevirt.io/approved-plan"
-APPROVED_BY = "advisor.kubevirt.io/approved-by"
-APPROVAL_COMMENT = "advisor.kubevirt.io/approval-comment"
-REJECTED_PLAN = "advisor.kubevirt.io/rejected-plan"
-REJECTED_BY = "advisor.kubevirt.io/rejected-by"
-REJECTION_COMMENT = "advisor.kubevirt.io/rejection-comment"
-REJECTED_GENERATION = "advisor.kubevirt.io/rejected-generation"
-UNAPPROVED = dict.fromkeys((APPROVED_PLAN, APPROVED_BY, APPROVAL_COMMENT))
-"""In a patch: no approval stands."""
-UNREJECTED = dict.fromkeys((REJECTED_PLAN, REJECTED_BY, REJECTION_COMMENT, REJECTED_GENERATION))
-"""In a patch: no rejection stands."""
 
 ALWAYS = Open(until=None)
 
@@ -65,27 +59,27 @@ class VirtPlatformConfig(msgspec.Struct, frozen=True):
 
     @property
     def is_touched(self) -> bool:
-        """Whether somebody has changed the spec since we last said something about it."""
+        """Whether the spec has changed since the status was last written."""
         return self.metadata.generation != self.status.observed_generation
 
     @property
     def approved_plan(self) -> str:
-        """The hash that an approval names; empty if nobody approved anything."""
+        """The hash that an approval names; empty without an approval."""
         return self.metadata.annotations.get(APPROVED_PLAN, "").removeprefix("sha256:")
 
     @property
     def rejected_plan(self) -> str:
-        """The hash that a rejection names; empty if nobody rejected anything, or it was approved after all."""
+        """The hash that a rejection names; empty without a rejection, and once the plan is approved after all."""
         return self.metadata.annotations.get(REJECTED_PLAN, "")
 
     @property
     def rejected_by(self) -> str:
-        """Who says so; empty if they do not tell."""
+        """The user who rejected it; empty if that was not recorded."""
         return self.metadata.annotations.get(REJECTED_BY, "")
 
     @property
     def is_rejected(self) -> bool:
-        """Whether somebody has decided against this plan. The same one for a later spec is a new question."""
+        """Whether this plan was rejected. An equal plan for a later generation of the spec has to be decided again."""
         status, generation = self.status, self.metadata.annotations.get(REJECTED_GENERATION)
         return (self.rejected_plan, generation) == (status.plan_hash, str(status.plan_generation))
 
@@ -95,47 +89,49 @@ class VirtPlatformConfig(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class InvalidWindow:
-    """What the spec calls a window is none."""
+    """spec.window cannot be parsed."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class VersionChange:
-    """What this version would make of a plan that another version has carried out."""
+    """How this version's plan differs from one that another version has executed."""
 
     differs: tuple[str, ...] = ()
-    """Items in which it wants something else."""
+    """Items that it plans differently."""
     aligned: tuple[PlanItem, ...] | None = None
-    """Its items, if the cluster has all that they want."""
+    """Its items, if the cluster already is as they want it."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdvisorObservation:
-    """One config, and all that can bear on it."""
+    """One config, and everything that its next step depends on."""
 
     config: VirtPlatformConfig
     version: str
-    """Of the logic of this process."""
+    """The version of this process, whose logic plans are made by."""
     impact: Impact
-    """What the profile says of itself."""
+    """The impact that the profile declares."""
     missing: tuple[str, ...] = ()
-    """Prerequisites that the cluster lacks, each with its remedy."""
+    """Prerequisites that are not met, each as a sentence with its remedy."""
     unsettled: str = ""
-    """Why what was seen cannot be relied on yet; empty if it can."""
+    """Which inputs have not been read yet; empty if all have."""
     inputs: tuple[Input, ...] = ()
     """What the profile depends on, as it is now."""
     hashes: Mapping[str, str] = field(default_factory=dict)
-    """The managed fields of each item, as they are now."""
+    """By item: the hash of its managed fields as they are now."""
+    drift: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By item that has drifted: its target, field, live and planned value, in words."""
     written: frozenset[str] = frozenset()
-    """Items that stand on the cluster just as planned, under our name."""
+    """Items whose targets are as planned, with our annotations: they need not be written again."""
     health: Mapping[str, Health] = field(default_factory=dict)
-    """Of each item that was applied."""
+    """By item: whether its target is ready."""
     logic: VersionChange | None = None
-    """Only if another version made the plan."""
+    """None unless another version made the plan that was executed."""
     window: windows.State | InvalidWindow = ALWAYS
     endpoints: Collection[str] = ()
-    """Where notices can be sent, by name."""
+    """The names of the endpoints to which notifications can be sent."""
 
     @property
     def changed_targets(self) -> tuple[PlanItem, ...]:
@@ -143,13 +139,29 @@ class AdvisorObservation:
         return tuple(item for item in self.config.status.items if item.hash and self.hashes.get(item.name) != item.hash)
 
     @property
+    def changed_inputs(self) -> tuple[str, ...]:
+        """Inputs that have changed since the last execution, in words: nobody has agreed to what follows from them.
+
+        The options decide which inputs there are, and options are the admin's own. So only an input that is in both
+        counts.
+        """
+        before, now = self.config.status.applied_inputs, self.inputs
+        shared = {one.name for one in before} & {one.name for one in now}
+        return differences(*(tuple(one for one in inputs if one.name in shared) for inputs in (before, now)))
+
+    @property
     def drifted(self) -> tuple[PlanItem, ...]:
         """Items that were completed and whose targets are no longer as planned."""
         return tuple(item for item in self.config.status.items if has_drifted(item, self.hashes.get(item.name)))
 
+    @property
+    def drift_details(self) -> tuple[str, ...]:
+        """The drift of all items, in words."""
+        return tuple(line for item in self.drifted for line in self.drift.get(item.name, ()))
+
 
 def has_drifted(item: PlanItem, found: str | None) -> bool:
-    """Whether it was completed, and its managed fields, which have this hash now, are no longer as planned."""
+    """Whether the item was completed and its managed fields, whose hash is now `found`, are no longer as planned."""
     return item.state == "Completed" and bool(item.planned_hash) and found != item.planned_hash
 
 

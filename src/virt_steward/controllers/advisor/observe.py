@@ -1,4 +1,4 @@
-"""Gathers what bears on one config, from caches alone."""
+"""Gathers the observation of one config, from caches alone."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from virt_steward.controllers.advisor.context import ProfileContext
-from virt_steward.controllers.advisor.observation import ALWAYS, AdvisorObservation, InvalidWindow
+from virt_steward.controllers.advisor.observation import ALWAYS, AdvisorObservation, InvalidWindow, has_drifted
 from virt_steward.controllers.advisor.phases import SETTLED
+from virt_steward.controllers.advisor.profiles.profile import ProfileContext
 from virt_steward.controllers.advisor.version_change import compare_versions
 from virt_steward.controllers.advisor.watches import CONFIGS, OUR_DEFINITION
 from virt_steward.objects import windows
 from virt_steward.objects.identity import Ref
+from virt_steward.plans.drift import drift_of
 from virt_steward.plans.execute import is_applied
 from virt_steward.plans.fingerprint import fields_hash
 from virt_steward.plans.intent import ref_to
@@ -26,6 +27,7 @@ from virt_steward.platform.pools import removal, rollout
 from virt_steward.platform.sources import MACHINE_CONFIGS, POOLS
 from virt_steward.runtime.informer import InformerState
 from virt_steward.runtime.kinds import DEFINITIONS
+from virt_steward.ssa.managers import ADVISOR
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -34,17 +36,40 @@ if TYPE_CHECKING:
     from virt_steward.apis.virtplatformconfig import PlanItem
     from virt_steward.controllers.advisor.observation import VirtPlatformConfig
     from virt_steward.controllers.advisor.options import AdvisorOptions
-    from virt_steward.controllers.advisor.own_writes import OwnWrites
     from virt_steward.controllers.advisor.profiles.profile import Profile
     from virt_steward.controllers.advisor.watches import TargetSources
     from virt_steward.kube.discovery import Discovery
     from virt_steward.objects.identity import Key, Kind
     from virt_steward.platform.health import Health
+    from virt_steward.runtime.clock import Clock
     from virt_steward.runtime.informer import Source
     from virt_steward.runtime.informers import InformerView
     from virt_steward.runtime.schemas import Schemas
 
 Object = dict[str, Any]
+
+
+PATIENCE = 30.0
+"""Seconds after which a cache is trusted again: what we wrote may have been deleted before the watch delivered it."""
+
+
+class OwnWrites:
+    """The resourceVersion that a cache must have reached, by object: until then it shows the state before our write."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._expected: dict[Ref, tuple[int, float]] = {}
+
+    def expect(self, ref: Ref, version: str) -> None:
+        self._expected[ref] = (int(version), self._clock.now() + PATIENCE)
+
+    def is_behind(self, ref: Ref, version: str | None) -> bool:
+        """Whether the cache is older than our write; `version` is None if it does not have the object."""
+        expected, until = self._expected.get(ref, (0, 0.0))
+        if (version is None or int(version) < expected) and self._clock.now() < until:
+            return True
+        self._expected.pop(ref, None)
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +83,17 @@ class AdvisorClusterView:
     freshness: OwnWrites
     options: AdvisorOptions
     endpoints: Collection[str] = ()
-    """Where this process can send notices, by name."""
+    """The names of the endpoints to which this process can send notifications."""
 
     def config(self, key: Key) -> VirtPlatformConfig | None:
         return self.informers.of(CONFIGS).store.get(key)
 
     def is_unknown(self, key: Key) -> bool:
-        """Whether a config that seems absent may be there."""
+        """Whether a config that is not in the cache may exist."""
         return not self._is_synced() or self.informers.of(CONFIGS).store.unreadable(key) is not None
 
     def is_filling(self) -> bool:
-        """Whether configs are still to be read: their definition is there."""
+        """Whether the configs are still being listed; their CRD exists."""
         return not self._is_synced() and self.informers.of(DEFINITIONS).store.get(OUR_DEFINITION) is not None
 
     def _is_synced(self) -> bool:
@@ -80,9 +105,9 @@ class AdvisorClusterView:
         return found.object if found else None
 
     def context(self, config: VirtPlatformConfig, profile: Profile) -> ProfileContext:
-        """What the profile may look at."""
+        """What the profile may read."""
         hco = self.target(Ref(HYPERCONVERGED, self.options.hco))
-        reads = profile.reads_machine_configs
+        reads = profile.uses_machine_configs
         facts = {crd: self.schemas.facts(crd) for crd in profile.schemas}
         return ProfileContext(
             options=config.options,
@@ -98,10 +123,14 @@ class AdvisorClusterView:
             return AdvisorObservation(config, self.options.operator_version, profile.about.impact)
         context = self.context(config, profile)
         status = config.status
-        is_done_by_another = status.phase in SETTLED and status.operator_version != self.options.operator_version
-        is_back = status.plan_action == "Rollback"
-        is_written = is_rolled_back if is_back else partial(is_applied, profile=profile.name)
+        is_by_other_version = status.phase in SETTLED and status.operator_version != self.options.operator_version
+        is_rollback = status.plan_action == "Rollback"
+        is_written = (
+            partial(is_rolled_back, manager=ADVISOR) if is_rollback else partial(is_applied, profile=profile.name)
+        )
         targets = {item.name: context.targets.get(ref_to(item.target_ref)) for item in status.items}
+        hashes = {item.name: fields_hash(targets[item.name], item.managed_fields) for item in status.items}
+        drifted = [item for item in status.items if has_drifted(item, hashes[item.name])]
         return AdvisorObservation(
             config=config,
             version=self.options.operator_version,
@@ -109,26 +138,27 @@ class AdvisorClusterView:
             missing=tuple(self._missing(config, profile)),
             unsettled="; ".join(self._unsettled(profile)),
             inputs=profile.inputs(context),
-            hashes={item.name: fields_hash(targets[item.name], item.managed_fields) for item in status.items},
+            hashes=hashes,
+            drift={item.name: drift_of(item, targets[item.name], ADVISOR) for item in drifted},
             written=frozenset(item.name for item in status.items if is_written(item, targets[item.name])),
-            health={item.name: self.health(item, targets[item.name], back=is_back) for item in status.items},
-            logic=compare_versions(profile, context, status.items) if is_done_by_another else None,
+            health={item.name: self.health(item, targets[item.name], rollback=is_rollback) for item in status.items},
+            logic=compare_versions(profile, context, status.items) if is_by_other_version else None,
             window=_window(config, now),
             endpoints=self.endpoints,
         )
 
-    def health(self, item: PlanItem, live: Object | None, *, back: bool = False) -> Health:
-        """Whether an item that was applied, or taken back, works by now."""
-        if back and deletes(item):
-            return self._withdrawn(item)
+    def health(self, item: PlanItem, live: Object | None, *, rollback: bool = False) -> Health:
+        """Whether the target of an item that was applied, or rolled back, is ready."""
+        if rollback and deletes(item):
+            return self._removal(item)
         if ref_to(item.target_ref).kind != MACHINE_CONFIG:
             return by_conditions(live)
         if live is None:
-            return NotReady(f"MachineConfig '{item.target_ref.name}' is not there (any more)")
+            return NotReady(f"MachineConfig '{item.target_ref.name}' is not found")
         rendered = {one.name: one for one in self.informers.of(MACHINE_CONFIGS).store}
         return rollout(machine_config_facts(msgspec.json.encode(live)), self.informers.of(POOLS).store, rendered)
 
-    def _withdrawn(self, item: PlanItem) -> Health:
+    def _removal(self, item: PlanItem) -> Health:
         if ref_to(item.target_ref).kind != MACHINE_CONFIG:
             return Ready("Removed")
         labels = item.desired_state["metadata"].get("labels", {})
@@ -137,18 +167,18 @@ class AdvisorClusterView:
     def _missing(self, config: VirtPlatformConfig, profile: Profile) -> Iterator[str]:
         for one in profile.prerequisites(config.options):
             if not self._serves(one.kind) or (isinstance(one.what, Ref) and self.target(one.what) is None):
-                yield str(one)
+                yield one.missing
 
     def _unsettled(self, profile: Profile) -> Iterator[str]:
-        """Unknown is not absent: nothing is decided before all that is read has been read."""
+        """What has not been read yet. Unknown is not absent, so nothing is decided before all inputs are read."""
         yield from self._not_synced(CONFIGS)
         for ref in (*profile.targets, Ref(HYPERCONVERGED, self.options.hco)):
             source = self.sources.by_ref[ref]
             yield from self._not_synced(source)
             found = self.informers.of(source).store.get(ref.key)
             if self.freshness.is_behind(ref, found.metadata.resource_version if found else None):
-                yield f"our change of {ref} has not come back yet"
-        if profile.reads_machine_configs:
+                yield f"our write of {ref} is not in the cache yet"
+        if profile.uses_machine_configs:
             yield from self._not_synced(MACHINE_CONFIGS)
             yield from self._not_synced(POOLS)
         for crd in profile.schemas:

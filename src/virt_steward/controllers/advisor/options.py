@@ -1,4 +1,4 @@
-"""What an installation says about the advisor."""
+"""The settings of the advisor."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ THE_HCO = Key("openshift-cnv", "kubevirt-hyperconverged")
 
 @dataclass(frozen=True, slots=True)
 class AdvisorOptions:
+    """What an installation may set."""
+
     operator_version: str = f"v{__version__}"
-    """The version that plans are stamped with: another one means that the logic of profiles may have changed."""
+    """The version that plans carry: a plan of another version may have been made by other logic."""
     hco: Key = THE_HCO
     """The HyperConverged object of the platform."""
     namespace: str = NAMESPACE
-    """Where the controller runs, and keeps what targets looked like before it changed them."""
+    """Where the controller runs, and records what targets looked like before it changed them."""
     docs_url: str = ""
     """Where the profiles are documented, each below its name. Empty: advertised profiles name no page."""
+    example_profile: bool = False
+    """Whether example-profile can be used, and the rights that it needs are granted."""

@@ -1,4 +1,4 @@
-"""The advisor: one step per reconcile, and one status write per step, whose return brings the next."""
+"""The advisor's reconcile: observe, decide, act, report. One step at a time: its status write triggers the next."""
 
 from __future__ import annotations
 
@@ -13,49 +13,52 @@ from virt_steward.controllers.advisor.act import (
     draft_plan,
     draft_rollback_plan,
     has_advertisement_fields,
+    owner_of,
     release_advertisement,
     write_status,
 )
-from virt_steward.controllers.advisor.decide import after_draft, decide, failed
+from virt_steward.controllers.advisor.approval import step_for_new_plan
+from virt_steward.controllers.advisor.decide import decide
 from virt_steward.controllers.advisor.phases import STARTING
-from virt_steward.controllers.advisor.report import fold, with_plan
+from virt_steward.controllers.advisor.profiles import OFF_BY_DEFAULT
+from virt_steward.controllers.advisor.report import next_status, with_plan
 from virt_steward.controllers.advisor.steps import (
     ApplyItem,
     AwaitItem,
-    AwaitWindow,
     CompleteItem,
     Enforce,
     FailStale,
-    LackPrerequisites,
     MarkDrifted,
     Redraft,
     RedraftLater,
     RejectPlan,
     Settle,
+    failed_item,
 )
+from virt_steward.controllers.advisor.steps.base import SOON
+from virt_steward.controllers.advisor.steps.settled import ENFORCEMENTS
 from virt_steward.kube.errors import Conflict
 from virt_steward.objects.identity import Ref
 from virt_steward.plans.draft import Drafted, DraftRejected, TargetsMoving, judged
 from virt_steward.plans.execute import ItemOutdated, WriteRefused, Written, write
-from virt_steward.plans.fingerprint import plan_hash
+from virt_steward.plans.fingerprint import plan_hash, record_name
 from virt_steward.plans.intent import ref_to
-from virt_steward.plans.preimage import capture, load, record_name, save
+from virt_steward.plans.preimage import capture, load, save
 from virt_steward.plans.rollback import AlreadyGone, write_rollback
 from virt_steward.platform.health import Ready
 from virt_steward.runtime.outcomes import Done, RequeueAfter
-from virt_steward.runtime.throttle import BucketEmpty, KeyedBuckets, Rate
+from virt_steward.runtime.throttle import BucketEmpty, KeyedBuckets
 from virt_steward.ssa.release import disclaim, is_disclaimed
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from virt_steward.apis.virtplatformconfig import PlanItem
-    from virt_steward.controllers.advisor.context import ProfileContext
     from virt_steward.controllers.advisor.observation import AdvisorObservation, VirtPlatformConfig
     from virt_steward.controllers.advisor.observe import AdvisorClusterView
-    from virt_steward.controllers.advisor.profiles.profile import Profile
+    from virt_steward.controllers.advisor.profiles.profile import Profile, ProfileContext
     from virt_steward.controllers.advisor.reporter import AdvisorReporter
-    from virt_steward.controllers.advisor.steps import Said, Step
+    from virt_steward.controllers.advisor.steps import StatusStep, Step
     from virt_steward.controllers.advisor.watches import AdvisorEventHandlers
     from virt_steward.kube.client import Client
     from virt_steward.objects.identity import Key
@@ -67,23 +70,17 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-SOON = 1.0
-PREREQUISITES = 300.0
-"""Seconds until prerequisites are looked for again though nothing happened: events should make it needless."""
-ENFORCEMENTS = Rate(capacity=10, per_second=1 / 6)
-"""Per profile: bypass mode must not become a war at full speed."""
-
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What a step came to: the status before it is said, and what to say."""
+class StepResult:
+    """What acting on a step led to: the step to report, and the status to report it on (with a new plan, if any)."""
 
     status: VirtPlatformConfigStatus
-    step: Said
+    step: StatusStep
 
 
 class AdvisorController:
-    """Joins seeing, deciding, acting and telling."""
+    """Joins observing, deciding, acting and reporting."""
 
     def __init__(
         self,
@@ -109,29 +106,31 @@ class AdvisorController:
         config = self._view.config(key)
         profile = self._profiles.get(key.name)
         if profile is None:
-            return Done()  # the schema knows no others
+            if config is not None and key.name in OFF_BY_DEFAULT:
+                log.info("profile is off", profile=key.name, flag=OFF_BY_DEFAULT[key.name])
+            return Done()
         if config is None:
             return await self._offer(key, profile)
         if config.metadata.deletion_timestamp or self._is_behind(config):
-            return Done()  # it is on its way out, or our own write is on its way back
+            return Done()  # it is being deleted, or our last write is not in the cache yet
         if has_advertisement_fields(config):
             await release_advertisement(self._client, Ref(VIRT_PLATFORM_CONFIG, key))
             return Done()
         now = self._clock.utc().replace(microsecond=0)
-        seen = self._view.observe(config, profile, now)
-        step = decide(seen, now)
+        observation = self._view.observe(config, profile, now)
+        step = decide(observation, now)
         if isinstance(step, Settle) and config.status.phase not in STARTING:
-            return RequeueAfter(SOON, step.why)
-        told = await self._act(seen, profile, step, now)
-        return await self._report(seen, told, now)
+            return RequeueAfter(SOON, step.message)
+        result = await self._act(observation, profile, step, now)
+        return await self._report(observation, result, now)
 
     async def _offer(self, key: Key, profile: Profile) -> Outcome:
-        """There is no such config: profiles that are advertised come back, asleep."""
+        """Create the config of a profile that is advertised, with action Ignore."""
         self._reporter.gone(key)
         if not profile.about.is_advertised:
             return Done()
         if self._view.is_unknown(key):
-            return RequeueAfter(SOON, "the configs are being read") if self._view.is_filling() else Done()
+            return RequeueAfter(SOON, "the configs are being listed") if self._view.is_filling() else Done()
         await advertise(self._client, profile, self._view.options.docs_url)
         log.info("profile offered", profile=profile.name)
         return Done()
@@ -140,125 +139,120 @@ class AdvisorController:
         ref = Ref(VIRT_PLATFORM_CONFIG, config.metadata.key)
         return self._view.freshness.is_behind(ref, config.metadata.resource_version)
 
-    async def _act(self, seen: AdvisorObservation, profile: Profile, step: Step, now: datetime) -> Told:
-        status = seen.config.status
+    async def _act(self, observation: AdvisorObservation, profile: Profile, step: Step, now: datetime) -> StepResult:
+        status = observation.config.status
         match step:
-            case Redraft(because):
-                log.info("drafting", config=profile.name, because=because)
-                return await self._draft(seen, profile, now)
+            case Redraft(reason):
+                log.info("plan is drafted", config=profile.name, reason=reason)
+                return await self._draft(observation, profile, now)
             case ApplyItem():
-                return await self._apply(seen, profile, step)
+                return await self._apply(observation, profile, step)
             case AwaitItem(item) | CompleteItem(item) if status.plan_action == "Rollback":
                 await self._disclaim(item)
             case Enforce(items):
                 if isinstance(self._enforcements.take(profile.name, self._clock.now()), BucketEmpty):
-                    return Told(status, MarkDrifted(items))
-                self._reporter.enforced(seen.config, items)
-                return Told(status, step)
-        return Told(status, step)
+                    return StepResult(status, MarkDrifted(items, observation.drift_details))
+                self._reporter.enforced(observation.config, items)
+        return StepResult(status, step)
 
-    async def _draft(self, seen: AdvisorObservation, profile: Profile, now: datetime) -> Told:
-        status = seen.config.status
-        is_back = seen.config.spec.action == "Rollback"
-        context = self._view.context(seen.config, profile)
-        drafting = self._draft_back(status, profile, context) if is_back else draft_plan(self._client, profile, context)
+    async def _draft(self, observation: AdvisorObservation, profile: Profile, now: datetime) -> StepResult:
+        status = observation.config.status
+        is_rollback = observation.config.spec.action == "Rollback"
+        context = self._view.context(observation.config, profile)
+        drafting = (
+            self._draft_rollback(status, profile, context)
+            if is_rollback
+            else draft_plan(self._client, profile, context)
+        )
         match await drafting:
             case Drafted(drafted):
-                items = tuple(self._judged(item, context, back=is_back) for item in drafted)
-                digest = plan_hash(profile.name, items, back=is_back)
-                return Told(with_plan(seen, items, digest), after_draft(seen, items, digest, now))
+                items = tuple(self._judged(item, context, rollback=is_rollback) for item in drafted)
+                digest = plan_hash(profile.name, items, back=is_rollback)
+                return StepResult(
+                    with_plan(observation, items, digest), step_for_new_plan(observation, items, digest, now)
+                )
             case TargetsMoving(why):
-                return Told(status, RedraftLater(why))
+                return StepResult(status, RedraftLater(why))
             case DraftRejected(item, why):
-                return Told(with_plan(seen, (), ""), RejectPlan(item, why))
+                return StepResult(with_plan(observation, (), ""), RejectPlan(item, why))
 
-    def _judged(self, item: PlanItem, context: ProfileContext, *, back: bool) -> PlanItem:
+    def _judged(self, item: PlanItem, context: ProfileContext, *, rollback: bool) -> PlanItem:
         live = context.targets.get(ref_to(item.target_ref))
-        return judged(item, self._view.health(item, live, back=back))
+        return judged(item, self._view.health(item, live, rollback=rollback))
 
-    async def _draft_back(self, status: VirtPlatformConfigStatus, profile: Profile, context: ProfileContext) -> Draft:
+    async def _draft_rollback(
+        self, status: VirtPlatformConfigStatus, profile: Profile, context: ProfileContext
+    ) -> Draft:
         namespace = self._view.options.namespace
         image = await load(self._client, namespace, profile.name, status.pre_image)
         if image is None:
-            return DraftRejected("rollback", "nothing was recorded that could be gone back to")
+            return DraftRejected("rollback", "no record of an executed plan is found, so there is nothing to restore")
         return await draft_rollback_plan(self._client, image, context)
 
-    async def _apply(self, seen: AdvisorObservation, profile: Profile, step: ApplyItem) -> Told:
-        status = seen.config.status
+    async def _apply(self, observation: AdvisorObservation, profile: Profile, step: ApplyItem) -> StepResult:
+        status = observation.config.status
         if status.plan_action == "Rollback":
-            return Told(status, await self._undo(seen, step.item))
+            return StepResult(status, await self._roll_back(observation, step.item))
         if status.pre_image != record_name(profile.name, status.plan_hash):  # before anything of this plan is written
-            await self._keep(seen, profile)
-        return Told(status, await self._write(seen, profile, step.item))
+            await self._record(observation, profile)
+        return StepResult(status, await self._write(observation, profile, step.item))
 
-    async def _keep(self, seen: AdvisorObservation, profile: Profile) -> None:
-        status, namespace = seen.config.status, self._view.options.namespace
-        targets = self._view.context(seen.config, profile).targets
+    async def _record(self, observation: AdvisorObservation, profile: Profile) -> None:
+        status, namespace = observation.config.status, self._view.options.namespace
+        targets = self._view.context(observation.config, profile).targets
         earlier = await load(self._client, namespace, profile.name, status.pre_image)
-        await save(self._client, namespace, capture(profile.name, status.plan_hash, status.items, targets, earlier))
+        owner = owner_of(profile.name)
+        image = capture(owner, status.plan_hash, status.items, targets, earlier)
+        await save(self._client, owner, namespace, image)
 
-    async def _undo(self, seen: AdvisorObservation, item: PlanItem) -> Said:
-        match await write_rollback(self._client, item):
+    async def _roll_back(self, observation: AdvisorObservation, item: PlanItem) -> StatusStep:
+        match await write_rollback(self._client, owner_of(observation.config.metadata.name), item):
             case AlreadyGone():
-                return self._awaited(item, self._view.health(item, None, back=True))
+                return self._awaited(item, self._view.health(item, None, rollback=True))
             case Written(live):
                 self._view.freshness.expect(ref_to(item.target_ref), live["metadata"]["resourceVersion"])
-                return self._awaited(item, self._view.health(item, live, back=True))
+                return self._awaited(item, self._view.health(item, live, rollback=True))
             case ItemOutdated(why):
                 return FailStale(why)
             case WriteRefused(why):
-                return failed(seen, item, f"Not undone: {why}")
+                return failed_item(observation, item, f"Not rolled back: {why}")
 
     async def _disclaim(self, item: PlanItem) -> None:
-        """Own nothing of what was restored, also if a process before us was cut off right after that."""
+        """Own nothing of what was restored, even if an earlier process ended right after restoring it."""
         live = self._view.target(ref_to(item.target_ref))
         if live is not None and not is_disclaimed(live):
             await disclaim(self._client, live)
 
-    async def _write(self, seen: AdvisorObservation, profile: Profile, item: PlanItem) -> Said:
-        match await write(self._client, item, profile.name, bypass=seen.config.spec.bypass_optimistic_lock):
+    async def _write(self, observation: AdvisorObservation, profile: Profile, item: PlanItem) -> StatusStep:
+        bypass = observation.config.spec.bypass_optimistic_lock
+        match await write(self._client, owner_of(profile.name), item, bypass=bypass):
             case Written(live, overwrote):
                 if overwrote:
-                    self._reporter.overwrote(seen.config, item)
+                    self._reporter.overwrote(observation.config, item)
                 self._view.freshness.expect(ref_to(item.target_ref), live["metadata"]["resourceVersion"])
                 return self._awaited(item, self._view.health(item, live))
             case ItemOutdated(why):
                 return FailStale(why)
             case WriteRefused(why):
-                return failed(seen, item, f"Not applied: {why}")
+                return failed_item(observation, item, f"Not applied: {why}")
 
     @staticmethod
-    def _awaited(item: PlanItem, health: Health) -> Said:
+    def _awaited(item: PlanItem, health: Health) -> StatusStep:
         if isinstance(health, Ready):
             return CompleteItem(item, health.message)
         return AwaitItem(item, health.message, None)
 
-    async def _report(self, seen: AdvisorObservation, told: Told, now: datetime) -> Outcome:
-        config = seen.config
-        status = fold(seen, told.status, told.step, now)
+    async def _report(self, observation: AdvisorObservation, result: StepResult, now: datetime) -> Outcome:
+        config = observation.config
+        status = next_status(observation, result.status, result.step, now)
         if status == config.status:
-            self._reporter.shows(config.metadata.name, status)
-            return _look_again(seen, told.step, now)
+            self._reporter.show(config.metadata.name, status)
+            return result.step.requeue(observation, now)
         try:
             written = await write_status(self._client, config, status)
         except Conflict:
-            return RequeueAfter(SOON, "the config has changed meanwhile")
+            return RequeueAfter(SOON, "the config has changed since it was read")
         ref = Ref(VIRT_PLATFORM_CONFIG, config.metadata.key)
         self._view.freshness.expect(ref, written["metadata"]["resourceVersion"])
-        self._reporter.tell(config, status)
-        return _look_again(seen, told.step, now)
-
-
-def _look_again(seen: AdvisorObservation, step: Said, now: datetime) -> Outcome:
-    match step:
-        case Settle(why) | RedraftLater(why):
-            return RequeueAfter(SOON, why)
-        case LackPrerequisites():
-            return RequeueAfter(PREREQUISITES, "prerequisites are missing")
-        case AwaitWindow(until=until) if until:
-            return RequeueAfter(max((until - now).total_seconds(), 0.0), "the window is closed")
-        case AwaitItem(deadline=deadline) if deadline:
-            return RequeueAfter(max((deadline - now).total_seconds(), 0.0), "an item may time out")
-        case MarkDrifted() if seen.config.spec.bypass_optimistic_lock:
-            return RequeueAfter(1 / ENFORCEMENTS.per_second, "bypass mode was throttled")
-    return Done()
+        self._reporter.report(config, status)
+        return result.step.requeue(observation, now)

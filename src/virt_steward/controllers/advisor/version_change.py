@@ -1,4 +1,4 @@
-"""What a newer version makes of a plan that an older one has carried out: nothing new, something, or what is there."""
+"""How the plan of this version compares with one that another version has executed."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from virt_steward.plans.intent import ref_to
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from virt_steward.controllers.advisor.context import ProfileContext
-    from virt_steward.controllers.advisor.profiles.profile import Profile
+    from virt_steward.controllers.advisor.profiles.profile import Profile, ProfileContext
     from virt_steward.plans.intent import Intent
 
 
 def compare_versions(profile: Profile, context: ProfileContext, done: Sequence[PlanItem]) -> VersionChange:
-    """Compare what is wanted now with what was done, and with what the cluster has."""
-    # What others changed since is drift, no new logic: so the targets are taken as they were planned.
+    """Compare the present intents with the executed items, and with the cluster."""
+    # What others have changed since is drift and not new logic, so the targets are taken as they were planned.
     planned = {ref_to(item.target_ref): item.desired_state or None for item in done}
     wanted = {one.name: one for one in profile.intents(replace(context, targets={**context.targets, **planned}))}
     before = {item.name: item for item in done}

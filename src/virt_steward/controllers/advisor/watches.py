@@ -1,4 +1,4 @@
-"""What the advisor watches, and which configs a change may concern."""
+"""What the advisor watches, and which configs a change concerns."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OUR_DEFINITION = Key("", VIRT_PLATFORM_CONFIG_CRD.manifest()["metadata"]["name"]
 
 @dataclass(frozen=True, slots=True)
 class WatchedTarget:
-    """A named object that a profile writes or reads. Whole, since there is a handful of them."""
+    """A named object that a profile writes or reads, kept as a whole: there are only a few of them."""
 
     metadata: Meta
     object: dict[str, Any]
@@ -55,7 +55,7 @@ class TargetSources:
 
 
 class AdvisorEventHandlers:
-    """Maps each event to the configs that it can concern; those who sleep are not woken."""
+    """Maps each change to the configs that it can concern; those with action Ignore are not queued."""
 
     def __init__(self, profiles: Sequence[Profile], sources: TargetSources, configs: Store[VirtPlatformConfig]) -> None:
         self.profiles = profiles
@@ -72,24 +72,24 @@ class AdvisorEventHandlers:
             *(Trigger(source, self._by_target(ref)) for ref, source in self._sources.by_ref.items()),
         )
 
-    def awake(self, profiles: Iterable[Profile] | None = None) -> Collection[Key]:
-        """The configs of these profiles, or of all, that somebody wants something of."""
+    def active(self, profiles: Iterable[Profile] | None = None) -> Collection[Key]:
+        """The configs of these profiles, or of all, whose action is not Ignore."""
         keys = (Key("", profile.name) for profile in (self.profiles if profiles is None else profiles))
         return [key for key in keys if (config := self._configs.get(key)) and config.spec.action != "Ignore"]
 
     def _by_definition(self, key: Key, _before: object, after: object) -> Iterable[Key]:
-        """Once our own kind is there, profiles can be offered."""
+        """Once our own kind is served, profiles can be offered."""
         if after is None or key != OUR_DEFINITION:
             return ()
         return [Key("", profile.name) for profile in self.profiles if profile.about.is_advertised]
 
     def _by_machine_config(self, _key: Key, _before: object, _after: object) -> Iterable[Key]:
-        return self.awake(profile for profile in self.profiles if profile.reads_machine_configs)
+        return self.active(profile for profile in self.profiles if profile.uses_machine_configs)
 
     def _by_target(self, ref: Ref) -> Callable[[Key, Any, Any], Iterable[Key]]:
         def handler(_key: Key, _before: object, _after: object) -> Iterable[Key]:
-            if ref.kind == HYPERCONVERGED:  # read by all, and written by some
-                return self.awake()
-            return self.awake(profile for profile in self.profiles if ref in profile.targets)
+            if ref.kind == HYPERCONVERGED:  # all profiles read it
+                return self.active()
+            return self.active(profile for profile in self.profiles if ref in profile.targets)
 
         return handler

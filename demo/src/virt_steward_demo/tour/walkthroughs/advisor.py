@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from virt_steward.apis.virtplatformconfig import LOAD_AWARE, VIRT_PLATFORM_CONFIG
-from virt_steward.controllers.advisor.observation import APPROVAL_COMMENT, APPROVED_BY, APPROVED_PLAN
+from virt_steward.controllers.advisor.annotation_keys import APPROVAL_COMMENT, APPROVED_BY, APPROVED_PLAN
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI
 from virt_steward.kube.errors import NotFound
 from virt_steward.objects.identity import Key, Ref

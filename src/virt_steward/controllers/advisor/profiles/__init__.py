@@ -1,31 +1,40 @@
-"""The profiles, one per file. To add one: its file, a line here, and its options in `apis/virtplatformconfig.py`.
+"""The profiles, one per module.
 
-Not here: looking at the cluster or changing it; a profile says what it would read and what it wants.
+To add one: its module and its line in `BUILDERS`; if it has options, their type and their field in `ProfileOptions`
+(`apis/virtplatformconfig.py`). A test fails if one of these is missing.
+
+Not here: reading the cluster or changing it; a profile declares what it reads and what it wants.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from virt_steward.apis.virtplatformconfig import EXAMPLE, HIGHER_DENSITY, LOAD_AWARE
 from virt_steward.controllers.advisor.profiles import example_profile, load_aware_rebalancing, virt_higher_density
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from virt_steward.controllers.advisor.options import AdvisorOptions
     from virt_steward.controllers.advisor.profiles.profile import Profile
     from virt_steward.objects.paths import Pointer
 
 
+BUILDERS: dict[str, Callable[[AdvisorOptions], Profile]] = {
+    LOAD_AWARE: load_aware_rebalancing.profile,
+    HIGHER_DENSITY: virt_higher_density.profile,
+    EXAMPLE: example_profile.profile,
+}
+OFF_BY_DEFAULT = {EXAMPLE: "--example-profile"}
+"""Profiles that are known to the CRD but off, with the flag that turns them on."""
+
+
 def profiles(options: AdvisorOptions) -> tuple[Profile, ...]:
-    """All that there are, for the platform that the options name."""
-    return (
-        load_aware_rebalancing.profile(options),
-        virt_higher_density.profile(options),
-        example_profile.profile(options),
-    )
+    """All profiles that the options turn on, for the platform that they name."""
+    return tuple(build(options) for name, build in BUILDERS.items() if name != EXAMPLE or options.example_profile)
 
 
 def schemas_of(known: Iterable[Profile]) -> dict[str, tuple[Pointer, ...]]:
-    """Which fields of which CRDs these profiles ask about."""
+    """The fields of CRDs that these profiles ask about, by CRD."""
     return {crd: paths for profile in known for crd, paths in profile.schemas.items()}

@@ -12,8 +12,8 @@ from virt_steward.plans.fields import fields_set_by
 from virt_steward.plans.intent import Impacts, Intent
 
 if TYPE_CHECKING:
-    from virt_steward.controllers.advisor.context import ProfileContext
     from virt_steward.controllers.advisor.options import AdvisorOptions
+    from virt_steward.controllers.advisor.profiles.profile import ProfileContext
 
 CONFIG_MAP = Kind("", "ConfigMap", "configmaps")
 

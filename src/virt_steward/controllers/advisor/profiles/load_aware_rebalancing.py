@@ -14,8 +14,8 @@ from virt_steward.platform.hco import HYPERCONVERGED
 from virt_steward.platform.machineconfigs import MACHINE_CONFIG, ROLE, KernelArgument, effective_argument
 
 if TYPE_CHECKING:
-    from virt_steward.controllers.advisor.context import ProfileContext
     from virt_steward.controllers.advisor.options import AdvisorOptions
+    from virt_steward.controllers.advisor.profiles.profile import ProfileContext
 
 KUBE_DESCHEDULER = Kind("operator.openshift.io", "KubeDescheduler", "kubedeschedulers")
 CRD = "kubedeschedulers.operator.openshift.io"
@@ -56,12 +56,11 @@ def profile(_: AdvisorOptions) -> Profile:
         intents=_intents,
         inputs=_inputs,
         schemas={CRD: (PROFILES, *(CUSTOMIZATIONS / name for name in CUSTOMIZED), LIMITS / "total", LIMITS / "node")},
-        reads_machine_configs=True,
     )
 
 
 def _prerequisites(options: ProfileOptions) -> tuple[Prerequisite, ...]:
-    chosen = options.load_aware or LoadAwareOptions()
+    chosen = options.of(LoadAwareOptions)
     needed = [Prerequisite(KUBE_DESCHEDULER, "install the Descheduler Operator")]
     if chosen.enable_psi_metrics:
         needed.append(Prerequisite(MACHINE_CONFIG, "PSI metrics need the Machine Config Operator; or turn them off"))
@@ -71,7 +70,7 @@ def _prerequisites(options: ProfileOptions) -> tuple[Prerequisite, ...]:
 
 
 def _inputs(context: ProfileContext) -> tuple[Input, ...]:
-    options, limits = context.load_aware, context.live_migration
+    options, limits = context.options.of(LoadAwareOptions), context.live_migration
     facts = context.schemas.get(CRD)
     found = [Input("KubeDescheduler profile", _profile(context))]
     known = [name for name in CUSTOMIZED if facts and facts.has(CUSTOMIZATIONS / name)]
@@ -86,7 +85,7 @@ def _inputs(context: ProfileContext) -> tuple[Input, ...]:
 
 
 def _intents(context: ProfileContext) -> tuple[Intent, ...]:
-    psi = (_psi(context),) if context.load_aware.enable_psi_metrics else ()
+    psi = (_psi(context),) if context.options.of(LoadAwareOptions).enable_psi_metrics else ()
     return (*psi, _descheduler(context))
 
 
@@ -150,7 +149,7 @@ def _descheduler(context: ProfileContext) -> Intent:
 
 
 def _spec(context: ProfileContext, chosen: str) -> dict[str, Any]:
-    options = context.load_aware
+    options = context.options.of(LoadAwareOptions)
     wanted = {
         "devActualUtilizationProfile": "PrometheusCPUCombined",
         "devDeviationThresholds": options.dev_deviation_thresholds,

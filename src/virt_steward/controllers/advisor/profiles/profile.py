@@ -1,23 +1,60 @@
-"""What a profile is: a declaration of what it reads, and pure functions from that to what it wants."""
+"""A profile: a declaration of what it writes and reads, and pure functions from that to its intents."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from virt_steward.apis.virtplatformconfig import API_VERSION, Impact, Input, ProfileOptions
 from virt_steward.objects.identity import Kind, Ref
+from virt_steward.platform.hco import LiveMigration
+from virt_steward.platform.machineconfigs import MACHINE_CONFIG
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
 
-    from virt_steward.controllers.advisor.context import ProfileContext
     from virt_steward.objects.paths import Pointer
+    from virt_steward.objects.schemafacts import SchemaFacts
     from virt_steward.plans.intent import Intent
+    from virt_steward.platform.hco import Hco
+    from virt_steward.platform.machineconfigs import MachineConfigFacts
+    from virt_steward.platform.pools import Pool
+
+Object = dict[str, Any]
 
 PREFIX = "advisor.kubevirt.io"
 AUTO_CREATED = f"{PREFIX}/auto-created"
+
+
+DEFAULTS = ProfileOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileContext:
+    """All that a profile may look at, as its declaration says; nothing else reaches it."""
+
+    options: ProfileOptions = DEFAULTS
+    hco: Hco | None = None
+    schemas: Mapping[str, SchemaFacts] = field(default_factory=dict)
+    """By the name of the CRD."""
+    configs: tuple[MachineConfigFacts, ...] = ()
+    """MachineConfigs."""
+    pools: tuple[Pool, ...] = ()
+    targets: Mapping[Ref, Object | None] = field(default_factory=dict)
+    """The live objects that the profile may write; None if there is none."""
+
+    @property
+    def live_migration(self) -> LiveMigration:
+        return self.hco.live_migration if self.hco else LiveMigration()
+
+    def selected_by(self, pool: str, *, but: str) -> tuple[MachineConfigFacts, ...]:
+        """The MachineConfigs that a pool selects, except for ours, in the order in which they are merged."""
+        chosen = next((one for one in self.pools if one.name == pool), None)
+        if chosen is None:
+            return ()
+        selector = chosen.spec.machine_config_selector
+        found = (one for one in self.configs if one.name != but and selector.selects(one.metadata.labels))
+        return tuple(sorted(found, key=lambda one: one.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +69,12 @@ class Prerequisite:
     def kind(self) -> Kind:
         return self.what.kind if isinstance(self.what, Ref) else self.what
 
+    @property
+    def missing(self) -> str:
+        """The sentence for users if it is not met."""
+        fact = f"{self.what} is not found" if isinstance(self.what, Ref) else f"{self.what.name} CRD is missing"
+        return f"{fact} ({self.remedy})"
+
     def __str__(self) -> str:
         named = str(self.what) if isinstance(self.what, Ref) else f"{self.what.name} ({self.what.group})"
         return f"{named}: {self.remedy}"
@@ -39,12 +82,12 @@ class Prerequisite:
 
 @dataclass(frozen=True, slots=True)
 class ProfileDescription:
-    """What people read before they turn a profile on."""
+    """What users read before they activate a profile."""
 
     category: str
     description: str
     impact: Impact
-    """The worst that is to be expected."""
+    """The highest impact to expect."""
     impact_summary: str
     options: str
     """Its options in a line."""
@@ -62,13 +105,17 @@ class Profile:
     intents: Callable[[ProfileContext], tuple[Intent, ...]]
     """What it wants, in the order of execution."""
     inputs: Callable[[ProfileContext], tuple[Input, ...]]
-    """What that depends on besides the options and the targets: a change of it needs a new review."""
+    """What that depends on besides options and targets: a change of it needs a new review."""
     schemas: Mapping[str, tuple[Pointer, ...]] = field(default_factory=dict)
     """The fields of CRDs that it asks about."""
-    reads_machine_configs: bool = False
+
+    @property
+    def uses_machine_configs(self) -> bool:
+        """Whether MachineConfigs and their pools are read and watched for it: its own take effect as nodes reboot."""
+        return any(ref.kind == MACHINE_CONFIG for ref in self.targets)
 
     def advertisement(self, docs_url: str) -> dict[str, Any]:
-        """The object by which the cluster offers this profile, asleep until somebody wakes it."""
+        """The object that offers this profile on the cluster, inactive (action Ignore) until somebody activates it."""
         needed = "; ".join(str(one) for one in self.prerequisites(ProfileOptions()))
         annotations = {
             f"{PREFIX}/description": self.about.description,

@@ -24,8 +24,8 @@ from virt_steward.platform.hco import HYPERCONVERGED
 from virt_steward.platform.machineconfigs import MACHINE_CONFIG, ROLE
 
 if TYPE_CHECKING:
-    from virt_steward.controllers.advisor.context import ProfileContext
     from virt_steward.controllers.advisor.options import AdvisorOptions
+    from virt_steward.controllers.advisor.profiles.profile import ProfileContext
 
 SWAP = Ref(MACHINE_CONFIG, Key("", "90-worker-kubelet-swap"))
 POOL = "worker"
@@ -105,12 +105,11 @@ def profile(options: AdvisorOptions) -> Profile:
         prerequisites=partial(_prerequisites, hco),
         intents=partial(_intents, hco),
         inputs=_inputs,
-        reads_machine_configs=True,
     )
 
 
 def _prerequisites(hco: Ref, options: ProfileOptions) -> tuple[Prerequisite, ...]:
-    chosen = options.virt_higher_density or HigherDensityOptions()
+    chosen = options.of(HigherDensityOptions)
     needed = [
         Prerequisite(HYPERCONVERGED, "install OpenShift Virtualization"),
         Prerequisite(hco, "create the HyperConverged object of the platform"),
@@ -122,13 +121,13 @@ def _prerequisites(hco: Ref, options: ProfileOptions) -> tuple[Prerequisite, ...
 
 def _inputs(context: ProfileContext) -> tuple[Input, ...]:
     version = Input("HyperConverged version", context.hco.api_version if context.hco else "none")
-    if not context.higher_density.enable_swap:
+    if not context.options.of(HigherDensityOptions).enable_swap:
         return (version,)
     return (version, Input("MachineConfig with swap", _swap_by(context) or "none"))
 
 
 def _intents(hco: Ref, context: ProfileContext) -> tuple[Intent, ...]:
-    swap = (_swap(context),) if context.higher_density.enable_swap else ()
+    swap = (_swap(context),) if context.options.of(HigherDensityOptions).enable_swap else ()
     return (*swap, _density(hco, context))
 
 
@@ -158,7 +157,7 @@ def _swap_by(context: ProfileContext) -> str:
 
 
 def _density(hco: Ref, context: ProfileContext) -> Intent:
-    options = context.higher_density
+    options = context.options.of(HigherDensityOptions)
     api_version = context.hco.api_version if context.hco else f"{HYPERCONVERGED.group}/v1beta1"
     is_by_topic = api_version.endswith("/v1")
     selector_at = ("spec.virtualization" if is_by_topic else "spec") + ".ksmConfiguration.nodeLabelSelector"

@@ -1,0 +1,16 @@
+"""The annotations by which people approve or reject the plan of a VirtPlatformConfig."""
+
+from __future__ import annotations
+
+APPROVED_PLAN = "advisor.kubevirt.io/approved-plan"
+APPROVED_BY = "advisor.kubevirt.io/approved-by"
+APPROVAL_COMMENT = "advisor.kubevirt.io/approval-comment"
+REJECTED_PLAN = "advisor.kubevirt.io/rejected-plan"
+REJECTED_BY = "advisor.kubevirt.io/rejected-by"
+REJECTION_COMMENT = "advisor.kubevirt.io/rejection-comment"
+REJECTED_GENERATION = "advisor.kubevirt.io/rejected-generation"
+
+UNAPPROVED = dict.fromkeys((APPROVED_PLAN, APPROVED_BY, APPROVAL_COMMENT))
+"""In a merge patch: removes an approval."""
+UNREJECTED = dict.fromkeys((REJECTED_PLAN, REJECTED_BY, REJECTION_COMMENT, REJECTED_GENERATION))
+"""In a merge patch: removes a rejection."""
