@@ -73,7 +73,7 @@ async def test_explain_names_the_person_who_approved_and_their_comment(
     plan = ("installplan", f"{operators}/install-1")
     await steward("approve", *plan, "--comment", "CHG-7: tested", kubeconfig=control_plane.kubeconfig)
     ended = await steward("explain", *plan, kubeconfig=control_plane.kubeconfig)
-    assert re.search(r"^  approved by \S+, by hand at 20\d\d-\S+Z: CHG-7: tested$", ended.stdout, re.MULTILINE)
+    assert re.search(r"^  approved by \S+, manually at 20\d\d-\S+Z: CHG-7: tested$", ended.stdout, re.MULTILINE)
 
 
 async def test_what_an_approved_plan_has_installed_is_not_called_unknown(

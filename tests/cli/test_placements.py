@@ -172,7 +172,7 @@ async def test_a_machine_that_is_not_there_is_said_with_those_that_are(
 ) -> None:
     await scene.machine("web")
     ended = await steward("explain", "machine", f"{scene.namespace}/wbe", kubeconfig=control_plane.kubeconfig)
-    assert_complaint(ended, f"there is no Machine {scene.namespace}/wbe; in that namespace there are: web")
+    assert_complaint(ended, f"Machine {scene.namespace}/wbe not found; existing in that namespace: web")
 
 
 def assert_complaint(ended: Ended, sentence: str) -> None:

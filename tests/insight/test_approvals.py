@@ -10,7 +10,14 @@ from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.controllers.approver.checks import CHECKS
 from virt_steward.controllers.approver.manual_approval import approve_manually
 from virt_steward.controllers.approver.olm import APPROVED_AT, APPROVED_BECAUSE, APPROVED_BY, INSTALL_PLAN
-from virt_steward.insight.approvals import ApprovalCheck, ApprovalExplanation, Approved, Chain, NoAnswer, why
+from virt_steward.insight.approvals import (
+    ApprovalCheck,
+    ApprovalExplanation,
+    Approved,
+    Chain,
+    NoAnswer,
+    explain_approval,
+)
 from virt_steward.kube.client import Client, Reader
 from virt_steward.objects.identity import Key, Ref
 
@@ -18,7 +25,7 @@ NOW = datetime(2031, 1, 6, 12, 0, tzinfo=UTC)
 
 
 async def asked(client: Client, namespace: str, plan: str = "install-1") -> ApprovalExplanation:
-    return await why(Reader(client.connection, client.discovery), Key(namespace, plan), NOW)
+    return await explain_approval(Reader(client.connection, client.discovery), Key(namespace, plan), NOW)
 
 
 def the_chain(found: ApprovalExplanation, approver: str) -> Chain:
@@ -120,7 +127,7 @@ async def test_a_persons_approval_is_told_with_name_and_comment(admin: Client, o
     await approve_manually(admin, Key(operators, "install-1"), "CHG-7: tested", NOW)
     found = await asked(admin, operators)
     assert found.approved
-    assert found.decision == Approved("admin, by hand", "2031-01-06T12:00:00Z", "CHG-7: tested")
+    assert found.decision == Approved("admin, manually", "2031-01-06T12:00:00Z", "CHG-7: tested")
 
 
 @pytest.mark.parametrize("exists", [True, False], ids=["that-exists", "that-is-gone"])
@@ -133,7 +140,7 @@ async def test_an_approval_is_told_with_the_approver(admin: Client, operators: s
     await admin.merge_patch(Ref(INSTALL_PLAN, Key(operators, "install-1")), patch)
     if not exists:
         await admin.delete(approver)
-    name = f"{operators}/approver" if exists else "that is gone"
+    name = f"{operators}/approver" if exists else "(deleted)"
     found = await asked(admin, operators)
     assert found.decision == Approved(f"InstallPlanApprover {name}", "2031-01-06T12:00:00Z", "it is pinned")
 
@@ -146,13 +153,13 @@ async def test_who_approved_without_a_name_is_not_made_up(admin: Client, operato
 
 async def test_a_plan_that_is_not_there_is_said_with_those_that_are(admin: Client, operators: str) -> None:
     await create(admin, a_waiting_plan(operators))
-    with pytest.raises(NoAnswer, match=f"no InstallPlan {operators}/other; .* there are: install-1"):
+    with pytest.raises(NoAnswer, match=f"InstallPlan {operators}/other not found; .*: install-1"):
         await asked(admin, operators, "other")
 
 
 async def test_a_plan_that_cannot_be_read_is_said_to_be_so(admin: Client, operators: str) -> None:
     await create(admin, a_waiting_plan(operators, clusterServiceVersionNames=[7]))
-    with pytest.raises(NoAnswer, match="cannot be read"):
+    with pytest.raises(NoAnswer, match="cannot be decoded"):
         await asked(admin, operators)
 
 

@@ -13,8 +13,8 @@ from virt_steward.apis.virtplatformconfig import BlastRadius, PoolRadius
 from virt_steward.controllers.placement.observation import MachineCondition, MachineStatus
 from virt_steward.controllers.placement.observe import KubevirtConfig as Cluster
 from virt_steward.controllers.placement.observe import KubevirtConfigMeta, KubevirtConfigReport
+from virt_steward.insight.approvals import UNCOVERED, PendingInstallPlan
 from virt_steward.insight.inbox import InboxItem, inbox, of_clusters, of_machines, of_plans, of_profiles
-from virt_steward.insight.waiting import UNCOVERED, PendingInstallPlan
 from virt_steward.objects.identity import Key
 from virt_steward.objects.meta import Meta
 from virt_steward.platform.pools import Pool, PoolSpec, PoolStatus

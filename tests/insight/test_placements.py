@@ -17,7 +17,13 @@ from virt_steward.controllers.placement.observation import CONFIG_ANNOTATION, Ma
 from virt_steward.controllers.placement.options import PlacementOptions
 from virt_steward.controllers.placement.rules import RULES
 from virt_steward.controllers.placement.verdicts import Chosen
-from virt_steward.insight.placements import Candidate, NoMachine, PlacementExplanation, previewed, why
+from virt_steward.insight.placements import (
+    Candidate,
+    NoMachine,
+    PlacementExplanation,
+    explain_placement,
+    preview_placements,
+)
 from virt_steward.kube.client import Client, Reader
 from virt_steward.objects.identity import Key
 from virt_steward.runtime.access import Access, Installation
@@ -38,7 +44,7 @@ def options(**rules: Any) -> PlacementOptions:
 
 async def asked(scene: Scene, machine: str, **rules: Any) -> PlacementExplanation:
     reader = Reader(scene.client.connection, scene.client.discovery)
-    return await why(reader, Key(scene.namespace, machine), options(**rules))
+    return await explain_placement(reader, Key(scene.namespace, machine), options(**rules))
 
 
 async def test_an_ambiguous_machine_passes_the_whole_chain(scene: Scene) -> None:
@@ -112,7 +118,7 @@ async def test_a_cluster_without_kubevirt_is_not_ready(scene: Scene, gateway: Ga
     assert found.cluster == "west"
     east, west = found.clusters
     assert (east.vm, west.vm, west.trouble) == ("not there", "not there", None)
-    assert east.trouble == "it has no KubeVirt: install it there before machines go there"
+    assert east.trouble == "KubeVirt is not installed there"
 
 
 async def test_an_answer_says_which_settings_it_goes_by(scene: Scene) -> None:
@@ -154,13 +160,13 @@ async def test_what_is_foretold_of_one_machine_counts_for_the_next(scene: Scene)
     for name in ("a", "b", "c", "d"):
         await scene.machine(name)
     reader = Reader(scene.client.connection, scene.client.discovery)
-    found = await previewed(reader, options(strategy="round-robin"))
+    found = await preview_placements(reader, options(strategy="round-robin"))
     assert [one.cluster for one in found] == ["east", "west", "east", "west"]
 
 
 async def test_a_machine_that_is_not_there_is_said_with_those_that_are(scene: Scene) -> None:
     await scene.machine("web")
-    with pytest.raises(NoMachine, match=f"no Machine {scene.namespace}/other; .* there are: web"):
+    with pytest.raises(NoMachine, match=f"Machine {scene.namespace}/other not found; .*: web"):
         await asked(scene, "other")
 
 

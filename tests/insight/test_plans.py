@@ -14,6 +14,4 @@ def test_a_plan_in_review_waits_for_an_approval_unless_it_is_stale() -> None:
 
 def test_a_rejected_plan_waits_for_no_approval() -> None:
     notes = {"rejected-plan": PLAN, "rejected-generation": "1", "rejected-by": "ann"}
-    assert waits_for(a_config(a_status(), notes=notes)) == (
-        "another plan, or a change of mind: ann has rejected this one"
-    )
+    assert waits_for(a_config(a_status(), notes=notes)) == ("a new plan or an approval: ann rejected this plan")

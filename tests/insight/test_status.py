@@ -6,7 +6,7 @@ from tests.controllers.placement.scene import Scene
 from tests.operators import an_approver, create
 from virt_steward.apis.installplanapprover import InstallPlanApproverStatus, PendingPlan
 from virt_steward.controllers.approver.observation import Approver
-from virt_steward.insight.status import SECTIONS, of_approvers, sections
+from virt_steward.insight.status import SECTIONS, collect_sections, of_approvers
 from virt_steward.kube.client import Client, Reader
 from virt_steward.objects.identity import ref_of
 from virt_steward_demo.local.controlplane import ControlPlane
@@ -25,7 +25,7 @@ async def test_plans_that_wait_and_clusters_that_do_not_answer_are_told(
     pending = [{**waits, "since": "2030-01-01T00:00:00Z"}]
     approver = an_approver(operators) | {"status": {"pendingCount": 1, "approvedCount": 2, "pending": pending}}
     await create(admin, approver)
-    found = {one.controller: one for one in await sections(Reader(admin.connection, admin.discovery))}
+    found = {one.controller: one for one in await collect_sections(Reader(admin.connection, admin.discovery))}
     await scene.clear()
     await admin.delete(ref_of(approver))
     assert (f"{operators}/install-1", "NotPinned", "2030-01-01T00:00:00Z", "pin it") in found["approver"].rows
@@ -45,6 +45,6 @@ def test_plans_that_wait_beyond_what_a_status_lists_are_counted_and_one_that_two
 
 
 async def test_every_row_of_a_section_has_its_columns(admin: Client) -> None:
-    found = await sections(Reader(admin.connection, admin.discovery))
+    found = await collect_sections(Reader(admin.connection, admin.discovery))
     assert [one.controller for one in found] == [section.__name__ for section in SECTIONS]
     assert all(len(row) == len(one.columns) for one in found for row in one.rows)

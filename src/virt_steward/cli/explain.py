@@ -20,7 +20,7 @@ from virt_steward.cli.arguments import (
     namespaced,
 )
 from virt_steward.cli.output import Output, OutputOption, answer
-from virt_steward.insight.approvals import ApprovalCheck, ApprovalExplanation, Approved, Chain, Csv, why
+from virt_steward.insight.approvals import ApprovalCheck, ApprovalExplanation, Approved, Chain, Csv, explain_approval
 from virt_steward.kube.client import Reader
 from virt_steward.kube.errors import one_line
 
@@ -95,7 +95,7 @@ def asset(
 
 async def _asked(plan: Key, kubeconfig: str | None, context: str | None) -> ApprovalExplanation:
     async with connected(kubeconfig, context) as client:
-        return await why(Reader(client.connection, client.discovery), plan, datetime.now(UTC))
+        return await explain_approval(Reader(client.connection, client.discovery), plan, datetime.now(UTC))
 
 
 def _lines(found: ApprovalExplanation) -> Iterator[str]:

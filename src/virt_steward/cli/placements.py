@@ -9,7 +9,7 @@ from virt_steward import logs
 from virt_steward.app import connected
 from virt_steward.cli.output import table
 from virt_steward.controllers.placement.options import PlacementOptions
-from virt_steward.insight.placements import previewed, why
+from virt_steward.insight.placements import explain_placement, preview_placements
 from virt_steward.kube.client import Reader
 
 if TYPE_CHECKING:
@@ -26,14 +26,14 @@ async def asked(
     machine: Key, rules: PlacementRules, kubeconfig: str | None, context: str | None
 ) -> PlacementExplanation:
     async with _reader(kubeconfig, context) as reader:
-        return await why(reader, machine, PlacementOptions(rules))
+        return await explain_placement(reader, machine, PlacementOptions(rules))
 
 
 async def asked_for_all(
     rules: PlacementRules, kubeconfig: str | None, context: str | None
 ) -> tuple[PlacementExplanation, ...]:
     async with _reader(kubeconfig, context) as reader:
-        return await previewed(reader, PlacementOptions(rules))
+        return await preview_placements(reader, PlacementOptions(rules))
 
 
 @asynccontextmanager

@@ -21,7 +21,7 @@ from virt_steward.cli.arguments import (  # noqa: TC001 - typer reads annotation
 )
 from virt_steward.cli.plans import manifests, plan_lines, show
 from virt_steward.cli.profile_options import wished
-from virt_steward.insight.plans import planned, profile_named
+from virt_steward.insight.plans import preview_plan, profile_named
 
 if TYPE_CHECKING:
     from virt_steward.controllers.advisor.options import AdvisorOptions
@@ -76,4 +76,4 @@ async def _asked(
 ) -> PlannedChanges:
     logs.configure("auto", "error")  # what goes wrong on the way is part of the answer
     async with connected(*cluster) as client:
-        return await planned(client, profile, wish, options, datetime.now(UTC))
+        return await preview_plan(client, profile, wish, options, datetime.now(UTC))

@@ -11,7 +11,7 @@ import typer
 from virt_steward import logs
 from virt_steward.app import connected
 from virt_steward.cli.output import table
-from virt_steward.insight.plans import why
+from virt_steward.insight.plans import explain_plan
 from virt_steward.kube.client import Reader
 from virt_steward.kube.errors import one_line
 from virt_steward.objects.wallclock import rfc3339
@@ -33,7 +33,7 @@ SHOWN = 5
 async def asked(profile: str, options: AdvisorOptions, kubeconfig: str | None, context: str | None) -> PlanExplanation:
     logs.configure("auto", "error")  # what goes wrong on the way is part of the answer
     async with connected(kubeconfig, context) as client:
-        return await why(Reader(client.connection, client.discovery), profile, options, datetime.now(UTC))
+        return await explain_plan(Reader(client.connection, client.discovery), profile, options, datetime.now(UTC))
 
 
 def show(lines: Iterable[str], *, err: bool = False) -> None:

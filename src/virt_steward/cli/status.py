@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from virt_steward.app import connected
 from virt_steward.cli.arguments import ContextOption, KubeconfigOption  # noqa: TC001 - typer reads annotations
 from virt_steward.cli.output import Output, OutputOption, answer, table
-from virt_steward.insight.status import sections
+from virt_steward.insight.status import collect_sections
 from virt_steward.kube.client import Reader
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def status(
 
 async def _asked(kubeconfig: str | None, context: str | None) -> tuple[Section, ...]:
     async with connected(kubeconfig, context) as client:
-        return await sections(Reader(client.connection, client.discovery))
+        return await collect_sections(Reader(client.connection, client.discovery))
 
 
 def _lines(found: Iterable[Section]) -> Iterator[str]:

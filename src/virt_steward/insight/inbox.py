@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from virt_steward.controllers.advisor.observation import VirtPlatformConfig
     from virt_steward.controllers.placement.observation import Machine
     from virt_steward.controllers.placement.observe import KubevirtConfig as Cluster
+    from virt_steward.insight.approvals import PendingInstallPlan
     from virt_steward.insight.assets.state import AssetState
-    from virt_steward.insight.waiting import PendingInstallPlan
     from virt_steward.platform.pools import Pool
 
 Tone = Literal["bad", "warn", "info"]

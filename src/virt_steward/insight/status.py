@@ -16,7 +16,7 @@ from virt_steward.controllers.placement.condition import said_of
 from virt_steward.controllers.placement.watches import CONFIGS, MACHINES, NOWHERE
 from virt_steward.insight.assets.explain import IN_PLACE, states
 from virt_steward.insight.assets.survey import NoPlatform, survey
-from virt_steward.insight.listing import listed_if_served
+from virt_steward.insight.reading import listed_if_served
 from virt_steward.kube.errors import Forbidden, one_line
 from virt_steward.objects.wallclock import rfc3339
 
@@ -39,7 +39,7 @@ class Section:
     rows: tuple[tuple[str, ...], ...] = ()
 
 
-async def sections(reader: Reader) -> tuple[Section, ...]:
+async def collect_sections(reader: Reader) -> tuple[Section, ...]:
     """Ask only the cluster itself: what its controllers have written."""
     return tuple([await section(reader) for section in SECTIONS])
 

@@ -78,7 +78,10 @@ async def test_a_plan_needs_nothing_of_ours_and_changes_nothing(
     assert not [one for one in asked if one.is_write and "dryRun=All" not in one.uri]
     explained = await steward("explain", "plan", LOAD_AWARE, kubeconfig=control_plane.kubeconfig)
     assert explained.code == 1
-    assert "the advisor is not installed here; `virt-steward plan load-aware-rebalancing` works" in explained.stderr
+    assert (
+        "The advisor is not installed on this cluster; `virt-steward plan load-aware-rebalancing` works"
+        in explained.stderr
+    )
 
 
 async def test_a_plan_is_the_one_that_the_advisor_makes(
@@ -111,7 +114,7 @@ async def test_manifests_lead_to_a_plan_with_nothing_to_do(desk: Desk, control_p
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        pytest.param(["moon"], "there is no profile 'moon'; there are: load-aware-rebalancing, ", id="no profile"),
+        pytest.param(["moon"], "Profile 'moon' not found; known profiles: load-aware-rebalancing, ", id="no profile"),
         pytest.param([], "Missing argument 'PROFILE'", id="no name at all"),
         pytest.param([LOAD_AWARE, "--set", "mode=Odd"], "--set mode=Odd: Invalid enum value 'Odd'", id="a bad option"),
         pytest.param([LOAD_AWARE, "-o", "xml"], "'xml' is not one of", id="a bad form"),
@@ -139,7 +142,7 @@ async def test_whoever_may_only_look_hears_which_right_a_dry_run_needs(
     kubeconfig = account.write_kubeconfig(tmp_path / "kubeconfig", control_plane)
     ended = await steward("plan", LOAD_AWARE, kubeconfig=kubeconfig)
     assert (ended.code, ended.stdout) == (1, "")
-    assert "dry runs, which change nothing but need the right to patch: you lack it for " in ended.stderr
+    assert "a dry run changes nothing, but needs the right to patch: you are forbidden (403) to patch " in ended.stderr
     assert str(PSI) in ended.stderr
     assert str(DESCHEDULER) in ended.stderr
 
