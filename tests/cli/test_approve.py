@@ -61,7 +61,7 @@ async def test_a_refusal_is_one_line_and_fails(admin: Client, control_plane: Con
     ended: Ended = await approve(control_plane.kubeconfig, operators)
     assert (ended.code, ended.stdout) == (1, "")
     [line] = ended.stderr.splitlines()
-    assert line.startswith(f"virt-steward: InstallPlan {operators}/install-1 is left alone: it is in phase Planning")
+    assert line.startswith(f"virt-steward: InstallPlan {operators}/install-1 was not approved: it is in phase Planning")
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ async def test_waiting_has_an_end(admin: Client, control_plane: ControlPlane, op
     await create(admin, a_waiting_plan(operators))
     ended: Ended = await approve(control_plane.kubeconfig, operators, "--wait", "--timeout", "1s")
     assert ended.code == 1
-    assert "is approved, but not installed within 0:00:01; OLM goes on" in ended.stderr
+    assert "is approved, but not installed within 0:00:01; OLM continues" in ended.stderr
 
 
 async def _approved(admin: Client, namespace: str) -> None:

@@ -57,7 +57,7 @@ async def test_the_exclusions_of_the_hco_count(tmp_path: Path) -> None:
 async def test_an_idle_hco_shows_what_would_be_and_says_that_it_is_not(tmp_path: Path) -> None:
     ended = await rendered(tmp_path, "--asset=psi-enable", autopilot="false")
     assert "kind: MachineConfig" in ended.stdout
-    assert ended.stderr.startswith("The autopilot would do nothing: platform.kubevirt.io/autopilot is 'false'")
+    assert ended.stderr.startswith("The autopilot is off: platform.kubevirt.io/autopilot is 'false'")
 
 
 @pytest.mark.parametrize(
@@ -65,9 +65,9 @@ async def test_an_idle_hco_shows_what_would_be_and_says_that_it_is_not(tmp_path:
     [
         pytest.param((), documents_of(a_node()), "expected one object of kind HyperConverged, got Node", id="no-hco"),
         pytest.param((), "a: [", "the file cannot be read", id="no-yaml"),
-        pytest.param(("--asset=gone",), None, "there is no asset gone", id="an-unknown-asset"),
+        pytest.param(("--asset=gone",), None, "Asset gone not found", id="an-unknown-asset"),
         pytest.param(("--output=xml",), None, "'xml' is not one of", id="an-unknown-format"),
-        pytest.param(("--hco-file=gone.yaml",), None, "gone.yaml cannot be read", id="no-file"),
+        pytest.param(("--hco-file=gone.yaml",), None, "Cannot read gone.yaml", id="no-file"),
     ],
 )
 async def test_one_line_says_what_is_wrong_with(

@@ -1,4 +1,4 @@
-"""Options that bear on plans: which platform is tuned, and whose logic it is."""
+"""Options of the advisor: which platform it tunes, and which version its plans record."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ HcoOption = Annotated[
 ]
 VersionOption = Annotated[
     str,
-    typer.Option(help="What plans are stamped with; a change may offer an upgrade of them.", rich_help_panel=PANEL),
+    typer.Option(
+        metavar="VERSION",
+        help="Version recorded in plans; a plan of another version is offered an upgrade.",
+        rich_help_panel=PANEL,
+    ),
 ]
-DocsOption = Annotated[
-    str, typer.Option(metavar="URL", help="Where the profiles are documented.", rich_help_panel=PANEL)
-]
+DocsOption = Annotated[str, typer.Option(metavar="URL", help="Documentation of the profiles.", rich_help_panel=PANEL)]
 
 HCO = str(_USUAL.hco)
 VERSION = _USUAL.operator_version

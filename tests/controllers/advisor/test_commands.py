@@ -108,7 +108,7 @@ async def test_manifests_lead_to_a_plan_with_nothing_to_do(desk: Desk, control_p
         await desk.client.apply(manifest, manager="gitops")
     again = await steward(*asking, kubeconfig=control_plane.kubeconfig)
     assert (again.code, again.stderr) == (0, "")
-    assert again.stdout.splitlines()[0] == "load-aware-rebalancing: nothing to do"
+    assert again.stdout.splitlines()[0] == "load-aware-rebalancing: nothing to change"
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ async def test_a_plan_that_fails_is_followed_to_that_end(
     assert (ended.code, ended.stdout) == (1, "")
     assert "is paused, so nothing happens there until somebody resumes it" in ended.stderr
     last = ended.stderr.splitlines()[-1]
-    assert last.startswith("virt-steward: load-aware-rebalancing was approved, but it is in phase Failed: enable-psi-")
+    assert last.startswith("virt-steward: load-aware-rebalancing: approved, but it is in phase Failed: enable-psi-")
 
 
 async def test_following_may_have_an_end_before_that_of_the_plan(
@@ -257,7 +257,7 @@ async def test_following_may_have_an_end_before_that_of_the_plan(
         watching = ("--watch", "--timeout", "2s")
         ended = await steward("approve", LOAD_AWARE, *watching, kubeconfig=control_plane.kubeconfig)
     assert ended.code == 1
-    assert "is approved, but not done within 0:00:02; the advisor goes on" in ended.stderr
+    assert ": approved, but not completed within 0:00:02; the advisor continues" in ended.stderr
 
 
 @pytest.mark.parametrize(
@@ -276,16 +276,15 @@ async def test_on_a_terminal_approve(
     env = {"KUBECONFIG": str(control_plane.kubeconfig)}
     shown = await on_a_terminal("approve", EXAMPLE, *arguments, answers=answers, **env)
     assert ("Approve this plan? [y/N]" in shown) is bool(answers)
+    assert ("Cancelled; nothing was changed" in shown) is (answers == "n\n")
     assert (await desk.config())["spec"]["action"] == action
 
 
 @pytest.mark.parametrize(
     ("phase", "complaint"),
     [
-        pytest.param(
-            "Completed", f"{EXAMPLE} is left alone: no plan waits for review", id="there is no plan to review"
-        ),
-        pytest.param(None, f"there is no VirtPlatformConfig {EXAMPLE}, so no plan waits", id="there is no config"),
+        pytest.param("Completed", "Nothing to approve: ", id="there is no plan to review"),
+        pytest.param(None, f"Nothing to approve: VirtPlatformConfig {EXAMPLE} not found", id="there is no config"),
     ],
 )
 async def test_nothing_is_approved_where(
@@ -309,18 +308,17 @@ async def test_explain_and_status_tell_what_a_plan_waits_for_and_which_rule_says
     assert (ended.code, ended.stderr) == (0, "")
     lines = ended.stdout.splitlines()
     assert lines[0] == "VirtPlatformConfig load-aware-rebalancing: ReviewRequired (PlanReady), action DryRun"
-    assert (
-        "  waits for a person who looks at the plan and approves it: virt-steward approve load-aware-rebalancing"
-        in lines
-    )
+    assert "  Waiting for: review and approval: virt-steward approve load-aware-rebalancing" in lines
     assert any(
-        line.startswith("  [ ] configure-descheduler (Medium): KubeDescheduler 'cluster' will be ") for line in lines
+        line.startswith("  Pending: configure-descheduler (impact Medium): KubeDescheduler 'cluster' will be ")
+        for line in lines
     )
-    assert "  [ ] prerequisites are met" in lines
-    assert lines[-1].startswith("  [+] a review ends by approval: ReviewRequired (PlanReady): The plan is ready")
+    assert "  ✓ Prerequisites are met" in lines
+    assert lines[-1].startswith("  ✗ A review ends by approval: ReviewRequired (PlanReady): The plan is ready")
     newer = await steward("explain", "plan", LOAD_AWARE, "-o", "json", kubeconfig=control_plane.kubeconfig)
-    rules = json.loads(newer.stdout)["rules"]
-    assert rules[-1]["says"].endswith("may plan otherwise")
+    checks = json.loads(newer.stdout)["checks"]
+    assert checks[-1]["decided"]
+    assert checks[-1]["reason"].endswith("may plan otherwise")
     told = await steward("status", "-o", "json", kubeconfig=control_plane.kubeconfig)
     advisor = json.loads(told.stdout)["advisor"]
     [row] = [row for row in advisor["items"] if row["profile"] == LOAD_AWARE]

@@ -44,13 +44,13 @@ async def test_explain_tells_the_chain_the_scores_and_the_clusters(scene: Scene,
     assert (ended.code, ended.stderr) == (0, "")
     assert ended.stdout.splitlines() == [
         f"Machine {scene.namespace}/web goes to west: round-robin: number 1 in turn",
-        "  [ ] explicit annotation: it has no annotation vitistack.io/kubevirt-config",
-        "  [ ] cluster selector: it selects no clusters",
-        "  [ ] environment default: DEFAULT_KUBEVIRT_CONFIG is not set",
-        "  [ ] default flag: no KubevirtConfig is marked as default",
-        "  [ ] the only one: there are 2",
-        "  [ ] existing vm: vm-web exists in none of east, west",
-        "  [+] configured: round-robin: number 1 in turn",
+        "  \N{EN DASH} Explicit annotation: it has no annotation vitistack.io/kubevirt-config",
+        "  \N{EN DASH} Cluster selector: it selects no clusters",
+        "  \N{EN DASH} Environment default: DEFAULT_KUBEVIRT_CONFIG is not set",
+        "  \N{EN DASH} Default flag: no KubevirtConfig is marked as default",
+        "  \N{EN DASH} The only one: there are 2",
+        "  \N{EN DASH} Existing vm: vm-web exists in none of east, west",
+        "  ✓ Configured: round-robin: number 1 in turn. Decided here",
         "",
         "CLUSTER  SCORE",
         "west     number 1 in turn",
@@ -81,8 +81,8 @@ async def test_explain_tells_why_a_machine_was_placed_when_it_was(scene: Scene, 
     lines = ended.stdout.splitlines()
     assert lines[:3] == [
         f"Machine {scene.namespace}/web is placed on east",
-        "  chosen then: round-robin: number 1 in turn",
-        "  [+] explicit annotation: its annotation says east",
+        "  reason at that time: round-robin: number 1 in turn",
+        "  ✓ Explicit annotation: its annotation says east. Decided here",
     ]
     assert lines[-1] == (
         "Assumed: strategy spread over topology.kubernetes.io/region, default config west, search strict, "
@@ -106,10 +106,11 @@ async def test_explain_answers_programs_too_by_the_same_settings_as_the_controll
     found = json.loads(ended.stdout)
     assert (found["cluster"], found["recorded"], found["reason"]) == ("west", None, None)
     assert found["assumed"]["default_config"] == "west"
-    assert found["steps"][-1] == {
-        "strategy": "environment default",
-        "verdict": "chooses",
-        "because": "DEFAULT_KUBEVIRT_CONFIG says west",
+    assert found["checks"][-1] == {
+        "title": "Environment default",
+        "result": "pass",
+        "reason": "DEFAULT_KUBEVIRT_CONFIG says west",
+        "decided": True,
     }
 
 
@@ -142,19 +143,21 @@ async def test_place_of_a_machine_that_cannot_be_placed_says_why(scene: Scene, c
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        pytest.param(("place", "a/b"), "place only foretells: add --dry-run", id="place-for-real"),
+        pytest.param(("place", "a/b"), "place only previews: add --dry-run", id="place-for-real"),
         pytest.param(("place", "--dry-run"), "one Machine, as NAMESPACE/NAME, or --all", id="place-nothing"),
         pytest.param(("place", "--dry-run", "--all", "a/b"), "or --all", id="place-one-and-all"),
         pytest.param(
-            ("explain", "machine", "a/b", "--placement-strategy=best"), "there is none called 'best'", id="strategy"
+            ("explain", "machine", "a/b", "--placement-strategy=best"),
+            "--placement-strategy must be one of none, round-robin, ",
+            id="strategy",
         ),
-        pytest.param(("explain", "machine", "a/b", "--vm-name=VM"), "gives no name to VMs", id="template"),
-        pytest.param(("run", "--vm-name=vm-{machine}-{0}"), "gives no name to VMs", id="template-with-a-stranger"),
+        pytest.param(("explain", "machine", "a/b", "--vm-name=VM"), "is not a valid template", id="template"),
+        pytest.param(("run", "--vm-name=vm-{machine}-{0}"), "is not a valid template", id="template-with-a-stranger"),
         pytest.param(("run", "--search=maybe"), "'maybe' is not one of", id="search"),
         pytest.param(("run", "--cluster-timeout=20"), "longer than --search-deadline 10 s", id="timeout-over-deadline"),
-        pytest.param(("run", "--cluster-timeout=nan"), "is no number of seconds", id="timeout-that-is-no-number"),
+        pytest.param(("run", "--cluster-timeout=nan"), "is not a number of seconds", id="timeout-that-is-no-number"),
         pytest.param(("run", "--probe-interval=0"), "--probe-interval", id="no-pause-between-probes"),
-        pytest.param(("run", "--spread-label="), "a label has a name", id="spread-over-nothing"),
+        pytest.param(("run", "--spread-label="), "--spread-label is empty", id="spread-over-nothing"),
     ],
 )
 async def test_one_line_says_what_is_wrong_with(
@@ -191,9 +194,9 @@ async def test_status_has_a_section_per_controller_and_a_line_per_cluster(
     lines = text.stdout.splitlines()
     rows = lines[lines.index(next(line for line in lines if line.startswith("placement: clusters: 2;"))) + 1 :][:3]
     assert rows == [
-        "  CLUSTER  STATE                        MACHINES  VERSION  MESSAGE",
-        "  east     Unreachable                  3         v1.36.3  cluster east does not answer",
-        "  west     not looked at yet, cordoned  0         unknown",
+        "  CLUSTER  STATE                       MACHINES  VERSION  MESSAGE",
+        "  east     Unreachable                 3         v1.36.3  cluster east does not answer",
+        "  west     not observed yet, cordoned  0         unknown",
     ]
     assert any(line.startswith("approver: ") for line in lines)
     assert [one["cluster"] for one in json.loads(data.stdout)["placement"]["items"]] == ["east", "west"]

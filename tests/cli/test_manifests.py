@@ -6,7 +6,7 @@ import yaml
 from typer.testing import CliRunner
 
 from virt_steward.apis import CRDS
-from virt_steward.cli.generate import Format, crds, rbac, written
+from virt_steward.cli.manifests import ManifestFormat, crds, printed, rbac
 from virt_steward.runtime.access import Access, GrantError, Installation, manifests
 from virt_steward.settings import BadSetting
 
@@ -58,7 +58,7 @@ def test_rbac_lets_the_placement_read_secrets_in_the_named_namespaces_alone() ->
 
 
 def test_yaml_documents_read_well() -> None:
-    text = written(manifests(Access("approver"), Installation()), Format.YAML)
+    text = printed(manifests(Access("approver"), Installation()), ManifestFormat.YAML)
 
     assert text.startswith("apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: virt-steward-approver\n")
     assert text.count("\n---\n") == 4
