@@ -47,8 +47,8 @@ def of_phase(
     ],
 )
 def test_a_profile_that_cannot_go_on_alone_says_why(phase: str, tag: str, button: str) -> None:
-    [matter] = of_phase(phase)
-    assert (matter.tag, matter.why, matter.button) == (tag, "because", button)
+    [item] = of_phase(phase)
+    assert (item.tag, item.why, item.button) == (tag, "because", button)
 
 
 @pytest.mark.parametrize("phase", ["Pending", "Drafting", "InProgress", "Completed", "Ignored"])
@@ -58,23 +58,23 @@ def test_a_profile_that_needs_nobody_is_not_in_it(phase: str) -> None:
 
 def test_a_review_says_what_it_costs() -> None:
     item = an_item(impact_severity="High", blast_radius=RADIUS)
-    [matter] = of_phase("ReviewRequired", item)
-    assert (matter.tag, matter.tone, matter.why) == ("High impact", "bad", "3 nodes reboot")
-    [matter] = of_phase("ReviewRequired", an_item())
-    assert matter.tag == "Low impact"
-    assert matter.why == "Changes KubeDescheduler configure-descheduler; no node reboots."
+    [item] = of_phase("ReviewRequired", item)
+    assert (item.tag, item.tone, item.why) == ("High impact", "bad", "3 nodes reboot")
+    [item] = of_phase("ReviewRequired", an_item())
+    assert item.tag == "Low impact"
+    assert item.why == "Changes KubeDescheduler configure-descheduler; no node reboots."
 
 
 @pytest.mark.parametrize("reason", ["ApprovalVoid", "InputChanged"])
 def test_a_review_that_comes_back_says_so(reason: str) -> None:
-    [matter] = of_phase("ReviewRequired", reason=reason, message="it is another plan")
-    assert matter.says == "needs another look"
-    assert matter.why.startswith("it is another plan. ")
+    [item] = of_phase("ReviewRequired", reason=reason, message="it is another plan")
+    assert item.says == "needs another review"
+    assert item.why.startswith("it is another plan. ")
 
 
-def test_the_way_back_is_called_so() -> None:
-    [matter] = of_phase("ReviewRequired", plan_action="Rollback")
-    assert "undo" in matter.says
+def test_rollback_plan_is_called_rollback() -> None:
+    [item] = of_phase("ReviewRequired", plan_action="Rollback")
+    assert "rolled back" in item.says
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_a_review_is_over_with_a_rejection_of(notes: dict[str, str], is_in: bool
 )
 def test_a_rollout_that_is_held_up_needs_somebody(pool: Pool, says: str) -> None:
     config = a_config(a_status("InProgress", an_item(state="InProgress", blast_radius=RADIUS)))
-    [matter] = of_profiles([config], [pool])
-    assert (matter.tag, says in matter.why) == ("Stuck", True)
+    [item] = of_profiles([config], [pool])
+    assert (item.tag, says in item.why) == ("Stuck", True)
     assert list(of_profiles([config], [Pool(Meta("master"), PoolSpec(paused=True))])) == []
 
 
@@ -125,8 +125,8 @@ def test_machines_and_clusters_that_are_well_are_not_in_it() -> None:
         return msgspec.structs.replace(a_machine(), status=MachineStatus((placed,)))
 
     assert list(of_machines([a_machine(), machine("True")])) == []
-    [matter] = of_machines([machine("False")])
-    assert (matter.subject, matter.says, matter.why) == ("default/my-vm", "has no cluster", "why")
+    [item] = of_machines([machine("False")])
+    assert (item.subject, item.says, item.why) == ("default/my-vm", "has no cluster", "why")
 
     def cluster(status: str, reason: str) -> Cluster:
         reachable = a_condition("Reachable", "no", status=status, reason=reason)
@@ -134,8 +134,8 @@ def test_machines_and_clusters_that_are_well_are_not_in_it() -> None:
 
     assert list(of_clusters([cluster("True", "Answers")])) == []
     for reason, says in (("NoAnswer", "does not answer"), ("Refuses", "cannot be used")):
-        [matter] = of_clusters([cluster("False", reason)])
-        assert matter.says == f"{says}; 2 machines placed there"
+        [item] = of_clusters([cluster("False", reason)])
+        assert item.says == f"{says}; 2 machines placed there"
 
 
 def test_the_most_urgent_comes_first() -> None:

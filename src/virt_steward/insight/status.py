@@ -72,15 +72,15 @@ def _profile(config: ProfileConfig) -> tuple[str, ...]:
 async def autopilot(reader: Reader, hco: Key = HCO) -> Section:
     """One row per asset that is not in place."""
     try:
-        seen = await survey(reader, load(), AutopilotOptions(hco), datetime.now(UTC))
+        found = await survey(reader, load(), AutopilotOptions(hco), datetime.now(UTC))
     except (NoPlatform, Forbidden) as error:
         return Section("autopilot", str(error))
-    if isinstance(seen.seen.scope, Idle):
-        return Section("autopilot", f"idle: {seen.seen.scope.why}")
-    found = tuple(states(seen))
-    counts = Counter(state for _, state, _ in found)
+    if isinstance(found.seen.scope, Idle):
+        return Section("autopilot", f"idle: {found.seen.scope.why}")
+    assets = tuple(states(found))
+    counts = Counter(state for _, state, _ in assets)
     summary = "; ".join(f"{state.lower()}: {count}" for state, count in counts.most_common())
-    rows = tuple((asset.name, state, one_line(why)) for asset, state, why in found if state != IN_PLACE)
+    rows = tuple((asset.name, state, one_line(why)) for asset, state, why in assets if state != IN_PLACE)
     return Section("autopilot", f"assets {summary}", ("asset", "state", "why"), rows)
 
 
@@ -104,7 +104,9 @@ async def placement(reader: Reader, _hco: Key) -> Section:
     configs = await listed_if_served(reader, CONFIGS)
     machines = await listed_if_served(reader, MACHINES)
     unplaced = [one for one in machines.by("config", NOWHERE) if not one.is_going]
-    reasons = Counter(said.reason for one in unplaced if (said := said_of(one)) and said.status == "False")
+    reasons = Counter(
+        condition.reason for one in unplaced if (condition := said_of(one)) and condition.status == "False"
+    )
     rows = tuple(_cluster(one) for one in sorted(configs, key=lambda one: one.metadata.name))
     why = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
     summary = f"clusters: {len(configs)}; machines without a cluster: {len(unplaced)}" + (f" ({why})" if why else "")
