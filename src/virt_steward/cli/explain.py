@@ -302,8 +302,9 @@ def _cluster_row(cluster: Candidate) -> tuple[str, ...]:
 
 
 def asset_lines(found: AssetExplanation) -> Iterator[str]:
-    yield from wrapped(f"Asset {found.asset}, {found.object}: {found.state}: {found.because}", hanging="  ")
-    yield from wrapped(found.summary, "  ")
+    yield from wrapped(f"Asset {found.asset}: {found.state}: {found.because}", hanging="  ")
+    yield from wrapped(f"object: {found.object}", "  ", "    ")
+    yield from wrapped(f"purpose: {found.summary}", "  ", "    ")
     yield from check_lines(checks_of(found.steps))
     if found.overrides:
         until = f", until {found.until}" if found.until else ""
@@ -314,6 +315,7 @@ def asset_lines(found: AssetExplanation) -> Iterator[str]:
         for remark in found.remarks:
             yield from wrapped(remark, "  ", "    ")
     if found.governed:
+        yield ""
         yield from wrapped(f"Fields that the advisor manages: {', '.join(found.governed)}", hanging="  ")
     if found.told:
         yield "\nRecent events:"
