@@ -21,7 +21,7 @@ async def refused(admin: Client, operators: str) -> str:
     return operators
 
 
-async def test_explain_tells_facts_and_the_chain_of_checks(control_plane: ControlPlane, refused: str) -> None:
+async def test_explain_installplan_shows_facts_and_checks(control_plane: ControlPlane, refused: str) -> None:
     ended = await steward("explain", "installplan", f"{refused}/install-1", kubeconfig=control_plane.kubeconfig)
     lines = ended.stdout.splitlines()
     assert (ended.code, ended.stderr) == (0, "")
@@ -38,7 +38,7 @@ async def test_explain_tells_facts_and_the_chain_of_checks(control_plane: Contro
     assert failed.endswith("(NotPinned). Stopped here")
 
 
-async def test_explain_answers_programs_too(control_plane: ControlPlane, refused: str) -> None:
+async def test_explain_installplan_prints_json(control_plane: ControlPlane, refused: str) -> None:
     ended = await steward(
         "explain", "installplan", f"{refused}/install-1", "-o", "json", kubeconfig=control_plane.kubeconfig
     )
@@ -51,7 +51,7 @@ async def test_explain_answers_programs_too(control_plane: ControlPlane, refused
     assert (failed["title"], failed["result"], failed["decided"]) == ("Every csv is pinned", "fail", True)
 
 
-async def test_of_two_that_approve_the_older_is_named_and_one_that_waits_says_until_when(
+async def test_explain_installplan_names_older_approver_and_window(
     admin: Client, control_plane: ControlPlane, operators: str
 ) -> None:
     never = {"windows": [{"schedule": "0 0 1 1 *", "duration": "1s"}]}
@@ -73,7 +73,7 @@ async def test_of_two_that_approve_the_older_is_named_and_one_that_waits_says_un
     )
 
 
-async def test_explain_names_the_person_who_approved_and_their_comment(
+async def test_explain_installplan_names_user_and_comment(
     admin: Client, control_plane: ControlPlane, operators: str
 ) -> None:
     await create(admin, a_waiting_plan(operators))
@@ -83,7 +83,7 @@ async def test_explain_names_the_person_who_approved_and_their_comment(
     assert re.search(r"^  approved by \S+, manually at 20\d\d-\S+Z: CHG-7: tested$", ended.stdout, re.MULTILINE)
 
 
-async def test_what_an_approved_plan_has_installed_is_not_called_unknown(
+async def test_explain_installplan_of_approved_plan_knows_its_csv(
     admin: Client, control_plane: ControlPlane, operators: str
 ) -> None:
     await create(

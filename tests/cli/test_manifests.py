@@ -15,7 +15,7 @@ app.command()(crds)
 app.command()(rbac)
 
 
-def test_crds_prints_a_yaml_document_for_each_of_our_kinds() -> None:
+def test_crds_prints_a_document_per_kind() -> None:
     result = CliRunner().invoke(app, ["crds"])
 
     assert result.exit_code == 0
@@ -23,7 +23,7 @@ def test_crds_prints_a_yaml_document_for_each_of_our_kinds() -> None:
     assert "&id" not in result.stdout
 
 
-def test_crds_prints_one_list_as_json() -> None:
+def test_crds_prints_a_list_as_json() -> None:
     result = CliRunner().invoke(app, ["crds", "-o", "json"])
 
     assert json.loads(result.stdout) == {"apiVersion": "v1", "kind": "List", "items": [crd.manifest() for crd in CRDS]}
@@ -38,7 +38,7 @@ def test_crds_prints_one_list_as_json() -> None:
         pytest.param("approver", "a,,b", "a namespace has a name", id="a target without name"),
     ],
 )
-def test_rbac_prints_no_rights_for(controllers: str, targets: str, complaint: str) -> None:
+def test_rbac_refuses_unknown_or_empty_names(controllers: str, targets: str, complaint: str) -> None:
     result = CliRunner().invoke(app, ["rbac", "--controllers", controllers, "--target-namespaces", targets])
 
     assert result.stdout == ""
@@ -46,7 +46,7 @@ def test_rbac_prints_no_rights_for(controllers: str, targets: str, complaint: st
     assert complaint in str(result.exception)
 
 
-def test_rbac_lets_the_placement_read_secrets_in_the_named_namespaces_alone() -> None:
+def test_rbac_limits_secrets_to_named_namespaces() -> None:
     command = ["rbac", "--controllers", "placement", "--secret-namespaces", "east,west"]
     found = list(yaml.safe_load_all(CliRunner().invoke(app, command).stdout))
 
@@ -57,7 +57,7 @@ def test_rbac_lets_the_placement_read_secrets_in_the_named_namespaces_alone() ->
     ] * 2
 
 
-def test_yaml_documents_read_well() -> None:
+def test_printed_yaml_is_readable() -> None:
     text = printed(manifests(Access("approver"), Installation()), ManifestFormat.YAML)
 
     assert text.startswith("apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: virt-steward-approver\n")

@@ -31,7 +31,7 @@ async def scene(admin: Client, control_plane: ControlPlane, namespace: str) -> A
     await scene.clear()
 
 
-async def test_explain_tells_the_chain_the_scores_and_the_clusters(scene: Scene, control_plane: ControlPlane) -> None:
+async def test_explain_machine_shows_checks_scores_and_clusters(scene: Scene, control_plane: ControlPlane) -> None:
     await scene.machine("old", annotations={"vitistack.io/kubevirt-config": "east"})
     await scene.machine("web")
     ended = await steward(
@@ -64,7 +64,7 @@ async def test_explain_tells_the_chain_the_scores_and_the_clusters(scene: Scene,
     ]
 
 
-async def test_explain_tells_why_a_machine_was_placed_when_it_was(scene: Scene, control_plane: ControlPlane) -> None:
+async def test_explain_machine_shows_recorded_reason(scene: Scene, control_plane: ControlPlane) -> None:
     await scene.machine("web")
     reader = Reader(scene.client.connection, scene.client.discovery)
     machine = await reader.get(the_machine(scene.namespace, "web"), Machine)
@@ -90,9 +90,7 @@ async def test_explain_tells_why_a_machine_was_placed_when_it_was(scene: Scene, 
     )
 
 
-async def test_explain_answers_programs_too_by_the_same_settings_as_the_controller(
-    scene: Scene, control_plane: ControlPlane
-) -> None:
+async def test_explain_machine_prints_json(scene: Scene, control_plane: ControlPlane) -> None:
     await scene.machine("web")
     ended = await steward(
         "explain",
@@ -114,7 +112,7 @@ async def test_explain_answers_programs_too_by_the_same_settings_as_the_controll
     }
 
 
-async def test_place_foretells_all_choices_and_writes_none(
+async def test_place_previews_all_machines_and_writes_nothing(
     scene: Scene, control_plane: ControlPlane, audit_log: AuditLog
 ) -> None:
     for name in ("a", "b", "c"):
@@ -133,7 +131,7 @@ async def test_place_foretells_all_choices_and_writes_none(
     assert [await scene.cluster_of(name) for name in ("a", "b", "c")] == ["", "", ""]
 
 
-async def test_place_of_a_machine_that_cannot_be_placed_says_why(scene: Scene, control_plane: ControlPlane) -> None:
+async def test_place_says_why_machine_cannot_be_placed(scene: Scene, control_plane: ControlPlane) -> None:
     await scene.machine("web")
     ended = await steward("place", "--dry-run", f"{scene.namespace}/web", kubeconfig=control_plane.kubeconfig)
     assert ended.stdout.startswith(f"Machine {scene.namespace}/web is not placed: machine {scene.namespace}/web has no")
@@ -160,7 +158,7 @@ async def test_place_of_a_machine_that_cannot_be_placed_says_why(scene: Scene, c
         pytest.param(("run", "--spread-label="), "--spread-label is empty", id="spread-over-nothing"),
     ],
 )
-async def test_one_line_says_what_is_wrong_with(
+async def test_place_and_explain_report_wrong_input_in_one_line(
     control_plane: ControlPlane, arguments: tuple[str, ...], complaint: str
 ) -> None:
     ended = await steward(*arguments, kubeconfig=control_plane.kubeconfig)
@@ -170,9 +168,7 @@ async def test_one_line_says_what_is_wrong_with(
     assert ended.stderr.count("\n") == 1
 
 
-async def test_a_machine_that_is_not_there_is_said_with_those_that_are(
-    scene: Scene, control_plane: ControlPlane
-) -> None:
+async def test_explain_machine_that_is_missing_lists_existing(scene: Scene, control_plane: ControlPlane) -> None:
     await scene.machine("web")
     ended = await steward("explain", "machine", f"{scene.namespace}/wbe", kubeconfig=control_plane.kubeconfig)
     assert_complaint(ended, f"Machine {scene.namespace}/wbe not found; existing in that namespace: web")
@@ -182,9 +178,7 @@ def assert_complaint(ended: Ended, sentence: str) -> None:
     assert (ended.code, ended.stdout, ended.stderr) == (1, "", f"virt-steward: {sentence}\n")
 
 
-async def test_status_has_a_section_per_controller_and_a_line_per_cluster(
-    scene: Scene, control_plane: ControlPlane
-) -> None:
+async def test_status_has_section_per_controller_and_row_per_cluster(scene: Scene, control_plane: ControlPlane) -> None:
     status = {"phase": "Unreachable", "machines": 3, "version": "v1.36.3", "conditions": [a_silence()]}
     await scene.client.merge_patch(scene.ref("east"), {"status": status}, subresource="status")
     await scene.change("west", schedulable=False)

@@ -28,7 +28,7 @@ def an_event(
     )
 
 
-def test_the_newest_comes_first_and_what_happens_again_is_new() -> None:
+def test_timeline_sorts_by_last_occurrence() -> None:
     found = timeline([an_event("Old"), an_event("Again", -9, times=20), an_event("New", 5)])
     assert [one.reason for one in found] == ["New", "Old", "Again"]
     assert [one.times for one in found] == [1, 1, 20]
@@ -44,12 +44,12 @@ def test_the_newest_comes_first_and_what_happens_again_is_new() -> None:
         pytest.param("web nothing", set(), id="one-word-that-is-missing"),
     ],
 )
-def test_words_narrow_it(words: str, found: set[str]) -> None:
+def test_timeline_filters_by_words(words: str, found: set[str]) -> None:
     known = [an_event("Approved"), an_event("Placed", controller="placement")]
     assert {one.reason for one in timeline(known, words=words)} == found
 
 
-def test_one_controller_may_be_asked_for() -> None:
+def test_timeline_filters_by_controller() -> None:
     known = [
         an_event("Approved"),
         an_event("Placed", controller="placement"),
@@ -61,11 +61,11 @@ def test_one_controller_may_be_asked_for() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_events_are_known_by_the_name_under_which_they_are_told_by_the(name: str) -> None:
+def test_reporters_match_definitions(name: str) -> None:
     assert REPORTERS[name] == (definition(name, ControllerOptions()).reporter or name)
 
 
-def test_a_summary_counts_what_is_recent_and_of_interest() -> None:
+def test_summary_counts_recent_events() -> None:
     known = [an_event("Approved", 0), an_event("Approved", 3), an_event("Approved", -60), an_event("Odd", 1)]
     known.append(an_event("DriftCorrected", 1, "autopilot", times=7))
     assert [(line.number, line.what) for line in summary(known, NOON)] == [

@@ -33,7 +33,7 @@ def the_chain(found: ApprovalExplanation, approver: str) -> Chain:
     return next(chain for chain in found.approvers if chain.approver == approver)
 
 
-async def test_a_pinned_plan_passes_every_check(admin: Client, operators: str) -> None:
+async def test_explain_approval_of_pinned_plan_passes_every_check(admin: Client, operators: str) -> None:
     await create(
         admin,
         a_waiting_plan(operators),
@@ -47,9 +47,7 @@ async def test_a_pinned_plan_passes_every_check(admin: Client, operators: str) -
     assert chain.steps == tuple(ApprovalCheck(check.__name__.replace("_", " "), None) for check in CHECKS)
 
 
-async def test_an_upgrade_that_nobody_pinned_is_refused_by_the_check_that_decides(
-    admin: Client, operators: str
-) -> None:
+async def test_explain_approval_shows_failed_check_of_unpinned_upgrade(admin: Client, operators: str) -> None:
     await create(
         admin,
         a_waiting_plan(operators, "1.1.0"),
@@ -75,7 +73,7 @@ async def test_an_upgrade_that_nobody_pinned_is_refused_by_the_check_that_decide
     assert "move startingCSV to demo-operator.v1.1.0" in last.refusal.message
 
 
-async def test_what_waits_for_a_window_says_until_when(admin: Client, operators: str) -> None:
+async def test_explain_approval_says_when_window_opens(admin: Client, operators: str) -> None:
     windows = [{"schedule": "0 22 * * *", "duration": "4h"}]
     await create(
         admin,
@@ -89,7 +87,7 @@ async def test_what_waits_for_a_window_says_until_when(admin: Client, operators:
     assert chain.steps[-1].refusal.until == "2031-01-06T22:00:00Z"
 
 
-async def test_an_approver_of_other_namespaces_leaves_the_plan_alone(admin: Client, operators: str) -> None:
+async def test_explain_approval_shows_scope_of_approver(admin: Client, operators: str) -> None:
     await create(
         admin,
         a_waiting_plan(operators),
@@ -101,7 +99,7 @@ async def test_an_approver_of_other_namespaces_leaves_the_plan_alone(admin: Clie
     assert chain.steps[-1].check == "namespace is in scope"
 
 
-async def test_labels_of_the_namespace_count(admin: Client, operators: str) -> None:
+async def test_explain_approval_reads_namespace_labels(admin: Client, operators: str) -> None:
     selector = {"matchLabels": {"kubernetes.io/metadata.name": operators}}
     await create(
         admin,
@@ -112,7 +110,7 @@ async def test_labels_of_the_namespace_count(admin: Client, operators: str) -> N
     assert the_chain(await asked(admin, operators), f"{operators}/approver").verdict == "approves"
 
 
-async def test_a_subscription_that_cannot_be_read_is_not_taken_for_absent(admin: Client, operators: str) -> None:
+async def test_explain_approval_reports_unreadable_subscription(admin: Client, operators: str) -> None:
     odd = a_subscription(operators, pin="1.0.0", offered="1.0.0")
     odd["spec"]["startingCSV"] = 7
     await create(admin, a_waiting_plan(operators), odd, an_approver(operators))
@@ -121,7 +119,7 @@ async def test_a_subscription_that_cannot_be_read_is_not_taken_for_absent(admin:
     assert last.refusal.reason == "SubscriptionUnreadable"
 
 
-async def test_a_persons_approval_is_told_with_name_and_comment(admin: Client, operators: str) -> None:
+async def test_explain_approval_names_user_and_comment(admin: Client, operators: str) -> None:
     await create(admin, a_waiting_plan(operators))
     assert (await asked(admin, operators)).decision is None
     await approve_manually(admin, Key(operators, "install-1"), "CHG-7: tested", NOW)
@@ -131,7 +129,7 @@ async def test_a_persons_approval_is_told_with_name_and_comment(admin: Client, o
 
 
 @pytest.mark.parametrize("exists", [True, False], ids=["that-exists", "that-is-gone"])
-async def test_an_approval_is_told_with_the_approver(admin: Client, operators: str, exists: bool) -> None:
+async def test_explain_approval_names_approver(admin: Client, operators: str, exists: bool) -> None:
     await create(admin, a_waiting_plan(operators), an_approver(operators))
     approver = Ref(INSTALL_PLAN_APPROVER, Key(operators, "approver"))
     uid = (await admin.get(approver))["metadata"]["uid"]
@@ -145,25 +143,25 @@ async def test_an_approval_is_told_with_the_approver(admin: Client, operators: s
     assert found.decision == Approved(f"InstallPlanApprover {name}", "2031-01-06T12:00:00Z", "it is pinned")
 
 
-async def test_who_approved_without_a_name_is_not_made_up(admin: Client, operators: str) -> None:
+async def test_explain_approval_without_signature_has_no_decision(admin: Client, operators: str) -> None:
     await create(admin, a_waiting_plan(operators, approved=True))
     found = await asked(admin, operators)
     assert (found.approved, found.decision) == (True, None)
 
 
-async def test_a_plan_that_is_not_there_is_said_with_those_that_are(admin: Client, operators: str) -> None:
+async def test_explain_approval_of_missing_plan_lists_existing(admin: Client, operators: str) -> None:
     await create(admin, a_waiting_plan(operators))
     with pytest.raises(NoAnswer, match=f"InstallPlan {operators}/other not found; .*: install-1"):
         await asked(admin, operators, "other")
 
 
-async def test_a_plan_that_cannot_be_read_is_said_to_be_so(admin: Client, operators: str) -> None:
+async def test_explain_approval_reports_undecodable_plan(admin: Client, operators: str) -> None:
     await create(admin, a_waiting_plan(operators, clusterServiceVersionNames=[7]))
     with pytest.raises(NoAnswer, match="cannot be decoded"):
         await asked(admin, operators)
 
 
-async def test_asking_writes_nothing(admin: Client, operators: str, audit_log: AuditLog) -> None:
+async def test_explain_approval_writes_nothing(admin: Client, operators: str, audit_log: AuditLog) -> None:
     await create(
         admin,
         a_waiting_plan(operators),

@@ -46,17 +46,17 @@ def of_phase(
         ("CompletedWithUpgrade", "Upgrade", "See the profile"),
     ],
 )
-def test_a_profile_that_cannot_go_on_alone_says_why(phase: str, tag: str, button: str) -> None:
+def test_inbox_lists_profile_that_needs_a_person(phase: str, tag: str, button: str) -> None:
     [item] = of_phase(phase)
     assert (item.tag, item.why, item.button) == (tag, "because", button)
 
 
 @pytest.mark.parametrize("phase", ["Pending", "Drafting", "InProgress", "Completed", "Ignored"])
-def test_a_profile_that_needs_nobody_is_not_in_it(phase: str) -> None:
+def test_inbox_omits_profile_that_needs_nobody(phase: str) -> None:
     assert of_phase(phase) == []
 
 
-def test_a_review_says_what_it_costs() -> None:
+def test_inbox_review_states_impact() -> None:
     item = an_item(impact_severity="High", blast_radius=RADIUS)
     [item] = of_phase("ReviewRequired", item)
     assert (item.tag, item.tone, item.why) == ("High impact", "bad", "3 nodes reboot")
@@ -66,13 +66,13 @@ def test_a_review_says_what_it_costs() -> None:
 
 
 @pytest.mark.parametrize("reason", ["ApprovalVoid", "InputChanged"])
-def test_a_review_that_comes_back_says_so(reason: str) -> None:
+def test_inbox_review_is_repeated_after_change(reason: str) -> None:
     [item] = of_phase("ReviewRequired", reason=reason, message="it is another plan")
     assert item.says == "needs another review"
     assert item.why.startswith("it is another plan. ")
 
 
-def test_rollback_plan_is_called_rollback() -> None:
+def test_inbox_review_of_rollback_says_so() -> None:
     [item] = of_phase("ReviewRequired", plan_action="Rollback")
     assert "rolled back" in item.says
 
@@ -86,7 +86,7 @@ def test_rollback_plan_is_called_rollback() -> None:
         pytest.param({}, True, id="none"),
     ],
 )
-def test_a_review_is_over_with_a_rejection_of(notes: dict[str, str], is_in: bool) -> None:
+def test_inbox_omits_rejected_plan(notes: dict[str, str], is_in: bool) -> None:
     assert bool(list(of_profiles([a_config(a_status(), notes=notes)], []))) is is_in
 
 
@@ -97,7 +97,7 @@ def test_a_review_is_over_with_a_rejection_of(notes: dict[str, str], is_in: bool
         pytest.param(Pool(Meta("worker"), status=PoolStatus(degraded_machine_count=1)), "1 degraded", id="degraded"),
     ],
 )
-def test_a_rollout_that_is_held_up_needs_somebody(pool: Pool, says: str) -> None:
+def test_inbox_lists_stuck_rollout(pool: Pool, says: str) -> None:
     config = a_config(a_status("InProgress", an_item(state="InProgress", blast_radius=RADIUS)))
     [item] = of_profiles([config], [pool])
     assert (item.tag, says in item.why) == ("Stuck", True)
@@ -114,12 +114,12 @@ def test_a_rollout_that_is_held_up_needs_somebody(pool: Pool, says: str) -> None
         ("Approves", None, False),
     ],
 )
-def test_a_plan_is_in_it_if_a_person_can_help(reason: str, until: datetime | None, is_in: bool) -> None:
+def test_inbox_lists_install_plan_that_needs_a_person(reason: str, until: datetime | None, is_in: bool) -> None:
     waiting = PendingInstallPlan(Key("shop", "install-1"), ("db.v2",), NOON, reason, "why", until)
     assert bool(list(of_plans([waiting]))) is is_in
 
 
-def test_machines_and_clusters_that_are_well_are_not_in_it() -> None:
+def test_inbox_omits_healthy_machines_and_clusters() -> None:
     def machine(status: str) -> Any:
         placed = MachineCondition("Placed", status, "Reason", "why")
         return msgspec.structs.replace(a_machine(), status=MachineStatus((placed,)))
@@ -138,7 +138,7 @@ def test_machines_and_clusters_that_are_well_are_not_in_it() -> None:
         assert item.says == f"{says}; 2 machines placed there"
 
 
-def test_the_most_urgent_comes_first() -> None:
+def test_inbox_sorts_by_urgency() -> None:
     waiting = PendingInstallPlan(Key("shop", "install-1"), ("db.v2",), NOON, UNCOVERED, "why")
     high = of_phase("ReviewRequired", an_item(impact_severity="High"))
     low, failed, drifted = of_phase("ReviewRequired"), of_phase("Failed"), of_phase("Drifted")

@@ -28,11 +28,11 @@ from virt_steward.insight.approvals import APPROVES, UNCOVERED, pending_install_
         pytest.param(a_plan(V1, approval="Automatic"), id="automatic"),
     ],
 )
-def test_a_plan_does_not_wait_that_is(plan: object) -> None:
+def test_pending_install_plan_is_none_unless_pending(plan: object) -> None:
     assert pending_install_plan(seen(plan), NOON) is None  # type: ignore[arg-type]
 
 
-def test_a_plan_that_nobody_looks_after_waits_for_a_person() -> None:
+def test_pending_install_plan_without_approver_needs_a_person() -> None:
     found = pending_install_plan(
         seen(a_plan(V1), a_subscription(), approvers=[an_approver(target_namespaces=("other",))]), NOON
     )
@@ -41,25 +41,25 @@ def test_a_plan_that_nobody_looks_after_waits_for_a_person() -> None:
 
 
 @pytest.mark.parametrize("approvers", [(an_approver(),), ()], ids=["an approver", "no approver"])
-def test_nobody_claims_to_know_why_a_plan_waits_if_not_everything_may_be_read(approvers: tuple[Approver, ...]) -> None:
+def test_pending_install_plan_reason_is_unknown_when_forbidden(approvers: tuple[Approver, ...]) -> None:
     found = pending_install_plan(replace(seen(a_plan(V1), a_subscription()), approvers=approvers, is_denied=True), NOON)
     assert found
     assert (found.reason, found.approver) == ("NamespaceDenied", None)
 
 
-def test_a_plan_that_is_about_to_be_approved_needs_nobody() -> None:
+def test_pending_install_plan_about_to_be_approved_needs_nobody() -> None:
     found = pending_install_plan(a_pinned_install(), NOON)
     assert found
     assert (found.reason, found.needs_a_person) == (APPROVES, False)
 
 
-def test_a_plan_that_waits_for_time_needs_nobody_and_says_until_when() -> None:
+def test_pending_install_plan_has_time_of_approval() -> None:
     found = pending_install_plan(a_pinned_install(an_approver(policy={"minimum_age": "1h"})), NOON)
     assert found
     assert (found.reason, found.until, found.needs_a_person) == ("TooYoung", NOON + timedelta(hours=1), False)
 
 
-def test_a_plan_for_which_no_window_ever_opens_needs_a_person() -> None:
+def test_pending_install_plan_without_open_window_needs_a_person() -> None:
     found = pending_install_plan(
         a_pinned_install(an_approver(policy={"windows": (WindowSpec("0 0 31 2 *", "1h"),)})), NOON
     )
@@ -67,7 +67,7 @@ def test_a_plan_for_which_no_window_ever_opens_needs_a_person() -> None:
     assert (found.reason, found.until, found.needs_a_person) == ("OutsideWindow", None, True)
 
 
-def test_a_plan_for_another_version_says_which_is_pinned() -> None:
+def test_pending_install_plan_names_pinned_version() -> None:
     found = pending_install_plan(seen(a_plan(V2), a_subscription(pin=V1, current=V2, installed=V1)), NOON)
     assert found
     assert found.needs_a_person
