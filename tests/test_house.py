@@ -14,10 +14,10 @@ from virt_steward.controllers import NAMES
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "virt_steward"
+DEMO = ROOT / "demo" / "src" / "virt_steward_demo"
 LONGEST_MODULE = 400
 
 LOCKS = ("requirements/dev.txt", "requirements/run.txt", "requirements/uv.txt", "controlplane/toolchain.txt")
-PROSE = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")
 
 REGISTRIES = re.compile(
     r"pypi\.(org|io)|pythonhosted\.|(proxy|sum)\.golang\.|npmjs\.|https?://\S*/simple\b", re.IGNORECASE
@@ -25,6 +25,12 @@ REGISTRIES = re.compile(
 MACHINE_PATHS = re.compile(r"(?<![\w.$}/~*-])/(work|root|home|tmp)\b")
 PATH = re.compile(r"`((?:[\w.-]+/)+[\w.-]*)`")
 LINK = re.compile(r"\]\(([^)#:]+)\)")
+ANCHOR = re.compile(r"\]\(([^)#:]*)#([^)]+)\)")
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+NOT_A_FILE = re.compile(r"[a-z0-9.-]+\.(io|cloud|com)/|[A-Z]+/[A-Z]+")
+"""Keys of annotations and labels, and placeholders, are written as paths, too."""
+MADE_BY_THE_READER = {"scheduling/virt-priority/asset.yaml", "scheduling/virt-priority/object.yaml.j2"}
+"""Files that a how-to tells its reader to create."""
 
 
 @cache
@@ -33,6 +39,9 @@ def text_files() -> dict[str, str]:
     listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(listing, cwd=ROOT, capture_output=True, check=True, text=True).stdout.split("\0")
     return {name: (ROOT / name).read_text() for name in names if (ROOT / name).is_file() and not name.endswith(".png")}
+
+
+PAGES = sorted(name for name in text_files() if name.endswith(".md"))
 
 
 def modules() -> dict[str, str]:
@@ -55,11 +64,11 @@ def lines_with(pattern: re.Pattern[str]) -> list[str]:
     ]
 
 
-def test_no_module_is_longer_than_four_hundred_lines() -> None:
+def test_modules_have_at_most_400_lines() -> None:
     assert not {name for name, text in modules().items() if len(text.splitlines()) > LONGEST_MODULE}
 
 
-def test_every_module_of_ours_opens_with_a_sentence() -> None:
+def test_modules_have_a_docstring() -> None:
     ours = {name: text for name, text in modules().items() if name.startswith("src/")}
     assert not {name for name, text in ours.items() if not ast.get_docstring(ast.parse(text))}
 
@@ -67,11 +76,11 @@ def test_every_module_of_ours_opens_with_a_sentence() -> None:
 @pytest.mark.parametrize(
     "name", sorted(name for name in modules() if name.startswith(("tests/bench/", "tests/stress/", "tests/helm/")))
 )
-def test_what_only_bench_and_stress_run_can_be_imported(name: str) -> None:
+def test_bench_and_stress_modules_can_be_imported(name: str) -> None:
     importlib.import_module(name.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
 
 
-def test_no_module_is_named_for_nothing() -> None:
+def test_modules_have_specific_names() -> None:
     assert not {name for name in modules() if Path(name).stem in {"utils", "util", "helpers", "common", "misc"}}
 
 
@@ -79,12 +88,12 @@ def test_no_module_is_named_for_nothing() -> None:
     "pattern",
     [pytest.param(REGISTRIES, id="a-package-registry"), pytest.param(MACHINE_PATHS, id="a-path-of-a-machine")],
 )
-def test_no_file_mentions(pattern: re.Pattern[str]) -> None:
+def test_files_mention_no_registry_or_machine_path(pattern: re.Pattern[str]) -> None:
     assert not lines_with(pattern)
 
 
 @pytest.mark.parametrize("lock", LOCKS)
-def test_a_lock_pins_every_package_by_version_and_hash(lock: str) -> None:
+def test_lock_pins_every_package_by_version_and_hash(lock: str) -> None:
     text = re.sub(r"^\s*#.*\n?", "", text_files()[lock], flags=re.MULTILINE)
     pinned = re.split(r"\n(?=\S)", text.strip())
     assert not [
@@ -93,35 +102,50 @@ def test_a_lock_pins_every_package_by_version_and_hash(lock: str) -> None:
 
 
 def test_make_help_lists_every_target() -> None:
-    told = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, check=True, text=True).stdout
-    assert set(re.findall(r"^\s*make (\S+)", told, re.MULTILINE)) == targets()
+    shown = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, check=True, text=True).stdout
+    assert set(re.findall(r"^\s*make (\S+)", shown, re.MULTILINE)) == targets()
 
 
-@pytest.mark.parametrize("page", PROSE)
-def test_make_commands_exist_that_are_named_in(page: str) -> None:
+@pytest.mark.parametrize("page", PAGES)
+def test_page_names_make_targets_that_exist(page: str) -> None:
     named = set(re.findall(r"`make (?:\w+=\S+ )*([a-z]+)", text_files()[page]))
     assert named <= targets()
 
 
-@pytest.mark.parametrize("page", [*PROSE, *sorted(name for name in text_files() if name.startswith("docs/decisions/"))])
-def test_what_is_linked_exists_in(page: str) -> None:
+@pytest.mark.parametrize("page", PAGES)
+def test_page_links_to_files_that_exist(page: str) -> None:
     folder = (ROOT / page).parent
     assert not [target for target in LINK.findall(text_files()[page]) if not (folder / target).exists()]
 
 
-@pytest.mark.parametrize("page", [*PROSE, *sorted(name for name in text_files() if name.startswith("docs/decisions/"))])
-def test_files_exist_that_are_named_in(page: str) -> None:
-    named = PATH.findall(text_files()[page])
-    assert not {name for name in named if not any((place / name).exists() for place in (ROOT, SOURCE))}
+@pytest.mark.parametrize("page", PAGES)
+def test_page_links_to_headings_that_exist(page: str) -> None:
+    folder = (ROOT / page).parent
+    linked = [
+        (folder / target if target else ROOT / page, anchor) for target, anchor in ANCHOR.findall(text_files()[page])
+    ]
+    assert not [(target.name, anchor) for target, anchor in linked if anchor not in anchors(target.read_text())]
 
 
-def test_every_picture_is_shown_somewhere() -> None:
+def anchors(text: str) -> set[str]:
+    """The anchors that GitHub makes of headings."""
+    return {re.sub(r"[^\w -]", "", heading.strip().lower()).replace(" ", "-") for heading in HEADING.findall(text)}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_names_files_that_exist(page: str) -> None:
+    named = {name for name in PATH.findall(text_files()[page]) if not NOT_A_FILE.match(name)} - MADE_BY_THE_READER
+    places = (ROOT, SOURCE, DEMO, (ROOT / page).parent)
+    assert not {name for name in named if not any((place / name).exists() for place in places)}
+
+
+def test_pictures_are_used() -> None:
     pages = {ROOT / name: text for name, text in text_files().items() if name.endswith(".md")}
     shown = {(page.parent / target).resolve() for page, text in pages.items() for target in LINK.findall(text)}
     assert {picture.resolve() for picture in (ROOT / "docs" / "pictures").iterdir()} <= shown
 
 
-def test_the_architecture_names_every_layer() -> None:
+def test_architecture_names_every_layer() -> None:
     layers = {init.parent.name for init in SOURCE.glob("*/__init__.py")} | {
         path.name for path in SOURCE.glob("[!_]*.py")
     }
@@ -129,12 +153,12 @@ def test_the_architecture_names_every_layer() -> None:
     assert {name for cell in cells for name in re.findall(r"`(.+?)`", cell)} == layers
 
 
-def test_the_readme_tells_which_controllers_are_yet_to_come() -> None:
+def test_readme_lists_the_state_of_every_controller() -> None:
     states = dict(re.findall(r"^\| (\w+) \| .* \| (to come|begun|here) \|$", text_files()["README.md"], re.MULTILINE))
     assert {name for name, state in states.items() if state != "to come"} == set(NAMES)
 
 
-def test_the_reference_is_what_the_code_says() -> None:
+def test_reference_is_up_to_date() -> None:
     command = [sys.executable, "docs/generate.py", "--check"]
     checked = subprocess.run(command, cwd=ROOT, capture_output=True, check=False, text=True)
     assert checked.returncode == 0, checked.stderr

@@ -25,7 +25,13 @@ async def steward(*arguments: str, kubeconfig: Path, **env: str) -> Ended:
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env={"PATH": os.environ["PATH"], "HOME": str(kubeconfig.parent), "KUBECONFIG": str(kubeconfig), **env},
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(kubeconfig.parent),
+            "KUBECONFIG": str(kubeconfig),
+            "COLUMNS": "400",  # so that sentences stay on one line
+            **env,
+        },
     )
     try:
         out, err = await asyncio.wait_for(process.communicate(), PATIENCE)

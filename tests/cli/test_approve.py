@@ -41,7 +41,7 @@ def approve(kubeconfig: Path, namespace: str, *options: str) -> Any:
     return steward("approve", "installplan", f"{namespace}/install-1", *options, kubeconfig=kubeconfig)
 
 
-async def test_an_approval_by_hand_says_who_when_and_why(
+async def test_approve_records_user_time_and_comment(
     admin: Client, control_plane: ControlPlane, operators: str
 ) -> None:
     await create(admin, a_waiting_plan(operators))
@@ -56,12 +56,12 @@ async def test_an_approval_by_hand_says_who_when_and_why(
     assert APPROVED_BY not in notes, "or an approver would count it as its own"
 
 
-async def test_a_refusal_is_one_line_and_fails(admin: Client, control_plane: ControlPlane, operators: str) -> None:
+async def test_approve_fails_with_one_line(admin: Client, control_plane: ControlPlane, operators: str) -> None:
     await create(admin, a_waiting_plan(operators, phase="Planning"))
     ended: Ended = await approve(control_plane.kubeconfig, operators)
     assert (ended.code, ended.stdout) == (1, "")
     [line] = ended.stderr.splitlines()
-    assert line.startswith(f"virt-steward: InstallPlan {operators}/install-1 is left alone: it is in phase Planning")
+    assert line.startswith(f"virt-steward: InstallPlan {operators}/install-1 was not approved: it is in phase Planning")
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ async def test_a_refusal_is_one_line_and_fails(admin: Client, control_plane: Con
         pytest.param({"approval": "Automatic"}, "OLM asks nobody", id="that OLM approves itself"),
     ],
 )
-async def test_nothing_is_done_to_a_plan(
+async def test_approve_manually_refuses_plan_that_is_not_pending(
     plan: dict[str, Any], why: str, admin: Client, operators: str, audit_log: AuditLog
 ) -> None:
     await create(admin, a_waiting_plan(operators, **plan))
@@ -84,7 +84,7 @@ async def test_nothing_is_done_to_a_plan(
     assert not [one for one in audit_log.since(mark) if one.namespace == operators and one.is_write]
 
 
-async def test_a_plan_that_changes_while_it_is_looked_at_is_not_approved(
+async def test_approve_manually_refuses_plan_that_changes_meanwhile(
     admin: Client, control_plane: ControlPlane, gateway: Gateway, operators: str
 ) -> None:
     await create(admin, a_waiting_plan(operators))
@@ -100,7 +100,7 @@ async def test_a_plan_that_changes_while_it_is_looked_at_is_not_approved(
     assert (await admin.get(the_plan(operators)))["spec"]["approved"] is False
 
 
-async def test_waiting_ends_well_when_the_operator_runs(
+async def test_approve_wait_succeeds_when_operator_runs(
     admin: Client, control_plane: ControlPlane, operators: str
 ) -> None:
     await create(admin, a_waiting_plan(operators))
@@ -123,7 +123,7 @@ async def test_waiting_ends_well_when_the_operator_runs(
         ),
     ],
 )
-async def test_following_ends_when(plan_phase: str, csv_phase: str, why: str, admin: Client, operators: str) -> None:
+async def test_follow_reports_failure(plan_phase: str, csv_phase: str, why: str, admin: Client, operators: str) -> None:
     await create(admin, a_waiting_plan(operators, phase="Installing"))
     said: list[str] = []
     following = asyncio.create_task(follow(admin, the_plan(operators).key, [csv_of("1.0.0")], said.append, lasting=0.2))
@@ -135,9 +135,7 @@ async def test_following_ends_when(plan_phase: str, csv_phase: str, why: str, ad
     assert ended.why == why
 
 
-async def test_an_operator_that_fails_for_a_moment_while_it_is_replaced_is_waited_for(
-    admin: Client, operators: str
-) -> None:
+async def test_follow_waits_for_operator_that_recovers(admin: Client, operators: str) -> None:
     await create(admin, a_waiting_plan(operators, phase="Complete"))
     await create(admin, a_csv(operators, "1.0.0", "Failed", "requirements not met"))
     following = asyncio.create_task(follow(admin, the_plan(operators).key, [csv_of("1.0.0")], print))
@@ -147,16 +145,14 @@ async def test_an_operator_that_fails_for_a_moment_while_it_is_replaced_is_waite
     assert await asyncio.wait_for(following, 30) == InstallSucceeded()
 
 
-async def test_following_without_the_right_to_look_is_refused(
-    admin: Client, control_plane: ControlPlane, operators: str
-) -> None:
+async def test_follow_is_forbidden_without_rights(admin: Client, control_plane: ControlPlane, operators: str) -> None:
     account = await an_account(admin, Access("bystander"), Installation(operators))
     async with a_client(control_plane, account.token) as client:
         with pytest.raises(Forbidden):
             await asyncio.wait_for(follow(client, the_plan(operators).key, [], print), 10)
 
 
-async def test_an_installation_is_followed_on_a_server_without_streaming_lists(
+async def test_follow_works_without_streaming_lists(
     admin: Client, control_plane: ControlPlane, gateway: Gateway, operators: str
 ) -> None:
     gateway.intercept = no_streaming_list
@@ -166,11 +162,11 @@ async def test_an_installation_is_followed_on_a_server_without_streaming_lists(
         assert await follow(client, the_plan(operators).key, [csv_of("1.0.0")], print) == InstallSucceeded()
 
 
-async def test_waiting_has_an_end(admin: Client, control_plane: ControlPlane, operators: str) -> None:
+async def test_approve_wait_times_out(admin: Client, control_plane: ControlPlane, operators: str) -> None:
     await create(admin, a_waiting_plan(operators))
     ended: Ended = await approve(control_plane.kubeconfig, operators, "--wait", "--timeout", "1s")
     assert ended.code == 1
-    assert "is approved, but not installed within 0:00:01; OLM goes on" in ended.stderr
+    assert "is approved, but not installed within 0:00:01; OLM continues" in ended.stderr
 
 
 async def _approved(admin: Client, namespace: str) -> None:
@@ -212,6 +208,6 @@ def a_stage(phase: str, message: str = "") -> InstallStage:
         ),
     ],
 )
-def test_the_progress(plan: str | None, csvs: dict[str, str], expected: object) -> None:
+def test_progress_of_install(plan: str | None, csvs: dict[str, str], expected: object) -> None:
     stages = {name: a_stage(phase) for name, phase in csvs.items()}
     assert progress(a_stage(plan) if plan else None, stages, ("a", "b")) == expected

@@ -17,21 +17,21 @@ async def rendered(folder: Path, *arguments: str, file: str | None = None, **ann
     return await steward("render", f"--hco-file={hco}", *arguments, kubeconfig=folder / "none")
 
 
-async def test_manifests_of_what_would_be_applied_can_be_piped_to_kubectl(tmp_path: Path) -> None:
+async def test_render_prints_manifests(tmp_path: Path) -> None:
     ended = await rendered(tmp_path)
     names = {document["metadata"]["name"] for document in yaml.safe_load_all(ended.stdout)}
     assert (ended.code, ended.stderr) == (0, "")
     assert {"kubevirt-hyperconverged", "99-openshift-machineconfig-worker-psi-karg"} <= names
 
 
-async def test_one_asset_can_be_asked_for(tmp_path: Path) -> None:
+async def test_render_prints_one_asset(tmp_path: Path) -> None:
     ended = await rendered(tmp_path, "--asset=psi-enable", "--output=json")
     (record,) = json.loads(ended.stdout)
     assert (record["asset"], record["status"], record["component"]) == ("psi-enable", "INCLUDED", "MachineConfig")
     assert record["object"]["spec"]["kernelArguments"] == ["psi=1"]
 
 
-async def test_what_is_left_out_is_told_if_asked_for(tmp_path: Path) -> None:
+async def test_render_lists_excluded_assets_on_request(tmp_path: Path) -> None:
     asked = ("--asset=metallb-operator", "--output=json")
     silent, told = await rendered(tmp_path, *asked), await rendered(tmp_path, *asked, "--show-excluded")
     assert json.loads(silent.stdout) == []
@@ -40,24 +40,24 @@ async def test_what_is_left_out_is_told_if_asked_for(tmp_path: Path) -> None:
     assert record["details"] == {"platform.kubevirt.io/enable-metallb": "expected=true, actual=absent"}
 
 
-async def test_the_allow_list_of_the_hco_counts(tmp_path: Path) -> None:
+async def test_render_honours_allow_list(tmp_path: Path) -> None:
     ended = await rendered(tmp_path, "--output=status", autopilot="psi-enable")
     included = [line.split()[0] for line in ended.stdout.splitlines() if " INCLUDED " in line]
     assert included == ["psi-enable"]
     assert "Summary: 1 included, 0 excluded, " in ended.stdout
 
 
-async def test_the_exclusions_of_the_hco_count(tmp_path: Path) -> None:
+async def test_render_honours_exclusions(tmp_path: Path) -> None:
     rules = "- {kind: MachineConfig, name: '*psi*'}"
     asked = ("--asset=psi-enable", "--show-excluded", "--output=json")
     (record,) = json.loads((await rendered(tmp_path, *asked, disabled_resources=rules)).stdout)
     assert (record["status"], record["reason"]) == ("FILTERED", "Root exclusion (disabled-resources annotation)")
 
 
-async def test_an_idle_hco_shows_what_would_be_and_says_that_it_is_not(tmp_path: Path) -> None:
+async def test_render_warns_that_autopilot_is_off(tmp_path: Path) -> None:
     ended = await rendered(tmp_path, "--asset=psi-enable", autopilot="false")
     assert "kind: MachineConfig" in ended.stdout
-    assert ended.stderr.startswith("The autopilot would do nothing: platform.kubevirt.io/autopilot is 'false'")
+    assert ended.stderr.startswith("The autopilot is off: platform.kubevirt.io/autopilot is 'false'")
 
 
 @pytest.mark.parametrize(
@@ -65,12 +65,12 @@ async def test_an_idle_hco_shows_what_would_be_and_says_that_it_is_not(tmp_path:
     [
         pytest.param((), documents_of(a_node()), "expected one object of kind HyperConverged, got Node", id="no-hco"),
         pytest.param((), "a: [", "the file cannot be read", id="no-yaml"),
-        pytest.param(("--asset=gone",), None, "there is no asset gone", id="an-unknown-asset"),
+        pytest.param(("--asset=gone",), None, "Asset gone not found", id="an-unknown-asset"),
         pytest.param(("--output=xml",), None, "'xml' is not one of", id="an-unknown-format"),
-        pytest.param(("--hco-file=gone.yaml",), None, "gone.yaml cannot be read", id="no-file"),
+        pytest.param(("--hco-file=gone.yaml",), None, "Cannot read gone.yaml", id="no-file"),
     ],
 )
-async def test_one_line_says_what_is_wrong_with(
+async def test_render_reports_wrong_input_in_one_line(
     tmp_path: Path, arguments: tuple[str, ...], file: str | None, said: str
 ) -> None:
     ended = await rendered(tmp_path, *arguments, file=file)
@@ -80,7 +80,7 @@ async def test_one_line_says_what_is_wrong_with(
     assert len(ended.stderr.splitlines()) == 1
 
 
-async def test_nothing_is_shown_as_applied_while_exclusions_cannot_be_read(tmp_path: Path) -> None:
+async def test_render_refuses_invalid_exclusions(tmp_path: Path) -> None:
     ended = await rendered(tmp_path, disabled_resources="- {kind: MachineConfig}")
     assert (ended.code, ended.stdout) == (1, "")
     assert "name is required" in ended.stderr

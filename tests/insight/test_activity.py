@@ -13,7 +13,9 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 
 
-def told(reason: str, minutes: int = 0, controller: str = "approver", *, times: int = 1, note: str = "") -> EventRecord:
+def an_event(
+    reason: str, minutes: int = 0, controller: str = "approver", *, times: int = 1, note: str = ""
+) -> EventRecord:
     at = NOON + minutes * MINUTE
     return EventRecord(
         Meta(f"{reason}-{minutes}", "default"),
@@ -26,11 +28,11 @@ def told(reason: str, minutes: int = 0, controller: str = "approver", *, times: 
     )
 
 
-def test_the_newest_comes_first_and_what_happens_again_is_new() -> None:
-    found = timeline([told("Old"), told("Again", -9, times=20), told("New", 5)])
+def test_timeline_sorts_by_last_occurrence() -> None:
+    found = timeline([an_event("Old"), an_event("Again", -9, times=20), an_event("New", 5)])
     assert [one.reason for one in found] == ["New", "Old", "Again"]
     assert [one.times for one in found] == [1, 1, 20]
-    assert timeline([told("Old"), told("Again", times=2)])[0].reason == "Again"
+    assert timeline([an_event("Old"), an_event("Again", times=2)])[0].reason == "Again"
 
 
 @pytest.mark.parametrize(
@@ -42,26 +44,30 @@ def test_the_newest_comes_first_and_what_happens_again_is_new() -> None:
         pytest.param("web nothing", set(), id="one-word-that-is-missing"),
     ],
 )
-def test_words_narrow_it(words: str, found: set[str]) -> None:
-    known = [told("Approved"), told("Placed", controller="placement")]
+def test_timeline_filters_by_words(words: str, found: set[str]) -> None:
+    known = [an_event("Approved"), an_event("Placed", controller="placement")]
     assert {one.reason for one in timeline(known, words=words)} == found
 
 
-def test_one_controller_may_be_asked_for() -> None:
-    known = [told("Approved"), told("Placed", controller="placement"), told("AssetApplied", controller="autopilot")]
+def test_timeline_filters_by_controller() -> None:
+    known = [
+        an_event("Approved"),
+        an_event("Placed", controller="placement"),
+        an_event("AssetApplied", controller="autopilot"),
+    ]
     assert [one.reason for one in timeline(known, controller="placement")] == ["Placed"]
     assert [one.reason for one in timeline(known, controller="autopilot")] == ["AssetApplied"], "by its own name"
     assert [one.reason for one in timeline(known, words="autopilot")] == ["AssetApplied"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_events_are_known_by_the_name_under_which_they_are_told_by_the(name: str) -> None:
+def test_reporters_match_definitions(name: str) -> None:
     assert REPORTERS[name] == (definition(name, ControllerOptions()).reporter or name)
 
 
-def test_a_summary_counts_what_is_recent_and_of_interest() -> None:
-    known = [told("Approved", 0), told("Approved", 3), told("Approved", -60), told("Odd", 1)]
-    known.append(told("DriftCorrected", 1, "autopilot", times=7))
+def test_summary_counts_recent_events() -> None:
+    known = [an_event("Approved", 0), an_event("Approved", 3), an_event("Approved", -60), an_event("Odd", 1)]
+    known.append(an_event("DriftCorrected", 1, "autopilot", times=7))
     assert [(line.number, line.what) for line in summary(known, NOON)] == [
         (2, "InstallPlans approved as pinned"),
         (7, "drifts corrected"),

@@ -10,7 +10,14 @@ from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.controllers.approver.checks import CHECKS
 from virt_steward.controllers.approver.manual_approval import approve_manually
 from virt_steward.controllers.approver.olm import APPROVED_AT, APPROVED_BECAUSE, APPROVED_BY, INSTALL_PLAN
-from virt_steward.insight.approvals import ApprovalCheck, ApprovalExplanation, Approved, Chain, NoAnswer, why
+from virt_steward.insight.approvals import (
+    ApprovalCheck,
+    ApprovalExplanation,
+    Approved,
+    Chain,
+    NoAnswer,
+    explain_approval,
+)
 from virt_steward.kube.client import Client, Reader
 from virt_steward.objects.identity import Key, Ref
 
@@ -18,7 +25,7 @@ NOW = datetime(2031, 1, 6, 12, 0, tzinfo=UTC)
 
 
 async def asked(client: Client, namespace: str, plan: str = "install-1") -> ApprovalExplanation:
-    return await why(Reader(client.connection, client.discovery), Key(namespace, plan), NOW)
+    return await explain_approval(Reader(client.connection, client.discovery), Key(namespace, plan), NOW)
 
 
 def the_chain(found: ApprovalExplanation, approver: str) -> Chain:
@@ -26,7 +33,7 @@ def the_chain(found: ApprovalExplanation, approver: str) -> Chain:
     return next(chain for chain in found.approvers if chain.approver == approver)
 
 
-async def test_a_pinned_plan_passes_every_check(admin: Client, operators: str) -> None:
+async def test_explain_approval_of_pinned_plan_passes_every_check(admin: Client, operators: str) -> None:
     await create(
         admin,
         a_waiting_plan(operators),
@@ -40,9 +47,7 @@ async def test_a_pinned_plan_passes_every_check(admin: Client, operators: str) -
     assert chain.steps == tuple(ApprovalCheck(check.__name__.replace("_", " "), None) for check in CHECKS)
 
 
-async def test_an_upgrade_that_nobody_pinned_is_refused_by_the_check_that_decides(
-    admin: Client, operators: str
-) -> None:
+async def test_explain_approval_shows_failed_check_of_unpinned_upgrade(admin: Client, operators: str) -> None:
     await create(
         admin,
         a_waiting_plan(operators, "1.1.0"),
@@ -68,7 +73,7 @@ async def test_an_upgrade_that_nobody_pinned_is_refused_by_the_check_that_decide
     assert "move startingCSV to demo-operator.v1.1.0" in last.refusal.message
 
 
-async def test_what_waits_for_a_window_says_until_when(admin: Client, operators: str) -> None:
+async def test_explain_approval_says_when_window_opens(admin: Client, operators: str) -> None:
     windows = [{"schedule": "0 22 * * *", "duration": "4h"}]
     await create(
         admin,
@@ -82,7 +87,7 @@ async def test_what_waits_for_a_window_says_until_when(admin: Client, operators:
     assert chain.steps[-1].refusal.until == "2031-01-06T22:00:00Z"
 
 
-async def test_an_approver_of_other_namespaces_leaves_the_plan_alone(admin: Client, operators: str) -> None:
+async def test_explain_approval_shows_scope_of_approver(admin: Client, operators: str) -> None:
     await create(
         admin,
         a_waiting_plan(operators),
@@ -94,7 +99,7 @@ async def test_an_approver_of_other_namespaces_leaves_the_plan_alone(admin: Clie
     assert chain.steps[-1].check == "namespace is in scope"
 
 
-async def test_labels_of_the_namespace_count(admin: Client, operators: str) -> None:
+async def test_explain_approval_reads_namespace_labels(admin: Client, operators: str) -> None:
     selector = {"matchLabels": {"kubernetes.io/metadata.name": operators}}
     await create(
         admin,
@@ -105,7 +110,7 @@ async def test_labels_of_the_namespace_count(admin: Client, operators: str) -> N
     assert the_chain(await asked(admin, operators), f"{operators}/approver").verdict == "approves"
 
 
-async def test_a_subscription_that_cannot_be_read_is_not_taken_for_absent(admin: Client, operators: str) -> None:
+async def test_explain_approval_reports_unreadable_subscription(admin: Client, operators: str) -> None:
     odd = a_subscription(operators, pin="1.0.0", offered="1.0.0")
     odd["spec"]["startingCSV"] = 7
     await create(admin, a_waiting_plan(operators), odd, an_approver(operators))
@@ -114,17 +119,17 @@ async def test_a_subscription_that_cannot_be_read_is_not_taken_for_absent(admin:
     assert last.refusal.reason == "SubscriptionUnreadable"
 
 
-async def test_a_persons_approval_is_told_with_name_and_comment(admin: Client, operators: str) -> None:
+async def test_explain_approval_names_user_and_comment(admin: Client, operators: str) -> None:
     await create(admin, a_waiting_plan(operators))
     assert (await asked(admin, operators)).decision is None
     await approve_manually(admin, Key(operators, "install-1"), "CHG-7: tested", NOW)
     found = await asked(admin, operators)
     assert found.approved
-    assert found.decision == Approved("admin, by hand", "2031-01-06T12:00:00Z", "CHG-7: tested")
+    assert found.decision == Approved("admin, manually", "2031-01-06T12:00:00Z", "CHG-7: tested")
 
 
 @pytest.mark.parametrize("exists", [True, False], ids=["that-exists", "that-is-gone"])
-async def test_an_approval_is_told_with_the_approver(admin: Client, operators: str, exists: bool) -> None:
+async def test_explain_approval_names_approver(admin: Client, operators: str, exists: bool) -> None:
     await create(admin, a_waiting_plan(operators), an_approver(operators))
     approver = Ref(INSTALL_PLAN_APPROVER, Key(operators, "approver"))
     uid = (await admin.get(approver))["metadata"]["uid"]
@@ -133,30 +138,30 @@ async def test_an_approval_is_told_with_the_approver(admin: Client, operators: s
     await admin.merge_patch(Ref(INSTALL_PLAN, Key(operators, "install-1")), patch)
     if not exists:
         await admin.delete(approver)
-    name = f"{operators}/approver" if exists else "that is gone"
+    name = f"{operators}/approver" if exists else "(deleted)"
     found = await asked(admin, operators)
     assert found.decision == Approved(f"InstallPlanApprover {name}", "2031-01-06T12:00:00Z", "it is pinned")
 
 
-async def test_who_approved_without_a_name_is_not_made_up(admin: Client, operators: str) -> None:
+async def test_explain_approval_without_signature_has_no_decision(admin: Client, operators: str) -> None:
     await create(admin, a_waiting_plan(operators, approved=True))
     found = await asked(admin, operators)
     assert (found.approved, found.decision) == (True, None)
 
 
-async def test_a_plan_that_is_not_there_is_said_with_those_that_are(admin: Client, operators: str) -> None:
+async def test_explain_approval_of_missing_plan_lists_existing(admin: Client, operators: str) -> None:
     await create(admin, a_waiting_plan(operators))
-    with pytest.raises(NoAnswer, match=f"no InstallPlan {operators}/other; .* there are: install-1"):
+    with pytest.raises(NoAnswer, match=f"InstallPlan {operators}/other not found; .*: install-1"):
         await asked(admin, operators, "other")
 
 
-async def test_a_plan_that_cannot_be_read_is_said_to_be_so(admin: Client, operators: str) -> None:
+async def test_explain_approval_reports_undecodable_plan(admin: Client, operators: str) -> None:
     await create(admin, a_waiting_plan(operators, clusterServiceVersionNames=[7]))
-    with pytest.raises(NoAnswer, match="cannot be read"):
+    with pytest.raises(NoAnswer, match="cannot be decoded"):
         await asked(admin, operators)
 
 
-async def test_asking_writes_nothing(admin: Client, operators: str, audit_log: AuditLog) -> None:
+async def test_explain_approval_writes_nothing(admin: Client, operators: str, audit_log: AuditLog) -> None:
     await create(
         admin,
         a_waiting_plan(operators),

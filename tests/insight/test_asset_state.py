@@ -16,6 +16,7 @@ from virt_steward.insight.assets.state import AssetState, state_of
 from virt_steward.insight.inbox import of_assets
 from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward.objects.meta import Meta
+from virt_steward.platform.hco import PREFIX
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ASSET = load().assets[0]
@@ -25,7 +26,7 @@ REPORTED = Wanted({}, NO_MASK, DriftMode.REPORT, is_paused=False)
 
 
 def sighted(paused_at: str = "", **annotations: str) -> LiveSummary:
-    known = {f"{annotations.PREFIX}{name.replace('_', '-')}": value for name, value in annotations.items()}
+    known = {f"{PREFIX}{name.replace('_', '-')}": value for name, value in annotations.items()}
     return LiveSummary(Meta("one"), known, {}, b"", paused_at)
 
 

@@ -13,8 +13,8 @@ from virt_steward.apis.virtplatformconfig import BlastRadius, PoolRadius
 from virt_steward.controllers.placement.observation import MachineCondition, MachineStatus
 from virt_steward.controllers.placement.observe import KubevirtConfig as Cluster
 from virt_steward.controllers.placement.observe import KubevirtConfigMeta, KubevirtConfigReport
+from virt_steward.insight.approvals import UNCOVERED, PendingInstallPlan
 from virt_steward.insight.inbox import InboxItem, inbox, of_clusters, of_machines, of_plans, of_profiles
-from virt_steward.insight.waiting import UNCOVERED, PendingInstallPlan
 from virt_steward.objects.identity import Key
 from virt_steward.objects.meta import Meta
 from virt_steward.platform.pools import Pool, PoolSpec, PoolStatus
@@ -46,35 +46,35 @@ def of_phase(
         ("CompletedWithUpgrade", "Upgrade", "See the profile"),
     ],
 )
-def test_a_profile_that_cannot_go_on_alone_says_why(phase: str, tag: str, button: str) -> None:
-    [matter] = of_phase(phase)
-    assert (matter.tag, matter.why, matter.button) == (tag, "because", button)
+def test_inbox_lists_profile_that_needs_a_person(phase: str, tag: str, button: str) -> None:
+    [item] = of_phase(phase)
+    assert (item.tag, item.why, item.button) == (tag, "because", button)
 
 
 @pytest.mark.parametrize("phase", ["Pending", "Drafting", "InProgress", "Completed", "Ignored"])
-def test_a_profile_that_needs_nobody_is_not_in_it(phase: str) -> None:
+def test_inbox_omits_profile_that_needs_nobody(phase: str) -> None:
     assert of_phase(phase) == []
 
 
-def test_a_review_says_what_it_costs() -> None:
+def test_inbox_review_states_impact() -> None:
     item = an_item(impact_severity="High", blast_radius=RADIUS)
-    [matter] = of_phase("ReviewRequired", item)
-    assert (matter.tag, matter.tone, matter.why) == ("High impact", "bad", "3 nodes reboot")
-    [matter] = of_phase("ReviewRequired", an_item())
-    assert matter.tag == "Low impact"
-    assert matter.why == "Changes KubeDescheduler configure-descheduler; no node reboots."
+    [item] = of_phase("ReviewRequired", item)
+    assert (item.tag, item.tone, item.why) == ("High impact", "bad", "3 nodes reboot")
+    [item] = of_phase("ReviewRequired", an_item())
+    assert item.tag == "Low impact"
+    assert item.why == "Changes KubeDescheduler configure-descheduler; no node reboots."
 
 
 @pytest.mark.parametrize("reason", ["ApprovalVoid", "InputChanged"])
-def test_a_review_that_comes_back_says_so(reason: str) -> None:
-    [matter] = of_phase("ReviewRequired", reason=reason, message="it is another plan")
-    assert matter.says == "needs another look"
-    assert matter.why.startswith("it is another plan. ")
+def test_inbox_review_is_repeated_after_change(reason: str) -> None:
+    [item] = of_phase("ReviewRequired", reason=reason, message="it is another plan")
+    assert item.says == "needs another review"
+    assert item.why.startswith("it is another plan. ")
 
 
-def test_the_way_back_is_called_so() -> None:
-    [matter] = of_phase("ReviewRequired", plan_action="Rollback")
-    assert "undo" in matter.says
+def test_inbox_review_of_rollback_says_so() -> None:
+    [item] = of_phase("ReviewRequired", plan_action="Rollback")
+    assert "rolled back" in item.says
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_the_way_back_is_called_so() -> None:
         pytest.param({}, True, id="none"),
     ],
 )
-def test_a_review_is_over_with_a_rejection_of(notes: dict[str, str], is_in: bool) -> None:
+def test_inbox_omits_rejected_plan(notes: dict[str, str], is_in: bool) -> None:
     assert bool(list(of_profiles([a_config(a_status(), notes=notes)], []))) is is_in
 
 
@@ -97,10 +97,10 @@ def test_a_review_is_over_with_a_rejection_of(notes: dict[str, str], is_in: bool
         pytest.param(Pool(Meta("worker"), status=PoolStatus(degraded_machine_count=1)), "1 degraded", id="degraded"),
     ],
 )
-def test_a_rollout_that_is_held_up_needs_somebody(pool: Pool, says: str) -> None:
+def test_inbox_lists_stuck_rollout(pool: Pool, says: str) -> None:
     config = a_config(a_status("InProgress", an_item(state="InProgress", blast_radius=RADIUS)))
-    [matter] = of_profiles([config], [pool])
-    assert (matter.tag, says in matter.why) == ("Stuck", True)
+    [item] = of_profiles([config], [pool])
+    assert (item.tag, says in item.why) == ("Stuck", True)
     assert list(of_profiles([config], [Pool(Meta("master"), PoolSpec(paused=True))])) == []
 
 
@@ -114,19 +114,19 @@ def test_a_rollout_that_is_held_up_needs_somebody(pool: Pool, says: str) -> None
         ("Approves", None, False),
     ],
 )
-def test_a_plan_is_in_it_if_a_person_can_help(reason: str, until: datetime | None, is_in: bool) -> None:
+def test_inbox_lists_install_plan_that_needs_a_person(reason: str, until: datetime | None, is_in: bool) -> None:
     waiting = PendingInstallPlan(Key("shop", "install-1"), ("db.v2",), NOON, reason, "why", until)
     assert bool(list(of_plans([waiting]))) is is_in
 
 
-def test_machines_and_clusters_that_are_well_are_not_in_it() -> None:
+def test_inbox_omits_healthy_machines_and_clusters() -> None:
     def machine(status: str) -> Any:
         placed = MachineCondition("Placed", status, "Reason", "why")
         return msgspec.structs.replace(a_machine(), status=MachineStatus((placed,)))
 
     assert list(of_machines([a_machine(), machine("True")])) == []
-    [matter] = of_machines([machine("False")])
-    assert (matter.subject, matter.says, matter.why) == ("default/my-vm", "has no cluster", "why")
+    [item] = of_machines([machine("False")])
+    assert (item.subject, item.says, item.why) == ("default/my-vm", "has no cluster", "why")
 
     def cluster(status: str, reason: str) -> Cluster:
         reachable = a_condition("Reachable", "no", status=status, reason=reason)
@@ -134,11 +134,11 @@ def test_machines_and_clusters_that_are_well_are_not_in_it() -> None:
 
     assert list(of_clusters([cluster("True", "Answers")])) == []
     for reason, says in (("NoAnswer", "does not answer"), ("Refuses", "cannot be used")):
-        [matter] = of_clusters([cluster("False", reason)])
-        assert matter.says == f"{says}; 2 machines placed there"
+        [item] = of_clusters([cluster("False", reason)])
+        assert item.says == f"{says}; 2 machines placed there"
 
 
-def test_the_most_urgent_comes_first() -> None:
+def test_inbox_sorts_by_urgency() -> None:
     waiting = PendingInstallPlan(Key("shop", "install-1"), ("db.v2",), NOON, UNCOVERED, "why")
     high = of_phase("ReviewRequired", an_item(impact_severity="High"))
     low, failed, drifted = of_phase("ReviewRequired"), of_phase("Failed"), of_phase("Drifted")

@@ -17,7 +17,13 @@ from virt_steward.controllers.placement.observation import CONFIG_ANNOTATION, Ma
 from virt_steward.controllers.placement.options import PlacementOptions, PlacementRules
 from virt_steward.controllers.placement.rules import RULES
 from virt_steward.controllers.placement.verdicts import Chosen
-from virt_steward.insight.placements import Candidate, NoMachine, PlacementExplanation, previewed, why
+from virt_steward.insight.placements import (
+    Candidate,
+    NoMachine,
+    PlacementExplanation,
+    explain_placement,
+    preview_placements,
+)
 from virt_steward.kube.client import Client, Reader
 from virt_steward.objects.identity import Key
 from virt_steward.runtime.access import Access, Installation
@@ -38,10 +44,10 @@ def options(**rules: Any) -> PlacementOptions:
 
 async def asked(scene: Scene, machine: str, **rules: Any) -> PlacementExplanation:
     reader = Reader(scene.client.connection, scene.client.discovery)
-    return await why(reader, Key(scene.namespace, machine), options(**rules))
+    return await explain_placement(reader, Key(scene.namespace, machine), options(**rules))
 
 
-async def test_an_ambiguous_machine_passes_the_whole_chain(scene: Scene) -> None:
+async def test_explain_placement_of_ambiguous_machine_tries_every_rule(scene: Scene) -> None:
     await scene.join("east", "west")
     await scene.machine("web")
     found = await asked(scene, "web")
@@ -54,7 +60,7 @@ async def test_an_ambiguous_machine_passes_the_whole_chain(scene: Scene) -> None
     )
 
 
-async def test_a_selector_shows_how_it_narrows_and_scores_compare_what_is_left(scene: Scene) -> None:
+async def test_explain_placement_shows_selector_and_scores(scene: Scene) -> None:
     await scene.join("east", "west", labels={"tier": "gold"})
     await scene.join("cheap", labels={"tier": "tin"})
     await scene.machine("old", annotations={CONFIG_ANNOTATION: "east"})
@@ -65,7 +71,7 @@ async def test_a_selector_shows_how_it_narrows_and_scores_compare_what_is_left(s
     assert [(one.cluster, one.words) for one in found.scores] == [("west", "0 machines"), ("east", "1 machines")]
 
 
-async def test_a_recorded_choice_is_told_as_such_even_if_its_cluster_is_gone(scene: Scene) -> None:
+async def test_explain_placement_shows_recorded_cluster(scene: Scene) -> None:
     await scene.join("east")
     await scene.machine("fine", annotations={CONFIG_ANNOTATION: "east"})
     await scene.machine("lost", annotations={CONFIG_ANNOTATION: "gone"})
@@ -75,7 +81,7 @@ async def test_a_recorded_choice_is_told_as_such_even_if_its_cluster_is_gone(sce
     assert (fine.recorded_because, lost.recorded_because) == (None, None)
 
 
-async def test_why_a_machine_was_placed_is_told_when_its_events_are_long_gone(scene: Scene) -> None:
+async def test_explain_placement_shows_recorded_reason(scene: Scene) -> None:
     await scene.join("east")
     await scene.machine("web")
     reader = Reader(scene.client.connection, scene.client.discovery)
@@ -86,7 +92,7 @@ async def test_why_a_machine_was_placed_is_told_when_its_events_are_long_gone(sc
     assert (await asked(scene, "web")).recorded_because is None
 
 
-async def test_a_cluster_that_answers_but_does_not_let_us_look_is_not_ready(scene: Scene) -> None:
+async def test_explain_placement_shows_forbidden_cluster(scene: Scene) -> None:
     nobody = await an_account(scene.client, Access("nobody", ()), Installation(namespace=scene.namespace))
     await scene.join("east")
     await scene.join("west", token=nobody.token)
@@ -98,7 +104,7 @@ async def test_a_cluster_that_answers_but_does_not_let_us_look_is_not_ready(scen
     assert "cluster west: forbidden (403) to list virtualmachines.kubevirt.io" in (west.trouble or "")
 
 
-async def test_a_cluster_without_kubevirt_is_not_ready(scene: Scene, gateway: Gateway) -> None:
+async def test_explain_placement_shows_cluster_without_kubevirt(scene: Scene, gateway: Gateway) -> None:
     async def bare(request: web.BaseRequest) -> web.StreamResponse | None:
         if request.path == "/apis":
             return web.json_response({"kind": "APIGroupDiscoveryList", "items": []})
@@ -112,10 +118,10 @@ async def test_a_cluster_without_kubevirt_is_not_ready(scene: Scene, gateway: Ga
     assert found.cluster == "west"
     east, west = found.clusters
     assert (east.vm, west.vm, west.trouble) == ("not there", "not there", None)
-    assert east.trouble == "it has no KubeVirt: install it there before machines go there"
+    assert east.trouble == "KubeVirt is not installed there"
 
 
-async def test_an_answer_says_which_settings_it_goes_by(scene: Scene) -> None:
+async def test_explain_placement_names_assumed_settings(scene: Scene) -> None:
     await scene.join("east", "west")
     await scene.machine("web")
     await scene.machine("cloud", providerConfig={"name": "aws"})
@@ -123,7 +129,7 @@ async def test_an_answer_says_which_settings_it_goes_by(scene: Scene) -> None:
         assert (await asked(scene, machine, strategy="weight")).assumed == PlacementRules(strategy="weight")
 
 
-async def test_who_cannot_be_asked_is_told_with_the_reason(scene: Scene, proxy: FaultProxy) -> None:
+async def test_explain_placement_shows_unreachable_clusters(scene: Scene, proxy: FaultProxy) -> None:
     proxy.refuse()
     await scene.join("dead", server=proxy.server)
     await scene.configure("keyless")
@@ -136,7 +142,7 @@ async def test_who_cannot_be_asked_is_told_with_the_reason(scene: Scene, proxy: 
     assert "does not exist: create it" in (keyless.trouble or "")
 
 
-async def test_machines_that_are_left_alone_are_said_to_be_so(scene: Scene) -> None:
+async def test_explain_placement_of_foreign_or_deleted_machine(scene: Scene) -> None:
     await scene.machine("cloud", providerConfig={"name": "aws"})
     await scene.machine("going")
     finalizers = {"metadata": {"finalizers": ["tests.example/stay"]}}
@@ -149,22 +155,22 @@ async def test_machines_that_are_left_alone_are_said_to_be_so(scene: Scene) -> N
     assert "being deleted" in going.because
 
 
-async def test_what_is_foretold_of_one_machine_counts_for_the_next(scene: Scene) -> None:
+async def test_preview_placements_counts_earlier_previews(scene: Scene) -> None:
     await scene.join("east", "west")
     for name in ("a", "b", "c", "d"):
         await scene.machine(name)
     reader = Reader(scene.client.connection, scene.client.discovery)
-    found = await previewed(reader, options(strategy="round-robin"))
+    found = await preview_placements(reader, options(strategy="round-robin"))
     assert [one.cluster for one in found] == ["east", "west", "east", "west"]
 
 
-async def test_a_machine_that_is_not_there_is_said_with_those_that_are(scene: Scene) -> None:
+async def test_explain_placement_of_missing_machine_lists_existing(scene: Scene) -> None:
     await scene.machine("web")
-    with pytest.raises(NoMachine, match=f"no Machine {scene.namespace}/other; .* there are: web"):
+    with pytest.raises(NoMachine, match=f"Machine {scene.namespace}/other not found; .*: web"):
         await asked(scene, "other")
 
 
-async def test_asking_writes_nothing(scene: Scene, audit_log: AuditLog) -> None:
+async def test_explain_placement_writes_nothing(scene: Scene, audit_log: AuditLog) -> None:
     await scene.join("east", "west")
     await scene.machine("web")
     mark = audit_log.mark()

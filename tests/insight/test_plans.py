@@ -6,14 +6,12 @@ from virt_steward.controllers.advisor.conditions import STALE
 from virt_steward.insight.plans import waits_for
 
 
-def test_a_plan_in_review_waits_for_an_approval_unless_it_is_stale() -> None:
+def test_waits_for_names_approval_unless_plan_is_stale() -> None:
     assert "virt-steward approve" in (waits_for(a_config(a_status())) or "")
     stale = Condition(STALE, "True", "TargetsChanged", "it changed; set action to Ignore first", NOON)
     assert waits_for(a_config(a_status(conditions=(stale,)))) == stale.message
 
 
-def test_a_rejected_plan_waits_for_no_approval() -> None:
+def test_waits_for_names_who_rejected_plan() -> None:
     notes = {"rejected-plan": PLAN, "rejected-generation": "1", "rejected-by": "ann"}
-    assert waits_for(a_config(a_status(), notes=notes)) == (
-        "another plan, or a change of mind: ann has rejected this one"
-    )
+    assert waits_for(a_config(a_status(), notes=notes)) == ("a new plan or an approval: ann rejected this plan")

@@ -1,4 +1,4 @@
-"""Flags that concern plans: which platform is tuned, by which version, and whether the example profile is on."""
+"""Options of the advisor: the platform that it tunes, the version that its plans record, the example profile."""
 
 from __future__ import annotations
 
@@ -24,13 +24,17 @@ HcoOption = Annotated[
 ]
 VersionOption = Annotated[
     str,
-    typer.Option(help="What plans are stamped with; a change may offer an upgrade of them.", rich_help_panel=PANEL),
+    typer.Option(
+        metavar="VERSION",
+        help="Version recorded in plans; a plan of another version is offered an upgrade.",
+        rich_help_panel=PANEL,
+    ),
 ]
 DocsOption = Annotated[
     str,
     typer.Option(
         metavar="URL",
-        help="Where the profiles are documented: sets the annotation documentation-url of advertised profiles.",
+        help="Base URL of the profiles' documentation, for the annotation documentation-url.",
         show_default=False,
         rich_help_panel=PANEL,
     ),

@@ -1,8 +1,9 @@
-"""`virt-steward approve`: a person's decision, recorded where it takes effect."""
+"""`virt-steward approve`: records who approves a plan, where the approval takes effect."""
 
 from __future__ import annotations
 
 import asyncio
+import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,23 +12,42 @@ import typer
 from typer.core import TyperGroup
 
 from virt_steward.app import connected
-from virt_steward.cli import approvals
-from virt_steward.cli.arguments import ContextOption, KubeconfigOption, PlanArgument, ProfileArgument, namespaced
-from virt_steward.cli.output import CommandFailed, Output, OutputOption, answer, say
-from virt_steward.controllers.approver.follow import InstallFailed, follow
+from virt_steward.cli.arguments import (
+    ContextOption,
+    InstallPlanArgument,
+    KubeconfigOption,
+    ProfileArgument,
+    namespaced,
+)
+from virt_steward.cli.output import CommandFailed, Output, OutputOption, answer, say, show
+from virt_steward.cli.plan import item_lines
+from virt_steward.controllers.advisor import follow as plan_progress
+from virt_steward.controllers.advisor.manual_approval import (
+    PlanApproved,
+    PlanNotApproved,
+    approve_plan,
+    config_ref,
+    reason_not_approvable,
+)
+from virt_steward.controllers.advisor.observation import VirtPlatformConfig
+from virt_steward.controllers.approver import follow as install_progress
 from virt_steward.controllers.approver.manual_approval import (
     InstallPlanApproved,
     InstallPlanNotApproved,
     approve_manually,
 )
+from virt_steward.kube.errors import NotFound
 from virt_steward.objects.durations import BadDuration, parse_duration
 from virt_steward.settings import BadSetting
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import timedelta
 
-    from virt_steward.kube.client import Reader
+    from virt_steward.kube.client import Client, Reader
     from virt_steward.objects.identity import Key
+
+CANCELLED = "Cancelled; nothing was changed"
 
 
 class ProfileByDefault(TyperGroup):
@@ -42,85 +62,162 @@ class ProfileByDefault(TyperGroup):
 app = typer.Typer(
     name="approve",
     cls=ProfileByDefault,
-    help="Approve something that waits for a person. `approve NAME` is short for `approve profile NAME`.",
+    help="Approve a pending plan.\n\n`approve NAME` is short for `approve profile NAME`.",
     no_args_is_help=True,
 )
 
 
-@app.command()
-def profile(
-    *,
-    profile: ProfileArgument,
-    comment: Annotated[str, typer.Option(help="Why, for whoever reads the history later.")] = "",
-    plan: Annotated[
-        str, typer.Option(metavar="HASH", help="Approve only if this is the plan that waits, as reviewed before.")
-    ] = "",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first, as is done on a terminal.")] = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Follow the rollout, and end as it ends.")] = False,
-    timeout: Annotated[
-        str, typer.Option(metavar="DURATION", help="How long --watch waits, such as 2h; by default until the end.")
-    ] = "",
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    output: OutputOption = Output.TEXT,
-) -> None:
-    """Approve the plan that a profile shows now, also one that leads back, and write on it who did so and why."""
-    patience = duration(timeout) if timeout else None
-    asking = approvals.PlanApprovalRequest(
-        profile, plan.removeprefix("sha256:"), comment, is_sure=yes, watch=watch, patience=patience
-    )
-    done = asyncio.run(approvals.approved(asking, kubeconfig, context))
-    answer(output, "it is carried out" if watch else "the advisor carries it out now", done)
-
-
-@app.command()
-def installplan(
-    *,
-    plan: PlanArgument,
-    comment: Annotated[str, typer.Option(help="Why, for whoever reads the plan later.")] = "",
-    wait: Annotated[bool, typer.Option("--wait", help="Return when the operators run or have failed.")] = False,
-    timeout: Annotated[str, typer.Option(metavar="DURATION", help="How long --wait waits, such as 90s.")] = "10m",
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    output: OutputOption = Output.TEXT,
-) -> None:
-    """Approve an InstallPlan by hand, whatever is pinned, and write on it who did so and why."""
-    asking = InstallPlanApprovalRequest(namespaced(plan), comment, duration(timeout) if wait else None)
-    done = asyncio.run(_approved(asking, kubeconfig, context))
-    answer(output, "all its operators run" if wait else "OLM installs it now", done)
+@dataclass(frozen=True, slots=True)
+class PlanApprovalRequest:
+    profile: str
+    plan_hash: str
+    """The plan that was reviewed; empty for the pending one."""
+    comment: str
+    is_confirmed: bool
+    watch: bool
+    timeout: timedelta | None
+    """How long to watch; None for no limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstallPlanApprovalRequest:
     plan: Key
     comment: str
-    patience: timedelta | None
-    """None: the approval is enough."""
+    timeout: timedelta | None
+    """How long to wait for the operators; None to return after the approval."""
 
 
-async def _approved(
-    asking: InstallPlanApprovalRequest, kubeconfig: str | None, context: str | None
-) -> InstallPlanApproved:
+@app.command()
+def profile(
+    *,
+    profile: ProfileArgument,
+    comment: Annotated[str, typer.Option(metavar="TEXT", help="Why; recorded with the approval.")] = "",
+    plan: Annotated[
+        str, typer.Option(metavar="HASH", help="Approve only if the pending plan has this hash, as reviewed before.")
+    ] = "",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation on a terminal.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Follow the rollout; fail if it fails.")] = False,
+    timeout: Annotated[
+        str, typer.Option(metavar="DURATION", help="Limit of --watch, such as 2h; by default there is none.")
+    ] = "",
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Approve the pending plan of a profile.
+
+    The plan is shown first. The approval records who approved it and why. Plans that roll back are approved the same
+    way.
+    """
+    request = PlanApprovalRequest(
+        profile,
+        plan.removeprefix("sha256:"),
+        comment,
+        is_confirmed=yes,
+        watch=watch,
+        timeout=duration(timeout) if timeout else None,
+    )
+    approval = asyncio.run(_approve_profile(request, kubeconfig, context))
+    answer(output, "Plan completed" if watch else "Approved; the advisor executes the plan now", approval)
+
+
+@app.command()
+def installplan(
+    *,
+    plan: InstallPlanArgument,
+    comment: Annotated[str, typer.Option(metavar="TEXT", help="Why; recorded on the InstallPlan.")] = "",
+    wait: Annotated[bool, typer.Option("--wait", help="Return when the operators run or have failed.")] = False,
+    timeout: Annotated[str, typer.Option(metavar="DURATION", help="Limit of --wait, such as 90s.")] = "10m",
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Approve an InstallPlan manually, whatever is pinned.
+
+    The InstallPlan records who approved it and why.
+    """
+    request = InstallPlanApprovalRequest(namespaced(plan), comment, duration(timeout) if wait else None)
+    approval = asyncio.run(_approve_install_plan(request, kubeconfig, context))
+    answer(output, "All its operators run" if wait else "Approved; OLM installs it now", approval)
+
+
+async def _approve_profile(request: PlanApprovalRequest, kubeconfig: str | None, context: str | None) -> PlanApproved:
     async with connected(kubeconfig, context) as client:
-        match await approve_manually(client, asking.plan, asking.comment, datetime.now(UTC)):
-            case InstallPlanNotApproved(plan, why):
-                raise CommandFailed(f"InstallPlan {plan} is left alone: {why}")
-            case InstallPlanApproved() as done:
-                say(f"approved InstallPlan {done.plan} with {', '.join(done.csvs)}, as {done.user}")
-        if asking.patience is not None:
-            await _installed(client, asking.plan, done.csvs, asking.patience)
-        return done
+        plan_hash = await _confirm(client, request)
+        match await approve_plan(client, request.profile, plan_hash, request.comment):
+            case PlanNotApproved(_, why):
+                raise CommandFailed(not_approved(why))
+            case PlanApproved() as approval:
+                say(f"Approved plan {plan_hash} of {request.profile} as {approval.user}")
+        if request.watch:
+            await _watch_plan(client, request, plan_hash)
+        return approval
 
 
-async def _installed(reader: Reader, plan: Key, csvs: tuple[str, ...], patience: timedelta) -> None:
+async def _confirm(client: Client, request: PlanApprovalRequest) -> str:
+    """Show the pending plan and ask for confirmation. Answers its hash. Raises CommandFailed."""
     try:
-        async with asyncio.timeout(patience.total_seconds()):
-            ended = await follow(reader, plan, csvs, say)
+        config = await client.get(config_ref(request.profile), VirtPlatformConfig)
+    except NotFound as error:
+        raise CommandFailed(not_approved(f"VirtPlatformConfig {request.profile} not found: {error}")) from None
+    if why := reason_not_approvable(config):
+        raise CommandFailed(not_approved(why))
+    pending = config.status.plan_hash
+    if request.plan_hash not in ("", pending):
+        raise CommandFailed(not_approved(f"the pending plan is now {pending}; review it first"))
+    show(_plan_lines(config), err=True)
+    if not request.is_confirmed and sys.stdin.isatty() and not typer.confirm("Approve this plan?", err=True):
+        raise CommandFailed(CANCELLED)
+    return pending
+
+
+def not_approved(why: str) -> str:
+    return f"Nothing to approve: {why}"
+
+
+def _plan_lines(config: VirtPlatformConfig) -> Iterator[str]:
+    status = config.status
+    yield from item_lines(status.items)
+    rollback = "rollback, " if config.spec.action == "Rollback" else ""
+    yield f"{config.metadata.name}: {rollback}impact {status.impact_severity}, plan {status.plan_hash}"
+
+
+async def _watch_plan(reader: Reader, request: PlanApprovalRequest, plan_hash: str) -> None:
+    timeout = request.timeout
+    try:
+        async with asyncio.timeout(timeout.total_seconds() if timeout else None):
+            ended = await plan_progress.follow(reader, request.profile, plan_hash, say)
     except TimeoutError:
         raise CommandFailed(
-            f"InstallPlan {plan} is approved, but not installed within {patience}; OLM goes on"
+            f"{request.profile}: approved, but not completed within {timeout}; the advisor continues"
         ) from None
-    if isinstance(ended, InstallFailed):
+    if isinstance(ended, plan_progress.PlanFailed):
+        raise CommandFailed(f"{request.profile}: approved, but {ended.why}")
+
+
+async def _approve_install_plan(
+    request: InstallPlanApprovalRequest, kubeconfig: str | None, context: str | None
+) -> InstallPlanApproved:
+    async with connected(kubeconfig, context) as client:
+        match await approve_manually(client, request.plan, request.comment, datetime.now(UTC)):
+            case InstallPlanNotApproved(plan, why):
+                raise CommandFailed(f"InstallPlan {plan} was not approved: {why}")
+            case InstallPlanApproved() as approval:
+                say(f"Approved InstallPlan {approval.plan} with {', '.join(approval.csvs)} as {approval.user}")
+        if request.timeout is not None:
+            await _wait_for_operators(client, request.plan, approval.csvs, request.timeout)
+        return approval
+
+
+async def _wait_for_operators(reader: Reader, plan: Key, csvs: tuple[str, ...], timeout: timedelta) -> None:  # noqa: ASYNC109 - for a message, too
+    try:
+        async with asyncio.timeout(timeout.total_seconds()):
+            ended = await install_progress.follow(reader, plan, csvs, say)
+    except TimeoutError:
+        raise CommandFailed(
+            f"InstallPlan {plan} is approved, but not installed within {timeout}; OLM continues"
+        ) from None
+    if isinstance(ended, install_progress.InstallFailed):
         raise CommandFailed(f"InstallPlan {plan} is approved, but {ended.why}")
 
 

@@ -1,24 +1,39 @@
-"""Arguments that several commands take: which cluster, and which object."""
+"""What several commands take: which cluster, which object, and the connection to that cluster."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from virt_steward import logs
+from virt_steward.app import connected
+from virt_steward.kube.client import Reader
 from virt_steward.objects.identity import Key
 from virt_steward.settings import BadSetting
 
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from virt_steward.kube.client import Client
+
 KubeconfigOption = Annotated[
     str | None,
-    typer.Option("--kubeconfig", metavar="FILE", help="Instead of $KUBECONFIG, ~/.kube/config or the pod's account."),
+    typer.Option(
+        "--kubeconfig",
+        metavar="FILE",
+        help="Path of a kubeconfig, instead of $KUBECONFIG, ~/.kube/config or the pod's service account.",
+    ),
 ]
-ContextOption = Annotated[str | None, typer.Option("--context", help="Instead of the current context.")]
-PlanArgument = Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="The InstallPlan.")]
+ContextOption = Annotated[
+    str | None, typer.Option("--context", metavar="NAME", help="Context to use instead of the current one.")
+]
+InstallPlanArgument = Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="The InstallPlan.")]
 ProfileArgument = Annotated[
-    str, typer.Argument(metavar="PROFILE", help="The profile, which its VirtPlatformConfig is named for.")
+    str, typer.Argument(metavar="PROFILE", help="Name of the profile; its VirtPlatformConfig has the same name.")
 ]
-AssetArgument = Annotated[str, typer.Argument(metavar="NAME", help="The asset.")]
+AssetArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the asset; `render -o status` lists them.")]
 MachineArgument = Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="The Machine.")]
 
 
@@ -26,5 +41,20 @@ def namespaced(text: str) -> Key:
     """Read `namespace/name`."""
     key = Key.parse(text)
     if not key.namespace or not key.name:
-        raise BadSetting(f"{text!r} names no object in a namespace: write NAMESPACE/NAME")
+        raise BadSetting(f"{text!r} is not the name of a namespaced object: write NAMESPACE/NAME")
     return key
+
+
+@asynccontextmanager
+async def quiet_client(kubeconfig: str | None, context: str | None) -> AsyncIterator[Client]:
+    """A client for a command whose answer reports what fails, so that warnings in the log would only repeat it."""
+    logs.configure("auto", "error")
+    async with connected(kubeconfig, context) as client:
+        yield client
+
+
+@asynccontextmanager
+async def quiet_reader(kubeconfig: str | None, context: str | None) -> AsyncIterator[Reader]:
+    """The same, for commands that only read."""
+    async with quiet_client(kubeconfig, context) as client:
+        yield Reader(client.connection, client.discovery)

@@ -1,47 +1,75 @@
-"""`virt-steward explain`: why something is decided as it is, by the rules that decide it."""
+"""`virt-steward explain`: why something is decided as it is, check by check, by the controllers' own code."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import typer
 
-from virt_steward.app import connected
-from virt_steward.cli import advisor_flags, assets, placement_flags, placements, plans
+from virt_steward.catalog.images import related_images
+from virt_steward.catalog.load import load
+from virt_steward.cli import advisor_flags, placement_flags
 from virt_steward.cli.arguments import (
     AssetArgument,
     ContextOption,
+    InstallPlanArgument,
     KubeconfigOption,
     MachineArgument,
-    PlanArgument,
     ProfileArgument,
     namespaced,
+    quiet_client,
+    quiet_reader,
 )
-from virt_steward.cli.output import Output, OutputOption, answer
-from virt_steward.insight.approvals import ApprovalCheck, ApprovalExplanation, Approved, Chain, Csv, why
+from virt_steward.cli.output import Output, OutputOption, answer, check_lines, table, wrapped
+from virt_steward.cli.place import assumptions, headline
+from virt_steward.cli.plan import impact_lines
+from virt_steward.controllers.autopilot.options import AutopilotOptions
+from virt_steward.controllers.placement.options import PlacementOptions
+from virt_steward.insight.approvals import ApprovalCheck, explain_approval
+from virt_steward.insight.assets.evidence import evidence
+from virt_steward.insight.assets.explain import checked, why
+from virt_steward.insight.assets.survey import survey
+from virt_steward.insight.assets.target import AssetCheckResult
+from virt_steward.insight.placements import explain_placement
+from virt_steward.insight.plans import explain_plan
 from virt_steward.kube.client import Reader
 from virt_steward.kube.errors import one_line
+from virt_steward.objects.checks import CheckResult
+from virt_steward.objects.wallclock import rfc3339
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from virt_steward.controllers.advisor.options import AdvisorOptions
+    from virt_steward.insight.approvals import ApprovalExplanation, Approved, Chain, Csv
+    from virt_steward.insight.assets.explain import AssetExplanation, LiveObject
+    from virt_steward.insight.placements import Candidate, PlacementExplanation
+    from virt_steward.insight.plans import PlanExplanation
     from virt_steward.objects.identity import Key
 
-app = typer.Typer(name="explain", help="Say why something is decided as it is.", no_args_is_help=True)
+app = typer.Typer(name="explain", help="Explain a decision, check by check.", no_args_is_help=True)
 
 
 @app.command()
 def installplan(
-    plan: PlanArgument,
+    plan: InstallPlanArgument,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Say what each InstallPlanApprover makes of an InstallPlan now, check by check. Changes nothing."""
-    found = asyncio.run(_asked(namespaced(plan), kubeconfig, context))
-    answer(output, "\n".join(_lines(found)), found)
+    """Explain why an InstallPlan is approved or pending.
+
+    Lists the checks of each InstallPlanApprover. Nothing is changed.
+    """
+    found = asyncio.run(_explain_approval(namespaced(plan), kubeconfig, context))
+    document = msgspec.to_builtins(found)
+    for chain, encoded in zip(found.approvers, document["approvers"], strict=True):
+        encoded["checks"] = checks_of(chain.steps)
+    answer(output, "\n".join(_approval_lines(found)), document)
 
 
 @app.command()
@@ -55,10 +83,13 @@ def plan(
     context: ContextOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Say where the plan of a profile is and what it waits for, and what the advisor makes of that. Changes nothing."""
+    """Explain the phase of a profile's plan.
+
+    Says what the plan waits for, and lists the checks of the advisor. Nothing is changed.
+    """
     options = advisor_flags.asking(hyperconverged, operator_version, example_profile=example_profile)
-    found = asyncio.run(plans.asked(profile, options, kubeconfig, context))
-    answer(output, "\n".join(plans.why_lines(found)), found)
+    found = asyncio.run(_explain_plan(profile, options, kubeconfig, context))
+    answer(output, "\n".join(_plan_lines(found)), found)
 
 
 @app.command()
@@ -74,10 +105,13 @@ def machine(
     context: ContextOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Say which cluster a Machine goes to by these settings, strategy by strategy. Changes nothing."""
+    """Explain which cluster a Machine goes to.
+
+    Lists the rules of the placement under these settings. Nothing is changed.
+    """
     rules = placement_flags.rules(default_kubevirt_config, placement_strategy, search, vm_name, spread_label)
-    found = asyncio.run(placements.asked(namespaced(machine), rules, kubeconfig, context))
-    answer(output, "\n".join(placements.lines(found)), found)
+    found = asyncio.run(_explain_placement(namespaced(machine), PlacementOptions(rules), kubeconfig, context))
+    answer(output, "\n".join(_placement_lines(found)), found)
 
 
 @app.command()
@@ -89,54 +123,204 @@ def asset(
     context: ContextOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Say what the autopilot makes of an asset now, filter by filter and check by check. Changes nothing."""
-    found = asyncio.run(assets.asked(name, advisor_flags.hco(hyperconverged), kubeconfig, context))
-    answer(output, "\n".join(assets.lines(found)), found)
+    """Explain why an asset is applied or not.
+
+    Lists the checks of the autopilot. Nothing is changed.
+    """
+    found = asyncio.run(_explain_asset(name, advisor_flags.hco(hyperconverged), kubeconfig, context))
+    answer(output, "\n".join(asset_lines(found)), _with_checks(found, checks_of(found.steps)))
 
 
-async def _asked(plan: Key, kubeconfig: str | None, context: str | None) -> ApprovalExplanation:
-    async with connected(kubeconfig, context) as client:
-        return await why(Reader(client.connection, client.discovery), plan, datetime.now(UTC))
+def checks_of(
+    steps: Iterable[ApprovalCheck | AssetCheckResult],
+) -> tuple[CheckResult, ...]:
+    """The checks of an explanation in the form in which they are printed."""
+    return tuple(_check(step) for step in steps)
 
 
-def _lines(found: ApprovalExplanation) -> Iterator[str]:
+def _check(step: ApprovalCheck | AssetCheckResult) -> CheckResult:
+    match step:
+        case ApprovalCheck(check, None):
+            return CheckResult(_title(check), "pass")
+        case ApprovalCheck(check, refusal):
+            until = f", until {refusal.until}" if refusal and refusal.until else ""
+            reason = f"{refusal.message} ({refusal.reason}{until})" if refusal else ""
+            return CheckResult(_title(check), "fail", reason, decided=True)
+        case AssetCheckResult(check, objects, because):
+            return CheckResult(_title(check), "fail" if objects else "pass", because, decided=objects)
+
+
+def _title(name: str) -> str:
+    return f"{name[:1].upper()}{name[1:]}"
+
+
+def _with_checks(found: PlanExplanation | PlacementExplanation | AssetExplanation, checks: Any) -> dict[str, Any]:
+    return {**msgspec.to_builtins(found), "checks": checks}
+
+
+async def _explain_approval(plan: Key, kubeconfig: str | None, context: str | None) -> ApprovalExplanation:
+    async with quiet_reader(kubeconfig, context) as reader:
+        return await explain_approval(reader, plan, datetime.now(UTC))
+
+
+async def _explain_plan(
+    profile: str, options: AdvisorOptions, kubeconfig: str | None, context: str | None
+) -> PlanExplanation:
+    async with quiet_reader(kubeconfig, context) as reader:
+        return await explain_plan(reader, profile, options, datetime.now(UTC))
+
+
+async def _explain_placement(
+    machine: Key, options: PlacementOptions, kubeconfig: str | None, context: str | None
+) -> PlacementExplanation:
+    async with quiet_reader(kubeconfig, context) as reader:
+        return await explain_placement(reader, machine, options)
+
+
+async def _explain_asset(name: str, hco: Key, kubeconfig: str | None, context: str | None) -> AssetExplanation:
+    catalog = load()
+    asset = checked(catalog, name)  # an unknown name is reported without connecting to the cluster
+    options = AutopilotOptions(hco, related_images(os.environ))
+    async with quiet_client(kubeconfig, context) as client:
+        found = await survey(Reader(client.connection, client.discovery), catalog, options, datetime.now(UTC))
+        return why(found, name, await evidence(client, found, asset))
+
+
+def _approval_lines(found: ApprovalExplanation) -> Iterator[str]:
     state = "approved" if found.approved else "not approved"
     yield f"InstallPlan {found.plan}: {state}, phase {found.phase or 'none'}, approval {found.approval or 'not set'}"
     if found.decision:
-        yield f"  approved by {_signed(found.decision)}"
+        yield from wrapped(f"approved by {_approved_by(found.decision)}", "  ", "    ")
     for csv in found.csvs:
-        yield f"  {csv.name}: {_facts(csv, approved=found.approved)}"
+        yield from wrapped(f"{csv.name}: {_csv_facts(csv, approved=found.approved)}", "  ", "    ")
     if not found.approvers:
-        yield "\nThere is no InstallPlanApprover: nobody but a person approves it."
+        yield "\nThere is no InstallPlanApprover, so it can only be approved manually"
     acting = next((chain for chain in found.approvers if chain.verdict == "approves"), None)
     for chain in found.approvers:
         yield ""
-        yield f"InstallPlanApprover {chain.approver} {_verdict(chain, acting)}"
-        yield from (f"  {_outcome(step)}" for step in chain.steps)
+        yield from wrapped(f"InstallPlanApprover {chain.approver}: {_verdict(chain, acting)}", hanging="  ")
+        yield from check_lines(checks_of(chain.steps))
 
 
-def _signed(decision: Approved) -> str:
+def _approved_by(decision: Approved) -> str:
     at = f" at {decision.at}" if decision.at else ""
-    return one_line(f"{decision.by}{at}: {decision.because}" if decision.because else f"{decision.by}{at}")
+    return f"{decision.by}{at}" + (f": {decision.because}" if decision.because else "")
 
 
-def _facts(csv: Csv, *, approved: bool) -> str:
-    if csv.package is None:  # an approved plan is no longer asked what it is made of
-        return "no Subscription is for it now" if approved else "package unknown"
+def _csv_facts(csv: Csv, *, approved: bool) -> str:
+    if csv.package is None:  # the Subscriptions of an approved plan may have moved on
+        return "no Subscription refers to it now" if approved else "package unknown"
     if csv.is_new_dependency:
         return f"package {csv.package}, a new dependency"
-    return f"package {csv.package}, pinned {csv.pin or 'to nothing'}, installed {csv.installed or 'nothing yet'}"
+    return f"package {csv.package}, pinned: {csv.pin or 'no'}, installed: {csv.installed or 'none'}"
 
 
 def _verdict(chain: Chain, acting: Chain | None) -> str:
-    if chain.verdict == "approves" and acting is not chain and acting:
+    if chain.verdict == "approves" and acting and acting is not chain:
         return f"would approve it, but the older {acting.approver} does"
-    return f"{chain.verdict}: {chain.because}"
+    verdicts = {"approves": f"approves it: {chain.because}", "waits": "does not approve it yet"}
+    return verdicts.get(chain.verdict, "does not cover it")
 
 
-def _outcome(step: ApprovalCheck) -> str:
-    """The sentence of a refusal stands in the headline already."""
-    if step.refusal is None:
-        return f"[+] {step.check}"
-    until = f", until {step.refusal.until}" if step.refusal.until else ""
-    return f"[-] {step.check}: {step.refusal.reason}{until}"
+def _plan_lines(found: PlanExplanation) -> Iterator[str]:
+    reason = f" ({found.reason})" if found.reason else ""
+    yield f"VirtPlatformConfig {found.profile}: {found.phase}{reason}, action {found.action}"
+    if found.because:
+        yield from wrapped(found.because, "  ")
+    if found.waits_for:
+        yield from wrapped(f"Waiting for: {found.waits_for}", "  ", "    ")
+    if found.plan_hash:
+        yield from wrapped(f"plan {found.plan_hash}, impact {found.impact}, drafted by {found.version}", "  ", "    ")
+    if found.approval:
+        at = rfc3339(found.approval.at)
+        yield from wrapped(f"approved by {_person(found.approval.by, found.approval.comment, at)}", "  ", "    ")
+    yield from _plan_items(found)
+    if found.conditions:
+        yield ""
+        yield from table(("condition", "status", "since", "reason", "message"), _conditions(found))
+    if found.history:
+        yield ""
+        yield from table(("ended", "outcome", "plan", "version", "by"), _history(found))
+    yield "\nChecks of the advisor:"
+    yield from check_lines(found.checks)
+
+
+def _plan_items(found: PlanExplanation) -> Iterator[str]:
+    if found.items:
+        yield "\nItems:"
+    for item in found.items:
+        yield from wrapped(f"{item.state}: {item.name} (impact {item.impact_severity}): {item.message}", "  ", "    ")
+        if item.state in ("Pending", "InProgress"):
+            yield from (f"    {line}" for line in impact_lines(item))
+
+
+def _conditions(found: PlanExplanation) -> list[tuple[str, ...]]:
+    """Leave out the conditions of phases that the plan is not in."""
+    return [
+        (one.type, one.status, rfc3339(one.last_transition_time), one.reason, one_line(one.message))
+        for one in found.conditions
+        if one.status == "True" or not one.reason.startswith(f"Not{one.type}")
+    ]
+
+
+def _history(found: PlanExplanation) -> list[tuple[str, ...]]:
+    return [
+        (rfc3339(one.at), one.outcome, one.plan_hash[:12], one.version, one_line(_person(one.by, one.comment)))
+        for one in found.history
+    ]
+
+
+def _person(by: str, comment: str, at: str = "") -> str:
+    return (by or "action Apply") + (f" at {at}" if at else "") + (f": {comment}" if comment else "")
+
+
+def _placement_lines(found: PlacementExplanation) -> Iterator[str]:
+    yield from headline(found)
+    if found.recorded_because:
+        yield from wrapped(f"reason at that time: {found.recorded_because}", "  ", "    ")
+    yield from check_lines(found.checks)
+    if found.scores:
+        yield ""
+        yield from table(("cluster", "score"), [(one.cluster, one.words) for one in found.scores])
+    if found.clusters:
+        yield ""
+        yield from table(("cluster", "machines", "VM", "state"), [_cluster_row(one) for one in found.clusters])
+    yield ""
+    yield from assumptions(found.assumed)
+
+
+def _cluster_row(cluster: Candidate) -> tuple[str, ...]:
+    state = cluster.trouble or ("ready" if cluster.schedulable else "cordoned")
+    return cluster.name, str(cluster.machines), cluster.vm or "not asked", one_line(state)
+
+
+def asset_lines(found: AssetExplanation) -> Iterator[str]:
+    yield from wrapped(f"Asset {found.asset}: {found.state}: {found.because}", hanging="  ")
+    yield from wrapped(f"object: {found.object}", "  ", "    ")
+    yield from wrapped(f"purpose: {found.summary}", "  ", "    ")
+    yield from check_lines(checks_of(found.steps))
+    if found.overrides:
+        until = f", until {found.until}" if found.until else ""
+        yield f"\nOverrides by annotations of the object{until}:"
+        yield from (f"  {name}: {one_line(value)}" for name, value in sorted(found.overrides.items()))
+    if found.remarks:
+        yield "\nRemarks:"
+        for remark in found.remarks:
+            yield from wrapped(remark, "  ", "    ")
+    if found.governed:
+        yield ""
+        yield from wrapped(f"Fields that the advisor manages: {', '.join(found.governed)}", hanging="  ")
+    if found.told:
+        yield "\nRecent events:"
+        for event in found.told:
+            yield from wrapped(event, "  ", "    ")
+    yield f"\n{_live_object(found.live)}"
+
+
+def _live_object(live: LiveObject | None) -> str:
+    if live is None:
+        return "The object does not exist"
+    facts = ["created by the autopilot" if live.made_by_us else "not known to be created by the autopilot"]
+    facts += [f"also managed by {', '.join(live.others)}"] if live.others else []
+    facts += [f"paused at {live.paused_at}"] if live.paused_at else []
+    return f"The object exists: {'; '.join(facts)}"

@@ -1,4 +1,4 @@
-"""`virt-steward`: its commands, and how their errors reach a person: one line, never a traceback."""
+"""`virt-steward`: the table of its commands, and how their errors are printed: one line, never a traceback."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import typer
 from typer.exceptions import TyperException
 
 from virt_steward import __version__
+from virt_steward.cli.output import Output, OutputOption, answer
 from virt_steward.objects.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 DEMO = "virt_steward_demo"
-# Where each command is. Only the one that is asked for gets imported: `run` need not carry what `plan` is made of.
+# Where each command is. Only the given command is imported, so that `run` does not load what only `plan` needs.
 COMMANDS = {
     "run": "virt_steward.cli.run:run",
     "demo": f"{DEMO}.cli.demo:demo",
@@ -28,19 +29,20 @@ COMMANDS = {
     "place": "virt_steward.cli.place:place",
     "status": "virt_steward.cli.status:status",
     "render": "virt_steward.cli.render:render",
-    "crds": "virt_steward.cli.generate:crds",
-    "rbac": "virt_steward.cli.generate:rbac",
-    "policies": "virt_steward.cli.generate:policies",
+    "crds": "virt_steward.cli.manifests:crds",
+    "rbac": "virt_steward.cli.manifests:rbac",
+    "policies": "virt_steward.cli.manifests:policies",
     "manifests": "virt_steward.cli.manifests:manifests",
     "local": f"{DEMO}.cli.local:app",
-    "version": "virt_steward.cli.version:version",
+    "version": "virt_steward.cli.main:version",
 }
 
 app = typer.Typer(
     name="virt-steward",
-    help="Governs everything around KubeVirt on a cluster.",
+    help="Controllers around KubeVirt, and commands to preview, approve and explain what they do.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -55,13 +57,18 @@ def options(
         raise typer.Exit
 
 
+def version(output: OutputOption = Output.TEXT) -> None:
+    """Print the version."""
+    answer(output, f"virt-steward {__version__}", {"version": __version__})
+
+
 def load(wanted: Sequence[str]) -> typer.Typer:
-    """The app with the commands that these words may mean: one of them, or all where help has to list them."""
+    """The app with the command that the arguments name, or with all commands if they name none."""
     first = next((word for word in wanted if not word.startswith("-")), "")
     named: Sequence[str] = (first,) if first in COMMANDS else tuple(name for name in COMMANDS if _is_installed(name))
     for name in () if "--version" in wanted[:1] else named:
         if not _is_installed(name):
-            raise UserError(f"{name} is not part of this installation; pip install 'virt-steward[demo]' adds it")
+            raise UserError(f"{name} is not installed; add it with: pip install 'virt-steward[demo]'")
         module, _, attribute = COMMANDS[name].partition(":")
         command = getattr(import_module(module), attribute)
         if isinstance(command, typer.Typer):
@@ -80,24 +87,24 @@ def main() -> None:
         sys.exit(load(sys.argv[1:])(standalone_mode=False) or 0)
     except UserError as error:
         sys.exit(f"virt-steward: {error}")
-    except BaseExceptionGroup as group:  # of several tasks that ran at once
-        if complaint := _complaint_in(group):
-            sys.exit(f"virt-steward: {complaint}")
+    except BaseExceptionGroup as group:  # raised by concurrent tasks
+        if user_error := _user_error_in(group):
+            sys.exit(f"virt-steward: {user_error}")
         raise
-    except TyperException as error:  # the words of the command line are off
+    except TyperException as error:  # wrong usage
         if message := error.format_message().strip().rstrip("."):
-            typer.echo(f"virt-steward: {message}; --help tells what there is", err=True)
-        sys.exit(1)  # not 2: that is the answer of `plan` when something would change
+            typer.echo(f"virt-steward: {message}; see --help", err=True)
+        sys.exit(1)  # not 2, by which `plan` says that something would change
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
     except BrokenPipeError:  # `virt-steward crds | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _complaint_in(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
-    """The first one, if there are no other errors: those would be bugs, and are shown in full."""
-    complaints, others = group.split(UserError)
-    if complaints is None or others is not None:
+def _user_error_in(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
+    """The first UserError, if there are only such errors: others are bugs, and are shown in full."""
+    user_errors, others = group.split(UserError)
+    if user_errors is None or others is not None:
         return None
-    first = complaints.exceptions[0]
-    return _complaint_in(first) if isinstance(first, BaseExceptionGroup) else first
+    first = user_errors.exceptions[0]
+    return _user_error_in(first) if isinstance(first, BaseExceptionGroup) else first

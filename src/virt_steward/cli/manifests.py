@@ -1,25 +1,49 @@
-"""`virt-steward manifests`: all that an installation is made of, also as files for kustomize, Helm or OLM."""
+"""`virt-steward crds`, `rbac`, `policies` and `manifests`: what an installation is made of, generated from the code."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path  # noqa: TC003 - typer reads annotations
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
+from virt_steward.apis import CRDS
 from virt_steward.cli import advisor_flags
-from virt_steward.cli.generate import Format, FormatOption, written
 from virt_steward.cli.output import CommandFailed
+from virt_steward.controllers import NAMES
+from virt_steward.controllers.advisor.admission import POLICIES
+from virt_steward.controllers.autopilot.options import OPT_OUT_DELETES
+from virt_steward.packaging import parts
 from virt_steward.packaging.bundle import bundle
 from virt_steward.packaging.chart import chart
-from virt_steward.packaging.parts import IMAGE, InstallOptions, installed, kustomization, monitoring
+from virt_steward.packaging.parts import (
+    IMAGE,
+    InstallOptions,
+    access_of,
+    documents,
+    installed,
+    kustomization,
+    monitoring,
+)
+from virt_steward.runtime import access
 from virt_steward.runtime.access import NAMESPACE, Installation
-from virt_steward.settings import BadSetting
+from virt_steward.settings import CONSOLE, BadSetting, chosen, names_in
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class ManifestFormat(StrEnum):
+    """How manifests are printed."""
+
+    YAML = "yaml"
+    JSON = "json"
 
 
 class PackageFormat(StrEnum):
-    """For whom the files are."""
+    """Which tool the files are for."""
 
     KUSTOMIZE = "kustomize"
     HELM = "helm"
@@ -27,44 +51,126 @@ class PackageFormat(StrEnum):
     PROMETHEUS = "prometheus"
 
 
-def manifests(
+FormatOption = Annotated[ManifestFormat, typer.Option("--output", "-o", help="YAML documents, or one JSON list.")]
+
+
+def crds(output: FormatOption = ManifestFormat.YAML) -> None:
+    """Print the CustomResourceDefinitions of virt-steward."""
+    typer.echo(printed([crd.manifest() for crd in CRDS], output), nl=False)
+
+
+def policies(output: FormatOption = ManifestFormat.YAML) -> None:
+    """Print the admission policies that protect approvals.
+
+    They are ValidatingAdmissionPolicies: the API server enforces them without a webhook.
+    """
+    typer.echo(printed(POLICIES, output), nl=False)
+
+
+def rbac(
     *,
-    namespace: Annotated[str, typer.Option(help="Where the controllers run.")] = NAMESPACE,
-    image: Annotated[str, typer.Option(help="What they run from.")] = IMAGE,
+    controllers: Annotated[
+        str, typer.Option(metavar="NAME[,NAME]", help="Controllers to print ServiceAccounts and roles for, or console.")
+    ],
+    namespace: Annotated[str, typer.Option(metavar="NAME", help="Namespace of the controllers.")] = NAMESPACE,
+    target_namespaces: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME[,NAME]", help="Print a Role in each of these namespaces, instead of cluster-wide rights."
+        ),
+    ] = None,
+    secret_namespaces: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME[,NAME]",
+            help="Namespaces with the kubeconfig Secrets of clusters: a Role in each lets the placement read Secrets.",
+        ),
+    ] = None,
+    opt_out_deletes: Annotated[
+        bool,
+        typer.Option(
+            "--opt-out-deletes",
+            help="Also let the autopilot delete what it created, for platform.kubevirt.io/on-opt-out: delete.",
+        ),
+    ] = False,
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
     example_profile: advisor_flags.ExampleOption = False,
-    console: Annotated[bool, typer.Option("--console", help="Serve the console as well, in a pod of its own.")] = False,
+    output: FormatOption = ManifestFormat.YAML,
+) -> None:
+    """Print the namespace and the least-privilege RBAC of controllers.
+
+    The roles grant what the controllers declare in code, and nothing more.
+    """
+    installation = Installation(
+        namespace,
+        target_namespaces=() if target_namespaces is None else names_in(target_namespaces),
+        secret_namespaces=() if secret_namespaces is None else names_in(secret_namespaces),
+        extras=(OPT_OUT_DELETES,) if opt_out_deletes else (),
+    )
+    hco = advisor_flags.hco(hyperconverged)
+    names = chosen((*NAMES, CONSOLE), names_in(controllers))
+    declared = [access_of(name, hco, example_profile=example_profile) for name in names]
+    found = [manifest for one in declared for manifest in access.manifests(one, installation)]
+    typer.echo(printed([_namespace(installation), *found], output), nl=False)
+
+
+def _namespace(installation: Installation) -> dict[str, Any]:
+    """As `manifests` prints it. A namespace of another name may be in use for other pods, so it gets no labels."""
+    manifest = parts.namespace(installation)
+    return (
+        manifest if installation.namespace == NAMESPACE else {**manifest, "metadata": {"name": installation.namespace}}
+    )
+
+
+def manifests(
+    *,
+    namespace: Annotated[str, typer.Option(metavar="NAME", help="Namespace of the controllers.")] = NAMESPACE,
+    image: Annotated[str, typer.Option(metavar="IMAGE", help="Container image of the controllers.")] = IMAGE,
+    hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
+    example_profile: advisor_flags.ExampleOption = False,
+    console: Annotated[bool, typer.Option("--console", help="Include the console, as its own Deployment.")] = False,
     into: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Write files, and print nothing.", file_okay=False)
+        Path | None, typer.Option(metavar="FOLDER", help="Write files there and print nothing.", file_okay=False)
     ] = None,
     package: Annotated[
         PackageFormat,
-        typer.Option("--for", help="With --into: a kustomization, a chart, a bundle, or what scrapes metrics."),
+        typer.Option("--for", help="With --into: a kustomization, a Helm chart, an OLM bundle, or metrics scraping."),
     ] = PackageFormat.KUSTOMIZE,
-    output: FormatOption = Format.YAML,
+    output: FormatOption = ManifestFormat.YAML,
 ) -> None:
-    """Print namespace, CRDs, admission policies, and for each controller its rights and its Deployment."""
-    wishes = InstallOptions(Installation(namespace), image, advisor_flags.hco(hyperconverged), console, example_profile)
+    """Print all manifests of an installation.
+
+    Namespace, CRDs, admission policies, and for each controller its RBAC and Deployment.
+    """
+    hco = advisor_flags.hco(hyperconverged)
+    options = InstallOptions(Installation(namespace), image, hco, console, example_profile)
     if into is not None:
-        _write(into, files_of(package, wishes))
+        _write(into, files_of(package, options))
         return
     if package is not PackageFormat.KUSTOMIZE:
-        raise BadSetting(f"--for {package} makes several files: say --into FOLDER, too")
-    typer.echo(written([obj for objects in installed(wishes).values() for obj in objects], output), nl=False)
+        raise BadSetting(f"--for {package} makes several files: add --into FOLDER")
+    typer.echo(printed([obj for objects in installed(options).values() for obj in objects], output), nl=False)
 
 
-def files_of(package: PackageFormat, wishes: InstallOptions) -> dict[str, str]:
+def printed(objects: Sequence[dict[str, Any]], output: ManifestFormat) -> str:
+    if output is ManifestFormat.JSON:
+        items = {"apiVersion": "v1", "kind": "List", "items": objects}
+        return msgspec.json.format(msgspec.json.encode(items), indent=2).decode() + "\n"
+    return documents(objects)
+
+
+def files_of(package: PackageFormat, options: InstallOptions) -> dict[str, str]:
     match package:
         case PackageFormat.KUSTOMIZE:
-            return kustomization(wishes)
+            return kustomization(options)
         case PackageFormat.HELM:
-            if wishes != InstallOptions():
-                raise BadSetting("a chart leaves namespace, image and HyperConverged to its values: give none of them")
+            if options != InstallOptions():
+                raise BadSetting("--for helm: set namespace, image, HyperConverged and console as chart values instead")
             return chart()
         case PackageFormat.OLM:
-            return bundle(wishes)
+            return bundle(options)
         case PackageFormat.PROMETHEUS:
-            return monitoring(wishes)
+            return monitoring(options)
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:
@@ -74,4 +180,4 @@ def _write(folder: Path, files: dict[str, str]) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise CommandFailed(f"{folder} cannot be written: {error.strerror}") from None
+        raise CommandFailed(f"Cannot write to {folder}: {error.strerror}") from None

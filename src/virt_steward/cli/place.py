@@ -1,4 +1,4 @@
-"""`virt-steward place`: what would be chosen for machines that wait, without choosing it."""
+"""`virt-steward place`: a preview of where Machines would be placed."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from virt_steward.cli import placement_flags, placements
-from virt_steward.cli.arguments import ContextOption, KubeconfigOption, namespaced
-from virt_steward.cli.output import Output, OutputOption, answer
+from virt_steward.cli import placement_flags
+from virt_steward.cli.arguments import ContextOption, KubeconfigOption, namespaced, quiet_reader
+from virt_steward.cli.output import Output, OutputOption, answer, wrapped
+from virt_steward.controllers.placement.options import PlacementOptions
+from virt_steward.insight.placements import explain_placement, preview_placements
 from virt_steward.settings import BadSetting
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from virt_steward.controllers.placement.options import PlacementRules
     from virt_steward.insight.placements import PlacementExplanation
     from virt_steward.objects.identity import Key
@@ -21,8 +25,10 @@ if TYPE_CHECKING:
 def place(
     *,
     machine: Annotated[str | None, typer.Argument(metavar="NAMESPACE/NAME", help="The Machine.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="All Machines that have no cluster yet.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Needed: a choice is the controller's to record.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Preview all Machines that have no cluster yet.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Required: only the controller and the annotation place a Machine.")
+    ] = False,
     default_kubevirt_config: placement_flags.DefaultConfigOption = "",
     placement_strategy: placement_flags.StrategyOption = "none",
     search: placement_flags.SearchOption = placement_flags.SearchMode.FOUND,
@@ -32,19 +38,51 @@ def place(
     context: ContextOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Say where Machines would be placed by these settings, and write nothing."""
+    """Preview where Machines would be placed by these settings."""
     if not dry_run:
-        raise BadSetting("place only foretells: add --dry-run; to choose yourself, annotate the Machine")
+        raise BadSetting("place only previews: add --dry-run; to choose a cluster yourself, annotate the Machine")
     if (machine is None) is not every:
-        raise BadSetting("place takes one Machine, as NAMESPACE/NAME, or --all")
+        raise BadSetting("place needs one Machine, as NAMESPACE/NAME, or --all")
     rules = placement_flags.rules(default_kubevirt_config, placement_strategy, search, vm_name, spread_label)
-    found = asyncio.run(_foretold(namespaced(machine) if machine else None, rules, kubeconfig, context))
-    answer(output, "\n".join(placements.headlines(found)) or "every Machine has a cluster", found)
+    found = asyncio.run(_preview(namespaced(machine) if machine else None, rules, kubeconfig, context))
+    answer(output, "\n".join(_lines(found)) or "Nothing to place: every Machine has a cluster", found)
 
 
-async def _foretold(
+async def _preview(
     machine: Key | None, rules: PlacementRules, kubeconfig: str | None, context: str | None
 ) -> tuple[PlacementExplanation, ...]:
-    if machine is None:
-        return await placements.asked_for_all(rules, kubeconfig, context)
-    return (await placements.asked(machine, rules, kubeconfig, context),)
+    async with quiet_reader(kubeconfig, context) as reader:
+        if machine is None:
+            return await preview_placements(reader, PlacementOptions(rules))
+        return (await explain_placement(reader, machine, PlacementOptions(rules)),)
+
+
+def _lines(found: Sequence[PlacementExplanation]) -> Iterator[str]:
+    for one in found:
+        yield from headline(one)
+    if found:
+        yield from assumptions(found[0].assumed)
+
+
+def headline(found: PlacementExplanation) -> list[str]:
+    """Say in one sentence where a Machine is or goes."""
+    if found.recorded and found.cluster:
+        text = f"Machine {found.machine} is placed on {found.recorded}"
+    elif found.recorded:
+        text = f"Machine {found.machine} is placed on {found.recorded}, but: {found.because}"
+    elif found.cluster:
+        text = f"Machine {found.machine} goes to {found.cluster}: {found.because}"
+    else:
+        text = f"Machine {found.machine} is not placed: {found.because}"
+    return wrapped(text, hanging="  ")
+
+
+def assumptions(rules: PlacementRules) -> list[str]:
+    """Name the settings of the preview, because the controller's settings cannot be read from the cluster."""
+    over = f" over {rules.spread_label}" if rules.strategy == "spread" else ""
+    search = "strict" if rules.strict_search else "found"
+    text = (
+        f"Assumed: strategy {rules.strategy}{over}, default config {rules.default_config or 'none'}, search {search}, "
+        f"VM name {rules.vm_name}; the controller's settings may differ"
+    )
+    return wrapped(text, hanging="  ")

@@ -1,4 +1,4 @@
-"""`virt-steward plan`: what a profile would change on a cluster, with nothing of ours installed there."""
+"""`virt-steward plan`: what a profile would change on a cluster, without installing anything there."""
 
 from __future__ import annotations
 
@@ -11,23 +11,26 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from virt_steward import logs
-from virt_steward.app import connected
 from virt_steward.cli import advisor_flags
-from virt_steward.cli.arguments import (  # noqa: TC001 - typer reads annotations
-    ContextOption,
-    KubeconfigOption,
-    ProfileArgument,
-)
-from virt_steward.cli.plans import manifests, plan_lines, show
+from virt_steward.cli.arguments import ContextOption, KubeconfigOption, ProfileArgument, quiet_client
+from virt_steward.cli.output import show, table, wrapped
 from virt_steward.cli.profile_options import wished
-from virt_steward.insight.plans import planned, profile_named
+from virt_steward.insight.plans import preview_plan, profile_named
+from virt_steward.kube.errors import one_line
+from virt_steward.objects.yamltext import yaml_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from virt_steward.apis.virtplatformconfig import PlanItem
     from virt_steward.controllers.advisor.options import AdvisorOptions
     from virt_steward.insight.plans import PlannedChanges, PlanRequest
 
 CHANGES = 2
+"""Exit code if the plan changes something."""
+COLOURS = {"+": typer.colors.GREEN, "-": typer.colors.RED, "@": typer.colors.CYAN}
+SHOWN = 5
+"""Nodes and VMs that are named; the rest is counted."""
 
 
 class PlanFormat(StrEnum):
@@ -43,38 +46,115 @@ def plan(
     profile: ProfileArgument,
     sets: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="An option of the profile, as in spec.options; repeat it."),
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Set an option of the profile, as in spec.options; may be repeated."
+        ),
     ] = None,
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
     example_profile: advisor_flags.ExampleOption = False,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     output: Annotated[
-        PlanFormat, typer.Option("--output", "-o", help="Diffs, a JSON document, or the wanted objects as YAML.")
+        PlanFormat, typer.Option("--output", "-o", help="Diffs, a JSON document, or the desired objects as YAML.")
     ] = PlanFormat.DIFF,
 ) -> None:
-    """Show what a profile would change and what that costs. Changes nothing.
+    """Preview what a profile changes and its impact.
 
-    Ends with 0 if there is nothing to do, 2 if something would change, 1 if that cannot be told. Options that the
-    cluster's VirtPlatformConfig of that name has are kept, as far as --set does not change them.
+    Nothing is changed. Exit code: 0 if there is nothing to change, 2 if the plan changes something, 1 on errors.
+    Options in the cluster's VirtPlatformConfig apply unless --set overrides them.
     """
     options = advisor_flags.asking(hyperconverged, example_profile=example_profile)
-    profile_named(profile, options)  # before the words of --set are weighed
-    found = asyncio.run(_asked(profile, partial(wished, profile, sets or ()), options, (kubeconfig, context)))
+    profile_named(profile, options)  # an unknown profile is reported before an unknown option of it
+    change = partial(wished, profile, sets or ())
+    found = asyncio.run(_preview(profile, change, options, (kubeconfig, context)))
     match output:
         case PlanFormat.DIFF:
             show(plan_lines(found))
         case PlanFormat.JSON:
             typer.echo(msgspec.json.encode(found).decode())
         case PlanFormat.MANIFESTS:
-            typer.echo(manifests(found), nl=False)
+            typer.echo(desired_manifests(found), nl=False)
     if found.changes:
         raise typer.Exit(CHANGES)
 
 
-async def _asked(
-    profile: str, wish: PlanRequest, options: AdvisorOptions, cluster: tuple[str | None, str | None]
+async def _preview(
+    profile: str, change: PlanRequest, options: AdvisorOptions, cluster: tuple[str | None, str | None]
 ) -> PlannedChanges:
-    logs.configure("auto", "error")  # what goes wrong on the way is part of the answer
-    async with connected(*cluster) as client:
-        return await planned(client, profile, wish, options, datetime.now(UTC))
+    async with quiet_client(*cluster) as client:
+        return await preview_plan(client, profile, change, options, datetime.now(UTC))
+
+
+def plan_lines(plan: PlannedChanges) -> Iterator[str]:
+    if not plan.changes:
+        yield f"{plan.profile}: nothing to change"
+        for item in plan.items:
+            yield from wrapped(f"{item.name}: {item.message}", "  ", "    ")
+        return
+    yield from item_lines(plan.items)
+    count = len(plan.changes)
+    yield f"{plan.profile}: {count} change{'s' if count > 1 else ''}, impact {plan.impact}. Nothing was changed yet"
+    yield f"plan {plan.plan_hash}"
+
+
+def item_lines(items: Sequence[PlanItem]) -> Iterator[str]:
+    """Print each item with its diff and impact, then a table of all items."""
+    for item in items:
+        if item.diff:
+            yield from _item(item)
+            yield ""
+    yield from table(("item", "impact", "state", "target"), [_row(item) for item in items])
+    yield ""
+
+
+def desired_manifests(plan: PlannedChanges) -> str:
+    """Print all desired objects, for those who deliver them by other means; impact and message are comments."""
+    documents = (
+        f"# {item.name}: {item.impact_severity}. {one_line(item.message)}\n{yaml_text(item.desired_state)}"
+        for item in plan.items
+        if item.desired_state
+    )
+    return "---\n".join(documents)
+
+
+def impact_lines(item: PlanItem) -> Iterator[str]:
+    """Which pools and nodes reboot, in how many rounds, and which VMs migrate or stop."""
+    impact = item.blast_radius
+    if impact is None:
+        return
+    for pool in impact.pools:
+        paused = ", once it is resumed" if pool.paused else ""
+        yield f"pool {pool.name}: {_counted(pool.nodes, 'node')} reboot in {_counted(pool.rounds, 'round')}{paused}"
+    yield f"nodes: {_named(impact.nodes, impact.node_count)}"
+    yield f"VMs to migrate: {impact.virtual_machines}"
+    if impact.immovable_count:
+        yield f"VMs that cannot migrate and will stop: {_named(impact.immovable, impact.immovable_count)}"
+
+
+def _item(item: PlanItem) -> Iterator[str]:
+    yield typer.style(f"{item.name} ({item.impact_severity})", bold=True)
+    yield from wrapped(item.message, "  ")
+    yield from (f"  {line}" for line in impact_lines(item))
+    yield from (_coloured(line) for line in item.diff.splitlines())
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _named(names: Sequence[str], count: int) -> str:
+    shown = ", ".join(names[:SHOWN])
+    more = count - min(count, SHOWN)
+    return f"{count}" + (f" ({shown}{f', and {more} more' if more else ''})" if shown else "")
+
+
+def _coloured(text: str) -> str:
+    line = "".join(char if char.isprintable() else "?" for char in text)  # no escape sequence reaches the terminal
+    colour = None if line.startswith(("+++", "---")) else COLOURS.get(line[:1])
+    return typer.style(line, fg=colour) if colour else line
+
+
+def _row(item: PlanItem) -> tuple[str, ...]:
+    target = item.target_ref
+    name = f"{target.namespace}/{target.name}" if target.namespace else target.name
+    return item.name, item.impact_severity, item.state, f"{target.kind} {name}"

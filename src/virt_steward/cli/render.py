@@ -1,4 +1,4 @@
-"""`virt-steward render`: what the autopilot would apply, on a cluster or without one."""
+"""`virt-steward render`: what the autopilot applies, to a cluster or to the objects in a file."""
 
 from __future__ import annotations
 
@@ -11,19 +11,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from virt_steward.app import connected
 from virt_steward.catalog.images import related_images
 from virt_steward.catalog.load import Catalog, load
 from virt_steward.catalog.offline import BadFile
 from virt_steward.catalog.printed import as_json, as_table, as_yaml
 from virt_steward.catalog.report import AssetStatus
 from virt_steward.cli import advisor_flags
-from virt_steward.cli.arguments import ContextOption, KubeconfigOption  # noqa: TC001 - typer reads annotations
+from virt_steward.cli.arguments import ContextOption, KubeconfigOption, quiet_reader
 from virt_steward.cli.output import CommandFailed
 from virt_steward.controllers.autopilot import annotation_keys
 from virt_steward.controllers.autopilot.options import AutopilotOptions
 from virt_steward.insight.assets.survey import AssetRendition, rendered, rendered_offline
-from virt_steward.kube.client import Reader
 from virt_steward.settings import BadSetting
 
 if TYPE_CHECKING:
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class RenderFormat(StrEnum):
-    """How a report is printed."""
+    """How rendered assets are printed."""
 
     YAML = "yaml"
     JSON = "json"
@@ -44,35 +42,36 @@ def render(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Instead of a cluster: the HyperConverged, and what else of the cluster assets may look at.",
+            help="Read the HyperConverged, and other objects that assets read, from this file instead of a cluster.",
         ),
     ] = None,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
-    asset: Annotated[str | None, typer.Option(metavar="NAME", help="Only this one.")] = None,
+    asset: Annotated[str | None, typer.Option(metavar="NAME", help="Only this asset.")] = None,
     show_excluded: Annotated[
-        bool, typer.Option("--show-excluded", help="Also tell which assets are left out, and why.")
+        bool, typer.Option("--show-excluded", help="Also list excluded assets, and why they are.")
     ] = False,
     output: Annotated[
         RenderFormat, typer.Option("--output", "-o", help="Manifests, a JSON list, or a table.")
     ] = RenderFormat.YAML,
 ) -> None:
-    """Print the objects that the autopilot would apply, and apply none. Ends with 1 if an asset cannot be rendered.
+    """Print the objects that the autopilot would apply.
 
-    Images come from RELATED_IMAGE_ variables, as for the autopilot itself.
+    Nothing is applied. Exit code: 1 if an asset cannot be rendered. Images come from RELATED_IMAGE_ variables, as for
+    the autopilot itself.
     """
-    shipped = load()
-    if asset is not None and shipped.find(asset) is None:
-        raise CommandFailed(f"there is no asset {asset}: --output status lists all of them")
+    catalog = load()
+    if asset is not None and catalog.find(asset) is None:
+        raise CommandFailed(f"Asset {asset} not found; --output status lists all assets")
     if hco_file is None:
         options = AutopilotOptions(advisor_flags.hco(hyperconverged), related_images(os.environ))
-        found = asyncio.run(_online(shipped, options, kubeconfig, context))
+        found = asyncio.run(_render(catalog, options, kubeconfig, context))
     elif kubeconfig or context:
-        raise BadSetting("--hco-file stands for a cluster: leave --kubeconfig and --context away, or --hco-file")
+        raise BadSetting("--hco-file replaces the cluster: remove --kubeconfig and --context, or remove --hco-file")
     else:
-        found = rendered_offline(_text(hco_file), shipped, related_images(os.environ), datetime.now(UTC))
-    lines = [line for line in _allowed(found) if asset in (None, line.asset.name)]
+        found = rendered_offline(_text(hco_file), catalog, related_images(os.environ), datetime.now(UTC))
+    lines = [line for line in _reports(found) if asset in (None, line.asset.name)]
     shown = [line for line in lines if show_excluded or line.status in (AssetStatus.INCLUDED, AssetStatus.ERROR)]
     match output:
         case RenderFormat.YAML:
@@ -85,23 +84,23 @@ def render(
         raise typer.Exit(1)
 
 
-async def _online(
+async def _render(
     catalog: Catalog, options: AutopilotOptions, kubeconfig: str | None, context: str | None
 ) -> AssetRendition:
-    async with connected(kubeconfig, context) as client:
-        return await rendered(Reader(client.connection, client.discovery), catalog, options, datetime.now(UTC))
+    async with quiet_reader(kubeconfig, context) as reader:
+        return await rendered(reader, catalog, options, datetime.now(UTC))
 
 
 def _text(file: str) -> str:
     try:
         return Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise BadFile(f"{file} cannot be read: {error}") from None
+        raise BadFile(f"Cannot read {file}: {error}") from None
 
 
-def _allowed(found: AssetRendition) -> tuple[AssetReport, ...]:
+def _reports(found: AssetRendition) -> tuple[AssetReport, ...]:
     if found.idle:
-        typer.echo(f"The autopilot would do nothing: {found.idle}. This is what it would do if it were on:", err=True)
+        typer.echo(f"The autopilot is off: {found.idle}. If it were on, it would apply:", err=True)
     if found.held:
-        raise CommandFailed(f"nothing would be applied before {annotation_keys.EXCLUDED} can be read: {found.held}")
+        raise CommandFailed(f"The autopilot applies nothing until {annotation_keys.EXCLUDED} is valid: {found.held}")
     return found.lines

@@ -1,4 +1,4 @@
-"""`virt-steward run`: the controllers, in this process."""
+"""`virt-steward run`: runs controllers in this process."""
 
 from __future__ import annotations
 
@@ -29,10 +29,6 @@ from virt_steward.settings import (
     watched,
 )
 
-CLUSTER = "Which cluster"
-ELECTION = "Election"
-SERVERS = "HTTP servers (ADDRESS is [HOST]:PORT; 0 turns one off)"
-LOGS = "Logs"
 ALL = "all"
 CONSOLE_ADDRESS = "127.0.0.1:8090"
 
@@ -44,7 +40,7 @@ def run(
         typer.Option(
             "--controllers",
             metavar="NAME[,NAME]",
-            help="Which controllers to run; console serves the console, also alone.",
+            help="Controllers to run, or console for the web console.",
             envvar="VIRT_STEWARD_CONTROLLERS",
         ),
     ] = ALL,
@@ -52,26 +48,24 @@ def run(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Instead of $KUBECONFIG, ~/.kube/config or the pod's service account.",
-            rich_help_panel=CLUSTER,
+            help="Path of a kubeconfig, instead of $KUBECONFIG, ~/.kube/config or the pod's service account.",
         ),
     ] = None,
     context: Annotated[
-        str | None, typer.Option(help="Instead of the current context.", rich_help_panel=CLUSTER)
+        str | None, typer.Option(metavar="NAME", help="Context to use instead of the current one.")
     ] = None,
     namespace: Annotated[
-        str, typer.Option(help="Where the controllers' leases are.", envvar="POD_NAMESPACE", rich_help_panel=CLUSTER)
+        str, typer.Option(metavar="NAME", help="Namespace of the leader election leases.", envvar="POD_NAMESPACE")
     ] = NAMESPACE,
     watch_namespaces: Annotated[
         str | None,
         typer.Option(
             metavar="NAME[,NAME]",
-            help="Look at these alone; `rbac --target-namespaces` prints the roles for that.",
-            rich_help_panel=CLUSTER,
+            help="Watch only these namespaces; see rbac --target-namespaces for their roles.",
         ),
     ] = None,
     notify_config: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Names the endpoints of notifications.")
+        str | None, typer.Option(metavar="FILE", help="Path of a file with the endpoints of notifications.")
     ] = None,
     notify: Annotated[
         str | None,
@@ -80,45 +74,42 @@ def run(
             help="Send the Warning events of autopilot or placement to an endpoint of --notify-config.",
         ),
     ] = None,
-    leader_elect: Annotated[
-        bool, typer.Option(help="Let one of several replicas act.", rich_help_panel=ELECTION)
-    ] = True,
+    leader_elect: Annotated[bool, typer.Option(help="Let only one of several replicas act.")] = True,
     lease_duration: Annotated[
-        int, typer.Option(min=1, help="Seconds until a silent leader is replaced.", rich_help_panel=ELECTION)
+        int, typer.Option(metavar="SECONDS", min=1, help="Time without renewal after which a leader is replaced.")
     ] = 15,
     lease_retry: Annotated[
-        float, typer.Option(help="Seconds between renewals or attempts.", rich_help_panel=ELECTION)
+        float,
+        typer.Option(metavar="SECONDS", help="Time between renewals of the lease, and between attempts to acquire it."),
     ] = 2.0,
-    grace: Annotated[float, typer.Option(min=0, help="Seconds that running work gets to end.")] = 20.0,
+    grace: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0, help="Time for running work to end at shutdown.")
+    ] = 20.0,
     metrics_bind_address: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Serves /metrics.", rich_help_panel=SERVERS)
+        str, typer.Option(metavar="ADDRESS", help="[HOST]:PORT of /metrics; 0 turns it off.")
     ] = ":8080",
     debug_bind_address: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Serves /debug/, on loopback only.", rich_help_panel=SERVERS)
+        str, typer.Option(metavar="ADDRESS", help="[HOST]:PORT of /debug/, on loopback only; 0 turns it off.")
     ] = "127.0.0.1:8081",
     health_probe_bind_address: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Serves /healthz and /readyz.", rich_help_panel=SERVERS)
+        str, typer.Option(metavar="ADDRESS", help="[HOST]:PORT of /healthz and /readyz; 0 turns them off.")
     ] = ":8082",
     console_bind_address: Annotated[
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help=f"Serves the console; {CONSOLE_ADDRESS} if --controllers names it.",
-            rich_help_panel=SERVERS,
+            help=f"[HOST]:PORT of the console; {CONSOLE_ADDRESS} if --controllers names console.",
         ),
     ] = None,
     console_url: Annotated[
         str,
-        typer.Option(
-            metavar="URL", help="Where browsers find the console behind a proxy with TLS.", rich_help_panel=SERVERS
-        ),
+        typer.Option(metavar="URL", help="Address of the console for browsers, if it is behind a TLS proxy."),
     ] = "",
     console_proxies: Annotated[
         str | None,
         typer.Option(
             metavar="NETWORK[,NETWORK]",
-            help="Proxies that may sign viewers in by the header X-Forwarded-Access-Token.",
-            rich_help_panel=SERVERS,
+            help="Networks of proxies whose X-Forwarded-Access-Token header signs users in.",
         ),
     ] = None,
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
@@ -135,10 +126,8 @@ def run(
     search_deadline: placement_flags.DeadlineOption = 10.0,
     search_memory: placement_flags.MemoryOption = 15.0,
     probe_interval: placement_flags.ProbeOption = 60.0,
-    log_format: Annotated[
-        logs.Format, typer.Option(help="auto is console on a terminal, else json.", rich_help_panel=LOGS)
-    ] = "auto",
-    log_level: Annotated[logs.Level, typer.Option(rich_help_panel=LOGS)] = "info",
+    log_format: Annotated[logs.Format, typer.Option(help="auto: console on a terminal, else json.")] = "auto",
+    log_level: Annotated[logs.Level, typer.Option(help="Least severe level to log.")] = "info",
 ) -> None:
     """Run controllers against a cluster until SIGTERM or Ctrl-C."""
     asked = NAMES if names == ALL else chosen((*NAMES, CONSOLE), names_in(names))

@@ -1,33 +1,40 @@
-"""`virt-steward status`: how things are, at a glance."""
+"""`virt-steward status`: the state of each controller's objects on one page."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from virt_steward.app import connected
-from virt_steward.cli.arguments import ContextOption, KubeconfigOption  # noqa: TC001 - typer reads annotations
+from virt_steward.cli import advisor_flags
+from virt_steward.cli.arguments import ContextOption, KubeconfigOption, quiet_reader
 from virt_steward.cli.output import Output, OutputOption, answer, table
-from virt_steward.insight.status import sections
-from virt_steward.kube.client import Reader
+from virt_steward.insight.status import collect_sections
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from virt_steward.insight.status import Section
+    from virt_steward.objects.identity import Key
 
 
 def status(
-    kubeconfig: KubeconfigOption = None, context: ContextOption = None, output: OutputOption = Output.TEXT
+    *,
+    hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    output: OutputOption = Output.TEXT,
 ) -> None:
-    """Say what each controller has done and what waits, as they have written it down."""
-    found = asyncio.run(_asked(kubeconfig, context))
+    """Show profiles, assets, pending approvals and clusters.
+
+    One section per controller, from the statuses on the cluster. Nothing is changed.
+    """
+    found = asyncio.run(_sections(advisor_flags.hco(hyperconverged), kubeconfig, context))
     answer(output, "\n".join(_lines(found)), {section.controller: _data(section) for section in found})
 
 
-async def _asked(kubeconfig: str | None, context: str | None) -> tuple[Section, ...]:
-    async with connected(kubeconfig, context) as client:
-        return await sections(Reader(client.connection, client.discovery))
+async def _sections(hco: Key, kubeconfig: str | None, context: str | None) -> tuple[Section, ...]:
+    async with quiet_reader(kubeconfig, context) as reader:
+        return await collect_sections(reader, hco)
 
 
 def _lines(found: Iterable[Section]) -> Iterator[str]:

@@ -25,8 +25,8 @@ from virt_steward.controllers.autopilot.overrides.scope import Idle
 from virt_steward.controllers.autopilot.watches import AssetKey, Watchlist
 from virt_steward.controllers.placement.watches import CONFIGS as CLUSTERS
 from virt_steward.controllers.placement.watches import MACHINES
+from virt_steward.insight.approvals import pending_install_plan
 from virt_steward.insight.assets.state import state_of
-from virt_steward.insight.waiting import waiting
 from virt_steward.kube.backoff import RetryBackoff
 from virt_steward.objects.identity import Key
 from virt_steward.platform.sources import NODES, POOLS
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from virt_steward.console.hub import Hub, Topic
     from virt_steward.controllers.advisor.watches import WatchedTarget
     from virt_steward.insight.activity import EventRecord
+    from virt_steward.insight.approvals import PendingInstallPlan
     from virt_steward.insight.assets.state import AssetState
-    from virt_steward.insight.waiting import PendingInstallPlan
     from virt_steward.kube.client import Reader
     from virt_steward.objects.identity import Kind, Ref
     from virt_steward.runtime.clock import Clock
@@ -196,7 +196,7 @@ class Plans:
 
     def work_out(self, key: Key) -> PendingInstallPlan | None:
         seen = observe(self.stores, key)
-        return waiting(seen, self._clock.utc()) if seen else None
+        return pending_install_plan(seen, self._clock.utc()) if seen else None
 
     def until(self, value: PendingInstallPlan) -> datetime | None:
         return value.until

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from virt_steward.controllers.placement.observation import Machine
     from virt_steward.controllers.placement.observe import KubevirtConfig as Cluster
     from virt_steward.insight.activity import EventRecord
+    from virt_steward.insight.approvals import PendingInstallPlan
     from virt_steward.insight.assets.state import AssetState
     from virt_steward.insight.inbox import InboxItem
-    from virt_steward.insight.waiting import PendingInstallPlan
     from virt_steward.objects.identity import Kind
     from virt_steward.platform.pools import Pool
     from virt_steward.runtime.store import Store

@@ -1,4 +1,4 @@
-"""What the controllers have told lately: their events as one timeline, and a few lines that sum it up."""
+"""The recent events of the controllers: as one timeline, and as a summary of a few lines."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 LONG_AGO = datetime.fromtimestamp(0, UTC)
 
-SUMMED_UP = {
+SUMMARIZED = {
     ("approver", "Approved"): ("InstallPlan approved as pinned", "InstallPlans approved as pinned"),
     ("placement", "Placed"): ("machine placed", "machines placed"),
-    ("autopilot", "AssetApplied"): ("object brought to best practice", "objects brought to best practice"),
+    ("autopilot", "AssetApplied"): ("object applied", "objects applied"),
     ("autopilot", "DriftCorrected"): ("drift corrected", "drifts corrected"),
-    ("advisor", "Completed"): ("plan carried out", "plans carried out"),
-    ("advisor", "Failed"): ("plan that failed", "plans that failed"),
+    ("advisor", "Completed"): ("plan completed", "plans completed"),
+    ("advisor", "Failed"): ("plan failed", "plans failed"),
 }
-"""By controller and reason, for one and for several. What is not here is for the timeline alone."""
+"""Texts by controller and reason, singular and plural. Other events are shown in the timeline only."""
 
 
 _CONTROLLERS = {reporter: name for name, reporter in REPORTERS.items()}
@@ -46,7 +46,7 @@ class Subject(msgspec.Struct, frozen=True, rename="camel", gc=False):
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
 
-NOBODY = Subject()
+NO_SUBJECT = Subject()
 
 
 class Series(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -55,28 +55,28 @@ class Series(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 class EventRecord(msgspec.Struct, frozen=True, rename="camel"):
-    """An event of ours."""
+    """An event that one of the controllers recorded."""
 
     metadata: Meta
     reporting_controller: str = ""
     type: str = ""
     reason: str = ""
     note: str = ""
-    regarding: Subject = NOBODY
+    regarding: Subject = NO_SUBJECT
     related: Subject | None = None
     event_time: datetime | None = None
     series: Series | None = None
 
     @property
     def controller(self) -> str:
-        """Who has told it."""
+        """The controller that recorded it."""
         return _CONTROLLERS.get(self.reporting_controller, self.reporting_controller)
 
     @property
     def at(self) -> datetime:
         """When it happened last."""
-        again = self.series.last_observed_time if self.series else None
-        return again or self.event_time or LONG_AGO
+        last = self.series.last_observed_time if self.series else None
+        return last or self.event_time or LONG_AGO
 
     @property
     def times(self) -> int:
@@ -88,12 +88,12 @@ class EventRecord(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def about(self) -> Subject:
-        """The object itself, where many are reported on one."""
+        """The object that it concerns: an asset's object where the event is on the HyperConverged."""
         return self.related or self.regarding
 
 
 class ActivityLine(NamedTuple):
-    """So many of one sort of news, and when the last of them came."""
+    """The number of events of one kind, and the time of the last one."""
 
     number: int
     what: str
@@ -101,25 +101,25 @@ class ActivityLine(NamedTuple):
     last: datetime
 
 
-def timeline(told: Iterable[EventRecord], *, words: str = "", controller: str = "") -> tuple[EventRecord, ...]:
-    """Those that hold all of the words, the newest first."""
+def timeline(events: Iterable[EventRecord], *, words: str = "", controller: str = "") -> tuple[EventRecord, ...]:
+    """The events that contain all of the words, the newest first."""
     wanted = words.casefold().split()
-    found = (one for one in told if controller in ("", one.controller) and all(word in _text(one) for word in wanted))
+    found = (one for one in events if controller in ("", one.controller) and all(word in _text(one) for word in wanted))
     return tuple(sorted(found, key=lambda one: (one.at, one.metadata.key), reverse=True))
 
 
-def summary(told: Iterable[EventRecord], since: datetime) -> tuple[ActivityLine, ...]:
-    """What was done without anybody, in a few lines."""
+def summary(events: Iterable[EventRecord], since: datetime) -> tuple[ActivityLine, ...]:
+    """Count what the controllers did by themselves, in a few lines."""
     counts: Counter[tuple[str, str]] = Counter()
     last: dict[tuple[str, str], datetime] = {}
-    for one in told:
-        sort = one.controller, one.reason
-        if sort in SUMMED_UP and one.at >= since:
-            counts[sort] += one.times
-            last[sort] = max(one.at, last.get(sort, LONG_AGO))
-    lines = (ActivityLine(counts[sort], SUMMED_UP[sort][counts[sort] > 1], sort[0], last[sort]) for sort in counts)
+    for one in events:
+        kind = one.controller, one.reason
+        if kind in SUMMARIZED and one.at >= since:
+            counts[kind] += one.times
+            last[kind] = max(one.at, last.get(kind, LONG_AGO))
+    lines = (ActivityLine(counts[kind], SUMMARIZED[kind][counts[kind] > 1], kind[0], last[kind]) for kind in counts)
     return tuple(sorted(lines, key=lambda line: line.last, reverse=True))
 
 
-def _text(told: EventRecord) -> str:
-    return f"{told.controller} {told.reason} {told.note} {told.regarding} {told.about}".casefold()
+def _text(event: EventRecord) -> str:
+    return f"{event.controller} {event.reason} {event.note} {event.regarding} {event.about}".casefold()

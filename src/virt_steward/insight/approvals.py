@@ -1,4 +1,4 @@
-"""Why a plan is approved or not: what the approver would see now, and what each of its checks says."""
+"""Why an InstallPlan is approved or pending: observed as the approver would, with the result of each of its checks."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from virt_steward.controllers.approver.decide import decide, trace
 from virt_steward.controllers.approver.manual_approval import manual_approval_of
 from virt_steward.controllers.approver.observation import csvs_of
 from virt_steward.controllers.approver.observe import ApproverStores, observe
-from virt_steward.controllers.approver.verdicts import ApprovePlan, LeavePlan, WaitForPlan
+from virt_steward.controllers.approver.verdicts import NEED_NOBODY, ApprovePlan, LeavePlan, PlanReason, WaitForPlan
 from virt_steward.controllers.approver.watches import APPROVERS, CSVS, NAMESPACES, PLANS, SUBSCRIPTIONS
-from virt_steward.insight.listing import listed, listed_if_served
+from virt_steward.insight.reading import listed, listed_if_served
 from virt_steward.kube.client import Selection
 from virt_steward.objects.errors import UserError
 from virt_steward.objects.identity import Key
@@ -26,9 +26,14 @@ if TYPE_CHECKING:
     from virt_steward.controllers.approver.observation import ApproverObservation, PlanCsv
     from virt_steward.kube.client import Reader
 
+UNCOVERED = "NoApprover"
+APPROVES = "Approves"
+FORBIDDEN_TO_YOU = "Reason unknown: you are forbidden (403) to read everything that the approver reads"
+NO_APPROVER = "No InstallPlanApprover covers it; approve it manually, or create an InstallPlanApprover"
+
 
 class NoAnswer(UserError):
-    """The plan in question is not there, or cannot be read: one line that says which."""
+    """The InstallPlan does not exist or cannot be read; the text says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +78,12 @@ class Csv:
 
 @dataclass(frozen=True, slots=True)
 class Approved:
-    """Who let the plan through."""
+    """Who approved the plan."""
 
     by: str
     at: str | None
     because: str | None
-    """As the approver put it, or the comment of a person."""
+    """The approver's reason, or the comment of the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,21 +95,21 @@ class ApprovalExplanation:
     approval: str
     approved: bool
     decision: Approved | None
-    """None: nobody has approved it, or somebody who left no name."""
+    """None: it is not approved, or the approval does not name anyone."""
     csvs: tuple[Csv, ...]
     approvers: tuple[Chain, ...]
-    """The oldest first: of those that approve, it acts."""
+    """The oldest first: if several approve, the oldest one acts."""
 
 
-async def why(reader: Reader, plan: Key, now: datetime) -> ApprovalExplanation:
-    """Ask the server for what the controller would see, and judge it as the controller would. Raises NoAnswer."""
+async def explain_approval(reader: Reader, plan: Key, now: datetime) -> ApprovalExplanation:
+    """Read what the approver reads, and decide as it would. Raises NoAnswer."""
     stores = await _stores(reader, plan.namespace)
     if problem := stores.plans.unreadable(plan):
-        raise NoAnswer(f"InstallPlan {plan} cannot be read, so nobody approves it: {problem}")
+        raise NoAnswer(f"InstallPlan {plan} cannot be decoded, so no approver approves it: {problem}")
     seen = observe(stores, plan)
     if seen is None:
         there = ", ".join(sorted(one.metadata.name for one in stores.plans)) or "none"
-        raise NoAnswer(f"there is no InstallPlan {plan}; in that namespace there are: {there}")
+        raise NoAnswer(f"InstallPlan {plan} not found; existing in that namespace: {there}")
     return explained(seen, await _decision(reader, seen), now)
 
 
@@ -114,15 +119,15 @@ async def _decision(reader: Reader, seen: ApproverObservation) -> Approved | Non
         return None
     if stamp.by:
         names = {one.metadata.uid: str(one.metadata.key) for one in seen.approvers}
-        return Approved(f"InstallPlanApprover {names.get(stamp.by, 'that is gone')}", stamp.at or None, stamp.because)
+        return Approved(f"InstallPlanApprover {names.get(stamp.by, '(deleted)')}", stamp.at or None, stamp.because)
     signature = await manual_approval_of(reader, plan.metadata.key)
     if not signature.user:
         return None
-    return Approved(f"{signature.user}, by hand", signature.at or None, signature.comment or None)
+    return Approved(f"{signature.user}, manually", signature.at or None, signature.comment or None)
 
 
 def explained(seen: ApproverObservation, decision: Approved | None, now: datetime) -> ApprovalExplanation:
-    """Judge what was seen as the controller would, whoever has seen it."""
+    """Decide on an observation as the approver would, wherever the observation comes from."""
     plan, items = seen.plan, csvs_of(seen)
     return ApprovalExplanation(
         plan=str(plan.metadata.key),
@@ -161,7 +166,7 @@ def _refusal(answer: LeavePlan | WaitForPlan | None) -> ApprovalRefusal | None:
 
 
 async def _stores(reader: Reader, namespace: str) -> ApproverStores:
-    """Fill what the approver reads, as far as it bears on one namespace."""
+    """Fill the approver's stores with what concerns one namespace."""
     here = Selection(namespace)
     plans = await listed(reader, PLANS, here)  # first and alone: without OLM there is nothing else to ask
     subscriptions, csvs, namespaces, approvers = await asyncio.gather(
@@ -171,3 +176,44 @@ async def _stores(reader: Reader, namespace: str) -> ApproverStores:
         listed_if_served(reader, APPROVERS),
     )
     return ApproverStores(plans, subscriptions, csvs, namespaces, approvers)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingInstallPlan:
+    """One plan that OLM would run if it were approved."""
+
+    key: Key
+    csvs: tuple[str, ...]
+    since: datetime
+    reason: str
+    message: str
+    until: datetime | None = None
+    """When it can be approved without anybody acting, if that is known."""
+    approver: Key | None = None
+    """The approver that gave the reason; None if no approver covers the plan."""
+
+    @property
+    def needs_a_person(self) -> bool:
+        return self.until is None and self.reason not in {*NEED_NOBODY, APPROVES}
+
+    @property
+    def is_outdated(self) -> bool:
+        return self.reason == PlanReason.SUPERSEDED
+
+
+def pending_install_plan(observation: ApproverObservation, now: datetime) -> PendingInstallPlan | None:
+    """Say what a plan waits for, by the verdicts of its approvers; None if it is not pending."""
+    plan = observation.plan
+    if not plan.is_open:
+        return None
+    known = plan.metadata.key, plan.csvs, plan.metadata.creation_timestamp
+    if observation.is_denied:  # to us, which says nothing about what the approver may read
+        return PendingInstallPlan(*known, PlanReason.NAMESPACE_DENIED, FORBIDDEN_TO_YOU)
+    opinions = decide(observation, now).opinions
+    for one in opinions:
+        if isinstance(one.verdict, ApprovePlan):
+            return PendingInstallPlan(*known, APPROVES, one.verdict.because, approver=one.approver.metadata.key)
+    for one in opinions:
+        if isinstance(wait := one.verdict, WaitForPlan):
+            return PendingInstallPlan(*known, wait.reason, wait.message, wait.until, one.approver.metadata.key)
+    return PendingInstallPlan(*known, UNCOVERED, NO_APPROVER)

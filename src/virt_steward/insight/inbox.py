@@ -1,4 +1,4 @@
-"""What needs a person, across all controllers: the most urgent first, each with why and the one thing to do."""
+"""What needs a person, across all controllers: the most urgent first, each with its reason and one action."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from virt_steward.controllers.advisor.observation import VirtPlatformConfig
     from virt_steward.controllers.placement.observation import Machine
     from virt_steward.controllers.placement.observe import KubevirtConfig as Cluster
+    from virt_steward.insight.approvals import PendingInstallPlan
     from virt_steward.insight.assets.state import AssetState
-    from virt_steward.insight.waiting import PendingInstallPlan
     from virt_steward.platform.pools import Pool
 
 Tone = Literal["bad", "warn", "info"]
 
 
 class Urgency(IntEnum):
-    """In this order."""
+    """The order of the inbox."""
 
     BROKEN = 0
     HIGH_IMPACT = 1
@@ -42,26 +42,26 @@ class Urgency(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class InboxItem:
-    """One thing that waits for somebody."""
+    """Something that a person has to decide or fix."""
 
     urgency: Urgency
     tag: str
     tone: Tone
     ref: Ref
-    """Whose reader may see it."""
+    """The object; users who may read it see the item."""
     subject: str
-    """What it is about, by name."""
+    """The name of the object."""
     says: str
-    """Goes on after the subject, as a sentence."""
+    """The rest of a sentence that begins with the subject."""
     why: str
     button: str
     asset: str = ""
     """Set where the object is one of the autopilot's."""
 
 
-def inbox(*matters: Iterable[InboxItem]) -> tuple[InboxItem, ...]:
-    """All of them, the most urgent first."""
-    return tuple(sorted((one for some in matters for one in some), key=lambda one: (one.urgency, one.ref)))
+def inbox(*items: Iterable[InboxItem]) -> tuple[InboxItem, ...]:
+    """All items, the most urgent first."""
+    return tuple(sorted((one for some in items for one in some), key=lambda one: (one.urgency, one.ref)))
 
 
 def of_profiles(configs: Iterable[VirtPlatformConfig], pools: Iterable[Pool]) -> Iterator[InboxItem]:
@@ -71,54 +71,58 @@ def of_profiles(configs: Iterable[VirtPlatformConfig], pools: Iterable[Pool]) ->
 
 
 def _of_profile(config: VirtPlatformConfig, stuck: dict[str, str]) -> Iterator[InboxItem]:
-    status, said = config.status, _condition(config, config.status.phase or "")
-    message = said.message if said else ""
+    status, condition = config.status, _condition(config, config.status.phase or "")
+    message = condition.message if condition else ""
     match status.phase:
         case "ReviewRequired" if not config.is_rejected:
-            yield _review(config, said)
+            yield _review(config, condition)
         case "Failed":
-            yield _profile(config, Urgency.BROKEN, "Failed", "bad", "has stopped", message, "See what failed")
+            yield _profile(config, Urgency.BROKEN, "Failed", "bad", "failed", message, "See what failed")
         case "CompletedWithErrors":
-            says = "is done, except for what failed"
+            says = "completed, with items that failed"
             yield _profile(config, Urgency.BROKEN, "Errors", "bad", says, message, "See what failed")
         case "Drifted":
-            says = "no longer matches what was approved"
+            says = "has drifted from the approved plan"
             yield _profile(config, Urgency.DRIFTED, "Drifted", "warn", says, message, "See the change")
         case "PrerequisiteFailed":
-            yield _profile(config, Urgency.STUCK, "Blocked", "warn", "lacks something", message, "See what is missing")
+            yield _profile(
+                config, Urgency.STUCK, "Blocked", "warn", "lacks prerequisites", message, "See what is missing"
+            )
         case "CompletedWithUpgrade":
-            says = "would be done otherwise by this version"
+            says = "is planned differently by this version"
             yield _profile(config, Urgency.OFFER, "Upgrade", "info", says, message, "See the profile")
         case "InProgress":
             held = [stuck[name] for name in sorted(_pools_of(config)) if name in stuck]
             if held:
-                yield _profile(config, Urgency.STUCK, "Stuck", "warn", "waits", "; ".join(held), "See the progress")
+                yield _profile(
+                    config, Urgency.STUCK, "Stuck", "warn", "is not progressing", "; ".join(held), "See the progress"
+                )
 
 
-def _review(config: VirtPlatformConfig, said: Condition | None) -> InboxItem:
+def _review(config: VirtPlatformConfig, condition: Condition | None) -> InboxItem:
     status = config.status
     pending = [item for item in status.items if item.state != "Completed"]
     impact = worst(item.impact_severity for item in pending) if pending else "Low"
     says = "is ready for review"
     if status.plan_action == "Rollback":
-        says = "can go back: the plan to undo it is ready for review"
-    if said and said.reason in ("ApprovalVoid", "InputChanged"):
-        says = "needs another look"
-    costs = [item.blast_radius.message for item in pending if item.blast_radius and item.blast_radius.message]
+        says = "can be rolled back: the rollback plan is ready for review"
+    if condition and condition.reason in ("ApprovalVoid", "InputChanged"):
+        says = "needs another review"
+    impacts = [item.blast_radius.message for item in pending if item.blast_radius and item.blast_radius.message]
     kinds = sorted({f"{item.target_ref.kind} {item.target_ref.name}" for item in pending})
-    why = "; ".join(costs) or f"Changes {', '.join(kinds) or 'nothing'}; no node reboots."
-    if said and said.reason in ("ApprovalVoid", "InputChanged"):
-        why = f"{said.message}. {why}"
+    why = "; ".join(impacts) or f"Changes {', '.join(kinds) or 'nothing'}; no node reboots."
+    if condition and condition.reason in ("ApprovalVoid", "InputChanged"):
+        why = f"{condition.message}. {why}"
     urgency = Urgency.HIGH_IMPACT if impact == "High" else Urgency.REVIEW
     tones: dict[str, Tone] = {"High": "bad", "Medium": "warn"}
     return _profile(config, urgency, f"{impact} impact", tones.get(impact, "info"), says, why, "Review plan")
 
 
-def of_plans(waiting: Iterable[PendingInstallPlan]) -> Iterator[InboxItem]:
-    for one in waiting:
+def of_plans(pending: Iterable[PendingInstallPlan]) -> Iterator[InboxItem]:
+    for one in pending:
         if not one.needs_a_person:
             continue
-        says = f"waits with {', '.join(one.csvs[:3])}{' and more' if len(one.csvs) > 3 else ''}"
+        says = f"is pending with {', '.join(one.csvs[:3])}{' and more' if len(one.csvs) > 3 else ''}"
         yield InboxItem(
             Urgency.HELD,
             "Held",
@@ -133,13 +137,20 @@ def of_plans(waiting: Iterable[PendingInstallPlan]) -> Iterator[InboxItem]:
 
 def of_machines(machines: Iterable[Machine]) -> Iterator[InboxItem]:
     for machine in machines:
-        said = placed_condition(machine)
-        if said is None or said.status != "False" or machine.is_deleting:
+        condition = placed_condition(machine)
+        if condition is None or condition.status != "False" or machine.is_deleting:
             continue
         key = machine.metadata.key
-        says = "runs where its record cannot be trusted" if machine.request.config else "has no cluster"
+        says = "has a recorded cluster that cannot be confirmed" if machine.request.config else "has no cluster"
         yield InboxItem(
-            Urgency.HELD, said.reason or "Unplaced", "warn", Ref(MACHINE, key), str(key), says, said.message, "See why"
+            Urgency.HELD,
+            condition.reason or "Unplaced",
+            "warn",
+            Ref(MACHINE, key),
+            str(key),
+            says,
+            condition.message,
+            "See why",
         )
 
 
@@ -149,7 +160,7 @@ def of_clusters(clusters: Iterable[Cluster]) -> Iterator[InboxItem]:
         if wrong is None:
             continue
         name, machines = cluster.metadata.name, cluster.status.machines
-        says = "does not answer" if wrong.reason == "NoAnswer" else "cannot be used"
+        says = "is unreachable" if wrong.reason == "NoAnswer" else "cannot be used"
         if machines:
             says += f"; {machines} machine{'' if machines == 1 else 's'} placed there"
         ref = Ref(KUBEVIRT_CONFIG, Key("", name))
@@ -165,12 +176,12 @@ def of_assets(states: Iterable[AssetState]) -> Iterator[InboxItem]:
                     Urgency.BROKEN, "Fails", "bad", state.ref, subject, "cannot be applied", state.why, "See why", asset
                 )
             case "Paused" if state.sighted and state.sighted.paused_at:
-                says = "is fought over, so the autopilot stopped"
+                says = "is changed by another manager again and again, so the autopilot paused it"
                 yield InboxItem(
                     Urgency.STUCK, "Paused", "warn", state.ref, subject, says, state.why, "Decide who owns it", asset
                 )
             case "Differs":
-                says = "differs, and is only reported"
+                says = "differs; the difference is only reported"
                 yield InboxItem(
                     Urgency.DRIFTED, "Differs", "warn", state.ref, subject, says, state.why, "See the change", asset
                 )
@@ -194,5 +205,5 @@ def _pools_of(config: VirtPlatformConfig) -> set[str]:
 
 def _why_stuck(pool: Pool) -> str:
     if pool.spec.paused:
-        return f"pool {pool.name} is paused: nothing happens there until somebody resumes it"
+        return f"pool {pool.name} is paused; resume it to continue"
     return f"pool {pool.name} has {pool.degradation}" if pool.degradation else ""

@@ -1,4 +1,4 @@
-"""Which cluster a machine goes to and why: what the placement would see now, and what each of its strategies says."""
+"""Which cluster a Machine goes to and why: observed as the placement would, with the result of each of its rules."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from virt_steward.controllers.placement.search import Search
 from virt_steward.controllers.placement.secrets import Secrets
 from virt_steward.controllers.placement.verdicts import Abstain, Blocked, Chosen, Narrowed
 from virt_steward.controllers.placement.watches import CONFIGS, MACHINES
-from virt_steward.insight.listing import listed, listed_if_served
+from virt_steward.insight.reading import listed, listed_if_served
 from virt_steward.kube.connection import Connection, unobserved
 from virt_steward.objects.errors import UserError
 from virt_steward.runtime.clock import SystemClock
@@ -44,7 +44,7 @@ Presence = Literal["there", "not there", "unknown"]
 
 
 class NoMachine(UserError):
-    """The machine in question is not there, or cannot be read: one line that says which."""
+    """The Machine does not exist or cannot be read; the text says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +83,16 @@ class PlacementExplanation:
 
     machine: str
     recorded: str | None
-    """The cluster that stands on the machine already."""
+    """The cluster in the Machine's annotation."""
     recorded_because: str | None
-    """Why it was chosen then; None if that was not the controller's choice."""
+    """Why the controller chose it; None if it did not."""
     cluster: str | None
-    """The one that is chosen now; None if nothing can be."""
+    """The cluster that is chosen now; None if none can be."""
     reason: str | None
     """Why not, for machines."""
     because: str
     assumed: PlacementRules
-    """The settings by which this was asked: nobody can see those of the controller."""
+    """The settings that this answer assumes: those of the controller cannot be read from the cluster."""
     steps: tuple[PlacementCheck, ...] = ()
     """Every rule up to the one that decides."""
     checks: tuple[CheckResult, ...] = ()
@@ -101,30 +101,30 @@ class PlacementExplanation:
     clusters: tuple[Candidate, ...] = ()
 
 
-async def why(reader: Reader, machine: Key, options: PlacementOptions) -> PlacementExplanation:
-    """Ask for what the controller would see, and judge it as the controller would. Raises NoMachine."""
+async def explain_placement(reader: Reader, machine: Key, options: PlacementOptions) -> PlacementExplanation:
+    """Read what the placement reads, and decide as it would. Raises NoMachine."""
     async with _survey(reader, options) as survey:
         return await survey.explained(machine)
 
 
-async def previewed(reader: Reader, options: PlacementOptions) -> tuple[PlacementExplanation, ...]:
-    """What would come of every machine that has no cluster yet, one after the other."""
+async def preview_placements(reader: Reader, options: PlacementOptions) -> tuple[PlacementExplanation, ...]:
+    """Preview the placement of every Machine that has no cluster yet, one after the other."""
     async with _survey(reader, options) as survey:
         waiting = [one for one in survey.view.machines.by("config", "") if not one.is_deleting]
         return tuple([await survey.explained(one.metadata.key, assume=True) for one in waiting])
 
 
 @dataclass(frozen=True, slots=True)
-class _Survey:
-    """The stores of the controller, filled once, and its way to the clusters; nothing here can write."""
+class _PlacementSurvey:
+    """The controller's stores, filled once, and its connections to the clusters; nothing here can write."""
 
     view: PlacementClusterView
     search: Search
     began: float
-    """Later answers of clusters count for all machines."""
+    """Answers of clusters after this moment count for all Machines."""
 
     async def explained(self, key: Key, *, assume: bool = False) -> PlacementExplanation:
-        """Let a foretold choice count for those that follow, if they are to `assume` it."""
+        """Explain one Machine. With `assume`, its previewed cluster counts as taken for the Machines after it."""
         machine = _found(self.view.machines, key)
         if untouched := _left_alone(machine, self.view.rules):
             return untouched
@@ -138,7 +138,7 @@ class _Survey:
 
 
 @asynccontextmanager
-async def _survey(reader: Reader, options: PlacementOptions) -> AsyncIterator[_Survey]:
+async def _survey(reader: Reader, options: PlacementOptions) -> AsyncIterator[_PlacementSurvey]:
     machines = await listed(reader, MACHINES, MACHINES.selection)  # first and alone: without them there is no question
     configs = await listed_if_served(reader, CONFIGS)
     ledger = Assignments()
@@ -146,20 +146,20 @@ async def _survey(reader: Reader, options: PlacementOptions) -> AsyncIterator[_S
         ledger.take(machine.metadata.key, None, machine)
     clock = SystemClock()
     fleet = Fleet(
-        Secrets(reader, _nobody_waits),
+        Secrets(reader, _ignore_change),
         limits=options.limits,
         clock=clock,
         connect=partial(Connection, user_agent=AGENT, observe=unobserved, longest_answer=LONGEST_ANSWER),
-        observe=_uncounted,
+        observe=_count_nothing,
     )
-    async with _at_work(fleet, configs, options.limits.timeout):
+    async with _running(fleet, configs, options.limits.timeout):
         rooms = CapacityCache(fleet, configs, ledger, clock, lasting=math.inf)
         view = PlacementClusterView(machines, configs, fleet, ledger, options.rules, rooms)
-        yield _Survey(view, Search(fleet, options.timeouts, clock), clock.now())
+        yield _PlacementSurvey(view, Search(fleet, options.timeouts, clock), clock.now())
 
 
 @asynccontextmanager
-async def _at_work(fleet: Fleet, configs: Store[KubevirtConfig], patience: float) -> AsyncIterator[None]:
+async def _running(fleet: Fleet, configs: Store[KubevirtConfig], patience: float) -> AsyncIterator[None]:
     for config in configs:
         fleet.follow(config.metadata.name, config.spec)
     running = asyncio.create_task(fleet.run())
@@ -173,30 +173,30 @@ async def _at_work(fleet: Fleet, configs: Store[KubevirtConfig], patience: float
         await asyncio.wait((running,))
 
 
-def _nobody_waits(_config: str) -> None:
-    """Secrets are read once here; a later change concerns nobody."""
+def _ignore_change(_config: str) -> None:
+    """Secrets are read once here, so later changes do not matter."""
 
 
-def _uncounted(config: str, seconds: float, *, answered: bool) -> None:
+def _count_nothing(config: str, seconds: float, *, answered: bool) -> None:
     """A command has no metrics."""
 
 
 def _found(machines: Store[Machine], key: Key) -> Machine:
     if problem := machines.unreadable(key):
-        raise NoMachine(f"Machine {key} cannot be read, so nobody places it: {problem}")
+        raise NoMachine(f"Machine {key} cannot be decoded, so it is not placed: {problem}")
     machine = machines.get(key)
     if machine is None:
         here = sorted(one.name for one in machines.known() if one.namespace == key.namespace)
         there = ", ".join(here) or "none"
-        raise NoMachine(f"there is no Machine {key}; in that namespace there are: {there}")
+        raise NoMachine(f"Machine {key} not found; existing in that namespace: {there}")
     return machine
 
 
 def _left_alone(machine: Machine, rules: PlacementRules) -> PlacementExplanation | None:
     if not machine.is_ours:
-        because = "it is of another provider, and left alone"
+        because = "it has another provider, so virt-steward does not place it"
     elif machine.is_deleting:
-        because = "it is being deleted, and left alone"
+        because = "it is being deleted, so it is not placed"
     else:
         return None
     return PlacementExplanation(
@@ -246,10 +246,10 @@ def _step(said: RuleResult) -> PlacementCheck:
 
 def _candidate(cluster: MemberCluster, finding: Finding | None) -> Candidate:
     trouble = cluster.unusable.message if cluster.unusable else cluster.unreachable
-    if isinstance(finding, Unreachable):  # one that answers may still not let us look
+    if isinstance(finding, Unreachable):  # a reachable cluster may still forbid the read
         trouble = trouble or finding.message
     elif isinstance(finding, KubeVirtMissing):
-        trouble = trouble or "it has no KubeVirt: install it there before machines go there"
+        trouble = trouble or "KubeVirt is not installed there"
     return Candidate(cluster.name, cluster.machines, cluster.schedulable, trouble or None, _presence(finding))
 
 

@@ -1,4 +1,4 @@
-"""What a profile would change, and why its plan is where it is: by what the advisor would see, and its own rules."""
+"""What a profile would change, and why its plan is in its phase: observed and decided by the advisor's own code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from virt_steward.controllers.advisor.profiles import OFF_BY_DEFAULT, profiles
 from virt_steward.controllers.advisor.steps import LackPrerequisites, Settle
 from virt_steward.controllers.advisor.watches import CONFIGS
 from virt_steward.insight.cluster_view import look
-from virt_steward.insight.dry_run_client import dry_run_client
+from virt_steward.insight.reading import dry_run_client
 from virt_steward.kube.whoami import lacking
 from virt_steward.objects.errors import UserError
 from virt_steward.objects.identity import Key
@@ -43,7 +43,7 @@ PlanRequest = Callable[[ProfileOptions], ProfileOptions]
 
 
 class NoPlan(UserError):
-    """There is no plan, and none can be made: one line that says why."""
+    """There is no plan and none can be drafted; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +73,11 @@ class PlanExplanation:
     reason: str
     because: str
     waits_for: str | None
-    """None: it waits for nothing."""
+    """What has to happen before it continues; None if it has ended."""
     impact: Impact | None
     plan_hash: str
     version: str
-    """Whose logic made the plan."""
+    """The version of virt-steward that drafted the plan."""
     items: tuple[PlanItem, ...]
     conditions: tuple[Condition, ...]
     approval: PlanApproval | None
@@ -86,25 +86,25 @@ class PlanExplanation:
     """Every check of the advisor, and which one decides what it does next; none if there is nothing to do."""
 
 
-async def planned(
-    client: Client, name: str, wish: PlanRequest, options: AdvisorOptions, now: datetime
+async def preview_plan(
+    client: Client, name: str, change: PlanRequest, options: AdvisorOptions, now: datetime
 ) -> PlannedChanges:
-    """Draft a plan as the advisor would, with nothing of ours installed. Raises NoPlan.
+    """Draft a plan by dry runs, as the advisor would; none of our components need be installed. Raises NoPlan.
 
-    `wish` changes the options that the cluster's own VirtPlatformConfig has, or the defaults if there is none.
+    `change` alters the options that the cluster's own VirtPlatformConfig has, or the defaults if there is none.
     """
-    trial = dry_run_client(client)
+    dry_runs = dry_run_client(client)
     profile = profile_named(name, options)
     for _ in range(ATTEMPTS):
-        view = await look(trial, options)
-        config = _wished(view, profile, wish)
+        view = await look(dry_runs, options)
+        config = _config_to_preview(view, profile, change)
         seen = view.observe(config, profile, now)
         match decide(seen, now):
             case Settle(why):
-                raise NoPlan(f"{name} cannot be planned: {why}")
+                raise NoPlan(f"Cannot plan {name}: {why}")
             case LackPrerequisites(missing):
-                raise NoPlan(f"{name} cannot be planned, since something is missing: {'; '.join(missing)}")
-        match await draft_plan(trial, profile, view.context(config, profile)):
+                raise NoPlan(f"Cannot plan {name}: prerequisites are missing: {'; '.join(missing)}")
+        match await draft_plan(dry_runs, profile, view.context(config, profile)):
             case Drafted(items):
                 impact = worst(item.impact_severity for item in items)
                 return PlannedChanges(name, config.options, impact, plan_hash(name, items), items, seen.inputs)
@@ -112,11 +112,11 @@ async def planned(
                 raise NoPlan(await _rejection(client, profile, item, why))
             case TargetsMoving(why):
                 last = why
-    raise NoPlan(f"{name} cannot be planned, for the cluster is changing: {last}")
+    raise NoPlan(f"Cannot plan {name}: its targets changed during {ATTEMPTS} attempts: {last}; try again")
 
 
-async def why(reader: Reader, name: str, options: AdvisorOptions, now: datetime) -> PlanExplanation:
-    """Ask for what the controller would see, and judge it as the controller would. Raises NoPlan."""
+async def explain_plan(reader: Reader, name: str, options: AdvisorOptions, now: datetime) -> PlanExplanation:
+    """Read what the advisor reads, and decide as it would. Raises NoPlan."""
     profile = profile_named(name, options)
     view = await look(reader, options)
     config = view.config(Key("", name))
@@ -148,61 +148,61 @@ def profile_named(name: str, options: AdvisorOptions) -> Profile:
     if name not in known and name in OFF_BY_DEFAULT:
         raise NoPlan(f"profile {name} is off; add {OFF_BY_DEFAULT[name]} to turn it on")
     if name not in known:
-        raise NoPlan(f"there is no profile {name!r}; there are: {', '.join(known)}")
+        raise NoPlan(f"Profile {name!r} not found; known profiles: {', '.join(known)}")
     return known[name]
 
 
 def waits_for(config: VirtPlatformConfig) -> str | None:  # noqa: PLR0911 - a table by phase
-    """What would make it go on; None if it is at its end."""
+    """Say what has to happen before the plan continues; None if it has ended."""
     status, name = config.status, config.metadata.name
     match status.phase:
         case None | "Pending" | "Drafting":
-            return "the advisor; is it running?"
+            return "the advisor to draft a plan; if this lasts, check that the advisor is running"
         case "ReviewRequired" if config.is_true(STALE) and not config.spec.bypass_optimistic_lock:
             return next(one.message for one in status.conditions if one.type == STALE)
         case "ReviewRequired" if config.is_rejected:
-            return f"another plan, or a change of mind: {config.rejected_by or 'somebody'} has rejected this one"
+            return f"a new plan or an approval: {config.rejected_by or 'someone'} rejected this plan"
         case "ReviewRequired":
-            return f"a person who looks at the plan and approves it: virt-steward approve {name}"
+            return f"review and approval: virt-steward approve {name}"
         case "InProgress":
             item = next((one for one in status.items if one.state in ("Pending", "InProgress")), None)
             return f"{item.name}: {item.message}" if item else None
         case "PrerequisiteFailed":
-            return "what is missing; it goes on by itself once that is there"
+            return "the missing prerequisites; it continues automatically once they are met"
         case "Failed" | "CompletedWithErrors":
-            return "a person who sets things right, and then action to DryRun for a new plan"
+            return "a manual fix; then set action to DryRun to draft a new plan"
         case "Drifted":
-            return "a person who repairs what was changed, or sets action to DryRun for a plan that would"
+            return "the change to be reverted; to draft a plan that reverts it, set action to DryRun"
         case "CompletedWithUpgrade":
-            return "a person who sets action to DryRun, to see what the new version would change"
+            return "a decision; set action to DryRun to preview what this version plans differently"
     return None
 
 
-def _wished(view: AdvisorClusterView, profile: Profile, wish: PlanRequest) -> VirtPlatformConfig:
-    there = view.config(Key("", profile.name))
-    spec = there.spec if there else msgspec.convert({"profile": profile.name}, VirtPlatformConfigSpec)
-    options = wish(spec.options or ProfileOptions())
+def _config_to_preview(view: AdvisorClusterView, profile: Profile, change: PlanRequest) -> VirtPlatformConfig:
+    existing = view.config(Key("", profile.name))
+    spec = existing.spec if existing else msgspec.convert({"profile": profile.name}, VirtPlatformConfigSpec)
+    options = change(spec.options or ProfileOptions())
     return VirtPlatformConfig(
         VirtPlatformConfigMeta(profile.name), msgspec.structs.replace(spec, action="DryRun", options=options)
     )
 
 
 async def _rejection(client: Client, profile: Profile, item: str, why: str) -> str:
-    said = f"{item} cannot be planned: {why}"
+    problem = f"Cannot plan {item}: {why}"
     denied = await lacking(client, "patch", profile.targets)
     if not denied:
-        return said
+        return problem
     named = ", ".join(map(str, denied))
     return (
-        f"{said}; plans are made by dry runs, which change nothing but need the right to patch: you lack it for {named}"
+        f"{problem}; a dry run changes nothing, but needs the right to patch: you are forbidden (403) to patch {named}"
     )
 
 
 def _absence(view: AdvisorClusterView, name: str) -> str:
     if not view.discovery.serves(VIRT_PLATFORM_CONFIG.group, VIRT_PLATFORM_CONFIG.plural):
-        return f"the advisor is not installed here; `virt-steward plan {name}` works without it"
+        return f"The advisor is not installed on this cluster; `virt-steward plan {name}` works without it"
     store = view.informers.of(CONFIGS).store
     if problem := store.unreadable(Key("", name)):
         return f"VirtPlatformConfig {name} cannot be read: {problem}"
     there = ", ".join(sorted(one.metadata.name for one in store)) or "none"
-    return f"there is no VirtPlatformConfig {name}; there are: {there}"
+    return f"VirtPlatformConfig {name} not found; existing: {there}"

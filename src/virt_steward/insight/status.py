@@ -1,4 +1,4 @@
-"""How things are, controller by controller, as their own statuses tell it: one section each."""
+"""What the statuses on a cluster say, one section per controller."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from virt_steward.catalog.load import load
 from virt_steward.controllers.advisor.watches import CONFIGS as PROFILE_CONFIGS
 from virt_steward.controllers.approver.watches import APPROVERS
-from virt_steward.controllers.autopilot.options import AutopilotOptions
+from virt_steward.controllers.autopilot.options import HCO, AutopilotOptions
 from virt_steward.controllers.autopilot.overrides.scope import Idle
 from virt_steward.controllers.placement.report import placed_condition
 from virt_steward.controllers.placement.watches import CONFIGS, MACHINES, NOWHERE
 from virt_steward.insight.assets.explain import IN_PLACE, states
 from virt_steward.insight.assets.survey import NoPlatform, survey
-from virt_steward.insight.listing import listed_if_served
+from virt_steward.insight.reading import listed_if_served
 from virt_steward.kube.errors import Forbidden, one_line
 from virt_steward.objects.wallclock import rfc3339
 
@@ -27,11 +27,12 @@ if TYPE_CHECKING:
     from virt_steward.controllers.approver.observation import Approver
     from virt_steward.controllers.placement.observe import KubevirtConfig
     from virt_steward.kube.client import Reader
+    from virt_steward.objects.identity import Key
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What one controller has to say: a sentence, and a table."""
+    """The state of one controller's objects: a summary and a table."""
 
     controller: str
     summary: str
@@ -39,15 +40,15 @@ class Section:
     rows: tuple[tuple[str, ...], ...] = ()
 
 
-async def sections(reader: Reader) -> tuple[Section, ...]:
-    """Ask only the cluster itself: what its controllers have written."""
-    return tuple([await section(reader) for section in SECTIONS])
+async def collect_sections(reader: Reader, hco: Key) -> tuple[Section, ...]:
+    """Read the statuses of one cluster; `hco` is the HyperConverged of its platform."""
+    return tuple([await section(reader, hco) for section in SECTIONS])
 
 
-async def advisor(reader: Reader) -> Section:
-    """One line per profile."""
+async def advisor(reader: Reader, _hco: Key) -> Section:
+    """One row per profile."""
     configs = sorted(await listed_if_served(reader, PROFILE_CONFIGS), key=lambda one: one.metadata.name)
-    phases = Counter(one.status.phase or "not looked at yet" for one in configs)
+    phases = Counter(one.status.phase or "not observed yet" for one in configs)
     counted = ", ".join(f"{count} {phase}" for phase, count in sorted(phases.items()))
     summary = f"profiles: {len(configs)}" + (f" ({counted})" if counted else "")
     columns = ("profile", "action", "phase", "impact", "since", "message")
@@ -55,67 +56,69 @@ async def advisor(reader: Reader) -> Section:
 
 
 def _profile(config: ProfileConfig) -> tuple[str, ...]:
-    told = config.status
-    said = next((one for one in told.conditions if one.type == told.phase), None)
-    moving = next((item for item in told.items if item.state == "InProgress"), None)
+    status = config.status
+    condition = next((one for one in status.conditions if one.type == status.phase), None)
+    moving = next((item for item in status.items if item.state == "InProgress"), None)
     return (
         config.metadata.name,
         config.spec.action,
-        told.phase or "not looked at yet",
-        told.impact_severity or "unknown",
-        rfc3339(said.last_transition_time) if said else "",
-        one_line(f"{moving.name}: {moving.message}" if moving else said.message if said else ""),
+        status.phase or "not observed yet",
+        status.impact_severity or "unknown",
+        rfc3339(condition.last_transition_time) if condition else "",
+        one_line(f"{moving.name}: {moving.message}" if moving else condition.message if condition else ""),
     )
 
 
-async def autopilot(reader: Reader) -> Section:
-    """One line for each asset, but for those that are in place."""
+async def autopilot(reader: Reader, hco: Key = HCO) -> Section:
+    """One row per asset that is not in place."""
     try:
-        seen = await survey(reader, load(), AutopilotOptions(), datetime.now(UTC))
+        found = await survey(reader, load(), AutopilotOptions(hco), datetime.now(UTC))
     except (NoPlatform, Forbidden) as error:
         return Section("autopilot", str(error))
-    if isinstance(seen.seen.scope, Idle):
-        return Section("autopilot", f"idle: {seen.seen.scope.why}")
-    found = tuple(states(seen))
-    counts = Counter(state for _, state, _ in found)
+    if isinstance(found.seen.scope, Idle):
+        return Section("autopilot", f"idle: {found.seen.scope.why}")
+    assets = tuple(states(found))
+    counts = Counter(state for _, state, _ in assets)
     summary = "; ".join(f"{state.lower()}: {count}" for state, count in counts.most_common())
-    rows = tuple((asset.name, state, one_line(why)) for asset, state, why in found if state != IN_PLACE)
+    rows = tuple((asset.name, state, one_line(why)) for asset, state, why in assets if state != IN_PLACE)
     return Section("autopilot", f"assets {summary}", ("asset", "state", "why"), rows)
 
 
-async def approver(reader: Reader) -> Section:
+async def approver(reader: Reader, _hco: Key) -> Section:
     return of_approvers(tuple(await listed_if_served(reader, APPROVERS)))
 
 
 def of_approvers(approvers: Collection[Approver]) -> Section:
-    """One line for each plan that waits, as far as statuses list them."""
-    waiting = {(plan.plan, plan.reason): plan for one in approvers for plan in one.status.pending}
-    rows = tuple((plan.plan, plan.reason, rfc3339(plan.since), plan.message) for _, plan in sorted(waiting.items()))
+    """One row per pending InstallPlan that a status lists."""
+    listed = {(plan.plan, plan.reason): plan for one in approvers for plan in one.status.pending}
+    rows = tuple((plan.plan, plan.reason, rfc3339(plan.since), plan.message) for _, plan in sorted(listed.items()))
     approved = sum(one.status.approved_count for one in approvers)
     unlisted = sum(max(one.status.pending_count - len(one.status.pending), 0) for one in approvers)
-    waits = f"{len({plan for plan, _ in waiting}) + unlisted}" + (f" ({unlisted} not listed)" if unlisted else "")
-    summary = f"InstallPlanApprovers: {len(approvers)}; plans approved: {approved}; plans that wait: {waits}"
+    pending = f"{len({plan for plan, _ in listed}) + unlisted}" + (f" ({unlisted} not listed)" if unlisted else "")
+    summary = f"InstallPlanApprovers: {len(approvers)}; plans approved: {approved}; pending: {pending}"
     return Section("approver", summary, ("plan", "reason", "since", "message"), rows)
 
 
-async def placement(reader: Reader) -> Section:
-    """One line per cluster."""
+async def placement(reader: Reader, _hco: Key) -> Section:
+    """One row per cluster."""
     configs = await listed_if_served(reader, CONFIGS)
     machines = await listed_if_served(reader, MACHINES)
     unplaced = [one for one in machines.by("config", NOWHERE) if not one.is_deleting]
-    reasons = Counter(said.reason for one in unplaced if (said := placed_condition(one)) and said.status == "False")
+    reasons = Counter(
+        condition.reason for one in unplaced if (condition := placed_condition(one)) and condition.status == "False"
+    )
     rows = tuple(_cluster(one) for one in sorted(configs, key=lambda one: one.metadata.name))
     why = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
-    summary = f"clusters: {len(configs)}; machines without one: {len(unplaced)}" + (f" ({why})" if why else "")
+    summary = f"clusters: {len(configs)}; machines without a cluster: {len(unplaced)}" + (f" ({why})" if why else "")
     return Section("placement", summary, ("cluster", "state", "machines", "version", "message"), rows)
 
 
 def _cluster(config: KubevirtConfig) -> tuple[str, ...]:
-    told = config.status
-    state = told.phase or "not looked at yet"
-    message = next((one.message for one in told.conditions if one.status == "False"), "")
+    status = config.status
+    state = status.phase or "not observed yet"
+    message = next((one.message for one in status.conditions if one.status == "False"), "")
     state += "" if config.spec.schedulable else ", cordoned"
-    return config.metadata.name, state, str(told.machines), one_line(told.version) or "unknown", one_line(message)
+    return config.metadata.name, state, str(status.machines), one_line(status.version) or "unknown", one_line(message)
 
 
-SECTIONS: tuple[Callable[[Reader], Awaitable[Section]], ...] = (advisor, autopilot, approver, placement)
+SECTIONS: tuple[Callable[[Reader, Key], Awaitable[Section]], ...] = (advisor, autopilot, approver, placement)

@@ -79,7 +79,10 @@ async def test_a_plan_needs_nothing_of_ours_and_changes_nothing(
     assert not [one for one in asked if one.is_write and "dryRun=All" not in one.uri]
     explained = await steward("explain", "plan", LOAD_AWARE, kubeconfig=control_plane.kubeconfig)
     assert explained.code == 1
-    assert "the advisor is not installed here; `virt-steward plan load-aware-rebalancing` works" in explained.stderr
+    assert (
+        "The advisor is not installed on this cluster; `virt-steward plan load-aware-rebalancing` works"
+        in explained.stderr
+    )
 
 
 async def test_a_plan_is_the_one_that_the_advisor_makes(
@@ -106,13 +109,13 @@ async def test_manifests_lead_to_a_plan_with_nothing_to_do(desk: Desk, control_p
         await desk.client.apply(manifest, manager="gitops")
     again = await steward(*asking, kubeconfig=control_plane.kubeconfig)
     assert (again.code, again.stderr) == (0, "")
-    assert again.stdout.splitlines()[0] == "load-aware-rebalancing: nothing to do"
+    assert again.stdout.splitlines()[0] == "load-aware-rebalancing: nothing to change"
 
 
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        pytest.param(["moon"], "there is no profile 'moon'; there are: load-aware-rebalancing, ", id="no profile"),
+        pytest.param(["moon"], "Profile 'moon' not found; known profiles: load-aware-rebalancing, ", id="no profile"),
         pytest.param([EXAMPLE], "profile example-profile is off; add --example-profile", id="a profile that is off"),
         pytest.param([], "Missing argument 'PROFILE'", id="no name at all"),
         pytest.param(
@@ -145,7 +148,7 @@ async def test_whoever_may_only_look_hears_which_right_a_dry_run_needs(
     kubeconfig = account.write_kubeconfig(tmp_path / "kubeconfig", control_plane)
     ended = await steward("plan", LOAD_AWARE, kubeconfig=kubeconfig)
     assert (ended.code, ended.stdout) == (1, "")
-    assert "dry runs, which change nothing but need the right to patch: you lack it for " in ended.stderr
+    assert "a dry run changes nothing, but needs the right to patch: you are forbidden (403) to patch " in ended.stderr
     assert str(PSI) in ended.stderr
     assert str(DESCHEDULER) in ended.stderr
 
@@ -249,7 +252,7 @@ async def test_a_plan_that_fails_is_followed_to_that_end(
     assert (ended.code, ended.stdout) == (1, "")
     assert "is paused, so nothing happens there until somebody resumes it" in ended.stderr
     last = ended.stderr.splitlines()[-1]
-    assert last.startswith("virt-steward: load-aware-rebalancing was approved, but it is in phase Failed: enable-psi-")
+    assert last.startswith("virt-steward: load-aware-rebalancing: approved, but it is in phase Failed: enable-psi-")
 
 
 async def test_following_may_have_an_end_before_that_of_the_plan(
@@ -262,7 +265,7 @@ async def test_following_may_have_an_end_before_that_of_the_plan(
         watching = ("--watch", "--timeout", "2s")
         ended = await steward("approve", LOAD_AWARE, *watching, kubeconfig=control_plane.kubeconfig)
     assert ended.code == 1
-    assert "is approved, but not done within 0:00:02; the advisor goes on" in ended.stderr
+    assert ": approved, but not completed within 0:00:02; the advisor continues" in ended.stderr
 
 
 @pytest.mark.parametrize(
@@ -281,18 +284,15 @@ async def test_on_a_terminal_approve(
     env = {"KUBECONFIG": str(control_plane.kubeconfig)}
     shown = await on_a_terminal("approve", EXAMPLE, *arguments, answers=answers, **env)
     assert ("Approve this plan? [y/N]" in shown) is bool(answers)
+    assert ("Cancelled; nothing was changed" in shown) is (answers == "n\n")
     assert (await desk.config())["spec"]["action"] == action
 
 
 @pytest.mark.parametrize(
     ("phase", "complaint"),
     [
-        pytest.param(
-            "Completed",
-            f"{EXAMPLE} is left alone: there is nothing to approve: it is already Completed",
-            id="there is no plan to review",
-        ),
-        pytest.param(None, f"there is no VirtPlatformConfig {EXAMPLE}, so no plan waits", id="there is no config"),
+        pytest.param("Completed", "Nothing to approve: ", id="there is no plan to review"),
+        pytest.param(None, f"Nothing to approve: VirtPlatformConfig {EXAMPLE} not found", id="there is no config"),
     ],
 )
 async def test_nothing_is_approved_where(
@@ -316,12 +316,10 @@ async def test_explain_and_status_tell_what_a_plan_waits_for_and_which_rule_says
     assert (ended.code, ended.stderr) == (0, "")
     lines = ended.stdout.splitlines()
     assert lines[0] == "VirtPlatformConfig load-aware-rebalancing: ReviewRequired (PlanReady), action DryRun"
-    assert (
-        "  waits for a person who looks at the plan and approves it: virt-steward approve load-aware-rebalancing"
-        in lines
-    )
+    assert "  Waiting for: review and approval: virt-steward approve load-aware-rebalancing" in lines
     assert any(
-        line.startswith("  [ ] configure-descheduler (Medium): KubeDescheduler 'cluster' will be ") for line in lines
+        line.startswith("  Pending: configure-descheduler (impact Medium): KubeDescheduler 'cluster' will be ")
+        for line in lines
     )
     assert "  ✓ Prerequisites: all met" in lines
     assert lines[-1] == f"  ✗ Approved: {PLAN_READY}. Stopped here"

@@ -15,11 +15,11 @@ from tests.eventually import soon
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.catalog.load import Catalog
 from virt_steward.catalog.render import Renderer
-from virt_steward.cli.assets import lines
+from virt_steward.cli.explain import asset_lines
 from virt_steward.controllers import REPORTERS
 from virt_steward.controllers.autopilot import annotation_keys
 from virt_steward.controllers.autopilot.options import HCO
-from virt_steward.insight.assets.explain import NoAsset, why
+from virt_steward.insight.assets.explain import AssetExplanation, NoAsset, why
 from virt_steward.insight.assets.survey import NoPlatform, Survey, rendered
 from virt_steward.insight.status import Section, autopilot
 from virt_steward.kube.client import Reader
@@ -91,7 +91,7 @@ async def test_every_filter_and_check_tells_its_verdict_and_the_live_object_is_c
     differs = await explained(cockpit, ASSET)
     assert (differs.state, differs.differences) == ("Differs", (INTERVAL,))
     assert [step.check for step in differs.steps if step.objects] == ["the live object is as wanted"]
-    assert f"  [-] the live object is as wanted: it lacks {INTERVAL}" in lines(differs)
+    assert f"✗ The live object is as wanted: it lacks {INTERVAL}" in text_of(differs)
     told = await status(cockpit)
     assert (ASSET, "Differs", f"it lacks {INTERVAL}") in told.rows
     assert ("swap-enable", "Left alone", "Not in the allow-list") in told.rows
@@ -108,15 +108,18 @@ async def test_every_filter_and_check_tells_its_verdict_and_the_live_object_is_c
     paused = await explained(cockpit, ASSET)
     assert paused.state == "Paused"
     assert [step.check for step in paused.steps if step.objects] == ["it may be written"]
-    assert any(
-        "  [-] it may be written: a person paused it; nothing is written until" in line for line in lines(paused)
-    )
+    assert "✗ It may be written: a person paused it; nothing is written until" in text_of(paused)
     await cockpit.annotate(ASSET, reconcile_paused=None, mode="unmanaged")
     unmanaged = await explained(cockpit, ASSET)
     assert (unmanaged.state, unmanaged.steps[-1].check) == ("Left alone", "managed")
-    text = "\n".join(lines(unmanaged))
-    assert "[-] managed: it carries platform.kubevirt.io/mode: unmanaged" in text
-    assert "The object is there: not known to be made by the autopilot; also managed by admin." in text
+    text = text_of(unmanaged)
+    assert "✗ Managed: it carries platform.kubevirt.io/mode: unmanaged" in text
+    assert "The object exists: not known to be created by the autopilot; also managed by admin" in text
+
+
+def text_of(explanation: AssetExplanation) -> str:
+    """What the command line prints, without its line breaks."""
+    return " ".join("\n".join(asset_lines(explanation)).split())
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ from virt_steward.objects.identity import Key, Ref
 if TYPE_CHECKING:
     from virt_steward.console.hub import Topic
     from virt_steward.console.page_context import PageContext
-    from virt_steward.insight.waiting import PendingInstallPlan
+    from virt_steward.insight.approvals import PendingInstallPlan
 
 SHOWN = 100
 HISTORY = 50

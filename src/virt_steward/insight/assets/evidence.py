@@ -9,7 +9,7 @@ from virt_steward.controllers.autopilot import REPORTER
 from virt_steward.controllers.autopilot.reconcile import is_leaving
 from virt_steward.insight.activity import EventRecord, timeline
 from virt_steward.insight.assets.target import target_state
-from virt_steward.insight.dry_run_client import dry_run_client
+from virt_steward.insight.reading import dry_run_client
 from virt_steward.kube.client import Selection
 from virt_steward.kube.errors import Forbidden, Refused, ServerError
 from virt_steward.kube.events import EVENT

@@ -17,7 +17,7 @@ from virt_steward.controllers.autopilot.observe import AutopilotClusterView, Aut
 from virt_steward.controllers.autopilot.overrides.exclusions import UnreadableExclusions
 from virt_steward.controllers.autopilot.overrides.scope import Idle
 from virt_steward.controllers.autopilot.watches import Watchlist, ref_of_asset
-from virt_steward.insight.listing import listed_if_served
+from virt_steward.insight.reading import listed_if_served
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.kube.errors import NotFound
 from virt_steward.objects.errors import UserError

@@ -1,10 +1,11 @@
-"""What a controller would have in its stores, listed once: for questions that are asked now and then."""
+"""How questions read a cluster: lists that fill a controller's stores once, and dry runs that never write."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from virt_steward.kube.errors import Forbidden, NotServed
+from virt_steward.kube.client import Caller, Client
+from virt_steward.kube.errors import Forbidden, NotLeading, NotServed
 from virt_steward.kube.watch import Projected, Put, Unreadable, projected
 from virt_steward.runtime.store import Store
 
@@ -16,7 +17,7 @@ T = TypeVar("T", bound=Projected)
 
 
 async def listed(reader: Reader, source: Source[T], selection: Selection) -> Store[T]:
-    """Raises NotServed if the server has no such kind."""
+    """List a kind into a store. Raises NotServed if the server does not serve the kind."""
     store: Store[T] = Store(source.indexes or {})
     async for page in reader.pages(source.kind, selection):
         for item in page.items:
@@ -29,7 +30,10 @@ async def listed(reader: Reader, source: Source[T], selection: Selection) -> Sto
 
 
 async def listed_if_served(reader: Reader, source: Source[T]) -> Store[T]:
-    """All of them; none where the kind is not installed, and a store that says so where it may be denied, and is."""
+    """List a kind into a store, which is empty if the kind is not served.
+
+    If the list is forbidden and the source allows that, the store is empty and marked as denied.
+    """
     store: Store[T] = Store(source.indexes or {})
     try:
         return await listed(reader, source, source.selection)
@@ -40,3 +44,15 @@ async def listed_if_served(reader: Reader, source: Source[T]) -> Store[T]:
             raise
         store.denied.add(source.selection.namespace)
         return store
+
+
+class NoWrites:
+    """The permit of a client that asks questions: it allows no write, and a dry run needs no permit."""
+
+    def remaining(self) -> float:
+        raise NotLeading("a question writes nothing")
+
+
+def dry_run_client(client: Client) -> Client:
+    """Make a client on the same connection that can only read and dry-run."""
+    return Client(client.connection, client.discovery, Caller(permit=NoWrites()))

@@ -6,7 +6,7 @@ import pytest
 
 from tests.controllers.advisor.builders import an_item
 from virt_steward.apis.virtplatformconfig import LOAD_AWARE, BlastRadius, PlanItem, PoolRadius, ProfileOptions
-from virt_steward.cli.plans import manifests, plan_lines
+from virt_steward.cli.plan import desired_manifests, plan_lines
 from virt_steward.insight.plans import PlannedChanges
 
 COLOUR = re.compile(r"\x1b\[\d+m")
@@ -28,13 +28,13 @@ def plain(plan: PlannedChanges) -> list[str]:
     return [COLOUR.sub("", line) for line in plan_lines(plan)]
 
 
-def test_what_a_plan_costs_is_told_in_pools_nodes_rounds_and_machines() -> None:
+def test_plan_lines_show_impact_on_pools_nodes_and_vms() -> None:
     shown = plain(a_plan(an_item(diff="+ a", blast_radius=REBOOTS)))
-    assert "  pool infra: 2 nodes reboot in 1 rounds, once it is resumed" in shown
+    assert "  pool infra: 2 nodes reboot in 1 round, once it is resumed" in shown
     assert "  pool worker: 5 nodes reboot in 3 rounds" in shown
     assert "  nodes: 7 (node-0, node-1, node-2, node-3, node-4, and 2 more)" in shown
-    assert "  virtual machines that move: 12" in shown
-    assert "  virtual machines that cannot move, and stop: 1 (tenants/db)" in shown
+    assert "  VMs to migrate: 12" in shown
+    assert "  VMs that cannot migrate and will stop: 1 (tenants/db)" in shown
 
 
 @pytest.mark.parametrize(
@@ -47,16 +47,16 @@ def test_what_a_plan_costs_is_told_in_pools_nodes_rounds_and_machines() -> None:
         pytest.param("+++ planned", "", id="a heading is plain"),
     ],
 )
-def test_in_a_diff_what_is(line: str, colour: str) -> None:
+def test_plan_lines_colour_diff(line: str, colour: str) -> None:
     [shown] = [one for one in plan_lines(a_plan(an_item(diff=line))) if line in one]
     assert shown == (f"{colour}{line}\x1b[0m" if colour else line)
 
 
-def test_a_terminal_does_not_obey_what_it_shows() -> None:
+def test_plan_lines_escape_control_characters() -> None:
     assert "+ ?[2Jevil" in plain(a_plan(an_item(diff="+ \x1b[2Jevil", message="\x1b[31mred")))
 
 
-def test_manifests_leave_out_what_is_moot_and_say_the_rest_in_comments() -> None:
+def test_desired_manifests_skip_items_without_desired_state() -> None:
     moot = an_item("enable-psi-metrics", "Completed", desired_state={})
-    text = manifests(a_plan(moot, an_item(message="two\nlines")))
+    text = desired_manifests(a_plan(moot, an_item(message="two\nlines")))
     assert text == "# configure-descheduler: Low. two lines\nspec:\n  mode: Automatic\n"

@@ -17,7 +17,7 @@ from tests.controllers.approver.builders import (
 )
 from virt_steward.apis.meta import WindowSpec
 from virt_steward.controllers.approver.observation import Approver
-from virt_steward.insight.waiting import APPROVES, UNCOVERED, waiting
+from virt_steward.insight.approvals import APPROVES, UNCOVERED, pending_install_plan
 
 
 @pytest.mark.parametrize(
@@ -28,43 +28,47 @@ from virt_steward.insight.waiting import APPROVES, UNCOVERED, waiting
         pytest.param(a_plan(V1, approval="Automatic"), id="automatic"),
     ],
 )
-def test_a_plan_does_not_wait_that_is(plan: object) -> None:
-    assert waiting(seen(plan), NOON) is None  # type: ignore[arg-type]
+def test_pending_install_plan_is_none_unless_pending(plan: object) -> None:
+    assert pending_install_plan(seen(plan), NOON) is None  # type: ignore[arg-type]
 
 
-def test_a_plan_that_nobody_looks_after_waits_for_a_person() -> None:
-    found = waiting(seen(a_plan(V1), a_subscription(), approvers=[an_approver(target_namespaces=("other",))]), NOON)
+def test_pending_install_plan_without_approver_needs_a_person() -> None:
+    found = pending_install_plan(
+        seen(a_plan(V1), a_subscription(), approvers=[an_approver(target_namespaces=("other",))]), NOON
+    )
     assert found
     assert (found.reason, found.approver, found.needs_a_person) == (UNCOVERED, None, True)
 
 
 @pytest.mark.parametrize("approvers", [(an_approver(),), ()], ids=["an approver", "no approver"])
-def test_nobody_claims_to_know_why_a_plan_waits_if_not_everything_may_be_read(approvers: tuple[Approver, ...]) -> None:
-    found = waiting(replace(seen(a_plan(V1), a_subscription()), approvers=approvers, is_denied=True), NOON)
+def test_pending_install_plan_reason_is_unknown_when_forbidden(approvers: tuple[Approver, ...]) -> None:
+    found = pending_install_plan(replace(seen(a_plan(V1), a_subscription()), approvers=approvers, is_denied=True), NOON)
     assert found
     assert (found.reason, found.approver) == ("NamespaceDenied", None)
 
 
-def test_a_plan_that_is_about_to_be_approved_needs_nobody() -> None:
-    found = waiting(a_pinned_install(), NOON)
+def test_pending_install_plan_about_to_be_approved_needs_nobody() -> None:
+    found = pending_install_plan(a_pinned_install(), NOON)
     assert found
     assert (found.reason, found.needs_a_person) == (APPROVES, False)
 
 
-def test_a_plan_that_waits_for_time_needs_nobody_and_says_until_when() -> None:
-    found = waiting(a_pinned_install(an_approver(policy={"minimum_age": "1h"})), NOON)
+def test_pending_install_plan_has_time_of_approval() -> None:
+    found = pending_install_plan(a_pinned_install(an_approver(policy={"minimum_age": "1h"})), NOON)
     assert found
     assert (found.reason, found.until, found.needs_a_person) == ("TooYoung", NOON + timedelta(hours=1), False)
 
 
-def test_a_plan_for_which_no_window_ever_opens_needs_a_person() -> None:
-    found = waiting(a_pinned_install(an_approver(policy={"windows": (WindowSpec("0 0 31 2 *", "1h"),)})), NOON)
+def test_pending_install_plan_without_open_window_needs_a_person() -> None:
+    found = pending_install_plan(
+        a_pinned_install(an_approver(policy={"windows": (WindowSpec("0 0 31 2 *", "1h"),)})), NOON
+    )
     assert found
     assert (found.reason, found.until, found.needs_a_person) == ("OutsideWindow", None, True)
 
 
-def test_a_plan_for_another_version_says_which_is_pinned() -> None:
-    found = waiting(seen(a_plan(V2), a_subscription(pin=V1, current=V2, installed=V1)), NOON)
+def test_pending_install_plan_names_pinned_version() -> None:
+    found = pending_install_plan(seen(a_plan(V2), a_subscription(pin=V1, current=V2, installed=V1)), NOON)
     assert found
     assert found.needs_a_person
     assert V1 in found.message

@@ -6,7 +6,7 @@ import yaml
 from typer.testing import CliRunner
 
 from virt_steward.apis import CRDS
-from virt_steward.cli.generate import Format, crds, rbac, written
+from virt_steward.cli.manifests import ManifestFormat, crds, printed, rbac
 from virt_steward.packaging.parts import namespace
 from virt_steward.runtime.access import Access, GrantError, Installation, manifests
 from virt_steward.settings import BadSetting
@@ -16,7 +16,7 @@ app.command()(crds)
 app.command()(rbac)
 
 
-def test_crds_prints_a_yaml_document_for_each_of_our_kinds() -> None:
+def test_crds_prints_a_document_per_kind() -> None:
     result = CliRunner().invoke(app, ["crds"])
 
     assert result.exit_code == 0
@@ -24,7 +24,7 @@ def test_crds_prints_a_yaml_document_for_each_of_our_kinds() -> None:
     assert "&id" not in result.stdout
 
 
-def test_crds_prints_one_list_as_json() -> None:
+def test_crds_prints_a_list_as_json() -> None:
     result = CliRunner().invoke(app, ["crds", "-o", "json"])
 
     assert json.loads(result.stdout) == {"apiVersion": "v1", "kind": "List", "items": [crd.manifest() for crd in CRDS]}
@@ -39,7 +39,7 @@ def test_crds_prints_one_list_as_json() -> None:
         pytest.param("approver", "a,,b", "a namespace has a name", id="a target without name"),
     ],
 )
-def test_rbac_prints_no_rights_for(controllers: str, targets: str, complaint: str) -> None:
+def test_rbac_refuses_unknown_or_empty_names(controllers: str, targets: str, complaint: str) -> None:
     result = CliRunner().invoke(app, ["rbac", "--controllers", controllers, "--target-namespaces", targets])
 
     assert result.stdout == ""
@@ -47,7 +47,7 @@ def test_rbac_prints_no_rights_for(controllers: str, targets: str, complaint: st
     assert complaint in str(result.exception)
 
 
-def test_rbac_lets_the_placement_read_secrets_in_the_named_namespaces_alone() -> None:
+def test_rbac_limits_secrets_to_named_namespaces() -> None:
     command = ["rbac", "--controllers", "placement", "--secret-namespaces", "east,west"]
     found = list(yaml.safe_load_all(CliRunner().invoke(app, command).stdout))
 
@@ -83,8 +83,8 @@ def test_rbac_grants_configmaps_only_with_example_profile(flags: list[str], *, i
     assert ("configmaps" in result.stdout) is is_granted
 
 
-def test_yaml_documents_read_well() -> None:
-    text = written(manifests(Access("approver"), Installation()), Format.YAML)
+def test_printed_yaml_is_readable() -> None:
+    text = printed(manifests(Access("approver"), Installation()), ManifestFormat.YAML)
 
     assert text.startswith("apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: virt-steward-approver\n")
     assert text.count("\n---\n") == 4
