@@ -62,7 +62,11 @@ def a_drift(applied: Object, *fields: str, plan: str = PLAN) -> Object:
         managedFields=list(fields),
         plannedHash=fields_hash(applied, fields),
     )
-    said = a_condition("Drifted", "No longer as applied: configure-descheduler", reason="DriftDetected")
+    said = a_condition(
+        "Drifted",
+        "Drifted: configure-descheduler",
+        reason="DriftDetected",
+    )
     return {**a_review(item, plan=plan), "phase": "Drifted", "planAction": "Apply", "conditions": [said]}
 
 

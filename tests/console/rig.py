@@ -13,10 +13,10 @@ from yarl import URL
 
 from tests.clients import a_client
 from tests.eventually import soon
-from virt_steward.console.authentication import Authenticator
+from virt_steward.console.authentication import Authenticator, SignInLink
 from virt_steward.console.cache import PlatformOptions
-from virt_steward.console.links import Link
-from virt_steward.console.server import COOKIE, Console, ConsoleParts
+from virt_steward.console.handlers import COOKIE
+from virt_steward.console.server import Console, ConsoleParts
 from virt_steward.kube.connection import unobserved
 from virt_steward.runtime.addresses import Address
 from virt_steward.runtime.clock import Clock, SystemClock
@@ -179,7 +179,7 @@ async def a_console(
             Authenticator(client.connection.cluster, client.discovery, unobserved, time.utc),
             time,
             platform or PlatformOptions(),
-            Link(owner.connection.cluster, links.append),
+            SignInLink(owner.connection.cluster, links.append),
         )
         console = Console(ConsoleSettings(ANYWHERE, **settings), parts)
         stop = asyncio.Event()

@@ -42,11 +42,11 @@ def planned(pool: Pool, *names: str) -> PlanItem:
         pytest.param(a_pool(maxUnavailable=2), ("a", "b"), "2 in 1 rounds", id="another-pace"),
     ],
 )
-def test_a_plan_in_review_tells_of(pool: Pool, names: tuple[str, ...], says: str) -> None:
+def test_recounted_reports_changed_nodes_and_pools(pool: Pool, names: tuple[str, ...], says: str) -> None:
     assert says in recounted(planned(a_pool(), "a", "b"), [pool], nodes(*names))
 
 
-def test_a_count_that_still_holds_or_cannot_be_made_is_not_mentioned() -> None:
+def test_recounted_is_empty_without_changes() -> None:
     item = planned(a_pool(), "a", "b")
     assert recounted(item, [a_pool()], nodes("a", "b")) == ""
     assert recounted(item, [a_pool()], []) == "", "the viewer may not see nodes"

@@ -13,14 +13,10 @@ from virt_steward.app import connected
 from virt_steward.cli.output import CommandFailed, say
 from virt_steward.cli.plans import item_lines, show
 from virt_steward.controllers.advisor.follow import PlanFailed, follow
-from virt_steward.controllers.advisor.manual_approval import (
-    PlanApproved,
-    PlanNotApproved,
-    approve_plan,
-    config_ref,
-    reason_not_approvable,
-)
 from virt_steward.controllers.advisor.observation import VirtPlatformConfig
+from virt_steward.decisions.configs import config_ref
+from virt_steward.decisions.outcomes import NotApproved
+from virt_steward.decisions.plans import PlanApproved, approve_plan, reason_not_approvable
 from virt_steward.kube.errors import NotFound
 
 if TYPE_CHECKING:
@@ -47,7 +43,7 @@ async def approved(asking: PlanApprovalRequest, kubeconfig: str | None, context:
     async with connected(kubeconfig, context) as client:
         plan_hash = await _agreed(client, asking)
         match await approve_plan(client, asking.profile, plan_hash, asking.comment):
-            case PlanNotApproved(profile, why):
+            case NotApproved(profile, why):
                 raise CommandFailed(f"{profile} is left alone: {why}")
             case PlanApproved() as done:
                 say(f"approved plan {plan_hash} of {asking.profile}, as {done.user}")

@@ -15,11 +15,8 @@ from virt_steward.cli import approvals
 from virt_steward.cli.arguments import ContextOption, KubeconfigOption, PlanArgument, ProfileArgument, namespaced
 from virt_steward.cli.output import CommandFailed, Output, OutputOption, answer, say
 from virt_steward.controllers.approver.follow import InstallFailed, follow
-from virt_steward.controllers.approver.manual_approval import (
-    InstallPlanApproved,
-    InstallPlanNotApproved,
-    approve_manually,
-)
+from virt_steward.decisions.installplans import InstallPlanApproved, approve_manually
+from virt_steward.decisions.outcomes import NotApproved
 from virt_steward.objects.durations import BadDuration, parse_duration
 from virt_steward.settings import BadSetting
 
@@ -103,7 +100,7 @@ async def _approved(
 ) -> InstallPlanApproved:
     async with connected(kubeconfig, context) as client:
         match await approve_manually(client, asking.plan, asking.comment, datetime.now(UTC)):
-            case InstallPlanNotApproved(plan, why):
+            case NotApproved(plan, why):
                 raise CommandFailed(f"InstallPlan {plan} is left alone: {why}")
             case InstallPlanApproved() as done:
                 say(f"approved InstallPlan {done.plan} with {', '.join(done.csvs)}, as {done.user}")

@@ -57,7 +57,7 @@ async def evil(client: Client) -> AsyncIterator[None]:
         "/activity",
     ],
 )
-async def test_evil_words_stay_text_on(browser: Browser, path: str) -> None:
+async def test_pages_escape_object_text(browser: Browser, path: str) -> None:
     async def is_there() -> bool:
         return ESCAPED in (await browser.get(path)).text
 
@@ -69,7 +69,7 @@ async def test_evil_words_stay_text_on(browser: Browser, path: str) -> None:
         assert text.count("<script") == (1 if "<html" in text else 0), "our own"
 
 
-async def test_evil_words_of_a_query_stay_text(browser: Browser) -> None:
+async def test_pages_escape_query(browser: Browser) -> None:
     for path in ("/approvals", "/activity", "/placement", "/autopilot", "/"):
         text = (await browser.get(f"{path}?q=%3Cscript%3Ealert(1)%3C/script%3E&controller=%22%3E&state=%22%3E")).text
         assert "<script>alert" not in text

@@ -19,16 +19,16 @@ PAGES = ("/", "/profiles", "/autopilot", "/approvals", "/placement", "/activity"
 
 
 @pytest.mark.parametrize("path", PAGES)
-async def test_a_page_says_that_it_is_not_complete_yet(
+async def test_page_shows_loading_kinds(
     control_plane: ControlPlane, account: Account, people: People, path: str
 ) -> None:
     token = await people.admin()
     async with a_console(control_plane, account.token, is_filled=False) as served, served.browser() as browser:
         await browser.sign_in(token)
-        assert "Still reading the cluster" in (await browser.get(path)).text
+        assert "Loading:" in (await browser.get(path)).text
 
 
-async def test_rights_that_the_console_lacks_are_named_and_what_it_may_read_is_shown(
+async def test_page_names_kinds_denied_to_the_console(
     control_plane: ControlPlane, people: People, client: Client
 ) -> None:
     await put_config(client, a_review())
@@ -37,17 +37,17 @@ async def test_rights_that_the_console_lacks_are_named_and_what_it_may_read_is_s
         await browser.sign_in(await people.admin())
         for path in PAGES:
             page = (await browser.get(path)).text
-            assert "The console itself may not read everything" in page
+            assert "the console's own account is forbidden to" in page
             assert "<code>installplans.operators.coreos.com</code>" in page
             assert "<code>virtplatformconfigs.advisor.kubevirt.io</code>" not in page
-            assert "Still reading" not in page
+            assert "Loading:" not in page
             assert "Not connected" not in page
         assert PLAN in (await browser.get(f"/profiles/{LOAD_AWARE}")).text
         autopilot = (await browser.get("/autopilot")).text
-        assert "the console may not read HyperConverged" in autopilot
+        assert "The console may not read HyperConverged" in autopilot
 
 
-async def test_the_console_that_may_not_read_approvers_does_not_call_a_plan_uncovered(
+async def test_pending_plan_is_unknown_when_approvers_are_denied(
     control_plane: ControlPlane, people: People, client: Client, namespace: str
 ) -> None:
     await create_install_plan(client, an_install_plan("install-dim", namespace))
@@ -59,13 +59,11 @@ async def test_the_console_that_may_not_read_approvers_does_not_call_a_plan_unco
             page = (await browser.get(path)).text
             assert "install-dim" in page
             assert "no InstallPlanApprover looks after it" not in page
-            assert "nobody pinned it" not in page
+            assert "not pinned" not in page
 
 
 @pytest.mark.parametrize("path", PAGES)
-async def test_a_page_with_nothing_to_show_says_what_would_stand_there(
-    served: Served, people: People, path: str
-) -> None:
+async def test_empty_page_has_explanation(served: Served, people: People, path: str) -> None:
     async with served.browser() as browser:
         await browser.sign_in(await people.stranger())
         page = await browser.get(path)
@@ -73,7 +71,7 @@ async def test_a_page_with_nothing_to_show_says_what_would_stand_there(
         assert 'class="empty"' in page.text or path == "/profiles"
 
 
-async def test_nothing_is_shown_while_nobody_can_tell_what_may_be_seen(
+async def test_page_is_unavailable_when_rights_are_unknown(
     control_plane: ControlPlane, account: Account, people: People, client: Client
 ) -> None:
     assert client
@@ -88,7 +86,7 @@ async def test_nothing_is_shown_while_nobody_can_tell_what_may_be_seen(
                 await proxy.cut()
                 page = await browser.get("/profiles")
                 assert page.status == 503
-                assert "cannot be asked what you may see" in page.text
+                assert "Your rights cannot be checked now" in page.text
                 assert await soon(lambda: stream.said("trouble"))
                 await proxy.accept()
                 assert await soon(lambda: _answers(browser))
@@ -102,7 +100,7 @@ async def _answers(browser: Browser) -> bool:
     return (await browser.get("/profiles")).status == 200
 
 
-async def test_an_address_without_a_page_says_so(served: Served, people: People) -> None:
+async def test_unknown_path_is_not_found(served: Served, people: People) -> None:
     async with served.browser() as browser:
         await browser.sign_in(await people.stranger())
         for path in ("/nothing", "/profiles/a/b", "/approvals/one", "/static/secret", "/profiles/%0d%0aX"):

@@ -10,18 +10,14 @@ from tests.controllers.advisor.builders import PLAN, a_config, a_status, true
 from tests.controllers.advisor.waiting import tell, waiting
 from tests.gateway import Gateway
 from virt_steward.apis.virtplatformconfig import EXAMPLE
-from virt_steward.controllers.advisor.manual_approval import (
-    PlanApproved,
-    PlanNotApproved,
-    approve_plan,
-    reason_not_approvable,
-)
 from virt_steward.controllers.advisor.observation import (
     APPROVAL_COMMENT,
     APPROVED_BY,
     APPROVED_PLAN,
     VirtPlatformConfig,
 )
+from virt_steward.decisions.outcomes import NotApproved
+from virt_steward.decisions.plans import PlanApproved, approve_plan, plan_changed, reason_not_approvable
 from virt_steward.kube.client import Client
 from virt_steward_demo.local.controlplane import ControlPlane
 
@@ -29,16 +25,16 @@ from virt_steward_demo.local.controlplane import ControlPlane
 @pytest.mark.parametrize(
     ("config", "why"),
     [
-        pytest.param(a_config(a_status(None)), "it is being made", id="that nobody has looked at"),
+        pytest.param(a_config(a_status(None)), "still being drafted", id="that nobody has looked at"),
         pytest.param(a_config(a_status("Ignored")), "set spec.action to DryRun", id="that is ignored"),
-        pytest.param(a_config(a_status("InProgress")), "being carried out", id="that runs already"),
-        pytest.param(a_config(a_status("Completed")), "in phase Completed", id="that is done"),
+        pytest.param(a_config(a_status("InProgress")), "already being executed", id="that runs already"),
+        pytest.param(a_config(a_status("Completed")), "is already Completed", id="that is done"),
         pytest.param(a_config(a_status("Failed")), "DryRun to get a new plan", id="that has failed"),
-        pytest.param(a_config(a_status(), generation=2), "not there yet", id="for a spec since changed"),
-        pytest.param(a_config(a_status(conditions=true("PlanStale"))), "no longer fits", id="that is stale"),
+        pytest.param(a_config(a_status(), generation=2), "not ready yet", id="for a spec since changed"),
+        pytest.param(a_config(a_status(conditions=true("PlanStale"))), "out of date", id="that is stale"),
     ],
 )
-def test_nobody_may_approve_a_plan(config: VirtPlatformConfig, why: str) -> None:
+def test_approval_is_refused_with_reason(config: VirtPlatformConfig, why: str) -> None:
     found = reason_not_approvable(config)
     assert found is not None
     assert why in found
@@ -54,7 +50,7 @@ def test_nobody_may_approve_a_plan(config: VirtPlatformConfig, why: str) -> None
         pytest.param(a_config(a_status(plan_action="Rollback"), action="Rollback"), id="that leads back"),
     ],
 )
-def test_a_person_may_approve_a_plan(config: VirtPlatformConfig) -> None:
+def test_approval_is_possible_in_review(config: VirtPlatformConfig) -> None:
     assert reason_not_approvable(config) is None
 
 
@@ -66,7 +62,7 @@ def test_a_person_may_approve_a_plan(config: VirtPlatformConfig) -> None:
         pytest.param("Rollback", "Rollback", id="a way back stays one"),
     ],
 )
-async def test_by_an_approval(before: str, after: str, configs: Client) -> None:
+async def test_approve_sets_action_and_annotations(before: str, after: str, configs: Client) -> None:
     desk = await waiting(configs, action=before)
     await desk.annotate(approval_comment="of somebody before", rejected_plan=PLAN, rejected_by="admin")
     assert await approve_plan(configs, EXAMPLE, PLAN, "") == PlanApproved(EXAMPLE, PLAN, after, "admin", "")  # type: ignore[arg-type]
@@ -75,11 +71,11 @@ async def test_by_an_approval(before: str, after: str, configs: Client) -> None:
     assert config["metadata"]["annotations"] == {APPROVED_PLAN: PLAN, APPROVED_BY: "admin"}
 
 
-async def test_a_plan_that_was_not_seen_is_not_approved(configs: Client) -> None:
+async def test_approve_refuses_other_plan(configs: Client) -> None:
     desk = await waiting(configs)
     answer = await approve_plan(configs, EXAMPLE, "another", "")
-    assert isinstance(answer, PlanNotApproved)
-    assert answer.why == f"the plan has changed: it is now {PLAN}; look at it first"
+    assert isinstance(answer, NotApproved)
+    assert answer.reason == plan_changed(PLAN)
     assert (await desk.config())["spec"]["action"] == "DryRun"
 
 
@@ -90,7 +86,7 @@ async def test_a_plan_that_was_not_seen_is_not_approved(configs: Client) -> None
         pytest.param({"plan_hash": "b" * 64}, False, id="not approved if another takes its place meanwhile"),
     ],
 )
-async def test_a_plan_is(
+async def test_approve_retries_unless_the_plan_changes(
     changes: dict[str, Any], approved: bool, configs: Client, control_plane: ControlPlane, gateway: Gateway
 ) -> None:
     desk = await waiting(configs)
