@@ -55,7 +55,7 @@ PAGES_OF_ONE = {
     f"/approvals/{PLACE}/install-one": f"InstallPlan {PLACE}/install-one",
     f"/placement/machines/{PLACE}/one": f"Machine {PLACE}/one",
     "/placement/clusters/one": "Cluster one",
-    "/placement/clusters/none": "Not there",
+    "/placement/clusters/none": "Not found",
 }
 """With what their headings say."""
 BARE_PAGES = {"/sign-in": "Sign in", "/nothing": "No such page"}

@@ -2,12 +2,15 @@
 
 import pytest
 
-from tests.console.objects import PLAN, a_review, put_config
+from tests.console.clicks import shown
+from tests.console.objects import PLAN, a_condition, a_review, put_config
 from tests.console.people import People, a_rule
 from tests.console.rig import Browser, Served, a_console
+from tests.controllers.approver.lifecycle import a_lifecycle, an_approver
 from tests.eventually import soon
 from tests.grants import Account
 from tests.installplans import an_install_plan, create_install_plan
+from tests.machines import a_machine, the_machine
 from tests.proxy import FaultProxy
 from virt_steward.apis.virtplatformconfig import LOAD_AWARE
 from virt_steward.kube.client import Client
@@ -107,3 +110,32 @@ async def test_unknown_path_is_not_found(served: Served, people: People) -> None
             assert (await browser.get(path)).status == 404
         page = await browser.get("/")
         assert (await browser.post("/nothing", page.form("/sign-out"))).status == 404
+
+
+async def test_plan_page_shows_checks(browser: Browser, client: Client) -> None:
+    await put_config(client, a_review())
+    page = await shown(browser, f"/profiles/{LOAD_AWARE}", '<ol class="checks">')
+    assert page.text.count(" decided") == page.text.count(">decided</span>") == 1
+    assert '<span class="sr">pass: </span>' in page.text
+
+
+async def test_install_plan_page_shows_checks_of_each_approver(
+    browser: Browser, client: Client, namespace: str
+) -> None:
+    olm = await a_lifecycle(client, namespace)
+    await an_approver(client, namespace, targetNamespaces=[namespace])
+    await olm.subscribe("db", pin="db.v1.0.0")
+    plan = await olm.offer("db.v2.0.0")
+    page = await shown(browser, f"/approvals/{plan}", '<li class="fail decided">')
+    for mark in ("✓", "✗"):
+        assert f'<span class="mark" aria-hidden="true">{mark}</span>' in page.text
+
+
+async def test_machine_page_shows_the_reported_check(browser: Browser, client: Client, namespace: str) -> None:
+    await client.create(a_machine(namespace, "web"))
+    unplaced = a_condition("Placed", "no cluster fits", status="False", reason="NoClusterFits")
+    await client.merge_patch(
+        the_machine(namespace, "web"), {"status": {"conditions": [unplaced]}}, subresource="status"
+    )
+    page = await shown(browser, f"/placement/machines/{namespace}/web", '<li class="fail decided">')
+    assert "no cluster fits" in page.text

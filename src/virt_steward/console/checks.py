@@ -12,7 +12,7 @@ from virt_steward.controllers.advisor.decide import RULES
 from virt_steward.objects.checks import CheckResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from datetime import datetime
 
     from virt_steward.controllers.advisor.observation import AdvisorObservation
@@ -22,10 +22,17 @@ if TYPE_CHECKING:
 
 def plan_checks(observation: AdvisorObservation, now: datetime) -> tuple[CheckResult, ...]:
     """What decides the next step of a plan; becomes `advisor.decide.trace`."""
-    steps = ((rule.__name__, rule(observation, now)) for rule in RULES)
-    phase = observation.config.status.phase
-    message = next((one.message for one in observation.config.status.conditions if one.type == phase), "")
-    return _results((name, (message or type(step).__name__) if step else "") for name, step in steps)
+    status = observation.config.status
+    message = next((one.message for one in status.conditions if one.type == status.phase), "")
+
+    def objections() -> Iterator[tuple[str, str]]:
+        is_decided = False
+        for rule in RULES:  # a rule relies on those before it, so it is not called once one has decided
+            step = None if is_decided else rule(observation, now)
+            is_decided = is_decided or step is not None
+            yield rule.__name__, (message or type(step).__name__) if step else ""
+
+    return _results(objections())
 
 
 def approval_checks(chain: Chain) -> tuple[CheckResult, ...]:
