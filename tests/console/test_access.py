@@ -1,4 +1,4 @@
-"""The console's own account: it reads what it needs, needs what it reads, and can write nothing."""
+"""The console's own account has exactly the rights that it uses, and none to write."""
 
 from tests.audit import AuditLog
 from tests.console.objects import define_all

@@ -1,4 +1,4 @@
-"""What viewers do: with their own credentials, about what they were shown, or not at all."""
+"""Actions of viewers: with their own credentials, and only on what they were shown."""
 
 import pytest
 from aiohttp import web
@@ -238,7 +238,7 @@ async def test_choose_cluster_refuses_unknown_cluster(
 
 
 async def place(client: Client, namespace: str, cluster: str) -> None:
-    """As the controller does."""
+    """Place the Machine as the controller does."""
     patch = {"metadata": {"annotations": {CONFIG_ANNOTATION: cluster}}}
     await client.merge_patch(the_machine(namespace, "web"), patch)
 
@@ -248,8 +248,8 @@ async def test_action_without_api_server_shows_unknown_result(
     control_plane: ControlPlane, account: Account, people: People, csrf: str, says: str
 ) -> None:
     async with FaultProxy(control_plane.port) as proxy:
-        way = a_console(control_plane, account.token, server=proxy.server, is_filled=False, rights_remembered=0.0)
-        async with way as served, served.browser() as browser:
+        console = a_console(control_plane, account.token, server=proxy.server, is_filled=False, rights_remembered=0.0)
+        async with console as served, served.browser() as browser:
             await browser.sign_in(await people.admin())
             form = await any_form(browser)
             proxy.refuse()
@@ -262,7 +262,7 @@ async def test_action_without_api_server_shows_unknown_result(
 
 
 async def test_console_account_never_writes(account: Account, audit_log: AuditLog, client: Client) -> None:
-    """All of the above was done by people."""
+    """All writes of this module were made with the credentials of viewers."""
     assert client
     writes = [one for one in audit_log.since(BEGINNING) if one.user == account.user and one.is_write]
     assert not writes

@@ -1,4 +1,4 @@
-"""Plans that are rejected, cancelled or made anew: what was active stays so, and what is said of it is true."""
+"""Rejections, rollbacks and new plans: active profiles stay active, and messages are true."""
 
 from collections.abc import AsyncIterator
 
@@ -29,7 +29,7 @@ INPUTS = [{"name": "a", "value": "1"}]
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def advised(control_plane: ControlPlane, client: Client, namespace: str) -> AsyncIterator[Desk]:
-    """A descheduler that somebody has set up before, and the advisor at work."""
+    """A KubeDescheduler that existed before, and a running advisor."""
     await no_config(client)
     await no_approved_plans(client)
     installation = Installation(namespace, prefix=f"{namespace}-advisor")
@@ -44,12 +44,12 @@ async def advised(control_plane: ControlPlane, client: Client, namespace: str) -
 @pytest.mark.parametrize(
     ("before", "after", "says", "status"),
     [
-        pytest.param("DryRun", "Ignore", "the profile is now inactive", {}, id="a first plan"),
-        pytest.param("DryRun", "DryRun", "It is not applied", {"governed": GOVERNED}, id="after another plan"),
-        pytest.param("DryRun", "DryRun", "It is not applied", {"appliedInputs": INPUTS}, id="in place before"),
-        pytest.param("Apply", "Apply", "It is not applied", {"governed": GOVERNED}, id="forced by inputs"),
-        pytest.param("Apply", "Apply", "It is not applied", {}, id="not the one that was approved"),
-        pytest.param("Rollback", "DryRun", "managed again", {"planAction": "Rollback"}, id="a way back"),
+        pytest.param("DryRun", "Ignore", "the profile is now inactive", {}, id="first-plan"),
+        pytest.param("DryRun", "DryRun", "It is not applied", {"governed": GOVERNED}, id="applied-plan"),
+        pytest.param("DryRun", "DryRun", "It is not applied", {"appliedInputs": INPUTS}, id="applied-inputs"),
+        pytest.param("Apply", "Apply", "It is not applied", {"governed": GOVERNED}, id="forced-review"),
+        pytest.param("Apply", "Apply", "It is not applied", {}, id="other-plan-approved"),
+        pytest.param("Rollback", "DryRun", "managed again", {"planAction": "Rollback"}, id="rollback"),
     ],
 )
 async def test_reject_keeps_active_profiles_active(  # noqa: PLR0917 - a table
@@ -59,7 +59,7 @@ async def test_reject_keeps_active_profiles_active(  # noqa: PLR0917 - a table
     approved = {f"{NOTES}/approved-plan": OTHER_PLAN}
     await put_config(client, {**a_review(), **status}, action=before, annotations=approved)
     page = await shown(browser, PAGE, "Cancel rollback" if before == "Rollback" else "Reject")
-    assert ("Stop managing…" in page.text) == (before == after), "the other way to end it"
+    assert ("Stop managing…" in page.text) == (before == after), "both ways to end the review are offered"
     answer = await browser.post(f"{PAGE}/reject", {**page.form_with("plan"), "comment": "not now"})
     assert says in answer.text
     found = await config(client)
@@ -156,16 +156,16 @@ async def test_replan_retries_on_conflict(
     await put_config(client, a_review())
     writes = 0
 
-    async def tell_first(request: web.BaseRequest) -> None:
-        """Twice before each of the two writes that are needed; more often, the console would give up."""
+    async def update_status_first(request: web.BaseRequest) -> None:
+        """Conflict twice before each of the two writes; a third conflict would end the retries."""
         nonlocal writes
         writes += request.method == "PATCH"
         if request.method == "PATCH" and writes not in (3, 6):
-            told = {"status": {"preImage": f"{writes}"}}
-            await client.merge_patch(the_config(), told, subresource="status")
+            status_patch = {"status": {"preImage": f"{writes}"}}
+            await client.merge_patch(the_config(), status_patch, subresource="status")
 
     async with behind(control_plane, account, people) as (browser, gateway):
-        gateway.intercept = tell_first
+        gateway.intercept = update_status_first
         form = await any_form(browser)
         assert "is being drafted" in (await browser.post(f"{PAGE}/plan-anew", form)).text
     assert writes == 6
@@ -173,41 +173,47 @@ async def test_replan_retries_on_conflict(
 
 
 @pytest.mark.parametrize(
-    ("deed", "action", "says"),
+    ("action_name", "action", "says"),
     [
-        pytest.param("activate", "Ignore", "is being drafted", id="an activation"),
-        pytest.param("reject", "DryRun", "the profile is now inactive", id="a rejection"),
+        pytest.param("activate", "Ignore", "is being drafted", id="activate"),
+        pytest.param("reject", "DryRun", "the profile is now inactive", id="reject"),
     ],
 )
 async def test_action_retries_on_conflict(  # noqa: PLR0917 - a table
-    control_plane: ControlPlane, account: Account, people: People, client: Client, deed: str, action: str, says: str
+    control_plane: ControlPlane,
+    account: Account,
+    people: People,
+    client: Client,
+    action_name: str,
+    action: str,
+    says: str,
 ) -> None:
     await no_config(client)
     await put_config(client, a_review(), action=action)
     writes = 0
 
-    async def tell_first(request: web.BaseRequest) -> None:
+    async def update_status_first(request: web.BaseRequest) -> None:
         nonlocal writes
         writes += request.method == "PATCH"
         if request.method == "PATCH" and writes == 1:
             await client.merge_patch(the_config(), {"status": {"preImage": "another"}}, subresource="status")
 
     async with behind(control_plane, account, people) as (browser, gateway):
-        gateway.intercept = tell_first
+        gateway.intercept = update_status_first
         form = {**await any_form(browser), "plan": PLAN}
-        assert says in (await browser.post(f"{PAGE}/{deed}", form)).text
+        assert says in (await browser.post(f"{PAGE}/{action_name}", form)).text
     assert writes == 2
 
 
 async def test_replan_of_rollback_waits_for_the_advisor(
     control_plane: ControlPlane, account: Account, people: People, client: Client
 ) -> None:
-    """Else it sees no change, and its plan stays out of date."""
+    """Otherwise the advisor sees no change, and its plan stays out of date."""
     await no_config(client)
     await put_config(client, {**a_review(), "planAction": "Rollback"}, action="Rollback")
     looks: list[str] = []
 
-    async def see_late(request: web.BaseRequest) -> None:
+    async def observe_late(request: web.BaseRequest) -> None:
         if not request.path.endswith(LOAD_AWARE):
             return
         found = await config(client)
@@ -217,7 +223,7 @@ async def test_replan_of_rollback_waits_for_the_advisor(
             await client.merge_patch(the_config(), {"status": {"observedGeneration": generation}}, subresource="status")
 
     async with behind(control_plane, account, people) as (browser, gateway):
-        gateway.intercept = see_late
+        gateway.intercept = observe_late
         answer = await browser.post(f"{PAGE}/plan-anew", await any_form(browser))
     assert "is being drafted" in answer.text
     assert looks == ["GET seen", "PATCH seen", *["GET Ignore"] * 3, "GET seen", "PATCH seen"]

@@ -1,4 +1,4 @@
-"""Who is let in, how, and for how long."""
+"""Sign-in by token and link, and how sessions end."""
 
 import aiohttp
 import pytest
@@ -101,8 +101,8 @@ async def test_revoked_token_closes_live_pages(served: Served, people: People) -
     async with served.browser() as browser:
         await browser.sign_in(token)
         async with browser.live("/") as stream:
-            assert await soon(lambda: stream.said("page"))
+            assert await soon(lambda: stream.received("page"))
             await people.dismiss(token)
-            assert await soon(lambda: stream.said("bye"), within=40)
+            assert await soon(lambda: stream.received("bye"), within=40)
             assert await soon(lambda: stream.ended)
         assert "Cluster token" in (await browser.get("/")).text

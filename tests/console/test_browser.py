@@ -1,4 +1,4 @@
-"""The console in a real browser: a plan is approved and seen to roll, and pages change while somebody looks."""
+"""The console in a real browser: approval, rollout, live updates, accessibility."""
 
 import re
 from collections.abc import AsyncIterator
@@ -57,12 +57,12 @@ PAGES_OF_ONE = {
     "/placement/clusters/one": "Cluster one",
     "/placement/clusters/none": "Not found",
 }
-"""With what their headings say."""
+"""Paths and headings."""
 BARE_PAGES = {"/sign-in": "Sign in", "/nothing": "No such page"}
 AXE = Axe()
 expect.set_options(timeout=30_000)
 REFUSALS = ("401", "403", "404", "409")
-"""Browsers complain of these, and the page explains them."""
+"""Status codes that browsers log as errors."""
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
@@ -73,14 +73,14 @@ async def chromium() -> AsyncIterator[Chromium]:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def page(chromium: Chromium, served: Served, people: People) -> AsyncIterator[Page]:
-    """A window of its own, of somebody who may do everything; scripts that fail fail the test."""
+    """A browser window of an admin; a script error fails the test."""
     async for opened in _window(chromium, served, await people.admin()):
         yield opened
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def other(chromium: Chromium, served: Served, people: People) -> AsyncIterator[Page]:
-    """Somebody else's."""
+    """A window of another admin."""
     async for opened in _window(chromium, served, await people.admin()):
         yield opened
 
@@ -102,7 +102,7 @@ async def _window(chromium: Chromium, served: Served, token: str) -> AsyncIterat
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def advised(control_plane: ControlPlane, client: Client, namespace: str) -> AsyncIterator[Client]:
-    """A platform whose nodes take their time, and the advisor at work on it."""
+    """A platform with slow nodes, and a running advisor."""
     await no_config(client)
     await no_approved_plans(client)
     installation = Installation(namespace, prefix=f"{namespace}-advisor")
@@ -114,7 +114,7 @@ async def advised(control_plane: ControlPlane, client: Client, namespace: str) -
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def things(client: Client) -> AsyncIterator[Client]:
-    """One of each sort that has a page."""
+    """One object of each kind that has a page."""
     await make_namespace(client, PLACE)
     plan = an_install_plan("install-one", PLACE)
     made = (
@@ -181,7 +181,7 @@ async def test_changed_plan_disables_approval(page: Page, client: Client) -> Non
 async def test_late_approval_is_refused_without_scripts(
     chromium: Chromium, page: Page, served: Served, client: Client
 ) -> None:
-    """Without scripts, nobody is warned before: the server refuses."""
+    """Without scripts there is no warning on the page, so the server must refuse."""
     await put_config(client, a_review())
     context = await chromium.new_context(
         base_url=served.origin, java_script_enabled=False, storage_state=await page.context.storage_state()

@@ -35,7 +35,7 @@ users: [{name: somebody, user: {token: secret}}]
 
 @pytest.fixture
 async def unconnected() -> AsyncIterator[Client]:
-    """A client that asks nobody: nothing runs here."""
+    """A client that is never used: no informer runs here."""
     cluster = load_from_bytes(KUBECONFIG, source="tests", trusted=True, env={})
     connection = Connection(cluster, user_agent="tests", observe=unobserved)
     yield Client(connection, Discovery(connection))
@@ -43,7 +43,7 @@ async def unconnected() -> AsyncIterator[Client]:
 
 
 def a_manager(client: Client) -> Manager:
-    """With all four controllers."""
+    """A manager with all four controllers."""
     environment = Environment(
         client.connection, client.discovery, SystemClock(), Metrics(), "tests", None, 1.0, Nobody()
     )

@@ -1,4 +1,4 @@
-"""What follows from records is worked out again when they change, or when its time is over."""
+"""Derived values are derived again when their key is touched, or when they expire."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -12,7 +12,7 @@ from virt_steward.runtime.clock import SystemClock
 
 
 class Doubling:
-    """Knows some numbers, and doubles them."""
+    """A rule that doubles known numbers."""
 
     def __init__(self) -> None:
         self.known: dict[str, int] = {}

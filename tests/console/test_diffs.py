@@ -1,4 +1,4 @@
-"""Diffs as lines with a sort each."""
+"""The lines of a diff and their kinds."""
 
 from virt_steward.console.diffs import diff_lines
 

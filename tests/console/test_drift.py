@@ -1,4 +1,4 @@
-"""The page of a profile that has drifted: which fields, what they should be, and what they are."""
+"""The drift on the page of a profile: live values against applied values."""
 
 import pytest
 import pytest_asyncio

@@ -1,4 +1,4 @@
-"""Options as fields: made from the schema, and read back into a patch."""
+"""Options as form fields: from the schema, and back into a patch."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Open pages follow the cluster, and many of them cost it no more than one."""
+"""Live updates follow the cluster, and many viewers cost no more requests than one."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -27,7 +27,7 @@ TOPICS: tuple[Topic, ...] = ("approvals", "profiles")
 VIEWERS = 50
 OTHERS = 20
 KINDS_SHOWN = 10
-"""By the pages of the navigation, the autopilot's aside."""
+"""Kinds on the pages of the navigation, without those of the autopilot."""
 REVIEWS = {"selfsubjectreviews", "selfsubjectaccessreviews"}
 
 
@@ -41,14 +41,14 @@ async def test_live_sends_changes(browser: Browser, client: Client) -> None:
 
 async def test_live_sends_unchanged_page_once(browser: Browser) -> None:
     async with browser.live("/placement") as stream:
-        assert await soon(lambda: stream.said("page"))
+        assert await soon(lambda: stream.received("page"))
         assert await soon(lambda: stream.heartbeats >= 3)
         assert len(stream.events) == 1
 
 
 async def test_live_updates_navigation_counts(browser: Browser, client: Client, namespace: str) -> None:
     async with browser.live("/activity") as stream:
-        assert await soon(lambda: stream.said("page"))
+        assert await soon(lambda: stream.received("page"))
         count = len(stream.events)
         await create_install_plan(client, an_install_plan("install-new", namespace))
         assert await soon(lambda: len(stream.events) > count)
@@ -81,9 +81,9 @@ async def test_live_clears_trouble_message(control_plane: ControlPlane, account:
     ):
         await browser.sign_in(await people.admin())
         async with browser.live("/placement") as stream:
-            assert await soon(lambda: stream.said("page"))
+            assert await soon(lambda: stream.received("page"))
             gateway.intercept = _no_reviews
-            assert await soon(lambda: stream.said("trouble"))
+            assert await soon(lambda: stream.received("trouble"))
             gateway.intercept = forwarded
             assert await soon(lambda: stream.events[-1][0] == "page")
         pages = [data for name, data in stream.events if name == "page"]
@@ -156,8 +156,8 @@ async def test_rights_ask_one_rules_review_per_namespace(
         await make_namespace(people.client, name)
         await create_install_plan(people.client, an_install_plan("install-theirs", name))
     token = await people.neighbour(namespace)
-    way = a_console(control_plane, account.token, rights_remembered=600.0)
-    async with way as served, served.browser() as browser:
+    console = a_console(control_plane, account.token, rights_remembered=600.0)
+    async with console as served, served.browser() as browser:
         mark = audit_log.mark()
         await browser.sign_in(token)
         for path in ("/", "/approvals", "/placement", "/activity"):
@@ -190,5 +190,5 @@ async def _look(stack: AsyncExitStack, served: Served, token: str) -> Stream:
     await browser.sign_in(token)
     stream = await stack.enter_async_context(browser.live("/approvals"))
     async with asyncio.timeout(30):
-        assert await soon(lambda: stream.said("page"), within=30)
+        assert await soon(lambda: stream.received("page"), within=30)
     return stream

@@ -1,4 +1,4 @@
-"""The console as `virt-steward run` opens it, alone or beside controllers."""
+"""The console as a process of `virt-steward run`."""
 
 import re
 import sys
@@ -48,7 +48,7 @@ async def test_console_runs_alone_and_prints_link(
             page = await browser.get(found[2])
             assert "Inbox" in page.text
             assert account.user in page.text
-        assert await soon(lambda: len(LINK.findall(process.log.read_text())) == 2), "the next one is told"
+        assert await soon(lambda: len(LINK.findall(process.log.read_text())) == 2), "the next link is printed"
 
 
 async def test_console_names_kinds_it_may_not_read(

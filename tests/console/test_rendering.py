@@ -1,4 +1,4 @@
-"""Pages before everything is known, when nothing is there, and when the cluster cannot be reached."""
+"""Pages while loading, without rights, without objects, without the API server, and with checks."""
 
 import pytest
 
@@ -13,6 +13,8 @@ from tests.installplans import an_install_plan, create_install_plan
 from tests.machines import a_machine, the_machine
 from tests.proxy import FaultProxy
 from virt_steward.apis.virtplatformconfig import LOAD_AWARE
+from virt_steward.controllers.approver.verdicts import PlanReason
+from virt_steward.insight.waiting import UNCOVERED
 from virt_steward.kube.client import Client
 from virt_steward_demo.local.controlplane import ControlPlane
 
@@ -57,10 +59,11 @@ async def test_pending_plan_is_unknown_when_approvers_are_denied(
     dim = await people.somebody(a_rule("apiextensions.k8s.io"), a_rule("operators.coreos.com", "", resources=RESOURCES))
     async with a_console(control_plane, dim) as served, served.browser() as browser:
         await browser.sign_in(await people.admin())
-        assert await soon(lambda: _shows(browser, "/approvals", "not all that bears on it may be read"))
+        assert await soon(lambda: _shows(browser, "/approvals", PlanReason.NAMESPACE_DENIED))
         for path in ("/", "/approvals", f"/approvals/{namespace}/install-dim"):
             page = (await browser.get(path)).text
             assert "install-dim" in page
+            assert UNCOVERED not in page
             assert "no InstallPlanApprover looks after it" not in page
             assert "not pinned" not in page
 
@@ -79,18 +82,18 @@ async def test_page_is_unavailable_when_rights_are_unknown(
 ) -> None:
     assert client
     async with FaultProxy(control_plane.port) as proxy:
-        way = a_console(control_plane, account.token, server=proxy.server, rights_remembered=0.0, heartbeat=0.2)
-        async with way as served, served.browser() as browser:
+        console = a_console(control_plane, account.token, server=proxy.server, rights_remembered=0.0, heartbeat=0.2)
+        async with console as served, served.browser() as browser:
             await browser.sign_in(await people.admin())
             assert (await browser.get("/profiles")).status == 200
             async with browser.live("/profiles") as stream:
-                assert await soon(lambda: stream.said("page"))
+                assert await soon(lambda: stream.received("page"))
                 proxy.refuse()
                 await proxy.cut()
                 page = await browser.get("/profiles")
                 assert page.status == 503
                 assert "Your rights cannot be checked now" in page.text
-                assert await soon(lambda: stream.said("trouble"))
+                assert await soon(lambda: stream.received("trouble"))
                 await proxy.accept()
                 assert await soon(lambda: _answers(browser))
 

@@ -1,4 +1,4 @@
-"""Sessions are few, and end."""
+"""Sessions are limited in number and time."""
 
 from datetime import timedelta
 from typing import Any
@@ -10,7 +10,7 @@ from virt_steward.console.sessions import Note, ViewerSessions
 
 
 class Guest:
-    """A viewer who only comes and leaves."""
+    """A viewer without a client."""
 
     def __init__(self, name: str, expires: Any = None) -> None:
         self.user = name

@@ -1,4 +1,4 @@
-"""What a viewer sees is what the cluster lets them read, and what is missing is said."""
+"""Viewers see only what they may list, and pages name what is hidden."""
 
 import uuid
 
@@ -66,7 +66,7 @@ async def test_live_hides_changes_of_other_namespaces(
     async with served.browser() as browser:
         await browser.sign_in(await people.neighbour(mine))
         async with browser.live("/approvals") as stream:
-            assert await soon(lambda: stream.said("page"))
+            assert await soon(lambda: stream.received("page"))
             await create_install_plan(client, an_install_plan("install-secret", theirs))
             await create_install_plan(client, an_install_plan("install-open", mine))
             assert await soon(lambda: stream.has("install-open"))
@@ -101,18 +101,18 @@ async def test_pending_reason_needs_all_rights(served: Served, people: People, c
     pages = ("/", "/approvals", f"/approvals/{plan}")
     readable = {"installplans", "installplanapprovers", "subscriptions"}
     groups = ("operators.coreos.com", "operators.bapu.cloud")
-    async with served.browser() as knowing, served.browser() as other:
-        await knowing.sign_in(await people.somebody(a_rule(*groups, resources=tuple(readable))))
+    async with served.browser() as reader, served.browser() as other:
+        await reader.sign_in(await people.somebody(a_rule(*groups, resources=tuple(readable))))
         await other.sign_in(await people.somebody(a_rule(*groups, resources=tuple(readable - {kind}))))
         for path in pages:
-            assert await shows(knowing, path, plan.name, PINNED)
+            assert await shows(reader, path, plan.name, PINNED)
             page = (await other.get(path)).text
             assert f"{olm.namespace}/{plan.name}" in page
             assert REASON_HIDDEN in page
             assert REASON not in page
             assert PINNED not in page or kind != "subscriptions", "who may read a Subscription may see its pin"
         search = f"/approvals?q={olm.namespace}+{REASON}"
-        assert await shows(knowing, search, f"{olm.namespace}/{plan.name}")
+        assert await shows(reader, search, f"{olm.namespace}/{plan.name}")
         assert f"{olm.namespace}/{plan.name}" not in (await other.get(search)).text
 
 
@@ -122,11 +122,11 @@ async def test_assets_are_hidden_without_hyperconverged_right(served: Served, pe
     await put(client, _failure_of(served.console.cache.assets.refs[ASSET]))
     groups = ("events.k8s.io", "machineconfiguration.openshift.io")
     try:
-        async with served.browser() as knowing, served.browser() as other:
-            await knowing.sign_in(await people.somebody(a_rule(*groups, "hco.kubevirt.io")))
+        async with served.browser() as reader, served.browser() as other:
+            await reader.sign_in(await people.somebody(a_rule(*groups, "hco.kubevirt.io")))
             await other.sign_in(await people.somebody(a_rule("machineconfiguration.openshift.io")))
             for path in ("/", "/autopilot", f"/autopilot/{ASSET}"):
-                assert await shows(knowing, path, DENIAL)
+                assert await shows(reader, path, DENIAL)
                 assert DENIAL not in (await other.get(path)).text
     finally:
         await client.delete(Ref(HYPERCONVERGED, HCO))
@@ -146,7 +146,7 @@ async def test_revoked_rights_hide_objects(served: Served, people: People, place
 
 
 def _words(page: str, name: str) -> str:
-    """The answer itself, without the name and what differs from one answer to the next."""
+    """The text of the page, without the name of the object."""
     return page.partition("<h1>")[2].replace(f"install-{name}", "it")
 
 
@@ -155,7 +155,7 @@ def _steered() -> Object:
 
 
 def _failure_of(ref: Ref) -> Object:
-    """What the autopilot tells of an asset that it cannot apply."""
+    """The event of an asset that the autopilot cannot apply."""
     about = {"kind": ref.kind.name, "namespace": ref.key.namespace, "name": ref.key.name}
     return {
         "apiVersion": "events.k8s.io/v1",

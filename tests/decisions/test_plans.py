@@ -1,4 +1,4 @@
-"""Approvals by a person: of the plan that they have seen, or of none."""
+"""Manual approvals: of the reviewed plan, or of none."""
 
 from typing import Any
 
@@ -25,13 +25,13 @@ from virt_steward_demo.local.controlplane import ControlPlane
 @pytest.mark.parametrize(
     ("config", "why"),
     [
-        pytest.param(a_config(a_status(None)), "still being drafted", id="that nobody has looked at"),
-        pytest.param(a_config(a_status("Ignored")), "set spec.action to DryRun", id="that is ignored"),
-        pytest.param(a_config(a_status("InProgress")), "already being executed", id="that runs already"),
-        pytest.param(a_config(a_status("Completed")), "is already Completed", id="that is done"),
-        pytest.param(a_config(a_status("Failed")), "DryRun to get a new plan", id="that has failed"),
-        pytest.param(a_config(a_status(), generation=2), "not ready yet", id="for a spec since changed"),
-        pytest.param(a_config(a_status(conditions=true("PlanStale"))), "out of date", id="that is stale"),
+        pytest.param(a_config(a_status(None)), "still being drafted", id="no-phase"),
+        pytest.param(a_config(a_status("Ignored")), "set spec.action to DryRun", id="ignored"),
+        pytest.param(a_config(a_status("InProgress")), "already being executed", id="in-progress"),
+        pytest.param(a_config(a_status("Completed")), "is already Completed", id="completed"),
+        pytest.param(a_config(a_status("Failed")), "DryRun to get a new plan", id="failed"),
+        pytest.param(a_config(a_status(), generation=2), "not ready yet", id="spec-changed"),
+        pytest.param(a_config(a_status(conditions=true("PlanStale"))), "out of date", id="stale"),
     ],
 )
 def test_approval_is_refused_with_reason(config: VirtPlatformConfig, why: str) -> None:
@@ -43,11 +43,11 @@ def test_approval_is_refused_with_reason(config: VirtPlatformConfig, why: str) -
 @pytest.mark.parametrize(
     "config",
     [
-        pytest.param(a_config(a_status()), id="that waits"),
+        pytest.param(a_config(a_status()), id="in-review"),
         pytest.param(
-            a_config(a_status(conditions=true("PlanStale")), bypass_optimistic_lock=True), id="in bypass mode"
+            a_config(a_status(conditions=true("PlanStale")), bypass_optimistic_lock=True), id="stale-with-bypass"
         ),
-        pytest.param(a_config(a_status(plan_action="Rollback"), action="Rollback"), id="that leads back"),
+        pytest.param(a_config(a_status(plan_action="Rollback"), action="Rollback"), id="rollback"),
     ],
 )
 def test_approval_is_possible_in_review(config: VirtPlatformConfig) -> None:
@@ -57,9 +57,9 @@ def test_approval_is_possible_in_review(config: VirtPlatformConfig) -> None:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        pytest.param("DryRun", "Apply", id="a review becomes an order"),
-        pytest.param("Apply", "Apply", id="a forced review ends"),
-        pytest.param("Rollback", "Rollback", id="a way back stays one"),
+        pytest.param("DryRun", "Apply", id="dry-run"),
+        pytest.param("Apply", "Apply", id="apply"),
+        pytest.param("Rollback", "Rollback", id="rollback"),
     ],
 )
 async def test_approve_sets_action_and_annotations(before: str, after: str, configs: Client) -> None:
@@ -82,8 +82,8 @@ async def test_approve_refuses_other_plan(configs: Client) -> None:
 @pytest.mark.parametrize(
     ("changes", "approved"),
     [
-        pytest.param({"impact_severity": "Low"}, True, id="approved though its status moves meanwhile"),
-        pytest.param({"plan_hash": "b" * 64}, False, id="not approved if another takes its place meanwhile"),
+        pytest.param({"impact_severity": "Low"}, True, id="status-changes"),
+        pytest.param({"plan_hash": "b" * 64}, False, id="plan-changes"),
     ],
 )
 async def test_approve_retries_unless_the_plan_changes(
