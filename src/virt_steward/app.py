@@ -131,9 +131,8 @@ def _console(
     if wanted is None:
         return NoConsole()
     # Imported only where it is wanted: controllers alone stay small.
-    from virt_steward.console.authentication import Authenticator  # noqa: PLC0415
+    from virt_steward.console.authentication import Authenticator, SignInLink  # noqa: PLC0415
     from virt_steward.console.cache import PlatformOptions  # noqa: PLC0415
-    from virt_steward.console.links import Link  # noqa: PLC0415
     from virt_steward.console.server import Console, ConsoleParts  # noqa: PLC0415
 
     owner = load_kubeconfig(wanted.owner_kubeconfig, env=os.environ) if wanted.owner_kubeconfig else cluster
@@ -144,8 +143,8 @@ def _console(
         Client(around.connection, around.discovery, Caller(f"{AGENT} console")),
         Authenticator(cluster, around.discovery, around.metrics.request_observed, around.clock.utc),
         around.clock,
-        PlatformOptions(settings.options.autopilot),
-        Link(owner, lambda url: tell(f"console: {url} (works once)")) if is_personal else None,
+        PlatformOptions(settings.options.autopilot, advisor=settings.options.advisor),
+        SignInLink(owner, lambda url: tell(f"console: {url} (works once)")) if is_personal else None,
     )
     return Console(wanted, parts)
 

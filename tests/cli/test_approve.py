@@ -23,13 +23,10 @@ from virt_steward.controllers.approver.follow import (
     follow,
     progress,
 )
-from virt_steward.controllers.approver.manual_approval import (
-    APPROVAL_COMMENT,
-    APPROVED_BY_USER,
-    InstallPlanNotApproved,
-    approve_manually,
-)
+from virt_steward.controllers.approver.manual_approval import APPROVAL_COMMENT, APPROVED_BY_USER
 from virt_steward.controllers.approver.olm import APPROVED_AT, APPROVED_BY
+from virt_steward.decisions.installplans import approve_manually
+from virt_steward.decisions.outcomes import NotApproved
 from virt_steward.kube.client import Client
 from virt_steward.kube.errors import Conflict, Forbidden
 from virt_steward.objects.meta import Meta
@@ -67,10 +64,10 @@ async def test_approve_fails_with_one_line(admin: Client, control_plane: Control
 @pytest.mark.parametrize(
     ("plan", "why"),
     [
-        pytest.param({"phase": "Planning"}, "OLM would not run it", id="that is still planned"),
+        pytest.param({"phase": "Planning"}, "OLM would create one plan after another", id="that is still planned"),
         pytest.param({"phase": ""}, "phase none yet", id="that has no phase yet"),
-        pytest.param({"phase": "Complete", "approved": True}, "approved already", id="that is approved"),
-        pytest.param({"approval": "Automatic"}, "OLM asks nobody", id="that OLM approves itself"),
+        pytest.param({"phase": "Complete", "approved": True}, "already approved", id="that is approved"),
+        pytest.param({"approval": "Automatic"}, "OLM installs it without an approval", id="that OLM approves itself"),
     ],
 )
 async def test_approve_manually_refuses_plan_that_is_not_pending(
@@ -79,8 +76,8 @@ async def test_approve_manually_refuses_plan_that_is_not_pending(
     await create(admin, a_waiting_plan(operators, **plan))
     mark = audit_log.mark()
     answer = await approve_manually(admin, the_plan(operators).key, "", datetime.now(UTC))
-    assert isinstance(answer, InstallPlanNotApproved)
-    assert why in answer.why
+    assert isinstance(answer, NotApproved)
+    assert why in answer.reason
     assert not [one for one in audit_log.since(mark) if one.namespace == operators and one.is_write]
 
 

@@ -1,4 +1,4 @@
-"""A real browser: chromium from the PATH, else from apt, else playwright's own; without any, a sentence says so."""
+"""A real browser: chromium from the PATH, else from apt, else that of playwright."""
 
 import os
 import shutil
@@ -21,12 +21,12 @@ NONE_TO_BE_HAD = (
 )
 SECONDS_TO_INSTALL = 600
 PICTURES = "VIRT_STEWARD_PICTURES"
-"""Names a folder in which pictures of the console are kept."""
+"""The environment variable with the folder for screenshots."""
 
 
 @cache
 def executable() -> str:
-    """Where the browser is; empty for that of playwright."""
+    """The path of the browser; empty for that of playwright."""
     found = find_or_install()
     if found is None:
         pytest.fail(NONE_TO_BE_HAD)
@@ -34,7 +34,7 @@ def executable() -> str:
 
 
 def find_or_install() -> str | None:
-    """Where the browser is; empty for that of playwright, None if there is none to be had."""
+    """The path of the browser; empty for that of playwright, None if none can be installed."""
     if found := _on_the_path():
         return found
     if os.geteuid() == 0 and shutil.which(APT):
@@ -57,7 +57,7 @@ async def a_browser() -> AsyncIterator[Browser]:
 
 
 async def keep_picture(page: Page, name: str) -> None:
-    """For the documentation, if somebody wants pictures."""
+    """Take a screenshot, if a folder for screenshots is set."""
     if folder := os.environ.get(PICTURES):
         await page.screenshot(path=Path(folder) / f"{name}.png")
 

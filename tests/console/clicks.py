@@ -1,4 +1,4 @@
-"""What a click takes: a page that shows what it is about, what every form carries, and a server in between."""
+"""Helpers for actions: wait for a page, read a config, put a gateway before the API server."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -35,14 +35,14 @@ async def config(client: Client, name: str = LOAD_AWARE) -> Object:
 async def behind(
     control_plane: ControlPlane, account: Account, people: People
 ) -> AsyncIterator[tuple[Browser, Gateway]]:
-    """An admin's browser, and what stands between the console and the API server."""
+    """An admin's browser, and the gateway between the console and the API server."""
     async with a_gateway(control_plane) as gateway:
-        way = a_console(control_plane, account.token, server=gateway.server, is_filled=False)
-        async with way as served, served.browser() as browser:
+        console = a_console(control_plane, account.token, server=gateway.server, is_filled=False)
+        async with console as served, served.browser() as browser:
             await browser.sign_in(await people.admin())
             yield browser, gateway
 
 
 async def any_form(browser: Browser) -> dict[str, str]:
-    """What every form carries."""
+    """The hidden fields of every form."""
     return (await browser.get("/")).form("/sign-out")

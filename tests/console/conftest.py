@@ -1,4 +1,4 @@
-"""Fixtures: the kinds that the console shows, its own rights, and people with rights of theirs."""
+"""Fixtures: the kinds that the console shows, its own account, and users with different rights."""
 
 import asyncio
 import uuid
@@ -22,7 +22,7 @@ from virt_steward_demo.simulation.install import make_namespace
 
 @pytest.fixture(scope="session")
 def account(control_plane: ControlPlane) -> Account:
-    """The console's, as `virt-steward rbac` prints it."""
+    """The account of the console, as `virt-steward rbac` prints it."""
 
     async def prepare() -> Account:
         namespace = f"console-{uuid.uuid4().hex[:8]}"
@@ -35,7 +35,7 @@ def account(control_plane: ControlPlane) -> Account:
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def client(control_plane: ControlPlane) -> AsyncIterator[Client]:
-    """The cluster's admin, for as long as the tests of a module run; all that the console shows is defined."""
+    """An admin client for one module; all kinds that the console shows are defined."""
     async with a_client(control_plane) as made:
         await define_all(made)
         yield made
@@ -52,7 +52,7 @@ async def people(client: Client) -> People:
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def served(control_plane: ControlPlane, account: Account, client: Client) -> AsyncIterator[Served]:
-    """One console for the tests of a module: it keeps nothing of one that another could trip over."""
+    """One console for all tests of a module."""
     assert client
     async with a_console(control_plane, account.token, heartbeat=0.5, rights_remembered=1.0) as opened:
         yield opened
@@ -60,7 +60,7 @@ async def served(control_plane: ControlPlane, account: Account, client: Client) 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def browser(served: Served, people: People) -> AsyncIterator[Browser]:
-    """Of somebody who may do everything."""
+    """A browser with the session of an admin."""
     async with served.browser() as one:
         await one.sign_in(await people.admin())
         yield one

@@ -1,4 +1,4 @@
-"""Objects as the console finds them on a cluster, put there without any controller."""
+"""Objects that the console shows, created without any controller."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def a_condition(type_: str, message: str = "", *, status: str = "True", reason: 
 
 
 def a_review(*items: Object, plan: str = PLAN, message: str = "The plan is ready for review") -> Object:
-    """A status that waits for somebody."""
+    """A status with a plan that is ready for review."""
     return {
         "phase": "ReviewRequired",
         "impactSeverity": "Medium",
@@ -51,7 +51,7 @@ def a_review(*items: Object, plan: str = PLAN, message: str = "The plan is ready
 
 
 def a_drift(applied: Object, *fields: str, plan: str = PLAN) -> Object:
-    """A status that says that somebody has changed what was applied."""
+    """A status that reports drift."""
     metadata = applied["metadata"]
     target = {"apiVersion": applied["apiVersion"], "kind": applied["kind"], **metadata}
     item = an_item(
@@ -62,14 +62,18 @@ def a_drift(applied: Object, *fields: str, plan: str = PLAN) -> Object:
         managedFields=list(fields),
         plannedHash=fields_hash(applied, fields),
     )
-    said = a_condition("Drifted", "No longer as applied: configure-descheduler", reason="DriftDetected")
-    return {**a_review(item, plan=plan), "phase": "Drifted", "planAction": "Apply", "conditions": [said]}
+    condition = a_condition(
+        "Drifted",
+        "Drifted: configure-descheduler",
+        reason="DriftDetected",
+    )
+    return {**a_review(item, plan=plan), "phase": "Drifted", "planAction": "Apply", "conditions": [condition]}
 
 
 async def put_config(
     client: Client, status: Object, name: str = LOAD_AWARE, *, action: str = "DryRun", **metadata: Any
 ) -> None:
-    """Create the config, or have it say something else."""
+    """Create or update the config with this status."""
     spec = {"profile": name, "action": action}
     config = {"apiVersion": API_VERSION, "kind": VIRT_PLATFORM_CONFIG.name, "metadata": {"name": name, **metadata}}
     try:
@@ -79,12 +83,12 @@ async def put_config(
     else:
         await client.merge_patch(the_config(name), {"metadata": metadata, "spec": spec})
     seen = (await client.get(the_config(name)))["metadata"]["generation"]
-    told = {"observedGeneration": seen, **status}
-    await client.merge_patch(the_config(name), {"status": told}, subresource="status")
+    status_patch = {"observedGeneration": seen, **status}
+    await client.merge_patch(the_config(name), {"status": status_patch}, subresource="status")
 
 
 async def put(client: Client, obj: Object) -> None:
-    """Whether or not it is there."""
+    """Create or update an object."""
     await client.apply(obj, manager="tests", force=True)
 
 
@@ -96,13 +100,13 @@ async def no_config(client: Client, name: str = LOAD_AWARE) -> None:
 
 
 async def define_all(client: Client) -> None:
-    """All kinds that the console shows: other tests may have taken some away."""
+    """Define all kinds that the console shows; other tests may have deleted some."""
     await install(client, *NAMES, *(crd.manifest() for crd in CRDS))
     await make_namespace(client, HCO.namespace)
 
 
 async def no_approved_plans(client: Client) -> None:
-    """Those of tests say nothing that an operator could be made of."""
+    """Delete approved plans of other tests, which the simulated OLM could not install."""
     for plan in await client.list(INSTALL_PLAN):
         if plan["spec"].get("approved"):
             await client.delete(ref_of(plan))

@@ -1,4 +1,4 @@
-"""People with accounts of their own: some may do everything, some may only look, some may look at little."""
+"""Users with accounts of their own: admins, readers, and users with few rights."""
 
 import base64
 import json
@@ -29,7 +29,7 @@ def a_rule(*groups: str, verbs: tuple[str, ...] = LOOK, resources: tuple[str, ..
 
 @dataclass(slots=True)
 class People:
-    """Gives tokens, each of somebody new."""
+    """Creates users and returns their tokens."""
 
     client: Client
     namespace: str
@@ -38,15 +38,15 @@ class People:
         return await self.somebody(a_rule("*", verbs=("*",)))
 
     async def watcher(self) -> str:
-        """May look at everything that the console shows, and change nothing."""
+        """May read everything that the console shows, and change nothing."""
         return await self.somebody(a_rule(*SHOWN), a_rule("", resources=("nodes",)))
 
     async def stranger(self) -> str:
-        """Is known to the cluster, and may do nothing."""
+        """Has an account without any rights."""
         return await self.somebody()
 
     async def neighbour(self, *namespaces: str) -> str:
-        """May look at everything in some namespaces, and nowhere else."""
+        """May read everything in some namespaces, and nothing elsewhere."""
         name = await self._account()
         for namespace in namespaces:
             await self._allow(name, namespace, (a_rule("*"),))
@@ -68,12 +68,12 @@ class People:
         return str((await self.client.create(request, subresource="token"))["status"]["token"])
 
     async def dismiss(self, token: str) -> None:
-        """The account goes, and with it every token of it."""
+        """Delete the account, which revokes its tokens."""
         name = user_of(token).rpartition(":")[2]
         await self.client.delete(Ref(Kind("", "ServiceAccount"), Key(self.namespace, name)))
 
     async def forbid(self, token: str) -> None:
-        """All that they were allowed everywhere."""
+        """Delete the user's ClusterRoleBinding."""
         name = user_of(token).rpartition(":")[2]
         await self.client.delete(Ref(Kind(RBAC, "ClusterRoleBinding"), Key("", name)))
 
@@ -99,7 +99,7 @@ class People:
 
 
 def user_of(token: str) -> str:
-    """Whom a token names."""
+    """The user name in a token."""
 
     payload = token.split(".")[1]
     return str(json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["sub"])

@@ -1,4 +1,4 @@
-"""A console at work in this process, under its own rights, and browsers without scripts that visit it."""
+"""A console that runs in this process with its own account, and HTTP clients that act as browsers without scripts."""
 
 import asyncio
 import re
@@ -13,10 +13,10 @@ from yarl import URL
 
 from tests.clients import a_client
 from tests.eventually import soon
-from virt_steward.console.authentication import Authenticator
+from virt_steward.console.authentication import Authenticator, SignInLink
 from virt_steward.console.cache import PlatformOptions
-from virt_steward.console.links import Link
-from virt_steward.console.server import COOKIE, Console, ConsoleParts
+from virt_steward.console.handlers import COOKIE
+from virt_steward.console.server import Console, ConsoleParts
 from virt_steward.kube.connection import unobserved
 from virt_steward.runtime.addresses import Address
 from virt_steward.runtime.clock import Clock, SystemClock
@@ -32,7 +32,7 @@ ANYWHERE = Address("--console-bind-address", "127.0.0.1", 0)
 
 
 class Nobody:
-    """To whom no notice goes."""
+    """A notifier without endpoints."""
 
     endpoints: tuple[str, ...] = ()
 
@@ -48,11 +48,11 @@ class Answer:
     url: URL
 
     def form(self, action: str) -> dict[str, str]:
-        """The hidden fields of the page's form that leads to an action."""
+        """The hidden fields of the form with this action."""
         return self._fields(f'action="{action}"')
 
     def form_with(self, field: str) -> dict[str, str]:
-        """The hidden fields of the form that has this one."""
+        """The hidden fields of the form that contains this field."""
         return self._fields(f'name="{field}"')
 
     def _fields(self, mark: str) -> dict[str, str]:
@@ -64,7 +64,7 @@ class Answer:
 
 
 class Browser:
-    """Follows redirects and keeps cookies, as all of them do, and says where forms come from."""
+    """Follows redirects, keeps cookies, and sends the Origin of its forms."""
 
     def __init__(self, origin: str) -> None:
         self.origin = origin
@@ -113,7 +113,7 @@ class Browser:
 
 @dataclass(slots=True)
 class Stream:
-    """What a live page has received so far."""
+    """The events that a live page has received."""
 
     events: list[tuple[str, str]] = field(default_factory=list)
     heartbeats: int = 0
@@ -132,7 +132,7 @@ class Stream:
     def has(self, text: str) -> bool:
         return any(text in data for _, data in self.events)
 
-    def said(self, event: str) -> bool:
+    def received(self, event: str) -> bool:
         return any(name == event for name, _ in self.events)
 
 
@@ -143,7 +143,7 @@ def _event(frame: str) -> tuple[str, str] | None:
 
 @dataclass(slots=True)
 class Served:
-    """A console that is open."""
+    """A running console."""
 
     console: Console
     links: list[str]
@@ -167,7 +167,7 @@ async def a_console(
     is_filled: bool = True,
     **settings: Any,
 ) -> AsyncIterator[Served]:
-    """Open until the end of the block, with caches as full as rights allow, by way of `server` if that is another."""
+    """A running console with filled caches; `server` replaces the address of the API server."""
     time = clock or SystemClock()
     links: list[str] = []
     async with a_client(control_plane, token, server=server) as client, a_client(control_plane) as owner:
@@ -179,7 +179,7 @@ async def a_console(
             Authenticator(client.connection.cluster, client.discovery, unobserved, time.utc),
             time,
             platform or PlatformOptions(),
-            Link(owner.connection.cluster, links.append),
+            SignInLink(owner.connection.cluster, links.append),
         )
         console = Console(ConsoleSettings(ANYWHERE, **settings), parts)
         stop = asyncio.Event()

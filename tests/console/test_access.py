@@ -1,4 +1,4 @@
-"""The console's own account: it reads what it needs, needs what it reads, and can write nothing."""
+"""The console's own account has exactly the rights that it uses, and none to write."""
 
 from tests.audit import AuditLog
 from tests.console.objects import define_all
@@ -16,17 +16,17 @@ from virt_steward_demo.local.controlplane import ControlPlane
 READING = {"get", "list", "watch"}
 
 
-def test_nothing_but_reading_is_granted() -> None:
+def test_access_grants_only_reads() -> None:
     assert {verb for grant in ACCESS.all_grants for verb in grant.verbs} <= READING
     assert "secrets" not in {grant.kind.plural for grant in ACCESS.all_grants}
 
 
-def test_its_rights_are_for_the_platform_that_is_named() -> None:
+def test_access_names_the_hyperconverged_of_the_options() -> None:
     elsewhere = access_of(CONSOLE, Key("elsewhere", "another"))
     assert {name for grant in elsewhere.grants if grant.kind == HYPERCONVERGED for name in grant.names} == {"another"}
 
 
-async def test_all_that_is_granted_is_used_and_nothing_is_denied(
+async def test_access_is_exactly_what_the_console_uses(
     control_plane: ControlPlane, admin: Client, namespace: str, audit_log: AuditLog
 ) -> None:
     await define_all(admin)

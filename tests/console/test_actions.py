@@ -1,4 +1,4 @@
-"""What viewers do: with their own credentials, about what they were shown, or not at all."""
+"""Actions of viewers: with their own credentials, and only on what they were shown."""
 
 import pytest
 from aiohttp import web
@@ -24,7 +24,7 @@ from virt_steward_demo.local.controlplane import ControlPlane
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def test_an_approval_names_the_plan_and_the_person_in_one_write(
+async def test_approve_records_plan_and_user_in_one_write(
     client: Client, served: Served, people: People, audit_log: AuditLog
 ) -> None:
     await put_config(client, a_review())
@@ -45,7 +45,7 @@ async def test_an_approval_names_the_plan_and_the_person_in_one_write(
     assert [(one.user, one.verb) for one in writes] == [(user_of(token), "patch")]
 
 
-async def test_a_plan_that_changed_since_it_was_shown_is_not_approved(browser: Browser, client: Client) -> None:
+async def test_approve_refuses_changed_plan(browser: Browser, client: Client) -> None:
     await put_config(client, a_review())
     form = (await shown(browser, PAGE, PLAN)).form_with("plan")
     await put_config(client, a_review(plan=OTHER_PLAN))
@@ -55,25 +55,25 @@ async def test_a_plan_that_changed_since_it_was_shown_is_not_approved(browser: B
     assert (await config(client))["spec"]["action"] == "DryRun"
 
 
-async def test_a_plan_that_is_no_longer_up_for_review_is_not_approved(browser: Browser, client: Client) -> None:
+async def test_approve_refuses_plan_not_in_review(browser: Browser, client: Client) -> None:
     await put_config(client, a_review())
     form = (await shown(browser, PAGE, PLAN)).form_with("plan")
     await put_config(client, {**a_review(), "phase": "Failed"})
     answer = await browser.post(f"{PAGE}/approve", form)
     assert answer.status == 409
-    assert "no plan waits for review" in answer.text
+    assert "in phase Failed" in answer.text
 
 
-async def test_the_way_back_is_approved_without_turning_it_round(browser: Browser, client: Client) -> None:
+async def test_approve_keeps_action_rollback(browser: Browser, client: Client) -> None:
     await put_config(client, {**a_review(), "planAction": "Rollback"}, action="Rollback")
-    page = await shown(browser, PAGE, "Approve the way back")
+    page = await shown(browser, PAGE, "Approve rollback")
     await browser.post(f"{PAGE}/approve", page.form_with("plan"))
     found = await config(client)
     assert found["spec"]["action"] == "Rollback"
     assert found["metadata"]["annotations"][f"{NOTES}/approved-plan"] == PLAN
 
 
-async def test_a_rejection_is_kept_with_its_reason(browser: Browser, client: Client) -> None:
+async def test_reject_records_comment(browser: Browser, client: Client) -> None:
     await put_config(client, a_review())
     page = await shown(browser, PAGE, PLAN)
     await browser.post(f"{PAGE}/reject", {**page.form_with("plan"), "comment": "not before the audit"})
@@ -81,7 +81,7 @@ async def test_a_rejection_is_kept_with_its_reason(browser: Browser, client: Cli
     await shown(browser, PAGE, "not before the audit")
 
 
-async def test_a_plan_that_changed_since_it_was_shown_is_not_rejected_either(browser: Browser, client: Client) -> None:
+async def test_reject_refuses_changed_plan(browser: Browser, client: Client) -> None:
     await put_config(client, a_review())
     form = (await shown(browser, PAGE, PLAN)).form_with("plan")
     await put_config(client, a_review(plan=OTHER_PLAN))
@@ -89,18 +89,18 @@ async def test_a_plan_that_changed_since_it_was_shown_is_not_rejected_either(bro
     assert (await config(client))["spec"]["action"] == "DryRun"
 
 
-async def test_handing_over_and_undoing_are_one_word_each(browser: Browser, client: Client) -> None:
+async def test_roll_back_and_stop_managing_set_the_action(browser: Browser, client: Client) -> None:
     done = {**a_review(), "phase": "Completed", "governed": GOVERNED, "conditions": [a_condition("Completed")]}
     await put_config(client, done)
-    page = await shown(browser, PAGE, "Plan the way back")
+    page = await shown(browser, PAGE, "Roll back…")
     await browser.post(f"{PAGE}/undo", page.form(f"{PAGE}/undo"))
     assert (await config(client))["spec"]["action"] == "Rollback"
-    page = await shown(browser, PAGE, "Hand over")
+    page = await shown(browser, PAGE, "Stop managing…")
     await browser.post(f"{PAGE}/hand-over", page.form(f"{PAGE}/hand-over"))
     assert (await config(client))["spec"]["action"] == "Ignore"
 
 
-async def test_a_profile_is_activated_with_the_options_of_the_form(browser: Browser, client: Client) -> None:
+async def test_activate_sets_options_of_the_form(browser: Browser, client: Client) -> None:
     await no_config(client, HIGHER_DENSITY)
     activate = f"/profiles/{HIGHER_DENSITY}/activate"
     form = (await browser.get("/profiles")).form(activate)
@@ -125,7 +125,7 @@ async def test_a_profile_is_activated_with_the_options_of_the_form(browser: Brow
     await no_config(client, HIGHER_DENSITY)
 
 
-async def test_a_profile_has_just_the_labels_that_the_form_says(browser: Browser, client: Client) -> None:
+async def test_activate_replaces_labels(browser: Browser, client: Client) -> None:
     await no_config(client, HIGHER_DENSITY)
     activate = f"/profiles/{HIGHER_DENSITY}/activate"
     labels = "option.virtHigherDensity.ksmConfiguration.nodeLabelSelector.matchLabels"
@@ -142,9 +142,10 @@ async def test_a_profile_has_just_the_labels_that_the_form_says(browser: Browser
 
 
 @pytest.mark.parametrize(
-    ("value", "says"), [("12x", "not a whole number"), ("7", "not between 100 and 300"), ("-1", "not a whole number")]
+    ("value", "says"),
+    [("12x", "must be a whole number"), ("7", "must be between 100 and 300"), ("-1", "must be a whole number")],
 )
-async def test_an_option_that_makes_no_sense_is_said(browser: Browser, value: str, says: str) -> None:
+async def test_activate_refuses_invalid_option(browser: Browser, value: str, says: str) -> None:
     activate = f"/profiles/{HIGHER_DENSITY}/activate"
     form = (await browser.get("/profiles")).form(activate)
     answer = await browser.post(activate, {**form, "option.virtHigherDensity.memoryToRequestRatio": value})
@@ -152,7 +153,7 @@ async def test_an_option_that_makes_no_sense_is_said(browser: Browser, value: st
     assert says in answer.text
 
 
-async def test_a_rule_of_the_cluster_that_is_broken_is_said_in_its_words(browser: Browser, client: Client) -> None:
+async def test_activate_shows_validation_error_of_the_cluster(browser: Browser, client: Client) -> None:
     await no_config(client, HIGHER_DENSITY)
     activate = f"/profiles/{HIGHER_DENSITY}/activate"
     form = (await browser.get("/profiles")).form(activate)
@@ -161,25 +162,25 @@ async def test_a_rule_of_the_cluster_that_is_broken_is_said_in_its_words(browser
     assert "requires enableSwap=true" in answer.text
 
 
-async def test_an_install_plan_is_approved_by_hand_with_the_persons_name(
+async def test_approve_install_plan_records_user(
     client: Client, served: Served, people: People, namespace: str
 ) -> None:
     await create_install_plan(client, an_install_plan("install-1", namespace))
     token, page = await people.admin(), f"/approvals/{namespace}/install-1"
     async with served.browser() as browser:
         await browser.sign_in(token)
-        form = (await shown(browser, page, "Approve by hand")).form(f"{page}/approve")
+        form = (await shown(browser, page, "Approve manually")).form(f"{page}/approve")
         answer = await browser.post(f"{page}/approve", {**form, "comment": "needed today"})
         assert "You approved" in answer.text
         again = await browser.post(f"{page}/approve", form)
-        assert (again.status, "approved already" in again.text) == (409, True)
+        assert (again.status, "already approved" in again.text) == (409, True)
     plan = await client.get(Ref(INSTALL_PLAN, Key(namespace, "install-1")))
     assert plan["spec"]["approved"] is True
     assert plan["metadata"]["annotations"][APPROVED_BY_USER] == user_of(token)
     assert plan["metadata"]["annotations"][APPROVAL_COMMENT] == "needed today"
 
 
-async def test_a_machine_goes_where_a_person_says(browser: Browser, client: Client, namespace: str) -> None:
+async def test_choose_cluster_places_machine(browser: Browser, client: Client, namespace: str) -> None:
     await client.create(a_machine(namespace, "web"))
     await client.create(a_config(f"east-{namespace}", Key(namespace, "none")))
     page = f"/placement/machines/{namespace}/web"
@@ -189,7 +190,7 @@ async def test_a_machine_goes_where_a_person_says(browser: Browser, client: Clie
     await client.delete(the_cluster(f"east-{namespace}"))
 
 
-async def test_a_machine_that_was_placed_by_now_stays_there(browser: Browser, client: Client, namespace: str) -> None:
+async def test_choose_cluster_refuses_placed_machine(browser: Browser, client: Client, namespace: str) -> None:
     await client.create(a_machine(namespace, "web"))
     east, west = f"east-{namespace}", f"west-{namespace}"
     for name in (east, west):
@@ -198,13 +199,13 @@ async def test_a_machine_that_was_placed_by_now_stays_there(browser: Browser, cl
     form = (await shown(browser, page, east)).form(f"{page}/choose")
     await place(client, namespace, west)
     answer = await browser.post(f"{page}/choose", {**form, "cluster": east})
-    assert (answer.status, f"on cluster {west} by now" in answer.text) == (409, True)
+    assert (answer.status, f"already on cluster {west}" in answer.text) == (409, True)
     assert await cluster_of(client, namespace, "web") == west
     for name in (east, west):
         await client.delete(the_cluster(name))
 
 
-async def test_a_machine_that_is_placed_at_the_same_moment_stays_there(
+async def test_choose_cluster_refuses_concurrent_placement(
     control_plane: ControlPlane, account: Account, people: People, client: Client, namespace: str
 ) -> None:
     await client.create(a_machine(namespace, "web"))
@@ -224,31 +225,31 @@ async def test_a_machine_that_is_placed_at_the_same_moment_stays_there(
 
 
 @pytest.mark.parametrize("suffix", ["-that-is-not-there", "/status", ",metadata.name=x"])
-async def test_a_machine_does_not_go_to_a_cluster_that_there_is_not(
+async def test_choose_cluster_refuses_unknown_cluster(
     browser: Browser, client: Client, namespace: str, suffix: str
 ) -> None:
     await client.create(a_machine(namespace, "web"))
     await client.create(a_config(f"east-{namespace}", Key(namespace, "none")))
     form = {**await any_form(browser), "cluster": f"east-{namespace}{suffix}"}
     answer = await browser.post(f"/placement/machines/{namespace}/web/choose", form)
-    assert (answer.status, "there is no cluster" in answer.text) == (409, True)
+    assert (answer.status, "not found. Nothing was changed" in answer.text) == (409, True)
     assert await cluster_of(client, namespace, "web") == ""
     await client.delete(the_cluster(f"east-{namespace}"))
 
 
 async def place(client: Client, namespace: str, cluster: str) -> None:
-    """As the controller does."""
+    """Place the Machine as the controller does."""
     patch = {"metadata": {"annotations": {CONFIG_ANNOTATION: cluster}}}
     await client.merge_patch(the_machine(namespace, "web"), patch)
 
 
-@pytest.mark.parametrize(("csrf", "says"), [("", "nobody can tell whether it was done"), ("x", "not of this session")])
-async def test_a_click_while_the_server_is_away_is_answered_by_a_page(
+@pytest.mark.parametrize(("csrf", "says"), [("", "may or may not have been made"), ("x", "not from this session")])
+async def test_action_without_api_server_shows_unknown_result(
     control_plane: ControlPlane, account: Account, people: People, csrf: str, says: str
 ) -> None:
     async with FaultProxy(control_plane.port) as proxy:
-        way = a_console(control_plane, account.token, server=proxy.server, is_filled=False, rights_remembered=0.0)
-        async with way as served, served.browser() as browser:
+        console = a_console(control_plane, account.token, server=proxy.server, is_filled=False, rights_remembered=0.0)
+        async with console as served, served.browser() as browser:
             await browser.sign_in(await people.admin())
             form = await any_form(browser)
             proxy.refuse()
@@ -256,12 +257,12 @@ async def test_a_click_while_the_server_is_away_is_answered_by_a_page(
             answer = await browser.post(f"{PAGE}/hand-over", {**form, "csrf": csrf or form["csrf"]})
             assert answer.status == 503
             assert says in answer.text
-            assert "cannot be asked what you may see" in answer.text
+            assert "Your rights cannot be checked now" in answer.text
             assert f'href="{PAGE}"' in answer.text
 
 
-async def test_the_console_itself_never_writes(account: Account, audit_log: AuditLog, client: Client) -> None:
-    """All of the above was done by people."""
+async def test_console_account_never_writes(account: Account, audit_log: AuditLog, client: Client) -> None:
+    """All writes of this module were made with the credentials of viewers."""
     assert client
     writes = [one for one in audit_log.since(BEGINNING) if one.user == account.user and one.is_write]
     assert not writes

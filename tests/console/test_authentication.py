@@ -1,4 +1,4 @@
-"""Who is let in, how, and for how long."""
+"""Sign-in by token and link, and how sessions end."""
 
 import aiohttp
 import pytest
@@ -8,21 +8,21 @@ from tests.console.rig import Browser, Served, a_console
 from tests.eventually import soon
 from tests.grants import Account
 from tests.runtime.clocks import ManualClock
-from virt_steward.console.server import COOKIE
+from virt_steward.console.handlers import COOKIE
 from virt_steward_demo.local.controlplane import ControlPlane
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def test_nobody_sees_a_page_before_signing_in(served: Served) -> None:
+async def test_page_redirects_to_sign_in(served: Served) -> None:
     async with served.browser() as browser:
         answer = await browser.get("/profiles?q=x")
-        assert "Token of the cluster" in answer.text
+        assert "Cluster token" in answer.text
         assert "to=/profiles" in str(answer.url)
         assert 'value="/profiles?q=x"' in answer.text
 
 
-async def test_a_token_of_the_cluster_opens_the_console_for_its_user(served: Served, people: People) -> None:
+async def test_sign_in_accepts_cluster_token(served: Served, people: People) -> None:
     token = await people.watcher()
     async with served.browser() as browser:
         answer = await browser.sign_in(token)
@@ -31,13 +31,13 @@ async def test_a_token_of_the_cluster_opens_the_console_for_its_user(served: Ser
 
 
 @pytest.mark.parametrize("token", ["", "nonsense", "a b", "ü" * 20, "x" * 5000], ids=lambda token: token[:8] or "none")
-async def test_what_is_no_token_does_not(served: Served, token: str) -> None:
+async def test_sign_in_refuses_invalid_token(served: Served, token: str) -> None:
     async with served.browser() as browser:
         answer = await browser.sign_in(token)
         assert (answer.status, browser.session) == (401, "")
 
 
-async def test_a_link_works_once_and_the_next_one_is_told(served: Served) -> None:
+async def test_link_works_once_and_is_renewed(served: Served) -> None:
     link = served.links[-1]
     async with served.browser() as first, served.browser() as second:
         path = link.removeprefix(served.origin)
@@ -47,7 +47,7 @@ async def test_a_link_works_once_and_the_next_one_is_told(served: Served) -> Non
         assert "Inbox" in (await second.get(served.links[-1].removeprefix(served.origin))).text
 
 
-async def test_whoever_signs_in_gets_a_session_that_nobody_knew_before(served: Served, people: People) -> None:
+async def test_sign_in_starts_new_session(served: Served, people: People) -> None:
     token = await people.watcher()
     async with served.browser() as victim, served.browser() as attacker:
         await attacker.sign_in(token)
@@ -55,10 +55,10 @@ async def test_whoever_signs_in_gets_a_session_that_nobody_knew_before(served: S
         await victim.sign_in(token)
         assert victim.session
         assert victim.session != attacker.session
-        assert "Token of the cluster" in (await attacker.get("/")).text, "the planted session is over"
+        assert "Cluster token" in (await attacker.get("/")).text, "the planted session is over"
 
 
-async def test_the_cookie_is_out_of_reach_of_scripts_and_of_other_sites(served: Served, people: People) -> None:
+async def test_cookie_is_http_only_and_strict(served: Served, people: People) -> None:
     token = await people.watcher()
     async with aiohttp.ClientSession() as http:
         origin = {"Origin": served.origin}
@@ -69,40 +69,40 @@ async def test_the_cookie_is_out_of_reach_of_scripts_and_of_other_sites(served: 
     assert {"HttpOnly", "Path=/", "SameSite=Strict"} <= {part.strip() for part in cookie.split(";")}
 
 
-async def test_signing_out_ends_the_session_for_good(browser: Browser, served: Served) -> None:
+async def test_sign_out_ends_session(browser: Browser, served: Served) -> None:
     session = browser.session
     page = await browser.get("/")
     await browser.post("/sign-out", page.form("/sign-out"))
     async with served.browser() as other:
         other.plant(session)
-        assert "Token of the cluster" in (await other.get("/")).text
+        assert "Cluster token" in (await other.get("/")).text
 
 
 @pytest.mark.parametrize("to", ["//evil.example", "/\\evil.example", "https://evil.example", "evil"])
-async def test_signing_in_leads_nowhere_else(served: Served, people: People, to: str) -> None:
+async def test_sign_in_redirects_only_within_console(served: Served, people: People, to: str) -> None:
     token = await people.watcher()
     async with served.browser() as browser:
         answer = await browser.post("/sign-in", {"token": token, "to": to})
         assert str(answer.url) == f"{served.origin}/"
 
 
-async def test_an_idle_viewer_has_to_sign_in_again(control_plane: ControlPlane, account: Account) -> None:
+async def test_session_ends_when_idle(control_plane: ControlPlane, account: Account) -> None:
     clock = ManualClock()
     async with a_console(control_plane, account.token, clock=clock, idle=600.0) as served, served.browser() as browser:
         await browser.get(served.links[-1].removeprefix(served.origin))
         await clock.advance(599)
         assert "Inbox" in (await browser.get("/")).text
         await clock.advance(601)
-        assert "Token of the cluster" in (await browser.get("/")).text
+        assert "Cluster token" in (await browser.get("/")).text
 
 
-async def test_a_token_that_goes_closes_pages_that_are_open(served: Served, people: People) -> None:
+async def test_revoked_token_closes_live_pages(served: Served, people: People) -> None:
     token = await people.watcher()
     async with served.browser() as browser:
         await browser.sign_in(token)
         async with browser.live("/") as stream:
-            assert await soon(lambda: stream.said("page"))
+            assert await soon(lambda: stream.received("page"))
             await people.dismiss(token)
-            assert await soon(lambda: stream.said("bye"), within=40)
+            assert await soon(lambda: stream.received("bye"), within=40)
             assert await soon(lambda: stream.ended)
-        assert "Token of the cluster" in (await browser.get("/")).text
+        assert "Cluster token" in (await browser.get("/")).text

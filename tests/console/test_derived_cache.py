@@ -1,4 +1,4 @@
-"""What follows from records is worked out again when they change, or when its time is over."""
+"""Derived values are derived again when their key is touched, or when they expire."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -12,18 +12,18 @@ from virt_steward.runtime.clock import SystemClock
 
 
 class Doubling:
-    """Knows some numbers, and doubles them."""
+    """A rule that doubles known numbers."""
 
     def __init__(self) -> None:
         self.known: dict[str, int] = {}
         self.ends: datetime | None = None
         self.asked = 0
 
-    def work_out(self, key: str) -> int | None:
+    def derive(self, key: str) -> int | None:
         self.asked += 1
         return 2 * self.known[key] if key != "none" else None
 
-    def until(self, _value: int) -> datetime | None:
+    def expires(self, _value: int) -> datetime | None:
         ends, self.ends = self.ends, None
         return ends
 
@@ -42,7 +42,7 @@ async def derived(rule: Doubling) -> AsyncIterator[DerivedCache[str, int]]:
     await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_a_touched_key_is_worked_out_once(rule: Doubling, derived: DerivedCache[str, int]) -> None:
+async def test_derived_cache_derives_touched_key_once(rule: Doubling, derived: DerivedCache[str, int]) -> None:
     rule.known["a"] = 1
     derived.touch("a")
     derived.touch("a")
@@ -51,7 +51,7 @@ async def test_a_touched_key_is_worked_out_once(rule: Doubling, derived: Derived
     assert (rule.asked, derived.is_behind) == (1, False)
 
 
-async def test_one_bad_key_hides_no_other(rule: Doubling, derived: DerivedCache[str, int]) -> None:
+async def test_derived_cache_survives_bad_key(rule: Doubling, derived: DerivedCache[str, int]) -> None:
     rule.known["good"] = 3
     derived.touch("bad")
     derived.touch("good")
@@ -59,7 +59,7 @@ async def test_one_bad_key_hides_no_other(rule: Doubling, derived: DerivedCache[
     assert list(derived) == [6]
 
 
-async def test_a_value_ends_when_its_time_is_over(rule: Doubling, derived: DerivedCache[str, int]) -> None:
+async def test_derived_cache_derives_expired_value_again(rule: Doubling, derived: DerivedCache[str, int]) -> None:
     rule.known["a"], rule.ends = 1, SystemClock().utc() + timedelta(seconds=0.1)
     derived.touch("a")
     assert await soon(lambda: derived.get("a") == 2)
@@ -67,14 +67,14 @@ async def test_a_value_ends_when_its_time_is_over(rule: Doubling, derived: Deriv
     assert await soon(lambda: derived.get("a") == 10)
 
 
-async def test_whoever_has_nothing_to_say_any_more_is_gone(rule: Doubling, derived: DerivedCache[str, int]) -> None:
+async def test_derived_cache_drops_key_without_value(rule: Doubling, derived: DerivedCache[str, int]) -> None:
     rule.known["none"] = 1
     derived.touch("none")
     assert await soon(lambda: rule.asked == 1)
     assert len(derived) == 0
 
 
-async def test_it_ends_when_it_is_told_to_though_there_is_news_in_the_same_moment(rule: Doubling) -> None:
+async def test_derived_cache_stops_despite_new_touch(rule: Doubling) -> None:
     derived: DerivedCache[str, int] = DerivedCache(rule, SystemClock(), lambda: None)
     rule.known["a"], rule.ends = 1, SystemClock().utc() + timedelta(hours=1)
     derived.touch("a")

@@ -1,11 +1,11 @@
-"""Diffs as lines with a sort each."""
+"""The lines of a diff and their kinds."""
 
-from virt_steward.console.diffs import lines
+from virt_steward.console.diffs import diff_lines
 
 
-def test_each_line_is_of_one_sort_and_files_are_not_named() -> None:
+def test_diff_lines_have_kinds_without_file_names() -> None:
     diff = "--- live\n+++ planned\n@@ -1,3 +1,3 @@\n spec:\n-  a: 1\n+  a: 2\n--- b\n"
-    assert [(line.sort, line.text) for line in lines(diff)] == [
+    assert [(line.kind, line.text) for line in diff_lines(diff)] == [
         ("place", "@@ -1,3 +1,3 @@"),
         ("same", " spec:"),
         ("removed", "-  a: 1"),
@@ -14,9 +14,9 @@ def test_each_line_is_of_one_sort_and_files_are_not_named() -> None:
     ]
 
 
-def test_what_is_new_as_a_whole_has_no_place() -> None:
-    assert [line.sort for line in lines("@@ -0,0 +1,2 @@\n+kind: A\n+spec: {}\n")] == ["added", "added"]
+def test_diff_lines_of_new_object_are_all_added() -> None:
+    assert [line.kind for line in diff_lines("@@ -0,0 +1,2 @@\n+kind: A\n+spec: {}\n")] == ["added", "added"]
 
 
-def test_nothing_has_no_lines() -> None:
-    assert lines("") == ()
+def test_diff_lines_of_empty_diff_are_empty() -> None:
+    assert diff_lines("") == ()

@@ -1,4 +1,4 @@
-"""The page of a profile that has drifted: which fields, what they should be, and what they are."""
+"""The drift on the page of a profile: live values against applied values."""
 
 import pytest
 import pytest_asyncio
@@ -34,9 +34,7 @@ def with_users(*hashes: str) -> Object:
     }
 
 
-async def test_it_shows_what_is_there_and_what_was_applied_and_changes_with_the_object(
-    browser: Browser, client: Client
-) -> None:
+async def test_drift_shows_live_and_applied_fields(browser: Browser, client: Client) -> None:
     await put(client, a_descheduler(mode="Predictive", logLevel="Debug"))
     await put_config(client, a_drift(APPLIED, "spec.mode", "spec.profiles"), action="Apply")
     page = (await shown(browser, PAGE, MINUS)).text
@@ -50,11 +48,11 @@ async def test_it_shows_what_is_there_and_what_was_applied_and_changes_with_the_
 
     assert await soon(is_over)
     await client.delete(DESCHEDULER)
-    page = (await shown(browser, PAGE, "No longer there")).text
+    page = (await shown(browser, PAGE, "The object was deleted")).text
     assert PLUS in page
 
 
-async def test_it_is_shown_to_those_who_may_read_the_object(served: Served, people: People, client: Client) -> None:
+async def test_drift_is_hidden_without_list_right(served: Served, people: People, client: Client) -> None:
     await put(client, a_descheduler(mode="Predictive"))
     await put_config(client, a_drift(APPLIED, "spec.mode"), action="Apply")
     async with served.browser() as browser:
@@ -64,17 +62,17 @@ async def test_it_is_shown_to_those_who_may_read_the_object(served: Served, peop
     await client.delete(DESCHEDULER)
 
 
-async def test_secrets_are_not(browser: Browser, client: Client) -> None:
+async def test_drift_masks_secrets(browser: Browser, client: Client) -> None:
     await put(client, with_users("$6$now"))
     await put_config(client, a_drift(with_users("$6$before", "$6$more"), "spec.config"), action="Apply")
-    page = (await shown(browser, PAGE, "are there now")).text
+    page = (await shown(browser, PAGE, "are live now")).text
     assert "passwordHash: •••" in page
     assert "$6$" not in page
     await client.delete(PSI)
 
 
-async def test_nothing_is_said_of_what_is_as_it_was_applied(browser: Browser, client: Client) -> None:
+async def test_drift_is_empty_for_unchanged_object(browser: Browser, client: Client) -> None:
     await put(client, APPLIED)
     await put_config(client, {**a_drift(APPLIED, "spec.mode"), "planHash": "7" * 64}, action="Apply")
-    assert "are there now" not in (await shown(browser, PAGE, "7" * 64)).text
+    assert "are live now" not in (await shown(browser, PAGE, "7" * 64)).text
     await client.delete(DESCHEDULER)

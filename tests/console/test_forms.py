@@ -1,4 +1,4 @@
-"""Options as fields: made from the schema, and read back into a patch."""
+"""Options as form fields: from the schema, and back into a patch."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from virt_steward.console.forms import BadOption, fields, read
 HELD = {"kind": "big", "zone": "a"}
 
 
-def test_every_simple_option_has_a_field_that_explains_itself() -> None:
+def test_fields_have_value_default_and_help() -> None:
     known = {field.name: field for field in fields(LOAD_AWARE, {"loadAware": {"mode": "Predictive"}})}
     assert set(known) == {
         "loadAware.deschedulingIntervalSeconds",
@@ -21,26 +21,26 @@ def test_every_simple_option_has_a_field_that_explains_itself() -> None:
         "loadAware.evictionLimitNode",
     }
     mode = known["loadAware.mode"]
-    assert (mode.sort, mode.value, mode.default) == ("choice", "Predictive", "Automatic")
+    assert (mode.kind, mode.value, mode.default) == ("choice", "Predictive", "Automatic")
     assert set(mode.choices) == {"Automatic", "Predictive"}
     interval = known["loadAware.deschedulingIntervalSeconds"]
     assert (interval.least, interval.most, interval.default) == (60, 86400, "60")
     assert all(field.help for field in known.values())
 
 
-def test_a_switch_shows_its_default_until_somebody_turns_it() -> None:
+def test_switch_shows_default_until_set() -> None:
     def psi(**options: bool) -> str:
         return next(one.value for one in fields(LOAD_AWARE, {"loadAware": options}) if "PSI" in one.name)
 
     assert (psi(), psi(enablePSIMetrics=False)) == ("true", "")
 
 
-def test_a_profile_without_options_has_no_fields() -> None:
+def test_fields_are_empty_without_options() -> None:
     assert fields(EXAMPLE, {}) == ()
     assert read(EXAMPLE, {}, {}) is None
 
 
-def test_what_is_left_empty_is_taken_away_and_an_empty_switch_is_off() -> None:
+def test_read_removes_empty_fields() -> None:
     patch = read(LOAD_AWARE, {"option.loadAware.evictionLimitTotal": " 7 "}, {})
     assert patch is not None
     assert patch["loadAware"]["evictionLimitTotal"] == 7
@@ -56,7 +56,7 @@ def test_what_is_left_empty_is_taken_away_and_an_empty_switch_is_off() -> None:
         ("", None),
     ],
 )
-def test_labels_that_are_no_longer_named_are_taken_away(text: str, patch: dict[str, str | None] | None) -> None:
+def test_read_removes_labels(text: str, patch: dict[str, str | None] | None) -> None:
     before = {"virtHigherDensity": {"ksmConfiguration": {"nodeLabelSelector": {"matchLabels": HELD}}}}
     name = "virtHigherDensity.ksmConfiguration.nodeLabelSelector.matchLabels"
     found = read(HIGHER_DENSITY, {f"option.{name}": text}, before)
@@ -67,7 +67,7 @@ def test_labels_that_are_no_longer_named_are_taken_away(text: str, patch: dict[s
 @pytest.mark.parametrize(
     "before", [{}, {"virtHigherDensity": None}, {"virtHigherDensity": {"ksmConfiguration": None}}], ids=str
 )
-def test_labels_where_there_were_none_are_just_set(before: dict[str, Any]) -> None:
+def test_read_sets_labels(before: dict[str, Any]) -> None:
     name = "virtHigherDensity.ksmConfiguration.nodeLabelSelector.matchLabels"
     found = read(HIGHER_DENSITY, {f"option.{name}": "kind=big"}, before)
     assert found is not None
@@ -84,11 +84,11 @@ def test_labels_where_there_were_none_are_just_set(before: dict[str, Any]) -> No
         ("ksmConfiguration.nodeLabelSelector.matchLabels", "=value"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_the_name_of_the_field(name: str, value: str) -> None:
+def test_read_refuses_invalid_value_with_field_name(name: str, value: str) -> None:
     with pytest.raises(BadOption, match=name):
         read(HIGHER_DENSITY, {f"option.virtHigherDensity.{name}": value}, {})
 
 
-def test_a_choice_is_one_of_those_that_there_are() -> None:
-    with pytest.raises(BadOption, match="none of"):
+def test_read_refuses_unknown_choice() -> None:
+    with pytest.raises(BadOption, match="must be one of"):
         read(LOAD_AWARE, {"option.loadAware.mode": "Sometimes"}, {})

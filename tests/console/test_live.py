@@ -1,4 +1,4 @@
-"""Open pages follow the cluster, and many of them cost it no more than one."""
+"""Live updates follow the cluster, and many viewers cost no more requests than one."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -15,7 +15,7 @@ from tests.gateway import a_gateway, a_status, forwarded
 from tests.grants import Account
 from tests.installplans import an_install_plan, create_install_plan
 from virt_steward.apis.virtplatformconfig import LOAD_AWARE
-from virt_steward.console.hub import Hub, Topic
+from virt_steward.console.live import Broadcaster, Topic
 from virt_steward.kube.client import Client
 from virt_steward.objects.corekinds import NAMESPACE
 from virt_steward_demo.local.controlplane import ControlPlane
@@ -27,11 +27,11 @@ TOPICS: tuple[Topic, ...] = ("approvals", "profiles")
 VIEWERS = 50
 OTHERS = 20
 KINDS_SHOWN = 10
-"""By the pages of the navigation, the autopilot's aside."""
+"""Kinds on the pages of the navigation, without those of the autopilot."""
 REVIEWS = {"selfsubjectreviews", "selfsubjectaccessreviews"}
 
 
-async def test_a_change_reaches_the_page(browser: Browser, client: Client) -> None:
+async def test_live_sends_changes(browser: Browser, client: Client) -> None:
     await put_config(client, a_review())
     async with browser.live(PAGE) as stream:
         assert await soon(lambda: stream.has(PLAN))
@@ -39,45 +39,41 @@ async def test_a_change_reaches_the_page(browser: Browser, client: Client) -> No
         assert await soon(lambda: stream.has(OTHER_PLAN))
 
 
-async def test_a_page_that_does_not_change_is_not_sent_again(browser: Browser) -> None:
+async def test_live_sends_unchanged_page_once(browser: Browser) -> None:
     async with browser.live("/placement") as stream:
-        assert await soon(lambda: stream.said("page"))
+        assert await soon(lambda: stream.received("page"))
         assert await soon(lambda: stream.heartbeats >= 3)
         assert len(stream.events) == 1
 
 
-async def test_the_number_in_the_navigation_follows_on_every_page(
-    browser: Browser, client: Client, namespace: str
-) -> None:
+async def test_live_updates_navigation_counts(browser: Browser, client: Client, namespace: str) -> None:
     async with browser.live("/activity") as stream:
-        assert await soon(lambda: stream.said("page"))
+        assert await soon(lambda: stream.received("page"))
         count = len(stream.events)
         await create_install_plan(client, an_install_plan("install-new", namespace))
         assert await soon(lambda: len(stream.events) > count)
 
 
-async def test_a_change_of_the_page_does_not_wait_for_one_of_the_navigation() -> None:
-    hub = Hub()
-    listener = hub.join()
-    hub.changed("approvals")
-    assert await listener.heard(60) == {"approvals"}
-    waiting = asyncio.create_task(listener.heard_of(frozenset({"profiles"}), 60))
+async def test_subscription_wakes_for_its_topics() -> None:
+    changes = Broadcaster()
+    subscription = changes.subscribe()
+    changes.publish("approvals")
+    assert await subscription.wait(60) == {"approvals"}
+    waiting = asyncio.create_task(subscription.wait_for(frozenset({"profiles"}), 60))
     for topic in TOPICS:
-        hub.changed(topic)
+        changes.publish(topic)
     await asyncio.wait_for(waiting, 30)
 
 
-async def test_changes_of_other_pages_alone_show_after_a_moment() -> None:
-    hub = Hub()
-    listener = hub.join()
-    waiting = asyncio.create_task(listener.heard_of(frozenset({"profiles"}), 0.05))
-    hub.changed("approvals")
+async def test_subscription_times_out_on_other_topics() -> None:
+    changes = Broadcaster()
+    subscription = changes.subscribe()
+    waiting = asyncio.create_task(subscription.wait_for(frozenset({"profiles"}), 0.05))
+    changes.publish("approvals")
     await asyncio.wait_for(waiting, 30)
 
 
-async def test_a_complaint_is_taken_back_though_the_page_has_not_changed(
-    control_plane: ControlPlane, account: Account, people: People
-) -> None:
+async def test_live_clears_trouble_message(control_plane: ControlPlane, account: Account, people: People) -> None:
     async with (
         a_gateway(control_plane) as gateway,
         a_console(control_plane, account.token, server=gateway.server, rights_remembered=0.0, heartbeat=0.2) as served,
@@ -85,9 +81,9 @@ async def test_a_complaint_is_taken_back_though_the_page_has_not_changed(
     ):
         await browser.sign_in(await people.admin())
         async with browser.live("/placement") as stream:
-            assert await soon(lambda: stream.said("page"))
+            assert await soon(lambda: stream.received("page"))
             gateway.intercept = _no_reviews
-            assert await soon(lambda: stream.said("trouble"))
+            assert await soon(lambda: stream.received("trouble"))
             gateway.intercept = forwarded
             assert await soon(lambda: stream.events[-1][0] == "page")
         pages = [data for name, data in stream.events if name == "page"]
@@ -98,7 +94,7 @@ async def _no_reviews(request: web.BaseRequest) -> web.StreamResponse | None:
     return a_status(503, "ServiceUnavailable") if "selfsubjectaccessreviews" in request.path else None
 
 
-async def test_fifty_viewers_cost_the_server_no_more_than_one(
+async def test_viewers_share_watches(
     served: Served, account: Account, people: People, audit_log: AuditLog, namespace: str
 ) -> None:
     token = await people.admin()
@@ -118,7 +114,7 @@ async def test_fifty_viewers_cost_the_server_no_more_than_one(
     assert theirs <= REVIEWS
 
 
-async def test_fifty_viewers_with_one_token_ask_for_rights_no_more_than_one(
+async def test_viewers_with_one_token_share_access_reviews(
     control_plane: ControlPlane, account: Account, people: People, audit_log: AuditLog
 ) -> None:
     token = await people.admin()
@@ -138,9 +134,7 @@ async def test_fifty_viewers_with_one_token_ask_for_rights_no_more_than_one(
         assert _reviews(audit_log.since(mark), token) == [], "others have answers of their own"
 
 
-async def test_who_leaves_takes_nothing_from_others_with_the_same_token(
-    control_plane: ControlPlane, account: Account, people: People
-) -> None:
+async def test_sign_out_keeps_rights_of_others(control_plane: ControlPlane, account: Account, people: People) -> None:
     token = await people.admin()
     async with (
         a_console(control_plane, account.token, rights_remembered=0.1) as served,
@@ -154,7 +148,7 @@ async def test_who_leaves_takes_nothing_from_others_with_the_same_token(
         assert (await second.get("/profiles")).status == 200
 
 
-async def test_a_viewer_of_one_namespace_is_asked_about_others_only_once(
+async def test_rights_ask_one_rules_review_per_namespace(
     control_plane: ControlPlane, account: Account, people: People, audit_log: AuditLog, namespace: str
 ) -> None:
     await create_install_plan(people.client, an_install_plan("install-mine", namespace))
@@ -162,8 +156,8 @@ async def test_a_viewer_of_one_namespace_is_asked_about_others_only_once(
         await make_namespace(people.client, name)
         await create_install_plan(people.client, an_install_plan("install-theirs", name))
     token = await people.neighbour(namespace)
-    way = a_console(control_plane, account.token, rights_remembered=600.0)
-    async with way as served, served.browser() as browser:
+    console = a_console(control_plane, account.token, rights_remembered=600.0)
+    async with console as served, served.browser() as browser:
         mark = audit_log.mark()
         await browser.sign_in(token)
         for path in ("/", "/approvals", "/placement", "/activity"):
@@ -184,7 +178,7 @@ def _reviews(requests: list[Request], token: str) -> list[str]:
     return [one.uri for one in asked if one.resource in {"selfsubjectaccessreviews", "selfsubjectrulesreviews"}]
 
 
-async def test_a_session_cannot_hold_more_than_a_few_streams(browser: Browser) -> None:
+async def test_session_has_limited_streams(browser: Browser) -> None:
     async with AsyncExitStack() as stack:
         for _ in range(20):
             await stack.enter_async_context(browser.live("/"))
@@ -196,5 +190,5 @@ async def _look(stack: AsyncExitStack, served: Served, token: str) -> Stream:
     await browser.sign_in(token)
     stream = await stack.enter_async_context(browser.live("/approvals"))
     async with asyncio.timeout(30):
-        assert await soon(lambda: stream.said("page"), within=30)
+        assert await soon(lambda: stream.received("page"), within=30)
     return stream

@@ -1,4 +1,4 @@
-"""What other sites, other names and other hands cannot do."""
+"""The origin policy: other hosts, other origins, missing CSRF tokens, untrusted proxies."""
 
 import asyncio
 from ipaddress import ip_network
@@ -24,7 +24,7 @@ async def action(client: Client) -> str:
 
 
 @pytest.mark.parametrize("path", ["/", "/sign-in", "/static/console.css", "/live?page=/"])
-async def test_another_name_that_leads_here_is_refused(browser: Browser, path: str) -> None:
+async def test_policy_refuses_unknown_host(browser: Browser, path: str) -> None:
     answer = await browser.get(path, Host="rebound.example:8090")
     assert answer.status == 421
     assert "virt-steward" not in answer.text
@@ -34,12 +34,12 @@ async def test_another_name_that_leads_here_is_refused(browser: Browser, path: s
     "headers",
     [
         pytest.param({"Origin": "https://evil.example"}, id="another-origin"),
-        pytest.param({"Origin": "null"}, id="an-origin-that-hides"),
-        pytest.param({"Sec-Fetch-Site": "cross-site"}, id="a-browser-that-says-so"),
-        pytest.param({"Sec-Fetch-Site": "same-site"}, id="a-neighbour"),
+        pytest.param({"Origin": "null"}, id="null-origin"),
+        pytest.param({"Sec-Fetch-Site": "cross-site"}, id="cross-site"),
+        pytest.param({"Sec-Fetch-Site": "same-site"}, id="same-site"),
     ],
 )
-async def test_a_form_of_another_site_is_refused(browser: Browser, client: Client, headers: dict[str, str]) -> None:
+async def test_policy_refuses_cross_site_form(browser: Browser, client: Client, headers: dict[str, str]) -> None:
     await put_config(client, a_review())
     assert await soon(lambda: _is_shown(browser))
     form = (await browser.get(f"/profiles/{LOAD_AWARE}")).form_with("plan")
@@ -48,7 +48,7 @@ async def test_a_form_of_another_site_is_refused(browser: Browser, client: Clien
     assert await action(client) == "DryRun"
 
 
-async def test_a_form_without_the_word_of_the_session_is_refused(
+async def test_action_refuses_form_without_csrf_token(
     browser: Browser, client: Client, served: Served, people: People
 ) -> None:
     await put_config(client, a_review())
@@ -62,13 +62,13 @@ async def test_a_form_without_the_word_of_the_session_is_refused(
     assert await action(client) == "DryRun"
 
 
-async def test_who_may_only_look_cannot_approve(client: Client, served: Served, people: People) -> None:
+async def test_approve_is_forbidden_for_readers(client: Client, served: Served, people: People) -> None:
     await put_config(client, a_review())
     async with served.browser() as watcher:
         await watcher.sign_in(await people.watcher())
         assert await soon(lambda: _is_shown(watcher))
         page = await watcher.get(f"/profiles/{LOAD_AWARE}")
-        assert "may look at this plan, but not approve it" in page.text
+        assert "Your account may not approve this plan" in page.text
         answer = await watcher.post(APPROVE, page.form_with("plan"))
         assert answer.status == 403
         assert "Your account may not do this" in answer.text
@@ -76,7 +76,7 @@ async def test_who_may_only_look_cannot_approve(client: Client, served: Served, 
 
 
 @pytest.mark.parametrize("path", ["/", "/sign-in", "/no-such-page", "/live?page=/no-such-page"])
-async def test_every_answer_keeps_browsers_in_bounds(browser: Browser, path: str) -> None:
+async def test_responses_have_security_headers(browser: Browser, path: str) -> None:
     headers = (await browser.get(path)).headers
     policy = headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
@@ -87,13 +87,13 @@ async def test_every_answer_keeps_browsers_in_bounds(browser: Browser, path: str
     assert headers["Cache-Control"] == "no-store"
 
 
-async def test_a_header_with_a_token_is_believed_of_nobody_by_default(served: Served, people: People) -> None:
+async def test_token_header_is_ignored_by_default(served: Served, people: People) -> None:
     async with served.browser() as browser:
         answer = await browser.get("/", **{"X-Forwarded-Access-Token": await people.admin()})
-        assert "Token of the cluster" in answer.text
+        assert "Cluster token" in answer.text
 
 
-async def test_a_configured_proxy_signs_its_users_in(
+async def test_token_header_of_configured_proxy_signs_in(
     control_plane: ControlPlane, account: Account, people: People
 ) -> None:
     proxies = (ip_network("127.0.0.0/8"),)
@@ -113,8 +113,8 @@ async def _is_shown(browser: Browser) -> bool:
     return PLAN[:12] in (await browser.get(f"/profiles/{LOAD_AWARE}")).text
 
 
-async def test_a_form_that_does_not_arrive_is_not_waited_for(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(origin_policy, "SECONDS_FOR_A_FORM", 0.2)
+async def test_slow_form_times_out(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(origin_policy, "FORM_TIMEOUT", 0.2)
     address = served.console.address
     reader, writer = await asyncio.open_connection(address.host, address.port)
     form = "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 10"

@@ -1,4 +1,4 @@
-"""The console as `virt-steward run` opens it, alone or beside controllers."""
+"""The console as a process of `virt-steward run`."""
 
 import re
 import sys
@@ -34,7 +34,7 @@ def a_process(kubeconfig: Path, *options: str) -> Iterator[Child]:
         child.kill()
 
 
-async def test_it_runs_alone_and_prints_a_link_for_whoever_started_it(
+async def test_console_runs_alone_and_prints_link(
     control_plane: ControlPlane, account: Account, client: Client, tmp_path: Path
 ) -> None:
     assert client
@@ -48,10 +48,10 @@ async def test_it_runs_alone_and_prints_a_link_for_whoever_started_it(
             page = await browser.get(found[2])
             assert "Inbox" in page.text
             assert account.user in page.text
-        assert await soon(lambda: len(LINK.findall(process.log.read_text())) == 2), "the next one is told"
+        assert await soon(lambda: len(LINK.findall(process.log.read_text())) == 2), "the next link is printed"
 
 
-async def test_whoever_may_read_little_sees_that_and_is_told_what_is_missing(
+async def test_console_names_kinds_it_may_not_read(
     control_plane: ControlPlane, client: Client, people: People, tmp_path: Path
 ) -> None:
     await put_config(client, a_review())
@@ -67,12 +67,31 @@ async def test_whoever_may_read_little_sees_that_and_is_told_what_is_missing(
 
             async def is_read() -> bool:
                 page = (await browser.get(f"/profiles/{LOAD_AWARE}")).text
-                return PLAN in page and "Still reading" not in page
+                return PLAN in page and "Loading:" not in page
 
             assert await soon(is_read, within=30)
             page = (await browser.get("/")).text
             for kind in ("customresourcedefinitions.apiextensions.k8s.io", "installplans.operators.coreos.com"):
                 assert f"<code>{kind}</code>" in page.partition('id="denied"')[2].partition("</p>")[0]
+
+
+async def test_console_follows_hyperconverged_flag(control_plane: ControlPlane, client: Client, tmp_path: Path) -> None:
+    assert client
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(control_plane.kubeconfig.read_text())
+    options = ("--controllers=console", "--console-bind-address=127.0.0.1:0", "--hyperconverged=elsewhere/another")
+    with a_process(kubeconfig, *options) as process:
+        assert await soon(lambda: bool(LINK.search(process.log.read_text())), within=30), process.log.read_text()
+        found = LINK.search(process.log.read_text())
+        assert found
+        async with Browser(found[1]) as browser:
+            await browser.get(found[2])
+
+            async def is_missing() -> bool:
+                return "missing:" in (await browser.get("/profiles")).text
+
+            assert await soon(is_missing, within=30)
+            assert "HyperConverged elsewhere/another" in (await browser.get("/profiles")).text
 
 
 @pytest.mark.parametrize(
@@ -82,9 +101,7 @@ async def test_whoever_may_read_little_sees_that_and_is_told_what_is_missing(
         (("--controllers=consle",), "there are: advisor, autopilot, approver, placement, console"),
     ],
 )
-async def test_what_makes_no_sense_is_said_at_once(
-    control_plane: ControlPlane, options: tuple[str, ...], says: str
-) -> None:
+async def test_console_refuses_invalid_flags(control_plane: ControlPlane, options: tuple[str, ...], says: str) -> None:
     with a_process(control_plane.kubeconfig, *options) as process:
         assert await soon(lambda: not process.alive, within=20)
         assert says in process.log.read_text()

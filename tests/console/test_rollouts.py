@@ -1,4 +1,4 @@
-"""What a page says of nodes: as many as there are now, whatever a plan has counted before."""
+"""Plans in review report when nodes or pools have changed since they were drafted."""
 
 import msgspec
 import pytest
@@ -25,7 +25,7 @@ def nodes(*names: str) -> list[NodeFacts]:
 
 
 def planned(pool: Pool, *names: str) -> PlanItem:
-    """An item that has counted these nodes."""
+    """An item whose blast radius has these nodes."""
     census = Census(
         tuple(msgspec.convert({"metadata": {"name": name, "labels": IS_WORKER}}, NodeFacts) for name in names)
     )
@@ -36,17 +36,17 @@ def planned(pool: Pool, *names: str) -> PlanItem:
 @pytest.mark.parametrize(
     ("pool", "names", "says"),
     [
-        pytest.param(a_pool(), ("a", "b", "c"), "3 nodes reboot (worker: 3 in 3 rounds)", id="a-node-more"),
-        pytest.param(a_pool(), ("a", "c"), "2 nodes reboot", id="another-node"),
-        pytest.param(a_pool(paused=True), ("a", "b"), "once it is resumed", id="a-pause"),
-        pytest.param(a_pool(maxUnavailable=2), ("a", "b"), "2 in 1 rounds", id="another-pace"),
+        pytest.param(a_pool(), ("a", "b", "c"), "3 nodes reboot (worker: 3 in 3 rounds)", id="node-added"),
+        pytest.param(a_pool(), ("a", "c"), "2 nodes reboot", id="node-replaced"),
+        pytest.param(a_pool(paused=True), ("a", "b"), "once it is resumed", id="pool-paused"),
+        pytest.param(a_pool(maxUnavailable=2), ("a", "b"), "2 in 1 rounds", id="max-unavailable-changed"),
     ],
 )
-def test_a_plan_in_review_tells_of(pool: Pool, names: tuple[str, ...], says: str) -> None:
+def test_recounted_reports_changed_nodes_and_pools(pool: Pool, names: tuple[str, ...], says: str) -> None:
     assert says in recounted(planned(a_pool(), "a", "b"), [pool], nodes(*names))
 
 
-def test_a_count_that_still_holds_or_cannot_be_made_is_not_mentioned() -> None:
+def test_recounted_is_empty_without_changes() -> None:
     item = planned(a_pool(), "a", "b")
     assert recounted(item, [a_pool()], nodes("a", "b")) == ""
     assert recounted(item, [a_pool()], []) == "", "the viewer may not see nodes"

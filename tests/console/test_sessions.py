@@ -1,4 +1,4 @@
-"""Sessions are few, and end."""
+"""Sessions are limited in number and time."""
 
 from datetime import timedelta
 from typing import Any
@@ -10,7 +10,7 @@ from virt_steward.console.sessions import Note, ViewerSessions
 
 
 class Guest:
-    """A viewer who only comes and leaves."""
+    """A viewer without a client."""
 
     def __init__(self, name: str, expires: Any = None) -> None:
         self.user = name
@@ -26,7 +26,7 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-async def test_the_one_that_was_idle_for_longest_makes_room(clock: ManualClock) -> None:
+async def test_sessions_end_the_idlest_when_full(clock: ManualClock) -> None:
     sessions = ViewerSessions(clock, most=2)
     guests = [Guest(name) for name in ("ann", "ben", "cid")]
     ann = await sessions.begin(guests[0], None)  # type: ignore[arg-type]
@@ -40,7 +40,7 @@ async def test_the_one_that_was_idle_for_longest_makes_room(clock: ManualClock) 
     assert [guest.has_left for guest in guests] == [False, True, False]
 
 
-async def test_a_session_ends_with_its_token(clock: ManualClock) -> None:
+async def test_session_ends_with_token(clock: ManualClock) -> None:
     sessions, guest = ViewerSessions(clock), Guest("ann", clock.utc() + timedelta(seconds=5))
     session = await sessions.begin(guest, None)  # type: ignore[arg-type]
     await clock.advance(4)
@@ -51,7 +51,7 @@ async def test_a_session_ends_with_its_token(clock: ManualClock) -> None:
     assert guest.has_left
 
 
-async def test_looking_at_an_open_page_is_no_sign_of_life(clock: ManualClock) -> None:
+async def test_live_page_does_not_extend_session(clock: ManualClock) -> None:
     sessions = ViewerSessions(clock, idle=10)
     session = await sessions.begin(Guest("ann"), None)  # type: ignore[arg-type]
     for _ in range(3):
@@ -60,11 +60,11 @@ async def test_looking_at_an_open_page_is_no_sign_of_life(clock: ManualClock) ->
     assert not still_open
 
 
-async def test_a_note_is_shown_once_and_no_word_of_another_session_counts(clock: ManualClock) -> None:
+async def test_session_accepts_only_its_csrf_token_and_shows_note_once(clock: ManualClock) -> None:
     sessions = ViewerSessions(clock)
     ann, ben = [await sessions.begin(Guest(name), None) for name in ("ann", "ben")]  # type: ignore[arg-type]
     ann.note = Note("done")
     assert (ann.take_note(), ann.take_note()) == (Note("done"), None)
-    assert ann.vouches_for(ann.csrf)
-    assert not ann.vouches_for(ben.csrf)
+    assert ann.accepts(ann.csrf)
+    assert not ann.accepts(ben.csrf)
     assert ann.id != ben.id

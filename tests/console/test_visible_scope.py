@@ -1,4 +1,4 @@
-"""What a viewer sees is what the cluster lets them read, and what is missing is said."""
+"""Viewers see only what they may list, and pages name what is hidden."""
 
 import uuid
 
@@ -12,7 +12,7 @@ from tests.controllers.approver.lifecycle import a_lifecycle, an_approver
 from tests.eventually import soon
 from tests.installplans import an_install_plan, create_install_plan
 from virt_steward.apis.virtplatformconfig import LOAD_AWARE
-from virt_steward.console.page_context import UNTOLD
+from virt_steward.console.page_context import REASON_HIDDEN
 from virt_steward.controllers import REPORTERS
 from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.kube.client import Client, Object
@@ -46,7 +46,7 @@ async def shows(browser: Browser, path: str, *texts: str) -> bool:
     return await soon(is_shown)
 
 
-async def test_plans_of_other_namespaces_are_not_shown(served: Served, people: People, places: tuple[str, str]) -> None:
+async def test_pages_hide_plans_of_other_namespaces(served: Served, people: People, places: tuple[str, str]) -> None:
     mine, theirs = places
     async with served.browser() as browser:
         await browser.sign_in(await people.neighbour(mine))
@@ -59,21 +59,21 @@ async def test_plans_of_other_namespaces_are_not_shown(served: Served, people: P
         assert (await browser.get(f"/approvals/{mine}/install-{mine}")).status == 200
 
 
-async def test_changes_of_other_namespaces_are_not_told_either(
+async def test_live_hides_changes_of_other_namespaces(
     served: Served, people: People, places: tuple[str, str], client: Client
 ) -> None:
     mine, theirs = places
     async with served.browser() as browser:
         await browser.sign_in(await people.neighbour(mine))
         async with browser.live("/approvals") as stream:
-            assert await soon(lambda: stream.said("page"))
+            assert await soon(lambda: stream.received("page"))
             await create_install_plan(client, an_install_plan("install-secret", theirs))
             await create_install_plan(client, an_install_plan("install-open", mine))
             assert await soon(lambda: stream.has("install-open"))
             assert not stream.has("install-secret")
 
 
-async def test_who_may_see_nothing_is_told_what_is_missing(served: Served, people: People) -> None:
+async def test_page_names_hidden_kinds(served: Served, people: People) -> None:
     async with served.browser() as browser:
         await browser.sign_in(await people.stranger())
         page = await browser.get("/")
@@ -83,9 +83,7 @@ async def test_who_may_see_nothing_is_told_what_is_missing(served: Served, peopl
         assert (await browser.get(f"/profiles/{LOAD_AWARE}")).status == 404
 
 
-async def test_what_is_not_there_and_what_may_not_be_seen_sound_the_same(
-    served: Served, people: People, places: tuple[str, str]
-) -> None:
+async def test_not_found_page_hides_existence(served: Served, people: People, places: tuple[str, str]) -> None:
     async with served.browser() as browser:
         await browser.sign_in(await people.stranger())
         there = await browser.get(f"/approvals/{places[0]}/install-{places[0]}")
@@ -95,9 +93,7 @@ async def test_what_is_not_there_and_what_may_not_be_seen_sound_the_same(
 
 
 @pytest.mark.parametrize("kind", ["installplanapprovers", "subscriptions"])
-async def test_why_a_plan_waits_is_told_to_those_who_may_read_all_of_it(
-    served: Served, people: People, client: Client, kind: str
-) -> None:
+async def test_pending_reason_needs_all_rights(served: Served, people: People, client: Client, kind: str) -> None:
     olm = await a_lifecycle(client, f"pinned-{uuid.uuid4().hex[:6]}")
     await an_approver(client, olm.namespace, targetNamespaces=[olm.namespace])
     await olm.subscribe("db", pin=PINNED)
@@ -105,42 +101,38 @@ async def test_why_a_plan_waits_is_told_to_those_who_may_read_all_of_it(
     pages = ("/", "/approvals", f"/approvals/{plan}")
     readable = {"installplans", "installplanapprovers", "subscriptions"}
     groups = ("operators.coreos.com", "operators.bapu.cloud")
-    async with served.browser() as knowing, served.browser() as other:
-        await knowing.sign_in(await people.somebody(a_rule(*groups, resources=tuple(readable))))
+    async with served.browser() as reader, served.browser() as other:
+        await reader.sign_in(await people.somebody(a_rule(*groups, resources=tuple(readable))))
         await other.sign_in(await people.somebody(a_rule(*groups, resources=tuple(readable - {kind}))))
         for path in pages:
-            assert await shows(knowing, path, plan.name, PINNED)
+            assert await shows(reader, path, plan.name, PINNED)
             page = (await other.get(path)).text
             assert f"{olm.namespace}/{plan.name}" in page
-            assert UNTOLD in page
+            assert REASON_HIDDEN in page
             assert REASON not in page
             assert PINNED not in page or kind != "subscriptions", "who may read a Subscription may see its pin"
         search = f"/approvals?q={olm.namespace}+{REASON}"
-        assert await shows(knowing, search, f"{olm.namespace}/{plan.name}")
+        assert await shows(reader, search, f"{olm.namespace}/{plan.name}")
         assert f"{olm.namespace}/{plan.name}" not in (await other.get(search)).text
 
 
-async def test_assets_are_shown_to_those_who_may_read_what_decides_about_them(
-    served: Served, people: People, client: Client
-) -> None:
+async def test_assets_are_hidden_without_hyperconverged_right(served: Served, people: People, client: Client) -> None:
     hco = {"apiVersion": "hco.kubevirt.io/v1", "kind": HYPERCONVERGED.name, "metadata": _steered()}
     await put(client, hco)
     await put(client, _failure_of(served.console.cache.assets.refs[ASSET]))
     groups = ("events.k8s.io", "machineconfiguration.openshift.io")
     try:
-        async with served.browser() as knowing, served.browser() as other:
-            await knowing.sign_in(await people.somebody(a_rule(*groups, "hco.kubevirt.io")))
+        async with served.browser() as reader, served.browser() as other:
+            await reader.sign_in(await people.somebody(a_rule(*groups, "hco.kubevirt.io")))
             await other.sign_in(await people.somebody(a_rule("machineconfiguration.openshift.io")))
             for path in ("/", "/autopilot", f"/autopilot/{ASSET}"):
-                assert await shows(knowing, path, DENIAL)
+                assert await shows(reader, path, DENIAL)
                 assert DENIAL not in (await other.get(path)).text
     finally:
         await client.delete(Ref(HYPERCONVERGED, HCO))
 
 
-async def test_rights_that_are_taken_away_count_within_moments(
-    served: Served, people: People, places: tuple[str, str]
-) -> None:
+async def test_revoked_rights_hide_objects(served: Served, people: People, places: tuple[str, str]) -> None:
     token = await people.somebody(a_rule(*SHOWN))
     async with served.browser() as browser:
         await browser.sign_in(token)
@@ -154,7 +146,7 @@ async def test_rights_that_are_taken_away_count_within_moments(
 
 
 def _words(page: str, name: str) -> str:
-    """The answer itself, without the name and what differs from one answer to the next."""
+    """The text of the page, without the name of the object."""
     return page.partition("<h1>")[2].replace(f"install-{name}", "it")
 
 
@@ -163,7 +155,7 @@ def _steered() -> Object:
 
 
 def _failure_of(ref: Ref) -> Object:
-    """What the autopilot tells of an asset that it cannot apply."""
+    """The event of an asset that the autopilot cannot apply."""
     about = {"kind": ref.kind.name, "namespace": ref.key.namespace, "name": ref.key.name}
     return {
         "apiVersion": "events.k8s.io/v1",

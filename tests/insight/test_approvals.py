@@ -8,8 +8,8 @@ from tests.audit import AuditLog
 from tests.operators import a_csv, a_subscription, a_waiting_plan, an_approver, create, csv_of
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.controllers.approver.checks import CHECKS
-from virt_steward.controllers.approver.manual_approval import approve_manually
 from virt_steward.controllers.approver.olm import APPROVED_AT, APPROVED_BECAUSE, APPROVED_BY, INSTALL_PLAN
+from virt_steward.decisions.installplans import approve_manually
 from virt_steward.insight.approvals import (
     ApprovalCheck,
     ApprovalExplanation,

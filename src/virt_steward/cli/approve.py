@@ -22,20 +22,12 @@ from virt_steward.cli.arguments import (
 from virt_steward.cli.output import CommandFailed, Output, OutputOption, answer, say, show
 from virt_steward.cli.plan import item_lines
 from virt_steward.controllers.advisor import follow as plan_progress
-from virt_steward.controllers.advisor.manual_approval import (
-    PlanApproved,
-    PlanNotApproved,
-    approve_plan,
-    config_ref,
-    reason_not_approvable,
-)
 from virt_steward.controllers.advisor.observation import VirtPlatformConfig
 from virt_steward.controllers.approver import follow as install_progress
-from virt_steward.controllers.approver.manual_approval import (
-    InstallPlanApproved,
-    InstallPlanNotApproved,
-    approve_manually,
-)
+from virt_steward.decisions.configs import config_ref
+from virt_steward.decisions.installplans import InstallPlanApproved, approve_manually
+from virt_steward.decisions.outcomes import NotApproved
+from virt_steward.decisions.plans import PlanApproved, approve_plan, reason_not_approvable
 from virt_steward.kube.errors import NotFound
 from virt_steward.objects.durations import BadDuration, parse_duration
 from virt_steward.settings import BadSetting
@@ -145,7 +137,7 @@ async def _approve_profile(request: PlanApprovalRequest, kubeconfig: str | None,
     async with connected(kubeconfig, context) as client:
         plan_hash = await _confirm(client, request)
         match await approve_plan(client, request.profile, plan_hash, request.comment):
-            case PlanNotApproved(_, why):
+            case NotApproved(_, why):
                 raise CommandFailed(not_approved(why))
             case PlanApproved() as approval:
                 say(f"Approved plan {plan_hash} of {request.profile} as {approval.user}")
@@ -200,7 +192,7 @@ async def _approve_install_plan(
 ) -> InstallPlanApproved:
     async with connected(kubeconfig, context) as client:
         match await approve_manually(client, request.plan, request.comment, datetime.now(UTC)):
-            case InstallPlanNotApproved(plan, why):
+            case NotApproved(plan, why):
                 raise CommandFailed(f"InstallPlan {plan} was not approved: {why}")
             case InstallPlanApproved() as approval:
                 say(f"Approved InstallPlan {approval.plan} with {', '.join(approval.csvs)} as {approval.user}")

@@ -1,8 +1,10 @@
-"""Who looks: a person with credentials of their own, which are all that is ever used to write."""
+"""Sign-in: a viewer's token or a one-time link becomes a client with the viewer's own credentials."""
 
 from __future__ import annotations
 
 import hashlib
+import hmac
+import secrets
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -23,20 +25,24 @@ if TYPE_CHECKING:
 
 AGENT = "virt-steward console"
 ANONYMOUS = "system:anonymous"
+LINK_PATH = "/sign-in/link"
+NOT_ACCEPTED = "The API server does not accept this token. Get a new one."
 
 
 class NotSignedIn(UserError):
-    """Why somebody is not let in, in one line for them."""
+    """Why a sign-in is refused, in one sentence for the viewer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
+    """A signed-in person."""
+
     user: str
     """As the API server knows them."""
     client: Client
-    """Acts as the viewer, and can do what they can."""
+    """Has the viewer's credentials, and so their rights."""
     expires: datetime | None
-    """When their token ends, if it tells."""
+    """When their token expires, if it says so."""
     fingerprint: str
     """Tells one token from another without keeping either."""
 
@@ -46,7 +52,7 @@ class Viewer:
 
 @dataclass(frozen=True, slots=True)
 class Authenticator:
-    """Lets viewers in."""
+    """Makes viewers of valid credentials."""
 
     cluster: ClusterConfig
     """The API server, and how to trust it; the credentials in it are not used for viewers."""
@@ -55,7 +61,7 @@ class Authenticator:
     now: Callable[[], datetime]
 
     async def with_token(self, text: str) -> Viewer:
-        """Raises NotSignedIn unless the API server knows the token."""
+        """Raises NotSignedIn unless the API server accepts the token."""
         text = text.strip()
         try:
             credentials = UserCredentials(token(text, "you"), no_certificate(), self.now)
@@ -63,15 +69,15 @@ class Authenticator:
             raise NotSignedIn(str(error)) from None
         expires = expiry_of_token(text)
         if expires is not None and expires <= self.now():
-            raise NotSignedIn("this token has expired: get a new one")
+            raise NotSignedIn("The token has expired. Get a new one.")
         cluster = replace(self.cluster, credentials=credentials, impersonate=())
-        return await self._welcomed(cluster, expires, fingerprint_of(text))
+        return await self._viewer(cluster, expires, fingerprint_of(text))
 
     async def as_owner_of(self, cluster: ClusterConfig) -> Viewer:
         """With the credentials of a kubeconfig, as a one-time link allows."""
-        return await self._welcomed(cluster, None, "")
+        return await self._viewer(cluster, None, "")
 
-    async def _welcomed(self, cluster: ClusterConfig, expires: datetime | None, fingerprint: str) -> Viewer:
+    async def _viewer(self, cluster: ClusterConfig, expires: datetime | None, fingerprint: str) -> Viewer:
         connection = Connection(cluster, user_agent=AGENT, observe=self.observe)
         client = Client(connection, self.discovery, Caller(AGENT))
         try:
@@ -81,15 +87,44 @@ class Authenticator:
             raise
 
 
+class SignInLink:
+    """A one-time link: anybody who can read the terminal can sign in as the owner of the kubeconfig.
+
+    There is one valid link at a time; when it is used, the next one is printed.
+    """
+
+    def __init__(self, owner: ClusterConfig, announce: Callable[[str], None]) -> None:
+        self._owner = owner
+        self._announce = announce
+        self._code = ""
+        self._origin = ""
+
+    def offer(self, origin: str) -> None:
+        """Announce the first link."""
+        self._origin = origin
+        self._renew()
+
+    def redeem(self, code: str) -> ClusterConfig | None:
+        """The owner's credentials; None if the code is not the valid one."""
+        if not self._code or not hmac.compare_digest(self._code.encode(), code.encode()):
+            return None
+        self._renew()
+        return self._owner
+
+    def _renew(self) -> None:
+        self._code = secrets.token_urlsafe(32)
+        self._announce(f"{self._origin}{LINK_PATH}?code={self._code}")
+
+
 async def _name_of(client: Client) -> str:
     try:
         user = await name_of_caller(client)
     except Unauthorized:
-        raise NotSignedIn("the API server does not accept this token: get a new one") from None
+        raise NotSignedIn(NOT_ACCEPTED) from None
     except KubeError as error:
-        raise NotSignedIn(f"nobody can tell now whose token this is: {error}") from None
+        raise NotSignedIn(f"The token cannot be checked now: {error}") from None
     if user == ANONYMOUS:
-        raise NotSignedIn("the API server takes this token for nobody's")
+        raise NotSignedIn(NOT_ACCEPTED)
     return user
 
 

@@ -1,4 +1,4 @@
-"""All that the console knows of the cluster: one set of watches for all viewers, and what follows from it."""
+"""What the console knows of the cluster, from the informers that it shares with the controllers of its process."""
 
 from __future__ import annotations
 
@@ -7,19 +7,29 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from virt_steward.apis.virtplatformconfig import VirtPlatformConfigSpec
 from virt_steward.catalog.load import Catalog, load
 from virt_steward.catalog.render import Renderer
+from virt_steward.console.access import EVENTS
 from virt_steward.console.derived_cache import DerivedCache
-from virt_steward.console.sources import EVENTS
+from virt_steward.controllers.advisor.observation import VirtPlatformConfig, VirtPlatformConfigMeta
+from virt_steward.controllers.advisor.observe import AdvisorClusterView, OwnWrites
 from virt_steward.controllers.advisor.options import AdvisorOptions
-from virt_steward.controllers.advisor.profiles import profiles
+from virt_steward.controllers.advisor.profiles import profiles, schemas_of
 from virt_steward.controllers.advisor.watches import CONFIGS, TargetSources
 from virt_steward.controllers.approver.observe import ApproverStores, observe
-from virt_steward.controllers.approver.watches import APPROVERS, CSVS, NAMESPACES, PLANS, SUBSCRIPTIONS
-from virt_steward.controllers.approver.watches import ApproverEventHandlers as PlanWakes
+from virt_steward.controllers.approver.watches import (
+    APPROVERS,
+    CSVS,
+    NAMESPACES,
+    PLANS,
+    SUBSCRIPTIONS,
+    ApproverEventHandlers,
+)
 from virt_steward.controllers.autopilot.decide import decide
-from virt_steward.controllers.autopilot.observe import AutopilotClusterView
-from virt_steward.controllers.autopilot.observe import AutopilotStores as AssetStores
+from virt_steward.controllers.autopilot.observe import AutopilotClusterView, AutopilotStores
 from virt_steward.controllers.autopilot.options import AutopilotOptions
 from virt_steward.controllers.autopilot.overrides.scope import Idle
 from virt_steward.controllers.autopilot.watches import AssetKey, Watchlist
@@ -29,7 +39,7 @@ from virt_steward.insight.approvals import pending_install_plan
 from virt_steward.insight.assets.state import state_of
 from virt_steward.kube.backoff import RetryBackoff
 from virt_steward.objects.identity import Key
-from virt_steward.platform.sources import NODES, POOLS
+from virt_steward.platform.sources import MACHINE_CONFIGS, NODES, POOLS
 from virt_steward.runtime.informer import InformerState
 from virt_steward.runtime.informers import InformerView
 from virt_steward.runtime.kinds import DEFINITIONS
@@ -39,7 +49,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from datetime import datetime
 
-    from virt_steward.console.hub import Hub, Topic
+    from virt_steward.console.live import Broadcaster, Topic
+    from virt_steward.controllers.advisor.observation import AdvisorObservation
+    from virt_steward.controllers.advisor.profiles.profile import Profile
     from virt_steward.controllers.advisor.watches import WatchedTarget
     from virt_steward.insight.activity import EventRecord
     from virt_steward.insight.approvals import PendingInstallPlan
@@ -47,6 +59,7 @@ if TYPE_CHECKING:
     from virt_steward.kube.client import Reader
     from virt_steward.objects.identity import Kind, Ref
     from virt_steward.runtime.clock import Clock
+    from virt_steward.runtime.controller import Trigger
     from virt_steward.runtime.informer import Informer, Source
     from virt_steward.runtime.informers import Informers, SharedInformer
     from virt_steward.runtime.store import Store
@@ -54,59 +67,62 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PlatformOptions:
-    """What the autopilot looks after."""
+    """The options of the controllers whose rules the console shows."""
 
-    options: AutopilotOptions = field(default_factory=AutopilotOptions)
+    autopilot: AutopilotOptions = field(default_factory=AutopilotOptions)
     catalog: Catalog = field(default_factory=load)
+    advisor: AdvisorOptions = field(default_factory=AdvisorOptions)
 
 
 class Cache:
-    """Filled by the informers of the process; nothing here asks the server because somebody looks."""
+    """Filled by the informers of the process; a page view asks the API server for nothing but rights."""
 
-    def __init__(self, informers: Informers, reader: Reader, hub: Hub, clock: Clock, platform: PlatformOptions) -> None:
-        self._borrowed = InformerView(informers)
+    def __init__(
+        self, informers: Informers, reader: Reader, changes: Broadcaster, clock: Clock, platform: PlatformOptions
+    ) -> None:
+        self.informers = InformerView(informers)
         self._sources: list[Source[Any]] = []
-        self._hub = hub
-        self.configs = self._kept(CONFIGS, "profiles")
-        self.pools = self._kept(POOLS, "rollout")
-        self.nodes = self._kept(NODES, "rollout")
-        self.targets = Targets(self, platform.options.hco)
-        self.machines = self._kept(MACHINES, "placement")
-        self.clusters = self._kept(CLUSTERS, "placement")
-        self.plans = Plans(self, clock)
-        self.assets = Assets(self, reader, clock, platform)
-        self._told = tuple(self._kept(source, "activity", self.assets.told) for source in EVENTS)
+        self._changes = changes
+        self.configs = self._store_of(CONFIGS, "profiles")
+        self.pools = self._store_of(POOLS, "rollout")
+        self.nodes = self._store_of(NODES, "rollout")
+        self.profiles = ProfileCache(self, reader, clock, platform.advisor)
+        self.machines = self._store_of(MACHINES, "placement")
+        self.clusters = self._store_of(CLUSTERS, "placement")
+        self.plans = InstallPlanCache(self, clock)
+        self.assets = AssetCache(self, reader, clock, platform)
+        self._events = tuple(self._store_of(source, "activity", self.assets.handle_event) for source in EVENTS)
 
     @property
-    def told(self) -> Iterator[EventRecord]:
-        return (one for store in self._told for one in store)
+    def events(self) -> Iterator[EventRecord]:
+        return (event for store in self._events for event in store)
 
-    def told_of(self, subject: str) -> list[EventRecord]:
+    def events_about(self, subject: str) -> list[EventRecord]:
         """Events about one object, as its reference is written."""
-        return [one for store in self._told for one in store.by("about", subject)]
+        return [event for store in self._events for event in store.by("about", subject)]
 
     def trouble(self) -> str:
         """Why what is shown may be out of date; empty if it is not."""
         broken = {
             f"{informer.source.kind}: {informer.trouble}" if informer.trouble else str(informer.source.kind)
-            for informer in self._informers()
+            for informer in self._used_informers()
             if (informer.state is InformerState.BROKEN or informer.trouble) and not informer.is_denied
         }
         return "; ".join(sorted(broken)[:3]) + (" and more" if len(broken) > 3 else "")
 
     def still_reading(self) -> list[str]:
         """Kinds that have not been read once yet."""
-        waiting_for = {
+        starting = {
             informer.source.kind.name
-            for informer in self._informers()
+            for informer in self._used_informers()
             if informer.state is InformerState.STARTING and not informer.is_denied
         }
-        return sorted(waiting_for)
+        return sorted(starting)
 
     def denied(self) -> dict[Kind, frozenset[str]]:
-        """Kinds that the console itself may not read, with the namespaces; none stands for all of them."""
+        """Kinds that the console itself may not read, with the namespaces; an empty set means all of them."""
         found: dict[Kind, set[str]] = {}
-        for informer in self._informers():
+        for informer in self._used_informers():
             if informer.is_denied:
                 found.setdefault(informer.source.kind, set()).add(informer.source.selection.namespace)
         return {kind: frozenset() if "" in places else frozenset(places) for kind, places in found.items()}
@@ -114,68 +130,109 @@ class Cache:
     async def run(self) -> None:
         """Beside the informers, for as long as the console is open; ends only by cancellation."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self.plans.waiting.run())
+            group.create_task(self.profiles.run())
+            group.create_task(self.plans.pending.run())
             group.create_task(self.assets.run())
 
-    def watched(self, source: Source[Any]) -> SharedInformer[Any]:
+    def informer(self, source: Source[Any]) -> SharedInformer[Any]:
         if source not in self._sources:
             self._sources.append(source)
-        return self._borrowed.of(source)
+        return self.informers.of(source)
 
     def store(self, source: Source[Any]) -> Store[Any]:
         """What is known of a source, as controllers ask for it."""
-        return self.watched(source).store
+        return self.informer(source).store
 
     def follow(self, source: Source[Any], handler: Callable[[Key, Any, Any], None]) -> None:
-        self.watched(source).tell(handler)
+        self.informer(source).tell(handler)
 
-    def changed(self, topic: Topic) -> None:
-        self._hub.changed(topic)
+    def follow_triggers(self, triggers: Iterable[Trigger[Any]], touch: Callable[[Any], None]) -> None:
+        """Call `touch` with each key that the event handlers of a controller would put into its queue."""
 
-    def _informers(self) -> Iterator[Informer[Any]]:
-        return (informer for source in self._sources for informer in self._borrowed.of(source).informers)
+        def follow_one(trigger: Trigger[Any]) -> None:
+            def handle(key: Key, before: Any, after: Any) -> None:
+                for touched in trigger.handler(key, before, after):
+                    touch(touched)
 
-    def _kept(self, source: Source[Any], topic: Topic, handler: Callable[[Any], None] | None = None) -> Store[Any]:
+            self.follow(trigger.source, handle)
+
+        for trigger in triggers:
+            follow_one(trigger)
+
+    def publish(self, topic: Topic) -> None:
+        self._changes.publish(topic)
+
+    def _used_informers(self) -> Iterator[Informer[Any]]:
+        return (informer for source in self._sources for informer in self.informers.of(source).informers)
+
+    def _store_of(self, source: Source[Any], topic: Topic, handler: Callable[[Any], None] | None = None) -> Store[Any]:
         def handle(_key: Key, before: Any, after: Any) -> None:
             known = after or before
             if handler and known:
                 handler(known)
-            self._hub.changed(topic)
+            self.publish(topic)
 
         self.follow(source, handle)
         return self.store(source)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownTarget:
     """What is known of an object that profiles write."""
 
     kind: Kind
-    """With the plural, which the reference to a target does not tell."""
+    """With the plural, which the reference to a target does not have."""
     object: dict[str, Any] | None
-    """None: it is not there."""
+    """None: it does not exist."""
 
 
-class Targets:
-    """The objects that profiles write, whole: a handful, to show what others have changed of them."""
+class ProfileCache:
+    """Profiles as the advisor sees them, with the whole objects that they write: a handful, to show drift."""
 
-    def __init__(self, cache: Cache, hco: Key) -> None:
-        offered = [one for one in profiles(AdvisorOptions(hco=hco)) if one.about.is_advertised]
-        self._watched = {ref: cache.watched(source) for ref, source in TargetSources(offered, hco).by_ref.items()}
-        for watched in self._watched.values():
-            watched.tell(lambda *_: cache.changed("profiles"))
+    def __init__(self, cache: Cache, reader: Reader, clock: Clock, options: AdvisorOptions) -> None:
+        self.all = profiles(options)
+        self._shown = [one for one in self.all if one.about.is_advertised]
+        sources = TargetSources(self._shown, options.hco)
+        self._informers = {ref: cache.informer(source) for ref, source in sources.by_ref.items()}
+        for informer in self._informers.values():
+            informer.tell(lambda *_: cache.publish("profiles"))
+        cache.informer(MACHINE_CONFIGS)
+        backoff = RetryBackoff(Random())  # noqa: S311 - jitter
+        self._schemas = Schemas(reader, cache.informer(DEFINITIONS), schemas_of(self._shown), backoff)
+        self._view = AdvisorClusterView(
+            cache.informers, sources, self._schemas, reader.discovery, OwnWrites(clock), options
+        )
 
-    def get(self, ref: Ref) -> Known | None:
+    async def run(self) -> None:
+        await self._schemas.run()
+
+    def named(self, name: str) -> Profile | None:
+        return next((one for one in self.all if one.name == name), None)
+
+    def observe(self, config: VirtPlatformConfig, profile: Profile, now: datetime) -> AdvisorObservation | None:
+        """What the advisor would decide about; None for a profile that is not shown, whose targets are not watched."""
+        return self._view.observe(config, profile, now) if profile in self._shown else None
+
+    def missing_prerequisites(
+        self, config: VirtPlatformConfig | None, profile: Profile, now: datetime
+    ) -> tuple[str, ...] | None:
+        """What a plan would lack if it were asked for now; None if that is not known yet."""
+        spec = config.spec if config else msgspec.convert({"profile": profile.name}, VirtPlatformConfigSpec)
+        asked = msgspec.structs.replace(spec, action="DryRun")
+        observation = self.observe(VirtPlatformConfig(VirtPlatformConfigMeta(profile.name), asked), profile, now)
+        return observation.missing if observation and not observation.unsettled else None
+
+    def target(self, ref: Ref) -> KnownTarget | None:
         """None: it has not been read."""
-        watched = self._watched.get(ref)
-        if watched is None or any(informer.state is not InformerState.SYNCED for informer in watched.informers):
+        informer = self._informers.get(ref)
+        if informer is None or any(one.state is not InformerState.SYNCED for one in informer.informers):
             return None
-        found: WatchedTarget | None = watched.store.get(ref.key)
-        return Known(watched.informers[0].source.kind, found.object if found else None)
+        found: WatchedTarget | None = informer.store.get(ref.key)
+        return KnownTarget(informer.informers[0].source.kind, found.object if found else None)
 
 
-class Plans:
-    """InstallPlans, and what the approver makes of those that wait."""
+class InstallPlanCache:
+    """InstallPlans, and what the approver decides about those that are pending."""
 
     def __init__(self, cache: Cache, clock: Clock) -> None:
         self._clock = clock
@@ -186,51 +243,45 @@ class Plans:
             cache.store(NAMESPACES),
             cache.store(APPROVERS),
         )
-        self.waiting: DerivedCache[Key, PendingInstallPlan] = DerivedCache(
-            self, clock, lambda: cache.changed("approvals")
+        self.pending: DerivedCache[Key, PendingInstallPlan] = DerivedCache(
+            self, clock, lambda: cache.publish("approvals")
         )
-        for trigger in PlanWakes(self.stores, _nothing, _never).triggers:
-            cache.follow(trigger.source, self._touching(trigger.handler))
-        cache.follow(PLANS, lambda key, _before, _after: cache.changed("approvals") if key.name else None)
-        cache.follow(APPROVERS, lambda *_: cache.changed("approvals"))
+        handlers = ApproverEventHandlers(self.stores, _ignore_plan, _keep_plan)
+        cache.follow_triggers(handlers.triggers, self._touch)
+        cache.follow(PLANS, lambda key, _before, _after: cache.publish("approvals") if key.name else None)
+        cache.follow(APPROVERS, lambda *_: cache.publish("approvals"))
 
-    def work_out(self, key: Key) -> PendingInstallPlan | None:
-        seen = observe(self.stores, key)
-        return pending_install_plan(seen, self._clock.utc()) if seen else None
+    def derive(self, key: Key) -> PendingInstallPlan | None:
+        observation = observe(self.stores, key)
+        return pending_install_plan(observation, self._clock.utc()) if observation else None
 
-    def until(self, value: PendingInstallPlan) -> datetime | None:
+    def expires(self, value: PendingInstallPlan) -> datetime | None:
         return value.until
 
-    def _touching(self, handler: Callable[[Key, Any, Any], Iterable[Any]]) -> Callable[[Key, Any, Any], None]:
-        def touch(key: Key, before: Any, after: Any) -> None:
-            for woken in handler(key, before, after):
-                if isinstance(woken, Key):
-                    self.waiting.touch(woken)
-
-        return touch
+    def _touch(self, key: Any) -> None:
+        if isinstance(key, Key):
+            self.pending.touch(key)
 
 
-class Assets:
-    """The assets of the autopilot, each as its own rules see it."""
+class AssetCache:
+    """The assets of the autopilot, each with what the autopilot decides about it."""
 
     def __init__(self, cache: Cache, reader: Reader, clock: Clock, platform: PlatformOptions) -> None:
-        self.catalog, options = platform.catalog, platform.options
+        self.catalog, options = platform.catalog, platform.autopilot
         self._cache = cache
         self._clock = clock
         self._renderer = Renderer(self.catalog)
         self._watchlist = Watchlist(self.catalog, options.hco)
-        definitions = cache.watched(DEFINITIONS)
         backoff = RetryBackoff(Random())  # noqa: S311 - jitter
-        self._schemas = Schemas(reader, definitions, self.catalog.needs.schemas, backoff)
-        stores = AssetStores.of(self._watchlist, cache.store)
+        self._schemas = Schemas(reader, cache.informer(DEFINITIONS), self.catalog.needs.schemas, backoff)
+        stores = AutopilotStores.of(self._watchlist, cache.store)
         self.view = AutopilotClusterView(stores, self._schemas, reader.discovery, self.catalog, options)
-        self.states: DerivedCache[str, AssetState] = DerivedCache(self, clock, lambda: cache.changed("autopilot"))
+        self.states: DerivedCache[str, AssetState] = DerivedCache(self, clock, lambda: cache.publish("autopilot"))
         self.refs = {asset.name: self.view.ref(asset) for asset in self.catalog.assets}
         self._by_object = {str(ref): name for name, ref in self.refs.items()}
-        for trigger in self._watchlist.triggers(self.view.stale):
-            cache.follow(trigger.source, self._touching(trigger.handler))
+        cache.follow_triggers(self._watchlist.triggers(self.view.stale), self._touch)
         self._discovery = reader.discovery
-        self._schemas.tell(lambda _crd: self._all_changed())
+        self._schemas.tell(lambda _crd: self._touch_all())
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -238,48 +289,44 @@ class Assets:
             group.create_task(self.states.run())
             group.create_task(self._follow_kinds())
 
-    def told(self, told: EventRecord) -> None:
-        if name := self._by_object.get(str(told.about)):
+    def handle_event(self, event: EventRecord) -> None:
+        if name := self._by_object.get(str(event.about)):
             self.states.touch(name)
 
-    def work_out(self, key: str) -> AssetState | None:
-        asset, seen = self.catalog.find(key), self.view.seen()
-        if asset is None or seen is None or isinstance(seen.scope, Idle):
+    def derive(self, key: str) -> AssetState | None:
+        asset, observation = self.catalog.find(key), self.view.seen()
+        if asset is None or observation is None or isinstance(observation.scope, Idle):
             return None
-        if self._cache.store(self._watchlist.managed[key]).denied:  # what may not be read is not absent
+        if self._cache.store(self._watchlist.managed[key]).denied:  # an object that may not be read is not absent
             return None
-        ref, sighted = self.refs[key], self.view.sighted(key)
-        decision = decide(asset, seen, sighted, self._renderer, self._clock.utc())
-        return state_of(asset, ref, decision, sighted, self._cache.told_of(str(ref)))
+        ref, live = self.refs[key], self.view.sighted(key)
+        decision = decide(asset, observation, live, self._renderer, self._clock.utc())
+        return state_of(asset, ref, decision, live, self._cache.events_about(str(ref)))
 
-    def until(self, value: AssetState) -> datetime | None:
+    def expires(self, value: AssetState) -> datetime | None:
         return value.decision.until
 
     async def _follow_kinds(self) -> None:
         while True:
             await self._discovery.changed()
-            self._all_changed()
+            self._touch_all()
 
-    def _all_changed(self) -> None:
+    def _touch(self, key: Any) -> None:
+        if isinstance(key, AssetKey):
+            self.states.touch(key.asset)
+        else:
+            self._touch_all()
+
+    def _touch_all(self) -> None:
         self.view.stale()
         for asset in self.catalog.assets:
             self.states.touch(asset.name)
 
-    def _touching(self, handler: Callable[[Key, Any, Any], Iterable[Any]]) -> Callable[[Key, Any, Any], None]:
-        def touch(key: Key, before: Any, after: Any) -> None:
-            for woken in handler(key, before, after):
-                if isinstance(woken, AssetKey):
-                    self.states.touch(woken.asset)
-                else:
-                    self._all_changed()
 
-        return touch
-
-
-def _never(_plan: Key) -> bool:
-    """Let go of no plan without a look at it."""
+def _keep_plan(_plan: Key) -> bool:
+    """The approver may skip a plan that it has handled; the console evaluates each."""
     return False
 
 
-def _nothing(_plan: Key) -> None:
-    """Nobody measures here how long a plan is open."""
+def _ignore_plan(_plan: Key) -> None:
+    """The approver measures how long a plan is open; the console does not."""

@@ -1,4 +1,4 @@
-"""What follows from cached records: worked out in the background, and kept until something changes."""
+"""Values derived from cached records: computed in the background, and kept until something changes."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ K = TypeVar("K", bound="Hashable")
 V = TypeVar("V")
 K_contra = TypeVar("K_contra", contravariant=True)
 
-AT_ONCE = 50
-"""Keys between two looks at what else there is to do."""
+BATCH = 50
+"""How many keys are derived before other tasks get their turn."""
 
 
 class DerivationRule(Protocol[K_contra, V]):
     """How to get from a key to its value."""
 
-    def work_out(self, key: K_contra) -> V | None:
-        """None: there is nothing to say about it."""
+    def derive(self, key: K_contra) -> V | None:
+        """None: there is no value for this key."""
 
-    def until(self, value: V) -> datetime | None:
+    def expires(self, value: V) -> datetime | None:
         """When the value changes without any event, if it does."""
 
 
 class DerivedCache(Generic[K, V]):
-    """Pages read what is there now; nobody waits for the rest."""
+    """Pages read the values that are there, without waiting for those still to be derived."""
 
     def __init__(self, rule: DerivationRule[K, V], clock: Clock, changed: Callable[[], None]) -> None:
         self._rule = rule
@@ -44,7 +44,7 @@ class DerivedCache(Generic[K, V]):
         self._values: dict[K, V] = {}
         self._due: dict[K, datetime] = {}
         self._touched: OrderedDict[K, None] = OrderedDict()
-        self._news = asyncio.Event()
+        self._wake = asyncio.Event()
 
     def __len__(self) -> int:
         return len(self._values)
@@ -54,27 +54,27 @@ class DerivedCache(Generic[K, V]):
 
     @property
     def is_behind(self) -> bool:
-        """Whether not everything was looked at since it changed."""
+        """Whether touched keys are still to be derived."""
         return bool(self._touched)
 
     def get(self, key: K) -> V | None:
         return self._values.get(key)
 
     def touch(self, key: K) -> None:
-        """Look at this one again."""
+        """Derive this key again."""
         self._touched[key] = None
-        self._news.set()
+        self._wake.set()
 
     async def run(self) -> None:
         """Ends only by cancellation."""
         while True:
             while self._touched:
-                self._work_out([self._touched.popitem(last=False)[0] for _ in range(min(AT_ONCE, len(self._touched)))])
+                self._derive_all([self._touched.popitem(last=False)[0] for _ in range(min(BATCH, len(self._touched)))])
                 await asyncio.sleep(0)
-            self._news.clear()
+            self._wake.clear()
             try:
                 async with asyncio.timeout(self._seconds_until_due()):
-                    await self._news.wait()
+                    await self._wake.wait()
             except TimeoutError:
                 now = self._clock.utc()
                 for key in [key for key, due in self._due.items() if due <= now]:
@@ -85,8 +85,8 @@ class DerivedCache(Generic[K, V]):
             return None
         return max((min(self._due.values()) - self._clock.utc()).total_seconds(), 0.05)
 
-    def _work_out(self, keys: Sequence[K]) -> None:
-        is_news = False
+    def _derive_all(self, keys: Sequence[K]) -> None:
+        is_changed = False
         for key in keys:
             before = self._values.get(key)
             after = self._value(key)
@@ -94,17 +94,17 @@ class DerivedCache(Generic[K, V]):
                 self._values.pop(key, None)
             else:
                 self._values[key] = after
-            is_news |= before != after
-        if is_news:
+            is_changed |= before != after
+        if is_changed:
             self._changed()
 
     def _value(self, key: K) -> V | None:
         self._due.pop(key, None)
         try:
-            value = self._rule.work_out(key)
-        except Exception:  # one bad object must not hide all others
-            log.exception("not worked out", key=str(key))
+            value = self._rule.derive(key)
+        except Exception:  # one bad object must not hide the others
+            log.exception("value not derived", key=str(key))
             return None
-        if value is not None and (due := self._rule.until(value)):
+        if value is not None and (due := self._rule.expires(value)):
             self._due[key] = due
         return value

@@ -12,17 +12,17 @@ from virt_steward.objects.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-Sort = Literal["switch", "choice", "number", "text", "labels"]
+FieldKind = Literal["switch", "choice", "number", "text", "labels"]
 
 
 class BadOption(UserError):
-    """What was filled in makes no sense; one line for whoever did."""
+    """A form field has an invalid value: one line that names the field."""
 
 
 @dataclass(frozen=True, slots=True)
 class FormField:
     path: tuple[str, ...]
-    sort: Sort
+    kind: FieldKind
     help: str
     value: str
     """As the form shows it; a switch is `true` or empty."""
@@ -37,7 +37,7 @@ class FormField:
 
 
 def fields(profile: str, options: Mapping[str, Any]) -> tuple[FormField, ...]:
-    """All that can be set in a form, with the values that hold now; `options` are those of the spec."""
+    """All options that a form can set, with their current values; `options` are those of the spec."""
     section = OPTIONS_OF.get(profile)
     if section is None:
         return ()
@@ -45,7 +45,7 @@ def fields(profile: str, options: Mapping[str, Any]) -> tuple[FormField, ...]:
 
 
 def read(profile: str, filled: Mapping[str, str], before: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A merge patch that makes of the options `before` what the form says; what was left empty is taken away.
+    """A merge patch from the options `before` to those of the form; a field that was left empty is removed.
 
     None if the profile has no options.
     """
@@ -53,11 +53,11 @@ def read(profile: str, filled: Mapping[str, str], before: Mapping[str, Any]) -> 
         return None
     patch: dict[str, Any] = {}
     for field in fields(profile, {}):
-        place, held = patch, before
+        place, current = patch, before
         for name in field.path[:-1]:
-            place, held = place.setdefault(name, {}), held.get(name) or {}
+            place, current = place.setdefault(name, {}), current.get(name) or {}
         value = _value(field, filled.get(f"option.{field.name}", "").strip())
-        place[field.path[-1]] = _in_place_of(held.get(field.path[-1]), value)
+        place[field.path[-1]] = _replacing(current.get(field.path[-1]), value)
     return patch
 
 
@@ -71,30 +71,30 @@ def _fields(schema: Mapping[str, Any], path: tuple[str, ...], values: Mapping[st
 
 
 def _field(schema: Mapping[str, Any], path: tuple[str, ...], value: Any) -> FormField | None:
-    """None: this one cannot be set by a simple field, and stays as it is."""
-    says, default = schema.get("description", ""), schema.get("default")
+    """None: a simple field cannot set this one, so the form leaves it out."""
+    help_text, default = schema.get("description", ""), schema.get("default")
     match schema.get("type"):
         case "boolean":
             chosen = default if value is None else value
-            return FormField(path, "switch", says, "true" if chosen else "", "on" if default else "off")
+            return FormField(path, "switch", help_text, "true" if chosen else "", "on" if default else "off")
         case "string" if "enum" in schema:
             return FormField(
-                path, "choice", says, str(value or default or ""), str(default or ""), tuple(schema["enum"])
+                path, "choice", help_text, str(value or default or ""), str(default or ""), tuple(schema["enum"])
             )
         case "integer":
             shown = "" if value is None else str(value)
             least, most = schema.get("minimum"), schema.get("maximum")
-            return FormField(path, "number", says, shown, str(default or ""), least=least, most=most)
+            return FormField(path, "number", help_text, shown, str(default or ""), least=least, most=most)
         case "string":
-            return FormField(path, "text", says, str(value or ""), str(default or ""))
+            return FormField(path, "text", help_text, str(value or ""), str(default or ""))
         case "object" if schema.get("additionalProperties", {}).get("type") == "string":
             shown = ", ".join(f"{key}={held}" for key, held in sorted((value or {}).items()))
-            return FormField(path, "labels", says, shown)
+            return FormField(path, "labels", help_text, shown)
     return None
 
 
 def _value(field: FormField, text: str) -> Any:
-    match field.sort:
+    match field.kind:
         case "switch":
             return text == "true"
         case _ if not text:
@@ -104,12 +104,12 @@ def _value(field: FormField, text: str) -> Any:
         case "labels":
             return _labels(field, text)
         case "choice" if text not in field.choices:
-            raise BadOption(f"{field.name}: {text[:40]!r} is none of {', '.join(field.choices)}")
+            raise BadOption(f"{field.name}: must be one of {', '.join(field.choices)}, not {text[:40]!r}")
     return text
 
 
-def _in_place_of(before: Any, value: Any) -> Any:
-    """A patch adds labels to those that are there: the others must be named, to go."""
+def _replacing(before: Any, value: Any) -> Any:
+    """A merge patch keeps the labels that it does not name, so those that go are set to null."""
     if isinstance(before, dict) and isinstance(value, dict):
         return dict.fromkeys(before) | value
     return value
@@ -117,10 +117,10 @@ def _in_place_of(before: Any, value: Any) -> Any:
 
 def _number(field: FormField, text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 9:
-        raise BadOption(f"{field.name}: {text[:40]!r} is not a whole number")
+        raise BadOption(f"{field.name}: must be a whole number, not {text[:40]!r}")
     number = int(text)
     if (field.least is not None and number < field.least) or (field.most is not None and number > field.most):
-        raise BadOption(f"{field.name}: {number} is not between {field.least} and {field.most}")
+        raise BadOption(f"{field.name}: must be between {field.least} and {field.most}, not {number}")
     return number
 
 

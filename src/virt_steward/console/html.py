@@ -1,4 +1,4 @@
-"""From a page to HTML: every value is text unless a template says otherwise, and no template does."""
+"""From a page to HTML. All values are escaped; no template marks one as safe."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ NAV = (
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What stands around a page."""
+    """What surrounds a page."""
 
     csrf: str
     theme: str
     note: Note | None
     address: str
-    """Of the page itself, with its query."""
+    """The path of the page, with its query."""
     cluster: str
 
 
 @dataclass(frozen=True, slots=True)
 class PageParts:
-    """A page as a stream of changes sends it."""
+    """The parts of a page that live updates send."""
 
     title: str
     nav: str
@@ -59,35 +59,35 @@ def static(name: str) -> bytes:
 
 @cache
 def static_path(name: str) -> str:
-    """With a digest of the content, so that browsers may keep it for ever."""
+    """With a digest of the content, so that browsers may cache it for ever."""
     return f"/static/{name}?v={hashlib.blake2b(static(name), digest_size=8).hexdigest()}"
 
 
 @cache
 def _environment() -> Environment:
-    found = Environment(
+    environment = Environment(
         loader=PackageLoader("virt_steward.console"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.globals.update(static=static_path, paths=paths, rfc3339=rfc3339, plural=_plural)
-    return found
+    environment.globals.update(static=static_path, paths=paths, rfc3339=rfc3339, plural=_plural)
+    return environment
 
 
-def whole(visit: PageContext, page: PageContent, nav: str, frame: Frame) -> str:
-    return _rendered("layout.html", _values(visit, page, nav, frame))
+def whole(context: PageContext, page: PageContent, nav: str, frame: Frame) -> str:
+    return _rendered("layout.html", _values(context, page, nav, frame))
 
 
-def parts(visit: PageContext, page: PageContent, nav: str, frame: Frame) -> PageParts:
-    """The parts of a page that may change while somebody looks at it."""
-    values = _values(visit, page, nav, frame)
+def parts(context: PageContext, page: PageContent, nav: str, frame: Frame) -> PageParts:
+    """The parts of a page that may change while it is open."""
+    values = _values(context, page, nav, frame)
     return PageParts(f"{page.title} · virt-steward", _rendered("nav.html", values), _rendered("content.html", values))
 
 
 def plain(template: str, **values: Any) -> str:
-    """A page without a viewer: signing in, and what went wrong before."""
+    """A page without a viewer: sign-in and errors."""
     return _rendered(template, values)
 
 
@@ -95,32 +95,32 @@ def _rendered(template: str, values: Mapping[str, Any]) -> str:
     return _environment().get_template(template).render(values)
 
 
-def _values(visit: PageContext, page: PageContent, nav: str, frame: Frame) -> dict[str, Any]:
+def _values(context: PageContext, page: PageContent, nav: str, frame: Frame) -> dict[str, Any]:
     return {
         **page.values,
         "page": page,
         "frame": frame,
-        "user": visit.user,
-        "words": visit.words,
-        "now": visit.now,
+        "user": context.user,
+        "search": context.search,
+        "now": context.now,
         "nav": NAV,
         "here": nav,
-        "counts_by_page": _counts(visit),
-        "trouble": visit.cache.trouble(),
-        "still_reading": visit.cache.still_reading(),
-        "denied": sorted((_named(kind), sorted(places)) for kind, places in visit.cache.denied().items()),
-        "lacking": [_named(kind) for kind in page.missing if visit.sight.lacks(kind)],
-        "partly": {_named(kind): sorted(visit.sight.within.get(kind, ())) for kind in page.missing},
+        "counts_by_page": _counts(context),
+        "trouble": context.cache.trouble(),
+        "still_reading": context.cache.still_reading(),
+        "denied": sorted((_named(kind), sorted(places)) for kind, places in context.cache.denied().items()),
+        "hidden_kinds": [_named(kind) for kind in page.kinds if not context.scope.covers(kind)],
+        "visible_namespaces": {_named(kind): sorted(context.scope.within.get(kind, ())) for kind in page.kinds},
     }
 
 
-def _counts(visit: PageContext) -> dict[str, int]:
-    """How much waits on each page."""
+def _counts(context: PageContext) -> dict[str, int]:
+    """How many items of each page need a person."""
     counts = dict.fromkeys((name for name, _, _ in NAV), 0)
-    for matter in visit.matters:
-        counts[paths.of_matter(matter).split("/")[1]] += 1
-    counts["approvals"] = len(visit.held)
-    return counts | {"inbox": len(visit.matters) + len(visit.held)}
+    for item in context.inbox_items:
+        counts[paths.of_inbox_item(item).split("/")[1]] += 1
+    counts["approvals"] = len(context.held_plans)
+    return counts | {"inbox": len(context.inbox_items) + len(context.held_plans)}
 
 
 def _named(kind: Kind) -> str:

@@ -1,4 +1,4 @@
-"""What every request must be, and what every answer carries: hosts, origins, and headers that browsers act upon."""
+"""Which hosts and origins requests may name, and the security headers of every response."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
-SECONDS_FOR_A_FORM = 30.0
+FORM_TIMEOUT = 30.0
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 @dataclass(frozen=True, slots=True)
 class OriginPolicy:
-    """Under which names the console answers."""
+    """The names under which the console answers."""
 
     origins: frozenset[str]
     """As browsers write them: `http://127.0.0.1:8090`."""
     proxies: tuple[Network, ...] = ()
-    """From where a header with a viewer's token is believed."""
+    """Networks from which a header with a viewer's token is trusted."""
     header: str = "X-Forwarded-Access-Token"
     hosts: frozenset[str] = field(init=False)
 
@@ -55,11 +55,11 @@ class OriginPolicy:
 
     @property
     def is_secure(self) -> bool:
-        """Whether browsers come by TLS, so that cookies must, too."""
+        """Whether browsers use TLS, so that cookies must be Secure."""
         return all(origin.startswith("https://") for origin in self.origins)
 
     def token_of_proxy(self, request: web.Request) -> str:
-        """The token that a proxy says its user has; empty if nobody may say so."""
+        """The token that a trusted proxy sends for its user; empty if there is none."""
         try:
             peer = ip_address(request.remote or "")
         except ValueError:
@@ -69,28 +69,28 @@ class OriginPolicy:
 
 
 def origin_policy_at(address: Address, external: str, proxies: tuple[Network, ...], header: str) -> OriginPolicy:
-    """Names of the loopback, or the one under which the world knows us."""
+    """The loopback names, or the external URL."""
     origins = {external} if external else set()
     if address.is_loopback:
         origins |= {f"http://{host}:{address.port}" for host in LOOPBACK}
     return OriginPolicy(frozenset(origins), proxies, header)
 
 
-def guarding(door: OriginPolicy) -> Middleware:
+def enforcing(policy: OriginPolicy) -> Middleware:
     @web.middleware
-    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if request.host not in door.hosts:  # a name that a stranger made point here
-            return web.Response(status=421, text="This console does not answer under that name.\n")
-        if request.method not in ("GET", "HEAD") and not _is_of_our_own(request, door):
-            return web.Response(status=403, text="This came from another site, so nothing was done.\n")
+    async def enforce(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.host not in policy.hosts:  # DNS rebinding: another name that resolves to this address
+            return web.Response(status=421, text="The console does not answer under this host name.\n")
+        if request.method not in ("GET", "HEAD") and not _is_same_origin(request, policy):
+            return web.Response(status=403, text="Cross-site request refused. Nothing was changed.\n")
         try:
-            async with asyncio.timeout(SECONDS_FOR_A_FORM):
-                await request.post()  # whoever needs it has it from here
+            async with asyncio.timeout(FORM_TIMEOUT):
+                await request.post()  # handlers get it from here
         except TimeoutError:
-            return web.Response(status=408, text="The form did not arrive in time, so nothing was done.\n")
+            return web.Response(status=408, text="The form did not arrive in time. Nothing was changed.\n")
         return await handler(request)
 
-    return guard
+    return enforce
 
 
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
@@ -100,7 +100,7 @@ async def add_headers(request: web.Request, response: web.StreamResponse) -> Non
     response.headers.pop("Server", None)
 
 
-def _is_of_our_own(request: web.Request, door: OriginPolicy) -> bool:
-    """Browsers always say from which origin a form comes; who says nothing is none."""
-    told = request.headers.get("Sec-Fetch-Site", "same-origin")
-    return request.headers.get("Origin") in door.origins and told == "same-origin"
+def _is_same_origin(request: web.Request, policy: OriginPolicy) -> bool:
+    """Browsers always send the origin of a form; a request without one does not count as same origin."""
+    site = request.headers.get("Sec-Fetch-Site", "same-origin")
+    return request.headers.get("Origin") in policy.origins and site == "same-origin"

@@ -1,4 +1,4 @@
-"""One look of one viewer at one page: what they may see of the cache, and what they asked for."""
+"""One view of a page: who looks at it, what they may see of the cache, and what they asked for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
-from virt_steward.console.sources import EVENTS_OF_OLD
+from virt_steward.console.access import CORE_EVENT
 from virt_steward.controllers.approver.olm import INSTALL_PLAN, SUBSCRIPTION
 from virt_steward.controllers.placement.observation import MACHINE
 from virt_steward.insight.inbox import inbox, of_assets, of_clusters, of_machines, of_plans, of_profiles
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from virt_steward.console.cache import Cache
-    from virt_steward.console.hub import Topic
+    from virt_steward.console.live import Topic
     from virt_steward.console.rights import Rights, VisibleScope
     from virt_steward.controllers.advisor.observation import VirtPlatformConfig
     from virt_steward.controllers.approver.observation import Approver
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PageContent:
-    """What is to be shown, before it is HTML."""
+    """What a page shows, before it is HTML."""
 
     template: str
     title: str
@@ -50,112 +50,114 @@ class PageContent:
     topics: frozenset[Topic]
     """Whose changes it shows."""
     status: int = 200
-    missing: tuple[Kind, ...] = ()
-    """Kinds that it would show if the viewer might read all of them."""
+    kinds: tuple[Kind, ...] = ()
+    """The kinds that it shows; it says so where the viewer may not list them."""
 
 
-UNTOLD = "Why it waits is told only to those who may list its InstallPlanApprover and its Subscriptions."
+REASON_HIDDEN = "Reason hidden: you may not list the InstallPlanApprover or the Subscriptions that decide it."
 
 
-def not_there(what: str, kind: Kind) -> PageContent:
-    """The same words for what is not there and for what may not be seen: the difference would tell too much."""
+def not_found(what: str, kind: Kind) -> PageContent:
+    """The same page whether the object is missing or hidden: the difference would reveal that it exists."""
     values = {"what": what, "kind": f"{kind.plural}.{kind.group}" if kind.group else kind.plural}
     topics: frozenset[Topic] = frozenset({"profiles", "approvals", "placement", "autopilot"})
-    return PageContent("not_there.html", "Not there", values, topics, status=404)
+    return PageContent("not_found.html", "Not found", values, topics, status=404)
 
 
-def holds(text: str, words: str) -> bool:
-    """Tell whether all of the words are in the text."""
-    return all(word in text.casefold() for word in words.casefold().split())
+def matches(text: str, search: str) -> bool:
+    """Whether the text contains all words of the search."""
+    return all(word in text.casefold() for word in search.casefold().split())
 
 
 @dataclass(frozen=True)
 class PageContext:
-    """What is asked of the cache more than once is kept for as long as the visit takes."""
+    """Gives pages only what the viewer may see. Lists that are used more than once are kept for one view."""
 
     user: str
     rights: Rights
     cache: Cache
-    sight: VisibleScope
+    scope: VisibleScope
     now: datetime
     query: Mapping[str, str] = field(default_factory=dict)
     match: Mapping[str, str] = field(default_factory=dict)
+    """The variable parts of the path."""
 
     async def may(self, verb: str, kind: Kind, namespace: str = "") -> bool:
         return await self.rights.allow(verb, kind, namespace)
 
     @property
-    def words(self) -> str:
-        """What the filter of the page says."""
+    def search(self) -> str:
+        """The text in the page's filter."""
         return self.query.get("q", "")[:200]
 
     @property
     def configs(self) -> list[VirtPlatformConfig]:
-        seen = list(self.cache.configs) if self.sight.sees(VIRT_PLATFORM_CONFIG) else []
-        return sorted(seen, key=lambda one: str(one.metadata.name))
+        visible = list(self.cache.configs) if self.scope.sees(VIRT_PLATFORM_CONFIG) else []
+        return sorted(visible, key=lambda one: str(one.metadata.name))
 
     @property
     def pools(self) -> list[Pool]:
-        return list(self.cache.pools) if self.sight.sees(MACHINE_CONFIG_POOL) else []
+        return list(self.cache.pools) if self.scope.sees(MACHINE_CONFIG_POOL) else []
 
     @property
     def plans(self) -> Iterator[InstallPlan]:
-        return self._seen_of(INSTALL_PLAN, self.cache.plans.stores.plans)
+        return self._visible(INSTALL_PLAN, self.cache.plans.stores.plans)
 
     @cached_property
-    def waiting(self) -> list[PendingInstallPlan]:
-        places = self.sight.places(INSTALL_PLAN)
-        return [one for one in self.cache.plans.waiting if places is None or one.key.namespace in places]
+    def pending_plans(self) -> list[PendingInstallPlan]:
+        namespaces = self.scope.namespaces(INSTALL_PLAN)
+        return [one for one in self.cache.plans.pending if namespaces is None or one.key.namespace in namespaces]
 
     @cached_property
-    def held(self) -> list[PendingInstallPlan]:
-        """Those that need a person."""
-        return [one for one in self.waiting if one.needs_a_person]
+    def held_plans(self) -> list[PendingInstallPlan]:
+        """Pending plans that need a person."""
+        return [one for one in self.pending_plans if one.needs_a_person]
 
-    def is_told(self, one: PendingInstallPlan) -> bool:
-        """Tell whether the viewer may know why it waits: what an approver says names its rules, pins and versions."""
-        if one.approver is None:
+    def sees_reason(self, plan: PendingInstallPlan) -> bool:
+        """Whether the viewer may know why it is pending: the reason names the approver's rules, pins and versions."""
+        if plan.approver is None:
             return True
-        sees_rules = self.sight.sees(INSTALL_PLAN_APPROVER, one.approver.namespace)
-        return sees_rules and self.sight.sees(SUBSCRIPTION, one.key.namespace)
+        sees_approver = self.scope.sees(INSTALL_PLAN_APPROVER, plan.approver.namespace)
+        return sees_approver and self.scope.sees(SUBSCRIPTION, plan.key.namespace)
 
     @property
     def approvers(self) -> Iterator[Approver]:
-        return self._seen_of(INSTALL_PLAN_APPROVER, self.cache.plans.stores.approvers)
+        return self._visible(INSTALL_PLAN_APPROVER, self.cache.plans.stores.approvers)
 
     @property
     def machines(self) -> Iterator[Machine]:
-        return (one for one in self._seen_of(MACHINE, self.cache.machines) if one.is_ours)
+        return (one for one in self._visible(MACHINE, self.cache.machines) if one.is_ours)
 
     @property
     def clusters(self) -> list[Cluster]:
-        seen = list(self.cache.clusters) if self.sight.sees(KUBEVIRT_CONFIG) else []
-        return sorted(seen, key=lambda one: str(one.metadata.name))
+        visible = list(self.cache.clusters) if self.scope.sees(KUBEVIRT_CONFIG) else []
+        return sorted(visible, key=lambda one: str(one.metadata.name))
 
     @property
     def sees_hco(self) -> bool:
-        return self.sight.sees(HYPERCONVERGED, self.cache.assets.view.options.hco.namespace)
+        return self.scope.sees(HYPERCONVERGED, self.cache.assets.view.options.hco.namespace)
 
     @cached_property
     def assets(self) -> list[AssetState]:
-        """In the order of the catalog. What is said of them follows from the HyperConverged: that must be seen, too."""
+        """In the order of the catalog. Their states follow from the HyperConverged, so that must be visible, too."""
         if not self.sees_hco:
             return []
         states = self.cache.assets.states
         known = (states.get(asset.name) for asset in self.cache.assets.catalog.assets)
-        return [one for one in known if one and self.sight.sees(one.ref.kind, one.ref.key.namespace)]
+        return [one for one in known if one and self.scope.sees(one.ref.kind, one.ref.key.namespace)]
 
     @property
-    def told(self) -> list[EventRecord]:
-        return [one for one in self.cache.told if self._sees_event(one)]
+    def events(self) -> list[EventRecord]:
+        return [event for event in self.cache.events if self._sees_event(event)]
 
-    def told_of(self, subject: str) -> list[EventRecord]:
-        found = (one for one in self.cache.told_of(subject) if self._sees_event(one))
-        return sorted(found, key=lambda one: one.at, reverse=True)
+    def events_about(self, subject: str) -> list[EventRecord]:
+        """The newest first."""
+        found = (event for event in self.cache.events_about(subject) if self._sees_event(event))
+        return sorted(found, key=lambda event: event.at, reverse=True)
 
     @cached_property
-    def matters(self) -> tuple[InboxItem, ...]:
-        """All that needs a person, but for plans: of those there may be thousands."""
+    def inbox_items(self) -> tuple[InboxItem, ...]:
+        """All that needs a person, except InstallPlans, of which there may be thousands."""
         return inbox(
             of_profiles(self.configs, self.pools),
             of_machines(self.machines),
@@ -163,47 +165,50 @@ class PageContext:
             of_assets(self.assets),
         )
 
-    def inbox(self, most: int) -> tuple[InboxItem, ...]:
-        """The most urgent ones."""
-        plans = nsmallest(most, self.held, key=lambda one: one.key)
-        hushed = (one if self.is_told(one) else replace(one, message=UNTOLD) for one in plans)
-        return inbox(self.matters, of_plans(hushed))[:most]
+    def inbox(self, limit: int) -> tuple[InboxItem, ...]:
+        """The most urgent items, with InstallPlans."""
+        plans = nsmallest(limit, self.held_plans, key=lambda one: one.key)
+        shown = (one if self.sees_reason(one) else replace(one, message=REASON_HIDDEN) for one in plans)
+        return inbox(self.inbox_items, of_plans(shown))[:limit]
 
-    def _seen_of(self, kind: Kind, store: Store[Any]) -> Iterator[Any]:
-        places = self.sight.places(kind)
-        return (one for one in store if places is None or one.metadata.namespace in places)
+    def _visible(self, kind: Kind, store: Store[Any]) -> Iterator[Any]:
+        namespaces = self.scope.namespaces(kind)
+        return (one for one in store if namespaces is None or one.metadata.namespace in namespaces)
 
-    def _sees_event(self, told: EventRecord) -> bool:
-        namespace = told.metadata.namespace
-        return self.sight.sees(EVENT, namespace) or self.sight.sees(EVENTS_OF_OLD, namespace)
+    def _sees_event(self, event: EventRecord) -> bool:
+        namespace = event.metadata.namespace
+        return self.scope.sees(EVENT, namespace) or self.scope.sees(CORE_EVENT, namespace)
 
 
-def wanted(cache: Cache, shown: frozenset[Kind], *, all_assets: bool) -> dict[Kind, Callable[[], Iterable[str]]]:
-    """What to ask about: the kinds of the inbox, of which every page shows the number, and those that a page shows.
+COUNTED = frozenset({VIRT_PLATFORM_CONFIG, MACHINE_CONFIG_POOL, KUBEVIRT_CONFIG, INSTALL_PLAN, MACHINE})
+"""The kinds of the inbox, whose counts are in the navigation of every page."""
 
-    Each with the namespaces in which there are any, in case the viewer may not see all of them.
+
+def kinds_to_check(
+    cache: Cache, shown: frozenset[Kind], *, all_assets: bool
+) -> dict[Kind, Callable[[], Iterable[str]]]:
+    """The kinds whose visibility a page needs to know: those that it counts, and those that it shows.
+
+    Each has a function for the namespaces with such objects, which is called if the viewer may not list all of them.
     """
-    kinds = {kind: namespaces for kind, namespaces in _places(cache).items() if kind in COUNTED | shown}
-    places: dict[Kind, set[str]] = {}
+    kinds = {kind: namespaces for kind, namespaces in _namespaces_by_kind(cache).items() if kind in COUNTED | shown}
+    asset_kinds: dict[Kind, set[str]] = {}
     states = cache.assets.states
     for asset in cache.assets.catalog.assets:
         state = states.get(asset.name)
         if all_assets or (state and state.needs_a_person):
             ref = cache.assets.refs[asset.name]
-            places.setdefault(ref.kind, set()).add(ref.key.namespace)
-    if all_assets or places:
-        places.setdefault(HYPERCONVERGED, set()).add(cache.assets.view.options.hco.namespace)
-    return kinds | {kind: partial(tuple, names) for kind, names in places.items()}
+            asset_kinds.setdefault(ref.kind, set()).add(ref.key.namespace)
+    if all_assets or asset_kinds:
+        asset_kinds.setdefault(HYPERCONVERGED, set()).add(cache.assets.view.options.hco.namespace)
+    return kinds | {kind: partial(tuple, names) for kind, names in asset_kinds.items()}
 
 
-COUNTED = frozenset({VIRT_PLATFORM_CONFIG, MACHINE_CONFIG_POOL, KUBEVIRT_CONFIG, INSTALL_PLAN, MACHINE})
-
-
-def _places(cache: Cache) -> dict[Kind, Callable[[], Iterable[str]]]:
+def _namespaces_by_kind(cache: Cache) -> dict[Kind, Callable[[], Iterable[str]]]:
     stores = cache.plans.stores
 
     def of_events() -> Iterable[str]:
-        return {one.metadata.namespace for one in cache.told}
+        return {event.metadata.namespace for event in cache.events}
 
     return {
         VIRT_PLATFORM_CONFIG: tuple,
@@ -215,7 +220,7 @@ def _places(cache: Cache) -> dict[Kind, Callable[[], Iterable[str]]]:
         SUBSCRIPTION: partial(_namespaces, stores.subscriptions),
         MACHINE: partial(_namespaces, cache.machines),
         EVENT: of_events,
-        EVENTS_OF_OLD: of_events,
+        CORE_EVENT: of_events,
     }
 
 

@@ -1,4 +1,4 @@
-"""Where things are in the console: one address for every object that it shows."""
+"""The path of each object that the console has a page for."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def asset(name: str) -> str:
     return f"/autopilot/{_part(name)}"
 
 
-def of_matter(matter: InboxItem) -> str:
-    key = matter.ref.key
-    match matter.ref.kind:
-        case _ if matter.asset:
-            return asset(matter.asset)
+def of_inbox_item(item: InboxItem) -> str:
+    key = item.ref.key
+    match item.ref.kind:
+        case _ if item.asset:
+            return asset(item.asset)
         case kind if kind == VIRT_PLATFORM_CONFIG:
             return profile(key.name)
         case kind if kind == INSTALL_PLAN:
@@ -49,17 +49,17 @@ def of_matter(matter: InboxItem) -> str:
             return machine(key)
         case kind if kind == KUBEVIRT_CONFIG:
             return cluster(key.name)
-    raise AssertionError(matter.ref)
+    raise AssertionError(item.ref)
 
 
 def of_subject(subject: Subject) -> str:
     """Empty where the console has no page for it."""
-    named = subject.group, subject.kind
-    if named == (VIRT_PLATFORM_CONFIG.group, VIRT_PLATFORM_CONFIG.name):
+    kind = subject.group, subject.kind
+    if kind == (VIRT_PLATFORM_CONFIG.group, VIRT_PLATFORM_CONFIG.name):
         return profile(subject.name)
-    if named == (INSTALL_PLAN.group, INSTALL_PLAN.name):
+    if kind == (INSTALL_PLAN.group, INSTALL_PLAN.name):
         return f"/approvals/{_part(subject.namespace)}/{_part(subject.name)}"
-    if named == (MACHINE.group, MACHINE.name):
+    if kind == (MACHINE.group, MACHINE.name):
         return f"/placement/machines/{_part(subject.namespace)}/{_part(subject.name)}"
     return ""
 

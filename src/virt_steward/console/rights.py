@@ -1,4 +1,4 @@
-"""What a viewer may do, as the API server says when asked with their own credentials; asked again after a while."""
+"""What a viewer may do: access reviews with their own credentials, whose answers are cached for a short time."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ Q = TypeVar("Q", bound=Hashable)
 A = TypeVar("A")
 
 REMEMBERED = 30.0
-"""Seconds for which an answer counts."""
+"""Seconds for which an answer is cached."""
 MOST_ANSWERS = 10_000
 
 
-class Question(NamedTuple):
+class AccessQuestion(NamedTuple):
+    """Whether the viewer may do this."""
+
     verb: str
     group: str
     plural: str
@@ -34,8 +36,8 @@ class Question(NamedTuple):
     """Empty: everywhere."""
 
 
-class Listable(NamedTuple):
-    """What one rule lets a viewer list in a namespace."""
+class ListRule(NamedTuple):
+    """What one RBAC rule allows a viewer to list in a namespace."""
 
     groups: frozenset[str]
     plurals: frozenset[str]
@@ -46,7 +48,7 @@ class Listable(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VisibleScope:
-    """What a viewer may see of the kinds that a page shows. What was not asked about is not seen."""
+    """What a viewer may see of the kinds that were checked. A kind that was not checked is hidden."""
 
     everywhere: frozenset[Kind] = frozenset()
     within: Mapping[Kind, frozenset[str]] = field(default_factory=dict)
@@ -54,17 +56,17 @@ class VisibleScope:
     def sees(self, kind: Kind, namespace: str = "") -> bool:
         return kind in self.everywhere or namespace in self.within.get(kind, ())
 
-    def places(self, kind: Kind) -> frozenset[str] | None:
-        """The namespaces of which the viewer may see such objects; None means all of them."""
+    def namespaces(self, kind: Kind) -> frozenset[str] | None:
+        """The namespaces in which the viewer may list such objects; None means all of them."""
         return None if kind in self.everywhere else self.within.get(kind, frozenset())
 
-    def lacks(self, kind: Kind) -> bool:
-        """Tell whether there may be objects of this kind that are not shown."""
-        return kind not in self.everywhere
+    def covers(self, kind: Kind) -> bool:
+        """Whether the viewer may list all objects of this kind."""
+        return kind in self.everywhere
 
 
 class AnswerCache(Generic[Q, A]):
-    """Answers that count for a while. Who asks what another is asking just now waits for that answer."""
+    """Caches answers for some time. Concurrent callers with the same question share one request."""
 
     def __init__(self, clock: Clock, remembered: float) -> None:
         self._clock = clock
@@ -76,7 +78,7 @@ class AnswerCache(Generic[Q, A]):
         known = self._answers.get(question)
         if known and now - known[0] < self._remembered:
             await asyncio.wait((known[1],))
-            if not known[1].cancelled() and known[1].exception() is None:  # else they may have left: ask for ourselves
+            if not known[1].cancelled() and known[1].exception() is None:  # else that caller may have left: ask again
                 return known[1].result()
         if len(self._answers) > MOST_ANSWERS:
             self._answers.clear()
@@ -86,35 +88,37 @@ class AnswerCache(Generic[Q, A]):
             return await asyncio.shield(asked[1])
         except BaseException:
             if self._answers.get(question) is asked:
-                del self._answers[question]  # a failure is no answer
+                del self._answers[question]  # a failure is not cached
             raise
 
 
-class Answers:
-    """To all that was asked with one token."""
+class TokenAnswers:
+    """The cached answers of one token."""
 
     def __init__(self, clock: Clock, remembered: float) -> None:
-        self.allowed: AnswerCache[Question, bool] = AnswerCache(clock, remembered)
-        self.listable: AnswerCache[str, tuple[Listable, ...]] = AnswerCache(clock, remembered)
+        self.allowed: AnswerCache[AccessQuestion, bool] = AnswerCache(clock, remembered)
+        self.listable: AnswerCache[str, tuple[ListRule, ...]] = AnswerCache(clock, remembered)
 
 
 class Rights:
-    """Of one viewer. Raises Unauthorized as soon as their token no longer counts."""
+    """The rights of one viewer. Raises Unauthorized as soon as the API server rejects their token."""
 
-    def __init__(self, client: Client, answers: Answers) -> None:
+    def __init__(self, client: Client, answers: TokenAnswers) -> None:
         self._client = client
         self._answers = answers
 
     async def allow(self, verb: str, kind: Kind, namespace: str = "") -> bool:
-        question = Question(verb, kind.group, kind.plural, namespace)
+        question = AccessQuestion(verb, kind.group, kind.plural, namespace)
         return await self._answers.allowed.answer(question, self._ask)
 
-    async def sight(self, wanted: Mapping[Kind, Callable[[], Iterable[str]]]) -> VisibleScope:
-        """Ask for each kind as a whole, and only where that is refused for the namespaces that matter."""
-        kinds = tuple(wanted)
+    async def visible_scope(self, namespaces: Mapping[Kind, Callable[[], Iterable[str]]]) -> VisibleScope:
+        """Ask for each kind in all namespaces, and only where that is refused for single namespaces."""
+        kinds = tuple(namespaces)
         whole = await asyncio.gather(*(self.allow("list", kind) for kind in kinds))
         everywhere = frozenset(kind for kind, allowed in zip(kinds, whole, strict=True) if allowed)
-        places = await self._promising({kind: set(wanted[kind]()) - {""} for kind in kinds if kind not in everywhere})
+        places = await self._with_rules(
+            {kind: set(namespaces[kind]()) - {""} for kind in kinds if kind not in everywhere}
+        )
         parts = await asyncio.gather(*(self.allow("list", kind, name) for kind, name in places))
         within: dict[Kind, set[str]] = {}
         for (kind, name), allowed in zip(places, parts, strict=True):
@@ -122,10 +126,11 @@ class Rights:
                 within.setdefault(kind, set()).add(name)
         return VisibleScope(everywhere, {kind: frozenset(names) for kind, names in within.items()})
 
-    async def _promising(self, places: Mapping[Kind, set[str]]) -> list[tuple[Kind, str]]:
-        """Where a rule speaks for it, by one question for each namespace: most have nothing to do with the viewer.
+    async def _with_rules(self, places: Mapping[Kind, set[str]]) -> list[tuple[Kind, str]]:
+        """The kinds and namespaces that some RBAC rule of the viewer covers, by one request per namespace.
 
-        That is no permission yet, since somebody else may still refuse; each of these is asked about by itself.
+        In most namespaces a viewer has no rule at all, and one SelfSubjectRulesReview says so for all kinds. A rule
+        is not yet a permission, because another authorizer may deny it: each result is then checked by itself.
         """
         names = sorted({name for some in places.values() for name in some})
         found = await asyncio.gather(*(self._answers.listable.answer(name, self._ask_for_rules) for name in names))
@@ -137,7 +142,7 @@ class Rights:
             if any(rule.covers(kind) for rule in rules[name])
         ]
 
-    async def _ask(self, question: Question) -> bool:
+    async def _ask(self, question: AccessQuestion) -> bool:
         attributes = {
             "verb": question.verb,
             "group": question.group,
@@ -146,17 +151,17 @@ class Rights:
         }
         return bool((await self._review("SelfSubjectAccessReview", {"resourceAttributes": attributes})).get("allowed"))
 
-    async def _ask_for_rules(self, namespace: str) -> tuple[Listable, ...]:
-        """Those that are known: an authorizer that cannot tell its rules counts as one that refuses."""
+    async def _ask_for_rules(self, namespace: str) -> tuple[ListRule, ...]:
+        """An authorizer that cannot list its rules counts as one that denies."""
         status = await self._review("SelfSubjectRulesReview", {"namespace": namespace})
         return tuple(
-            Listable(frozenset(rule.get("apiGroups") or ()), frozenset(rule.get("resources") or ()))
+            ListRule(frozenset(rule.get("apiGroups") or ()), frozenset(rule.get("resources") or ()))
             for rule in status.get("resourceRules") or ()
             if not {"list", "*"}.isdisjoint(rule["verbs"]) and not rule.get("resourceNames")
         )
 
     async def _review(self, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
-        """What is answered; nothing for those who may not even ask."""
+        """The status of the review; empty for viewers who may not create reviews."""
         review = {"apiVersion": "authorization.k8s.io/v1", "kind": kind, "metadata": {"name": ""}, "spec": spec}
         try:
             return dict((await self._client.create(review))["status"])
@@ -164,16 +169,16 @@ class Rights:
             return {}
 
 
-class RightsOfAll:
-    """Viewers with the same token share what was answered to any of them."""
+class RightsCache:
+    """Viewers with the same token share their cached answers."""
 
     def __init__(self, clock: Clock, *, remembered: float = REMEMBERED) -> None:
         self._clock = clock
         self._remembered = remembered
-        self._by_token: WeakValueDictionary[str, Answers] = WeakValueDictionary()
+        self._by_token: WeakValueDictionary[str, TokenAnswers] = WeakValueDictionary()
 
     def of(self, viewer: Viewer) -> Rights:
-        answers = self._by_token.get(viewer.fingerprint) or Answers(self._clock, self._remembered)
-        if viewer.fingerprint:  # whoever came by a link has no token by which to tell them
+        answers = self._by_token.get(viewer.fingerprint) or TokenAnswers(self._clock, self._remembered)
+        if viewer.fingerprint:  # viewers who came by a link have no token
             self._by_token[viewer.fingerprint] = answers
         return Rights(viewer.client, answers)

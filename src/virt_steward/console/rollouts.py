@@ -1,4 +1,4 @@
-"""How far a pool has got, as the nodes that make the progress: by name, each with what it does now."""
+"""The progress of a rollout: each pool with its nodes by name, and the state of each node."""
 
 from __future__ import annotations
 
@@ -15,32 +15,34 @@ if TYPE_CHECKING:
     from virt_steward.platform.nodes import NodeFacts
     from virt_steward.platform.pools import Pool
 
-Doing = Literal["done", "now", "bad", "waiting"]
+NodeProgress = Literal["done", "now", "bad", "waiting"]
 NODES_SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
+    """One node of a pool."""
+
     name: str
-    doing: Doing
-    says: str
+    progress: NodeProgress
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """One pool."""
+    """The progress of one pool."""
 
     pool: str
-    done: int
-    of: int
-    says: str
+    updated: int
+    total: int
+    message: str
     trouble: str
     nodes: tuple[NodeState, ...]
     """Empty where the viewer may not read nodes."""
 
 
 def rollouts(item: PlanItem, pools: Sequence[Pool], nodes: Sequence[NodeFacts]) -> tuple[Rollout, ...]:
-    """The pools that an item concerns."""
+    """The pools that an item rolls out to."""
     labels: Mapping[str, str] = item.desired_state.get("metadata", {}).get("labels", {})
     if item.target_ref.kind != "MachineConfig":
         return ()
@@ -48,7 +50,7 @@ def rollouts(item: PlanItem, pools: Sequence[Pool], nodes: Sequence[NodeFacts]) 
 
 
 def recounted(item: PlanItem, pools: Sequence[Pool], nodes: Sequence[NodeFacts]) -> str:
-    """What an item would reboot by now, if that is not what its plan has counted; empty if it is, or is not known."""
+    """What an item would reboot now, if that is no longer what its plan says; empty if it is, or is not known."""
     planned = item.blast_radius
     if planned is None or not pools or not nodes:
         return ""
@@ -57,7 +59,8 @@ def recounted(item: PlanItem, pools: Sequence[Pool], nodes: Sequence[NodeFacts])
     if (now.pools, now.nodes, now.node_count) == (planned.pools, planned.nodes, planned.node_count):
         return ""
     return (
-        f"Nodes or pools have changed since the plan was made: by now, {reboots(now)}. VMs were counted with the plan."
+        f"Nodes or pools have changed since the plan was drafted: now {reboots(now)}."
+        " The numbers of VMs are those of the plan."
     )
 
 
@@ -65,13 +68,13 @@ def _rollout(pool: Pool, pools: Sequence[Pool], nodes: Sequence[NodeFacts]) -> R
     status, target = pool.status, pool.spec.configuration.name
     names = set(nodes_of(pool, pools, nodes))
     states = tuple(_state(node, target) for node in nodes if node.metadata.name in names)
-    now = [one.name for one in states if one.doing == "now"]
-    says = f"{status.updated_machine_count} of {status.machine_count} nodes updated"
-    if now:
-        says += f", {', '.join(now[:3])} updating"
-    trouble = "paused: nothing happens until somebody resumes it" if pool.spec.paused else pool.degradation
+    updating = [one.name for one in states if one.progress == "now"]
+    message = f"{status.updated_machine_count} of {status.machine_count} nodes updated"
+    if updating:
+        message += f", {', '.join(updating[:3])} updating"
+    trouble = "paused; no node updates until it is resumed" if pool.spec.paused else pool.degradation
     shown = tuple(sorted(states, key=lambda one: one.name))[:NODES_SHOWN]
-    return Rollout(pool.name, status.updated_machine_count, status.machine_count, says, trouble, shown)
+    return Rollout(pool.name, status.updated_machine_count, status.machine_count, message, trouble, shown)
 
 
 def _state(node: NodeFacts, target: str) -> NodeState:
@@ -82,4 +85,4 @@ def _state(node: NodeFacts, target: str) -> NodeState:
         return NodeState(name, "done", "updated")
     if state.state == "Working" or (state.desired == target and state.current != target):
         return NodeState(name, "now", "updating")
-    return NodeState(name, "waiting", "waiting")
+    return NodeState(name, "waiting", "not updated yet")

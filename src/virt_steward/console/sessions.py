@@ -1,4 +1,4 @@
-"""Who is signed in: sessions in memory, few, with ids that nobody can guess, and an end."""
+"""Sessions of signed-in viewers: in memory, limited in number and time, with random ids."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONGEST = 12 * 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What came of the last thing that the viewer did; shown once."""
+    """The result of the viewer's last action; shown once."""
 
     text: str
     tone: str = "ok"
@@ -32,13 +32,13 @@ class ViewerSession:
     viewer: Viewer
     rights: Rights
     began: float
-    seen: float
+    last_used: float
     id: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     csrf: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     note: Note | None = None
 
-    def vouches_for(self, csrf: str) -> bool:
-        """Tell whether a form was made for this very session."""
+    def accepts(self, csrf: str) -> bool:
+        """Whether a form carries the CSRF token of this session."""
         return hmac.compare_digest(self.csrf.encode(), csrf.encode())
 
     def take_note(self) -> Note | None:
@@ -47,7 +47,7 @@ class ViewerSession:
 
 
 class ViewerSessions:
-    """Never more than MOST: then whoever was idle for longest has to sign in again."""
+    """At most MOST of them: beyond that, the session that was idle for longest ends."""
 
     def __init__(self, clock: Clock, *, most: int = MOST, idle: float = IDLE) -> None:
         self._clock = clock
@@ -56,29 +56,29 @@ class ViewerSessions:
         self._open: dict[str, ViewerSession] = {}
 
     async def begin(self, viewer: Viewer, rights: Rights) -> ViewerSession:
-        """A new id each time: one that somebody slipped to the browser before is worth nothing."""
+        """Always with a new id, so that one planted in the browser before is useless (session fixation)."""
         now = self._clock.now()
         for stale in [one for one in self._open.values() if self._is_over(one)]:
             await self.end(stale)
         while len(self._open) >= self._most:
-            await self.end(min(self._open.values(), key=lambda one: one.seen))
-        session = ViewerSession(viewer, rights, began=now, seen=now)
+            await self.end(min(self._open.values(), key=lambda one: one.last_used))
+        session = ViewerSession(viewer, rights, began=now, last_used=now)
         self._open[session.id] = session
         return session
 
     async def find(self, identity: str) -> ViewerSession | None:
-        """The session of a cookie, which counts as a sign of life."""
+        """The session of a cookie; it counts as used now."""
         session = self._open.get(identity)
         if session is None:
             return None
         if self._is_over(session):
             await self.end(session)
             return None
-        session.seen = self._clock.now()
+        session.last_used = self._clock.now()
         return session
 
     def is_open(self, session: ViewerSession) -> bool:
-        """Tell without a sign of life."""
+        """Whether it is open, without counting as use."""
         return session.id in self._open and not self._is_over(session)
 
     async def end(self, session: ViewerSession) -> None:
@@ -93,7 +93,7 @@ class ViewerSessions:
         now = self._clock.now()
         expires = session.viewer.expires
         return (
-            now - session.seen > self._idle
+            now - session.last_used > self._idle
             or now - session.began > LONGEST
             or (expires is not None and self._clock.utc() >= expires)
         )

@@ -1,4 +1,4 @@
-"""One timeline of what all controllers have told."""
+"""The events of all controllers on one timeline."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 SHOWN = 200
 
 
-async def page(visit: PageContext) -> PageContent:
-    controller = visit.query.get("controller", "")
+async def page(context: PageContext) -> PageContent:
+    controller = context.query.get("controller", "")
     chosen = controller if controller in NAMES else ""
-    found = timeline(visit.told, words=visit.words, controller=chosen)
+    found = timeline(context.events, words=context.search, controller=chosen)
     values = {
-        "told": found[:SHOWN],
+        "events": found[:SHOWN],
         "more": max(len(found) - SHOWN, 0),
         "controllers": NAMES,
         "chosen": chosen,
     }
-    return PageContent("activity.html", "Activity", values, frozenset({"activity"}), missing=(EVENT,))
+    return PageContent("activity.html", "Activity", values, frozenset({"activity"}), kinds=(EVENT,))

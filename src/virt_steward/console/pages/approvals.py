@@ -1,4 +1,4 @@
-"""InstallPlans: what waits and why, what was approved, and one plan with all that each approver says of it."""
+"""InstallPlans: pending ones with the reason, approved ones, and one plan with the checks of each approver."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from heapq import nlargest, nsmallest
 from typing import TYPE_CHECKING
 
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
-from virt_steward.console.page_context import UNTOLD, PageContent, holds, not_there
+from virt_steward.console.checks import approval_checks
+from virt_steward.console.page_context import REASON_HIDDEN, PageContent, matches, not_found
 from virt_steward.controllers.approver.observe import observe
 from virt_steward.controllers.approver.olm import INSTALL_PLAN, SUBSCRIPTION
 from virt_steward.insight.approvals import explained
 from virt_steward.objects.identity import Key, Ref
 
 if TYPE_CHECKING:
-    from virt_steward.console.hub import Topic
+    from virt_steward.console.live import Topic
     from virt_steward.console.page_context import PageContext
     from virt_steward.insight.approvals import PendingInstallPlan
 
@@ -23,65 +24,66 @@ HISTORY = 50
 TOPICS: frozenset[Topic] = frozenset({"approvals", "activity"})
 
 
-async def page(visit: PageContext) -> PageContent:
-    words = visit.words
-    found = [one for one in visit.waiting if not words or holds(_text(visit, one), words)]
-    stamped = [
+async def page(context: PageContext) -> PageContent:
+    search = context.search
+    pending = [one for one in context.pending_plans if not search or matches(_text(context, one), search)]
+    approved = [
         plan
-        for plan in visit.plans
-        if plan.stamp.at and (not words or holds(f"{plan.metadata.key} {' '.join(plan.csvs)}", words))
+        for plan in context.plans
+        if plan.stamp.at and (not search or matches(f"{plan.metadata.key} {' '.join(plan.csvs)}", search))
     ]
     values = {
-        "waiting": [ApprovalRow(one, visit.is_told(one)) for one in nsmallest(SHOWN, found, key=_urgency)],
-        "untold": UNTOLD,
-        "more": max(len(found) - SHOWN, 0),
-        "all": len(visit.waiting),
-        "people": len(visit.held),
-        "approved": nlargest(HISTORY, stamped, key=lambda plan: (plan.stamp.at, plan.metadata.key)),
-        "approved_more": max(len(stamped) - HISTORY, 0),
-        "approvers": sorted(visit.approvers, key=lambda one: one.metadata.key),
-        "still": visit.cache.plans.waiting.is_behind,
+        "pending": [PendingRow(one, context.sees_reason(one)) for one in nsmallest(SHOWN, pending, key=_urgency)],
+        "reason_hidden": REASON_HIDDEN,
+        "more": max(len(pending) - SHOWN, 0),
+        "all": len(context.pending_plans),
+        "held": len(context.held_plans),
+        "approved": nlargest(HISTORY, approved, key=lambda plan: (plan.stamp.at, plan.metadata.key)),
+        "approved_more": max(len(approved) - HISTORY, 0),
+        "approvers": sorted(context.approvers, key=lambda one: one.metadata.key),
+        "is_behind": context.cache.plans.pending.is_behind,
     }
-    return PageContent("approvals.html", "Approvals", values, TOPICS, missing=(INSTALL_PLAN, INSTALL_PLAN_APPROVER))
+    return PageContent("approvals.html", "Approvals", values, TOPICS, kinds=(INSTALL_PLAN, INSTALL_PLAN_APPROVER))
 
 
-async def plan(visit: PageContext) -> PageContent:
-    key = Key(visit.match["namespace"], visit.match["name"])
-    stores = visit.cache.plans.stores
-    seen = observe(stores, key) if visit.sight.sees(INSTALL_PLAN, key.namespace) else None
-    if seen is None:
-        return not_there(f"InstallPlan {key}", INSTALL_PLAN)
-    why = explained(seen, None, visit.now)
-    visible = {str(one.metadata.key) for one in visit.approvers}
-    sees_pins = visit.sight.sees(SUBSCRIPTION, key.namespace) and not seen.is_denied
-    waiting = visit.cache.plans.waiting.get(key)
+async def plan(context: PageContext) -> PageContent:
+    key = Key(context.match["namespace"], context.match["name"])
+    stores = context.cache.plans.stores
+    observation = observe(stores, key) if context.scope.sees(INSTALL_PLAN, key.namespace) else None
+    if observation is None:
+        return not_found(f"InstallPlan {key}", INSTALL_PLAN)
+    explanation = explained(observation, None, context.now)
+    visible = {str(one.metadata.key) for one in context.approvers}
+    chains = [chain for chain in explanation.approvers if chain.approver in visible]
+    sees_pins = context.scope.sees(SUBSCRIPTION, key.namespace) and not observation.is_denied
+    pending = context.cache.plans.pending.get(key)
     values = {
-        "plan": seen.plan,
-        "waiting": ApprovalRow(waiting, visit.is_told(waiting)) if waiting else None,
-        "untold": UNTOLD,
-        "is_denied": seen.is_denied,
-        "csvs": why.csvs if sees_pins else (),
-        "chains": [chain for chain in why.approvers if chain.approver in visible] if sees_pins else [],
-        "hidden_chains": len(why.approvers) - len([one for one in why.approvers if one.approver in visible]),
+        "plan": observation.plan,
+        "pending": PendingRow(pending, context.sees_reason(pending)) if pending else None,
+        "reason_hidden": REASON_HIDDEN,
+        "is_denied": observation.is_denied,
+        "csvs": explanation.csvs if sees_pins else (),
+        "chains": [(chain, approval_checks(chain)) for chain in chains] if sees_pins else [],
+        "hidden_chains": len(explanation.approvers) - len(chains),
         "sees_pins": sees_pins,
-        "may_approve": await visit.may("patch", INSTALL_PLAN, key.namespace),
-        "told": visit.told_of(str(Ref(INSTALL_PLAN, key))),
+        "may_approve": await context.may("patch", INSTALL_PLAN, key.namespace),
+        "events": context.events_about(str(Ref(INSTALL_PLAN, key))),
     }
     return PageContent("installplan.html", key.name, values, TOPICS)
 
 
-def _urgency(one: PendingInstallPlan) -> tuple[object, ...]:
+def _urgency(plan: PendingInstallPlan) -> tuple[object, ...]:
     """What needs a person first, then the oldest."""
-    return not one.needs_a_person, one.is_outdated, one.since, one.key
+    return not plan.needs_a_person, plan.is_outdated, plan.since, plan.key
 
 
 @dataclass(frozen=True, slots=True)
-class ApprovalRow:
-    waiting: PendingInstallPlan
-    is_told: bool
-    """Whether the viewer may know why it waits."""
+class PendingRow:
+    plan: PendingInstallPlan
+    sees_reason: bool
+    """Whether the viewer may know why it is pending."""
 
 
-def _text(visit: PageContext, one: PendingInstallPlan) -> str:
-    """What a filter looks through, which must not find what is not told."""
-    return f"{one.key} {' '.join(one.csvs)} {one.reason if visit.is_told(one) else ''}"
+def _text(context: PageContext, plan: PendingInstallPlan) -> str:
+    """What the filter searches; a hidden reason must not be found."""
+    return f"{plan.key} {' '.join(plan.csvs)} {plan.reason if context.sees_reason(plan) else ''}"

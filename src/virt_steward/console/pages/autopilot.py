@@ -1,10 +1,11 @@
-"""The autopilot: every asset with its state and why, and one asset with all checks, overrides and events."""
+"""The autopilot: all assets with state and reason, and one asset with its checks, overrides and events."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from virt_steward.console.page_context import PageContent, holds, not_there
+from virt_steward.console.checks import asset_checks
+from virt_steward.console.page_context import PageContent, matches, not_found
 from virt_steward.controllers.autopilot import annotation_keys
 from virt_steward.controllers.autopilot.decide import Wanted
 from virt_steward.controllers.autopilot.overrides.exclusions import UnreadableExclusions
@@ -13,7 +14,7 @@ from virt_steward.insight.assets.state import STEERING
 from virt_steward.platform.hco import HYPERCONVERGED
 
 if TYPE_CHECKING:
-    from virt_steward.console.hub import Topic
+    from virt_steward.console.live import Topic
     from virt_steward.console.page_context import PageContext
 
 SHOWN = 200
@@ -30,77 +31,81 @@ TONES = {
 ORDER = ("Fails", "Paused", "Differs", "Not there yet", "Waits", "In place", "Left alone")
 
 
-async def page(visit: PageContext) -> PageContent:
-    states = visit.assets
-    wanted = visit.query.get("state", "")
+async def page(context: PageContext) -> PageContent:
+    states = context.assets
+    chosen = context.query.get("state", "")
     shown = [
         one
         for one in states
-        if wanted in ("", one.word)
-        and holds(f"{one.asset.name} {one.asset.summary} {one.ref} {one.why} {one.asset.group}", visit.words)
+        if chosen in ("", one.word)
+        and matches(f"{one.asset.name} {one.asset.summary} {one.ref} {one.why} {one.asset.group}", context.search)
     ]
     counts = {word: sum(one.word == word for one in states) for word in ORDER}
     values = {
-        "scope": _scope(visit),
+        "scope": _scope(context),
         "rows": sorted(shown, key=lambda one: ORDER.index(one.word))[:SHOWN],
         "more": max(len(shown) - SHOWN, 0),
         "counts": {word: count for word, count in counts.items() if count},
-        "chosen": wanted,
+        "chosen": chosen,
         "tones": TONES,
-        "hidden": len(visit.cache.assets.states) - len(states),
-        "still": visit.cache.assets.states.is_behind,
+        "hidden": len(context.cache.assets.states) - len(states),
+        "is_behind": context.cache.assets.states.is_behind,
     }
-    return PageContent("autopilot.html", "Autopilot", values, TOPICS, missing=(HYPERCONVERGED,))
+    return PageContent("autopilot.html", "Autopilot", values, TOPICS, kinds=(HYPERCONVERGED,))
 
 
-async def asset(visit: PageContext) -> PageContent:
-    name = visit.match["name"]
-    state = next((one for one in visit.assets if one.asset.name == name), None)
+async def asset(context: PageContext) -> PageContent:
+    name = context.match["name"]
+    state = next((one for one in context.assets if one.asset.name == name), None)
     if state is None:
-        return not_there(f"asset {name}", HYPERCONVERGED)
+        return not_found(f"asset {name}", HYPERCONVERGED)
     decision, ref = state.decision, state.ref
-    may_change = await visit.may("patch", ref.kind, ref.key.namespace)
+    may_change = await context.may("patch", ref.kind, ref.key.namespace)
     values = {
         "state": state,
         "tone": TONES[state.word],
-        "steps": [(step.check.replace("_", " "), step.objection) for step in decision.steps],
-        "wanted": decision.outcome if isinstance(decision.outcome, Wanted) else None,
+        "checks": asset_checks(decision),
+        "desired": decision.outcome if isinstance(decision.outcome, Wanted) else None,
         "overrides": {name: value for name, value in decision.overrides.items() if name in STEERING},
-        "governed": sorted(visit.cache.assets.view.governed(state.asset).paths),
-        "marks": annotations,
+        "governed": sorted(context.cache.assets.view.governed(state.asset).paths),
+        "annotations": annotation_keys,
         "command": _command(state.ref.kind.plural, state.ref.kind.group, ref.key.namespace, ref.key.name),
         "may_resume": may_change and bool(state.sighted and state.sighted.is_paused),
-        "told": visit.told_of(str(ref))[:30],
+        "events": context.events_about(str(ref))[:30],
     }
     return PageContent("asset.html", name, values, TOPICS)
 
 
-def _scope(visit: PageContext) -> dict[str, str]:
-    """Whether it is on, and for what, as the HyperConverged says."""
-    view = visit.cache.assets.view
-    seen = view.seen() if visit.sees_hco else None
-    if seen is None and HYPERCONVERGED in visit.cache.denied():
+def _scope(context: PageContext) -> dict[str, str]:
+    """Whether the autopilot is on, and for which assets, by the annotations of the HyperConverged."""
+    view = context.cache.assets.view
+    observation = view.seen() if context.sees_hco else None
+    if observation is None and HYPERCONVERGED in context.cache.denied():
         return {
-            "word": "Not known",
+            "word": "Unknown",
             "tone": "warn",
-            "why": f"the console may not read HyperConverged {view.options.hco}",
+            "why": f"The console may not read HyperConverged {view.options.hco}",
         }
-    if seen is None:
-        return {"word": "Off", "tone": "muted", "why": f"there is no HyperConverged {view.options.hco} to be seen"}
-    if isinstance(seen.scope, Idle):
-        return {"word": "Idle", "tone": "warn" if seen.scope.typo else "muted", "why": seen.scope.why}
-    if isinstance(seen.exclusions, UnreadableExclusions):
+    if observation is None:
+        return {
+            "word": "Off",
+            "tone": "muted",
+            "why": f"HyperConverged {view.options.hco} not found, or you may not list it",
+        }
+    if isinstance(observation.scope, Idle):
+        return {"word": "Idle", "tone": "warn" if observation.scope.typo else "muted", "why": observation.scope.why}
+    if isinstance(observation.exclusions, UnreadableExclusions):
         return {
             "word": "Held",
             "tone": "bad",
-            "why": f"{annotation_keys.EXCLUDED} cannot be read: {seen.exclusions.why}",
+            "why": f"Nothing is written: {annotation_keys.EXCLUDED} is invalid: {observation.exclusions.why}",
         }
-    if isinstance(seen.scope, Only):
-        return {"word": "On", "tone": "ok", "why": f"only for {', '.join(sorted(seen.scope.names))}"}
-    return {"word": "On", "tone": "ok", "why": "for every asset that fits this cluster"}
+    if isinstance(observation.scope, Only):
+        return {"word": "On", "tone": "ok", "why": f"Only for {', '.join(sorted(observation.scope.names))}"}
+    return {"word": "On", "tone": "ok", "why": "For every asset that fits this cluster"}
 
 
 def _command(plural: str, group: str, namespace: str, name: str) -> str:
-    """The beginning of the command by which one steers this object."""
+    """The start of the kubectl command that annotates this object."""
     place = f" -n {namespace}" if namespace else ""
     return f"kubectl annotate{place} {plural}{f'.{group}' if group else ''}/{name}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
-from virt_steward.console.page_context import PageContent, holds
+from virt_steward.console.page_context import PageContent, matches
 from virt_steward.controllers.approver.olm import INSTALL_PLAN
 from virt_steward.controllers.placement.observation import MACHINE
 from virt_steward.insight.activity import summary
@@ -17,36 +17,35 @@ if TYPE_CHECKING:
     from virt_steward.insight.inbox import InboxItem
 
 SHOWN = 100
-LATELY = timedelta(days=1)
+SUMMARY_PERIOD = timedelta(days=1)
 NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve")
 
 
-async def page(visit: PageContext) -> PageContent:
-    count = len(visit.matters) + len(visit.held)
-    found = visit.inbox(count if visit.words else SHOWN)
-    matters = [one for one in found if holds(_text(one), visit.words)]
+async def page(context: PageContext) -> PageContent:
+    count = len(context.inbox_items) + len(context.held_plans)
+    items = [one for one in context.inbox(count if context.search else SHOWN) if matches(_text(one), context.search)]
     values = {
         "headline": _headline(count),
-        "matters": matters[:SHOWN],
-        "more": max((len(matters) if visit.words else count) - SHOWN, 0),
-        "found": len(matters),
-        "lately": summary(visit.told, visit.now - LATELY),
+        "items": items[:SHOWN],
+        "more": max((len(items) if context.search else count) - SHOWN, 0),
+        "found": len(items),
+        "summary": summary(context.events, context.now - SUMMARY_PERIOD),
     }
     return PageContent(
         "inbox.html",
         "Inbox",
         values,
         frozenset({"profiles", "approvals", "placement", "autopilot", "rollout", "activity"}),
-        missing=(VIRT_PLATFORM_CONFIG, INSTALL_PLAN, MACHINE, KUBEVIRT_CONFIG),
+        kinds=(VIRT_PLATFORM_CONFIG, INSTALL_PLAN, MACHINE, KUBEVIRT_CONFIG),
     )
 
 
 def _headline(count: int) -> str:
     if count == 0:
-        return "Nothing waits for you. Everything that you may see is in order."
+        return "Nothing needs your attention."
     number = NUMBERS[count] if count < len(NUMBERS) else f"{count:,}"
-    return f"{number} thing{' waits' if count == 1 else 's wait'} for a person. Everything else is in order."
+    return f"{number} item{' needs' if count == 1 else 's need'} your attention."
 
 
-def _text(matter: InboxItem) -> str:
-    return f"{matter.tag} {matter.subject} {matter.says} {matter.why}"
+def _text(item: InboxItem) -> str:
+    return f"{item.tag} {item.subject} {item.says} {item.why}"

@@ -1,4 +1,4 @@
-"""Clusters with health and load, machines and what was decided about them."""
+"""Placement: clusters with their health and load, Machines with their cluster and its reason."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
-from virt_steward.console.page_context import PageContent, holds, not_there
+from virt_steward.console.page_context import PageContent, matches, not_found
 from virt_steward.controllers.placement.observation import MACHINE
 from virt_steward.controllers.placement.report import placed_condition, recorded_reason
+from virt_steward.objects.checks import CheckResult
 from virt_steward.objects.identity import Key, Ref
 
 if TYPE_CHECKING:
-    from virt_steward.console.hub import Topic
+    from virt_steward.console.live import Topic
     from virt_steward.console.page_context import PageContext
     from virt_steward.controllers.placement.observation import Machine
     from virt_steward.controllers.placement.observe import KubevirtConfig
@@ -23,59 +24,64 @@ TOPICS: frozenset[Topic] = frozenset({"placement", "activity"})
 
 @dataclass(frozen=True, slots=True)
 class MachineRow:
+    """A Machine with its state."""
+
     key: Key
     cluster: str
     word: str
     tone: str
-    why: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterRow:
+    """A cluster with its state."""
+
     name: str
     word: str
     tone: str
-    why: str
+    message: str
     machines: int
     version: str
     facts: tuple[str, ...]
     labels: tuple[tuple[str, str], ...]
 
 
-async def page(visit: PageContext) -> PageContent:
-    rows = sorted((_machine(one) for one in visit.machines), key=lambda row: (row.tone == "ok", row.key))
-    found = [row for row in rows if holds(f"{row.key} {row.cluster} {row.word} {row.why}", visit.words)]
+async def page(context: PageContext) -> PageContent:
+    rows = sorted((_machine(one) for one in context.machines), key=lambda row: (row.tone == "ok", row.key))
+    found = [row for row in rows if matches(f"{row.key} {row.cluster} {row.word} {row.message}", context.search)]
     values = {
-        "clusters": [_cluster(one) for one in visit.clusters],
+        "clusters": [_cluster(one) for one in context.clusters],
         "machines": found[:SHOWN],
         "more": max(len(found) - SHOWN, 0),
         "all": len(rows),
         "unplaced": sum(not row.cluster for row in rows),
     }
-    return PageContent("placement.html", "Placement", values, TOPICS, missing=(KUBEVIRT_CONFIG, MACHINE))
+    return PageContent("placement.html", "Placement", values, TOPICS, kinds=(KUBEVIRT_CONFIG, MACHINE))
 
 
-async def machine(visit: PageContext) -> PageContent:
-    key = Key(visit.match["namespace"], visit.match["name"])
-    found = visit.cache.machines.get(key) if visit.sight.sees(MACHINE, key.namespace) else None
+async def machine(context: PageContext) -> PageContent:
+    key = Key(context.match["namespace"], context.match["name"])
+    found = context.cache.machines.get(key) if context.scope.sees(MACHINE, key.namespace) else None
     if found is None:
-        return not_there(f"Machine {key}", MACHINE)
+        return not_found(f"Machine {key}", MACHINE)
     values = {
         "machine": _machine(found),
-        "record": found,
-        "clusters": [one.metadata.name for one in visit.clusters],
-        "may_choose": await visit.may("patch", MACHINE, key.namespace),
-        "told": visit.told_of(str(Ref(MACHINE, key))),
+        "annotations": found.wishes,
+        "checks": _checks(found),
+        "clusters": [one.metadata.name for one in context.clusters],
+        "may_choose": await context.may("patch", MACHINE, key.namespace),
+        "events": context.events_about(str(Ref(MACHINE, key))),
     }
     return PageContent("machine.html", key.name, values, TOPICS)
 
 
-async def cluster(visit: PageContext) -> PageContent:
-    name = visit.match["name"]
-    config = next((one for one in visit.clusters if one.metadata.name == name), None)
+async def cluster(context: PageContext) -> PageContent:
+    name = context.match["name"]
+    config = next((one for one in context.clusters if one.metadata.name == name), None)
     if config is None:
-        return not_there(f"KubevirtConfig {name}", KUBEVIRT_CONFIG)
-    here = sorted((_machine(one) for one in visit.machines if one.request.config == name), key=lambda row: row.key)
+        return not_found(f"KubevirtConfig {name}", KUBEVIRT_CONFIG)
+    here = sorted((_machine(one) for one in context.machines if one.request.config == name), key=lambda row: row.key)
     values = {
         "cluster": _cluster(config),
         "conditions": config.status.conditions,
@@ -86,32 +92,40 @@ async def cluster(visit: PageContext) -> PageContent:
 
 
 def _machine(one: Machine) -> MachineRow:
-    said, cluster = placed_condition(one), one.request.config
-    if said and said.status == "False":
-        return MachineRow(one.metadata.key, cluster, said.reason or "Unplaced", "warn", said.message)
+    condition, cluster = placed_condition(one), one.request.config
+    if condition and condition.status == "False":
+        return MachineRow(one.metadata.key, cluster, condition.reason or "Unplaced", "warn", condition.message)
     if cluster:
-        return MachineRow(
-            one.metadata.key, cluster, "Placed", "ok", recorded_reason(one) or (said.message if said else "")
-        )
-    return MachineRow(one.metadata.key, "", "Waiting", "info", "nobody has decided yet")
+        message = recorded_reason(one) or (condition.message if condition else "")
+        return MachineRow(one.metadata.key, cluster, "Placed", "ok", message)
+    return MachineRow(one.metadata.key, "", "Pending", "info", "The placement controller has not decided yet")
+
+
+def _checks(machine: Machine) -> tuple[CheckResult, ...]:
+    """What the controller last reported. The whole chain asks all clusters, for which the console has no rights."""
+    condition = placed_condition(machine)
+    if condition is None:
+        return (CheckResult("Placed", "not reached", "not evaluated yet"),)
+    reason = condition.message or condition.reason
+    return (CheckResult("Placed", "pass" if condition.status == "True" else "fail", reason, decided=True),)
 
 
 def _cluster(config: KubevirtConfig) -> ClusterRow:
     status, spec = config.status, config.spec
-    wrong = next((one for one in status.conditions if one.status == "False"), None)
-    word, tone = status.phase or "Not looked at yet", "ok" if status.phase else "info"
-    if wrong:
-        word, tone = wrong.reason, "bad"
+    failing = next((one for one in status.conditions if one.status == "False"), None)
+    word, tone = status.phase or "Not checked yet", "ok" if status.phase else "info"
+    if failing:
+        word, tone = failing.reason, "bad"
     facts = [f"weight {spec.weight}"]
     if spec.default:
         facts.insert(0, "default")
     if not spec.schedulable:
-        facts.insert(0, "takes no new machines")
+        facts.insert(0, "cordoned")
     return ClusterRow(
         config.metadata.name,
         word,
         tone,
-        wrong.message if wrong else "",
+        failing.message if failing else "",
         status.machines,
         status.version,
         tuple(facts),

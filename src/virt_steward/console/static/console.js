@@ -1,7 +1,7 @@
-// Keeps the open page up to date, without losing what somebody types or looks at. Everything works without it, too.
+// Live updates of the open page, which keep focus and input. All pages also work without JavaScript.
 "use strict";
 
-const UNTOUCHED = new Set(["open", "hidden", "disabled", "value", "checked"]);  // what the person or we have changed
+const UNTOUCHED = new Set(["open", "hidden", "disabled", "value", "checked"]);  // state of the page, not of the server
 
 function morph(old, fresh) {
   if (old.nodeType !== fresh.nodeType || old.nodeName !== fresh.nodeName || old.id !== fresh.id) {
@@ -13,7 +13,7 @@ function morph(old, fresh) {
     return;
   }
   if (old.dataset.plan && old.dataset.plan !== fresh.dataset.plan) {
-    outdated(old);  // a decision must be about what was looked at
+    outdated(old);  // a decision must be about the plan that was shown
     return;
   }
   if (old.nodeName === "TIME" && old.dateTime === fresh.dateTime) return;
@@ -70,7 +70,7 @@ function outdated(form) {
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 const UNITS = [["day", 86400], ["hour", 3600], ["minute", 60]];
 
-function tellTimes() {
+function updateTimes() {
   for (const time of document.querySelectorAll("time[datetime]")) {
     const moment = new Date(time.dateTime);
     if (Number.isNaN(moment.getTime())) continue;
@@ -82,9 +82,9 @@ function tellTimes() {
   }
 }
 
-function say(words) {
+function showStatus(text) {
   const place = document.getElementById("liveness");
-  if (place && place.textContent !== words) place.textContent = words;
+  if (place && place.textContent !== text) place.textContent = text;
 }
 
 function show({ title, nav, page }) {
@@ -94,22 +94,22 @@ function show({ title, nav, page }) {
     morphChildren(document.getElementById(id), fresh);
   }
   document.title = title;
-  tellTimes();
-  say("Live");
+  updateTimes();
+  showStatus("Live");
 }
 
-const PAUSE = 5000;  // milliseconds before a server that has refused is asked again
+const PAUSE = 5000;  // milliseconds before the stream is opened again
 let source = null;
 
 function open() {
   if (source || document.hidden || !document.body.dataset.live) return;
   source = new EventSource(document.body.dataset.live);
   source.addEventListener("page", (event) => show(JSON.parse(event.data)));
-  source.addEventListener("trouble", (event) => say(event.data));
+  source.addEventListener("trouble", (event) => showStatus(event.data));
   source.addEventListener("bye", (event) => {
     close();
     document.body.dataset.live = "";
-    say(event.data);
+    showStatus(event.data);
   });
   source.addEventListener("error", interrupted);
 }
@@ -117,11 +117,11 @@ function open() {
 function interrupted(event) {
   if (event.target !== source) return;
   if (source.readyState !== EventSource.CLOSED) {
-    say("Not live: trying again");
+    showStatus("Not live: reconnecting");
     return;
   }
-  close();  // an answer that is no stream: browsers do not say why, and do not ask again
-  say("Not live. Reload the page: you may have to sign in again");
+  close();  // not a stream: browsers give no reason and do not retry
+  showStatus("Not live. Reload the page; you may have to sign in again");
   setTimeout(open, PAUSE);
 }
 
@@ -130,9 +130,9 @@ function close() {
   source = null;
 }
 
-// A browser has few connections for one server, so pages that nobody sees give theirs back.
+// Browsers allow few connections to one server, so hidden pages close theirs.
 document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
 window.addEventListener("pagehide", close);
-tellTimes();
-setInterval(tellTimes, 20000);
+updateTimes();
+setInterval(updateTimes, 20000);
 open();

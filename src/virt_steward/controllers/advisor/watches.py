@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -49,9 +50,13 @@ class TargetSources:
 
     def __init__(self, profiles: Sequence[Profile], hco: Key) -> None:
         refs = {ref for profile in profiles for ref in profile.targets} | {Ref(HYPERCONVERGED, hco)}
-        self.by_ref: dict[Ref, Source[WatchedTarget]] = {
-            ref: Source(ref.kind, decode_target, Selection.one(ref.key)) for ref in sorted(refs)
-        }
+        self.by_ref: dict[Ref, Source[WatchedTarget]] = {ref: _target_source(ref) for ref in sorted(refs)}
+
+
+@cache
+def _target_source(ref: Ref) -> Source[WatchedTarget]:
+    """One source per object, so that the console shares the watches of the advisor in its process."""
+    return Source(ref.kind, decode_target, Selection.one(ref.key))
 
 
 class AdvisorEventHandlers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -98,20 +99,20 @@ class GoverningConfig(msgspec.Struct, frozen=True):
     status: GoverningStatus = GoverningStatus()
 
 
+GOVERNING_CONFIGS = Source(VIRT_PLATFORM_CONFIG, projection(GoverningConfig))
+
+
 class Watchlist:
     """All sources, each declared once: informers and rights follow from them."""
 
     def __init__(self, catalog: Catalog, hco: Key) -> None:
-        self.hco = Source(HYPERCONVERGED, _hco_parts, Selection.one(hco))
-        self.configs = Source(VIRT_PLATFORM_CONFIG, projection(GoverningConfig))
+        self.hco = _hco_source(hco)
+        self.configs = GOVERNING_CONFIGS
         self.managed = {asset.name: _sighting(ref_of_asset(asset, hco)) for asset in catalog.assets}
         self.buried = {stone.ref: _sighting(stone.ref) for stone in catalog.tombstones}
         self.objects = {read.ref: _reading(read) for read in catalog.needs.objects}
         namespaces = sorted({source.selection.namespace for source in self.managed.values()} - {""})
-        self.namespaces = {
-            name: Source(NAMESPACE, projection(Existing), Selection.one(Key("", name), metadata_only=True))
-            for name in namespaces
-        }
+        self.namespaces = {name: _namespace_source(name) for name in namespaces}
 
     @property
     def around(self) -> tuple[Source[Any], ...]:
@@ -180,10 +181,25 @@ def _substance(obj: Any) -> Any:
     return msgspec.structs.replace(obj, metadata=metadata)
 
 
+# Each of these gives one source per object, so that the console shares the watches of the autopilot in its process.
+
+
+@cache
+def _hco_source(hco: Key) -> Source[HcoPart]:
+    return Source(HYPERCONVERGED, _hco_parts, Selection.one(hco))
+
+
+@cache
+def _namespace_source(name: str) -> Source[Existing]:
+    return Source(NAMESPACE, projection(Existing), Selection.one(Key("", name), metadata_only=True))
+
+
+@cache
 def _sighting(ref: Ref) -> Source[LiveSummary]:
     return Source(ref.kind, decode_summary, Selection.one(ref.key), may_be_denied=True)
 
 
+@cache
 def _reading(read: ObjectRead) -> Source[HcoPart]:
     def part(raw: bytes) -> HcoPart:
         obj = msgspec.json.decode(raw)

@@ -1,4 +1,4 @@
-"""The console in a real browser: a plan is approved and seen to roll, and pages change while somebody looks."""
+"""The console in a real browser: approval, rollout, live updates, accessibility."""
 
 import re
 from collections.abc import AsyncIterator
@@ -55,14 +55,14 @@ PAGES_OF_ONE = {
     f"/approvals/{PLACE}/install-one": f"InstallPlan {PLACE}/install-one",
     f"/placement/machines/{PLACE}/one": f"Machine {PLACE}/one",
     "/placement/clusters/one": "Cluster one",
-    "/placement/clusters/none": "Not there",
+    "/placement/clusters/none": "Not found",
 }
-"""With what their headings say."""
+"""Paths and headings."""
 BARE_PAGES = {"/sign-in": "Sign in", "/nothing": "No such page"}
 AXE = Axe()
 expect.set_options(timeout=30_000)
 REFUSALS = ("401", "403", "404", "409")
-"""Browsers complain of these, and the page explains them."""
+"""Status codes that browsers log as errors."""
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
@@ -73,14 +73,14 @@ async def chromium() -> AsyncIterator[Chromium]:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def page(chromium: Chromium, served: Served, people: People) -> AsyncIterator[Page]:
-    """A window of its own, of somebody who may do everything; scripts that fail fail the test."""
+    """A browser window of an admin; a script error fails the test."""
     async for opened in _window(chromium, served, await people.admin()):
         yield opened
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def other(chromium: Chromium, served: Served, people: People) -> AsyncIterator[Page]:
-    """Somebody else's."""
+    """A window of another admin."""
     async for opened in _window(chromium, served, await people.admin()):
         yield opened
 
@@ -92,7 +92,7 @@ async def _window(chromium: Chromium, served: Served, token: str) -> AsyncIterat
     opened.on("pageerror", lambda error: problems.append(str(error)))
     opened.on("console", lambda said: problems.append(said.text) if said.type in {"error", "warning"} else None)
     await opened.goto("/")
-    await opened.get_by_label("Token of the cluster").fill(token)
+    await opened.get_by_label("Cluster token").fill(token)
     await opened.get_by_role("button", name="Sign in").click()
     await expect(opened.get_by_role("heading", name="Inbox")).to_be_visible()
     yield opened
@@ -102,7 +102,7 @@ async def _window(chromium: Chromium, served: Served, token: str) -> AsyncIterat
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def advised(control_plane: ControlPlane, client: Client, namespace: str) -> AsyncIterator[Client]:
-    """A platform whose nodes take their time, and the advisor at work on it."""
+    """A platform with slow nodes, and a running advisor."""
     await no_config(client)
     await no_approved_plans(client)
     installation = Installation(namespace, prefix=f"{namespace}-advisor")
@@ -114,7 +114,7 @@ async def advised(control_plane: ControlPlane, client: Client, namespace: str) -
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def things(client: Client) -> AsyncIterator[Client]:
-    """One of each sort that has a page."""
+    """One object of each kind that has a page."""
     await make_namespace(client, PLACE)
     plan = an_install_plan("install-one", PLACE)
     made = (
@@ -139,7 +139,7 @@ async def things(client: Client) -> AsyncIterator[Client]:
         await client.delete(ref_of(one))
 
 
-async def test_a_plan_is_reviewed_approved_and_seen_to_roll(page: Page, advised: Client) -> None:
+async def test_plan_is_reviewed_approved_and_rolled_out(page: Page, advised: Client) -> None:
     await page.goto("/profiles")
     card = page.locator(f"#p-{LOAD_AWARE}")
     await card.get_by_text("Activate: draft a plan").click()
@@ -152,7 +152,7 @@ async def test_a_plan_is_reviewed_approved_and_seen_to_roll(page: Page, advised:
     await review.click()
     await expect(page.get_by_text("3 nodes reboot").first).to_be_visible()
     await expect(page.locator(".diff .added", has_text="psi=1")).to_be_visible()
-    await page.get_by_label("Why").fill("agreed in the change meeting")
+    await page.get_by_label("Comment").fill("agreed in the change meeting")
     await keep_picture(page, "plan")
     await page.get_by_role("button", name="Approve this plan").click()
     await expect(page.get_by_text("You approved this plan")).to_be_visible()
@@ -165,23 +165,23 @@ async def test_a_plan_is_reviewed_approved_and_seen_to_roll(page: Page, advised:
     assert (await advised.get(the_config()))["spec"]["action"] == "Apply"
 
 
-async def test_a_plan_that_changes_under_the_eyes_of_a_viewer_cannot_be_approved(page: Page, client: Client) -> None:
+async def test_changed_plan_disables_approval(page: Page, client: Client) -> None:
     await put_config(client, a_review())
     await page.goto(PLAN_PAGE)
-    await page.get_by_label("Why").fill("half a sent")
+    await page.get_by_label("Comment").fill("half a sent")
     await put_config(client, a_review(plan=OTHER_PLAN))
-    await expect(page.get_by_text("This plan changed while you looked at it")).to_be_visible()
+    await expect(page.get_by_text("The plan has changed since you opened it")).to_be_visible()
     await expect(page.get_by_role("button", name="Approve this plan")).to_be_disabled()
-    assert await page.get_by_label("Why").input_value() == "half a sent"
-    await page.get_by_role("link", name="Look at the new one").click()
+    assert await page.get_by_label("Comment").input_value() == "half a sent"
+    await page.get_by_role("link", name="Review the new plan").click()
     await expect(page.locator(f"code[title='{OTHER_PLAN}']")).to_be_visible()
     await expect(page.get_by_role("button", name="Approve this plan")).to_be_enabled()
 
 
-async def test_an_approval_that_comes_too_late_is_refused_in_view(
+async def test_late_approval_is_refused_without_scripts(
     chromium: Chromium, page: Page, served: Served, client: Client
 ) -> None:
-    """Without scripts, nobody is warned before: the server refuses."""
+    """Without scripts there is no warning on the page, so the server must refuse."""
     await put_config(client, a_review())
     context = await chromium.new_context(
         base_url=served.origin, java_script_enabled=False, storage_state=await page.context.storage_state()
@@ -196,24 +196,22 @@ async def test_an_approval_that_comes_too_late_is_refused_in_view(
     await context.close()
 
 
-async def test_two_browsers_see_each_others_deeds(page: Page, other: Page, client: Client) -> None:
+async def test_actions_show_in_other_browsers(page: Page, other: Page, client: Client) -> None:
     await put_config(client, a_review())
     await page.goto(PLAN_PAGE)
     await other.goto(PLAN_PAGE)
     await expect(other.get_by_role("button", name="Reject")).to_be_visible()
-    await page.get_by_label("Why").fill("too early")
+    await page.get_by_label("Comment").fill("too early")
     await page.get_by_role("button", name="Reject").click()
     await expect(other.get_by_text("too early")).to_be_visible()
     await expect(other.get_by_role("button", name="Approve this plan")).to_be_disabled()
 
 
-async def test_new_plans_appear_without_a_reload_and_nothing_is_lost(
-    page: Page, client: Client, namespace: str
-) -> None:
+async def test_live_updates_keep_input_and_focus(page: Page, client: Client, namespace: str) -> None:
     await create_install_plan(client, an_install_plan("install-first", namespace))
     await page.goto(f"/approvals?q={namespace}")
     await expect(page.get_by_role("link", name=f"{namespace}/install-first")).to_be_visible()
-    search = page.get_by_label("Only those containing")
+    search = page.get_by_label("Filter by text")
     await search.fill("being typed")
     await create_install_plan(client, an_install_plan("install-second", namespace))
     await expect(page.get_by_role("link", name=f"{namespace}/install-second")).to_be_visible()
@@ -221,21 +219,21 @@ async def test_new_plans_appear_without_a_reload_and_nothing_is_lost(
     assert await search.input_value() == "being typed"
 
 
-async def test_a_page_says_that_one_has_to_sign_in_and_is_live_again_after_that(page: Page) -> None:
+async def test_live_updates_resume_after_sign_in(page: Page) -> None:
     await page.goto("/placement")
     liveness = page.locator("#liveness")
     await expect(liveness).to_have_text("Live")
     cookies = await page.context.cookies()
     await page.context.clear_cookies()
     await page.evaluate("() => { close(); open(); }")
-    await expect(liveness).to_have_text("Not live. Reload the page: you may have to sign in again")
+    await expect(liveness).to_have_text("Not live. Reload the page; you may have to sign in again")
     await page.context.add_cookies([{**cookie} for cookie in cookies])
     await expect(liveness).to_have_text("Live")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("path", PAGES)
-async def test_everybody_can_read(page: Page, client: Client, path: str, scheme: str) -> None:
+async def test_pages_are_accessible(page: Page, client: Client, path: str, scheme: str) -> None:
     await put_config(client, a_review())
     await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     await page.goto(path)
@@ -245,7 +243,7 @@ async def test_everybody_can_read(page: Page, client: Client, path: str, scheme:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("path", PAGES_OF_ONE)
-async def test_everybody_can_read_of_one_thing(page: Page, things: Client, path: str, scheme: str) -> None:
+async def test_object_pages_are_accessible(page: Page, things: Client, path: str, scheme: str) -> None:
     assert things
     await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     await page.goto(path)
@@ -255,7 +253,7 @@ async def test_everybody_can_read_of_one_thing(page: Page, things: Client, path:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_everybody_can_read_what_has_drifted(page: Page, client: Client, scheme: str) -> None:
+async def test_drifted_plan_page_is_accessible(page: Page, client: Client, scheme: str) -> None:
     await make_namespace(client, DESCHEDULER.key.namespace)
     await put(client, a_descheduler(mode="Predictive"))
     await put_config(client, a_drift(a_descheduler(mode="Automatic"), "spec.mode"), action="Apply")
@@ -263,7 +261,7 @@ async def test_everybody_can_read_what_has_drifted(page: Page, client: Client, s
     await page.goto(PLAN_PAGE)
     await expect(page.locator(".diff .removed", has_text="mode: Predictive")).to_be_visible()
     await expect(page.locator("#liveness")).to_have_text("Live")
-    await page.get_by_text("What the plan had changed").click()
+    await page.get_by_text("Changes of the plan").click()
     await keep_picture(page, "drift")
     assert await violations(page) == []
     await client.delete(DESCHEDULER)
@@ -271,7 +269,7 @@ async def test_everybody_can_read_what_has_drifted(page: Page, client: Client, s
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("path", BARE_PAGES)
-async def test_everybody_can_read_without_anything_around(page: Page, path: str, scheme: str) -> None:
+async def test_bare_pages_are_accessible(page: Page, path: str, scheme: str) -> None:
     await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     await page.goto(path)
     await expect(page.get_by_role("heading", level=1)).to_have_text(BARE_PAGES[path])
@@ -284,7 +282,7 @@ async def violations(page: Page) -> list[tuple[str, list[str]]]:
 
 
 @pytest.mark.parametrize("path", PAGES_OF_ONE)
-async def test_a_phone_shows_one_thing_without_scrolling_sideways(page: Page, things: Client, path: str) -> None:
+async def test_object_pages_fit_phones(page: Page, things: Client, path: str) -> None:
     assert things
     await page.set_viewport_size({"width": 390, "height": 800})
     await page.goto(path)
@@ -293,19 +291,19 @@ async def test_a_phone_shows_one_thing_without_scrolling_sideways(page: Page, th
 
 
 @pytest.mark.parametrize("path", PAGES)
-async def test_a_phone_shows_a_page_without_scrolling_sideways(page: Page, client: Client, path: str) -> None:
+async def test_pages_fit_phones(page: Page, client: Client, path: str) -> None:
     await put_config(client, a_review())
     await page.set_viewport_size({"width": 390, "height": 800})
     await page.goto(path)
     assert await page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-async def test_the_keyboard_is_enough(page: Page, client: Client) -> None:
+async def test_keyboard_reaches_a_plan(page: Page, client: Client) -> None:
     await no_config(client)  # one that was rejected waits for nobody
     await put_config(client, a_review())
     await page.goto("/")
     await page.keyboard.press("Tab")
-    await expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    await expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
     await page.keyboard.press("Enter")
     await expect(page.locator("#main")).to_be_focused()
     link = page.get_by_role("link", name=f"Review plan of {LOAD_AWARE}")
@@ -317,7 +315,7 @@ async def test_the_keyboard_is_enough(page: Page, client: Client) -> None:
     await expect(page).to_have_url(re.compile(PLAN_PAGE))
 
 
-async def test_the_colours_can_be_chosen(page: Page) -> None:
+async def test_theme_can_be_changed(page: Page) -> None:
     await page.goto("/")
     await page.get_by_role("button", name="Colours").click()
     await expect(page.locator("html")).to_have_attribute("data-theme", "dark")

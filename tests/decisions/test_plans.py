@@ -1,4 +1,4 @@
-"""Approvals by a person: of the plan that they have seen, or of none."""
+"""Manual approvals: of the reviewed plan, or of none."""
 
 from typing import Any
 
@@ -11,13 +11,9 @@ from tests.controllers.advisor.waiting import tell, waiting
 from tests.gateway import Gateway
 from virt_steward.apis.virtplatformconfig import EXAMPLE
 from virt_steward.controllers.advisor.annotation_keys import APPROVAL_COMMENT, APPROVED_BY, APPROVED_PLAN
-from virt_steward.controllers.advisor.manual_approval import (
-    PlanApproved,
-    PlanNotApproved,
-    approve_plan,
-    reason_not_approvable,
-)
 from virt_steward.controllers.advisor.observation import VirtPlatformConfig
+from virt_steward.decisions.outcomes import NotApproved
+from virt_steward.decisions.plans import PlanApproved, approve_plan, plan_changed, reason_not_approvable
 from virt_steward.kube.client import Client
 from virt_steward_demo.local.controlplane import ControlPlane
 
@@ -25,16 +21,16 @@ from virt_steward_demo.local.controlplane import ControlPlane
 @pytest.mark.parametrize(
     ("config", "why"),
     [
-        pytest.param(a_config(a_status(None)), "being drafted", id="that nobody has looked at"),
-        pytest.param(a_config(a_status("Ignored")), "set spec.action to DryRun", id="that is ignored"),
-        pytest.param(a_config(a_status("InProgress")), "being executed", id="that runs already"),
-        pytest.param(a_config(a_status("Completed")), "already Completed", id="that is done"),
-        pytest.param(a_config(a_status("Failed")), "DryRun to get a new plan", id="that has failed"),
-        pytest.param(a_config(a_status(), generation=2), "not drafted yet", id="for a spec since changed"),
-        pytest.param(a_config(a_status(conditions=true("PlanStale"))), "the plan is stale", id="that is stale"),
+        pytest.param(a_config(a_status(None)), "still being drafted", id="no-phase"),
+        pytest.param(a_config(a_status("Ignored")), "set spec.action to DryRun", id="ignored"),
+        pytest.param(a_config(a_status("InProgress")), "already being executed", id="in-progress"),
+        pytest.param(a_config(a_status("Completed")), "is already Completed", id="completed"),
+        pytest.param(a_config(a_status("Failed")), "DryRun to get a new plan", id="failed"),
+        pytest.param(a_config(a_status(), generation=2), "not ready yet", id="spec-changed"),
+        pytest.param(a_config(a_status(conditions=true("PlanStale"))), "out of date", id="stale"),
     ],
 )
-def test_nobody_may_approve_a_plan(config: VirtPlatformConfig, why: str) -> None:
+def test_approval_is_refused_with_reason(config: VirtPlatformConfig, why: str) -> None:
     found = reason_not_approvable(config)
     assert found is not None
     assert why in found
@@ -43,26 +39,26 @@ def test_nobody_may_approve_a_plan(config: VirtPlatformConfig, why: str) -> None
 @pytest.mark.parametrize(
     "config",
     [
-        pytest.param(a_config(a_status()), id="that waits"),
+        pytest.param(a_config(a_status()), id="in-review"),
         pytest.param(
-            a_config(a_status(conditions=true("PlanStale")), bypass_optimistic_lock=True), id="in bypass mode"
+            a_config(a_status(conditions=true("PlanStale")), bypass_optimistic_lock=True), id="stale-with-bypass"
         ),
-        pytest.param(a_config(a_status(plan_action="Rollback"), action="Rollback"), id="that leads back"),
+        pytest.param(a_config(a_status(plan_action="Rollback"), action="Rollback"), id="rollback"),
     ],
 )
-def test_a_person_may_approve_a_plan(config: VirtPlatformConfig) -> None:
+def test_approval_is_possible_in_review(config: VirtPlatformConfig) -> None:
     assert reason_not_approvable(config) is None
 
 
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        pytest.param("DryRun", "Apply", id="a review becomes an order"),
-        pytest.param("Apply", "Apply", id="a forced review ends"),
-        pytest.param("Rollback", "Rollback", id="a way back stays one"),
+        pytest.param("DryRun", "Apply", id="dry-run"),
+        pytest.param("Apply", "Apply", id="apply"),
+        pytest.param("Rollback", "Rollback", id="rollback"),
     ],
 )
-async def test_by_an_approval(before: str, after: str, configs: Client) -> None:
+async def test_approve_sets_action_and_annotations(before: str, after: str, configs: Client) -> None:
     desk = await waiting(configs, action=before)
     await desk.annotate(approval_comment="of somebody before", rejected_plan=PLAN, rejected_by="admin")
     assert await approve_plan(configs, EXAMPLE, PLAN, "") == PlanApproved(EXAMPLE, PLAN, after, "admin", "")  # type: ignore[arg-type]
@@ -71,22 +67,22 @@ async def test_by_an_approval(before: str, after: str, configs: Client) -> None:
     assert config["metadata"]["annotations"] == {APPROVED_PLAN: PLAN, APPROVED_BY: "admin"}
 
 
-async def test_a_plan_that_was_not_seen_is_not_approved(configs: Client) -> None:
+async def test_approve_refuses_other_plan(configs: Client) -> None:
     desk = await waiting(configs)
     answer = await approve_plan(configs, EXAMPLE, "another", "")
-    assert isinstance(answer, PlanNotApproved)
-    assert answer.why == f"the plan has changed: it is now {PLAN}; review it first"
+    assert isinstance(answer, NotApproved)
+    assert answer.reason == plan_changed(PLAN)
     assert (await desk.config())["spec"]["action"] == "DryRun"
 
 
 @pytest.mark.parametrize(
     ("changes", "approved"),
     [
-        pytest.param({"impact_severity": "Low"}, True, id="approved though its status moves meanwhile"),
-        pytest.param({"plan_hash": "b" * 64}, False, id="not approved if another takes its place meanwhile"),
+        pytest.param({"impact_severity": "Low"}, True, id="status-changes"),
+        pytest.param({"plan_hash": "b" * 64}, False, id="plan-changes"),
     ],
 )
-async def test_a_plan_is(
+async def test_approve_retries_unless_the_plan_changes(
     changes: dict[str, Any], approved: bool, configs: Client, control_plane: ControlPlane, gateway: Gateway
 ) -> None:
     desk = await waiting(configs)

@@ -1,4 +1,4 @@
-"""Whatever stands in an object is text on a page, and never markup."""
+"""Pages escape all text that comes from objects and queries."""
 
 import json
 from collections.abc import AsyncIterator
@@ -29,7 +29,7 @@ CSV = "evil<script>alert(1)</script>.v1.0.0"
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module", autouse=True)
 async def evil(client: Client) -> AsyncIterator[None]:
-    """Everything that anybody may write says something evil."""
+    """Put markup into every field that a user can write."""
     await make_namespace(client, PLACE)
     await _profile(client)
     await _machine(client)
@@ -57,7 +57,7 @@ async def evil(client: Client) -> AsyncIterator[None]:
         "/activity",
     ],
 )
-async def test_evil_words_stay_text_on(browser: Browser, path: str) -> None:
+async def test_pages_escape_object_text(browser: Browser, path: str) -> None:
     async def is_there() -> bool:
         return ESCAPED in (await browser.get(path)).text
 
@@ -69,7 +69,7 @@ async def test_evil_words_stay_text_on(browser: Browser, path: str) -> None:
         assert text.count("<script") == (1 if "<html" in text else 0), "our own"
 
 
-async def test_evil_words_of_a_query_stay_text(browser: Browser) -> None:
+async def test_pages_escape_query(browser: Browser) -> None:
     for path in ("/approvals", "/activity", "/placement", "/autopilot", "/"):
         text = (await browser.get(f"{path}?q=%3Cscript%3Ealert(1)%3C/script%3E&controller=%22%3E&state=%22%3E")).text
         assert "<script>alert" not in text
@@ -77,7 +77,7 @@ async def test_evil_words_of_a_query_stay_text(browser: Browser) -> None:
 
 async def _live(browser: Browser, path: str) -> str:
     async with browser.live(path) as stream:
-        assert await soon(lambda: stream.said("page"))
+        assert await soon(lambda: stream.received("page"))
         return str(json.loads(stream.events[0][1])["page"])
 
 
@@ -99,11 +99,11 @@ async def _profile(client: Client) -> None:
 
 
 async def _machine(client: Client) -> None:
-    said = a_condition("Placed", EVIL, status="False", reason=EVIL)
+    condition = a_condition("Placed", EVIL, status="False", reason=EVIL)
     notes = {"vitistack.io/cluster-selector": EVIL, "vitistack.io/placement-strategy": EVIL}
     machine = a_machine(PLACE, "evil", annotations=notes)
     await put(client, machine)
-    await client.merge_patch(the_machine(PLACE, "evil"), {"status": {"conditions": [said]}}, subresource="status")
+    await client.merge_patch(the_machine(PLACE, "evil"), {"status": {"conditions": [condition]}}, subresource="status")
     await put(client, a_config("evil", Key(PLACE, "none")))
     reachable = a_condition("Reachable", EVIL, status="False", reason="Silent")
     status = {"conditions": [reachable], "phase": EVIL[:60], "version": EVIL[:60], "machines": 1}

@@ -1,4 +1,4 @@
-"""Plans that are rejected, cancelled or made anew: what was active stays so, and what is said of it is true."""
+"""Rejections, rollbacks and new plans: active profiles stay active, and messages are true."""
 
 from collections.abc import AsyncIterator
 
@@ -29,7 +29,7 @@ INPUTS = [{"name": "a", "value": "1"}]
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def advised(control_plane: ControlPlane, client: Client, namespace: str) -> AsyncIterator[Desk]:
-    """A descheduler that somebody has set up before, and the advisor at work."""
+    """A KubeDescheduler that existed before, and a running advisor."""
     await no_config(client)
     await no_approved_plans(client)
     installation = Installation(namespace, prefix=f"{namespace}-advisor")
@@ -44,22 +44,22 @@ async def advised(control_plane: ControlPlane, client: Client, namespace: str) -
 @pytest.mark.parametrize(
     ("before", "after", "says", "status"),
     [
-        pytest.param("DryRun", "Ignore", "the profile is off", {}, id="a first plan"),
-        pytest.param("DryRun", "DryRun", "It stays unapproved", {"governed": GOVERNED}, id="after another plan"),
-        pytest.param("DryRun", "DryRun", "It stays unapproved", {"appliedInputs": INPUTS}, id="in place before"),
-        pytest.param("Apply", "Apply", "It stays unapproved", {"governed": GOVERNED}, id="forced by inputs"),
-        pytest.param("Apply", "Apply", "It stays unapproved", {}, id="not the one that was approved"),
-        pytest.param("Rollback", "DryRun", "looked after again", {"planAction": "Rollback"}, id="a way back"),
+        pytest.param("DryRun", "Ignore", "the profile is now inactive", {}, id="first-plan"),
+        pytest.param("DryRun", "DryRun", "It is not applied", {"governed": GOVERNED}, id="applied-plan"),
+        pytest.param("DryRun", "DryRun", "It is not applied", {"appliedInputs": INPUTS}, id="applied-inputs"),
+        pytest.param("Apply", "Apply", "It is not applied", {"governed": GOVERNED}, id="forced-review"),
+        pytest.param("Apply", "Apply", "It is not applied", {}, id="other-plan-approved"),
+        pytest.param("Rollback", "DryRun", "managed again", {"planAction": "Rollback"}, id="rollback"),
     ],
 )
-async def test_a_rejection_switches_nothing_off_that_was_active(  # noqa: PLR0917 - a table
+async def test_reject_keeps_active_profiles_active(  # noqa: PLR0917 - a table
     browser: Browser, client: Client, before: str, after: str, says: str, status: Object
 ) -> None:
     await no_config(client)
     approved = {f"{NOTES}/approved-plan": OTHER_PLAN}
     await put_config(client, {**a_review(), **status}, action=before, annotations=approved)
-    page = await shown(browser, PAGE, "Cancel the undo" if before == "Rollback" else "Reject")
-    assert ("Hand over" in page.text) == (before == after), "the other way to end it"
+    page = await shown(browser, PAGE, "Cancel rollback" if before == "Rollback" else "Reject")
+    assert ("Stop managing…" in page.text) == (before == after), "both ways to end the review are offered"
     answer = await browser.post(f"{PAGE}/reject", {**page.form_with("plan"), "comment": "not now"})
     assert says in answer.text
     found = await config(client)
@@ -69,7 +69,7 @@ async def test_a_rejection_switches_nothing_off_that_was_active(  # noqa: PLR091
     assert (f"{NOTES}/approved-plan" in notes) == (after == "Apply"), "without it, action Apply is an approval"
 
 
-async def test_a_rejected_plan_waits_for_nobody_until_it_is_asked_for_again(browser: Browser, client: Client) -> None:
+async def test_rejected_plan_leaves_inbox_until_replanned(browser: Browser, client: Client) -> None:
     await no_config(client)
     status = {**a_review(), "governed": GOVERNED, "planGeneration": 1}
     review = f'Review plan<span class="sr"> of {LOAD_AWARE}</span>'
@@ -89,17 +89,17 @@ async def test_a_rejected_plan_waits_for_nobody_until_it_is_asked_for_again(brow
     await shown(browser, "/", review)
 
 
-async def test_what_somebody_has_approved_by_now_is_not_rejected(browser: Browser, client: Client) -> None:
+async def test_reject_refuses_approved_plan(browser: Browser, client: Client) -> None:
     await no_config(client)
     await put_config(client, a_review(), action="Apply")
     form = (await shown(browser, PAGE, PLAN)).form_with("plan")
     await put_config(client, a_review(), action="Apply", annotations={f"{NOTES}/approved-plan": PLAN})
     answer = await browser.post(f"{PAGE}/reject", form)
-    assert (answer.status, "somebody has approved this plan" in answer.text) == (409, True)
+    assert (answer.status, "already approved this plan" in answer.text) == (409, True)
     assert f"{NOTES}/rejected-plan" not in (await config(client))["metadata"]["annotations"]
 
 
-async def test_a_plan_is_not_rejected_while_another_is_asked_for(browser: Browser, client: Client) -> None:
+async def test_reject_refuses_plan_of_earlier_spec(browser: Browser, client: Client) -> None:
     await no_config(client)
     await put_config(client, {**a_review(), "governed": GOVERNED})
     form = (await shown(browser, PAGE, PLAN)).form_with("plan")
@@ -109,63 +109,63 @@ async def test_a_plan_is_not_rejected_while_another_is_asked_for(browser: Browse
 
 
 @pytest.mark.parametrize("phase", ["Drafting", "InProgress", "Failed", "CompletedWithErrors"])
-async def test_an_undo_can_be_cancelled_until_it_is_done(browser: Browser, client: Client, phase: str) -> None:
+async def test_cancel_rollback_before_completion(browser: Browser, client: Client, phase: str) -> None:
     await no_config(client)
     status = {**a_review(), "phase": phase, "planAction": "Rollback", "governed": GOVERNED}
     await put_config(client, status, action="Rollback", annotations={f"{NOTES}/approved-plan": PLAN})
-    form = (await shown(browser, PAGE, "Cancel the undo")).form(f"{PAGE}/cancel-undo")
-    assert "The undo of" in (await browser.post(f"{PAGE}/cancel-undo", form)).text
+    form = (await shown(browser, PAGE, "Cancel rollback")).form(f"{PAGE}/cancel-undo")
+    assert "The rollback of" in (await browser.post(f"{PAGE}/cancel-undo", form)).text
     found = await config(client)
     assert found["spec"]["action"] == "DryRun"
     assert f"{NOTES}/approved-plan" not in found["metadata"].get("annotations", {})
     assert (await browser.post(f"{PAGE}/cancel-undo", form)).status == 409
 
 
-async def test_an_undo_that_is_done_cannot_be_cancelled(browser: Browser, client: Client) -> None:
+async def test_cancel_rollback_refuses_completed_rollback(browser: Browser, client: Client) -> None:
     await no_config(client)
     done = {**a_review(plan=OTHER_PLAN), "phase": "Completed", "planAction": "Rollback"}
     await put_config(client, done, action="Rollback")
-    assert "Cancel the undo" not in (await shown(browser, PAGE, OTHER_PLAN)).text
+    assert "Cancel rollback" not in (await shown(browser, PAGE, OTHER_PLAN)).text
     assert (await browser.post(f"{PAGE}/cancel-undo", await any_form(browser))).status == 409
     assert (await config(client))["spec"]["action"] == "Rollback"
 
 
 @pytest.mark.parametrize("phase", ["Failed", "CompletedWithErrors", "CompletedWithUpgrade", "Drifted"])
-async def test_a_plan_that_ended_otherwise_can_be_made_anew(browser: Browser, client: Client, phase: str) -> None:
+async def test_replan_after_failed_or_drifted_plan(browser: Browser, client: Client, phase: str) -> None:
     await no_config(client)
     await put_config(client, {**a_review(), "phase": phase, "planAction": "Apply"}, action="Apply")
-    form = (await shown(browser, PAGE, "Plan anew")).form(f"{PAGE}/plan-anew")
+    form = (await shown(browser, PAGE, "New plan")).form(f"{PAGE}/plan-anew")
     before = (await config(client))["metadata"]["generation"]
     assert "A new plan for" in (await browser.post(f"{PAGE}/plan-anew", form)).text
     found = await config(client)
     assert (found["spec"]["action"], found["metadata"]["generation"]) == ("DryRun", before + 1), "never off"
 
 
-async def test_a_profile_that_was_put_aside_has_ways_on(browser: Browser, client: Client) -> None:
+async def test_ignored_profile_can_be_replanned(browser: Browser, client: Client) -> None:
     await no_config(client)
     await put_config(client, {**a_review(), "phase": "Ignored", "governed": GOVERNED}, action="Ignore")
-    page = await shown(browser, PAGE, "Plan the way back (undo)")
+    page = await shown(browser, PAGE, "Roll back…")
     await browser.post(f"{PAGE}/plan-anew", page.form(f"{PAGE}/plan-anew"))
     assert (await config(client))["spec"]["action"] == "DryRun"
 
 
-async def test_a_new_plan_is_asked_for_though_the_advisor_writes_at_the_same_moment(
+async def test_replan_retries_on_conflict(
     control_plane: ControlPlane, account: Account, people: People, client: Client
 ) -> None:
     await no_config(client)
     await put_config(client, a_review())
     writes = 0
 
-    async def tell_first(request: web.BaseRequest) -> None:
-        """Twice before each of the two writes that are needed; more often, the console would give up."""
+    async def update_status_first(request: web.BaseRequest) -> None:
+        """Conflict twice before each of the two writes; a third conflict would end the retries."""
         nonlocal writes
         writes += request.method == "PATCH"
         if request.method == "PATCH" and writes not in (3, 6):
-            told = {"status": {"preImage": f"{writes}"}}
-            await client.merge_patch(the_config(), told, subresource="status")
+            status_patch = {"status": {"preImage": f"{writes}"}}
+            await client.merge_patch(the_config(), status_patch, subresource="status")
 
     async with behind(control_plane, account, people) as (browser, gateway):
-        gateway.intercept = tell_first
+        gateway.intercept = update_status_first
         form = await any_form(browser)
         assert "is being drafted" in (await browser.post(f"{PAGE}/plan-anew", form)).text
     assert writes == 6
@@ -173,41 +173,47 @@ async def test_a_new_plan_is_asked_for_though_the_advisor_writes_at_the_same_mom
 
 
 @pytest.mark.parametrize(
-    ("deed", "action", "says"),
+    ("action_name", "action", "says"),
     [
-        pytest.param("activate", "Ignore", "is being drafted", id="an activation"),
-        pytest.param("reject", "DryRun", "the profile is off", id="a rejection"),
+        pytest.param("activate", "Ignore", "is being drafted", id="activate"),
+        pytest.param("reject", "DryRun", "the profile is now inactive", id="reject"),
     ],
 )
-async def test_the_advisor_that_writes_at_the_same_moment_does_not_undo(  # noqa: PLR0917 - a table
-    control_plane: ControlPlane, account: Account, people: People, client: Client, deed: str, action: str, says: str
+async def test_action_retries_on_conflict(  # noqa: PLR0917 - a table
+    control_plane: ControlPlane,
+    account: Account,
+    people: People,
+    client: Client,
+    action_name: str,
+    action: str,
+    says: str,
 ) -> None:
     await no_config(client)
     await put_config(client, a_review(), action=action)
     writes = 0
 
-    async def tell_first(request: web.BaseRequest) -> None:
+    async def update_status_first(request: web.BaseRequest) -> None:
         nonlocal writes
         writes += request.method == "PATCH"
         if request.method == "PATCH" and writes == 1:
             await client.merge_patch(the_config(), {"status": {"preImage": "another"}}, subresource="status")
 
     async with behind(control_plane, account, people) as (browser, gateway):
-        gateway.intercept = tell_first
+        gateway.intercept = update_status_first
         form = {**await any_form(browser), "plan": PLAN}
-        assert says in (await browser.post(f"{PAGE}/{deed}", form)).text
+        assert says in (await browser.post(f"{PAGE}/{action_name}", form)).text
     assert writes == 2
 
 
-async def test_a_way_back_is_asked_for_again_only_once_the_advisor_has_seen_it_off(
+async def test_replan_of_rollback_waits_for_the_advisor(
     control_plane: ControlPlane, account: Account, people: People, client: Client
 ) -> None:
-    """Else it sees no change, and its plan stays out of date."""
+    """Otherwise the advisor sees no change, and its plan stays out of date."""
     await no_config(client)
     await put_config(client, {**a_review(), "planAction": "Rollback"}, action="Rollback")
     looks: list[str] = []
 
-    async def see_late(request: web.BaseRequest) -> None:
+    async def observe_late(request: web.BaseRequest) -> None:
         if not request.path.endswith(LOAD_AWARE):
             return
         found = await config(client)
@@ -217,14 +223,14 @@ async def test_a_way_back_is_asked_for_again_only_once_the_advisor_has_seen_it_o
             await client.merge_patch(the_config(), {"status": {"observedGeneration": generation}}, subresource="status")
 
     async with behind(control_plane, account, people) as (browser, gateway):
-        gateway.intercept = see_late
+        gateway.intercept = observe_late
         answer = await browser.post(f"{PAGE}/plan-anew", await any_form(browser))
-    assert "is being planned anew" in answer.text
+    assert "is being drafted" in answer.text
     assert looks == ["GET seen", "PATCH seen", *["GET Ignore"] * 3, "GET seen", "PATCH seen"]
     assert (await config(client))["spec"]["action"] == "Rollback"
 
 
-async def test_what_was_half_done_is_never_called_undone(
+async def test_replan_reports_partial_result(
     control_plane: ControlPlane, account: Account, people: People, client: Client
 ) -> None:
     await no_config(client)
@@ -240,14 +246,12 @@ async def test_what_was_half_done_is_never_called_undone(
         gateway.intercept = refuse
         answer = await browser.post(f"{PAGE}/plan-anew", await any_form(browser))
     assert answer.status == 409
-    assert "was switched off on the way to a new plan" in answer.text
+    assert "was set to Ignore to request a new plan" in answer.text
     assert "nothing was" not in answer.text.lower()
     assert (await config(client))["spec"]["action"] == "Ignore"
 
 
-async def test_an_undo_is_cancelled_or_planned_anew_and_the_profile_stays_active(
-    browser: Browser, advised: Desk
-) -> None:
+async def test_rollback_is_cancelled_or_replanned_with_advisor(browser: Browser, advised: Desk) -> None:
     await advised.ask("Apply", options=no_reboots())
     assert await advised.reaches("Completed", within=30)
     await browser.post(f"{PAGE}/undo", await any_form(browser))
@@ -261,9 +265,9 @@ async def test_an_undo_is_cancelled_or_planned_anew_and_the_profile_stays_active
     await browser.post(f"{PAGE}/undo", await any_form(browser))
     assert await advised.reaches("ReviewRequired", reason="RollbackReady")
     await advised.client.merge_patch(DESCHEDULER, {"spec": {"deschedulingIntervalSeconds": 77}})
-    page = await shown(browser, PAGE, "Plan the way back anew")
+    page = await shown(browser, PAGE, "New rollback plan")
     answer = await browser.post(f"{PAGE}/plan-anew", page.form_with("plan"))
-    assert "is being planned anew" in answer.text
+    assert "is being drafted" in answer.text
     assert await soon(lambda: is_another_way_back(advised, way_back), within=15), await advised.status()
 
 

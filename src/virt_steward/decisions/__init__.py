@@ -1,0 +1,5 @@
+"""What people decide: approve, reject, roll back, replan, stop managing, resume, choose a cluster.
+
+The command line and the console call the same functions. Each takes a client with the person's own credentials and
+plain arguments, and gives back what came of it. Not here: HTTP, forms and terminals, and what controllers decide.
+"""

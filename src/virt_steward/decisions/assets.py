@@ -1,0 +1,20 @@
+"""Resume an object that the autopilot has paused, or that somebody has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from virt_steward.controllers.autopilot.annotation_keys import PAUSED
+from virt_steward.decisions.outcomes import Decided
+from virt_steward.ssa.managers import CONSOLE
+
+if TYPE_CHECKING:
+    from virt_steward.kube.client import Client
+    from virt_steward.objects.identity import Ref
+
+
+async def resume(client: Client, ref: Ref) -> Decided:
+    """Remove the annotation that pauses the object."""
+    patch = {"metadata": {"annotations": {PAUSED: None}}}
+    await client.merge_patch(ref, patch, manager=CONSOLE.name)
+    return Decided(f"The autopilot manages {ref} again.")

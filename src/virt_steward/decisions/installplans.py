@@ -1,0 +1,69 @@
+"""Approve an InstallPlan manually, whatever is pinned, and record on it who did so and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from virt_steward.controllers.approver.manual_approval import APPROVAL_COMMENT, APPROVED_BY_USER
+from virt_steward.controllers.approver.olm import APPROVED_AT, INSTALL_PLAN, REQUIRES_APPROVAL, decode_plan
+from virt_steward.decisions.outcomes import NotApproved
+from virt_steward.kube.whoami import name_of_caller
+from virt_steward.objects.identity import Ref
+from virt_steward.objects.wallclock import rfc3339
+from virt_steward.ssa import managers
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from virt_steward.controllers.approver.olm import InstallPlan
+    from virt_steward.kube.client import Client
+    from virt_steward.objects.identity import Key
+
+
+@dataclass(frozen=True, slots=True)
+class InstallPlanApproved:
+    """An InstallPlan that a person has approved."""
+
+    plan: str
+    csvs: tuple[str, ...]
+    user: str
+    """As the API server knows them."""
+    comment: str
+
+
+async def approve_manually(client: Client, key: Key, comment: str, now: datetime) -> InstallPlanApproved | NotApproved:
+    """Approve exactly the plan that is there now: if it changes meanwhile, the server refuses with a Conflict."""
+    plan = decode_plan(bytes(await client.get(Ref(INSTALL_PLAN, key), msgspec.Raw)))
+    if reason := _reason_not_approvable(plan):
+        return NotApproved(str(key), reason)
+    user = await name_of_caller(client)
+    annotations = {APPROVED_BY_USER: user, APPROVED_AT: rfc3339(now)}
+    if comment:
+        annotations[APPROVAL_COMMENT] = comment
+    await client.merge_patch(
+        Ref(INSTALL_PLAN, key),
+        {
+            "metadata": {"resourceVersion": plan.metadata.resource_version, "annotations": annotations},
+            "spec": {"approved": True},
+        },
+        manager=managers.APPROVAL.name,
+    )
+    return InstallPlanApproved(str(key), plan.csvs, user, comment)
+
+
+def _reason_not_approvable(plan: InstallPlan) -> str | None:
+    """Why an approval would do nothing, or harm; None if the plan requires one."""
+    phase = plan.phase or "none yet"
+    if plan.approved:
+        return f"it is already approved (phase {phase})"
+    if plan.approval != "Manual":
+        return f"its approval is {plan.approval or 'not set'}, not Manual; OLM installs it without an approval"
+    if plan.phase != REQUIRES_APPROVAL:
+        return (
+            f"it is in phase {phase}, not {REQUIRES_APPROVAL}; if it were approved now, OLM would create one plan"
+            f" after another instead of installing it. Try again when it is in phase {REQUIRES_APPROVAL}"
+        )
+    return None

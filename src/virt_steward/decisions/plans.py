@@ -1,0 +1,180 @@
+"""Approve or reject the plan of a profile: the very plan that the person has seen, or none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from virt_steward.controllers.advisor.annotation_keys import (
+    APPROVAL_COMMENT,
+    APPROVED_BY,
+    APPROVED_PLAN,
+    REJECTED_BY,
+    REJECTED_GENERATION,
+    REJECTED_PLAN,
+    REJECTION_COMMENT,
+    UNAPPROVED,
+    UNREJECTED,
+)
+from virt_steward.controllers.advisor.conditions import STALE
+from virt_steward.decisions.configs import (
+    ATTEMPTS,
+    LONGEST_COMMENT,
+    config_ref,
+    patch_config,
+    read_config,
+    retry_on_conflict,
+)
+from virt_steward.decisions.outcomes import Decided, NotApproved, NotDecided
+from virt_steward.kube.errors import Conflict
+from virt_steward.kube.whoami import name_of_caller
+from virt_steward.ssa import managers
+
+if TYPE_CHECKING:
+    from virt_steward.apis.virtplatformconfig import Action
+    from virt_steward.controllers.advisor.observation import VirtPlatformConfig
+    from virt_steward.kube.client import Client
+
+
+@dataclass(frozen=True, slots=True)
+class PlanApproved:
+    """A plan that a person has approved."""
+
+    profile: str
+    plan_hash: str
+    action: Action
+    """Rollback for a rollback plan, else Apply."""
+    user: str
+    """As the API server knows them."""
+    comment: str
+
+
+def reason_not_approvable(config: VirtPlatformConfig) -> str | None:
+    """Why an approval would do nothing, or not what is expected; None if the plan is ready for review."""
+    status = config.status
+    if status.phase != "ReviewRequired":
+        return _reason_by_phase(config)
+    if config.is_touched:
+        return "the spec has changed and its new plan is not ready yet; try again in a moment"
+    if config.is_true(STALE) and not config.spec.bypass_optimistic_lock:
+        message = next(one.message for one in status.conditions if one.type == STALE)
+        return f"the plan is out of date: {message}"
+    return None
+
+
+def _reason_by_phase(config: VirtPlatformConfig) -> str:
+    name = config.metadata.name
+    match config.status.phase:
+        case None | "Pending" | "Drafting":
+            return "the plan is still being drafted; try again in a moment"
+        case "Ignored":
+            return f"{name} is inactive (action: Ignore); set spec.action to DryRun to get a plan"
+        case "InProgress":
+            return "the plan is already being executed"
+        case "Completed":
+            return f"{name} is already Completed"
+        case "PrerequisiteFailed":
+            return f"{name} is in phase PrerequisiteFailed; its plan is drafted once all prerequisites are met"
+        case phase:
+            return f"{name} is in phase {phase}; set spec.action to DryRun to get a new plan"
+
+
+async def approve_plan(client: Client, profile: str, plan_hash: str, comment: str) -> PlanApproved | NotApproved:
+    """Approve this plan and no other: if another takes its place meanwhile, nothing is written."""
+    user = await name_of_caller(client)
+    for _ in range(ATTEMPTS):
+        config = await read_config(client, profile)
+        if reason := reason_not_approvable(config):
+            return NotApproved(profile, reason)
+        if config.status.plan_hash != plan_hash:
+            return NotApproved(profile, plan_changed(config.status.plan_hash))
+        approval = PlanApproved(profile, plan_hash, _action(config), user, comment[:LONGEST_COMMENT])
+        try:
+            patch = _approval_patch(config, approval)
+            await client.merge_patch(config_ref(profile), patch, manager=managers.APPROVAL.name)
+        except Conflict:
+            continue
+        return approval
+    return NotApproved(profile, f"{profile} changed {ATTEMPTS} times while it was being approved; try again")
+
+
+def plan_changed(current: str) -> str:
+    return f"the plan has changed since you reviewed it; review the current one: {current}"
+
+
+def _action(config: VirtPlatformConfig) -> Action:
+    return "Rollback" if config.spec.action == "Rollback" else "Apply"
+
+
+def _approval_patch(config: VirtPlatformConfig, approval: PlanApproved) -> dict[str, object]:
+    """Make one write of it, so that the controller never sees half of an approval."""
+    annotations = {
+        APPROVED_PLAN: approval.plan_hash,
+        APPROVED_BY: approval.user,
+        APPROVAL_COMMENT: approval.comment or None,  # removes the comment of an earlier approval
+        **UNREJECTED,
+    }
+    return {
+        "metadata": {"resourceVersion": config.metadata.resource_version, "annotations": annotations},
+        "spec": {"action": approval.action},
+    }
+
+
+async def reject_plan(client: Client, profile: str, plan_hash: str, comment: str) -> Decided | NotDecided:
+    """Reject this plan and no other. Applied changes stay; the rejection is recorded with its reason."""
+    user = await name_of_caller(client)
+
+    async def attempt() -> Decided | NotDecided:
+        config = await read_config(client, profile)
+        if reason := _reason_not_rejectable(config, plan_hash):
+            return NotDecided("Not rejected", reason)
+        action = action_after_rejection(config)
+        annotations = {
+            REJECTED_PLAN: plan_hash,
+            REJECTED_GENERATION: str(config.status.plan_generation),
+            REJECTED_BY: user,
+            REJECTION_COMMENT: comment[:LONGEST_COMMENT] or None,
+        }
+        if action != "Apply":  # with action Apply, the approval of an earlier plan is what holds this one back
+            annotations |= UNAPPROVED
+        await patch_config(client, config, annotations, {"action": action})
+        return Decided(_rejection_message(config, action))
+
+    return await retry_on_conflict(attempt)
+
+
+def _reason_not_rejectable(config: VirtPlatformConfig, plan_hash: str) -> str | None:
+    if config.status.plan_hash != plan_hash or config.status.phase != "ReviewRequired" or config.is_touched:
+        return "The plan has changed since you opened it, so nothing was rejected. Review the current plan."
+    if config.spec.action == "Apply" and config.approved_plan == plan_hash:
+        return "Somebody has already approved this plan, and it is being executed. Nothing was rejected."
+    return None
+
+
+def action_after_rejection(config: VirtPlatformConfig) -> Action:
+    """The action that a config gets when its plan is rejected.
+
+    A profile that never applied anything becomes inactive (Ignore). One that has applied changes must stay active:
+    with Ignore, nobody would watch them for drift. So Apply stays Apply, and a rejected rollback becomes DryRun, which
+    watches over the applied changes as Apply does and writes nothing by itself.
+    """
+    if config.spec.action == "Rollback":
+        return "DryRun"
+    was_active = config.status.governed or config.status.applied_inputs
+    return config.spec.action if config.spec.action == "Apply" or was_active else "Ignore"
+
+
+def _rejection_message(config: VirtPlatformConfig, action: Action) -> str:
+    name = config.metadata.name
+    if config.spec.action == "Rollback":
+        return f"You rejected the rollback of {name}. {still_managed(name)}"
+    if action == "Ignore":
+        return f"You rejected this plan of {name}. Nothing was changed; the profile is now inactive (action: Ignore)."
+    return f"You rejected this plan of {name}. It is not applied; the profile stays active."
+
+
+def still_managed(name: str) -> str:
+    return (
+        f"Applied changes stay, and {name} is managed again with action DryRun."
+        " If anything differs from the profile, a new plan is drafted for review."
+    )

@@ -1,0 +1,123 @@
+"""Decisions about a profile, made with a client alone: no console, no form."""
+
+from typing import Any
+
+import pytest
+
+from tests.controllers.advisor.builders import PLAN, a_config, a_status
+from tests.controllers.advisor.desk import Desk
+from tests.controllers.advisor.waiting import tell, waiting
+from virt_steward.apis.virtplatformconfig import EXAMPLE, Input
+from virt_steward.controllers.advisor.observation import (
+    APPROVED_PLAN,
+    REJECTED_BY,
+    REJECTED_PLAN,
+    REJECTION_COMMENT,
+    VirtPlatformConfig,
+)
+from virt_steward.decisions.outcomes import Decided, NotDecided
+from virt_steward.decisions.plans import action_after_rejection, reject_plan
+from virt_steward.decisions.profiles import (
+    activate,
+    cancel_rollback,
+    is_rolling_back,
+    replan,
+    roll_back,
+    stop_managing,
+)
+from virt_steward.kube.client import Client
+
+APPLIED = {"applied_inputs": (Input("a", "1"),)}
+
+
+def no_options(_current: object) -> None:
+    return None
+
+
+async def action_of(desk: Desk) -> str:
+    return str((await desk.config())["spec"]["action"])
+
+
+@pytest.mark.parametrize(
+    ("config", "action"),
+    [
+        pytest.param(a_config(a_status(), action="DryRun"), "Ignore", id="first-plan"),
+        pytest.param(a_config(a_status(**APPLIED), action="DryRun"), "DryRun", id="applied-before"),
+        pytest.param(a_config(a_status(), action="Apply"), "Apply", id="apply"),
+        pytest.param(a_config(a_status(), action="Rollback"), "DryRun", id="rollback"),
+    ],
+)
+def test_rejection_keeps_active_profiles_active(config: VirtPlatformConfig, action: str) -> None:
+    assert action_after_rejection(config) == action
+
+
+@pytest.mark.parametrize(
+    ("action", "status", "expected"),
+    [
+        pytest.param("Rollback", a_status("InProgress", plan_action="Rollback"), True, id="in-progress"),
+        pytest.param("Rollback", a_status("Completed", plan_action="Apply"), True, id="not-planned-yet"),
+        pytest.param("Rollback", a_status("Completed", plan_action="Rollback"), False, id="completed"),
+        pytest.param("Apply", a_status("InProgress"), False, id="forward"),
+    ],
+)
+def test_rollback_lasts_until_it_is_completed(action: str, status: Any, expected: bool) -> None:
+    assert is_rolling_back(a_config(status, action=action)) is expected
+
+
+async def test_reject_records_who_and_why(configs: Client) -> None:
+    desk = await waiting(configs)
+    assert isinstance(await reject_plan(configs, EXAMPLE, PLAN, "after the audit"), Decided)
+    annotations = (await desk.config())["metadata"]["annotations"]
+    assert (annotations[REJECTED_PLAN], annotations[REJECTED_BY]) == (PLAN, "admin")
+    assert annotations[REJECTION_COMMENT] == "after the audit"
+    assert await action_of(desk) == "Ignore"
+
+
+async def test_reject_refuses_another_plan(configs: Client) -> None:
+    desk = await waiting(configs)
+    assert isinstance(await reject_plan(configs, EXAMPLE, "another", ""), NotDecided)
+    assert await action_of(desk) == "DryRun"
+
+
+async def test_roll_back_asks_for_a_plan_that_needs_an_approval(configs: Client) -> None:
+    desk = await waiting(configs, action="Apply")
+    await desk.annotate(approved_plan=PLAN)
+    await roll_back(configs, EXAMPLE)
+    assert await action_of(desk) == "Rollback"
+    assert APPROVED_PLAN not in (await desk.config())["metadata"].get("annotations", {})
+
+
+async def test_cancel_rollback_manages_the_profile_again(configs: Client) -> None:
+    desk = await waiting(configs, action="Rollback")
+    assert isinstance(await cancel_rollback(configs, EXAMPLE), Decided)
+    assert await action_of(desk) == "DryRun"
+    assert isinstance(await cancel_rollback(configs, EXAMPLE), NotDecided)
+
+
+async def test_stop_managing_sets_ignore(configs: Client) -> None:
+    desk = await waiting(configs, action="Apply")
+    await stop_managing(configs, EXAMPLE)
+    assert await action_of(desk) == "Ignore"
+
+
+@pytest.mark.parametrize(("before", "writes"), [("DryRun", 2), ("Apply", 1), ("Ignore", 1)])
+async def test_replan_changes_the_spec_and_ends_with_dry_run(configs: Client, before: str, writes: int) -> None:
+    desk = await waiting(configs, action=before)
+    generation = (await desk.config())["metadata"]["generation"]
+    assert isinstance(await replan(configs, EXAMPLE), Decided)
+    config = await desk.config()
+    assert (config["spec"]["action"], config["metadata"]["generation"]) == ("DryRun", generation + writes)
+
+
+async def test_activate_creates_the_config(configs: Client) -> None:
+    assert isinstance(await activate(configs, EXAMPLE, no_options), Decided)
+    assert await action_of(Desk(configs, EXAMPLE)) == "DryRun"
+
+
+async def test_activate_replans_an_active_profile(configs: Client) -> None:
+    desk = await waiting(configs)
+    await tell(desk, phase="Completed")
+    generation = (await desk.config())["metadata"]["generation"]
+    assert isinstance(await activate(configs, EXAMPLE, no_options), Decided)
+    config = await desk.config()
+    assert (config["spec"]["action"], config["metadata"]["generation"]) == ("DryRun", generation + 2)
