@@ -10,7 +10,6 @@ import msgspec
 
 from virt_steward.catalog.conditions import Condition
 from virt_steward.catalog.reads import NOTHING, Needs, Reads, kind_in
-from virt_steward.objects.paths import Pointer
 from virt_steward.platform.hco import HYPERCONVERGED
 
 if TYPE_CHECKING:
@@ -82,19 +81,12 @@ class Declaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     reads: Reads = NOTHING
     params: dict[str, Any] = {}
     files: tuple[str, ...] = ()
-    withdraws: tuple[str, ...] = ()
-    """JSON pointers: what the template no longer has there goes, while all else stays until others own it."""
 
     def __post_init__(self) -> None:
-        _ = self.withdrawn  # which refuses what is no pointer
         if not _NAME.fullmatch(self.name):
             raise ValueError(f"{self.name!r} is no name: lower-case letters, digits and dashes")
         if (self.phase == 0) is not (self.object.kind == HYPERCONVERGED):
             raise ValueError(f"phase 0 is for the {HYPERCONVERGED.name}, and for nothing else")
-
-    @property
-    def withdrawn(self) -> tuple[Pointer, ...]:
-        return tuple(Pointer.parse(path) for path in self.withdraws)
 
 
 class Asset(Declaration, frozen=True, kw_only=True):

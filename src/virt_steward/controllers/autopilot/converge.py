@@ -19,12 +19,10 @@ from virt_steward.kube.faults import reach
 from virt_steward.objects.canonical import canonical
 from virt_steward.objects.identity import ref_of
 from virt_steward.objects.ownership import owned_by
-from virt_steward.objects.paths import get, has, with_value, without
 from virt_steward.ssa import apply as writing
 from virt_steward.ssa.drift import drifts
 from virt_steward.ssa.locks import Stale, lock_on
 from virt_steward.ssa.managers import AUTOPILOT, PAUSE
-from virt_steward.ssa.ownership import carried
 from virt_steward.ssa.preview import Changes, Creates, Reowns, Unchanged, fetch, preview
 
 if TYPE_CHECKING:
@@ -38,7 +36,6 @@ if TYPE_CHECKING:
     from virt_steward.controllers.autopilot.overrides.governed import GovernedFields
     from virt_steward.controllers.autopilot.verdicts import Verdict
     from virt_steward.kube.client import Client
-    from virt_steward.objects.paths import Pointer
     from virt_steward.runtime.clock import Clock
     from virt_steward.ssa.drift import FieldDrift
     from virt_steward.ssa.locks import Object
@@ -85,8 +82,6 @@ class Task:
     intent: Object
     made_from: RenderedFrom | None = None
     """None: the intent does not depend on the live object."""
-    withdrawn: tuple[Pointer, ...] = ()
-    """Where what fell away goes."""
     live: Object | None = None
     outcome: Creates | Changes | Reowns | None = None
     drifts: tuple[FieldDrift, ...] = ()
@@ -152,12 +147,6 @@ async def without_the_advisors(bench: Toolkit, work: Task) -> Task | Verdict:
             return replace(work, intent=left)
 
 
-async def handed_over(_bench: Toolkit, work: Task) -> Task | Verdict:
-    if work.live is None:
-        return work
-    return replace(work, intent=with_what_fell_away(work.intent, work.live, work.withdrawn))
-
-
 async def previewed(bench: Toolkit, work: Task) -> Task | Verdict:
     outcome = await preview(bench.client, work.intent, AUTOPILOT, work.live)
     match outcome:
@@ -220,23 +209,11 @@ STEPS: tuple[Callable[[Toolkit, Task], Awaitable[Task | Verdict]], ...] = (
     looked_at,
     without_masked,
     without_the_advisors,
-    handed_over,
     previewed,
     reported,
     throttled,
     applied,
 )
-
-
-def with_what_fell_away(intent: Object, live: Object, withdrawn: tuple[Pointer, ...]) -> Object:
-    """A field that fell away is not deleted: its live value is sent until somebody else owns it."""
-    whole = carried(intent, live, AUTOPILOT)
-    for pointer in withdrawn:
-        if has(intent, pointer):
-            whole = with_value(whole, pointer, get(intent, pointer))
-        elif has(whole, pointer):
-            whole = without(whole, pointer)
-    return whole
 
 
 async def converge(bench: Toolkit, work: Task) -> Verdict:

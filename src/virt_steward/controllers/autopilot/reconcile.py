@@ -27,6 +27,7 @@ from virt_steward.controllers.autopilot.watches import PLATFORM, AssetKey, Platf
 from virt_steward.kube.errors import Forbidden, NotServed, Refused, ServerError
 from virt_steward.objects.identity import Kind
 from virt_steward.runtime.outcomes import Done, RequeueAfter
+from virt_steward.ssa.refusals import RefusedIntent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
@@ -155,7 +156,7 @@ class AutopilotController:
             verdict = await self._verdict(asset, decision, seen)
         except NotServed as error:  # until a moment ago it was, so discovery will tell soon
             verdict = LeftAlone(AssetSkipped.NO_KIND, str(error))
-        except (Refused, ServerError) as error:  # the latter also if a webhook does not answer
+        except (Refused, RefusedIntent, ServerError) as error:  # the last also if a webhook does not answer
             if not is_leaving(error):
                 self._concluded(asset, seen, AssetFailed(Broken.APPLY, str(error)))
                 raise
@@ -182,7 +183,7 @@ class AutopilotController:
         if governed.paths:
             self._reporter.governed(seen.hco, ref, governed)
         wanted = decision.outcome
-        work = Task(wanted, sighted, governed, wanted.intent, _made_from(asset, seen), asset.withdrawn)
+        work = Task(wanted, sighted, governed, wanted.intent, _made_from(asset, seen))
         return await converge(self._bench, work)
 
     def _concluded(self, asset: Asset, seen: AutopilotObservation, verdict: Verdict) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from virt_steward.controllers.autopilot.converge import with_what_fell_away
 from virt_steward.controllers.autopilot.decide import Wanted
 from virt_steward.controllers.autopilot.overrides.governed import NothingLeft, without_governed
 from virt_steward.controllers.autopilot.overrides.mask import masked
@@ -59,4 +58,4 @@ def target_state(survey: Survey, asset: Asset) -> AssetTargetState:
     found = tuple(str(pointer) for pointer in lacking(left, live))
     because = f"it lacks {', '.join(found)}" if found else ""
     compared = AssetCheckResult("the live object is as wanted", objects=bool(found), because=because)
-    return AssetTargetState(with_what_fell_away(left, live, asset.withdrawn), (*steps, compared), found)
+    return AssetTargetState(left, (*steps, compared), found)

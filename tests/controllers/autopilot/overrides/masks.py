@@ -31,8 +31,6 @@ from virt_steward.controllers.autopilot.overrides.mask import Mask, parse
 from virt_steward.kube.errors import Invalid
 from virt_steward.objects.identity import ref_of
 from virt_steward.objects.normalize import sanitized
-from virt_steward.ssa.managers import AUTOPILOT
-from virt_steward.ssa.ownership import carried
 
 if TYPE_CHECKING:
     from virt_steward.kube.client import Client
@@ -75,7 +73,7 @@ async def a_scene(client: Client, namespace: str, data: st.DataObject) -> Scene:
 
 async def masked_values_stay(client: Client, scene: Scene) -> None:
     """Masked values are as they were, all else is as without the mask, and a second apply changes nothing."""
-    plain = await sent(client, carried(scene.intent, scene.live, AUTOPILOT), dry_run=True)
+    plain = await sent(client, scene.intent, dry_run=True)
     after = await masked_apply(client, scene.intent, scene.mask)
     for text, place in scene.places.items():
         assert look(after, place) == look(scene.live, place), text

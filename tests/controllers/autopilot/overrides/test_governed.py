@@ -33,7 +33,8 @@ def governed(*paths: str) -> GovernedFields:
 def test_what_nobody_governs_stays_as_wanted() -> None:
     intent = a_descheduler(mode="Predictive")
     assert without_governed(intent, LIVE, NOT_GOVERNED) is intent
-    assert without_governed(intent, LIVE, governed("spec.profiles", "spec.mode.deeper", "", "x")) is intent
+    assert without_governed(intent, LIVE, governed("spec.mode.deeper", "", "x")) is intent
+    assert without_governed(intent, LIVE, governed("spec.profiles")) == intent
 
 
 def test_governed_fields_are_left_out_and_the_others_stay() -> None:
@@ -46,6 +47,13 @@ def test_a_governed_value_that_only_we_own_yet_is_sent_as_it_is() -> None:
     live = a_descheduler(managed(AUTOPILOT.name, {"f:spec": {"f:mode": {}, "f:size": {}}}), mode="Automatic", size=1)
     left = without_governed(a_descheduler(mode="Predictive", size=2), live, governed("spec.mode"))
     assert left == a_descheduler(mode="Automatic", size=2)
+
+
+def test_governed_value_that_the_template_no_longer_renders_is_kept() -> None:
+    owned = managed(AUTOPILOT.name, {"f:spec": {"f:mode": {}, "f:size": {}, "f:colour": {}}})
+    live = a_descheduler(owned, mode="Automatic", size=1, colour="red")
+    left = without_governed(a_descheduler(size=2), live, governed("spec.mode"))
+    assert left == a_descheduler(size=2, mode="Automatic"), "the colour is neither governed nor wanted"
 
 
 @pytest.mark.parametrize("paths", [("spec",), ("spec.mode", "spec.limits"), ("spec.mode", "spec.limits.total", "spec")])

@@ -35,8 +35,12 @@ class NothingLeft:
 
 
 def without_governed(intent: Object, live: Object, governed: GovernedFields) -> Object | NothingLeft:
-    """Return the intent without what is governed; values that the autopilot alone owns stay as they are."""
-    pointers = tuple(sorted({pointer for path in governed.paths if (pointer := _pointer(intent, path))}))
+    """Return the intent without what is governed; values that the autopilot alone owns stay as they are.
+
+    A governed field counts also if the intent does not have it: its live value must not vanish with our last apply.
+    """
+    found = (_pointer(intent, path) or _pointer(live, path) for path in governed.paths)
+    pointers = tuple(sorted({pointer for pointer in found if pointer}))
     if not pointers:
         return intent
     rest = intent
@@ -47,9 +51,9 @@ def without_governed(intent: Object, live: Object, governed: GovernedFields) -> 
     return masked(intent, live, AUTOPILOT, Mask(pointers)).intent
 
 
-def _pointer(intent: Object, path: str) -> Pointer | None:
-    """Read a dotted path, in which names may have dots too; None if the intent has nothing there."""
-    value: Any = intent
+def _pointer(obj: Object, path: str) -> Pointer | None:
+    """Read a dotted path, in which names may have dots too; None if the object has nothing there."""
+    value: Any = obj
     tokens: list[str] = []
     while path:
         names = value if isinstance(value, dict) else ()

@@ -24,7 +24,7 @@ from virt_steward.objects.fieldpaths import Field, FieldPath, Keyed, readable
 from virt_steward.objects.fieldsets import FieldSet
 from virt_steward.objects.ownership import owners
 from virt_steward.objects.paths import BadPointer, Pointer
-from virt_steward.ssa.ownership import carried, is_entry_of, owned_alone
+from virt_steward.ssa.ownership import carried_within, is_entry_of, owned_alone
 
 if TYPE_CHECKING:
     from virt_steward.ssa.locks import Object
@@ -107,12 +107,13 @@ def _towards(pointer: Pointer) -> list[tuple[str, ...]]:
 def masked(intent: Object, live: Object | None, manager: FieldManager, mask: Mask) -> Masked:
     """Return the intent such that its apply leaves the masked values as they are, and later edits of them too.
 
-    Masked fields are left out; those that the manager alone owns are sent as they are, like all that falls away, for
-    the server would delete them.
+    Masked fields are left out of the intent; those that the manager alone owns are sent with their live value, for
+    the server would delete them otherwise. All other fields are sent exactly as wanted: one that the intent no longer
+    has is not sent, so that the server deletes it unless somebody else owns it.
     """
     keeper = _Keeper(live or {}, manager)
     done = reduce(keeper.leave_out, mask.pointers, Masked(intent))
-    kept = carried(done.intent, live or {}, manager)
+    kept = carried_within(done.intent, live or {}, manager, keeper.owned_alone(mask))
     kept = reduce(keeper.in_live_order, keeper.lists(mask), kept)
     return replace(done, intent=_identified(kept, intent))
 
@@ -149,6 +150,13 @@ class _Keeper:
             case PathNotFound(path, rest):
                 intent = edited(done.intent, self._view, path, lambda wanted: cut(wanted, rest))
                 return _noted(done, pointer, intent, "the live object has no such value, so none is sent")
+
+    def owned_alone(self, mask: Mask) -> FieldSet:
+        """Return the masked fields that the server would delete if they were not sent."""
+        found = (resolve_path(self._view, pointer) for pointer in mask.pointers)
+        return FieldSet.union(
+            _within(self._alone, one.path) for one in found if isinstance(one, PathFound | AtomicValue)
+        )
 
     def lists(self, mask: Mask) -> list[FieldPath]:
         """Return the lists that the mask leads into, whose items do not go by index."""
@@ -210,6 +218,14 @@ def _reaches(fields: FieldSet, path: FieldPath) -> bool:
     """Tell whether the set has this path, or one below it."""
     holder = reduce(FieldSet.below, path[:-1], fields)
     return path[-1] in holder.members or path[-1] in holder.children
+
+
+def _within(fields: FieldSet, path: FieldPath) -> FieldSet:
+    """Return the part of the set that is at this path, or below it."""
+    step, rest = path[0], path[1:]
+    below = _within(fields.below(step), rest) if rest else fields.below(step)
+    members = frozenset() if rest else fields.members & {step}
+    return FieldSet(members, {step: below} if below else {})
 
 
 def _identified(intent: Object, original: Object) -> Object:
