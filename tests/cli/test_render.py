@@ -35,6 +35,11 @@ async def test_what_is_left_out_is_told_if_asked_for(tmp_path: Path) -> None:
     asked = ("--asset=metallb-operator", "--output=json")
     silent, told = await rendered(tmp_path, *asked), await rendered(tmp_path, *asked, "--show-excluded")
     assert json.loads(silent.stdout) == []
+    assert silent.stderr == (
+        "metallb-operator is not applied: Conditions not met (platform.kubevirt.io/enable-metallb: expected=true, "
+        "actual=absent). Add --show-excluded to see it in the output.\n"
+    )
+    assert told.stderr == ""
     (record,) = json.loads(told.stdout)
     assert record["reason"] == "Conditions not met"
     assert record["details"] == {"platform.kubevirt.io/enable-metallb": "expected=true, actual=absent"}
@@ -57,7 +62,7 @@ async def test_the_exclusions_of_the_hco_count(tmp_path: Path) -> None:
 async def test_an_idle_hco_shows_what_would_be_and_says_that_it_is_not(tmp_path: Path) -> None:
     ended = await rendered(tmp_path, "--asset=psi-enable", autopilot="false")
     assert "kind: MachineConfig" in ended.stdout
-    assert ended.stderr.startswith("The autopilot would do nothing: platform.kubevirt.io/autopilot is 'false'")
+    assert ended.stderr.startswith("The autopilot is idle: platform.kubevirt.io/autopilot is 'false'")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A cluster that is a file: the HCO, and whatever else of the cluster somebody wrote beside it."""
+"""A cluster from a file: the HyperConverged, and any other objects of the cluster that assets may read."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Object = dict[str, Any]
 
 
 class BadFile(UserError):
-    """A file from which no cluster can be read."""
+    """A file that does not describe a cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class FileServes:
 
 @dataclass(frozen=True, slots=True)
 class Offline:
-    """What a file tells. Objects that are not in it do not exist; nodes, topology and schemas are then not known."""
+    """What a file describes. Objects that it lacks do not exist; nodes, topology and schemas are then unknown."""
 
     context: AssetContext
     served: FileServes
@@ -68,7 +68,7 @@ def offline(text: str, catalog: Catalog, images: Mapping[str, str]) -> Offline:
         objects = list(_objects(text))
         return _read(objects, catalog, images)
     except (BadYaml, msgspec.ValidationError) as error:
-        raise BadFile(f"the file cannot be read: {error}") from None
+        raise BadFile(f"the file is invalid: {error}") from None
 
 
 def _read(objects: list[Object], catalog: Catalog, images: Mapping[str, str]) -> Offline:
@@ -92,7 +92,7 @@ def _read(objects: list[Object], catalog: Catalog, images: Mapping[str, str]) ->
 
 
 def _objects(text: str) -> Iterator[Object]:
-    """Also those of a List, as `kubectl get -o yaml` writes it."""
+    """List the objects, also those of a List as `kubectl get -o yaml` writes it."""
     for document in documents(text):
         match document:
             case {"kind": "List", "items": list(items)}:
@@ -105,7 +105,7 @@ def _checked(obj: Any) -> Object:
     match obj:
         case {"apiVersion": str(), "kind": str(), "metadata": {"name": str()}}:
             return dict(obj)
-    raise BadFile("the file holds what is no object: each needs apiVersion, kind and metadata.name")
+    raise BadFile("not an object: each document needs apiVersion, kind and metadata.name")
 
 
 def _hco(objects: list[Object]) -> Hco:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import Counter
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -12,22 +13,26 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from virt_steward.app import connected
-from virt_steward.catalog.images import related_images
 from virt_steward.catalog.load import Catalog, load
 from virt_steward.catalog.offline import BadFile
-from virt_steward.catalog.printed import as_json, as_table, as_yaml
-from virt_steward.catalog.report import AssetStatus
 from virt_steward.cli import advisor_flags
 from virt_steward.cli.arguments import ContextOption, KubeconfigOption  # noqa: TC001 - typer reads annotations
 from virt_steward.cli.output import CommandFailed
-from virt_steward.controllers.autopilot import annotation_keys
-from virt_steward.controllers.autopilot.options import AutopilotOptions
-from virt_steward.insight.assets.survey import AssetRendition, rendered, rendered_offline
+from virt_steward.controllers.autopilot.asset_report import AssetStatus, as_json, as_yaml
+from virt_steward.controllers.autopilot.decide import unreadable_exclusions
+from virt_steward.controllers.autopilot.options import AutopilotOptions, related_images
+from virt_steward.insight.assets.survey import AssetRendition, render_offline, render_online
 from virt_steward.kube.client import Reader
 from virt_steward.settings import BadSetting
 
 if TYPE_CHECKING:
-    from virt_steward.catalog.report import AssetReport
+    from collections.abc import Iterable, Iterator
+
+    from virt_steward.controllers.autopilot.asset_report import AssetReport
+
+
+ROW = "{:<30} {:<15} {:<20} {}"
+LONGEST_REASON = 35
 
 
 class RenderFormat(StrEnum):
@@ -44,44 +49,46 @@ def render(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Instead of a cluster: the HyperConverged, and what else of the cluster assets may look at.",
+            help="Instead of a cluster: a file with the HyperConverged, and other objects that assets read.",
         ),
     ] = None,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
-    asset: Annotated[str | None, typer.Option(metavar="NAME", help="Only this one.")] = None,
+    asset: Annotated[str | None, typer.Option(metavar="NAME", help="Only this asset.")] = None,
     show_excluded: Annotated[
-        bool, typer.Option("--show-excluded", help="Also tell which assets are left out, and why.")
+        bool, typer.Option("--show-excluded", help="Also show the assets that are not applied, and why.")
     ] = False,
     output: Annotated[
         RenderFormat, typer.Option("--output", "-o", help="Manifests, a JSON list, or a table.")
     ] = RenderFormat.YAML,
 ) -> None:
-    """Print the objects that the autopilot would apply, and apply none. Ends with 1 if an asset cannot be rendered.
+    """Print the objects that the autopilot would apply, and change nothing. Exits with 1 if an asset fails to render.
 
     Images come from RELATED_IMAGE_ variables, as for the autopilot itself.
     """
     shipped = load()
     if asset is not None and shipped.find(asset) is None:
-        raise CommandFailed(f"there is no asset {asset}: --output status lists all of them")
+        raise CommandFailed(f"there is no asset {asset}; --output status lists all of them")
     if hco_file is None:
         options = AutopilotOptions(advisor_flags.hco(hyperconverged), related_images(os.environ))
         found = asyncio.run(_online(shipped, options, kubeconfig, context))
     elif kubeconfig or context:
-        raise BadSetting("--hco-file stands for a cluster: leave --kubeconfig and --context away, or --hco-file")
+        raise BadSetting("--hco-file replaces the cluster: use either --hco-file, or --kubeconfig and --context")
     else:
-        found = rendered_offline(_text(hco_file), shipped, related_images(os.environ), datetime.now(UTC))
-    lines = [line for line in _allowed(found) if asset in (None, line.asset.name)]
-    shown = [line for line in lines if show_excluded or line.status in (AssetStatus.INCLUDED, AssetStatus.ERROR)]
+        found = render_offline(_text(hco_file), shipped, related_images(os.environ), datetime.now(UTC))
+    reports = [report for report in _reports(found) if asset in (None, report.asset.name)]
+    shown = [one for one in reports if show_excluded or one.status in (AssetStatus.INCLUDED, AssetStatus.ERROR)]
+    if asset is not None and not shown and output is not RenderFormat.STATUS:
+        typer.echo(hidden_asset(reports[0]), err=True)
     match output:
         case RenderFormat.YAML:
             typer.echo(as_yaml(shown), nl=False)
         case RenderFormat.JSON:
             typer.echo(as_json(shown), nl=False)
         case RenderFormat.STATUS:
-            typer.echo(as_table(lines), nl=False)
-    if any(line.status is AssetStatus.ERROR for line in lines):
+            typer.echo(as_table(reports), nl=False)
+    if any(report.status is AssetStatus.ERROR for report in reports):
         raise typer.Exit(1)
 
 
@@ -89,19 +96,49 @@ async def _online(
     catalog: Catalog, options: AutopilotOptions, kubeconfig: str | None, context: str | None
 ) -> AssetRendition:
     async with connected(kubeconfig, context) as client:
-        return await rendered(Reader(client.connection, client.discovery), catalog, options, datetime.now(UTC))
+        return await render_online(Reader(client.connection, client.discovery), catalog, options, datetime.now(UTC))
 
 
 def _text(file: str) -> str:
     try:
         return Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise BadFile(f"{file} cannot be read: {error}") from None
+        raise BadFile(f"cannot read {file}: {error}") from None
 
 
-def _allowed(found: AssetRendition) -> tuple[AssetReport, ...]:
+def hidden_asset(report: AssetReport) -> str:
+    """Explain why a single asset is not in the output, and how to see it."""
+    facts = ", ".join(f"{name}: {fact}" for name, fact in report.details.items())
+    reason = f"{report.reason} ({facts})" if facts else report.reason
+    return f"{report.asset.name} is not applied: {reason}. Add --show-excluded to see it in the output."
+
+
+def as_table(reports: Iterable[AssetReport]) -> str:
+    known = tuple(reports)
+    return "\n".join((*_rows(known), "", _summary(known), ""))
+
+
+def _rows(reports: Iterable[AssetReport]) -> Iterator[str]:
+    yield ROW.format("ASSET", "STATUS", "COMPONENT", "REASON")
+    for one in reports:
+        yield ROW.format(one.asset.name, one.status, one.asset.object.kind.name, _short(one.reason)).rstrip()
+
+
+def _short(reason: str) -> str:
+    return reason if len(reason) <= LONGEST_REASON else f"{reason[: LONGEST_REASON - 1]}…"
+
+
+def _summary(reports: Iterable[AssetReport]) -> str:
+    count = Counter(report.status for report in reports)
+    return (
+        f"Summary: {count[AssetStatus.INCLUDED]} included, {count[AssetStatus.EXCLUDED]} excluded, "
+        f"{count[AssetStatus.FILTERED]} filtered, {count[AssetStatus.ERROR]} errors"
+    )
+
+
+def _reports(found: AssetRendition) -> tuple[AssetReport, ...]:
     if found.idle:
-        typer.echo(f"The autopilot would do nothing: {found.idle}. This is what it would do if it were on:", err=True)
+        typer.echo(f"The autopilot is idle: {found.idle}. If it were on, it would apply this:", err=True)
     if found.held:
-        raise CommandFailed(f"nothing would be applied before {annotation_keys.EXCLUDED} can be read: {found.held}")
-    return found.lines
+        raise CommandFailed(unreadable_exclusions(found.held))
+    return found.reports

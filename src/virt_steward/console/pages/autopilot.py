@@ -63,11 +63,11 @@ async def asset(visit: PageContext) -> PageContent:
     values = {
         "state": state,
         "tone": TONES[state.word],
-        "steps": [(step.check.replace("_", " "), step.objection) for step in decision.steps],
+        "steps": [(check.title, check.reason) for check in decision.checks if check.result != "not reached"],
         "wanted": decision.outcome if isinstance(decision.outcome, Wanted) else None,
         "overrides": {name: value for name, value in decision.overrides.items() if name in STEERING},
         "governed": sorted(visit.cache.assets.view.governed(state.asset).paths),
-        "marks": annotations,
+        "marks": annotation_keys,
         "command": _command(state.ref.kind.plural, state.ref.kind.group, ref.key.namespace, ref.key.name),
         "may_resume": may_change and bool(state.sighted and state.sighted.is_paused),
         "told": visit.told_of(str(ref))[:30],

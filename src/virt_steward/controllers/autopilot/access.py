@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.catalog.yamlread import document
 from virt_steward.controllers.autopilot.options import OPT_OUT_DELETES
-from virt_steward.controllers.autopilot.optout import NEVER
+from virt_steward.controllers.autopilot.optout import NEVER_DELETED
 from virt_steward.controllers.autopilot.watches import ref_of_asset
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.objects.corekinds import NAMESPACE, NODE
@@ -58,7 +58,7 @@ def access(name: str, catalog: Catalog, hco: Key) -> Access:
 
 
 def _deletable(wanted: Iterable[Ref]) -> Iterator[Ref]:
-    return (ref for ref in wanted if ref.kind not in NEVER)
+    return (ref for ref in wanted if ref.kind not in NEVER_DELETED)
 
 
 def _by_kind(refs: Iterable[Ref], verbs: tuple[str, ...], why: str) -> Iterator[Grant]:

@@ -60,7 +60,7 @@ def test_governed_value_that_the_template_no_longer_renders_is_kept() -> None:
 def test_nothing_is_left_if_all_of_it_is_governed(paths: tuple[str, ...]) -> None:
     left = without_governed(a_descheduler(mode="Predictive", limits={"total": 5}), LIVE, governed(*paths))
     assert isinstance(left, NothingLeft)
-    assert "/spec" in left.why
+    assert "/spec" in left.message
 
 
 def test_a_name_may_have_dots() -> None:

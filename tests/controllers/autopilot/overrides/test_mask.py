@@ -96,6 +96,16 @@ def test_mask_carries_a_field_of_a_list_item_with_its_key_alone() -> None:
     assert left.intent == a_gadget({"size": 2, "ports": [{"name": "web", "port": 80}]})
 
 
+def test_mask_carries_the_items_before_a_masked_one() -> None:
+    item = {".": {}, "f:name": {}, "f:port": {}}
+    items = {f'k:{{"name":"{name}"}}': item for name in ("web", "dns", "ssh")}
+    ports = [{"name": "web", "port": 80}, {"name": "dns", "port": 53}, {"name": "ssh", "port": 22}]
+    live = a_gadget({"ports": ports}, managedFields=[managed(AUTOPILOT.name, {"f:spec": {"f:ports": items}})])
+    for _ in range(2):
+        left = masked(a_gadget({"size": 2}), live, AUTOPILOT, parse("/spec/ports/1/port"))
+        assert left.intent == a_gadget({"size": 2, "ports": ports[:2]}), "only what is behind it goes"
+
+
 def test_mask_carries_a_list_without_keys_as_a_whole() -> None:
     owned = managed(AUTOPILOT.name, {"f:spec": {"f:args": {}, "f:size": {}}})
     live = a_gadget({"args": ["a", "b"], "size": 1}, managedFields=[owned])
