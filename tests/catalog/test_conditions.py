@@ -163,5 +163,5 @@ def test_nobody_can_tell_without_knowing_the(condition: Condition) -> None:
     ],
 )
 def test_what_must_not_be_set_elsewhere_is_one_thing_and_not(asks: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="one of these"):
+    with pytest.raises(ValueError, match="exactly one of"):
         NotSetElsewhereCondition("worker", **asks)

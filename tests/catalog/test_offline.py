@@ -119,10 +119,10 @@ def test_without_any_crd_in_the_file_every_kind_is_served() -> None:
     [
         pytest.param("", "got nothing", id="empty"),
         pytest.param("a: [", "the file is invalid", id="no-yaml"),
-        pytest.param("just text", "no object", id="text"),
-        pytest.param("kind: List\nitems: [1]", "no object", id="a-list-of-numbers"),
-        pytest.param("kind: List\nitems: 3", "no object", id="a-list-that-is-none"),
-        pytest.param("apiVersion: v1\nkind: Node\nmetadata: none", "no object", id="metadata-that-is-none"),
+        pytest.param("just text", "not an object", id="text"),
+        pytest.param("kind: List\nitems: [1]", "not an object", id="a-list-of-numbers"),
+        pytest.param("kind: List\nitems: 3", "not an object", id="a-list-that-is-none"),
+        pytest.param("apiVersion: v1\nkind: Node\nmetadata: none", "not an object", id="metadata-that-is-none"),
         pytest.param(documents_of(a_node()), "expected one object of kind HyperConverged, got Node", id="no-hco"),
         pytest.param(documents_of(an_hco_object(), an_hco_object()), "got 2 of them", id="two-hcos"),
         pytest.param(

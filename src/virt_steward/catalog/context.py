@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from virt_steward.objects.paths import Pointer
-from virt_steward.platform.hco import LIVE_MIGRATION, PREFIX, flat
+from virt_steward.platform.hco import LIVE_MIGRATION, PREFIX, flatten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -61,7 +61,7 @@ class AssetContext:
     def _declared(self, asset: Asset) -> Iterator[tuple[str, Any]]:
         reads = asset.reads
         if reads.hco is not None:
-            yield "hco", HcoView(self.hco, frozenset(flat(path) for path in reads.hco_pointers))
+            yield "hco", HcoView(self.hco, frozenset(flatten(path) for path in reads.hco_pointers))
         if reads.nodes:
             yield "nodes", self.nodes
             yield "hardware", self.hardware
@@ -118,7 +118,7 @@ class HcoView:
 
     def value(self, path: str, default: Any = None) -> Any:
         pointer = Pointer.parse(path)
-        self._refuse_undeclared(flat(pointer))
+        self._refuse_undeclared(flatten(pointer))
         return self._hco.value(pointer, default)
 
     def _refuse_undeclared(self, pointer: Pointer) -> None:

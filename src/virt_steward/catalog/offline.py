@@ -23,10 +23,10 @@ from virt_steward.platform.machineconfigs import (
     MachineConfigs,
     machine_config_facts,
 )
-from virt_steward.platform.nodes import counted, detected, node_facts
+from virt_steward.platform.nodes import count_nodes, detect_hardware, node_facts
 from virt_steward.platform.pools import Pool
-from virt_steward.platform.storage import STORAGE_PROFILE, profile_facts, storage
-from virt_steward.platform.topology import INFRASTRUCTURE, SCHEDULER, Infrastructure, Scheduler, topology
+from virt_steward.platform.storage import STORAGE_PROFILE, profile_facts, summarize_storage
+from virt_steward.platform.topology import INFRASTRUCTURE, SCHEDULER, Infrastructure, Scheduler, detect_topology
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -78,10 +78,10 @@ def _read(objects: list[Object], catalog: Catalog, images: Mapping[str, str]) ->
     return Offline(
         AssetContext(
             _hco(objects),
-            counted(nodes) if nodes else None,
-            detected(nodes) if nodes else None,
+            count_nodes(nodes) if nodes else None,
+            detect_hardware(nodes) if nodes else None,
             _topology(objects, nodes),
-            storage(profile_facts(_json(obj)) for obj in _of(objects, STORAGE_PROFILE)),
+            summarize_storage(profile_facts(_json(obj)) for obj in _of(objects, STORAGE_PROFILE)),
             _machine_configs(objects, catalog),
             images,
             objects={read.ref: by_ref.get(read.ref) for read in catalog.needs.objects},
@@ -122,7 +122,7 @@ def _topology(objects: list[Object], nodes: list[NodeFacts]) -> Topology | None:
     schedulers = [msgspec.convert(obj, Scheduler) for obj in _of(objects, SCHEDULER)]
     if not infrastructures and not schedulers and not nodes:
         return None
-    return topology(next(iter(infrastructures), None), next(iter(schedulers), None), nodes)
+    return detect_topology(next(iter(infrastructures), None), next(iter(schedulers), None), nodes)
 
 
 def _machine_configs(objects: list[Object], catalog: Catalog) -> MachineConfigs:

@@ -15,7 +15,7 @@ from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Key, Ref, Regarding, kind_of, ref_of
 from virt_steward.platform.hco import Hco
 from virt_steward.platform.machineconfigs import KUBELET_CONFIG, MACHINE_CONFIG, MachineConfigs
-from virt_steward.platform.nodes import counted, detected
+from virt_steward.platform.nodes import count_nodes, detect_hardware
 from virt_steward.platform.sources import (
     INFRASTRUCTURES,
     KUBELET_CONFIGS,
@@ -25,8 +25,8 @@ from virt_steward.platform.sources import (
     SCHEDULERS,
     STORAGE_PROFILES,
 )
-from virt_steward.platform.storage import STORAGE_PROFILE, storage
-from virt_steward.platform.topology import CLUSTER, INFRASTRUCTURE, SCHEDULER, topology
+from virt_steward.platform.storage import STORAGE_PROFILE, summarize_storage
+from virt_steward.platform.topology import CLUSTER, INFRASTRUCTURE, SCHEDULER, detect_topology
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -191,8 +191,8 @@ class AutopilotClusterView:
         nodes = tuple(stores.nodes)
         return AssetContext(
             hco=Hco.of(hco),
-            nodes=counted(nodes) if _are_known(stores.nodes) else None,
-            hardware=None if stores.nodes.denied else detected(nodes),
+            nodes=count_nodes(nodes) if _are_known(stores.nodes) else None,
+            hardware=None if stores.nodes.denied else detect_hardware(nodes),
             topology=self._topology(nodes),
             storage=self._storage(),
             machine_configs=self._machine_configs(),
@@ -206,12 +206,12 @@ class AutopilotClusterView:
         stores = self._stores
         if not _are_known(stores.nodes, stores.infrastructure, stores.scheduler):
             return None
-        return topology(stores.infrastructure.get(CLUSTER), stores.scheduler.get(CLUSTER), nodes)
+        return detect_topology(stores.infrastructure.get(CLUSTER), stores.scheduler.get(CLUSTER), nodes)
 
     def _storage(self) -> Storage | None:
         """None while a profile cannot be read: another storage class would be chosen."""
         profiles = self._stores.storage_profiles
-        return storage(profiles) if _are_known(profiles) else None
+        return summarize_storage(profiles) if _are_known(profiles) else None
 
     def _known_schemas(self) -> Iterator[tuple[str, SchemaFacts | None]]:
         """Leave out a CRD that is served and was not read yet: its fields must not be guessed."""
