@@ -33,7 +33,7 @@ def by_conditions(live: Mapping[str, Any] | None) -> Health:
     status = live.get("status") or {}
     observed = status.get("observedGeneration")
     if observed is not None and observed < live["metadata"].get("generation", 0):
-        return NotReady("Waiting until its operator has seen the change")
+        return NotReady("Waiting for its operator to observe the change")
     for condition in status.get("conditions") or ():
         if problem := _problem(condition):
             return NotReady(problem)

@@ -186,7 +186,7 @@ async def only_report(tools: Toolkit, task: Task) -> Task | Verdict:
     if not task.wanted.is_only_watched:
         return task
     match task.outcome:
-        case Reowns(live):  # every value is as desired, whoever owns it
+        case Reowns(live):  # every value is as desired, only its owner differs
             _remember(tools.settled, tools, task, live)
             return AssetInSync()
         case Changes(live):

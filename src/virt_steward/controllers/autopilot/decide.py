@@ -1,7 +1,7 @@
 """The one judgement of an asset: from what was observed to what is wanted of its object, check by check. Pure.
 
-Of the live object only the annotations count here; `converge` compares the rest. Whoever shows an asset (debug pages,
-`render`, `explain asset`, the console) asks `decide`, so that none of them can disagree with the controller.
+Of the live object only the annotations count here; `converge` compares the rest. Debug pages, `render`,
+`explain asset` and the console show this decision, so that none of them can disagree with the controller.
 """
 
 from __future__ import annotations
@@ -270,7 +270,7 @@ def _overridden(case: AssetCase) -> tuple[AssetCase, Wanted]:
         message = f"{annotation_keys.DRIFT} is {given!r}, not {known}: differences are only reported until it is"
         case = case.remarked("InvalidDrift", message)
     is_paused = case.overrides.get(annotation_keys.PAUSED) == "true"
-    # An unreadable mode means report, for whoever sets it wants less to happen and not more.
+    # An unreadable mode means report: a user who sets it wants fewer writes, not more.
     return case, Wanted(case.intent or {}, mask, drift or DriftMode.REPORT, is_paused)
 
 

@@ -9,8 +9,8 @@ Two counters find the two kinds of edit war:
   eleventh pauses the object instead.
 
 A pause is an annotation on the object (`reconcile-paused`), so that it survives a restart; the counters are in memory
-and may be lost. Whoever removes the annotation gets fresh counters. A write without drift, because the template wants
-something else than before, takes from the bucket too, but never pauses: nobody fights it.
+and may be lost. After the annotation is removed, the counters start at zero. A write without drift, because the
+template wants something else than before, takes from the bucket too, but never pauses: nobody fights it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Opting out: what becomes of objects that we created and nobody asks for any more. By default they stay.
 
-That we created an object is known by an annotation with its own uid, which we set right after the creation.
+That we created an object is known by an annotation with its own uid, which we set immediately after the creation.
 """
 
 from __future__ import annotations
