@@ -7,11 +7,11 @@ from tests.bench.bare import a_config_map
 from tests.bench.figures import Count
 from virt_steward.catalog.load import load
 from virt_steward.catalog.render import Renderer
+from virt_steward.controllers.autopilot.annotation_keys import DriftMode
 from virt_steward.controllers.autopilot.converge import Task, Toolkit, converge
 from virt_steward.controllers.autopilot.decide import Wanted
 from virt_steward.controllers.autopilot.edit_wars import EditWars
 from virt_steward.controllers.autopilot.live_summary import live_summary
-from virt_steward.controllers.autopilot.overrides.drift_mode import DriftMode
 from virt_steward.controllers.autopilot.overrides.governed import NOT_GOVERNED
 from virt_steward.controllers.autopilot.overrides.mask import NO_MASK
 from virt_steward.controllers.autopilot.verdicts import AssetApplied, AssetInSync

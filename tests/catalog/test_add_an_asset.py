@@ -8,14 +8,13 @@ import msgspec
 import pytest
 import yaml
 
-from tests.catalog.test_shipped import ServesAll
+from tests.controllers.autopilot.builders import an_observation, report
 from virt_steward.catalog.asset import Declaration
 from virt_steward.catalog.conditions import Condition
 from virt_steward.catalog.filters import FILTERS
 from virt_steward.catalog.load import Catalog, load
 from virt_steward.catalog.offline import offline
-from virt_steward.catalog.render import Renderer
-from virt_steward.catalog.report import AssetInputs, AssetStatus, line_of
+from virt_steward.controllers.autopilot.asset_report import AssetStatus
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "add-an-asset.md"
 BLOCK = re.compile(r"`([\w./ -]+)`(?: prints)?:\n\n```yaml\n(.*?)```", re.DOTALL)
@@ -38,7 +37,7 @@ def catalog(tmp_path: Path, blocks: dict[str, str]) -> Catalog:
 
 def test_the_page_makes_the_object_that_it_prints(catalog: Catalog, blocks: dict[str, str]) -> None:
     seen = offline(blocks["cluster.yaml"], catalog, {})
-    line = line_of(catalog.assets[0], Renderer(catalog), AssetInputs(seen.context, None, seen.served))
+    line = report(catalog.assets[0], an_observation(seen.context, seen.served), catalog)
     (printed,) = (text for name, text in blocks.items() if name.startswith("virt-steward render"))
     assert line.object == yaml.safe_load(printed)
 
@@ -46,7 +45,7 @@ def test_the_page_makes_the_object_that_it_prints(catalog: Catalog, blocks: dict
 def test_without_the_annotation_of_the_page_there_is_nothing(catalog: Catalog, blocks: dict[str, str]) -> None:
     without = blocks["cluster.yaml"].replace("enable-vm-priority", "enable-something-else")
     seen = offline(without, catalog, {})
-    line = line_of(catalog.assets[0], Renderer(catalog), AssetInputs(seen.context, None, ServesAll()))
+    line = report(catalog.assets[0], an_observation(seen.context), catalog)
     assert (line.status, line.reason) == (AssetStatus.EXCLUDED, "Conditions not met")
 
 

@@ -5,16 +5,16 @@ import pytest
 
 from tests.catalog.builders import a_context, a_kubelet_config, a_machine_config, a_pool, an_hco
 from virt_steward.catalog.conditions import (
-    Annotation,
+    AnnotationCondition,
     CannotTell,
     Condition,
-    FeatureGate,
-    HardwareDetection,
-    HcoFieldUnconfigured,
-    Image,
+    FeatureGateCondition,
+    HardwareCondition,
+    HcoFieldCondition,
+    ImageCondition,
     Met,
-    NotSetElsewhere,
-    Topology,
+    NotSetElsewhereCondition,
+    TopologyCondition,
     Unmet,
 )
 from virt_steward.platform.machineconfigs import KubeletConfigFacts, MachineConfigs, machine_config_facts
@@ -23,10 +23,10 @@ from virt_steward.platform.pools import Pool
 from virt_steward.platform.topology import Topology as Shape
 
 KEY = "platform.kubevirt.io/enable-fast"
-PSI = NotSetElsewhere("worker", kernel_argument="psi=1")
+PSI = NotSetElsewhereCondition("worker", kernel_argument="psi=1")
 
 
-KUBELET = NotSetElsewhere("worker", kubelet=True)
+KUBELET = NotSetElsewhereCondition("worker", kubelet=True)
 
 
 def machine_configs(*configs: dict[str, Any]) -> MachineConfigs:
@@ -41,28 +41,28 @@ def kubelets(*configs: dict[str, Any]) -> MachineConfigs:
 @pytest.mark.parametrize(
     ("condition", "context"),
     [
-        pytest.param(Annotation(KEY, "true"), {"hco": an_hco(annotations={KEY: "true"})}, id="an-annotation"),
-        pytest.param(Annotation(KEY), {"hco": an_hco(annotations={KEY: ""})}, id="an-annotation-of-any-value"),
-        pytest.param(FeatureGate("cpu"), {"hco": an_hco(featureGates=[{"name": "cpu"}])}, id="a-feature-gate"),
-        pytest.param(HcoFieldUnconfigured("/spec/ksm"), {}, id="an-absent-field"),
+        pytest.param(AnnotationCondition(KEY, "true"), {"hco": an_hco(annotations={KEY: "true"})}, id="an-annotation"),
+        pytest.param(AnnotationCondition(KEY), {"hco": an_hco(annotations={KEY: ""})}, id="an-annotation-of-any-value"),
+        pytest.param(FeatureGateCondition("cpu"), {"hco": an_hco(featureGates=[{"name": "cpu"}])}, id="a-feature-gate"),
+        pytest.param(HcoFieldCondition("/spec/ksm"), {}, id="an-absent-field"),
+        pytest.param(HcoFieldCondition("/spec/ksm"), {"hco": an_hco(virtualization={"ksm": {}})}, id="an-empty-field"),
+        pytest.param(HardwareCondition("pciDevicesPresent"), {"hardware": Hardware(pci=True)}, id="pci"),
+        pytest.param(HardwareCondition("numaNodesPresent"), {"hardware": Hardware(numa=True)}, id="numa"),
+        pytest.param(HardwareCondition("vfioCapable"), {"hardware": Hardware(vfio=True)}, id="vfio"),
+        pytest.param(HardwareCondition("usbDevicesPresent"), {"hardware": Hardware(usb=True)}, id="usb"),
+        pytest.param(HardwareCondition("gpuPresent"), {"hardware": Hardware(gpu=True)}, id="gpu"),
+        pytest.param(ImageCondition("exporter"), {"images": {"exporter": "image:1"}}, id="an-image"),
+        pytest.param(TopologyCondition("isHCP"), {"topology": Shape(is_hcp=True)}, id="hosted"),
+        pytest.param(TopologyCondition("isCompact"), {"topology": Shape(is_compact=True)}, id="compact"),
         pytest.param(
-            HcoFieldUnconfigured("/spec/ksm"), {"hco": an_hco(virtualization={"ksm": {}})}, id="an-empty-field"
-        ),
-        pytest.param(HardwareDetection("pciDevicesPresent"), {"hardware": Hardware(pci=True)}, id="pci"),
-        pytest.param(HardwareDetection("numaNodesPresent"), {"hardware": Hardware(numa=True)}, id="numa"),
-        pytest.param(HardwareDetection("vfioCapable"), {"hardware": Hardware(vfio=True)}, id="vfio"),
-        pytest.param(HardwareDetection("usbDevicesPresent"), {"hardware": Hardware(usb=True)}, id="usb"),
-        pytest.param(HardwareDetection("gpuPresent"), {"hardware": Hardware(gpu=True)}, id="gpu"),
-        pytest.param(Image("exporter"), {"images": {"exporter": "image:1"}}, id="an-image"),
-        pytest.param(Topology("isHCP"), {"topology": Shape(is_hcp=True)}, id="hosted"),
-        pytest.param(Topology("isCompact"), {"topology": Shape(is_compact=True)}, id="compact"),
-        pytest.param(
-            Topology("hasSchedulableMasters"),
+            TopologyCondition("hasSchedulableMasters"),
             {"topology": Shape(has_schedulable_masters=True)},
             id="schedulable-masters",
         ),
-        pytest.param(Topology("isBareMetal"), {"topology": Shape(platform="BareMetal")}, id="a-platform"),
-        pytest.param(Topology("isAWS", "false"), {"topology": Shape(platform="Azure")}, id="any-other-platform"),
+        pytest.param(TopologyCondition("isBareMetal"), {"topology": Shape(platform="BareMetal")}, id="a-platform"),
+        pytest.param(
+            TopologyCondition("isAWS", "false"), {"topology": Shape(platform="Azure")}, id="any-other-platform"
+        ),
         pytest.param(PSI, {"machine_configs": machine_configs()}, id="nobody-else"),
         pytest.param(
             PSI, {"machine_configs": machine_configs(a_machine_config("ours", arguments=("psi=1",)))}, id="only-we"
@@ -88,33 +88,39 @@ def test_a_condition_is_met_by(condition: Condition, context: dict[str, Any]) ->
 @pytest.mark.parametrize(
     ("condition", "context", "why"),
     [
-        pytest.param(Annotation(KEY, "true"), {}, "expected=true, actual=absent", id="no-annotation"),
+        pytest.param(AnnotationCondition(KEY, "true"), {}, "expected=true, actual=absent", id="no-annotation"),
         pytest.param(
-            Annotation(KEY, "true"),
+            AnnotationCondition(KEY, "true"),
             {"hco": an_hco(annotations={KEY: "True"})},
             "expected=true, actual=True",
             id="another-value",
         ),
-        pytest.param(Annotation(KEY), {}, "expected=any value, actual=absent", id="no-annotation-at-all"),
-        pytest.param(FeatureGate("cpu"), {}, "expected=Enabled, actual=not enabled", id="no-feature-gate"),
+        pytest.param(AnnotationCondition(KEY), {}, "expected=any value, actual=absent", id="no-annotation-at-all"),
+        pytest.param(FeatureGateCondition("cpu"), {}, "expected=Enabled, actual=not enabled", id="no-feature-gate"),
         pytest.param(
-            HcoFieldUnconfigured("/spec/virtualization/ksm"),
+            HcoFieldCondition("/spec/virtualization/ksm"),
             {"hco": an_hco(version="v1beta1", ksm={"a": 1})},
             "expected=unconfigured, actual=configured",
             id="a-field-in-the-other-layout",
         ),
         pytest.param(
-            HardwareDetection("gpuPresent"),
+            HardwareCondition("gpuPresent"),
             {"hardware": Hardware(pci=True)},
             "expected=true, actual=false",
             id="other-hardware",
         ),
-        pytest.param(Image("exporter"), {}, "expected=given, actual=absent", id="no-image"),
+        pytest.param(ImageCondition("exporter"), {}, "expected=given, actual=absent", id="no-image"),
         pytest.param(
-            Topology("isAWS"), {"topology": Shape(platform="GCP")}, "expected=true, actual=false", id="another-platform"
+            TopologyCondition("isAWS"),
+            {"topology": Shape(platform="GCP")},
+            "expected=true, actual=false",
+            id="another-platform",
         ),
         pytest.param(
-            Topology("isHCP", "false"), {"topology": Shape(is_hcp=True)}, "expected=false, actual=true", id="negated"
+            TopologyCondition("isHCP", "false"),
+            {"topology": Shape(is_hcp=True)},
+            "expected=false, actual=true",
+            id="negated",
         ),
         pytest.param(
             PSI,
@@ -137,9 +143,9 @@ def test_a_condition_is_not_met_by(condition: Condition, context: dict[str, Any]
 @pytest.mark.parametrize(
     "condition",
     [
-        pytest.param(HardwareDetection("gpuPresent"), id="nodes"),
-        pytest.param(Topology("isHCP"), id="topology"),
-        pytest.param(Topology("isHCP", "false"), id="negated-topology"),
+        pytest.param(HardwareCondition("gpuPresent"), id="nodes"),
+        pytest.param(TopologyCondition("isHCP"), id="topology"),
+        pytest.param(TopologyCondition("isHCP", "false"), id="negated-topology"),
         pytest.param(PSI, id="machine-configs"),
         pytest.param(KUBELET, id="kubelet-configs"),
     ],
@@ -157,5 +163,5 @@ def test_nobody_can_tell_without_knowing_the(condition: Condition) -> None:
     ],
 )
 def test_what_must_not_be_set_elsewhere_is_one_thing_and_not(asks: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="one of these"):
-        NotSetElsewhere("worker", **asks)
+    with pytest.raises(ValueError, match="exactly one of"):
+        NotSetElsewhereCondition("worker", **asks)

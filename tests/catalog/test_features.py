@@ -1,6 +1,5 @@
 from tests.catalog.builders import an_asset
-from virt_steward.catalog.asset import Install
-from virt_steward.catalog.features import FeatureSummary, features
+from virt_steward.catalog.asset import FeatureSummary, Install, features
 
 
 def test_assets_of_one_feature_are_one_entry_as_mature_as_its_least_mature_part() -> None:

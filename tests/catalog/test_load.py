@@ -5,7 +5,7 @@ import pytest
 
 from tests.catalog.builders import DESCHEDULERS, TUNING, an_asset, write_asset
 from virt_steward.catalog.asset import Install
-from virt_steward.catalog.conditions import Annotation, NotSetElsewhere
+from virt_steward.catalog.conditions import AnnotationCondition, NotSetElsewhereCondition
 from virt_steward.catalog.load import MANAGED_BY, MANAGER, CatalogError, load
 from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward.objects.paths import Pointer
@@ -49,8 +49,8 @@ def test_what_a_folder_declares_is_what_the_asset_has(tmp_path: Path) -> None:
     assert asset.object.kind == Kind("tuning.example", "Tuning")
     assert asset.install is Install.OPT_IN
     assert asset.conditions == (
-        Annotation("platform.kubevirt.io/enable-fast", "true"),
-        NotSetElsewhere("worker", kernel_argument="psi=1"),
+        AnnotationCondition("platform.kubevirt.io/enable-fast", "true"),
+        NotSetElsewhereCondition("worker", kernel_argument="psi=1"),
     )
     assert asset.params == {"level": 3}
     assert asset.path == "host/fast/object.yaml.j2"
@@ -71,6 +71,16 @@ def test_files_are_beside_the_template_or_shared_by_the_topic(tmp_path: Path) ->
         pytest.param({"install": "sometimes"}, "`$.install`", id="an-unknown-way-to-install"),
         pytest.param({"conditions": [{"type": "moon-phase"}]}, "moon-phase", id="an-unknown-condition"),
         pytest.param({"conditions": [{"type": "annotation"}]}, "`key`", id="a-condition-without-its-key"),
+        pytest.param(
+            {"conditions": [{"type": "annotation", "key": "platform.kubevirt.oi/enable-fast", "value": "true"}]},
+            "unknown annotation 'platform.kubevirt.oi/enable-fast'",
+            id="a-misspelt-prefix-of-an-annotation",
+        ),
+        pytest.param(
+            {"conditions": [{"type": "annotation", "key": "platform.kubevirt.io/"}]},
+            "unknown annotation 'platform.kubevirt.io/'",
+            id="a-prefix-alone",
+        ),
         pytest.param(
             {"conditions": [{"type": "hardware-detection", "detector": "ghosts"}]}, "ghosts", id="an-unknown-detector"
         ),

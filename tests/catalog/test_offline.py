@@ -12,10 +12,10 @@ from tests.catalog.builders import (
     documents_of,
 )
 from virt_steward.catalog.asset import Asset
-from virt_steward.catalog.conditions import Met, NotSetElsewhere, Unmet
-from virt_steward.catalog.images import related_images
+from virt_steward.catalog.conditions import Met, NotSetElsewhereCondition, Unmet
 from virt_steward.catalog.load import Catalog
 from virt_steward.catalog.offline import BadFile, Offline, offline
+from virt_steward.controllers.autopilot.options import related_images
 from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward.objects.paths import Pointer
 from virt_steward.objects.yamltext import yaml_text
@@ -83,7 +83,7 @@ def test_a_schema_that_is_not_among_the_crds_of_the_file_is_absent() -> None:
 
 
 def test_machine_configs_of_others_are_seen() -> None:
-    psi = NotSetElsewhere("worker", kernel_argument="psi=1")
+    psi = NotSetElsewhereCondition("worker", kernel_argument="psi=1")
     assert psi.check(read(a_pool()).context) == Met()
     assert isinstance(psi.check(read(a_machine_config("x", arguments=("psi=1",))).context), Unmet)
 
@@ -118,15 +118,17 @@ def test_without_any_crd_in_the_file_every_kind_is_served() -> None:
     ("text", "problem"),
     [
         pytest.param("", "got nothing", id="empty"),
-        pytest.param("a: [", "cannot be read", id="no-yaml"),
-        pytest.param("just text", "no object", id="text"),
-        pytest.param("kind: List\nitems: [1]", "no object", id="a-list-of-numbers"),
-        pytest.param("kind: List\nitems: 3", "no object", id="a-list-that-is-none"),
-        pytest.param("apiVersion: v1\nkind: Node\nmetadata: none", "no object", id="metadata-that-is-none"),
+        pytest.param("a: [", "the file is invalid", id="no-yaml"),
+        pytest.param("just text", "not an object", id="text"),
+        pytest.param("kind: List\nitems: [1]", "not an object", id="a-list-of-numbers"),
+        pytest.param("kind: List\nitems: 3", "not an object", id="a-list-that-is-none"),
+        pytest.param("apiVersion: v1\nkind: Node\nmetadata: none", "not an object", id="metadata-that-is-none"),
         pytest.param(documents_of(a_node()), "expected one object of kind HyperConverged, got Node", id="no-hco"),
         pytest.param(documents_of(an_hco_object(), an_hco_object()), "got 2 of them", id="two-hcos"),
         pytest.param(
-            documents_of(an_hco_object(), a_node() | {"status": {"capacity": []}}), "cannot be read", id="a-bad-node"
+            documents_of(an_hco_object(), a_node() | {"status": {"capacity": []}}),
+            "the file is invalid",
+            id="a-bad-node",
         ),
     ],
 )

@@ -177,7 +177,7 @@ def test_the_schema_of_a_crd_that_is_not_installed_has_no_fields() -> None:
     ],
 )
 def test_nothing_is_rendered_from_what_is_not_known(reads: dict[str, Any], named: str) -> None:
-    assert why(an_asset(reads=reads)) == f"not known: {named}"
+    assert why(an_asset(reads=reads)) == f"unknown: {named}"
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,13 @@ from typing import Any
 import pytest
 
 from tests.catalog.builders import an_hco_object
-from virt_steward.catalog.conditions import Annotation, FeatureGate
+from tests.controllers.autopilot.builders import an_observation, report
+from virt_steward.catalog.asset import features
+from virt_steward.catalog.conditions import AnnotationCondition, FeatureGateCondition
 from virt_steward.catalog.context import AssetContext
-from virt_steward.catalog.features import features
 from virt_steward.catalog.load import Catalog, load
 from virt_steward.catalog.render import Rendered, Renderer, RenderFailed
-from virt_steward.catalog.report import AssetInputs, AssetReport, AssetStatus, line_of
+from virt_steward.controllers.autopilot.asset_report import AssetReport, AssetStatus
 from virt_steward.objects.schemafacts import SchemaFacts
 from virt_steward.platform.hco import Hco
 from virt_steward.platform.machineconfigs import MachineConfigs
@@ -33,11 +34,6 @@ SEED = {
 }
 
 
-class ServesAll:
-    def serves(self, group: str, plural: str) -> bool:  # noqa: ARG002 - whatever is asked
-        return True
-
-
 @cache
 def shipped() -> Catalog:
     return load()
@@ -46,8 +42,8 @@ def shipped() -> Catalog:
 def a_cluster(version: str = "v1", **more: Any) -> AssetContext:
     """Somebody asks for everything, and the cluster has it all but no objects of others."""
     conditions = [condition for asset in shipped().assets for condition in asset.conditions]
-    keys = {one.key: one.value or "true" for one in conditions if isinstance(one, Annotation)}
-    gates = [one.value for one in conditions if isinstance(one, FeatureGate)]
+    keys = {one.key: one.value or "true" for one in conditions if isinstance(one, AnnotationCondition)}
+    gates = [one.value for one in conditions if isinstance(one, FeatureGateCondition)]
     listed: Any = [{"name": gate} for gate in gates] if version == "v1" else dict.fromkeys(gates, True)
     known = {
         "hco": Hco.of(an_hco_object(version=version, annotations=keys, featureGates=listed)),
@@ -79,8 +75,7 @@ def test_on_a_cluster_that_has_everything_no_template_fails_for(asset: str, vers
 
 
 def lines_on(context: AssetContext) -> list[AssetReport]:
-    look = AssetInputs(context, None, ServesAll())
-    return [line_of(asset, Renderer(shipped()), look) for asset in shipped().assets]
+    return [report(asset, an_observation(context), shipped()) for asset in shipped().assets]
 
 
 def test_who_asks_for_everything_gets_nearly_everything() -> None:

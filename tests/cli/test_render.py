@@ -35,6 +35,11 @@ async def test_render_lists_excluded_assets_on_request(tmp_path: Path) -> None:
     asked = ("--asset=metallb-operator", "--output=json")
     silent, told = await rendered(tmp_path, *asked), await rendered(tmp_path, *asked, "--show-excluded")
     assert json.loads(silent.stdout) == []
+    assert silent.stderr == (
+        "metallb-operator is not applied: Conditions not met (platform.kubevirt.io/enable-metallb: expected=true, "
+        "actual=absent). Add --show-excluded to see it in the output.\n"
+    )
+    assert told.stderr == ""
     (record,) = json.loads(told.stdout)
     assert record["reason"] == "Conditions not met"
     assert record["details"] == {"platform.kubevirt.io/enable-metallb": "expected=true, actual=absent"}

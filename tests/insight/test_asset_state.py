@@ -6,11 +6,18 @@ from typing import Any
 import pytest
 
 from virt_steward.catalog.load import load
+from virt_steward.controllers.autopilot.annotation_keys import DriftMode
 from virt_steward.controllers.autopilot.decide import AssetDecision, Wanted
 from virt_steward.controllers.autopilot.live_summary import LiveSummary
-from virt_steward.controllers.autopilot.overrides.drift_mode import DriftMode
 from virt_steward.controllers.autopilot.overrides.mask import NO_MASK
-from virt_steward.controllers.autopilot.verdicts import AssetFailed, AssetSkipped, Broken, Held, LeftAlone, Waits
+from virt_steward.controllers.autopilot.verdicts import (
+    AssetFailed,
+    AssetPending,
+    AssetSkipped,
+    FailureReason,
+    PendingReason,
+    SkipReason,
+)
 from virt_steward.insight.activity import EventRecord
 from virt_steward.insight.assets.state import AssetState, state_of
 from virt_steward.insight.inbox import of_assets
@@ -46,14 +53,14 @@ def a_state(outcome: Any, live: LiveSummary | None = None, *events: str) -> Asse
 @pytest.mark.parametrize(
     ("state", "word", "why"),
     [
-        (a_state(LeftAlone(AssetSkipped.CONDITIONS, "no swap")), "Left alone", "no swap"),
-        (a_state(Waits(Held.NO_NAMESPACE, "no namespace")), "Waits", "no namespace"),
-        (a_state(AssetFailed(Broken.RENDER, "bad template")), "Fails", "bad template"),
-        (a_state(ENFORCED), "Not there yet", "has not written it"),
-        (a_state(ENFORCED, sighted()), "In place", "as the catalog says"),
+        (a_state(AssetSkipped(SkipReason.CONDITIONS, "no swap")), "Left alone", "no swap"),
+        (a_state(AssetPending(PendingReason.NO_NAMESPACE, "no namespace")), "Waits", "no namespace"),
+        (a_state(AssetFailed(FailureReason.RENDER, "bad template")), "Fails", "bad template"),
+        (a_state(ENFORCED), "Not there yet", "has not created it"),
+        (a_state(ENFORCED, sighted()), "In place", "as the catalog wants it"),
         (a_state(ENFORCED, sighted(patch="[]")), "In place", "with overrides: patch"),
-        (a_state(ENFORCED, sighted(created_uid="1")), "In place", "as the catalog says"),
-        (a_state(ENFORCED, sighted(), "DriftDetected"), "In place", "as the catalog says"),
+        (a_state(ENFORCED, sighted(created_uid="1")), "In place", "as the catalog wants it"),
+        (a_state(ENFORCED, sighted(), "DriftDetected"), "In place", "as the catalog wants it"),
         (a_state(REPORTED, sighted(), "DriftDetected"), "Differs", "note of DriftDetected"),
         (a_state(REPORTED, sighted(), "DriftDetected", "DriftCorrected"), "In place", ""),
         (a_state(ENFORCED, sighted(), "ApplyFailed"), "Fails", "note of ApplyFailed"),
@@ -61,8 +68,8 @@ def a_state(outcome: Any, live: LiveSummary | None = None, *events: str) -> Asse
         (a_state(ENFORCED, sighted(), "ApplyFailed", "AssetInOrder"), "In place", ""),
         (a_state(REPORTED, sighted(), "DriftDetected", "AssetInOrder"), "In place", ""),
         (a_state(REPORTED, sighted(), "AssetInOrder", "DriftDetected"), "Differs", "note of DriftDetected"),
-        (a_state(ENFORCED, sighted("12:00", reconcile_paused="true")), "Paused", "somebody else kept changing it"),
-        (a_state(ENFORCED, sighted(reconcile_paused="true")), "Paused", "a person paused it"),
+        (a_state(ENFORCED, sighted("12:00", reconcile_paused="true")), "Paused", "another client kept changing it"),
+        (a_state(ENFORCED, sighted(reconcile_paused="true")), "Paused", "a user paused it"),
     ],
     ids=lambda one: "" if isinstance(one, AssetState) else str(one).replace(" ", "-"),
 )
@@ -77,8 +84,8 @@ def test_only_what_a_person_can_settle_is_in_the_inbox() -> None:
         a_state(ENFORCED, war),
         a_state(ENFORCED, chosen),
         a_state(ENFORCED, sighted()),
-        a_state(AssetFailed(Broken.RENDER, "bad template")),
+        a_state(AssetFailed(FailureReason.RENDER, "bad template")),
         a_state(REPORTED, sighted(), "DriftDetected"),
-        a_state(LeftAlone(AssetSkipped.CONDITIONS, "no swap")),
+        a_state(AssetSkipped(SkipReason.CONDITIONS, "no swap")),
     ]
     assert [one.tag for one in of_assets(states)] == ["Paused", "Fails", "Differs"]

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from tests.catalog.builders import a_node
-from virt_steward.platform.nodes import Hardware, NodeFacts, Nodes, counted, detected, node_facts
-from virt_steward.platform.topology import Infrastructure, Scheduler, Topology, topology
+from virt_steward.platform.nodes import Hardware, NodeFacts, Nodes, count_nodes, detect_hardware, node_facts
+from virt_steward.platform.topology import Infrastructure, Scheduler, Topology, detect_topology
 
 FEATURE = "feature.node.kubernetes.io"
 BOTH = ("master", "worker")
@@ -44,12 +44,12 @@ def facts(*nodes: dict[str, Any]) -> list[NodeFacts]:
     ],
 )
 def test_hardware_is_detected_on_a_node_with(node: dict[str, Any], expected: Hardware) -> None:
-    assert detected(facts(node)) == expected
+    assert detect_hardware(facts(node)) == expected
 
 
 def test_hardware_of_any_node_counts() -> None:
     last = a_node("c", capacity={"nvidia.com/gpu": "1"})
-    assert detected(facts(a_node("a"), a_node("b"), last)) == Hardware(pci=True, gpu=True)
+    assert detect_hardware(facts(a_node("a"), a_node("b"), last)) == Hardware(pci=True, gpu=True)
 
 
 def test_a_node_without_labels_or_status_is_a_node() -> None:
@@ -60,7 +60,7 @@ def test_a_node_without_labels_or_status_is_a_node() -> None:
 
 def test_nodes_are_counted_by_role_and_may_have_two() -> None:
     nodes = facts(a_node("a", roles=BOTH), a_node("b", roles=("control-plane",)), a_node("c"), a_node("d", roles=()))
-    assert counted(nodes) == Nodes(total=4, workers=2, masters=2)
+    assert count_nodes(nodes) == Nodes(total=4, workers=2, masters=2)
 
 
 def an_infrastructure(**status: Any) -> Infrastructure:
@@ -111,4 +111,4 @@ def test_the_topology_follows_from(
     nodes: tuple[dict[str, Any], ...],
     expected: Topology,
 ) -> None:
-    assert topology(infrastructure, scheduler, facts(*nodes)) == expected
+    assert detect_topology(infrastructure, scheduler, facts(*nodes)) == expected

@@ -3,7 +3,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from virt_steward.platform.storage import Storage, profile_facts, storage
+from virt_steward.platform.storage import Storage, profile_facts, summarize_storage
 
 SHARED = {"accessModes": ["ReadWriteMany", "ReadWriteOnce"], "volumeMode": "Filesystem"}
 SHARED_BLOCK = {"accessModes": ["ReadWriteMany"], "volumeMode": "Block"}
@@ -37,4 +37,4 @@ def test_a_profile_that_cdi_has_not_filled_yet_offers_nothing() -> None:
 
 def test_shared_classes_come_by_name() -> None:
     profiles = [a_profile("nfs", SHARED), a_profile("block", SHARED_BLOCK), a_profile("cephfs", SHARED)]
-    assert storage(map(profile_facts, profiles)) == Storage(("cephfs", "nfs"))
+    assert summarize_storage(map(profile_facts, profiles)) == Storage(("cephfs", "nfs"))

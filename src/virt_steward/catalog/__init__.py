@@ -1,1 +1,1 @@
-"""Assets as code sees them: load, look, check conditions, render. Nothing here asks a server or writes anything."""
+"""Assets as code: loading, conditions, context and rendering. Not here: requests to a server, and decisions."""

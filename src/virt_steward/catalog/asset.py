@@ -1,4 +1,4 @@
-"""One asset: what its folder declares, and the template of the one object that it wants."""
+"""One asset: what its folder declares, and the template of its one object. Features sum up several assets."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ import msgspec
 
 from virt_steward.catalog.conditions import Condition
 from virt_steward.catalog.reads import NOTHING, Needs, Reads, kind_in
-from virt_steward.objects.paths import Pointer
 from virt_steward.platform.hco import HYPERCONVERGED
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from virt_steward.catalog.reads import ObjectRead
     from virt_steward.objects.identity import Kind
@@ -23,18 +22,20 @@ SERVED = "@served"
 """As an apiVersion: whichever version of the HCO's kind is served."""
 HCO_NAMESPACE = "@hco"
 """As a namespace: where the HCO is."""
+MATURITIES = ("GA", "TP", "DP")
+"""The most mature first."""
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
 class Install(StrEnum):
-    """Whether an asset is wanted unless something speaks against it, or only if somebody asks for it."""
+    """Whether an asset is installed by default, or only if a user opts in."""
 
     ALWAYS = "always"
     OPT_IN = "opt-in"
 
 
 class AssetTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Which object an asset wants."""
+    """Which object an asset is for."""
 
     api_version: str
     kind_name: str = msgspec.field(name="kind")
@@ -58,7 +59,7 @@ class AssetTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
 
 class Feature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What people know an asset by; several may belong to one feature."""
+    """What users know an asset by; several assets may belong to one feature."""
 
     name: str
     maturity: Literal["GA", "TP", "DP"]
@@ -66,7 +67,7 @@ class Feature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Declaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What asset.yaml says."""
+    """The content of asset.yaml."""
 
     name: str
     summary: str
@@ -82,23 +83,16 @@ class Declaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     reads: Reads = NOTHING
     params: dict[str, Any] = {}
     files: tuple[str, ...] = ()
-    withdraws: tuple[str, ...] = ()
-    """JSON pointers: what the template no longer has there goes, while all else stays until others own it."""
 
     def __post_init__(self) -> None:
-        _ = self.withdrawn  # which refuses what is no pointer
         if not _NAME.fullmatch(self.name):
-            raise ValueError(f"{self.name!r} is no name: lower-case letters, digits and dashes")
+            raise ValueError(f"{self.name!r} is not a valid name: use lower-case letters, digits and dashes")
         if (self.phase == 0) is not (self.object.kind == HYPERCONVERGED):
-            raise ValueError(f"phase 0 is for the {HYPERCONVERGED.name}, and for nothing else")
-
-    @property
-    def withdrawn(self) -> tuple[Pointer, ...]:
-        return tuple(Pointer.parse(path) for path in self.withdraws)
+            raise ValueError(f"phase 0 is for the {HYPERCONVERGED.name} only")
 
 
 class Asset(Declaration, frozen=True, kw_only=True):
-    """A folder of the catalog, read."""
+    """A folder of the catalog, loaded."""
 
     template: str
     contents: dict[str, str]
@@ -112,7 +106,7 @@ class Asset(Declaration, frozen=True, kw_only=True):
 
     @property
     def reads_itself(self) -> ObjectRead | None:
-        """What its template reads of the very object that it makes, if it does."""
+        """What its template reads of the very object that it renders, if it does."""
         target = self.object
         own = (target.kind, target.namespace, target.name)
         return next((one for one in self.reads.objects.values() if (one.kind, one.namespace, one.name) == own), None)
@@ -121,3 +115,42 @@ class Asset(Declaration, frozen=True, kw_only=True):
     def needs(self) -> Needs:
         """All that its template and its conditions read."""
         return Needs.union((Needs.of(self.reads), *(condition.needs for condition in self.conditions)))
+
+
+class FeatureSummary(msgspec.Struct, frozen=True):
+    """One feature, as /debug/features lists it."""
+
+    name: str
+    maturity: str
+    install: Install
+    opt_in: tuple[str, ...]
+    """All keys by which a user opts in to some of it."""
+    requires: tuple[str, ...]
+    assets: tuple[str, ...]
+
+
+def features(assets: Iterable[Asset]) -> tuple[FeatureSummary, ...]:
+    """Sum up the features of these assets, the most mature first, then by name."""
+    belonging: dict[str, list[Asset]] = {}
+    for asset in assets:
+        if asset.feature:
+            belonging.setdefault(asset.feature.name, []).append(asset)
+    found = (_summary(name, members) for name, members in belonging.items())
+    return tuple(sorted(found, key=lambda one: (MATURITIES.index(one.maturity), one.name)))
+
+
+def _summary(name: str, assets: list[Asset]) -> FeatureSummary:
+    """A feature is as mature as its least mature asset, and always installed if any of its assets is."""
+    declared = [asset.feature for asset in assets if asset.feature]
+    always = any(asset.install is Install.ALWAYS for asset in assets)
+    keys = (
+        condition.opt_in_key for asset in assets if asset.install is Install.OPT_IN for condition in asset.conditions
+    )
+    return FeatureSummary(
+        name,
+        max((feature.maturity for feature in declared), key=MATURITIES.index),
+        Install.ALWAYS if always else Install.OPT_IN,
+        tuple(dict.fromkeys(key for key in keys if key)),
+        tuple(dict.fromkeys(required for feature in declared for required in feature.requires)),
+        tuple(asset.name for asset in assets),
+    )

@@ -1,4 +1,4 @@
-"""When an asset is wanted: each type of condition is a class, and says of a context whether it is met."""
+"""When an asset is wanted: each type of condition is a class that checks whether a context meets it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import msgspec
 
 from virt_steward.catalog.reads import Needs
 from virt_steward.objects.paths import Pointer
+from virt_steward.platform.hco import PREFIX
 from virt_steward.platform.machineconfigs import effective_argument
 
 if TYPE_CHECKING:
@@ -25,19 +26,19 @@ class Met:
 
 @dataclass(frozen=True, slots=True)
 class Unmet:
-    """It does not."""
+    """The condition does not hold."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class CannotTell:
-    """What it asks for is not known, which is not the same as unmet."""
+    """What the condition depends on is unknown, which is not the same as unmet."""
 
     why: str
 
 
-Verdict = Met | Unmet | CannotTell
+ConditionResult = Met | Unmet | CannotTell
 
 
 class _Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type"):
@@ -45,72 +46,76 @@ class _Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fi
     """What it reads besides the HCO."""
 
     @property
-    def asks_for(self) -> str:
-        """How a person opts in by it; empty where the cluster decides."""
+    def opt_in_key(self) -> str:
+        """What a user sets to opt in; empty where the cluster decides."""
         return ""
 
 
-class Annotation(_Condition, frozen=True, tag="annotation"):
-    """The HCO carries an annotation, with this value if one is given."""
+class AnnotationCondition(_Condition, frozen=True, tag="annotation"):
+    """The HyperConverged carries an annotation, with this value if one is given."""
 
     key: str
     value: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.key.startswith(PREFIX) or self.key == PREFIX:
+            raise ValueError(f"unknown annotation {self.key!r}: the autopilot reads only annotations {PREFIX}…")
 
     def __str__(self) -> str:
         return self.key
 
     @property
-    def asks_for(self) -> str:
+    def opt_in_key(self) -> str:
         return f"{self.key}={self.value}" if self.value else self.key
 
-    def check(self, context: AssetContext) -> Verdict:
+    def check(self, context: AssetContext) -> ConditionResult:
         actual = context.hco.annotations.get(self.key)
         if actual is not None and self.value in ("", actual):
             return Met()
         return _unmet(self.value or "any value", "absent" if actual is None else actual)
 
 
-class FeatureGate(_Condition, frozen=True, tag="feature-gate"):
-    """A feature gate of the HCO is on."""
+class FeatureGateCondition(_Condition, frozen=True, tag="feature-gate"):
+    """A feature gate of the HyperConverged is on."""
 
     value: str
 
     def __str__(self) -> str:
-        return self.asks_for
+        return self.opt_in_key
 
     @property
-    def asks_for(self) -> str:
+    def opt_in_key(self) -> str:
         return f"featureGate:{self.value}"
 
-    def check(self, context: AssetContext) -> Verdict:
+    def check(self, context: AssetContext) -> ConditionResult:
         return Met() if context.hco.has_feature_gate(self.value) else _unmet("Enabled", "not enabled")
 
 
-class HcoFieldUnconfigured(_Condition, frozen=True, tag="hco-field-unconfigured"):
-    """Nobody has set a field of the HCO: it is absent, null or empty."""
+class HcoFieldCondition(_Condition, frozen=True, tag="hco-field-unconfigured"):
+    """A field of the HyperConverged is not set: it is absent, null or empty."""
 
     path: str
 
     def __post_init__(self) -> None:
-        _ = self.pointer  # which refuses what is none
+        _ = self.pointer  # raises on an invalid pointer
 
     @property
     def pointer(self) -> Pointer:
         return Pointer.parse(self.path)
 
     def __str__(self) -> str:
-        return self.asks_for
+        return self.opt_in_key
 
     @property
-    def asks_for(self) -> str:
+    def opt_in_key(self) -> str:
         return f"hcoUnconfigured:{'.'.join(self.pointer.tokens)}"
 
-    def check(self, context: AssetContext) -> Verdict:
+    def check(self, context: AssetContext) -> ConditionResult:
         return Met() if context.hco.value(self.pointer) in (None, {}) else _unmet("unconfigured", "configured")
 
 
-class HardwareDetection(_Condition, frozen=True, tag="hardware-detection"):
-    """Some node has such hardware."""
+class HardwareCondition(_Condition, frozen=True, tag="hardware-detection"):
+    """At least one node has such hardware."""
 
     detector: Literal["pciDevicesPresent", "numaNodesPresent", "vfioCapable", "usbDevicesPresent", "gpuPresent"]
 
@@ -119,21 +124,21 @@ class HardwareDetection(_Condition, frozen=True, tag="hardware-detection"):
     def __str__(self) -> str:
         return self.detector
 
-    def check(self, context: AssetContext) -> Verdict:
+    def check(self, context: AssetContext) -> ConditionResult:
         if context.hardware is None:
             return CannotTell("the nodes are not known")
-        seen = context.hardware
+        hardware = context.hardware
         found = {
-            "pciDevicesPresent": seen.pci,
-            "numaNodesPresent": seen.numa,
-            "vfioCapable": seen.vfio,
-            "usbDevicesPresent": seen.usb,
-            "gpuPresent": seen.gpu,
+            "pciDevicesPresent": hardware.pci,
+            "numaNodesPresent": hardware.numa,
+            "vfioCapable": hardware.vfio,
+            "usbDevicesPresent": hardware.usb,
+            "gpuPresent": hardware.gpu,
         }
         return Met() if found[self.detector] else _unmet("true", "false")
 
 
-class Image(_Condition, frozen=True, tag="image"):
+class ImageCondition(_Condition, frozen=True, tag="image"):
     """The installation names an image."""
 
     key: str
@@ -141,12 +146,12 @@ class Image(_Condition, frozen=True, tag="image"):
     def __str__(self) -> str:
         return f"image {self.key}"
 
-    def check(self, context: AssetContext) -> Verdict:
+    def check(self, context: AssetContext) -> ConditionResult:
         return Met() if self.key in context.images else _unmet("given", "absent")
 
 
-class Topology(_Condition, frozen=True, tag="topology"):
-    """The cluster is of some shape, or on some platform."""
+class TopologyCondition(_Condition, frozen=True, tag="topology"):
+    """The cluster has a certain shape, or runs on a certain platform."""
 
     field: Literal[
         "isHCP",
@@ -166,23 +171,23 @@ class Topology(_Condition, frozen=True, tag="topology"):
     def __str__(self) -> str:
         return self.field
 
-    def check(self, context: AssetContext) -> Verdict:
-        seen = context.topology
-        if seen is None:
+    def check(self, context: AssetContext) -> ConditionResult:
+        topology = context.topology
+        if topology is None:
             return CannotTell("the topology is not known")
         shapes = {
-            "isHCP": seen.is_hcp,
-            "isCompact": seen.is_compact,
-            "hasSchedulableMasters": seen.has_schedulable_masters,
+            "isHCP": topology.is_hcp,
+            "isCompact": topology.is_compact,
+            "hasSchedulableMasters": topology.has_schedulable_masters,
         }
-        actual = "true" if shapes.get(self.field, self.field == f"is{seen.platform}") else "false"
+        actual = "true" if shapes.get(self.field, self.field == f"is{topology.platform}") else "false"
         return Met() if actual == self.value else _unmet(self.value, actual)
 
 
-class NotSetElsewhere(_Condition, frozen=True, tag="not-set-elsewhere", rename="camel"):
-    """Nobody else sets it for the pool already.
+class NotSetElsewhereCondition(_Condition, frozen=True, tag="not-set-elsewhere", rename="camel"):
+    """Nobody else configures the same for the pool already.
 
-    A second MachineConfig would reboot every node for nothing, and a newer KubeletConfig displace an older one.
+    A second MachineConfig would reboot every node for nothing, and a newer KubeletConfig would replace an older one.
     """
 
     pool: str
@@ -194,13 +199,13 @@ class NotSetElsewhere(_Condition, frozen=True, tag="not-set-elsewhere", rename="
 
     def __post_init__(self) -> None:
         if [self.swap, self.kubelet, bool(self.kernel_argument)].count(True) != 1:
-            raise ValueError("it asks for one of these: a kernelArgument, swap, kubelet")
+            raise ValueError("exactly one of kernelArgument, swap and kubelet must be set")
 
     def __str__(self) -> str:
         what = "swap" if self.swap else "the kubelet"
         return f"{self.kernel_argument or what} in pool {self.pool}"
 
-    def check(self, context: AssetContext) -> Verdict:
+    def check(self, context: AssetContext) -> ConditionResult:
         if context.machine_configs is None:
             return CannotTell("the MachineConfigs are not known")
         setters = self._setters(context.machine_configs)
@@ -216,7 +221,15 @@ class NotSetElsewhere(_Condition, frozen=True, tag="not-set-elsewhere", rename="
         return [given.by] if given and given.argument == self.kernel_argument else []
 
 
-Condition = Annotation | FeatureGate | HardwareDetection | Image | HcoFieldUnconfigured | Topology | NotSetElsewhere
+Condition = (
+    AnnotationCondition
+    | FeatureGateCondition
+    | HardwareCondition
+    | ImageCondition
+    | HcoFieldCondition
+    | TopologyCondition
+    | NotSetElsewhereCondition
+)
 
 
 def _unmet(expected: str, actual: str) -> Unmet:

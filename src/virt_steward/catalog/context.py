@@ -1,4 +1,4 @@
-"""What is known of a cluster at one moment, and the part of it that one template may see."""
+"""What is known of a cluster at one moment, and the part of it that one template may read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from virt_steward.objects.paths import Pointer
-from virt_steward.platform.hco import LIVE_MIGRATION, PREFIX, flat
+from virt_steward.platform.hco import LIVE_MIGRATION, PREFIX, flatten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 class NotDeclared(LookupError):
-    """A template asks for what its asset does not declare to read."""
+    """A template reads what its asset does not declare."""
 
 
 @dataclass(frozen=True, slots=True)
 class AssetContext:
-    """A frozen look at a cluster. None stands for what is not known, which is not the same as absent."""
+    """A frozen snapshot of a cluster. None stands for what is unknown, which is not the same as absent."""
 
     hco: Hco
     nodes: Nodes | None = None
@@ -38,12 +38,12 @@ class AssetContext:
     machine_configs: MachineConfigs | None = None
     images: Mapping[str, str] = field(default_factory=dict)
     objects: Mapping[Ref, Mapping[str, Any] | None] = field(default_factory=dict)
-    """What is declared and known; None: it does not exist."""
+    """The declared objects that could be read; None: the object does not exist."""
     schemas: Mapping[str, SchemaFacts | None] = field(default_factory=dict)
     """By CRD; None: it is not installed."""
 
     def lacks(self, asset: Asset) -> tuple[str, ...]:
-        """What the asset reads and nobody knows, as a person would call it."""
+        """What the asset reads and is unknown, named for users."""
         reads = asset.reads
         unknown = (
             ("nodes", reads.nodes and (self.nodes is None or self.hardware is None)),
@@ -55,13 +55,13 @@ class AssetContext:
         return tuple(dict.fromkeys(name for name, lacking in unknown if lacking))
 
     def for_asset(self, asset: Asset) -> dict[str, Any]:
-        """The variables of its template: what it declares, and nothing else."""
+        """Return the variables of its template: what it declares, and nothing else."""
         return dict(self._declared(asset))
 
     def _declared(self, asset: Asset) -> Iterator[tuple[str, Any]]:
         reads = asset.reads
         if reads.hco is not None:
-            yield "hco", HcoView(self.hco, frozenset(flat(path) for path in reads.hco_pointers))
+            yield "hco", HcoView(self.hco, frozenset(flatten(path) for path in reads.hco_pointers))
         if reads.nodes:
             yield "nodes", self.nodes
             yield "hardware", self.hardware
@@ -73,7 +73,7 @@ class AssetContext:
             yield "images", {key: self.images[key] for key in reads.images if key in self.images}
         if reads.objects:
             found = {name: (read, self.objects.get(read.ref)) for name, read in reads.objects.items()}
-            yield "objects", {name: None if obj is None else read.seen(obj) for name, (read, obj) in found.items()}
+            yield "objects", {name: None if obj is None else read.select(obj) for name, (read, obj) in found.items()}
         if reads.schemas:
             yield (
                 "schemas",
@@ -83,7 +83,7 @@ class AssetContext:
 
 @dataclass(frozen=True, slots=True)
 class HcoView:
-    """The HCO, as far as an asset declares to read it."""
+    """The HyperConverged, as far as an asset declares to read it."""
 
     _hco: Hco
     _declared: frozenset[Pointer]
@@ -102,7 +102,7 @@ class HcoView:
 
     @property
     def annotations(self) -> dict[str, str]:
-        """Those by which people tell us what they want."""
+        """Those of the autopilot."""
         return {key: value for key, value in self._hco.annotations.items() if key.startswith(PREFIX)}
 
     def annotation(self, key: str, default: str = "") -> str:
@@ -118,17 +118,17 @@ class HcoView:
 
     def value(self, path: str, default: Any = None) -> Any:
         pointer = Pointer.parse(path)
-        self._refuse_undeclared(flat(pointer))
+        self._refuse_undeclared(flatten(pointer))
         return self._hco.value(pointer, default)
 
     def _refuse_undeclared(self, pointer: Pointer) -> None:
         if not any(pointer.tokens[: len(path.tokens)] == path.tokens for path in self._declared):
-            raise NotDeclared(f"{pointer} of the HCO is not among the declared reads")
+            raise NotDeclared(f"{pointer} of the HyperConverged is not among the declared reads")
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaView:
-    """A CRD's schema, as far as an asset declares to read it. A CRD that is not there has no fields."""
+    """A CRD's schema, as far as an asset declares to read it. A CRD that is not installed has no fields."""
 
     _read: SchemaRead
     _facts: SchemaFacts | None

@@ -1,4 +1,4 @@
-"""What templates can do with values: pure functions, and the same output on every machine."""
+"""The filters of templates: pure functions with the same output on every machine."""
 
 from __future__ import annotations
 
@@ -53,29 +53,29 @@ def gzipped(data: str | bytes) -> bytes:
 
 
 def data_url(data: str | bytes, *, gzip: bool = False) -> str:
-    """The source of a file in Ignition."""
+    """Return the source of a file in Ignition."""
     return f"data:;base64,{b64encode(gzipped(data) if gzip else data)}"
 
 
 def dig(value: Any, path: str, default: Any = None) -> Any:
-    """What is at a JSON pointer; the default where nothing, or null, is."""
+    """Return the value at a JSON pointer; the default if it is absent or null."""
     pointer = Pointer.parse(path)
     found = _get(value, pointer) if _has(value, pointer) else None
     return default if found is None else found
 
 
 def merged(base: Any, changes: Any) -> Any:
-    """Two maps as one, at every level; elsewhere the second wins."""
+    """Merge two maps at every level; for other values the second wins."""
     if not isinstance(base, dict) or not isinstance(changes, dict):
         return changes
     return base | {key: merged(base[key], value) if key in base else value for key, value in changes.items()}
 
 
 def merged_yaml(text: str, changes: dict[str, Any]) -> str:
-    """A person's YAML with our changes: as it is if it has them, else longer, so that comments stay where they can."""
+    """Merge our changes into a user's YAML text; it is only appended to where possible, so that comments stay."""
     live = document(text) or {}
     if not isinstance(live, dict):
-        raise BadYaml("no map, so nothing can be added to it")
+        raise BadYaml("not a map, so nothing can be added to it")
     wanted = merged(live, changes)
     if wanted == live:
         return text

@@ -1,4 +1,4 @@
-"""Reads a catalog: folders with an asset.yaml each, and the tombstones of what is wanted no more."""
+"""Loads a catalog: folders with an asset.yaml each, and the tombstones of obsolete objects."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ TOMBSTONES = "tombstones"
 MANAGED_BY = "platform.kubevirt.io/managed-by"
 MANAGER = AUTOPILOT.name
 PLURAL = "platform.kubevirt.io/plural"
-"""On a tombstone: how RBAC names its kind, where no asset is of that kind any more."""
+"""On a tombstone: the plural of its kind, if no asset has that kind any more."""
 
 
 class CatalogError(UserError):
-    """An asset or a tombstone that cannot be used: the text names the file, and what is wrong with it."""
+    """An invalid asset or tombstone: the message names the file and the problem."""
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"{path}: {problem}")
@@ -40,7 +40,7 @@ class CatalogError(UserError):
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """An object that used to be wanted, and is to go."""
+    """An object that earlier releases created and that is to be deleted."""
 
     ref: Ref
     api_version: str
@@ -58,7 +58,7 @@ class Catalog:
         return next((asset for asset in self.assets if asset.name == name), None)
 
     def names_of(self, kind: Kind) -> frozenset[str]:
-        """What our objects of a kind are called."""
+        """The names of our objects of a kind."""
         return frozenset(asset.object.name for asset in self.assets if asset.object.kind == kind)
 
     @cached_property
@@ -67,10 +67,10 @@ class Catalog:
 
 
 def load(root: Traversable | None = None) -> Catalog:
-    """The catalog below a folder; without one, that which is shipped."""
+    """Load the catalog below a folder; without one, the shipped catalog."""
     base = resources.files("virt_steward.assets") if root is None else root
     found = sorted(_assets(base), key=lambda asset: (asset.phase, asset.order, asset.name))
-    _refuse_rivals(found)
+    _refuse_duplicates(found)
     plurals = {asset.object.kind: asset.object.kind.plural for asset in found}
     return Catalog(tuple(found), tuple(_tombstones(base / TOMBSTONES, TOMBSTONES, plurals)))
 
@@ -89,7 +89,9 @@ def _assets(folder: Traversable, path: str = "") -> Iterator[Asset]:
 def _asset(folder: Traversable, topic: Traversable, path: str) -> Asset:
     declared = _declaration((folder / MANIFEST).read_text(encoding="utf-8"), f"{path}{MANIFEST}")
     if declared.name != folder.name:
-        raise CatalogError(f"{path}{MANIFEST}", f"its name is {declared.name!r}, and that of its folder another")
+        raise CatalogError(
+            f"{path}{MANIFEST}", f"its name is {declared.name!r}; it must be that of its folder, {folder.name!r}"
+        )
     return Asset(
         **msgspec.structs.asdict(declared),
         template=_text(folder, TEMPLATE, path),
@@ -106,28 +108,28 @@ def _declaration(text: str, path: str) -> Declaration:
 
 
 def _holder(name: str, folder: Traversable, topic: Traversable) -> Traversable:
-    """Where a file is: beside the template, or in the topic's folder if assets of that topic share it."""
+    """Find the folder of a file: the asset's own, or that of its topic if assets of that topic share the file."""
     return folder if (folder / name).is_file() else topic
 
 
 def _text(folder: Traversable, name: str, path: str) -> str:
     if "/" in name or not (folder / name).is_file():
-        raise CatalogError(f"{path}{name}", "no such file in the asset's folder or its topic's")
+        raise CatalogError(f"{path}{name}", "not found in the folder of the asset or of its topic")
     return (folder / name).read_text(encoding="utf-8")
 
 
-def _refuse_rivals(assets: list[Asset]) -> None:
-    """Two assets with one name, or for one object, would undo each other."""
+def _refuse_duplicates(assets: list[Asset]) -> None:
+    """Two assets with the same name, or for the same object, would overwrite each other."""
     names: dict[str, Asset] = {}
     objects: dict[tuple[str, str, str], Asset] = {}
     for asset in assets:
         target = asset.object
-        rival = names.setdefault(asset.name, asset)
-        if rival is not asset:
-            raise CatalogError(asset.path, f"there is another {asset.name}: {rival.path}")
-        rival = objects.setdefault((str(target.kind), target.namespace, target.name), asset)
-        if rival is not asset:
-            raise CatalogError(asset.path, f"{rival.path} is for the same object")
+        other = names.setdefault(asset.name, asset)
+        if other is not asset:
+            raise CatalogError(asset.path, f"duplicate name {asset.name}: also in {other.path}")
+        other = objects.setdefault((str(target.kind), target.namespace, target.name), asset)
+        if other is not asset:
+            raise CatalogError(asset.path, f"duplicate object: also in {other.path}")
 
 
 def _tombstones(folder: Traversable, path: str, plurals: Mapping[Kind, str]) -> Iterator[Tombstone]:
@@ -144,12 +146,12 @@ def _tombstone(text: str, path: str, plurals: Mapping[Kind, str]) -> Tombstone:
         obj = document(text)
         kind, key, metadata = kind_of(obj), key_of(obj), obj["metadata"]
     except (BadYaml, KeyError, TypeError):
-        raise CatalogError(path, "a tombstone is one object with apiVersion, kind and metadata.name") from None
-    if (metadata.get("labels") or {}).get(MANAGED_BY) != MANAGER:  # lest a slip delete what was never ours
-        raise CatalogError(path, f"a tombstone carries the label {MANAGED_BY}: {MANAGER}")
+        raise CatalogError(path, "a tombstone must be one object with apiVersion, kind and metadata.name") from None
+    if (metadata.get("labels") or {}).get(MANAGED_BY) != MANAGER:  # a mistake must not delete what was never ours
+        raise CatalogError(path, f"a tombstone must carry the label {MANAGED_BY}: {MANAGER}")
     plural = (metadata.get("annotations") or {}).get(PLURAL) or plurals.get(kind)
     if not plural:
-        raise CatalogError(path, f"no asset is a {kind}: give the plural in the annotation {PLURAL}")
+        raise CatalogError(path, f"no asset has the kind {kind}: set its plural in the annotation {PLURAL}")
     return Tombstone(Ref(replace(kind, plural=plural), key), obj["apiVersion"], path)
 
 

@@ -1,4 +1,4 @@
-"""A cluster that is a file: the HCO, and whatever else of the cluster somebody wrote beside it."""
+"""A cluster from a file: the HyperConverged, and any other objects of the cluster that assets may read."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from virt_steward.platform.machineconfigs import (
     MachineConfigs,
     machine_config_facts,
 )
-from virt_steward.platform.nodes import counted, detected, node_facts
+from virt_steward.platform.nodes import count_nodes, detect_hardware, node_facts
 from virt_steward.platform.pools import Pool
-from virt_steward.platform.storage import STORAGE_PROFILE, profile_facts, storage
-from virt_steward.platform.topology import INFRASTRUCTURE, SCHEDULER, Infrastructure, Scheduler, topology
+from virt_steward.platform.storage import STORAGE_PROFILE, profile_facts, summarize_storage
+from virt_steward.platform.topology import INFRASTRUCTURE, SCHEDULER, Infrastructure, Scheduler, detect_topology
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -41,7 +41,7 @@ Object = dict[str, Any]
 
 
 class BadFile(UserError):
-    """A file from which no cluster can be read."""
+    """A file that does not describe a cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class FileServes:
 
 @dataclass(frozen=True, slots=True)
 class Offline:
-    """What a file tells. Objects that are not in it do not exist; nodes, topology and schemas are then not known."""
+    """What a file describes. Objects that it lacks do not exist; nodes, topology and schemas are then unknown."""
 
     context: AssetContext
     served: FileServes
@@ -68,7 +68,7 @@ def offline(text: str, catalog: Catalog, images: Mapping[str, str]) -> Offline:
         objects = list(_objects(text))
         return _read(objects, catalog, images)
     except (BadYaml, msgspec.ValidationError) as error:
-        raise BadFile(f"the file cannot be read: {error}") from None
+        raise BadFile(f"the file is invalid: {error}") from None
 
 
 def _read(objects: list[Object], catalog: Catalog, images: Mapping[str, str]) -> Offline:
@@ -78,10 +78,10 @@ def _read(objects: list[Object], catalog: Catalog, images: Mapping[str, str]) ->
     return Offline(
         AssetContext(
             _hco(objects),
-            counted(nodes) if nodes else None,
-            detected(nodes) if nodes else None,
+            count_nodes(nodes) if nodes else None,
+            detect_hardware(nodes) if nodes else None,
             _topology(objects, nodes),
-            storage(profile_facts(_json(obj)) for obj in _of(objects, STORAGE_PROFILE)),
+            summarize_storage(profile_facts(_json(obj)) for obj in _of(objects, STORAGE_PROFILE)),
             _machine_configs(objects, catalog),
             images,
             objects={read.ref: by_ref.get(read.ref) for read in catalog.needs.objects},
@@ -92,7 +92,7 @@ def _read(objects: list[Object], catalog: Catalog, images: Mapping[str, str]) ->
 
 
 def _objects(text: str) -> Iterator[Object]:
-    """Also those of a List, as `kubectl get -o yaml` writes it."""
+    """List the objects, also those of a List as `kubectl get -o yaml` writes it."""
     for document in documents(text):
         match document:
             case {"kind": "List", "items": list(items)}:
@@ -105,7 +105,7 @@ def _checked(obj: Any) -> Object:
     match obj:
         case {"apiVersion": str(), "kind": str(), "metadata": {"name": str()}}:
             return dict(obj)
-    raise BadFile("the file holds what is no object: each needs apiVersion, kind and metadata.name")
+    raise BadFile("not an object: each document needs apiVersion, kind and metadata.name")
 
 
 def _hco(objects: list[Object]) -> Hco:
@@ -122,7 +122,7 @@ def _topology(objects: list[Object], nodes: list[NodeFacts]) -> Topology | None:
     schedulers = [msgspec.convert(obj, Scheduler) for obj in _of(objects, SCHEDULER)]
     if not infrastructures and not schedulers and not nodes:
         return None
-    return topology(next(iter(infrastructures), None), next(iter(schedulers), None), nodes)
+    return detect_topology(next(iter(infrastructures), None), next(iter(schedulers), None), nodes)
 
 
 def _machine_configs(objects: list[Object], catalog: Catalog) -> MachineConfigs:

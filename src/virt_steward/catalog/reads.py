@@ -1,4 +1,4 @@
-"""What assets read, as they declare it: templates see nothing else, and watches and rights follow from it."""
+"""What assets declare to read: templates have access to nothing else, and watches and RBAC follow from it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Read(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """JSON pointers."""
 
     def __post_init__(self) -> None:
-        _ = self.pointers  # which refuses what is none
+        _ = self.pointers  # raises on an invalid pointer
 
     @property
     def pointers(self) -> tuple[Pointer, ...]:
@@ -27,7 +27,7 @@ class _Read(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class ObjectRead(_Read, frozen=True, kw_only=True):
-    """A named object, of which the template sees these paths."""
+    """A named object, of which the template reads these paths."""
 
     api_version: str
     kind_name: str = msgspec.field(name="kind")
@@ -43,8 +43,8 @@ class ObjectRead(_Read, frozen=True, kw_only=True):
     def ref(self) -> Ref:
         return Ref(self.kind, Key(self.namespace, self.name))
 
-    def seen(self, obj: Mapping[str, Any]) -> dict[str, Any]:
-        """The object with nothing but these paths."""
+    def select(self, obj: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the object with nothing but these paths."""
         kept: dict[str, Any] = {}
         for path in self.pointers:
             try:
@@ -55,13 +55,13 @@ class ObjectRead(_Read, frozen=True, kw_only=True):
 
 
 class SchemaRead(_Read, frozen=True, kw_only=True):
-    """Fields of a CRD's schema whose presence and enums the template asks for."""
+    """Fields of a CRD's schema whose presence and enums the template reads."""
 
     crd: str
 
 
 class Reads(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All that one template sees besides its own asset."""
+    """All that one template reads besides its own asset."""
 
     hco: tuple[str, ...] | None = None
     """None: nothing of the HCO; empty: its name, namespace, version and our annotations."""
@@ -73,7 +73,7 @@ class Reads(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     schemas: dict[str, SchemaRead] = {}
 
     def __post_init__(self) -> None:
-        _ = self.hco_pointers  # which refuses what is none
+        _ = self.hco_pointers  # raises on an invalid pointer
 
     @property
     def hco_pointers(self) -> tuple[Pointer, ...]:
@@ -93,7 +93,7 @@ class Needs:
     machine_configs: bool = False
     images: frozenset[str] = frozenset()
     objects: tuple[ObjectRead, ...] = ()
-    """One for each object, with all the paths that anybody reads."""
+    """One for each object, with all paths that any asset reads."""
     schemas: Mapping[str, frozenset[Pointer]] = field(default_factory=dict)
     """By CRD."""
 

@@ -1,4 +1,4 @@
-"""Makes an asset's object from its template: in a sandbox, from declared values alone, and checked."""
+"""Renders an asset's object from its template: in a sandbox, from declared values alone, and validated."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ FAILURES = (TemplateError, ArithmeticError, AttributeError, LookupError, Recursi
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """The object that the asset wants."""
+    """The object of the asset."""
 
     object: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedNothing:
-    """The asset wants nothing now."""
+    """The template is empty on this cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class RenderFailed:
-    """The template, or what it made, is wrong."""
+    """The template, or the object that it renders, is invalid."""
 
     why: str
 
@@ -64,7 +64,7 @@ class Renderer:
         self._last: dict[str, tuple[AssetContext, Rendering]] = {}
 
     def render(self, asset: Asset, context: AssetContext) -> Rendering:
-        """Whoever looks again in the same context gets the same; nobody may change it."""
+        """Render the asset. The result is cached for the same context, so it must not be modified."""
         before, rendering = self._last.get(asset.path, (None, None))
         if before is not context or rendering is None:
             rendering = self._render(asset, context)
@@ -73,7 +73,7 @@ class Renderer:
 
     def _render(self, asset: Asset, context: AssetContext) -> Rendering:
         if lacking := context.lacks(asset):
-            return RenderFailed(f"not known: {', '.join(lacking)}")
+            return RenderFailed(f"unknown: {', '.join(lacking)}")
         try:
             text = self._text(asset, context)
             found = document(text)
@@ -106,9 +106,9 @@ def _files(asset: Asset) -> Any:
 
 
 def _mismatch(found: Any, asset: Asset, context: AssetContext) -> str:
-    """What is wrong with a rendered object; empty if it is the one that the asset declares."""
+    """Return the problem of a rendered object; empty if it is the one that the asset declares."""
     if not isinstance(found, dict) or not isinstance(found.get("metadata"), dict):
-        return "it renders no object"
+        return "it does not render an object"
     target, metadata = asset.object, found["metadata"]
     namespace = context.hco.namespace if target.namespace == HCO_NAMESPACE else target.namespace
     api_version = context.hco.api_version if target.api_version == SERVED else target.api_version
@@ -125,6 +125,7 @@ def _mismatch(found: Any, asset: Asset, context: AssetContext) -> str:
 
 
 def labelled(obj: dict[str, Any]) -> dict[str, Any]:
+    """Return the object with our managed-by label."""
     metadata = obj["metadata"]
     return obj | {"metadata": metadata | {"labels": {**(metadata.get("labels") or {}), MANAGED_BY: MANAGER}}}
 
@@ -135,7 +136,7 @@ def _sentence(error: BaseException, path: str) -> str:
 
 
 def _lines(traceback: TracebackType | None, path: str) -> list[int]:
-    """Where in the template it happened, from the outside in."""
+    """Return the lines of the template where it happened, the outermost first."""
     found = []
     while traceback is not None:
         if traceback.tb_frame.f_code.co_filename == path:

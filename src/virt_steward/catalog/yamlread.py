@@ -1,4 +1,4 @@
-"""Reading YAML that others wrote: plain data alone, dates stay text, and nothing that stands for more than it is."""
+"""Reads untrusted YAML: plain data only, dates stay text, no aliases, limited depth."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TIMESTAMP = "tag:yaml.org,2002:timestamp"
 
 
 class BadYaml(ValueError):
-    """The text is not what may stand here."""
+    """The text is not valid YAML, or not allowed here."""
 
 
 class _Loader(SafeLoader):
@@ -29,7 +29,7 @@ class _Loader(SafeLoader):
 
 
 def documents(text: str) -> list[Any]:
-    """All documents of the text that are not empty."""
+    """Return all documents of the text that are not empty."""
     try:
         _refuse_bombs(text)
         return [document for document in yaml.load_all(text, _Loader) if document is not None]
@@ -40,19 +40,19 @@ def documents(text: str) -> list[Any]:
 
 
 def document(text: str) -> Any:
-    """The one document of the text; None if there is none."""
+    """Return the one document of the text; None if it is empty."""
     found = documents(text)
     if len(found) > 1:
-        raise BadYaml(f"{len(found)} documents where one may stand")
+        raise BadYaml(f"expected one document, found {len(found)}")
     return found[0] if found else None
 
 
 def _refuse_bombs(text: str) -> None:
-    """Libyaml recurses in C, and a few aliases can stand for gigabytes."""
+    """Refuse deep nesting, for libyaml recurses in C, and aliases, for a few can expand to gigabytes."""
     depth = 0
     for event in yaml.parse(text, _Loader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:
             raise BadYaml("nested too deeply")
         if isinstance(event, yaml.AliasEvent):
-            raise BadYaml("no aliases here: write the value out")
+            raise BadYaml("aliases are not allowed: write the value out")

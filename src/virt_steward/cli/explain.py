@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import typer
 
-from virt_steward.catalog.images import related_images
 from virt_steward.catalog.load import load
 from virt_steward.cli import advisor_flags, placement_flags
 from virt_steward.cli.arguments import (
@@ -27,13 +26,12 @@ from virt_steward.cli.arguments import (
 from virt_steward.cli.output import Output, OutputOption, answer, check_lines, table, wrapped
 from virt_steward.cli.place import assumptions, headline
 from virt_steward.cli.plan import impact_lines
-from virt_steward.controllers.autopilot.options import AutopilotOptions
+from virt_steward.controllers.autopilot.options import AutopilotOptions, related_images
 from virt_steward.controllers.placement.options import PlacementOptions
 from virt_steward.insight.approvals import ApprovalCheck, explain_approval
-from virt_steward.insight.assets.evidence import evidence
-from virt_steward.insight.assets.explain import checked, why
+from virt_steward.insight.assets.explain import explain as explain_asset
+from virt_steward.insight.assets.explain import find_asset, gather_evidence
 from virt_steward.insight.assets.survey import survey
-from virt_steward.insight.assets.target import AssetCheckResult
 from virt_steward.insight.placements import explain_placement
 from virt_steward.insight.plans import explain_plan
 from virt_steward.kube.client import Reader
@@ -128,17 +126,17 @@ def asset(
     Lists the checks of the autopilot. Nothing is changed.
     """
     found = asyncio.run(_explain_asset(name, advisor_flags.hco(hyperconverged), kubeconfig, context))
-    answer(output, "\n".join(asset_lines(found)), _with_checks(found, checks_of(found.steps)))
+    answer(output, "\n".join(asset_lines(found)), found)
 
 
 def checks_of(
-    steps: Iterable[ApprovalCheck | AssetCheckResult],
+    steps: Iterable[ApprovalCheck],
 ) -> tuple[CheckResult, ...]:
     """The checks of an explanation in the form in which they are printed."""
     return tuple(_check(step) for step in steps)
 
 
-def _check(step: ApprovalCheck | AssetCheckResult) -> CheckResult:
+def _check(step: ApprovalCheck) -> CheckResult:
     match step:
         case ApprovalCheck(check, None):
             return CheckResult(_title(check), "pass")
@@ -146,16 +144,10 @@ def _check(step: ApprovalCheck | AssetCheckResult) -> CheckResult:
             until = f", until {refusal.until}" if refusal and refusal.until else ""
             reason = f"{refusal.message} ({refusal.reason}{until})" if refusal else ""
             return CheckResult(_title(check), "fail", reason, decided=True)
-        case AssetCheckResult(check, objects, because):
-            return CheckResult(_title(check), "fail" if objects else "pass", because, decided=objects)
 
 
 def _title(name: str) -> str:
     return f"{name[:1].upper()}{name[1:]}"
-
-
-def _with_checks(found: PlanExplanation | PlacementExplanation | AssetExplanation, checks: Any) -> dict[str, Any]:
-    return {**msgspec.to_builtins(found), "checks": checks}
 
 
 async def _explain_approval(plan: Key, kubeconfig: str | None, context: str | None) -> ApprovalExplanation:
@@ -179,11 +171,11 @@ async def _explain_placement(
 
 async def _explain_asset(name: str, hco: Key, kubeconfig: str | None, context: str | None) -> AssetExplanation:
     catalog = load()
-    asset = checked(catalog, name)  # an unknown name is reported without connecting to the cluster
+    asset = find_asset(catalog, name)  # an unknown name is reported without connecting to the cluster
     options = AutopilotOptions(hco, related_images(os.environ))
     async with quiet_client(kubeconfig, context) as client:
         found = await survey(Reader(client.connection, client.discovery), catalog, options, datetime.now(UTC))
-        return why(found, name, await evidence(client, found, asset))
+        return explain_asset(found, name, await gather_evidence(client, found, asset))
 
 
 def _approval_lines(found: ApprovalExplanation) -> Iterator[str]:
@@ -298,7 +290,7 @@ def asset_lines(found: AssetExplanation) -> Iterator[str]:
     yield from wrapped(f"Asset {found.asset}: {found.state}: {found.because}", hanging="  ")
     yield from wrapped(f"object: {found.object}", "  ", "    ")
     yield from wrapped(f"purpose: {found.summary}", "  ", "    ")
-    yield from check_lines(checks_of(found.steps))
+    yield from check_lines(found.checks)
     if found.overrides:
         until = f", until {found.until}" if found.until else ""
         yield f"\nOverrides by annotations of the object{until}:"

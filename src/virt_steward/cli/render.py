@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import Counter
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -11,21 +12,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from virt_steward.catalog.images import related_images
 from virt_steward.catalog.load import Catalog, load
 from virt_steward.catalog.offline import BadFile
-from virt_steward.catalog.printed import as_json, as_table, as_yaml
-from virt_steward.catalog.report import AssetStatus
 from virt_steward.cli import advisor_flags
 from virt_steward.cli.arguments import ContextOption, KubeconfigOption, quiet_reader
 from virt_steward.cli.output import CommandFailed
-from virt_steward.controllers.autopilot import annotation_keys
-from virt_steward.controllers.autopilot.options import AutopilotOptions
-from virt_steward.insight.assets.survey import AssetRendition, rendered, rendered_offline
+from virt_steward.controllers.autopilot.asset_report import AssetStatus, as_json, as_yaml
+from virt_steward.controllers.autopilot.decide import unreadable_exclusions
+from virt_steward.controllers.autopilot.options import AutopilotOptions, related_images
+from virt_steward.insight.assets.survey import AssetRendition, render_offline, render_online
 from virt_steward.settings import BadSetting
 
 if TYPE_CHECKING:
-    from virt_steward.catalog.report import AssetReport
+    from collections.abc import Iterable, Iterator
+
+    from virt_steward.controllers.autopilot.asset_report import AssetReport
+
+
+ROW = "{:<30} {:<15} {:<20} {}"
+LONGEST_REASON = 35
 
 
 class RenderFormat(StrEnum):
@@ -70,17 +75,19 @@ def render(
     elif kubeconfig or context:
         raise BadSetting("--hco-file replaces the cluster: remove --kubeconfig and --context, or remove --hco-file")
     else:
-        found = rendered_offline(_text(hco_file), catalog, related_images(os.environ), datetime.now(UTC))
-    lines = [line for line in _reports(found) if asset in (None, line.asset.name)]
-    shown = [line for line in lines if show_excluded or line.status in (AssetStatus.INCLUDED, AssetStatus.ERROR)]
+        found = render_offline(_text(hco_file), catalog, related_images(os.environ), datetime.now(UTC))
+    reports = [report for report in _reports(found) if asset in (None, report.asset.name)]
+    shown = [one for one in reports if show_excluded or one.status in (AssetStatus.INCLUDED, AssetStatus.ERROR)]
+    if asset is not None and not shown and output is not RenderFormat.STATUS:
+        typer.echo(hidden_asset(reports[0]), err=True)
     match output:
         case RenderFormat.YAML:
             typer.echo(as_yaml(shown), nl=False)
         case RenderFormat.JSON:
             typer.echo(as_json(shown), nl=False)
         case RenderFormat.STATUS:
-            typer.echo(as_table(lines), nl=False)
-    if any(line.status is AssetStatus.ERROR for line in lines):
+            typer.echo(as_table(reports), nl=False)
+    if any(report.status is AssetStatus.ERROR for report in reports):
         raise typer.Exit(1)
 
 
@@ -88,7 +95,7 @@ async def _render(
     catalog: Catalog, options: AutopilotOptions, kubeconfig: str | None, context: str | None
 ) -> AssetRendition:
     async with quiet_reader(kubeconfig, context) as reader:
-        return await rendered(reader, catalog, options, datetime.now(UTC))
+        return await render_online(reader, catalog, options, datetime.now(UTC))
 
 
 def _text(file: str) -> str:
@@ -98,9 +105,39 @@ def _text(file: str) -> str:
         raise BadFile(f"Cannot read {file}: {error}") from None
 
 
+def hidden_asset(report: AssetReport) -> str:
+    """Explain why a single asset is not in the output, and how to see it."""
+    facts = ", ".join(f"{name}: {fact}" for name, fact in report.details.items())
+    reason = f"{report.reason} ({facts})" if facts else report.reason
+    return f"{report.asset.name} is not applied: {reason}. Add --show-excluded to see it in the output."
+
+
+def as_table(reports: Iterable[AssetReport]) -> str:
+    known = tuple(reports)
+    return "\n".join((*_rows(known), "", _summary(known), ""))
+
+
+def _rows(reports: Iterable[AssetReport]) -> Iterator[str]:
+    yield ROW.format("ASSET", "STATUS", "COMPONENT", "REASON")
+    for one in reports:
+        yield ROW.format(one.asset.name, one.status, one.asset.object.kind.name, _short(one.reason)).rstrip()
+
+
+def _short(reason: str) -> str:
+    return reason if len(reason) <= LONGEST_REASON else f"{reason[: LONGEST_REASON - 1]}…"
+
+
+def _summary(reports: Iterable[AssetReport]) -> str:
+    count = Counter(report.status for report in reports)
+    return (
+        f"Summary: {count[AssetStatus.INCLUDED]} included, {count[AssetStatus.EXCLUDED]} excluded, "
+        f"{count[AssetStatus.FILTERED]} filtered, {count[AssetStatus.ERROR]} errors"
+    )
+
+
 def _reports(found: AssetRendition) -> tuple[AssetReport, ...]:
     if found.idle:
         typer.echo(f"The autopilot is off: {found.idle}. If it were on, it would apply:", err=True)
     if found.held:
-        raise CommandFailed(f"The autopilot applies nothing until {annotation_keys.EXCLUDED} is valid: {found.held}")
-    return found.lines
+        raise CommandFailed(unreadable_exclusions(found.held))
+    return found.reports

@@ -9,10 +9,9 @@ from typing import Annotated
 import typer
 
 from virt_steward import app, logs
-from virt_steward.catalog.images import related_images
 from virt_steward.cli import advisor_flags, placement_flags
 from virt_steward.controllers import NAMES, definition
-from virt_steward.controllers.autopilot.options import AutopilotOptions
+from virt_steward.controllers.autopilot.options import AutopilotOptions, related_images
 from virt_steward.controllers.options import ControllerOptions
 from virt_steward.controllers.placement.options import PlacementOptions
 from virt_steward.runtime.access import NAMESPACE

@@ -13,18 +13,12 @@ from virt_steward.objects.checks import CheckResult
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from virt_steward.controllers.autopilot.decide import AssetDecision
     from virt_steward.insight.approvals import Chain
 
 
 def approval_checks(chain: Chain) -> tuple[CheckResult, ...]:
     """What one approver checks of an InstallPlan; becomes `chain.checks`."""
     return _results((step.check, step.refusal.message if step.refusal else "") for step in chain.steps)
-
-
-def asset_checks(decision: AssetDecision) -> tuple[CheckResult, ...]:
-    """What decides whether an asset is applied; becomes `decision.checks`."""
-    return _results((step.check, step.objection) for step in decision.steps)
 
 
 def _results(steps: Iterable[tuple[str, str]]) -> tuple[CheckResult, ...]:

@@ -1,4 +1,4 @@
-"""The HyperConverged object as assets see it, whichever version it was read in."""
+"""The HyperConverged as assets read it, independent of its API version."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 HYPERCONVERGED = Kind("hco.kubevirt.io", "HyperConverged", "hyperconvergeds")
 PREFIX = "platform.kubevirt.io/"
-"""Begins every annotation by which people tell us what they want."""
+"""The prefix of every annotation by which users steer the autopilot."""
 
 SECTIONS = frozenset(
     ("deployment", "networking", "observability", "security", "storage", "virtualization", "workloadSources")
@@ -25,7 +25,7 @@ LIVE_MIGRATION = Pointer(("spec", "liveMigrationConfig"))
 
 @dataclass(frozen=True, slots=True)
 class LiveMigration:
-    """How many migrations may run at once; the defaults are for an HCO that says nothing."""
+    """How many migrations may run at once; the defaults apply if the HyperConverged sets none."""
 
     per_cluster: int = 5
     per_node: int = 2
@@ -53,7 +53,7 @@ class Hco:
         )
 
     def value(self, pointer: Pointer, default: Any = None) -> Any:
-        """What the HCO has there; null counts as nothing."""
+        """Return the value at this path, in either layout; null counts as absent."""
         for place in _places(pointer):
             try:
                 found = get({"spec": self.spec}, place)
@@ -66,10 +66,10 @@ class Hco:
     @property
     def live_migration(self) -> LiveMigration:
         given = self.value(LIVE_MIGRATION, {})
-        usual = LiveMigration()
+        default = LiveMigration()
         return LiveMigration(
-            _number(given, "parallelMigrationsPerCluster", usual.per_cluster),
-            _number(given, "parallelOutboundMigrationsPerNode", usual.per_node),
+            _number(given, "parallelMigrationsPerCluster", default.per_cluster),
+            _number(given, "parallelOutboundMigrationsPerNode", default.per_node),
         )
 
     def has_feature_gate(self, name: str) -> bool:
@@ -86,8 +86,8 @@ class Hco:
         return states.get(name.lower(), False)
 
 
-def flat(pointer: Pointer) -> Pointer:
-    """The path without v1's section, by which the same field is the same path in both layouts."""
+def flatten(pointer: Pointer) -> Pointer:
+    """Return the path without the section of v1, so that a field has the same path in both layouts."""
     match pointer.tokens:
         case ("spec", section, field, *rest) if section in SECTIONS:
             return Pointer(("spec", field, *rest))
@@ -95,12 +95,12 @@ def flat(pointer: Pointer) -> Pointer:
 
 
 def _places(pointer: Pointer) -> Iterator[Pointer]:
-    plain = flat(pointer)
+    plain = flatten(pointer)
     yield plain
     for section in sorted(SECTIONS):
         yield Pointer(("spec", section, *plain.tokens[1:]))
 
 
-def _number(settings: Any, name: str, usual: int) -> int:
+def _number(settings: Any, name: str, default: int) -> int:
     found = settings.get(name) if isinstance(settings, dict) else None
-    return found if isinstance(found, int) else usual
+    return found if isinstance(found, int) else default

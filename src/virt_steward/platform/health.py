@@ -1,4 +1,4 @@
-"""Whether an object that was applied works by now, and if not, what it waits for."""
+"""Whether an applied object works, by its own conditions, and if not, what is pending."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """It does what it should."""
+    """The object works."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class NotReady:
-    """It may still come to work."""
+    """The object does not work yet."""
 
     message: str
 
@@ -27,26 +27,26 @@ Health = Ready | NotReady
 
 
 def by_conditions(live: Mapping[str, Any] | None) -> Health:
-    """What the object says of itself; one that says nothing works."""
+    """Judge an object by its status conditions; without any it counts as ready."""
     if live is None:
         return NotReady("the object is not there (any more)")
     status = live.get("status") or {}
     observed = status.get("observedGeneration")
     if observed is not None and observed < live["metadata"].get("generation", 0):
-        return NotReady("Waiting until its operator has seen the change")
+        return NotReady("Waiting for its operator to observe the change")
     for condition in status.get("conditions") or ():
-        if trouble := _trouble(condition):
-            return NotReady(trouble)
+        if problem := _problem(condition):
+            return NotReady(problem)
     return Ready("Applied successfully")
 
 
-def _trouble(condition: Mapping[str, Any]) -> str:
+def _problem(condition: Mapping[str, Any]) -> str:
     kind, state = str(condition.get("type")), condition.get("status")
-    said = f": {condition['message']}" if condition.get("message") else ""
+    message = f": {condition['message']}" if condition.get("message") else ""
     if kind.endswith("Degraded") and state == "True":
-        return f"{kind}{said}"
+        return f"{kind}{message}"
     if kind.endswith("Progressing") and state == "True":
-        return f"Waiting: {kind}{said}"
+        return f"Waiting: {kind}{message}"
     if kind.endswith("Available") and state == "False":
-        return f"Waiting: not {kind}{said}"
+        return f"Waiting: not {kind}{message}"
     return ""

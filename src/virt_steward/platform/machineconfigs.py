@@ -41,7 +41,7 @@ class LabelledMeta(Meta, frozen=True):
 
 
 class MachineConfigFacts(msgspec.Struct, frozen=True):
-    """One MachineConfig. The files and units in it are looked at once and not kept."""
+    """One MachineConfig. Its files and units are evaluated once and not kept."""
 
     metadata: LabelledMeta
     arguments: tuple[str, ...] = ()
@@ -59,11 +59,11 @@ class MachineConfigFacts(msgspec.Struct, frozen=True):
         return {argument.partition("=")[0]: argument for argument in self.arguments}
 
     def includes(self, other: MachineConfigFacts) -> bool:
-        """Whether all that the other one sets counts in this one, as in a configuration rendered from it."""
+        """Whether all that the other one sets is in effect in this one, as in a configuration rendered from it."""
         return self.pieces >= other.pieces and self.effective.items() >= other.effective.items()
 
     def overriding(self, other: MachineConfigFacts) -> tuple[str, ...]:
-        """Kernel arguments of this one that count instead of some of the other, which it has too."""
+        """Kernel arguments of this one that override arguments of the other, which it has too."""
         return tuple(
             self.effective[key]
             for key, argument in other.effective.items()
@@ -80,13 +80,13 @@ class KernelArgument:
 
 
 def effective_argument(key: str, merged: Iterable[MachineConfigFacts]) -> KernelArgument | None:
-    """What a node gets for this key from MachineConfigs in the order of their names, in which they are merged."""
+    """Return what a node gets for this key from MachineConfigs, given in the order of their names."""
     given = [KernelArgument(one.effective[key], one.name) for one in merged if key in one.effective]
     return given[-1] if given else None
 
 
 class LenientRequirement(msgspec.Struct, frozen=True):
-    """Read more leniently than in our own kinds: an operator that nobody knows selects nothing, and hides no pool."""
+    """Read more leniently than in our own kinds: an unknown operator selects nothing, and the pool is still read."""
 
     key: str
     operator: str
@@ -100,7 +100,7 @@ class LenientRequirement(msgspec.Struct, frozen=True):
 
 
 class PoolSelector(msgspec.Struct, frozen=True, rename="camel"):
-    """As objects spell it; an empty one selects nothing here, as the pools' own controller has it."""
+    """A label selector; an empty one selects nothing here, as in the controller of the pools."""
 
     match_labels: dict[str, str] = {}
     match_expressions: tuple[LenientRequirement, ...] = ()
@@ -130,7 +130,7 @@ class KubeletConfigFacts(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class MachineConfigs:
-    """All that a cluster has, and which of them are ours."""
+    """All MachineConfigs and pools of a cluster, and which of them are ours."""
 
     configs: tuple[MachineConfigFacts, ...] = ()
     pools: tuple[Pool, ...] = ()
@@ -139,13 +139,13 @@ class MachineConfigs:
     """Those of others."""
 
     def others(self, pool: str) -> tuple[MachineConfigFacts, ...]:
-        """Those which the pool selects and we did not make, by name."""
+        """MachineConfigs that the pool selects and we did not create, by name."""
         selector = _selector(self.pools, pool)
         found = (one for one in self.configs if one.name not in self.ours and selector.selects(one.metadata.labels))
         return tuple(sorted(found, key=lambda one: one.name))
 
     def other_kubelets(self, pool: str) -> tuple[str, ...]:
-        """Names of the KubeletConfigs that select the pool and that we did not make."""
+        """Names of the KubeletConfigs that select the pool and that we did not create."""
         found = next((one for one in self.pools if one.metadata.name == pool), None)
         labels = found.metadata.labels if found else {f"{POOL_LABEL}{pool}": ""}
         return tuple(sorted(one.name for one in self.kubelets if one.spec.machine_config_pool_selector.selects(labels)))
@@ -160,7 +160,7 @@ def machine_config_facts(raw: bytes) -> MachineConfigFacts:
 
 
 def _selector(pools: Iterable[Pool], name: str) -> PoolSelector:
-    """A pool that is not there yet will select by role, as the two that every cluster has do."""
+    """A pool that does not exist yet will select by role, as the two do that every cluster has."""
     found = next((pool for pool in pools if pool.metadata.name == name), None)
     return found.spec.machine_config_selector if found else PoolSelector(match_labels={ROLE: name})
 
@@ -169,7 +169,7 @@ def _ignition(config: Any) -> _Ignition:
     try:
         return msgspec.convert(config, _Ignition)
     except msgspec.ValidationError:
-        return _Ignition()  # nothing that any node would take
+        return _Ignition()  # no node would accept it
 
 
 def _pieces(ignition: _Ignition) -> Iterator[bytes]:
@@ -184,7 +184,7 @@ def _turns_on_swap(ignition: _Ignition) -> bool:
 
 
 def _text(contents: _Contents) -> str:
-    """What a data URL holds; nothing if it cannot be read."""
+    """Return the content of a data URL; empty if it is invalid."""
     head, comma, body = (contents.source or "").partition(",")
     if not comma or not head.startswith("data:"):
         return ""
@@ -223,14 +223,14 @@ class _Ignition(msgspec.Struct):
     storage: _Storage = msgspec.field(default_factory=_Storage)
 
 
-class _Spec(msgspec.Struct, rename="camel"):
+class _MachineConfigSpec(msgspec.Struct, rename="camel"):
     kernel_arguments: tuple[str, ...] | None = None
     config: Any = None
 
 
 class _MachineConfig(msgspec.Struct):
     metadata: LabelledMeta
-    spec: _Spec = msgspec.field(default_factory=_Spec)
+    spec: _MachineConfigSpec = msgspec.field(default_factory=_MachineConfigSpec)
 
 
 _DECODER = msgspec.json.Decoder(_MachineConfig)

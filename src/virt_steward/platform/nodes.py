@@ -1,4 +1,4 @@
-"""Nodes, reduced to what we ask of them: roles and hardware, labels for pool selectors, and their rollout state."""
+"""Nodes, reduced to what controllers read: roles and hardware, labels for pool selectors, and rollout state."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 _FEATURE = "feature.node.kubernetes.io/"
 _ROLE = "node-role.kubernetes.io/"
 _GPUS = frozenset(("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915"))
-_PLAIN = frozenset(("cpu", "memory", "pods", "ephemeral-storage"))
-_PLAIN_FAMILIES = ("hugepages-", "attachable-volumes-", "devices.kubevirt.io/")
+_ORDINARY = frozenset(("cpu", "memory", "pods", "ephemeral-storage"))
+_ORDINARY_PREFIXES = ("hugepages-", "attachable-volumes-", "devices.kubevirt.io/")
 """The last are /dev/kvm and the like, which every node with KubeVirt offers."""
 
 
@@ -34,7 +34,7 @@ class Hardware:
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """How many there are; one may have several roles."""
+    """The number of nodes; one node may have several roles."""
 
     total: int = 0
     workers: int = 0
@@ -51,7 +51,7 @@ class NodeRolloutState(msgspec.Struct, frozen=True, gc=False):
 
 
 class NodeFacts(msgspec.Struct, frozen=True):
-    """One node. Its capacity is looked at once and not kept."""
+    """One node. Its capacity is evaluated once and not kept."""
 
     metadata: LabelledMeta
     master: bool = False
@@ -70,22 +70,22 @@ def node_facts(raw: bytes) -> NodeFacts:
         master=f"{_ROLE}master" in labels or f"{_ROLE}control-plane" in labels,
         worker=f"{_ROLE}worker" in labels,
         hardware=Hardware(
-            pci=_says(labels, "pci") or any(_is_device(name) for name in capacity),
+            pci=_has_bus_label(labels, "pci") or any(_is_device(name) for name in capacity),
             numa=bool(annotations.topology_policy) or not labels.keys().isdisjoint(_NUMA),
             vfio=labels.get(f"{_FEATURE}iommu-enabled") == "true",
-            usb=_says(labels, "usb"),
+            usb=_has_bus_label(labels, "usb"),
             gpu=not capacity.isdisjoint(_GPUS),
         ),
         rollout=NodeRolloutState(annotations.current, annotations.desired, annotations.state, annotations.reason),
     )
 
 
-def counted(nodes: Iterable[NodeFacts]) -> Nodes:
+def count_nodes(nodes: Iterable[NodeFacts]) -> Nodes:
     known = tuple(nodes)
     return Nodes(len(known), sum(node.worker for node in known), sum(node.master for node in known))
 
 
-def detected(nodes: Iterable[NodeFacts]) -> Hardware:
+def detect_hardware(nodes: Iterable[NodeFacts]) -> Hardware:
     found = tuple(node.hardware for node in nodes)
     return Hardware(
         pci=any(one.pci for one in found),
@@ -99,7 +99,7 @@ def detected(nodes: Iterable[NodeFacts]) -> Hardware:
 _NUMA = frozenset((f"{_FEATURE}cpu-hardware_multithreading", f"{_FEATURE}memory-numa"))
 
 
-def _says(labels: dict[str, str], bus: str) -> bool:
+def _has_bus_label(labels: dict[str, str], bus: str) -> bool:
     """Node Feature Discovery writes `pci-0300_10de.present` for a device, others plain `pci-present`."""
     return f"{_FEATURE}{bus}-present" in labels or any(
         label.startswith(f"{_FEATURE}{bus}-") and label.endswith(".present") for label in labels
@@ -107,10 +107,10 @@ def _says(labels: dict[str, str], bus: str) -> bool:
 
 
 def _is_device(resource: str) -> bool:
-    return resource not in _PLAIN and not resource.startswith(_PLAIN_FAMILIES)
+    return resource not in _ORDINARY and not resource.startswith(_ORDINARY_PREFIXES)
 
 
-class _Annotations(msgspec.Struct):
+class _NodeAnnotations(msgspec.Struct):
     topology_policy: str = msgspec.field(name="kubevirt.io/topology-manager-policy", default="")
     current: str = msgspec.field(name="machineconfiguration.openshift.io/currentConfig", default="")
     desired: str = msgspec.field(name="machineconfiguration.openshift.io/desiredConfig", default="")
@@ -118,21 +118,21 @@ class _Annotations(msgspec.Struct):
     reason: str = msgspec.field(name="machineconfiguration.openshift.io/reason", default="")
 
 
-class _Metadata(msgspec.Struct, rename="camel"):
+class _NodeMetadata(msgspec.Struct, rename="camel"):
     name: str = ""
     uid: str = ""
     resource_version: str = ""
     labels: dict[str, str] = {}
-    annotations: _Annotations = msgspec.field(default_factory=_Annotations)
+    annotations: _NodeAnnotations = msgspec.field(default_factory=_NodeAnnotations)
 
 
-class _Status(msgspec.Struct):
+class _NodeStatus(msgspec.Struct):
     capacity: dict[str, str | int] = {}
 
 
-class _Node(msgspec.Struct):
-    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
-    status: _Status = msgspec.field(default_factory=_Status)
+class _RawNode(msgspec.Struct):
+    metadata: _NodeMetadata = msgspec.field(default_factory=_NodeMetadata)
+    status: _NodeStatus = msgspec.field(default_factory=_NodeStatus)
 
 
-_DECODER = msgspec.json.Decoder(_Node)
+_DECODER = msgspec.json.Decoder(_RawNode)

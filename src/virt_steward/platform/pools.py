@@ -59,7 +59,7 @@ class PoolStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Pool(msgspec.Struct, frozen=True):
-    """A pool and how far its nodes have got."""
+    """A MachineConfigPool and the rollout of its nodes."""
 
     metadata: LabelledMeta
     spec: PoolSpec = PoolSpec()
@@ -70,22 +70,22 @@ class Pool(msgspec.Struct, frozen=True):
         return self.metadata.name
 
     @property
-    def is_even(self) -> bool:
-        """Whether all of its nodes run what it wants them to. A pool without nodes is."""
+    def is_updated(self) -> bool:
+        """Whether all of its nodes run the desired configuration; true for a pool without nodes."""
         counts = {self.status.machine_count, self.status.updated_machine_count, self.status.ready_machine_count}
         return self.status.configuration.name == self.spec.configuration.name and len(counts) == 1
 
     @property
     def degradation(self) -> str:
-        """What is wrong with some of its nodes; empty if nothing is."""
-        said = (one.message for one in self.status.conditions if one.type == "Degraded" and one.status == "True")
-        found = next(said, None)
-        if found is None and not self.status.degraded_machine_count:
+        """Why some of its nodes are degraded; empty if none is."""
+        messages = (one.message for one in self.status.conditions if one.type == "Degraded" and one.status == "True")
+        message = next(messages, None)
+        if message is None and not self.status.degraded_machine_count:
             return ""
-        return f"{self.status.degraded_machine_count} degraded machines" + (f": {found}" if found else "")
+        return f"{self.status.degraded_machine_count} degraded machines" + (f": {message}" if message else "")
 
     def rounds(self, nodes: int) -> int:
-        """In how many steps so many nodes reboot."""
+        """In how many rounds this number of nodes reboots, given maxUnavailable."""
         return ceil(nodes / self._at_once(nodes))
 
     def _at_once(self, nodes: int) -> int:
@@ -96,13 +96,13 @@ class Pool(msgspec.Struct, frozen=True):
 
 
 def pools_selecting(labels: Mapping[str, str], pools: Iterable[Pool]) -> tuple[Pool, ...]:
-    """The pools that select a MachineConfig with these labels, by name."""
+    """Return the pools that select a MachineConfig with these labels, by name."""
     found = (pool for pool in pools if pool.spec.machine_config_selector.selects(dict(labels)))
     return tuple(sorted(found, key=lambda pool: pool.name))
 
 
 def nodes_of(pool: Pool, pools: Sequence[Pool], nodes: Iterable[NodeFacts]) -> tuple[str, ...]:
-    """The nodes that follow this pool: a node belongs to its custom pool first, then to the control plane's."""
+    """Return the nodes of this pool: a node belongs to its custom pool first, then to master, then to worker."""
     return tuple(sorted(node.metadata.name for node in nodes if _pool_of(node, pools) == pool.name))
 
 
@@ -113,31 +113,33 @@ def _pool_of(node: NodeFacts, pools: Sequence[Pool]) -> str:
 
 
 def rollout(config: MachineConfigFacts, pools: Iterable[Pool], rendered: Mapping[str, MachineConfigFacts]) -> Health:
-    """Whether every node that it concerns runs with the content of this MachineConfig."""
+    """Whether every node of the pools that select this MachineConfig runs with its content."""
     affected = pools_selecting(config.metadata.labels, pools)
     if not affected:
         return Ready("No MachineConfigPool selects it, so no node changes")
-    waiting = [
-        said for pool in affected if (said := _waiting(pool, config, rendered.get(pool.spec.configuration.name)))
+    pending = [
+        message
+        for pool in affected
+        if (message := _pending_rollout(pool, config, rendered.get(pool.spec.configuration.name)))
     ]
-    if waiting:
-        return NotReady("; ".join(waiting))
+    if pending:
+        return NotReady("; ".join(pending))
     return Ready(
         "; ".join(f"{_named(pool)} is ready (all {pool.status.machine_count} nodes updated)" for pool in affected)
     )
 
 
 def removal(name: str, labels: Mapping[str, str], pools: Iterable[Pool]) -> Health:
-    """Whether no node runs with a MachineConfig that was removed."""
+    """Whether no node runs with a removed MachineConfig any more."""
     affected = pools_selecting(labels, pools)
-    waiting = [said for pool in affected if (said := _withdrawing(pool, name))]
-    if waiting:
-        return NotReady("; ".join(waiting))
+    pending = [message for pool in affected if (message := _pending_removal(pool, name))]
+    if pending:
+        return NotReady("; ".join(pending))
     return Ready("; ".join(f"{_named(pool)} is without it" for pool in affected) or "No node had it")
 
 
-def _withdrawing(pool: Pool, name: str) -> str:
-    if name not in pool.spec.configuration.sources and pool.is_even:
+def _pending_removal(pool: Pool, name: str) -> str:
+    if name not in pool.spec.configuration.sources and pool.is_updated:
         return ""
     if pool.spec.paused:
         return f"{_named(pool)} is paused, so nothing happens there until somebody resumes it"
@@ -151,11 +153,11 @@ def _progress(pool: Pool) -> str:
     return f"Updated: {counts.updated_machine_count}/{of}, Ready: {counts.ready_machine_count}/{of}"
 
 
-def _waiting(pool: Pool, config: MachineConfigFacts, rendered: MachineConfigFacts | None) -> str:
-    """What keeps a pool from being done; empty if nothing does. `Updated` alone may date from before."""
+def _pending_rollout(pool: Pool, config: MachineConfigFacts, rendered: MachineConfigFacts | None) -> str:
+    """Why the rollout of a pool is not complete; empty if it is. The condition `Updated` alone may be outdated."""
     progress = _progress(pool)
     has_content = rendered is not None and rendered.includes(config)
-    if has_content and pool.is_even:
+    if has_content and pool.is_updated:
         return ""
     if pool.spec.paused:
         return f"{_named(pool)} is paused, so nothing happens there until somebody resumes it ({progress})"

@@ -1,4 +1,4 @@
-"""Storage classes, as far as CDI knows what they offer."""
+"""Storage classes, as far as the StorageProfiles of CDI describe them."""
 
 from __future__ import annotations
 
@@ -35,27 +35,27 @@ def profile_facts(raw: bytes) -> ProfileFacts:
     return ProfileFacts(profile.metadata, any(one.is_shared for one in profile.status.claim_property_sets))
 
 
-def storage(profiles: Iterable[ProfileFacts]) -> Storage:
+def summarize_storage(profiles: Iterable[ProfileFacts]) -> Storage:
     return Storage(tuple(sorted(profile.metadata.name for profile in profiles if profile.is_shared)))
 
 
-class _Claim(msgspec.Struct, rename="camel"):
+class _ClaimProperties(msgspec.Struct, rename="camel"):
     access_modes: tuple[str, ...] = ()
     volume_mode: str | None = None
 
     @property
     def is_shared(self) -> bool:
-        """A claim that says nothing of its mode is for a file system."""
+        """Without a volume mode, a claim is for a file system."""
         return "ReadWriteMany" in self.access_modes and self.volume_mode in (None, "", "Filesystem")
 
 
-class _Status(msgspec.Struct, rename="camel"):
-    claim_property_sets: tuple[_Claim, ...] = ()
+class _ProfileStatus(msgspec.Struct, rename="camel"):
+    claim_property_sets: tuple[_ClaimProperties, ...] = ()
 
 
-class _Profile(msgspec.Struct):
+class _RawProfile(msgspec.Struct):
     metadata: Meta
-    status: _Status = msgspec.field(default_factory=_Status)
+    status: _ProfileStatus = msgspec.field(default_factory=_ProfileStatus)
 
 
-_DECODER = msgspec.json.Decoder(_Profile)
+_DECODER = msgspec.json.Decoder(_RawProfile)

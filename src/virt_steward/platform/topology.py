@@ -55,7 +55,7 @@ class Topology:
     """As OpenShift names it: AWS, Azure, GCP, BareMetal, VSphere, OpenStack…; empty on other clusters."""
 
 
-def topology(
+def detect_topology(
     infrastructure: Infrastructure | None, scheduler: Scheduler | None, nodes: Iterable[NodeFacts]
 ) -> Topology:
     """Elsewhere than on OpenShift neither object exists, and nodes tell all."""

@@ -25,11 +25,16 @@ def owned_alone(live: Object, manager: FieldManager) -> FieldSet:
 
 
 def carried(intent: Object, live: Object, manager: FieldManager) -> Object:
-    """Complete the intent by the live values of fields that fell away from it and that nobody else owns yet.
+    """Complete the intent by the live values of fields that fell away from it and that nobody else owns yet."""
+    return carried_within(intent, live, manager, owned_alone(live, manager))
+
+
+def carried_within(intent: Object, live: Object, manager: FieldManager, fields: FieldSet) -> Object:
+    """Complete the intent by the live values of these fields, which the manager alone owns.
 
     The result is derived from live content, so it is applied under a lock on that.
     """
-    kept = extract(live, owned_alone(live, manager))
+    kept = extract(live, fields)
     ours = owned_by(live, manager.name, subresource=manager.subresource)
     completed: Object = _completed(intent, kept, ours, owned_by_anyone(live))
     return completed

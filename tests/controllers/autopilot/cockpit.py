@@ -16,8 +16,7 @@ from virt_steward.controllers.autopilot.annotation_keys import SCOPE
 from virt_steward.controllers.autopilot.definition import definition
 from virt_steward.controllers.autopilot.options import HCO, AutopilotOptions
 from virt_steward.controllers.autopilot.watches import ref_of_asset
-from virt_steward.insight.assets.evidence import evidence
-from virt_steward.insight.assets.explain import AssetExplanation, checked, why
+from virt_steward.insight.assets.explain import AssetExplanation, explain, find_asset, gather_evidence
 from virt_steward.insight.assets.survey import survey
 from virt_steward.kube.client import Client, Reader, Selection
 from virt_steward.kube.errors import NotFound
@@ -144,7 +143,7 @@ async def explained(cockpit: Cockpit, asset: str, client: Client | None = None) 
     asking = client or cockpit.client
     reader = Reader(cockpit.client.connection, cockpit.client.discovery)
     seen = await survey(reader, cockpit.catalog, cockpit.options, datetime.now(UTC))
-    return why(seen, asset, await evidence(asking, seen, checked(cockpit.catalog, asset)))
+    return explain(seen, asset, await gather_evidence(asking, seen, find_asset(cockpit.catalog, asset)))
 
 
 def spec_of(obj: Object | None) -> Object:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.controllers.autopilot.cockpit import Cockpit
-from virt_steward.catalog.conditions import Annotation, Image
+from virt_steward.catalog.conditions import AnnotationCondition, ImageCondition
 from virt_steward.catalog.load import Catalog
 from virt_steward.controllers.autopilot.annotation_keys import SCOPE
 from virt_steward.controllers.autopilot.options import HCO, AutopilotOptions
@@ -36,13 +36,13 @@ RIVALS = {"node-health-check": "node-remediation"}
 
 
 def options_for(catalog: Catalog) -> AutopilotOptions:
-    images = [one.key for asset in catalog.assets for one in asset.conditions if isinstance(one, Image)]
+    images = [one.key for asset in catalog.assets for one in asset.conditions if isinstance(one, ImageCondition)]
     return AutopilotOptions(images={key: f"example.invalid/{key}:1" for key in images})
 
 
 async def ask_for_everything(cockpit: Cockpit) -> None:
     """Set every key that turns something on."""
-    keys = [one for asset in cockpit.catalog.assets for one in asset.conditions if isinstance(one, Annotation)]
+    keys = [one for asset in cockpit.catalog.assets for one in asset.conditions if isinstance(one, AnnotationCondition)]
     scheduler = Ref(Kind("config.openshift.io", "Scheduler"), Key("", "cluster"))
     await cockpit.client.merge_patch(scheduler, {"spec": {"mastersSchedulable": True}})
     await _make_remediation_template(cockpit)

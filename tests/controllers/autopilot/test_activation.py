@@ -68,7 +68,7 @@ async def test_that_the_platform_is_as_wanted_is_told_once_and_again_only_after_
     await flying.engage("metrics-service,swap-enable")
     assert await soon(lambda: flying.told("ReconcileSucceeded"))
     [event] = await flying.events("ReconcileSucceeded")
-    assert event["note"].startswith(f"2 of {len(flying.catalog.assets)} assets are in place")
+    assert event["note"].startswith(f"2 of {len(flying.catalog.assets)} assets are in sync")
     assert (event["type"], event["reportingController"]) == ("Normal", "virt-platform-autopilot")
     mark = audit_log.mark()
     await flying.engage("metrics-service,swap-enable,no-such-asset")

@@ -9,8 +9,8 @@ from tests.audit import AuditLog
 from tests.controllers.autopilot.cockpit import Cockpit, at_work
 from tests.controllers.autopilot.everything import SHAPE, ask_for_everything, expected
 from tests.eventually import soon
-from virt_steward.catalog.report import AssetReport
-from virt_steward.insight.assets.survey import rendered
+from virt_steward.controllers.autopilot.asset_report import AssetReport
+from virt_steward.insight.assets.survey import render_online
 from virt_steward.kube.client import Reader
 from virt_steward.kube.errors import Refused
 from virt_steward.objects.paths import Pointer, leaves
@@ -85,10 +85,10 @@ async def test_with_everything_asked_for_every_asset_is_there_and_every_right_is
 async def drifted_and_set_right(cockpit: Cockpit) -> list[str]:
     """Change the object of every asset behind the autopilot's back; gives those that stay so."""
     reader = Reader(cockpit.client.connection, cockpit.client.discovery)
-    found = await rendered(reader, cockpit.catalog, cockpit.options, datetime.now(UTC))
-    before = {line.asset.name: await cockpit.live(line.asset.name) for line in found.lines if line.object}
+    found = await render_online(reader, cockpit.catalog, cockpit.options, datetime.now(UTC))
+    before = {line.asset.name: await cockpit.live(line.asset.name) for line in found.reports if line.object}
     assert sorted(before) == sorted(expected(cockpit.catalog))
-    drifted = {line.asset.name: await _drifts(cockpit, line) for line in found.lines if line.object}
+    drifted = {line.asset.name: await _drifts(cockpit, line) for line in found.reports if line.object}
     assert {name for name, path in drifted.items() if path.startswith("/metadata")} == ONLY_MARKED.keys()
     left = dict(before)
 

@@ -7,25 +7,25 @@ import pytest
 from virt_steward.controllers.autopilot.compliance import Compliance, ComplianceReached
 from virt_steward.controllers.autopilot.verdicts import (
     AssetApplied,
+    AssetDiffers,
     AssetFailed,
     AssetInSync,
+    AssetPending,
     AssetSkipped,
-    Broken,
-    Differs,
     EditWar,
-    Held,
-    LeftAlone,
+    FailureReason,
+    PendingReason,
+    SkipReason,
     Verdict,
-    Waits,
 )
 
 CREATED = AssetApplied(created=True, adopted=False, drifts=(), uid="1", digest="")
 ADOPTED = AssetApplied(created=False, adopted=True, drifts=(".spec.size (set by admin)",), uid="1", digest="2")
 CORRECTED = AssetApplied(created=False, adopted=False, drifts=(".spec.size (set by editor)",), uid="1", digest="2")
-UNASKED = LeftAlone(AssetSkipped.CONDITIONS, "nobody asked for it")
-NOT_KNOWN = LeftAlone(AssetSkipped.UNKNOWN, "the nodes are not known")
-REFUSED = AssetFailed(Broken.APPLY, "a webhook says no")
-NO_OPERATOR = Waits(Held.NO_NAMESPACE, "its namespace does not exist")
+UNASKED = AssetSkipped(SkipReason.CONDITIONS, "nobody asked for it")
+NOT_KNOWN = AssetSkipped(SkipReason.INPUTS_UNKNOWN, "the nodes are not known")
+REFUSED = AssetFailed(FailureReason.APPLY, "a webhook says no")
+NO_OPERATOR = AssetPending(PendingReason.NO_NAMESPACE, "its namespace does not exist")
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
 
@@ -39,9 +39,9 @@ def after(*passes: tuple[Verdict, Verdict]) -> list[ComplianceReached | None]:
     compliance = Compliance(("first", "second"))
     told = []
     for number, (first, second) in enumerate(passes):
-        compliance.begin()
-        assert compliance.concluded("first", first, at(number)) is None, "the other one was not looked at yet"
-        told.append(compliance.concluded("second", second, at(number)))
+        compliance.start_pass()
+        assert compliance.record("first", first, at(number)) is None, "the other one was not looked at yet"
+        told.append(compliance.record("second", second, at(number)))
     return told
 
 
@@ -66,11 +66,13 @@ def test_the_platform_is_there_once_everything_was(verdicts: tuple[Verdict, Verd
     "trouble",
     [
         pytest.param(REFUSED, id="fails"),
-        pytest.param(Differs((), is_paused=False), id="differs"),
+        pytest.param(AssetDiffers((), is_paused=False), id="differs"),
         pytest.param(EditWar("it was throttled 3 times in a row"), id="is-fought-over"),
-        pytest.param(Waits(Held.THROTTLED, "too often", 1.0), id="is-throttled"),
-        pytest.param(Waits(Held.HCO_FIRST, "the HyperConverged fails"), id="waits-for-the-HyperConverged"),
-        pytest.param(Waits(Held.EXCLUSIONS_UNREADABLE, "no YAML"), id="may-not-be-written"),
+        pytest.param(AssetPending(PendingReason.THROTTLED, "too often", 1.0), id="is-throttled"),
+        pytest.param(
+            AssetPending(PendingReason.HCO_FIRST, "the HyperConverged fails"), id="waits-for-the-HyperConverged"
+        ),
+        pytest.param(AssetPending(PendingReason.EXCLUSIONS_UNREADABLE, "no YAML"), id="may-not-be-written"),
     ],
 )
 def test_it_is_not_there_while_one_asset(trouble: Verdict) -> None:
@@ -103,16 +105,16 @@ def test_no_news_is(verdict: Verdict) -> None:
 
 def test_a_look_that_came_too_early_counts_only_once_it_is_repeated() -> None:
     compliance = Compliance(("one",))
-    assert compliance.concluded("one", Waits(Held.BEHIND, "it has just changed", 0.2), NOON) is None
-    assert compliance.concluded("one", AssetInSync(), NOON) is None
-    assert compliance.concluded("one", CREATED, NOON) == ComplianceReached(1, 1, NOON)
+    assert compliance.record("one", AssetPending(PendingReason.STALE, "it has just changed", 0.2), NOON) is None
+    assert compliance.record("one", AssetInSync(), NOON) is None
+    assert compliance.record("one", CREATED, NOON) == ComplianceReached(1, 1, NOON)
 
 
 def test_what_was_before_a_rest_is_forgotten() -> None:
     compliance = Compliance(("one",))
-    compliance.concluded("one", REFUSED, NOON)
-    compliance.rest()
-    assert compliance.concluded("one", AssetInSync(), NOON) is None
-    assert compliance.concluded("one", CREATED, NOON)
-    compliance.rest()
-    assert compliance.concluded("one", AssetInSync(), NOON) is None
+    compliance.record("one", REFUSED, NOON)
+    compliance.reset()
+    assert compliance.record("one", AssetInSync(), NOON) is None
+    assert compliance.record("one", CREATED, NOON)
+    compliance.reset()
+    assert compliance.record("one", AssetInSync(), NOON) is None

@@ -10,12 +10,20 @@ from tests.catalog.builders import TEMPLATE, TUNING, a_context, an_asset, an_hco
 from virt_steward.catalog.asset import Asset
 from virt_steward.catalog.load import Catalog
 from virt_steward.catalog.render import Renderer
+from virt_steward.controllers.autopilot.annotation_keys import DriftMode
 from virt_steward.controllers.autopilot.decide import CHECKS, AssetDecision, Wanted, decide
 from virt_steward.controllers.autopilot.live_summary import live_summary
 from virt_steward.controllers.autopilot.observation import AutopilotObservation, ServedKinds
 from virt_steward.controllers.autopilot.options import HCO
-from virt_steward.controllers.autopilot.overrides.drift_mode import DriftMode
-from virt_steward.controllers.autopilot.verdicts import AssetFailed, AssetSkipped, Broken, Held, LeftAlone, Waits
+from virt_steward.controllers.autopilot.verdicts import (
+    AssetFailed,
+    AssetPending,
+    AssetSkipped,
+    FailureReason,
+    PendingReason,
+    SkipReason,
+)
+from virt_steward.objects.checks import CheckResult
 from virt_steward.objects.identity import Kind, Ref, Regarding
 from virt_steward.objects.wallclock import rfc3339
 
@@ -54,33 +62,33 @@ def wanted(decision: AssetDecision) -> Wanted:
     ("asset", "seen", "outcome", "says"),
     [
         pytest.param(
-            an_asset(), a_seen(autopilot="other"), AssetSkipped.OUT_OF_SCOPE, "allow-list", id="it is not listed"
+            an_asset(), a_seen(autopilot="other"), SkipReason.OUT_OF_SCOPE, "allow-list", id="it is not listed"
         ),
         pytest.param(
             an_asset(),
             a_seen(serves=False),
-            AssetSkipped.NO_KIND,
+            SkipReason.NO_KIND,
             "tunings.tuning.example",
             id="its kind is not served",
         ),
         pytest.param(
             an_asset(gate_crd="gates.example"),
             a_seen(),
-            AssetSkipped.NO_GATE,
+            SkipReason.NO_GATE,
             "gates.example",
             id="its gate is not served",
         ),
         pytest.param(
             an_asset(conditions=[{"type": "annotation", "key": f"{PREFIX}enable-fast", "value": "true"}]),
             a_seen(),
-            AssetSkipped.CONDITIONS,
+            SkipReason.CONDITIONS,
             "enable-fast",
             id="nobody has asked for it",
         ),
         pytest.param(
             an_asset(conditions=[{"type": "hardware-detection", "detector": "gpuPresent"}]),
             a_seen(),
-            AssetSkipped.UNKNOWN,
+            SkipReason.CONDITIONS_UNKNOWN,
             "Conditions not known",
             id="nobody can tell whether it is asked for",
         ),
@@ -92,58 +100,58 @@ def wanted(decision: AssetDecision) -> Wanted:
                 ]
             ),
             a_seen(),
-            AssetSkipped.CONDITIONS,
+            SkipReason.CONDITIONS,
             "Conditions not met",
             id="nobody has asked for it, whatever else is not known",
         ),
         pytest.param(
-            an_asset(reads={"nodes": True}), a_seen(), AssetSkipped.UNKNOWN, "nodes", id="the nodes are not known"
+            an_asset(reads={"nodes": True}), a_seen(), SkipReason.INPUTS_UNKNOWN, "nodes", id="the nodes are not known"
         ),
         pytest.param(
-            an_asset("{# nothing #}"), a_seen(), AssetSkipped.EMPTY, "asks for nothing", id="it renders to nothing"
+            an_asset("{# nothing #}"), a_seen(), SkipReason.EMPTY, "renders no object", id="it renders to nothing"
         ),
-        pytest.param(an_asset("{{ missing }}"), a_seen(), Broken.RENDER, "missing", id="it cannot be rendered"),
+        pytest.param(an_asset("{{ missing }}"), a_seen(), FailureReason.RENDER, "missing", id="it cannot be rendered"),
         pytest.param(
             an_asset(),
             a_seen(disabled_resources="[{kind: Tuning, name: 'f*'}]"),
-            AssetSkipped.EXCLUDED,
+            SkipReason.EXCLUDED,
             "rule 1",
             id="it is excluded",
         ),
         pytest.param(
             an_asset(),
             a_seen(disabled_resources="[{kind: Tuning}]"),
-            Held.EXCLUSIONS_UNREADABLE,
+            PendingReason.EXCLUSIONS_UNREADABLE,
             "rule 1: name is required",
             id="what is excluded cannot be told",
         ),
         pytest.param(
             an_asset(NAMESPACED, object=IN_NAMESPACE),
             a_seen(),
-            Held.NO_NAMESPACE,
+            PendingReason.NO_NAMESPACE,
             "speedy",
             id="its namespace is missing",
         ),
     ],
 )
 def test_nothing_is_written_if(
-    asset: Asset, seen: AutopilotObservation, outcome: AssetSkipped | Held | Broken, says: str
+    asset: Asset, seen: AutopilotObservation, outcome: SkipReason | PendingReason | FailureReason, says: str
 ) -> None:
     decision = decided(asset, seen)
-    assert isinstance(decision.outcome, LeftAlone | Waits | AssetFailed)
+    assert isinstance(decision.outcome, AssetSkipped | AssetPending | AssetFailed)
     assert decision.outcome.reason is outcome
-    assert says in decision.outcome.why
-    *passed, last = decision.steps
-    assert [step for step in passed if step.objection] == []
-    assert last.objection == decision.outcome.why
+    assert says in decision.outcome.message
+    results = [check.result for check in decision.checks]
+    number = results.index("fail")
+    assert results == ["pass"] * number + ["fail"] + ["not reached"] * (len(CHECKS) - number - 1)
+    assert (decision.checks[number].reason, decision.checks[number].decided) == (decision.outcome.message, True)
 
 
 def test_what_passes_every_check_is_wanted_with_each_of_them_named() -> None:
     decision = decided()
     assert wanted(decision).intent["spec"] == {"size": 1, "colour": "red"}
     assert not wanted(decision).is_only_watched
-    assert [step.objection for step in decision.steps] == [""] * len(decision.steps)
-    assert [step.check for step in decision.steps][-len(CHECKS) :] == [check.__name__ for check in CHECKS]
+    assert decision.checks == tuple(CheckResult(check.title, "pass") for check in CHECKS)
     assert (decision.remarks, decision.until) == ((), None)
 
 
@@ -181,11 +189,11 @@ def test_one_override_comes_before_the_other() -> None:
     excluded = a_seen(disabled_resources="[{kind: Tuning, name: fast}]")
     everything = {"mode": "unmanaged", "reconcile_paused": "true", "patch": patch, "ignore_fields": "/spec/size"}
     left = decided(seen=excluded, **everything).outcome
-    assert isinstance(left, LeftAlone)
-    assert left.reason is AssetSkipped.EXCLUDED
+    assert isinstance(left, AssetSkipped)
+    assert left.reason is SkipReason.EXCLUDED
     left = decided(**everything).outcome
-    assert isinstance(left, LeftAlone)
-    assert left.reason is AssetSkipped.UNMANAGED
+    assert isinstance(left, AssetSkipped)
+    assert left.reason is SkipReason.UNMANAGED
     rest = wanted(decided(**everything | {"mode": ""}))
     assert (rest.is_paused, rest.intent["spec"]["size"]) == (True, 2)
     assert [str(pointer) for pointer in rest.mask.pointers] == ["/spec/size"]
@@ -199,14 +207,14 @@ def test_a_pause_is_true_and_nothing_else(value: str) -> None:
 def test_a_pause_passes_no_check_for_it_keeps_nobody_from_looking() -> None:
     paused = decided(reconcile_paused="true")
     assert wanted(paused).is_only_watched
-    assert [step.check for step in paused.steps if "paused" in step.check or "watched" in step.check] == []
+    assert {check.result for check in paused.checks} == {"pass"}
 
 
 def test_an_end_is_kept_for_the_next_look_and_lifts_all_but_a_pause() -> None:
     until = NOW + timedelta(minutes=5)
     overrides = {"mode": "unmanaged", "drift": "report", "reconcile_paused": "true"}
     before = decided(**overrides, override_until=rfc3339(until))
-    assert isinstance(before.outcome, LeftAlone)
+    assert isinstance(before.outcome, AssetSkipped)
     assert before.until == until
     assert [remark.reason for remark in before.remarks] == ["OverrideEnds"]
     after = decided(**overrides, override_until=rfc3339(NOW))

@@ -52,8 +52,8 @@ async def test_a_flood_of_changes_to_several_fields_is_throttled_then_paused(fly
     assert await soon(partial(_has_told, flying, 1), within=30)
     found = await explained(flying, ASSET)
     assert found.state == "Paused"
-    [held] = [step.because for step in found.steps if step.check == "it may be written"]
-    assert "somebody else kept changing it" in held
+    [reason] = [check.reason for check in found.checks if check.title == "Writes enabled"]
+    assert "another client kept changing it" in reason
     assert {"Throttled", "ThrashingDetected"} <= {line.split()[1].rstrip(":") for line in found.told}
 
 

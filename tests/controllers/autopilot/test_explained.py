@@ -19,8 +19,9 @@ from virt_steward.cli.explain import asset_lines
 from virt_steward.controllers import REPORTERS
 from virt_steward.controllers.autopilot import annotation_keys
 from virt_steward.controllers.autopilot.options import HCO
-from virt_steward.insight.assets.explain import AssetExplanation, NoAsset, why
-from virt_steward.insight.assets.survey import NoPlatform, Survey, rendered
+from virt_steward.controllers.autopilot.verdicts import pending_claims
+from virt_steward.insight.assets.explain import AssetExplanation, NoAsset, explain
+from virt_steward.insight.assets.survey import NoPlatform, Survey, render_online
 from virt_steward.insight.status import Section, autopilot
 from virt_steward.kube.client import Reader
 from virt_steward.kube.errors import NotFound, Refused
@@ -41,14 +42,18 @@ def reader(cockpit: Cockpit) -> Reader:
     return Reader(cockpit.client.connection, cockpit.client.discovery)
 
 
+def failed(found: AssetExplanation) -> list[str]:
+    return [check.title for check in found.checks if check.result == "fail"]
+
+
 async def status(cockpit: Cockpit) -> Section:
     return await autopilot(reader(cockpit))
 
 
 async def made_with(cockpit: Cockpit, **spec: Any) -> None:
     """Apply what the autopilot wants, but for some fields, as if it had done so."""
-    found = await rendered(reader(cockpit), cockpit.catalog, cockpit.options, datetime.now(UTC))
-    [line] = [one for one in found.lines if one.asset.name == ASSET]
+    found = await render_online(reader(cockpit), cockpit.catalog, cockpit.options, datetime.now(UTC))
+    [line] = [one for one in found.reports if one.asset.name == ASSET]
     assert line.object
     obj = line.object | {"spec": line.object["spec"] | spec}
     await cockpit.client.apply(obj, manager=AUTOPILOT.name, force=True)
@@ -57,9 +62,8 @@ async def made_with(cockpit: Cockpit, **spec: Any) -> None:
 async def test_an_idle_autopilot_is_said_to_be_idle_and_what_it_would_do_all_the_same(cockpit: Cockpit) -> None:
     found = await explained(cockpit, ASSET)
     assert found.state == "Idle"
-    assert found.steps[0].objects
-    assert "no annotation platform.kubevirt.io/autopilot" in found.steps[0].because
-    assert [step.check for step in found.steps if step.objects] == ["the autopilot is on"]
+    assert "no annotation platform.kubevirt.io/autopilot" in found.checks[0].reason
+    assert failed(found) == ["Autopilot on"]
     assert (await status(cockpit)).summary.startswith("idle: the HyperConverged has no annotation")
     with pytest.raises(NoAsset, match="there is no asset gone"):
         await explained(cockpit, "gone")
@@ -77,23 +81,30 @@ async def test_every_filter_and_check_tells_its_verdict_and_the_live_object_is_c
     await cockpit.engage(f"{ASSET},metallb-operator,hco-golden-config")
     left = await explained(cockpit, "metallb-operator")
     assert (left.state, left.live) == ("Left alone", None)
-    assert [(step.check, step.objects) for step in left.steps] == [
-        ("the autopilot is on", False),
-        ("in allow list", False),
-        ("kind is installed", False),
-        ("gate is installed", False),
-        ("conditions are met", True),
+    assert [(check.title, check.result, check.decided) for check in left.checks] == [
+        ("Autopilot on", "pass", False),
+        ("In the allow-list", "pass", False),
+        ("CRD installed", "pass", False),
+        ("Gate CRD installed", "pass", False),
+        ("Conditions met", "fail", True),
+        ("Inputs known", "not reached", False),
+        ("Template renders an object", "not reached", False),
+        ("Not excluded", "not reached", False),
+        ("Managed", "not reached", False),
+        ("Namespace exists", "not reached", False),
     ]
-    assert "platform.kubevirt.io/enable-metallb: expected=true, actual=absent" in left.steps[-1].because
+    assert "platform.kubevirt.io/enable-metallb: expected=true, actual=absent" in left.checks[4].reason
+    assert "\N{EN DASH} Managed: not reached" in text_of(left)
     assert (await explained(cockpit, ASSET)).state == "Not there yet"
 
     await made_with(cockpit, deschedulingIntervalSeconds=7200)
     differs = await explained(cockpit, ASSET)
     assert (differs.state, differs.differences) == ("Differs", (INTERVAL,))
-    assert [step.check for step in differs.steps if step.objects] == ["the live object is as wanted"]
-    assert f"✗ The live object is as wanted: it lacks {INTERVAL}" in text_of(differs)
+    assert failed(differs) == ["Live object in sync"]
+    difference = f"{INTERVAL} is 7200, should be 60"
+    assert f"✗ Live object in sync: {difference}" in text_of(differs)
     told = await status(cockpit)
-    assert (ASSET, "Differs", f"it lacks {INTERVAL}") in told.rows
+    assert (ASSET, "Differs", difference) in told.rows
     assert ("swap-enable", "Left alone", "Not in the allow-list") in told.rows
     assert told.summary.startswith("assets left alone: ")
 
@@ -101,19 +112,19 @@ async def test_every_filter_and_check_tells_its_verdict_and_the_live_object_is_c
     masked = await explained(cockpit, ASSET)
     assert (masked.state, masked.until) == ("In place", "2999-01-01T00:00:00Z")
     assert masked.overrides["platform.kubevirt.io/ignore-fields"] == INTERVAL
-    assert any(INTERVAL in step.because for step in masked.steps)
+    assert any(INTERVAL in check.reason for check in masked.checks)
     assert ASSET not in [row[0] for row in (await status(cockpit)).rows]
 
     await cockpit.annotate(ASSET, reconcile_paused="true")
     paused = await explained(cockpit, ASSET)
     assert paused.state == "Paused"
-    assert [step.check for step in paused.steps if step.objects] == ["it may be written"]
-    assert "✗ It may be written: a person paused it; nothing is written until" in text_of(paused)
+    assert failed(paused) == ["Writes enabled"]
+    assert "✗ Writes enabled: a user paused it; nothing is written until" in text_of(paused)
     await cockpit.annotate(ASSET, reconcile_paused=None, mode="unmanaged")
     unmanaged = await explained(cockpit, ASSET)
-    assert (unmanaged.state, unmanaged.steps[-1].check) == ("Left alone", "managed")
+    assert (unmanaged.state, failed(unmanaged)) == ("Left alone", ["Managed"])
     text = text_of(unmanaged)
-    assert "✗ Managed: it carries platform.kubevirt.io/mode: unmanaged" in text
+    assert "✗ Managed: it carries platform.kubevirt.io/mode: unmanaged. Stopped here" in text
     assert "The object exists: not known to be created by the autopilot; also managed by admin" in text
 
 
@@ -165,14 +176,14 @@ async def test_what_the_server_refuses_is_found_by_a_dry_run_and_that_of_the_hyp
         fails = await explained(cockpit, ASSET)
         assert fails.state == "Fails"
         assert "not in this house" in fails.because
-        assert [step.check for step in fails.steps if step.objects] == ["the server takes it"]
+        assert failed(fails) == ["Dry run accepted"]
         assert (await explained(cockpit, "hco-golden-config")).state == "Differs", "nobody has marked it yet"
     async with refused(cockpit, "hco-golden-config"):
         assert (await explained(cockpit, "hco-golden-config")).state == "Fails"
         waits = await explained(cockpit, ASSET)
         assert waits.state == "Waits"
-        assert "the HyperConverged comes first, and it fails: " in waits.because
-        assert [step.check for step in waits.steps if step.objects] == ["the HyperConverged is in order"]
+        assert "the HyperConverged is applied first, and it fails: " in waits.because
+        assert failed(waits) == ["HyperConverged applied"]
 
     async def is_in_place() -> bool:
         return (await explained(cockpit, ASSET)).state == "In place"
@@ -192,7 +203,7 @@ async def test_what_whoever_asks_may_not_try_or_read_is_said_and_the_rest_is_tol
     async with a_client(control_plane, await token_for(cockpit.client, (visitor,))) as client:
         found = await explained(cockpit, ASSET, client)
     assert found.state == "Not there yet"
-    assert "the server takes it" not in [step.check for step in found.steps]
+    assert "Dry run accepted" not in [check.title for check in found.checks]
     assert [remark.partition(":")[0] for remark in found.remarks] == ["NotTried", "NotTried", "EventsForbidden"]
     assert "needs the right to patch KubeDescheduler" in found.remarks[0]
     assert "needs the right to patch HyperConverged" in found.remarks[1]
@@ -263,7 +274,7 @@ async def test_nothing_fails_for_a_namespace_that_is_just_leaving(cockpit: Cockp
     async with leaving(cockpit, cockpit.ref(ASSET).key.namespace):
         found = await explained(cockpit, ASSET)
     assert found.state == "Not there yet"
-    assert "the server takes it" not in [step.check for step in found.steps]
+    assert "Dry run accepted" not in [check.title for check in found.checks]
     [remark] = found.remarks
     assert remark.startswith("NotTried: ")
     assert "is being terminated" in remark
@@ -278,10 +289,10 @@ def test_an_asset_waits_while_nobody_can_tell_what_of_it_is_the_advisors(catalog
     seen, first = view.seen(), catalog.assets[0].name
     assert seen
     survey = Survey(view, seen, Renderer(catalog), datetime.now(UTC), {first: hco})
-    assert why(survey, first, {}).state == "Differs"
+    assert explain(survey, first, {}).state == "Differs"
     [configs] = [store for source, store in kept.items() if source.kind == VIRT_PLATFORM_CONFIG]
     configs.put_unreadable(Key("", "load-aware-rebalancing"), "it makes no sense")
-    waits = why(survey, first, {})
-    sentence = "plans of the advisor have set something of it, and VirtPlatformConfig load-aware-rebalancing: "
-    assert (waits.state, waits.because) == ("Waits", f"{sentence}it makes no sense")
-    assert ("what the advisor governs is known", True) in [(step.check, step.objects) for step in waits.steps]
+    waits = explain(survey, first, {})
+    message = pending_claims("VirtPlatformConfig load-aware-rebalancing: it makes no sense").message
+    assert (waits.state, waits.because) == ("Waits", message)
+    assert "Governed fields known" in failed(waits)

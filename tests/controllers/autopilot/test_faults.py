@@ -19,7 +19,7 @@ from tests.controllers.autopilot.pair import ASSET, BOTH, OTHER, becomes, engage
 from tests.eventually import soon
 from tests.proxy import FaultProxy
 from virt_steward.controllers.autopilot.options import HCO
-from virt_steward.insight.assets.explain import why
+from virt_steward.insight.assets.explain import explain
 from virt_steward.insight.assets.survey import survey
 from virt_steward.insight.status import autopilot
 from virt_steward.kube.client import Reader, Selection
@@ -163,7 +163,7 @@ async def test_a_right_that_is_lacking_holds_up_no_other_asset(
             assert await soon(partial(cockpit.told, "AssetApplied", OTHER), within=30)
             assert await soon(partial(cockpit.told, "ApplyFailed", ASSET), within=30)
             [event] = await cockpit.events("ApplyFailed", ASSET)
-            assert "lacks the right to watch it" in event["note"]
+            assert "forbidden (403) to watch it" in event["note"]
 
 
 async def test_nodes_that_may_not_be_read_are_said_and_hold_up_only_what_depends_on_them(
@@ -179,7 +179,7 @@ async def test_nodes_that_may_not_be_read_are_said_and_hold_up_only_what_depends
             await engage_two(cockpit)
             assert await soon(partial(cockpit.told, "HardwareDetectionFailed"), within=30)
             [event] = await cockpit.events("HardwareDetectionFailed")
-            assert "the right to watch Nodes is lacking" in event["note"]
+            assert "forbidden (403) to watch Node" in event["note"]
             assert event["type"] == "Warning"
 
 
@@ -194,9 +194,9 @@ async def test_storage_that_whoever_asks_may_not_list_keeps_no_answer_from_them_
             reader = Reader(person.connection, person.discovery)
             found = await survey(reader, cockpit.catalog, cockpit.options, datetime.now(UTC))
             told = await autopilot(reader)
-    assert why(found, ASSET, {}).state == "Not there yet"
+    assert explain(found, ASSET, {}).state == "Not there yet"
     unknown = "Inputs not known (storage: not known here)"
-    assert (why(found, STORAGE, {}).state, why(found, STORAGE, {}).because) == ("Left alone", unknown)
+    assert (explain(found, STORAGE, {}).state, explain(found, STORAGE, {}).because) == ("Left alone", unknown)
     assert (STORAGE, "Left alone", unknown) in told.rows
 
 

@@ -78,6 +78,7 @@ async def test_what_a_plan_has_set_is_left_out_from_its_first_moment_until_its_m
     assert spec_of(await engaged.live(ASSET)) == before["spec"] | MINE | {"deschedulingIntervalSeconds": 900}
     [event] = await engaged.events("GovernedByAdvisor", ASSET)
     assert "spec.profiles" in event["note"]
+    assert f"VirtPlatformConfig {PROFILE} governs " in event["note"]
     assert event["type"] == "Normal"
     await engaged.client.merge_patch(CONFIG, {"spec": {"action": "Ignore"}})
     await is_corrected(engaged)

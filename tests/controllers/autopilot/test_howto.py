@@ -5,7 +5,7 @@ from pathlib import Path
 
 import yaml
 
-from virt_steward.controllers.autopilot import annotation_keys
+from virt_steward.controllers.autopilot import REPORTER, annotation_keys
 from virt_steward.controllers.autopilot.overrides import exclusions, mask
 from virt_steward.controllers.autopilot.overrides.expiry import EXPIRING
 from virt_steward.controllers.autopilot.overrides.patch import Patched, patched
@@ -40,6 +40,10 @@ def test_the_examples_are_readable() -> None:
     assert changed.obj["spec"] == {"deschedulingIntervalSeconds": 1800}
     [pointers] = re.findall(f"{annotation_keys.IGNORED}=(.*)", PAGE)
     assert [mask.parse(pointers).bad, len(mask.parse(pointers).pointers)] == [(), 2]
+
+
+def test_howto_selects_events_by_their_reporter() -> None:
+    assert re.findall("reportingComponent=([a-z-]+)", PAGE) == [REPORTER]
 
 
 def test_what_ends_by_itself_is_the_rows_before_the_end() -> None:

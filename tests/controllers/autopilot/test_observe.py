@@ -80,7 +80,7 @@ def seen_of(view: AutopilotClusterView) -> AssetContext:
     view.stale()
     seen = view.seen()
     assert seen
-    return seen.look.context
+    return seen.context
 
 
 @pytest.mark.parametrize("source", [INFRASTRUCTURES, SCHEDULERS], ids=lambda source: source.kind.plural)
@@ -92,7 +92,7 @@ def test_a_platform_that_cannot_be_seen_is_not_taken_for_another_one_without(
     assert view.undetected() == ""
     kept[source].denied.add("")
     assert seen_of(view).topology is None
-    assert view.undetected() == f"the right to watch {source.kind.name}s is lacking"
+    assert view.undetected() == f"forbidden (403) to watch {source.kind}"
     kept[source].denied.clear()
     kept[source].put_unreadable(CLUSTER, "it makes no sense")
     assert seen_of(view).topology is None
@@ -108,7 +108,7 @@ def test_hardware_is_not_known_without_nodes_and_one_that_makes_no_sense_is_said
     assert view.undetected() == "Node odd: it makes no sense"
     kept[NODES].denied.add("")
     assert seen_of(view).hardware is None
-    assert "the right to watch Nodes is lacking" in view.undetected()
+    assert "forbidden (403) to watch Node" in view.undetected()
 
 
 def test_storage_that_may_be_shared_is_not_known_without_every_profile(catalog: Catalog) -> None:
@@ -120,7 +120,7 @@ def test_storage_that_may_be_shared_is_not_known_without_every_profile(catalog: 
     kept[STORAGE_PROFILES].remove(Key("", "odd"))
     kept[STORAGE_PROFILES].denied.add("")
     assert seen_of(view).storage is None
-    assert view.undetected() == "the right to watch StorageProfiles is lacking"
+    assert view.undetected() == "forbidden (403) to watch StorageProfile.cdi.kubevirt.io"
 
 
 def test_an_object_that_may_no_longer_be_watched_is_said_to_be_out_of_sight(catalog: Catalog) -> None:
@@ -129,7 +129,7 @@ def test_an_object_that_may_no_longer_be_watched_is_said_to_be_out_of_sight(cata
     assert not view.unreadable(first.name)
     for store in kept.values():
         store.denied.add("")
-    assert "lacks the right to watch it" in view.unreadable(first.name)
+    assert "forbidden (403) to watch it" in view.unreadable(first.name)
 
 
 def test_what_plans_have_set_is_not_known_while_one_of_them_cannot_be_read(catalog: Catalog) -> None:
@@ -139,7 +139,7 @@ def test_what_plans_have_set_is_not_known_while_one_of_them_cannot_be_read(catal
     configs.put_unreadable(Key("", "load-aware-rebalancing"), "it makes no sense")
     assert view.unknown_claims() == "VirtPlatformConfig load-aware-rebalancing: it makes no sense"
     configs.denied.add("")
-    assert "right to watch VirtPlatformConfigs" in view.unknown_claims()
+    assert "forbidden (403) to watch VirtPlatformConfig" in view.unknown_claims()
 
 
 def test_a_definition_that_is_served_and_was_not_read_yet_is_not_taken_for_one_without_fields(catalog: Catalog) -> None:
@@ -154,7 +154,7 @@ def test_a_definition_that_is_served_and_was_not_read_yet_is_not_taken_for_one_w
 def lacks(view: AutopilotClusterView, asset: Asset) -> tuple[str, ...]:
     seen = view.seen()
     assert seen
-    return seen.look.context.lacks(asset)
+    return seen.context.lacks(asset)
 
 
 def test_a_hyperconverged_may_have_any_name(catalog: Catalog) -> None:

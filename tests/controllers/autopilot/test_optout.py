@@ -12,14 +12,14 @@ from tests.catalog.builders import a_context, an_asset, an_hco
 from tests.controllers.autopilot.cockpit import Cockpit, at_work
 from tests.eventually import soon
 from tests.grants import an_account
-from virt_steward.catalog.conditions import Annotation, HardwareDetection
+from virt_steward.catalog.conditions import AnnotationCondition, HardwareCondition
 from virt_steward.controllers.autopilot import annotation_keys, optout
 from virt_steward.controllers.autopilot.definition import definition
 from virt_steward.controllers.autopilot.live_summary import LiveSummary, live_summary
 from virt_steward.controllers.autopilot.observation import AutopilotObservation, ServedKinds
 from virt_steward.controllers.autopilot.options import HCO, OPT_OUT_DELETES
-from virt_steward.controllers.autopilot.optout import Goes, Leaving, Stays, fate
-from virt_steward.controllers.autopilot.verdicts import AssetSkipped, LeftAlone
+from virt_steward.controllers.autopilot.optout import Deletable, Kept, OptOut, judge_opt_out
+from virt_steward.controllers.autopilot.verdicts import AssetSkipped, SkipReason
 from virt_steward.objects.identity import Key, Kind, Ref, Regarding
 from virt_steward.platform.hco import HYPERCONVERGED
 from virt_steward.platform.nodes import Hardware
@@ -63,84 +63,86 @@ def a_platform(annotations: Mapping[str, str] | None = None, **context: Any) -> 
     return AutopilotObservation.of(hco, known, ServedKinds(frozenset()), frozenset())
 
 
-def leaving(
-    seen: LiveSummary | None = None, reason: AssetSkipped = AssetSkipped.OUT_OF_SCOPE, kind: Kind = TUNING
-) -> Leaving:
-    return Leaving(OPT_IN, Ref(kind, Key("", "fast")), seen or a_sighting(), LeftAlone(reason, "as I say"))
+def an_opt_out(
+    seen: LiveSummary | None = None, reason: SkipReason = SkipReason.OUT_OF_SCOPE, kind: Kind = TUNING
+) -> OptOut:
+    return OptOut(OPT_IN, Ref(kind, Key("", "fast")), seen or a_sighting(), AssetSkipped(reason, "as I say"))
 
 
 @pytest.mark.parametrize(
     ("one", "platform"),
     [
-        pytest.param(leaving(), a_platform(), id="is out of scope"),
-        pytest.param(leaving(reason=AssetSkipped.EXCLUDED), a_platform(), id="is excluded"),
-        pytest.param(leaving(reason=AssetSkipped.CONDITIONS), a_platform(), id="is not opted in to any more"),
+        pytest.param(an_opt_out(), a_platform(), id="is out of scope"),
+        pytest.param(an_opt_out(reason=SkipReason.EXCLUDED), a_platform(), id="is excluded"),
+        pytest.param(an_opt_out(reason=SkipReason.CONDITIONS), a_platform(), id="is not opted in to any more"),
         pytest.param(
-            leaving(a_sighting(an_entry("operator", subresource="status"))), a_platform(), id="has a status writer"
+            an_opt_out(a_sighting(an_entry("operator", subresource="status"))), a_platform(), id="has a status writer"
         ),
         pytest.param(
-            leaving(a_sighting(an_entry("operator", **{"f:metadata": {"f:finalizers": {}}, "f:status": {}}))),
+            an_opt_out(a_sighting(an_entry("operator", **{"f:metadata": {"f:finalizers": {}}, "f:status": {}}))),
             a_platform(),
             id="has a finalizer",
         ),
     ],
 )
-def test_what_we_made_goes_if_it(one: Leaving, platform: AutopilotObservation) -> None:
-    assert fate(one, platform, (OPT_IN,)) == Goes()
+def test_what_we_made_goes_if_it(one: OptOut, platform: AutopilotObservation) -> None:
+    assert judge_opt_out(one, platform, (OPT_IN,)) == Deletable()
 
 
 @pytest.mark.parametrize(
     ("one", "why"),
     [
-        pytest.param(leaving(a_sighting(ours=False)), "was there before", id="nobody noted"),
-        pytest.param(leaving(a_sighting(uid="3")), "was there before", id="is a copy"),
-        pytest.param(leaving(a_sighting(an_entry("argocd"))), "also managed by argocd", id="somebody else manages"),
+        pytest.param(an_opt_out(a_sighting(ours=False)), "existed before", id="nobody noted"),
+        pytest.param(an_opt_out(a_sighting(uid="3")), "existed before", id="is a copy"),
+        pytest.param(an_opt_out(a_sighting(an_entry("argocd"))), "also managed by argocd", id="somebody else manages"),
         pytest.param(
-            leaving(a_sighting(annotations={annotation_keys.MODE: "unmanaged"})),
+            an_opt_out(a_sighting(annotations={annotation_keys.MODE: "unmanaged"})),
             annotation_keys.MODE,
             id="a person keeps unmanaged",
         ),
         pytest.param(
-            leaving(a_sighting(annotations={annotation_keys.PAUSED: "true"})), annotation_keys.PAUSED, id="is paused"
+            an_opt_out(a_sighting(annotations={annotation_keys.PAUSED: "true"})), annotation_keys.PAUSED, id="is paused"
         ),
         pytest.param(
-            leaving(a_sighting(annotations={annotation_keys.GOVERNED_BY: "x"})), "advisor", id="the advisor governs"
+            an_opt_out(a_sighting(annotations={annotation_keys.GOVERNED_BY: "x"})), "advisor", id="the advisor governs"
         ),
         pytest.param(
-            leaving(kind=Kind("machineconfiguration.openshift.io", "MachineConfig")), "reboots", id="reboots nodes"
+            an_opt_out(kind=Kind("machineconfiguration.openshift.io", "MachineConfig")), "reboots", id="reboots nodes"
         ),
         pytest.param(
-            leaving(kind=Kind("machineconfiguration.openshift.io", "KubeletConfig")), "reboots", id="changes kubelets"
+            an_opt_out(kind=Kind("machineconfiguration.openshift.io", "KubeletConfig")),
+            "reboots",
+            id="changes kubelets",
         ),
-        pytest.param(leaving(kind=Kind("", "Namespace")), "all that is in it", id="holds other objects"),
+        pytest.param(an_opt_out(kind=Kind("", "Namespace")), "all objects in it", id="holds other objects"),
     ],
 )
-def test_an_object_stays_and_that_is_said_if_it_is_one_that(one: Leaving, why: str) -> None:
-    judged = fate(one, a_platform(), (OPT_IN,))
-    assert isinstance(judged, Stays)
-    assert why in judged.why
+def test_an_object_stays_and_that_is_said_if_it_is_one_that(one: OptOut, why: str) -> None:
+    judged = judge_opt_out(one, a_platform(), (OPT_IN,))
+    assert isinstance(judged, Kept)
+    assert why in judged.message
 
 
 @pytest.mark.parametrize(
     ("one", "platform"),
     [
-        pytest.param(leaving(), a_platform({annotation_keys.SCOPE: "true"}), id="nobody wants deletion"),
+        pytest.param(an_opt_out(), a_platform({annotation_keys.SCOPE: "true"}), id="nobody wants deletion"),
         pytest.param(
-            leaving(), a_platform({**DELETE, annotation_keys.ON_OPT_OUT: "Delete"}), id="the policy makes no sense"
+            an_opt_out(), a_platform({**DELETE, annotation_keys.ON_OPT_OUT: "Delete"}), id="the policy makes no sense"
         ),
         pytest.param(
-            leaving(), a_platform({**DELETE, annotation_keys.SCOPE: "slwo"}), id="the allow-list names no asset"
+            an_opt_out(), a_platform({**DELETE, annotation_keys.SCOPE: "slwo"}), id="the allow-list names no asset"
         ),
         pytest.param(
-            leaving(), a_platform({**DELETE, annotation_keys.EXCLUDED: "- {"}), id="exclusions cannot be read"
+            an_opt_out(), a_platform({**DELETE, annotation_keys.EXCLUDED: "- {"}), id="exclusions cannot be read"
         ),
-        pytest.param(leaving(reason=AssetSkipped.NO_KIND), a_platform(), id="its kind is not served"),
-        pytest.param(leaving(reason=AssetSkipped.UNKNOWN), a_platform(), id="its inputs are not known"),
-        pytest.param(leaving(reason=AssetSkipped.EMPTY), a_platform(), id="its template renders nothing"),
-        pytest.param(leaving(reason=AssetSkipped.UNMANAGED), a_platform(), id="a person looks after it"),
+        pytest.param(an_opt_out(reason=SkipReason.NO_KIND), a_platform(), id="its kind is not served"),
+        pytest.param(an_opt_out(reason=SkipReason.INPUTS_UNKNOWN), a_platform(), id="its inputs are not known"),
+        pytest.param(an_opt_out(reason=SkipReason.EMPTY), a_platform(), id="its template renders nothing"),
+        pytest.param(an_opt_out(reason=SkipReason.UNMANAGED), a_platform(), id="a person looks after it"),
         pytest.param(
             replace(
-                leaving(reason=AssetSkipped.CONDITIONS),
+                an_opt_out(reason=SkipReason.CONDITIONS),
                 asset=an_asset(
                     conditions=[
                         {"type": "annotation", "key": KEY},
@@ -151,19 +153,21 @@ def test_an_object_stays_and_that_is_said_if_it_is_one_that(one: Leaving, why: s
             a_platform({**DELETE, KEY: "true"}, hardware=Hardware()),
             id="only the cluster has changed",
         ),
-        pytest.param(leaving(a_sighting(deletionTimestamp="2030-01-01T00:00:00Z")), a_platform(), id="it goes already"),
-        pytest.param(leaving(a_sighting(labels={})), a_platform(), id="it was never ours"),
-        pytest.param(leaving(kind=HYPERCONVERGED), a_platform(), id="it is the platform itself"),
+        pytest.param(
+            an_opt_out(a_sighting(deletionTimestamp="2030-01-01T00:00:00Z")), a_platform(), id="it goes already"
+        ),
+        pytest.param(an_opt_out(a_sighting(labels={})), a_platform(), id="it was never ours"),
+        pytest.param(an_opt_out(kind=HYPERCONVERGED), a_platform(), id="it is the platform itself"),
     ],
 )
-def test_nothing_happens_to_an_object_if(one: Leaving, platform: AutopilotObservation) -> None:
-    assert fate(one, platform, (OPT_IN,)) is None
+def test_nothing_happens_to_an_object_if(one: OptOut, platform: AutopilotObservation) -> None:
+    assert judge_opt_out(one, platform, (OPT_IN,)) is None
 
 
 def test_the_conditions_of_these_cases_are_what_they_stand_for() -> None:
-    assert isinstance(OPT_IN.conditions[0], Annotation)
-    assert OPT_IN.conditions[0].asks_for
-    assert not HardwareDetection("gpuPresent").asks_for
+    assert isinstance(OPT_IN.conditions[0], AnnotationCondition)
+    assert OPT_IN.conditions[0].opt_in_key
+    assert not HardwareCondition("gpuPresent").opt_in_key
 
 
 @pytest.fixture

@@ -89,12 +89,24 @@ async def test_a_patch_changes_what_is_wanted_and_a_bad_one_counts_for_nothing(e
         await engaged.annotate(ASSET, patch=bad)
         assert await soon(lambda bad=number: _count(engaged, "InvalidPatch", bad), within=30)  # type: ignore[misc]
         assert await becomes(engaged, deschedulingIntervalSeconds=60)
-    await engaged.annotate(ASSET, patch=json.dumps([{"op": "remove", "path": "/spec"}]))
-    assert await soon(lambda: _count(engaged, "PatchApplied", 2), within=30)
-    await is_corrected(engaged)
-    assert (await substance(engaged))["spec"] == before["spec"], "what falls away is handed over, never deleted"
     assert await engaged.events("ApplyFailed") == []
     assert await engaged.events("DriftDetected", ASSET) != []
+
+
+async def test_patch_removes_a_field_and_never_a_whole_section(engaged: Cockpit) -> None:
+    before = await substance(engaged)
+    await engaged.annotate(ASSET, patch=json.dumps([{"op": "remove", "path": "/spec/evictionLimits"}]))
+
+    async def is_removed() -> bool:
+        return "evictionLimits" not in (await substance(engaged))["spec"]
+
+    assert await soon(is_removed, within=30)
+    await engaged.annotate(ASSET, patch=None)
+    assert await becomes(engaged, **before["spec"])
+    await engaged.annotate(ASSET, patch=json.dumps([{"op": "remove", "path": "/spec"}]))
+    assert await soon(lambda: engaged.told("ApplyFailed", ASSET), within=30)
+    await is_corrected(engaged)
+    assert (await substance(engaged))["spec"] == before["spec"]
 
 
 def patch(op: str, path: str, value: Any) -> str:

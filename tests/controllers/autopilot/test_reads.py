@@ -8,14 +8,14 @@ from tests.controllers.autopilot.cockpit import Cockpit, Object, spec_of
 from tests.controllers.autopilot.everything import make_storage_profile
 from tests.eventually import soon
 from virt_steward.catalog.render import Renderer
+from virt_steward.controllers.autopilot.annotation_keys import DriftMode
 from virt_steward.controllers.autopilot.converge import RenderedFrom, Task, Toolkit, converge
 from virt_steward.controllers.autopilot.decide import Wanted
 from virt_steward.controllers.autopilot.edit_wars import EditWars
 from virt_steward.controllers.autopilot.live_summary import live_summary
-from virt_steward.controllers.autopilot.overrides.drift_mode import DriftMode
 from virt_steward.controllers.autopilot.overrides.governed import NOT_GOVERNED
 from virt_steward.controllers.autopilot.overrides.mask import NO_MASK
-from virt_steward.controllers.autopilot.verdicts import Held, Waits
+from virt_steward.controllers.autopilot.verdicts import AssetPending, PendingReason
 from virt_steward.runtime.clock import SystemClock
 from virt_steward.ssa.memo import DryRunMemo
 
@@ -59,8 +59,8 @@ async def test_nothing_is_made_from_a_text_that_has_changed_since_it_was_read(
     for seen in (live_summary(live), None):
         work = Task(wanted, seen, NOT_GOVERNED, wanted.intent, RenderedFrom(found.reads_itself, before))
         verdict = await converge(bench, work)
-        assert isinstance(verdict, Waits)
-        assert verdict.reason is Held.BEHIND
+        assert isinstance(verdict, AssetPending)
+        assert verdict.reason is PendingReason.STALE
     assert [one.verb for one in audit_log.since(mark) if one.is_write and one.name == after["metadata"]["name"]] == []
 
 

@@ -11,14 +11,21 @@ from prometheus_client import CollectorRegistry
 from tests.audit import AuditLog
 from tests.runtime.clocks import ManualClock
 from virt_steward.catalog.load import Catalog
+from virt_steward.controllers.autopilot.annotation_keys import DriftMode
 from virt_steward.controllers.autopilot.compliance import ComplianceReached
 from virt_steward.controllers.autopilot.decide import AssetDecision, Wanted
 from virt_steward.controllers.autopilot.live_summary import LiveSummary
 from virt_steward.controllers.autopilot.metrics import AutopilotMetrics
-from virt_steward.controllers.autopilot.overrides.drift_mode import DriftMode
 from virt_steward.controllers.autopilot.overrides.mask import NO_MASK
 from virt_steward.controllers.autopilot.reporter import AutopilotReporter
-from virt_steward.controllers.autopilot.verdicts import AssetApplied, AssetFailed, AssetInSync, Broken, Differs, Verdict
+from virt_steward.controllers.autopilot.verdicts import (
+    AssetApplied,
+    AssetDiffers,
+    AssetFailed,
+    AssetInSync,
+    FailureReason,
+    Verdict,
+)
 from virt_steward.insight.activity import EventRecord
 from virt_steward.insight.assets.state import state_of
 from virt_steward.kube.client import Client, Selection
@@ -29,10 +36,10 @@ from virt_steward.objects.meta import Meta
 REF = Ref(Kind("g", "Thing"), Key("", "one"))
 LIVE = LiveSummary(Meta("one"), {}, {}, b"", "")
 
-REFUSED = AssetFailed(Broken.APPLY, "a webhook denied the request")
+REFUSED = AssetFailed(FailureReason.APPLY, "a webhook denied the request")
 WRITTEN = AssetApplied(created=False, adopted=False, drifts=(), uid="1", digest="2")
-DRIFTED = Differs((".spec.mode (set by editor)",), is_paused=False)
-STILL_DRIFTED = Differs((), is_paused=False)
+DRIFTED = AssetDiffers((".spec.mode (set by editor)",), is_paused=False)
+STILL_DRIFTED = AssetDiffers((), is_paused=False)
 
 PASS = 300.0
 HOUR = 3600.0
@@ -61,12 +68,12 @@ class Tower:
 
     async def tell(self, verdict: Verdict, after: float = 1.0) -> None:
         await self.clock.advance(after)
-        self._reporter.verdict(self._hco, self._asset.name, REF, verdict)
+        self._reporter.report_verdict(self._hco, self._asset.name, REF, verdict)
         await self.recorder.flush(10)
 
     async def succeed(self, reached: ComplianceReached, after: float = 1.0) -> None:
         await self.clock.advance(after)
-        self._reporter.succeeded(self._hco, reached)
+        self._reporter.report_compliance(self._hco, reached)
         await self.recorder.flush(10)
 
     async def events(self) -> list[EventRecord]:

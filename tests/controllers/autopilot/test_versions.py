@@ -110,6 +110,7 @@ async def test_the_descheduler_gets_what_its_installed_release_knows_also_after_
         assert await soon(partial(has_profile, flying, PROFILES[release.name]), within=30)
         spec = spec_of(await flying.live(ASSET))
         assert spec["evictionLimits"] == LIMITS.get(release.name, {"total": 5})
+        assert ("profileCustomizations" in spec) is (PROFILES[release.name] == "LongLifecycle"), release.name
         assert await flying.events("ApplyFailed", ASSET) == [], release.name
     assert await flying.events("ThrashingDetected") == []
 

@@ -48,7 +48,7 @@ def test_ten_writes_go_at_once_and_the_next_waits() -> None:
     answer = wars.attempt(KEY, field(11), 0.0)
     assert isinstance(answer, WriteThrottled)
     assert (answer.retry_in, answer.count) == (1.0, 1)
-    assert "10 updates per minute" in answer.why
+    assert "10 updates per minute" in answer.message
 
 
 def test_the_third_throttle_in_a_row_pauses_and_waits_double() -> None:
@@ -87,7 +87,7 @@ def test_a_write_that_succeeds_ends_the_row() -> None:
 def test_a_war_over_one_field_is_ended_after_ten_rounds_however_slow(every: float) -> None:
     *rounds, last = fought(EditWars(), SAME_FIELD + 1, every=every)
     assert rounds == [WriteAllowed()] * SAME_FIELD
-    assert last == PauseObject(".spec.f0 was set right 10 times within an hour")
+    assert last == PauseObject(".spec.f0 was corrected 10 times within an hour")
 
 
 def test_a_field_that_is_set_right_less_often_goes_on_for_ever() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from virt_steward.console.checks import asset_checks
 from virt_steward.console.page_context import PageContent, matches, not_found
 from virt_steward.controllers.autopilot import annotation_keys
 from virt_steward.controllers.autopilot.decide import Wanted
@@ -64,7 +63,7 @@ async def asset(context: PageContext) -> PageContent:
     values = {
         "state": state,
         "tone": TONES[state.word],
-        "checks": asset_checks(decision),
+        "checks": decision.checks,
         "desired": decision.outcome if isinstance(decision.outcome, Wanted) else None,
         "overrides": {name: value for name, value in decision.overrides.items() if name in STEERING},
         "governed": sorted(context.cache.assets.view.governed(state.asset).paths),

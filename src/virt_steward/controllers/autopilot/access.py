@@ -1,4 +1,4 @@
-"""What the autopilot may do, from what its catalog wants and reads: by name wherever a name is known."""
+"""The RBAC rules of the autopilot, derived from what its catalog creates and reads: by name wherever possible."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.catalog.yamlread import document
 from virt_steward.controllers.autopilot.options import OPT_OUT_DELETES
-from virt_steward.controllers.autopilot.optout import NEVER
+from virt_steward.controllers.autopilot.optout import NEVER_DELETED
 from virt_steward.controllers.autopilot.watches import ref_of_asset
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.objects.corekinds import NAMESPACE, NODE
@@ -36,29 +36,29 @@ def access(name: str, catalog: Catalog, hco: Key) -> Access:
         name,
         (
             Grant(
-                HYPERCONVERGED, (*READ, *WATCH, *PATCH), "to know what is asked for, and to mark it", names=(hco.name,)
+                HYPERCONVERGED, (*READ, *WATCH, *PATCH), "to read what is requested, and to label it", names=(hco.name,)
             ),
-            *_by_kind(wanted, (*READ, *WATCH, *APPLY), "to keep it as the catalog says"),
-            *_by_kind((stone.ref for stone in catalog.tombstones), (*WATCH, "delete"), "to delete what is obsolete"),
-            *_by_kind((read.ref for read in catalog.needs.objects), WATCH, "to fit assets to what is there"),
+            *_by_kind(wanted, (*READ, *WATCH, *APPLY), "to keep it in sync with the catalog"),
+            *_by_kind((stone.ref for stone in catalog.tombstones), (*WATCH, "delete"), "to delete obsolete objects"),
+            *_by_kind((read.ref for read in catalog.needs.objects), WATCH, "to adapt assets to the cluster"),
             *_namespaces(everything),
             Grant(NODE, WATCH, "to know hardware and roles"),
             Grant(INFRASTRUCTURE, WATCH, "to know the platform", names=(CLUSTER.name,)),
             Grant(SCHEDULER, WATCH, "to know if masters run workloads", names=(CLUSTER.name,)),
             Grant(STORAGE_PROFILE, WATCH, "to know which storage nodes can share"),
-            Grant(MACHINE_CONFIG, WATCH, "to set nothing that is set already"),
+            Grant(MACHINE_CONFIG, WATCH, "to configure nothing twice"),
             Grant(MACHINE_CONFIG_POOL, WATCH, "to know which nodes a MachineConfig concerns"),
-            Grant(KUBELET_CONFIG, WATCH, "to displace nobody else's"),
-            Grant(VIRT_PLATFORM_CONFIG, WATCH, "to leave alone what the advisor governs"),
+            Grant(KUBELET_CONFIG, WATCH, "to replace no KubeletConfig of others"),
+            Grant(VIRT_PLATFORM_CONFIG, WATCH, "to leave governed fields to the advisor"),
             *_schemas(catalog),
             *_handed_on(catalog),
         ),
-        {OPT_OUT_DELETES: tuple(_by_kind(_deletable(wanted), ("delete",), "to take away what nobody asks for now"))},
+        {OPT_OUT_DELETES: tuple(_by_kind(_deletable(wanted), ("delete",), "to delete what is not requested any more"))},
     )
 
 
 def _deletable(wanted: Iterable[Ref]) -> Iterator[Ref]:
-    return (ref for ref in wanted if ref.kind not in NEVER)
+    return (ref for ref in wanted if ref.kind not in NEVER_DELETED)
 
 
 def _by_kind(refs: Iterable[Ref], verbs: tuple[str, ...], why: str) -> Iterator[Grant]:
@@ -73,7 +73,7 @@ def _by_kind(refs: Iterable[Ref], verbs: tuple[str, ...], why: str) -> Iterator[
 def _namespaces(wanted: Iterable[Ref]) -> Iterator[Grant]:
     names = sorted({ref.key.namespace for ref in wanted} - {""})
     if names:
-        yield Grant(NAMESPACE, WATCH, "to write nowhere before the namespace is there", names=tuple(names))
+        yield Grant(NAMESPACE, WATCH, "to write only to namespaces that exist", names=tuple(names))
 
 
 def _schemas(catalog: Catalog) -> Iterator[Grant]:
@@ -82,16 +82,16 @@ def _schemas(catalog: Catalog) -> Iterator[Grant]:
 
 
 def _handed_on(catalog: Catalog) -> Iterator[Grant]:
-    """Whoever makes a role must hold all that it grants, and whoever binds one must be allowed to bind that one.
+    """To create a role, we must hold all rights that it grants; to bind one, we need the right to bind it.
 
-    So roles and bindings of the catalog are plain YAML: their rights must be known before any cluster is.
+    So roles and bindings of the catalog are plain YAML: their rights must be known without a cluster.
     """
     for asset in catalog.assets:
         if asset.object.kind == CLUSTER_ROLE:
-            yield from _rules(document(asset.template)["rules"], f"to make the role {asset.object.name}")
+            yield from _rules(document(asset.template)["rules"], f"to create the role {asset.object.name}")
         elif asset.object.kind == CLUSTER_ROLE_BINDING:
             role = document(asset.template)["roleRef"]["name"]
-            yield Grant(CLUSTER_ROLE, ("bind",), f"to make the binding {asset.object.name}", names=(role,))
+            yield Grant(CLUSTER_ROLE, ("bind",), f"to create the binding {asset.object.name}", names=(role,))
 
 
 def _rules(rules: list[dict[str, Any]], why: str) -> Iterator[Grant]:

@@ -1,7 +1,8 @@
-"""The annotations by which people steer the autopilot, and those by which it marks what it did."""
+"""The annotations by which people steer the autopilot, and those by which it records what it did."""
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from virt_steward.platform.hco import PREFIX
@@ -13,11 +14,11 @@ if TYPE_CHECKING:
 SCOPE = f"{PREFIX}autopilot"
 """On the HyperConverged: `true`, or names and groups of assets."""
 EXCLUDED = f"{PREFIX}disabled-resources"
-"""On the HyperConverged: objects that are not to be made or touched."""
+"""On the HyperConverged: rules for objects that are neither created nor changed."""
 ON_OPT_OUT = f"{PREFIX}on-opt-out"
-"""On the HyperConverged: `delete` removes what we made and nobody else manages, once it falls out of scope."""
+"""On the HyperConverged: `delete` removes what we created and nobody else manages, once it falls out of scope."""
 CREATED = f"{PREFIX}created-uid"
-"""On an object that we made: its uid, which a copy of the object does not have."""
+"""On an object that we created: its uid, which a copy of the object does not have."""
 MODE = f"{PREFIX}mode"
 PAUSED = f"{PREFIX}reconcile-paused"
 PATCH = f"{PREFIX}patch"
@@ -30,15 +31,29 @@ GOVERNED_BY = "advisor.kubevirt.io/governed-by"
 UNMANAGED = "unmanaged"
 
 
-def ours(annotations: Mapping[str, str] | None) -> dict[str, str]:
+class DriftMode(Enum):
+    """Whether a difference is corrected or only reported."""
+
+    ENFORCE = "enforce"
+    REPORT = "report"
+
+    @classmethod
+    def parse(cls, annotation: str | None) -> DriftMode | None:
+        """Read the annotation: differences are corrected unless it says otherwise. None: it has an unknown value."""
+        if annotation is None:
+            return cls.ENFORCE
+        return next((mode for mode in cls if mode.value == annotation.strip()), None)
+
+
+def select_steering(annotations: Mapping[str, str] | None) -> dict[str, str]:
     """Return those that bear on what the autopilot does; all others are not kept."""
     return {
         name: value for name, value in (annotations or {}).items() if name.startswith(PREFIX) or name == GOVERNED_BY
     }
 
 
-def mark(live: Mapping[str, Any], name: str, value: str) -> dict[str, Any]:
-    """Return what puts one annotation on the object, and nothing else."""
+def annotation_intent(live: Mapping[str, Any], name: str, value: str) -> dict[str, Any]:
+    """Return an intent that sets one annotation of the object, and nothing else."""
     metadata = {part: live["metadata"][part] for part in ("name", "namespace") if part in live["metadata"]}
     return {
         "apiVersion": live["apiVersion"],

@@ -1,55 +1,126 @@
-"""Every asset as a line of a report: what the controller would send of it now, or why nothing.
-
-Debug pages and the command line print these lines, so that neither can disagree with the controller.
-"""
+"""The decisions on all assets as a report: what the controller would apply now, or why not; as YAML or JSON."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
 
-from virt_steward.catalog.report import AssetReport, AssetStatus, line_of
-from virt_steward.controllers.autopilot import annotation_keys
+import msgspec
+
 from virt_steward.controllers.autopilot.decide import Wanted, decide
-from virt_steward.controllers.autopilot.verdicts import AssetFailed, AssetSkipped, LeftAlone, Waits
+from virt_steward.controllers.autopilot.verdicts import (
+    AssetFailed,
+    AssetPending,
+    AssetSkipped,
+    FailureReason,
+    SkipReason,
+)
+from virt_steward.objects.yamltext import yaml_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
 
     from virt_steward.catalog.asset import Asset
     from virt_steward.catalog.render import Renderer
+    from virt_steward.controllers.autopilot.decide import AssetDecision
     from virt_steward.controllers.autopilot.live_summary import LiveSummary
     from virt_steward.controllers.autopilot.observation import AutopilotObservation
 
-EXCLUDED = "Root exclusion (disabled-resources annotation)"
+
+class AssetStatus(StrEnum):
+    """In which list an asset ends."""
+
+    INCLUDED = "INCLUDED"
+    EXCLUDED = "EXCLUDED"
+    """By the asset itself: its conditions, its inputs or its template."""
+    FILTERED = "FILTERED"
+    """By a person, or by what is installed."""
+    ERROR = "ERROR"
+
+
+_SUMMARIES = {
+    SkipReason.OUT_OF_SCOPE: (AssetStatus.FILTERED, "Not in the allow-list"),
+    SkipReason.NO_KIND: (AssetStatus.FILTERED, "CRD not installed"),
+    SkipReason.NO_GATE: (AssetStatus.FILTERED, "Gate CRD not installed"),
+    SkipReason.CONDITIONS: (AssetStatus.EXCLUDED, "Conditions not met"),
+    SkipReason.CONDITIONS_UNKNOWN: (AssetStatus.EXCLUDED, "Conditions not known"),
+    SkipReason.INPUTS_UNKNOWN: (AssetStatus.EXCLUDED, "Inputs not known"),
+    SkipReason.EMPTY: (AssetStatus.EXCLUDED, "Conditional template rendered empty"),
+    SkipReason.EXCLUDED: (AssetStatus.FILTERED, "Root exclusion (disabled-resources annotation)"),
+    SkipReason.UNMANAGED: (AssetStatus.FILTERED, "Unmanaged"),
+}
 _ONLY_WATCHED = "Not written: paused, or differences are only reported"
 
 
-def lines(
-    seen: AutopilotObservation, sighted: Callable[[str], LiveSummary | None], renderer: Renderer, now: datetime
+@dataclass(frozen=True, slots=True)
+class AssetReport:
+    """One asset of the report."""
+
+    asset: Asset
+    status: AssetStatus
+    reason: str = ""
+    details: Mapping[str, str] = field(default_factory=dict)
+    object: dict[str, Any] | None = None
+    skipped: SkipReason | None = None
+
+    def document(self) -> dict[str, Any]:
+        """As programs read it: what is empty is omitted."""
+        known = {
+            "asset": self.asset.name,
+            "path": self.asset.path,
+            "component": self.asset.object.kind.name,
+            "status": self.status.value,
+            "reason": self.reason,
+            "conditions": msgspec.to_builtins(self.asset.conditions),
+            "details": dict(self.details),
+            "object": self.object,
+        }
+        return {name: value for name, value in known.items() if value}
+
+
+def report_all(
+    observation: AutopilotObservation, live: Callable[[str], LiveSummary | None], renderer: Renderer, now: datetime
 ) -> tuple[AssetReport, ...]:
-    """Return the whole catalog, in the order in which it is applied."""
-    return tuple(line(asset, seen, sighted(asset.name), renderer, now) for asset in renderer.catalog.assets)
+    """Return the whole catalog, in the order in which it is applied; `live` finds an asset's object by its name."""
+    assets = renderer.catalog.assets
+    return tuple(report_of(asset, decide(asset, observation, live(asset.name), renderer, now)) for asset in assets)
 
 
-def line(
-    asset: Asset, seen: AutopilotObservation, sighted: LiveSummary | None, renderer: Renderer, now: datetime
-) -> AssetReport:
-    """Return one asset, as it is decided by what is seen of the platform and of its own object."""
-    plain = line_of(asset, renderer, seen.look)
-    if plain.object is None:
-        return plain
-    match decide(asset, seen, sighted, renderer, now).outcome:
+def report_of(asset: Asset, decision: AssetDecision) -> AssetReport:
+    match decision.outcome:
         case Wanted(intent) as wanted:
-            return replace(plain, object=intent, reason=_ONLY_WATCHED if wanted.is_only_watched else "")
-        case LeftAlone(AssetSkipped.EXCLUDED, why):
-            return _without_object(plain, EXCLUDED, {"annotation": annotation_keys.EXCLUDED, "why": why})
-        case LeftAlone(reason, why) | Waits(reason, why):
-            return _without_object(plain, str(reason), {"why": why})
-        case AssetFailed(_, why):
-            return AssetReport(asset, AssetStatus.ERROR, why)
+            reason = _ONLY_WATCHED if wanted.is_only_watched else ""
+            return AssetReport(asset, AssetStatus.INCLUDED, reason, object=intent)
+        case AssetSkipped(reason, _, details):
+            return AssetReport(asset, *_SUMMARIES[reason], details, skipped=reason)
+        case AssetPending(pending, message):
+            return AssetReport(asset, AssetStatus.FILTERED, pending.value, {"why": message})
+        case AssetFailed(FailureReason.RENDER, message):
+            return AssetReport(asset, AssetStatus.ERROR, f"Render error: {message}")
+        case AssetFailed(_, message):
+            return AssetReport(asset, AssetStatus.ERROR, message)
 
 
-def _without_object(plain: AssetReport, reason: str, details: dict[str, str]) -> AssetReport:
-    return AssetReport(plain.asset, AssetStatus.FILTERED, reason, details)
+def as_yaml(reports: Iterable[AssetReport]) -> str:
+    """One document for each; status and reason are in comments, so that kubectl takes it."""
+    return "---\n".join(_document(report) for report in reports)
+
+
+def as_json(reports: Iterable[AssetReport]) -> str:
+    listed = [report.document() for report in reports]
+    return msgspec.json.format(msgspec.json.encode(listed), indent=2).decode() + "\n"
+
+
+def _document(report: AssetReport) -> str:
+    facts = (
+        ("Asset", report.asset.name),
+        ("Path", report.asset.path),
+        ("Component", report.asset.object.kind.name),
+        ("Status", report.status.value),
+        ("Reason", report.reason),
+        *report.details.items(),
+    )
+    head = "".join(f"# {name}: {' '.join(text.split())}\n" for name, text in facts if text)
+    return head + (yaml_text(report.object) if report.object else "")

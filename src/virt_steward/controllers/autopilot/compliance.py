@@ -1,11 +1,17 @@
-"""Whether the platform as a whole is as it should be, from the verdicts on its assets, and when it gets there."""
+"""Whether and when the platform as a whole complies with the catalog, from the verdicts on its assets."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from virt_steward.controllers.autopilot.verdicts import AssetApplied, AssetInSync, AssetSkipped, Held, LeftAlone, Waits
+from virt_steward.controllers.autopilot.verdicts import (
+    AssetApplied,
+    AssetInSync,
+    AssetPending,
+    AssetSkipped,
+    PendingReason,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -13,72 +19,75 @@ if TYPE_CHECKING:
 
     from virt_steward.controllers.autopilot.verdicts import Verdict
 
-WANTED_BY_NOBODY_YET = frozenset((Held.NO_NAMESPACE, Held.LEAVING))
-"""The operator that would make something of the object is not there."""
+NOT_NEEDED_YET = frozenset((PendingReason.NO_NAMESPACE, PendingReason.TERMINATING))
+"""The operator that would act on the object is not installed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComplianceReached:
-    """Everything that is wanted is in place, and was not before."""
+    """Everything that is wanted is in sync, and was not before."""
 
-    in_place: int
-    of: int
+    in_sync: int
+    total: int
     at: datetime
 
 
 class Compliance:
-    """Follows passes over all assets. Nobody knows what was before them, so what is found in order is no news.
+    """Follows passes over all assets, and notices when the last asset that was not in sync becomes so.
 
-    Nor is a drift that is set right at once: an edit war would be one success after the other.
+    Only a change counts. After a restart the state before is unknown, so a platform that is found in sync is not
+    reported. Neither is a drift that was corrected at once: during an edit war that would be one success after another.
     """
 
     def __init__(self, assets: Iterable[str]) -> None:
         self._assets = frozenset(assets)
         self._verdicts: dict[str, Verdict] = {}
-        self._was_otherwise = False
+        self._had_work = False
         self._reached: ComplianceReached | None = None
 
-    def begin(self) -> None:
-        """Every asset is about to be looked at."""
+    def start_pass(self) -> None:
+        """Every asset is about to be judged again."""
         self._verdicts.clear()
 
-    def rest(self) -> None:
+    def reset(self) -> None:
         """Nothing is wanted any more."""
         self._verdicts.clear()
-        self._was_otherwise, self._reached = False, None
+        self._had_work, self._reached = False, None
 
-    def concluded(self, asset: str, verdict: Verdict, now: datetime) -> ComplianceReached | None:
-        """Note a verdict; once the platform got there, gives the same for as long as that lasts."""
+    def record(self, asset: str, verdict: Verdict, now: datetime) -> ComplianceReached | None:
+        """Note a verdict; once the platform complies, returns the same record for as long as that lasts."""
         self._verdicts[asset] = verdict
-        if _is_news(verdict):
-            self._was_otherwise, self._reached = True, None
-        if not self._is_whole():
+        if _is_work(verdict):
+            self._had_work, self._reached = True, None
+        if not self._is_complete():
             return None
-        if self._was_otherwise:
-            in_place = sum(isinstance(one, AssetInSync | AssetApplied) for one in self._verdicts.values())
-            self._was_otherwise, self._reached = False, ComplianceReached(in_place, len(self._assets), now)
+        if self._had_work:
+            in_sync = sum(isinstance(one, AssetInSync | AssetApplied) for one in self._verdicts.values())
+            self._had_work, self._reached = False, ComplianceReached(in_sync, len(self._assets), now)
         return self._reached
 
-    def _is_whole(self) -> bool:
+    def _is_complete(self) -> bool:
         return self._verdicts.keys() == self._assets and all(map(_is_settled, self._verdicts.values()))
 
 
 def _is_settled(verdict: Verdict) -> bool:
     match verdict:
-        case LeftAlone(AssetSkipped.UNKNOWN):  # it may be wanted
-            return False
-        case AssetInSync() | AssetApplied() | LeftAlone():
+        case AssetSkipped(reason):
+            return not reason.is_unknown  # what is unknown may be wanted
+        case AssetInSync() | AssetApplied():
             return True
-        case Waits(reason):
-            return reason in WANTED_BY_NOBODY_YET
+        case AssetPending(reason):
+            return reason in NOT_NEEDED_YET
     return False
 
 
-def _is_news(verdict: Verdict) -> bool:
-    """Tell whether the platform is not as it should be, or was not until now."""
+def _is_work(verdict: Verdict) -> bool:
+    """Whether the platform does not comply, or did not until this verdict."""
     match verdict:
         case AssetApplied(drifts=drifts, adopted=adopted):
             return adopted or not drifts
-        case Waits(Held.BEHIND) | LeftAlone(AssetSkipped.UNKNOWN):  # nobody could tell yet
+        case AssetPending(PendingReason.STALE):
+            return False
+        case AssetSkipped():
             return False
     return not _is_settled(verdict)

@@ -1,6 +1,15 @@
-"""One wanted object against the live one: what is left out, what would change, whether it may, and the write.
+"""One desired object against the live one: which fields are sent, what would change, whether it may, and the write.
 
-STEPS are taken in order; each goes on with the work, or ends it with a verdict.
+STEPS run in order; each passes the task on, or ends it with a verdict.
+
+Converged means silent. A dry run that found nothing to change is remembered (`ssa/memo.py`) together with a digest of
+the live object, the intent and the basis on which the intent was reduced (mask, governed fields, drift mode). The first
+step looks that up, so a pass over a platform in sync costs no request at all. For example, a KubeDescheduler was found
+in sync. The next pass renders the same intent, and the watch shows the same digest: the verdict is AssetInSync without
+a request. When an admin edits the object the digest changes; when the mask annotation changes the basis does: either
+way the entry no longer matches and the server is asked. What only the server knows, the schema, is in neither of them,
+so a changed CRD drops the entries of its kind (`AutopilotController.handle_schema_change`), and each entry expires
+after about an hour. A second memo holds what was found to differ and is only reported, so that it is reported once.
 """
 
 from __future__ import annotations
@@ -8,23 +17,28 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from virt_steward.controllers.autopilot.annotation_keys import PAUSED, mark, ours
+from virt_steward.controllers.autopilot.annotation_keys import PAUSED, annotation_intent, select_steering
 from virt_steward.controllers.autopilot.edit_wars import HOUR, PauseObject, WriteAllowed, WriteThrottled
 from virt_steward.controllers.autopilot.live_summary import sighting_of_object
-from virt_steward.controllers.autopilot.optout import signed
+from virt_steward.controllers.autopilot.optout import sign_created
 from virt_steward.controllers.autopilot.overrides.governed import NothingLeft, without_governed
 from virt_steward.controllers.autopilot.overrides.mask import masked
-from virt_steward.controllers.autopilot.verdicts import AssetApplied, AssetInSync, Differs, EditWar, Held, Waits
+from virt_steward.controllers.autopilot.verdicts import (
+    AssetApplied,
+    AssetDiffers,
+    AssetInSync,
+    AssetPending,
+    EditWar,
+    PendingReason,
+)
 from virt_steward.kube.faults import reach
 from virt_steward.objects.canonical import canonical
 from virt_steward.objects.identity import ref_of
 from virt_steward.objects.ownership import owned_by
-from virt_steward.objects.paths import get, has, with_value, without
 from virt_steward.ssa import apply as writing
 from virt_steward.ssa.drift import drifts
 from virt_steward.ssa.locks import Stale, lock_on
 from virt_steward.ssa.managers import AUTOPILOT, PAUSE
-from virt_steward.ssa.ownership import carried
 from virt_steward.ssa.preview import Changes, Creates, Reowns, Unchanged, fetch, preview
 
 if TYPE_CHECKING:
@@ -38,14 +52,14 @@ if TYPE_CHECKING:
     from virt_steward.controllers.autopilot.overrides.governed import GovernedFields
     from virt_steward.controllers.autopilot.verdicts import Verdict
     from virt_steward.kube.client import Client
-    from virt_steward.objects.paths import Pointer
     from virt_steward.runtime.clock import Clock
     from virt_steward.ssa.drift import FieldDrift
     from virt_steward.ssa.locks import Object
     from virt_steward.ssa.memo import DryRunMemo
 
-LOOK_AGAIN = 0.2
-"""Seconds until a watch has surely told what the server knows already."""
+STALE_RETRY = 0.2
+"""Seconds after which a watch has surely delivered what the server has already."""
+WHOLE_OBJECT = "the whole object"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +69,7 @@ class Toolkit:
     client: Client
     renderer: Renderer
     settled: DryRunMemo
-    """Found as wanted."""
+    """Found in sync."""
     reported: DryRunMemo
     """Found to differ, and only reported."""
     wars: EditWars
@@ -64,15 +78,15 @@ class Toolkit:
 
 @dataclass(frozen=True, slots=True)
 class RenderedFrom:
-    """What a template has read of the object that it makes: text of others, say, to which it adds."""
+    """What a template has read of the object that it renders, such as text of others to which it adds."""
 
     read: ObjectRead
     content: Mapping[str, Any] | None
-    """As it was then; None if there was no such object."""
+    """As it was then; None if the object did not exist."""
 
-    def is_still(self, live: Object | None) -> bool:
-        then = None if self.content is None else self.read.seen(self.content)
-        return then == (None if live is None else self.read.seen(live))
+    def is_current(self, live: Object | None) -> bool:
+        then = None if self.content is None else self.read.select(self.content)
+        return then == (None if live is None else self.read.select(live))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +94,16 @@ class Task:
     """One asset on its way through the steps."""
 
     wanted: Wanted
-    sighted: LiveSummary | None
+    summary: LiveSummary | None
+    """The live object as the watch has it; None if it does not exist."""
     governed: GovernedFields
     intent: Object
-    made_from: RenderedFrom | None = None
+    rendered_from: RenderedFrom | None = None
     """None: the intent does not depend on the live object."""
-    withdrawn: tuple[Pointer, ...] = ()
-    """Where what fell away goes."""
     live: Object | None = None
     outcome: Creates | Changes | Reowns | None = None
     drifts: tuple[FieldDrift, ...] = ()
-    """What others have changed; that something else is wanted than before is no drift."""
-    notes: tuple[str, ...] = ()
+    """What others have changed. A difference because the intent itself changed is no drift."""
 
     @property
     def basis(self) -> str:
@@ -100,11 +112,15 @@ class Task:
         return canonical([masked_fields, sorted(self.governed.paths), self.wanted.is_only_watched]).decode()
 
     @property
-    def fields(self) -> frozenset[str]:
-        """What a write sets right, for whoever counts how often."""
+    def corrected_fields(self) -> frozenset[str]:
+        """What a write corrects; EditWars counts how often that happens to each."""
         if isinstance(self.outcome, Creates):
-            return frozenset(("the whole object",))
+            return frozenset((WHOLE_OBJECT,))
         return frozenset(drift.path for drift in self.drifts)
+
+    @property
+    def drift_texts(self) -> tuple[str, ...]:
+        return tuple(str(drift) for drift in self.drifts)
 
     @property
     def digest(self) -> str:
@@ -112,168 +128,145 @@ class Task:
         return sighting_of_object(self.live).digest.hex()[:16] if self.live else ""
 
 
-async def remembered(bench: Toolkit, work: Task) -> Task | Verdict:
-    if work.sighted is None:
-        return work
-    asked = (work.intent, AUTOPILOT, work.sighted.sighting, bench.clock.now())
-    if bench.settled.knows(*asked, basis=work.basis):
+async def check_memo(tools: Toolkit, task: Task) -> Task | Verdict:
+    if task.summary is None:
+        return task
+    question = (task.intent, AUTOPILOT, task.summary.sighting, tools.clock.now())
+    if tools.settled.knows(*question, basis=task.basis):
         return AssetInSync()
-    if work.wanted.is_only_watched and bench.reported.knows(*asked, basis=work.basis):
-        return Differs((), work.wanted.is_paused)
-    return work
+    if task.wanted.is_only_watched and tools.reported.knows(*question, basis=task.basis):
+        return AssetDiffers((), task.wanted.is_paused)
+    return task
 
 
-async def looked_at(bench: Toolkit, work: Task) -> Task | Verdict:
+async def read_live(tools: Toolkit, task: Task) -> Task | Verdict:
     live = None
-    if work.sighted is not None:
-        live = await fetch(bench.client, ref_of(work.intent))
-        if live is None or ours(live["metadata"].get("annotations")) != work.sighted.annotations:
-            return _behind("the object has just changed")
-    if work.made_from and not work.made_from.is_still(live):  # it would put back what others have just replaced
-        return _behind("the object has changed since it was read")
-    return replace(work, live=live)
+    if task.summary is not None:
+        live = await fetch(tools.client, ref_of(task.intent))
+        if live is None or select_steering(live["metadata"].get("annotations")) != task.summary.annotations:
+            return _stale("the object has just changed")
+    if task.rendered_from and not task.rendered_from.is_current(live):  # it would undo what others have just written
+        return _stale("the object has changed since it was read")
+    return replace(task, live=live)
 
 
-async def without_masked(_bench: Toolkit, work: Task) -> Task | Verdict:
-    if work.live is None or not work.wanted.mask.pointers:
-        return work
-    left = masked(work.intent, work.live, AUTOPILOT, work.wanted.mask)
-    return replace(work, intent=left.intent, notes=(*work.notes, *left.notes))
+async def leave_out_masked(_tools: Toolkit, task: Task) -> Task | Verdict:
+    if task.live is None or not task.wanted.mask.pointers:
+        return task
+    return replace(task, intent=masked(task.intent, task.live, AUTOPILOT, task.wanted.mask).intent)
 
 
-async def without_the_advisors(bench: Toolkit, work: Task) -> Task | Verdict:
-    if work.live is None:
-        return work
-    match without_governed(work.intent, work.live, work.governed):
-        case NothingLeft(why):
-            _remember(bench.settled, bench, work, work.live)
-            return AssetInSync(why)
-        case left:
-            return replace(work, intent=left)
+async def leave_out_governed(tools: Toolkit, task: Task) -> Task | Verdict:
+    if task.live is None:
+        return task
+    match without_governed(task.intent, task.live, task.governed):
+        case NothingLeft(message):
+            _remember(tools.settled, tools, task, task.live)
+            return AssetInSync(message)
+        case intent:
+            return replace(task, intent=intent)
 
 
-async def handed_over(_bench: Toolkit, work: Task) -> Task | Verdict:
-    if work.live is None:
-        return work
-    return replace(work, intent=with_what_fell_away(work.intent, work.live, work.withdrawn))
-
-
-async def previewed(bench: Toolkit, work: Task) -> Task | Verdict:
-    outcome = await preview(bench.client, work.intent, AUTOPILOT, work.live)
+async def dry_run(tools: Toolkit, task: Task) -> Task | Verdict:
+    outcome = await preview(tools.client, task.intent, AUTOPILOT, task.live)
     match outcome:
         case Unchanged(live):
-            await _settle(bench, work, live)
+            await _settle(tools, task, live)
             return AssetInSync()
-        case Stale(why):
-            return _behind(why)
+        case Stale(message):
+            return _stale(message)
         case Creates() | Changes() | Reowns():
             foreign = tuple(drift for drift in drifts(outcome, AUTOPILOT) if drift.is_foreign)
-            return replace(work, outcome=outcome, drifts=foreign)
-    raise AssertionError(outcome)  # a manager that takes what it has seen meets no conflicts
+            return replace(task, outcome=outcome, drifts=foreign)
+    raise AssertionError(outcome)  # a manager that may force what it has read meets no conflicts
 
 
-async def reported(bench: Toolkit, work: Task) -> Task | Verdict:
-    """Of what is paused or only to be reported, a difference is told and not set right."""
-    if not work.wanted.is_only_watched:
-        return work
-    match work.outcome:
-        case Reowns(live):  # every value is as wanted, whoever has set it
-            _remember(bench.settled, bench, work, live)
+async def only_report(tools: Toolkit, task: Task) -> Task | Verdict:
+    """A difference of an object that is paused, or whose drift is only reported, is not corrected."""
+    if not task.wanted.is_only_watched:
+        return task
+    match task.outcome:
+        case Reowns(live):  # every value is as desired, only its owner differs
+            _remember(tools.settled, tools, task, live)
             return AssetInSync()
         case Changes(live):
-            _remember(bench.reported, bench, work, live)
-            return Differs(_told(work), work.wanted.is_paused)
-    return work
+            _remember(tools.reported, tools, task, live)
+            return AssetDiffers(task.drift_texts, task.wanted.is_paused)
+    return task
 
 
-async def throttled(bench: Toolkit, work: Task) -> Task | Verdict:
-    ref = ref_of(work.intent)
-    match bench.wars.attempt(ref, work.fields, bench.clock.now()):
-        case WriteThrottled(retry_in, why):
-            return Waits(Held.THROTTLED, why, retry_in)
-        case PauseObject(why):
-            return await _paused(bench, work, why)
+async def throttle(tools: Toolkit, task: Task) -> Task | Verdict:
+    match tools.wars.attempt(ref_of(task.intent), task.corrected_fields, tools.clock.now()):
+        case WriteThrottled(retry_in, message):
+            return AssetPending(PendingReason.THROTTLED, message, retry_in)
+        case PauseObject(message):
+            return await _pause(tools, task, message)
         case WriteAllowed():
-            return work
+            return task
 
 
-async def applied(bench: Toolkit, work: Task) -> Task | Verdict:
-    assert work.outcome  # noqa: S101 - the steps before have seen to it
+async def apply(tools: Toolkit, task: Task) -> Task | Verdict:
+    assert task.outcome  # noqa: S101 - set by dry_run
     reach("autopilot.apply.before")
-    answer = await writing.apply(bench.client, work.intent, AUTOPILOT, lock_on(work.live))
+    answer = await writing.apply(tools.client, task.intent, AUTOPILOT, lock_on(task.live))
     reach("autopilot.apply.after")
     match answer:
-        case Stale(why):
-            return _behind(why)
+        case Stale(message):
+            return _stale(message)
         case writing.Contested(claims):
-            return _behind(f"others own {', '.join(sorted(claim.field for claim in claims))}")
-    bench.wars.applied(ref_of(work.intent), work.fields, bench.clock.now())
-    await _settle(bench, work, answer.object)
-    if not isinstance(work.outcome, Creates):  # what is new gets values that no preview can know: addresses, names
-        bench.settled.compare(work.outcome.planned, answer.object)
-    adopted = work.live is not None and not owned_by(work.live, AUTOPILOT.name)
-    return AssetApplied(answer.created, adopted, _told(work), answer.object["metadata"]["uid"], work.digest)
+            return _stale(f"others own {', '.join(sorted(claim.field for claim in claims))}")
+    tools.wars.applied(ref_of(task.intent), task.corrected_fields, tools.clock.now())
+    await _settle(tools, task, answer.object)
+    if not isinstance(task.outcome, Creates):  # a new object gets values that no dry run can know: addresses, names
+        tools.settled.compare(task.outcome.planned, answer.object)
+    adopted = task.live is not None and not owned_by(task.live, AUTOPILOT.name)
+    return AssetApplied(answer.created, adopted, task.drift_texts, answer.object["metadata"]["uid"], task.digest)
 
 
 STEPS: tuple[Callable[[Toolkit, Task], Awaitable[Task | Verdict]], ...] = (
-    remembered,
-    looked_at,
-    without_masked,
-    without_the_advisors,
-    handed_over,
-    previewed,
-    reported,
-    throttled,
-    applied,
+    check_memo,
+    read_live,
+    leave_out_masked,
+    leave_out_governed,
+    dry_run,
+    only_report,
+    throttle,
+    apply,
 )
 
 
-def with_what_fell_away(intent: Object, live: Object, withdrawn: tuple[Pointer, ...]) -> Object:
-    """A field that fell away is not deleted: its live value is sent until somebody else owns it."""
-    whole = carried(intent, live, AUTOPILOT)
-    for pointer in withdrawn:
-        if has(intent, pointer):
-            whole = with_value(whole, pointer, get(intent, pointer))
-        elif has(whole, pointer):
-            whole = without(whole, pointer)
-    return whole
-
-
-async def converge(bench: Toolkit, work: Task) -> Verdict:
-    """Take the steps until one of them ends it."""
+async def converge(tools: Toolkit, task: Task) -> Verdict:
+    """Run the steps until one of them ends with a verdict."""
     for step in STEPS:
-        match await step(bench, work):
-            case Task() as work:
+        match await step(tools, task):
+            case Task() as task:
                 continue
             case verdict:
                 return verdict
-    raise AssertionError(work)  # the last step always ends it
+    raise AssertionError(task)  # the last step always ends with a verdict
 
 
-async def _paused(bench: Toolkit, work: Task, why: str) -> Verdict:
-    """Mark the object, so that the pause outlives this process and is lifted by removing the mark."""
-    if work.live is None:  # somebody keeps deleting it: there is nothing to mark, so only time helps
-        return Waits(Held.THROTTLED, why, HOUR)
+async def _pause(tools: Toolkit, task: Task, message: str) -> Verdict:
+    """Annotate the object, so that the pause survives a restart and ends when the annotation is removed."""
+    if task.live is None:  # something keeps deleting it: there is nothing to annotate, so wait
+        return AssetPending(PendingReason.THROTTLED, message, HOUR)
     reach("autopilot.pause.before")
-    answer = await writing.apply(bench.client, mark(work.live, PAUSED, "true"), PAUSE, lock_on(work.live))
+    intent = annotation_intent(task.live, PAUSED, "true")
+    answer = await writing.apply(tools.client, intent, PAUSE, lock_on(task.live))
     if isinstance(answer, Stale | writing.Contested):
-        return _behind("the object has just changed")
-    return EditWar(why)
+        return _stale("the object has just changed")
+    return EditWar(message)
 
 
-async def _settle(bench: Toolkit, work: Task, live: Object) -> None:
-    """Remember it as it is wanted, once it says whether it is of our making."""
-    if await signed(bench.client, live, work.live):
-        _remember(bench.settled, bench, work, live)
+async def _settle(tools: Toolkit, task: Task, live: Object) -> None:
+    """Remember that it is in sync, once it carries the record of who created it."""
+    if await sign_created(tools.client, live, task.live):
+        _remember(tools.settled, tools, task, live)
 
 
-def _told(work: Task) -> tuple[str, ...]:
-    return tuple(str(drift) for drift in work.drifts)
+def _remember(memo: DryRunMemo, tools: Toolkit, task: Task, live: Object) -> None:
+    memo.remember(task.wanted.intent, AUTOPILOT, sighting_of_object(live), tools.clock.now(), basis=task.basis)
 
 
-def _remember(memo: DryRunMemo, bench: Toolkit, work: Task, live: Object) -> None:
-    memo.remember(work.wanted.intent, AUTOPILOT, sighting_of_object(live), bench.clock.now(), basis=work.basis)
-
-
-def _behind(why: str) -> Waits:
-    return Waits(Held.BEHIND, why, LOOK_AGAIN)
+def _stale(message: str) -> AssetPending:
+    return AssetPending(PendingReason.STALE, message, STALE_RETRY)

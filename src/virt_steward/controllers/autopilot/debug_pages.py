@@ -1,4 +1,4 @@
-"""The autopilot's debug pages: what it would apply now and what not, as its own caches and rules have it."""
+"""The autopilot's debug pages: what it would apply now and what not, by its own caches and its own decisions."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from virt_steward.catalog.features import features
-from virt_steward.catalog.printed import as_json, as_yaml
-from virt_steward.catalog.report import AssetStatus
-from virt_steward.controllers.autopilot.asset_report import EXCLUDED, lines
+from virt_steward.catalog.asset import features
+from virt_steward.controllers.autopilot import annotation_keys
+from virt_steward.controllers.autopilot.asset_report import AssetStatus, as_json, as_yaml, report_all
 from virt_steward.controllers.autopilot.overrides.scope import Idle
+from virt_steward.controllers.autopilot.verdicts import SkipReason
 from virt_steward.objects.yamltext import yaml_text
 from virt_steward.runtime.debug import DebugReply
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from virt_steward.catalog.load import Tombstone
     from virt_steward.catalog.render import Renderer
-    from virt_steward.catalog.report import AssetReport
+    from virt_steward.controllers.autopilot.asset_report import AssetReport
     from virt_steward.controllers.autopilot.observe import AutopilotClusterView
     from virt_steward.runtime.clock import Clock
     from virt_steward.runtime.debug import DebugPage, DebugRequest
@@ -29,28 +29,28 @@ if TYPE_CHECKING:
 MEDIA = {"yaml": "application/x-yaml", "json": "application/json"}
 IDLE = "X-Autopilot-Idle"
 """A header that says why nothing of all this is applied."""
-NO_KIND = "CRD not installed"
-_SHORT = {EXCLUDED: "Root exclusion", "Conditional template rendered empty": "Template rendered empty"}
+GOVERNED = "Governed by the advisor"
+_SHORT_REASONS = {SkipReason.EXCLUDED: "Root exclusion", SkipReason.EMPTY: "Template rendered empty"}
 
 
 def pages(view: AutopilotClusterView, renderer: Renderer, clock: Clock) -> Mapping[str, DebugPage]:
-    """All of them, by path."""
-    cabin = _Cabin(view, renderer, clock.utc)
+    """Return all of them, by path."""
+    source = _PageSource(view, renderer, clock.utc)
     return {
-        "/debug/render": _formatted(cabin.everything),
-        "/debug/render/{asset:.*}": _formatted(cabin.one),
-        "/debug/exclusions": _formatted(cabin.exclusions),
-        "/debug/features": _formatted(cabin.features),
-        "/debug/tombstones": _formatted(cabin.tombstones),
+        "/debug/render": _formatted(source.everything),
+        "/debug/render/{asset:.*}": _formatted(source.one),
+        "/debug/exclusions": _formatted(source.exclusions),
+        "/debug/features": _formatted(source.features),
+        "/debug/tombstones": _formatted(source.tombstones),
         "/debug/health": _health,
     }
 
 
 class PageError(Exception):
-    """A question without an answer: the status, and a sentence."""
+    """A request that cannot be answered: the HTTP status, and a message."""
 
-    def __init__(self, status: int, why: str) -> None:
-        super().__init__(why)
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
         self.status = status
 
 
@@ -58,17 +58,17 @@ class PageError(Exception):
 class AssetsPage:
     """Assets, each with its object or why there is none."""
 
-    lines: tuple[AssetReport, ...]
+    reports: tuple[AssetReport, ...]
     idle: str
     """Why nothing of this is applied; empty while the autopilot is on."""
 
     def text(self, form: str) -> str:
-        return as_json(self.lines) if form == "json" else as_yaml(self.lines)
+        return as_json(self.reports) if form == "json" else as_yaml(self.reports)
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
-    """Anything else."""
+class RecordsPage:
+    """A list of plain records."""
 
     found: list[Any]
     idle: str = ""
@@ -80,7 +80,7 @@ class Records:
 
 
 @dataclass(frozen=True, slots=True)
-class _Cabin:
+class _PageSource:
     """What the pages are made from."""
 
     view: AutopilotClusterView
@@ -88,45 +88,63 @@ class _Cabin:
     now: Callable[[], datetime]
 
     async def everything(self, asked: DebugRequest) -> AssetsPage:
-        shown = self._rendition()
+        page = self._assets()
+        reports = page.reports
         if asked.query.get("show-excluded") != "true":
-            wanted = (AssetStatus.INCLUDED, AssetStatus.ERROR)
-            shown = replace(shown, lines=tuple(line for line in shown.lines if line.status in wanted))
+            shown = (AssetStatus.INCLUDED, AssetStatus.ERROR)
+            reports = tuple(report for report in reports if report.status in shown)
         if asked.query.get("only-installed") == "true":
-            shown = replace(shown, lines=tuple(line for line in shown.lines if line.reason != NO_KIND))
-        return shown
+            reports = tuple(report for report in reports if report.skipped is not SkipReason.NO_KIND)
+        return replace(page, reports=reports)
 
     async def one(self, asked: DebugRequest) -> AssetsPage:
         name = asked.path["asset"]
         if not name:
             raise PageError(400, "which asset? /debug/features lists them")
-        shown = self._rendition()
-        found = tuple(line for line in shown.lines if line.asset.name == name)
+        page = self._assets()
+        found = tuple(report for report in page.reports if report.asset.name == name)
         if not found:
             raise PageError(404, f"there is no asset {name}; /debug/features lists them")
-        return replace(shown, lines=found)
+        return replace(page, reports=found)
 
-    async def exclusions(self, _: DebugRequest) -> Records:
-        shown = self._rendition()
-        return Records([_exclusion(line) for line in shown.lines if line.object is None], shown.idle)
+    async def exclusions(self, _: DebugRequest) -> RecordsPage:
+        """List assets that are not applied, and those of which the advisor governs fields."""
+        page = self._assets()
+        excluded = [_exclusion(report) for report in page.reports if report.object is None]
+        return RecordsPage([*excluded, *filter(None, map(self._governed, page.reports))], page.idle)
 
-    async def features(self, _: DebugRequest) -> Records:
-        return Records([msgspec.to_builtins(one) for one in features(self.renderer.catalog.assets)])
+    async def features(self, _: DebugRequest) -> RecordsPage:
+        return RecordsPage([msgspec.to_builtins(one) for one in features(self.renderer.catalog.assets)])
 
-    async def tombstones(self, _: DebugRequest) -> Records:
-        return Records([_tombstone(stone) for stone in self.renderer.catalog.tombstones])
+    async def tombstones(self, _: DebugRequest) -> RecordsPage:
+        return RecordsPage([_tombstone(stone) for stone in self.renderer.catalog.tombstones])
 
-    def _rendition(self) -> AssetsPage:
-        seen = self.view.seen()
-        if seen is None:
+    def _governed(self, report: AssetReport) -> dict[str, Any] | None:
+        governed = self.view.governed(report.asset) if report.object else None
+        if governed is None or not governed.paths:
+            return None
+        details = {
+            "annotation": annotation_keys.GOVERNED_BY,
+            "virtPlatformConfig": ", ".join(sorted(governed.configs)),
+            "fields": ", ".join(sorted(governed.paths)),
+        }
+        return _identity(report) | {"reason": GOVERNED, "details": details}
+
+    def _assets(self) -> AssetsPage:
+        observation = self.view.seen()
+        if observation is None:
             raise PageError(500, f"nothing can be rendered: there is no HyperConverged {self.view.options.hco}")
-        idle = seen.scope.why if isinstance(seen.scope, Idle) else ""
-        return AssetsPage(lines(seen, self.view.sighted, self.renderer, self.now()), idle)
+        idle = observation.scope.why if isinstance(observation.scope, Idle) else ""
+        return AssetsPage(report_all(observation, self.view.sighted, self.renderer, self.now()), idle)
 
 
-def _exclusion(line: AssetReport) -> dict[str, Any]:
-    known = {name: value for name, value in line.document().items() if name in ("asset", "path", "component")}
-    return known | {"reason": _SHORT.get(line.reason, line.reason), "details": dict(line.details)}
+def _exclusion(report: AssetReport) -> dict[str, Any]:
+    reason = _SHORT_REASONS.get(report.skipped, report.reason) if report.skipped else report.reason
+    return _identity(report) | {"reason": reason, "details": dict(report.details)}
+
+
+def _identity(report: AssetReport) -> dict[str, Any]:
+    return {name: value for name, value in report.document().items() if name in ("asset", "path", "component")}
 
 
 def _tombstone(stone: Tombstone) -> dict[str, str]:
@@ -134,15 +152,15 @@ def _tombstone(stone: Tombstone) -> dict[str, str]:
     return {"kind": kind.name, "name": key.name, "namespace": key.namespace, "path": stone.path}
 
 
-def _formatted(page: Callable[[DebugRequest], Awaitable[AssetsPage | Records]]) -> DebugPage:
+def _formatted(page: Callable[[DebugRequest], Awaitable[AssetsPage | RecordsPage]]) -> DebugPage:
     async def answer(asked: DebugRequest) -> DebugReply:
         form = asked.query.get("format", "yaml")
         if form not in MEDIA:
             return DebugReply(f"there is no format {form}: use yaml or json\n", status=400)
         try:
             found = await page(asked)
-        except PageError as trouble:
-            return DebugReply(f"{trouble}\n", status=trouble.status)
+        except PageError as error:
+            return DebugReply(f"{error}\n", status=error.status)
         headers = {IDLE: found.idle} if found.idle else {}
         return DebugReply(found.text(form), media=MEDIA[form], headers=headers)
 

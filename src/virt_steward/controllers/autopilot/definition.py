@@ -1,4 +1,4 @@
-"""The autopilot as the manager knows it: its rights, and how it is put together."""
+"""The autopilot as the manager knows it: its rights, and how it is built."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from virt_steward.catalog.render import Renderer
 from virt_steward.controllers.autopilot import REPORTER
 from virt_steward.controllers.autopilot.access import access
 from virt_steward.controllers.autopilot.converge import Toolkit
-from virt_steward.controllers.autopilot.crd_changes import SchemaChanges
 from virt_steward.controllers.autopilot.debug_pages import pages
 from virt_steward.controllers.autopilot.edit_wars import EditWars
 from virt_steward.controllers.autopilot.metrics import AutopilotMetrics
 from virt_steward.controllers.autopilot.observe import AutopilotClusterView, AutopilotStores
 from virt_steward.controllers.autopilot.reconcile import AutopilotController
 from virt_steward.controllers.autopilot.reporter import AutopilotReporter
-from virt_steward.controllers.autopilot.watches import Watchlist
+from virt_steward.controllers.autopilot.watches import SchemaChanges, Watchlist
 from virt_steward.kube.backoff import RetryBackoff
 from virt_steward.runtime.controller import ControllerDefinition
 from virt_steward.runtime.kinds import DEFINITIONS, CrdChanges
@@ -34,10 +33,10 @@ NAME = "autopilot"
 
 
 def definition(options: AutopilotOptions, catalog: Catalog | None = None) -> ControllerDefinition:
-    """With the shipped catalog, unless another is given."""
+    """Define the controller, with the shipped catalog unless another is given."""
     catalog = catalog or load()
     build = partial(_build, options=options, catalog=catalog)
-    # One worker: assets come in the order of the catalog, and nothing is looked at twice at a time.
+    # One worker: assets come in the order of the catalog, and no asset is reconciled twice at a time.
     return ControllerDefinition(NAME, access(NAME, catalog, options.hco), build, concurrency=1, reporter=REPORTER)
 
 
@@ -49,13 +48,13 @@ def _build(tools: Toolbox, options: AutopilotOptions, catalog: Catalog) -> Autop
     view = AutopilotClusterView(
         AutopilotStores.of(watchlist, tools.store), schemas, tools.client.discovery, catalog, options
     )
-    bench = Toolkit(tools.client, Renderer(catalog), DryRunMemo(rng), DryRunMemo(rng), EditWars(), tools.clock)
+    toolkit = Toolkit(tools.client, Renderer(catalog), DryRunMemo(rng), DryRunMemo(rng), EditWars(), tools.clock)
     reporter = AutopilotReporter(tools.recorder, AutopilotMetrics(tools.registry), tools.clock)
-    for path, page in pages(view, bench.renderer, tools.clock).items():
+    for path, page in pages(view, toolkit.renderer, tools.clock).items():
         tools.show(path, page)
-    controller = AutopilotController(view, watchlist, bench, reporter, tools.wake)
-    schemas.tell(lambda _crd: controller.look_at_everything())
+    controller = AutopilotController(view, watchlist, toolkit, reporter, tools.wake)
+    schemas.tell(lambda _crd: controller.reconcile_everything())
     tools.accompany(schemas)
-    tools.accompany(CrdChanges(tools.client.discovery, controller.look_at_everything))
-    tools.accompany(SchemaChanges(definitions, tools.clock, controller.definition_changed))
+    tools.accompany(CrdChanges(tools.client.discovery, controller.reconcile_everything))
+    tools.accompany(SchemaChanges(definitions, tools.clock, controller.handle_schema_change))
     return controller

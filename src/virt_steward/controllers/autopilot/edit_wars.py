@@ -1,4 +1,17 @@
-"""Edit wars: somebody else sets a field as often as we do, so we slow down, and in the end leave it to a person."""
+"""Edit wars: another client changes a field as often as we correct it. We slow down, and then pause the object.
+
+Two counters find the two kinds of edit war:
+
+- A fast one empties the token bucket of the object: ten writes, refilled at ten per minute. An empty bucket throttles
+  the write, for 1 s, then 2 s. A third throttle in a row, without a successful write between, pauses the object.
+- A slow one never empties the bucket, so corrections are also counted per field. For example, a cron job resets
+  `.spec.mode` every five minutes and each time we correct it. After ten corrections of `.spec.mode` within an hour, the
+  eleventh pauses the object instead.
+
+A pause is an annotation on the object (`reconcile-paused`), so that it survives a restart; the counters are in memory
+and may be lost. After the annotation is removed, the counters start at zero. A write without drift, because the
+template wants something else than before, takes from the bucket too, but never pauses: nobody fights it.
+"""
 
 from __future__ import annotations
 
@@ -17,31 +30,31 @@ PAUSE_AFTER = 3
 SHORTEST, LONGEST = 1.0, 30.0
 """Seconds between two throttles of an object: doubled each time, up to the longest."""
 SAME_FIELD = 10
-"""How often one field is set right within HOUR before its object is paused, however slowly that goes."""
+"""How often one field is corrected within HOUR before its object is paused."""
 HOUR = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class WriteAllowed:
-    """Write."""
+    """The write may happen now."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteThrottled:
-    """Not now."""
+    """The write has to wait."""
 
     retry_in: float
     """Seconds."""
-    why: str
+    message: str
     count: int
     """How many in a row, this one included."""
 
 
 @dataclass(frozen=True, slots=True)
 class PauseObject:
-    """Not before a person has looked; said again until `resumed`, for the mark may not have been written yet."""
+    """The object has to be paused; repeated until `resumed`, for the annotation may not have been written yet."""
 
-    why: str
+    message: str
 
 
 @dataclass(slots=True)
@@ -53,11 +66,11 @@ class _War:
     paused: PauseObject | None = None
     paused_at: float = 0.0
     reverts: dict[str, deque[float]] = field(default_factory=dict)
-    """The last times at which each field was set right."""
+    """The last times at which each field was corrected."""
 
 
 class EditWars:
-    """What is remembered of each object, by key; those left alone for an hour are forgotten. Times are in seconds."""
+    """What is remembered of each object, by key; forgotten after an hour without a write. Times are in seconds."""
 
     longest = LONGEST
 
@@ -68,12 +81,12 @@ class EditWars:
         return len(self._wars)
 
     def attempt(self, key: Hashable, fields: frozenset[str], now: float) -> WriteAllowed | WriteThrottled | PauseObject:
-        """Tell whether these fields may be set right now; with none of them, something else is wanted than before."""
+        """Whether a write that corrects these fields may happen now; no fields: the intent itself has changed."""
         war = self._of(key, now)
         if war.paused:
             return war.paused
         if fought := sorted(name for name in fields if len(war.reverts.get(name, ())) >= SAME_FIELD):
-            return _pause(war, f"{fought[0]} was set right {SAME_FIELD} times within an hour", now)
+            return _pause(war, f"{fought[0]} was corrected {SAME_FIELD} times within an hour", now)
         if now < war.retry_at:
             return _throttled(war, war.retry_at - now)
         if not isinstance(war.bucket.take(now), BucketEmpty):
@@ -83,14 +96,14 @@ class EditWars:
         return _too_often(war, now)
 
     def applied(self, key: Hashable, fields: frozenset[str], now: float) -> None:
-        """Note a write that has succeeded."""
+        """Record a write that has succeeded."""
         war = self._of(key, now)
         war.throttles, war.retry_at = 0, 0.0
         for name in fields:
             war.reverts.setdefault(name, deque(maxlen=SAME_FIELD)).append(now)
 
     def resumed(self, key: Hashable) -> None:
-        """Begin anew: a person has removed the mark."""
+        """Start with fresh counters: a person has removed the annotation."""
         self._wars.pop(key, None)
 
     def _of(self, key: Hashable, now: float) -> _War:
@@ -132,6 +145,6 @@ def _throttled(war: _War, retry_in: float) -> WriteThrottled:
     )
 
 
-def _pause(war: _War, why: str, now: float) -> PauseObject:
-    war.paused, war.paused_at = PauseObject(why), now
+def _pause(war: _War, message: str, now: float) -> PauseObject:
+    war.paused, war.paused_at = PauseObject(message), now
     return war.paused

@@ -1,4 +1,4 @@
-"""What is kept of an object that the autopilot looks after: enough to know whether it is still as it was."""
+"""What is kept of an object that the autopilot manages: enough to know whether it has changed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from virt_steward.controllers.autopilot.annotation_keys import CREATED, GOVERNED_BY, PAUSED, ours
+from virt_steward.controllers.autopilot.annotation_keys import CREATED, GOVERNED_BY, PAUSED, select_steering
 from virt_steward.objects.meta import Meta
 from virt_steward.objects.normalize import content_digest
 from virt_steward.ssa.managers import ADVISOR, AUTOPILOT, CREATION, PAUSE
@@ -23,7 +23,7 @@ _BOOKKEEPING = frozenset(("f:finalizers", "f:ownerReferences"))
 
 @dataclass(frozen=True, slots=True)
 class LiveSummary:
-    """One object as a watch has shown it. The digest is taken while it arrives; the object itself is not kept."""
+    """One object as a watch delivered it. The digest is taken while it arrives; the object itself is not kept."""
 
     metadata: Meta
     annotations: Mapping[str, str]
@@ -31,13 +31,13 @@ class LiveSummary:
     labels: Mapping[str, str]
     digest: bytes
     paused_at: str
-    """When we paused it, as the server has recorded; empty if nobody did, or somebody else."""
+    """When the autopilot paused it, as the server has recorded; empty if it is not paused, or by somebody else."""
     others: tuple[str, ...] = ()
     """Who else manages fields of it, those of its status aside."""
-    is_going: bool = False
+    is_terminating: bool = False
     """It is being deleted."""
     advised: tuple[str, ...] = ()
-    """Fields that the advisor owns, where its mark is on the object; as plans list them: `spec.profiles`."""
+    """Fields that the advisor owns, if its annotation is on the object; as plans list them: `spec.profiles`."""
 
     @property
     def sighting(self) -> Sighting:
@@ -48,11 +48,11 @@ class LiveSummary:
         return self.annotations.get(PAUSED) == "true"
 
     @property
-    def is_made_by_us(self) -> bool:
+    def is_created_by_us(self) -> bool:
         return self.annotations.get(CREATED) == self.metadata.uid
 
-    def is_as(self, other: LiveSummary) -> bool:
-        """Tell whether nothing of substance differs: a status does not count."""
+    def is_same(self, other: LiveSummary) -> bool:
+        """Whether nothing of substance differs: a status does not count."""
         return (self.sighting, self.paused_at) == (other.sighting, other.paused_at)
 
 
@@ -65,18 +65,18 @@ def live_summary(obj: Mapping[str, Any]) -> LiveSummary:
     metadata = obj["metadata"]
     return LiveSummary(
         metadata=msgspec.convert(metadata, Meta),
-        annotations=ours(metadata.get("annotations")),
+        annotations=select_steering(metadata.get("annotations")),
         labels=metadata.get("labels") or {},
         digest=sighting_of_object(obj).digest,
         paused_at=_paused_at(metadata),
         others=managers_beside_us(metadata),
-        is_going="deletionTimestamp" in metadata,
+        is_terminating="deletionTimestamp" in metadata,
         advised=_advised(metadata),
     )
 
 
 def sighting_of_object(obj: Mapping[str, Any]) -> Sighting:
-    """Return which object it is, and how it is but for our own note that we made it."""
+    """Return the uid and the digest, without our own annotation that we created it."""
     metadata = obj["metadata"]
     annotations = metadata.get("annotations") or {}
     if CREATED in annotations:
@@ -88,11 +88,11 @@ def sighting_of_object(obj: Mapping[str, Any]) -> Sighting:
 
 def managers_beside_us(metadata: Mapping[str, Any]) -> tuple[str, ...]:
     entries = metadata.get("managedFields") or ()
-    return tuple(sorted({entry.get("manager", "") for entry in entries if _manages(entry)} - _US))
+    return tuple(sorted({entry.get("manager", "") for entry in entries if _sets_content(entry)} - _US))
 
 
-def _manages(entry: Mapping[str, Any]) -> bool:
-    """Whoever writes a status, or notes what hangs on the object, does not decide what it is like."""
+def _sets_content(entry: Mapping[str, Any]) -> bool:
+    """Writers of the status, of finalizers and of owner references do not decide what the object is like."""
     if entry.get("subresource") == "status":
         return False
     fields = entry.get("fieldsV1") or {}
@@ -109,7 +109,7 @@ def _advised(metadata: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _paths(owned: Mapping[str, Any], above: str) -> Iterator[str]:
-    """The deepest names of fields; elements of a list stand for all of it."""
+    """List the deepest names of fields; for the items of a list, the list as a whole."""
     names = [name for name in owned if name.startswith("f:")]
     if not names:
         yield above

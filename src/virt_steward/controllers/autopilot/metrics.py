@@ -1,4 +1,4 @@
-"""The autopilot in numbers: both sets of metric names, those of its design and those that dashboards know."""
+"""The metrics of the autopilot: both sets of names, those of its design and those that dashboards know."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CUSTOMIZATIONS = ("patch", "ignore", "unmanaged")
 
 
 class AutopilotMetrics:
-    """Per object: a series is there while it means something, and goes when it does not."""
+    """Series per object: each exists only while it means something."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         def gauge(name: str, text: str, labels: tuple[str, ...] = _OBJECT) -> Gauge:
@@ -27,38 +27,39 @@ class AutopilotMetrics:
         def counter(name: str, text: str, labels: tuple[str, ...] = ("asset",)) -> Counter:
             return Counter(f"kubevirt_autopilot_{name}", text, labels, registry=registry)
 
-        self._compliance = gauge("compliance_status", "1 if the live object is as wanted, 0 if it differs or fails.")
+        self._compliance = gauge("compliance_status", "1 if the live object is in sync, 0 if it differs or fails.")
         self._paused = gauge("paused_resources", "1 while an object is paused after an edit war.")
         self._report_only = gauge("report_only", "1 while an object differs and is only reported, by request.")
         self._customization = gauge(
             "customization_info", "1 for each kind of override on an object.", (*_OBJECT, "type")
         )
         self._missing = gauge(
-            "missing_dependency", "1 if a kind that somebody asked for is not served.", ("group", "version", "kind")
+            "missing_dependency", "1 if a requested kind is not installed.", ("group", "version", "kind")
         )
         self._tombstones = gauge(
-            "tombstone_status", "Of an obsolete object: 1 exists, 0 gone, -1 cannot be deleted, -2 is not ours."
+            "tombstone_status",
+            "Of an obsolete object: 1 exists, 0 gone, -1 cannot be deleted, -2 not created by the autopilot.",
         )
         self._thrashing = counter("thrashing", "Edit wars, counted once each.", _OBJECT)
         self._duration = Histogram(
             "kubevirt_autopilot_reconcile_duration_seconds",
-            "Seconds that a look at an object takes.",
+            "Seconds that the reconciliation of an object takes.",
             _OBJECT,
             buckets=(0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
             registry=registry,
         )
-        self._looks = counter("asset_reconcile", "Looks at an asset.")
-        self._errors = counter("asset_reconcile_errors", "Looks at an asset that failed.")
+        self._reconciles = counter("asset_reconcile", "Reconciliations of an asset.")
+        self._errors = counter("asset_reconcile_errors", "Reconciliations of an asset that failed.")
         self._applies = counter("asset_apply", "Writes of an asset.")
-        self._drifts = counter("drift_detected", "Times that an asset was found to differ.")
-        self._delays = counter("throttle_delayed", "Writes of an asset that had to wait.")
+        self._drifts = counter("drift_detected", "Times that an asset has drifted.")
+        self._delays = counter("throttle_delayed", "Writes of an asset that were throttled.")
 
-    def looked(self, asset: str, ref: Ref, seconds: float) -> None:
-        self._looks.labels(asset).inc()
+    def reconciled(self, asset: str, ref: Ref, seconds: float) -> None:
+        self._reconciles.labels(asset).inc()
         self._duration.labels(*_labels(ref)).observe(seconds)
 
     def complies(self, ref: Ref, *, complies: bool, only_reported: bool = False) -> None:
-        """`only_reported`: it differs, and nobody sets it right, by request."""
+        """`only_reported`: it differs and is not corrected, by request."""
         self._compliance.labels(*_labels(ref)).set(int(complies))
         if only_reported:
             self._report_only.labels(*_labels(ref)).set(1)
@@ -75,13 +76,13 @@ class AutopilotMetrics:
             else:
                 self._customization.remove(*_labels(ref), name)
 
-    def not_looked_at(self, ref: Ref) -> None:
-        """Nobody can tell whether the object is as wanted."""
+    def unknown(self, ref: Ref) -> None:
+        """Whether the object complies is unknown."""
         for metric in (self._compliance, self._report_only):
             metric.remove(*_labels(ref))
 
     def forget(self, ref: Ref) -> None:
-        """Nothing is wanted of the object any more: no series may say otherwise."""
+        """Nothing is wanted of the object any more: no series may remain."""
         self.customized(ref, ())
         for metric in (self._compliance, self._paused, self._report_only, self._duration):
             metric.remove(*_labels(ref))

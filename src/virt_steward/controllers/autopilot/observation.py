@@ -1,20 +1,24 @@
-"""The frozen record of what was seen of the platform, from which it follows what is wanted of each object."""
+"""The frozen record of what was observed of the platform; what is wanted of each object follows from it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from virt_steward.catalog.report import AssetInputs
 from virt_steward.controllers.autopilot import annotation_keys
 from virt_steward.controllers.autopilot.overrides import exclusions, scope
 
 if TYPE_CHECKING:
     from virt_steward.catalog.context import AssetContext
-    from virt_steward.catalog.report import Served
     from virt_steward.controllers.autopilot.overrides.exclusions import Exclusions, UnreadableExclusions
     from virt_steward.controllers.autopilot.overrides.scope import Everything, Idle, Only
     from virt_steward.objects.identity import Regarding
+
+
+class Served(Protocol):
+    """Which resources a server has; discovery knows."""
+
+    def serves(self, group: str, plural: str) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +36,9 @@ class AutopilotObservation:
     """The same for all assets, until something of it changes."""
 
     hco: Regarding
-    look: AssetInputs
-    """What the catalog's filters and templates see."""
+    context: AssetContext
+    """What conditions and templates read."""
+    served: Served
     scope: Everything | Only | Idle
     exclusions: Exclusions | UnreadableExclusions
     namespaces: frozenset[str]
@@ -43,14 +48,13 @@ class AutopilotObservation:
     def of(
         cls, hco: Regarding, context: AssetContext, served: Served, namespaces: frozenset[str]
     ) -> AutopilotObservation:
-        """Read what the HyperConverged's own annotations say."""
-        given = context.hco.annotations
-        chosen = scope.parse(given.get(annotation_keys.SCOPE))
-        names = chosen.names if isinstance(chosen, scope.Only) else None
+        """Complete it by what the HyperConverged's own annotations say."""
+        annotations = context.hco.annotations
         return cls(
             hco,
-            AssetInputs(context, names, served),
-            chosen,
-            exclusions.parse(given.get(annotation_keys.EXCLUDED)),
+            context,
+            served,
+            scope.parse(annotations.get(annotation_keys.SCOPE)),
+            exclusions.parse(annotations.get(annotation_keys.EXCLUDED)),
             namespaces,
         )

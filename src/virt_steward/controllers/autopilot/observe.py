@@ -1,4 +1,4 @@
-"""Gathers what bears on the assets, from caches alone, and keeps it until something of it changes."""
+"""Builds the observation of the platform from caches alone, and keeps it until something of it changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Key, Ref, Regarding, kind_of, ref_of
 from virt_steward.platform.hco import Hco
 from virt_steward.platform.machineconfigs import KUBELET_CONFIG, MACHINE_CONFIG, MachineConfigs
-from virt_steward.platform.nodes import counted, detected
+from virt_steward.platform.nodes import count_nodes, detect_hardware
 from virt_steward.platform.sources import (
     INFRASTRUCTURES,
     KUBELET_CONFIGS,
@@ -25,16 +25,16 @@ from virt_steward.platform.sources import (
     SCHEDULERS,
     STORAGE_PROFILES,
 )
-from virt_steward.platform.storage import STORAGE_PROFILE, storage
-from virt_steward.platform.topology import CLUSTER, INFRASTRUCTURE, SCHEDULER, topology
+from virt_steward.platform.storage import STORAGE_PROFILE, summarize_storage
+from virt_steward.platform.topology import CLUSTER, INFRASTRUCTURE, SCHEDULER, detect_topology
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from virt_steward.catalog.asset import Asset
     from virt_steward.catalog.load import Catalog
-    from virt_steward.catalog.report import Served
     from virt_steward.controllers.autopilot.live_summary import LiveSummary
+    from virt_steward.controllers.autopilot.observation import Served
     from virt_steward.controllers.autopilot.options import AutopilotOptions
     from virt_steward.controllers.autopilot.watches import GoverningConfig, HcoPart, Watchlist
     from virt_steward.objects.identity import Kind
@@ -65,11 +65,11 @@ class AutopilotStores:
     objects: Mapping[Ref, Store[HcoPart]]
     namespaces: Mapping[str, Store[Existing]]
     managed: Mapping[str, Store[LiveSummary]]
-    buried: Mapping[Ref, Store[LiveSummary]]
+    tombstoned: Mapping[Ref, Store[LiveSummary]]
 
     @classmethod
     def of(cls, watchlist: Watchlist, store: Callable[[Source[Any]], Store[Any]]) -> AutopilotStores:
-        """Those of each source, wherever they are kept."""
+        """Take the store of each source from `store`."""
         return cls(
             hco=store(watchlist.hco),
             nodes=store(NODES),
@@ -83,7 +83,7 @@ class AutopilotStores:
             objects={ref: store(source) for ref, source in watchlist.objects.items()},
             namespaces={name: store(source) for name, source in watchlist.namespaces.items()},
             managed={name: store(source) for name, source in watchlist.managed.items()},
-            buried={ref: store(source) for ref, source in watchlist.buried.items()},
+            tombstoned={ref: store(source) for ref, source in watchlist.tombstoned.items()},
         )
 
 
@@ -94,7 +94,7 @@ class SchemaSource(Protocol):
 
 
 class AutopilotClusterView:
-    """What is seen of the platform; made once, and again after something has changed."""
+    """The autopilot's view of the cluster: one observation, rebuilt after something has changed."""
 
     def __init__(
         self,
@@ -112,42 +112,45 @@ class AutopilotClusterView:
         self._seen: AutopilotObservation | None = None
 
     def stale(self) -> None:
+        """Have the next `seen` build the observation again."""
         self._seen = None
 
     def seen(self) -> AutopilotObservation | None:
-        """None: there is no HyperConverged."""
+        """Return the observation; None if there is no HyperConverged."""
         if self._seen is None and (hco := self._stores.hco.get(self.options.hco)):
-            self._seen = self._look(hco)
+            self._seen = self._observe(hco)
         return self._seen
 
     def ref(self, asset: Asset) -> Ref:
-        """Which object the asset stands for."""
+        """Which object the asset is for."""
         return ref_of_asset(asset, self.options.hco)
 
     def sighted(self, asset: str) -> LiveSummary | None:
+        """Return the asset's live object; None if it does not exist."""
         return next(iter(self._stores.managed[asset]), None)
 
     def unreadable(self, asset: str) -> str:
         """Why an object that exists cannot be read; empty if it can, or is not there."""
         store = self._stores.managed[asset]
         if store.denied:
-            return "its reader lacks the right to watch it"
+            return "forbidden (403) to watch it"
         return next((store.unreadable(key) or "" for key in store.unreadables()), "")
 
-    def buried(self, ref: Ref) -> LiveSummary | None:
-        return next(iter(self._stores.buried[ref]), None)
+    def tombstoned(self, ref: Ref) -> LiveSummary | None:
+        """Return the object of a tombstone; None if it does not exist."""
+        return next(iter(self._stores.tombstoned[ref]), None)
 
     def is_governed(self, asset: Asset) -> bool:
-        """Whether plans of the advisor have set something of it. Whoever removes their mark takes it back."""
+        """Whether the object carries the advisor's annotation; a person who removes it takes the fields back."""
         sighted = self.sighted(asset.name)
         return sighted is not None and annotation_keys.GOVERNED_BY in sighted.annotations
 
     def unknown_claims(self) -> str:
-        """Why nobody can tell what plans have set; empty if all of them can be read."""
+        """Why it is unknown what plans have set; empty if all VirtPlatformConfigs can be read."""
         return "; ".join(_unknown(VIRT_PLATFORM_CONFIG, self._stores.configs))
 
     def undetected(self) -> str:
-        """Why hardware, topology or storage are not known, or not all of them; empty if all of that can be read."""
+        """Why hardware, topology or storage are not fully known; empty if all of that can be read."""
         stores = self._stores
         read: tuple[tuple[Kind, Store[Any]], ...] = (
             (NODE, stores.nodes),
@@ -155,21 +158,30 @@ class AutopilotClusterView:
             (SCHEDULER, stores.scheduler),
             (STORAGE_PROFILE, stores.storage_profiles),
         )
-        return "; ".join(why for kind, store in read for why in _unknown(kind, store))
+        return "; ".join(problem for kind, store in read for problem in _unknown(kind, store))
 
     def governed(self, asset: Asset) -> GovernedFields:
-        """Which fields the plans of the advisor have set, whatever became of those plans.
+        """Which fields plans of the advisor have set, and which VirtPlatformConfigs these plans belong to.
 
-        If the config is gone that could tell, the fields that the advisor owns of the object tell instead.
+        If that config was deleted, the fields that the advisor owns of the object are taken instead.
         """
         sighted, ref = self.sighted(asset.name), self.ref(asset)
         if sighted is None or not self.is_governed(asset):
             return NOT_GOVERNED
-        items = (item for config in self._stores.configs for item in config.status.claims)
-        claimed = frozenset(path for item in items if _names(item.target_ref, ref) for path in item.managed_fields)
-        return GovernedFields(claimed or frozenset(sighted.advised))
+        claims = [
+            (config.metadata.name, path)
+            for config in self._stores.configs
+            for item in config.status.claims
+            if _names(item.target_ref, ref)
+            for path in item.managed_fields
+        ]
+        if not claims:
+            return GovernedFields(
+                frozenset(sighted.advised), frozenset((sighted.annotations[annotation_keys.GOVERNED_BY],))
+            )
+        return GovernedFields(frozenset(path for _, path in claims), frozenset(name for name, _ in claims))
 
-    def _look(self, hco: HcoPart) -> AutopilotObservation:
+    def _observe(self, hco: HcoPart) -> AutopilotObservation:
         regarding = Regarding(ref_of(hco.content), hco.content["apiVersion"], hco.metadata.uid)
         there = frozenset(name for name, store in self._stores.namespaces.items() if len(store))
         return AutopilotObservation.of(regarding, self._context(hco.content), self._served(), there)
@@ -179,8 +191,8 @@ class AutopilotClusterView:
         nodes = tuple(stores.nodes)
         return AssetContext(
             hco=Hco.of(hco),
-            nodes=counted(nodes) if _are_known(stores.nodes) else None,
-            hardware=None if stores.nodes.denied else detected(nodes),
+            nodes=count_nodes(nodes) if _are_known(stores.nodes) else None,
+            hardware=None if stores.nodes.denied else detect_hardware(nodes),
             topology=self._topology(nodes),
             storage=self._storage(),
             machine_configs=self._machine_configs(),
@@ -190,26 +202,26 @@ class AutopilotClusterView:
         )
 
     def _topology(self, nodes: tuple[NodeFacts, ...]) -> Topology | None:
-        """None while a platform that exists may be unknown, or a node of it: it would pass for another one."""
+        """None while a node or the platform cannot be read: the cluster would be taken for another kind of cluster."""
         stores = self._stores
         if not _are_known(stores.nodes, stores.infrastructure, stores.scheduler):
             return None
-        return topology(stores.infrastructure.get(CLUSTER), stores.scheduler.get(CLUSTER), nodes)
+        return detect_topology(stores.infrastructure.get(CLUSTER), stores.scheduler.get(CLUSTER), nodes)
 
     def _storage(self) -> Storage | None:
-        """None while some may be unknown: another class would be chosen."""
+        """None while a profile cannot be read: another storage class would be chosen."""
         profiles = self._stores.storage_profiles
-        return storage(profiles) if _are_known(profiles) else None
+        return summarize_storage(profiles) if _are_known(profiles) else None
 
     def _known_schemas(self) -> Iterator[tuple[str, SchemaFacts | None]]:
-        """Leave out a CRD that is served and was not read yet: to guess its fields would be to set them otherwise."""
+        """Leave out a CRD that is served and was not read yet: its fields must not be guessed."""
         for crd in self.catalog.needs.schemas:
             facts = self._schemas.facts(crd)
             if facts is not None or not self._server.serves(*_resource(crd)):
                 yield crd, facts
 
     def _machine_configs(self) -> MachineConfigs | None:
-        """None while some may be unknown: what somebody else sets already would be set again."""
+        """None while some cannot be read: what somebody else sets already would be set again."""
         stores, ours = self._stores, self.catalog.names_of(KUBELET_CONFIG)
         if not _are_known(stores.machine_configs, stores.pools, stores.kubelet_configs):
             return None
@@ -227,14 +239,14 @@ class AutopilotClusterView:
 
 
 def _are_known(*stores: Store[Any]) -> bool:
-    """Tell whether all that exists can be read."""
+    """Whether all that exists can be read."""
     return not any(store.denied or store.unreadables() for store in stores)
 
 
 def _unknown(kind: Kind, store: Store[Any]) -> Iterator[str]:
-    """Say what of a kind cannot be read, and why."""
+    """List what of a kind cannot be read, and why."""
     if store.denied:
-        yield f"the right to watch {kind.name}s is lacking"
+        yield f"forbidden (403) to watch {kind}"
     yield from (f"{kind.name} {key}: {store.unreadable(key)}" for key in store.unreadables())
 
 

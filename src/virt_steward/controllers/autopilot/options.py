@@ -1,4 +1,4 @@
-"""What an installation says to the autopilot."""
+"""The settings of the autopilot."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 OPT_OUT_DELETES = "opt-out-deletes"
-"""Rights that an installation may grant besides, for a policy of deleting."""
+"""An optional set of rights, for the policy to delete what is opted out of."""
 HCO = Key("openshift-cnv", "kubevirt-hyperconverged")
+_RELATED_IMAGE = "RELATED_IMAGE_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,4 +23,16 @@ class AutopilotOptions:
     images: Mapping[str, str] = field(default_factory=dict)
     """Images that assets may use, by name."""
     period: float = 300.0
-    """Seconds between passes over everything, whatever events say."""
+    """Seconds between passes over everything, with or without events."""
+
+
+def related_images(environment: Mapping[str, str]) -> dict[str, str]:
+    """Read the images of the installation, by name. An empty variable names no image.
+
+    For example, RELATED_IMAGE_KUBEVIRT_METRICS_EXPORTER is `kubevirt-metrics-exporter`.
+    """
+    return {
+        name.removeprefix(_RELATED_IMAGE).lower().replace("_", "-"): image
+        for name, image in environment.items()
+        if name.startswith(_RELATED_IMAGE) and image
+    }

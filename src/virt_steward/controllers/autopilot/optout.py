@@ -1,6 +1,6 @@
-"""Opting out: what becomes of objects that we made and nobody asks for any more. By default they stay.
+"""Opting out: what becomes of objects that we created and nobody asks for any more. By default they stay.
 
-An object is known to be of our making by its own uid, which we note on it right after it was created.
+That we created an object is known by an annotation with its own uid, which we set immediately after the creation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from virt_steward.controllers.autopilot import annotation_keys
 from virt_steward.controllers.autopilot.live_summary import managers_beside_us
 from virt_steward.controllers.autopilot.overrides.exclusions import UnreadableExclusions
 from virt_steward.controllers.autopilot.overrides.scope import Only, unmatched
-from virt_steward.controllers.autopilot.verdicts import AssetSkipped, LeftAlone
+from virt_steward.controllers.autopilot.verdicts import AssetSkipped, SkipReason
 from virt_steward.kube.client import ApplyResult
 from virt_steward.kube.errors import Conflict, Forbidden, KubeError, NotFound, NotLeading, Refused
 from virt_steward.kube.faults import reach
@@ -44,145 +44,157 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 KEEP, DELETE = "keep", "delete"
-NEVER = {
+NEVER_DELETED = {
     HYPERCONVERGED: "it is the platform itself",
     MACHINE_CONFIG: "without it every node of its pool reboots",
     KUBELET_CONFIG: "without it every node of its pool reboots",
-    NAMESPACE: "all that is in it would go too",
+    NAMESPACE: "all objects in it would be deleted too",
 }
-"""Kinds that are left in any case, and why."""
+"""Kinds that are never deleted, and why."""
 GRANT = "virt-steward rbac --controllers autopilot --opt-out-deletes | kubectl apply -f -"
 _SAME_MOMENT = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Leaving:
+class OptOut:
     """An object of which nothing is wanted now."""
 
     asset: Asset
     ref: Ref
-    sighted: LiveSummary
-    left: LeftAlone
+    live: LiveSummary
+    skipped: AssetSkipped
 
 
 @dataclass(frozen=True, slots=True)
-class Goes:
+class Deletable:
     """It may be deleted."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stays:
+class Kept:
     """It is not deleted, though deleting is the policy."""
 
-    why: str
+    message: str
 
 
-def fate(leaving: Leaving, seen: AutopilotObservation, assets: Iterable[Asset]) -> Goes | Stays | None:
-    """Judge an object; None if nobody has opted out of it by the policy of deleting."""
-    if not _deletes(seen) or not _is_opted_out(leaving, seen) or leaving.sighted.is_going:
+def judge_opt_out(
+    opt_out: OptOut, observation: AutopilotObservation, assets: Iterable[Asset]
+) -> Deletable | Kept | None:
+    """Decide on an object; None if nobody has opted out of it, or the policy is to keep it."""
+    if not _is_policy_delete(observation) or not _is_by_a_person(opt_out, observation) or opt_out.live.is_terminating:
         return None
-    if isinstance(seen.exclusions, UnreadableExclusions):  # nothing is written before they can be read
+    if isinstance(observation.exclusions, UnreadableExclusions):  # nothing is written until they can be read
         return None
-    if isinstance(seen.scope, Only) and unmatched(seen.scope.names, assets):  # a slip must not delete what it meant
+    if isinstance(observation.scope, Only) and unmatched(
+        observation.scope.names, assets
+    ):  # a misspelt name must not delete what it meant
         return None
-    if leaving.ref.kind == HYPERCONVERGED or leaving.sighted.labels.get(MANAGED_BY) != MANAGER:  # never ours
+    if opt_out.ref.kind == HYPERCONVERGED or opt_out.live.labels.get(MANAGED_BY) != MANAGER:  # never ours
         return None
-    why = next(_objections(leaving), "")
-    return Stays(why) if why else Goes()
+    problem = next(_objections(opt_out), "")
+    return Kept(problem) if problem else Deletable()
 
 
-def _deletes(seen: AutopilotObservation) -> bool:
-    return seen.look.context.hco.annotations.get(annotation_keys.ON_OPT_OUT) == DELETE
+def _is_policy_delete(observation: AutopilotObservation) -> bool:
+    return observation.context.hco.annotations.get(annotation_keys.ON_OPT_OUT) == DELETE
 
 
-def _is_opted_out(leaving: Leaving, seen: AutopilotObservation) -> bool:
-    """Only what a person does counts: a node that is gone for a while, say, is no wish."""
-    match leaving.left.reason:
-        case AssetSkipped.OUT_OF_SCOPE | AssetSkipped.EXCLUDED:
+def _is_by_a_person(opt_out: OptOut, observation: AutopilotObservation) -> bool:
+    """Whether a person has opted out. That a node with the hardware is gone for a while, say, is no opt-out."""
+    match opt_out.skipped.reason:
+        case SkipReason.OUT_OF_SCOPE | SkipReason.EXCLUDED:
             return True
-        case AssetSkipped.CONDITIONS:
-            asked = (one for one in leaving.asset.conditions if one.asks_for)
-            return any(isinstance(one.check(seen.look.context), Unmet) for one in asked)
+        case SkipReason.CONDITIONS:
+            keys = (one for one in opt_out.asset.conditions if one.opt_in_key)
+            return any(isinstance(one.check(observation.context), Unmet) for one in keys)
     return False
 
 
-def _objections(leaving: Leaving) -> Iterator[str]:
-    sighted = leaving.sighted
-    if why := NEVER.get(leaving.ref.kind):
-        yield why
-    if not sighted.is_made_by_us:
-        yield "it was there before, or nobody noted that we made it"
-    if sighted.others:
-        yield f"it is also managed by {', '.join(sighted.others)}"
-    if sighted.annotations.get(annotation_keys.MODE) == annotation_keys.UNMANAGED:
+def _objections(opt_out: OptOut) -> Iterator[str]:
+    live = opt_out.live
+    if problem := NEVER_DELETED.get(opt_out.ref.kind):
+        yield problem
+    if not live.is_created_by_us:
+        yield "it existed before, or carries no record that the autopilot created it"
+    if live.others:
+        yield f"it is also managed by {', '.join(live.others)}"
+    if live.annotations.get(annotation_keys.MODE) == annotation_keys.UNMANAGED:
         yield f"it carries {annotation_keys.MODE}: {annotation_keys.UNMANAGED}"
-    if sighted.is_paused:
+    if live.is_paused:
         yield f"it carries {annotation_keys.PAUSED}"
-    if annotation_keys.GOVERNED_BY in sighted.annotations:
+    if annotation_keys.GOVERNED_BY in live.annotations:
         yield "the advisor governs fields of it"
 
 
-async def part(
-    client: Client, reporter: AutopilotReporter, leaving: Leaving, seen: AutopilotObservation, assets: Iterable[Asset]
+async def delete_opted_out(
+    client: Client,
+    reporter: AutopilotReporter,
+    opt_out: OptOut,
+    observation: AutopilotObservation,
+    assets: Iterable[Asset],
 ) -> None:
-    """Delete the object if the policy says so and nothing speaks against it; say so in any case."""
-    match fate(leaving, seen, assets):
-        case Goes():
-            await _delete(client, reporter, leaving, seen)
-        case Stays(why):
-            note = f"{leaving.ref} is not wanted any more and stays: {why}. Delete it yourself if it should go"
-            reporter.opted_out(seen.hco, leaving.ref, "OptOutSkipped", note, f"{leaving.sighted.metadata.uid} {why}")
+    """Delete the object if the policy says so and nothing prevents it; report it in any case."""
+    match judge_opt_out(opt_out, observation, assets):
+        case Deletable():
+            await _delete(client, reporter, opt_out, observation)
+        case Kept(message):
+            note = f"{opt_out.ref} is not requested any more and is kept: {message}. Delete it manually if unwanted"
+            reporter.report_opt_out(
+                observation.hco, opt_out.ref, "OptOutSkipped", note, f"{opt_out.live.metadata.uid} {message}"
+            )
 
 
-async def _delete(client: Client, reporter: AutopilotReporter, leaving: Leaving, seen: AutopilotObservation) -> None:
-    metadata, ref = leaving.sighted.metadata, leaving.ref
+async def _delete(
+    client: Client, reporter: AutopilotReporter, opt_out: OptOut, observation: AutopilotObservation
+) -> None:
+    metadata, ref = opt_out.live.metadata, opt_out.ref
     reach("autopilot.optout.before")
     try:
         await client.delete(ref, uid=metadata.uid, resource_version=metadata.resource_version)
-    except (NotFound, Conflict):  # gone, or changed a moment ago: the watch will tell
+    except (NotFound, Conflict):  # gone, or changed a moment ago: the watch will show it
         return
     except Forbidden:
-        note = f"{ref} is not wanted any more, and may not be deleted. To allow it: {GRANT}"
-        reporter.opted_out(seen.hco, ref, "OptOutForbidden", note, metadata.uid)
+        note = f"{ref} is not requested any more; forbidden (403) to delete it. To allow it: {GRANT}"
+        reporter.report_opt_out(observation.hco, ref, "OptOutForbidden", note, metadata.uid)
     except Refused as error:
-        note = f"{ref} is not wanted any more, and cannot be deleted: {error}"
-        reporter.opted_out(seen.hco, ref, "OptOutFailed", note, metadata.uid)
+        note = f"{ref} is not requested any more and cannot be deleted: {error}"
+        reporter.report_opt_out(observation.hco, ref, "OptOutFailed", note, metadata.uid)
     else:
-        note = f"{ref} is deleted, as nobody wants it any more: {leaving.left.why}"
-        reporter.opted_out(seen.hco, ref, "OptOutDeleted", note, metadata.uid)
+        note = f"{ref} is deleted, because it is not requested any more: {opt_out.skipped.message}"
+        reporter.report_opt_out(observation.hco, ref, "OptOutDeleted", note, metadata.uid)
 
 
-async def signed(client: Client, live: Object, before: Object | None) -> bool:
-    """Note on an object of ours that it is; false if it has just changed, so that somebody looks again.
+async def sign_created(client: Client, live: Object, before: Object | None) -> bool:
+    """Record on an object that we created it; false if it has just changed and has to be read again.
 
-    `before` is the object as it was found, if it was: what we have just applied hides when we first did.
+    `before` is the object before our last apply, if it existed: that apply hides when we first wrote it.
     """
     if not _lacks_signature(live, before or live):
         return True
     reach("autopilot.sign.before")
     try:
-        mark = annotation_keys.mark(live, annotation_keys.CREATED, live["metadata"]["uid"])
-        answer = await writing.apply(client, mark, CREATION, lock_on(live))
+        intent = annotation_keys.annotation_intent(live, annotation_keys.CREATED, live["metadata"]["uid"])
+        answer = await writing.apply(client, intent, CREATION, lock_on(live))
     except NotLeading:
         raise
-    except KubeError as error:  # the object itself is as wanted, and matters more
-        log.warning("creation not noted", object=str(ref_of(live)), error=str(error))
+    except KubeError as error:  # the object itself is in sync, and matters more
+        log.warning("creation not recorded", object=str(ref_of(live)), error=str(error))
         return True
     return isinstance(answer, ApplyResult)
 
 
 def _lacks_signature(live: Object, found: Object) -> bool:
-    """Tell whether it is of our making and nobody has noted it: a process may end between the two."""
+    """Whether we created it and did not record that: a process may end between the two."""
     metadata = live["metadata"]
-    if ref_of(live).kind in NEVER or annotation_keys.CREATED in (metadata.get("annotations") or {}):
+    if ref_of(live).kind in NEVER_DELETED or annotation_keys.CREATED in (metadata.get("annotations") or {}):
         return False
     return not managers_beside_us(metadata) and any(
-        _began_with(entry, metadata) for entry in found["metadata"].get("managedFields") or ()
+        _created_by(entry, metadata) for entry in found["metadata"].get("managedFields") or ()
     )
 
 
-def _began_with(entry: Object, metadata: Object) -> bool:
-    """Tell whether we applied it in the moment of its creation."""
+def _created_by(entry: Object, metadata: Object) -> bool:
+    """Whether we applied it in the moment of its creation."""
     if (entry.get("manager"), entry.get("operation")) != (AUTOPILOT.name, APPLY):
         return False
     made, applied = (datetime.fromisoformat(time) for time in (metadata["creationTimestamp"], entry["time"]))

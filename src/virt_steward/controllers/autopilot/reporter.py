@@ -1,4 +1,4 @@
-"""Tells people and machines what became of an asset: log, events on the HyperConverged, metrics."""
+"""Reports what became of each asset: log, events on the HyperConverged, and metrics, all behind one class."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import structlog
 from virt_steward.controllers.autopilot import annotation_keys
 from virt_steward.controllers.autopilot.verdicts import (
     AssetApplied,
+    AssetDiffers,
     AssetFailed,
     AssetInSync,
+    AssetPending,
     AssetSkipped,
-    Differs,
     EditWar,
-    Held,
-    LeftAlone,
-    Waits,
+    PendingReason,
+    SkipReason,
 )
 from virt_steward.kube.events import Occurrence
 from virt_steward.objects.identity import Regarding
 from virt_steward.objects.wallclock import rfc3339_micro
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from virt_steward.controllers.autopilot.compliance import ComplianceReached
     from virt_steward.controllers.autopilot.decide import Remark
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-DRIFT, IN_ORDER = "DriftDetected", "AssetInOrder"
+DRIFT, IN_SYNC = "DriftDetected", "AssetInOrder"
 NORMAL = frozenset(
     (
         "AssetApplied",
-        IN_ORDER,
+        IN_SYNC,
         "DriftCorrected",
         "PatchApplied",
         "TombstoneDeleted",
@@ -52,201 +52,215 @@ NORMAL = frozenset(
         "OptOutSkipped",
     )
 )
-"""Reasons of events that ask nothing of anybody; all others are warnings."""
+"""Reasons of events that need no action; all others are warnings."""
 _CUSTOMIZATIONS = {annotation_keys.PATCH: "patch", annotation_keys.IGNORED: "ignore"}
 
 
 class AutopilotReporter:
-    """Each thing is told once, when it is new; trouble that lasts is told again and again, and then its end."""
+    """Reports each thing once, when it is new. A problem that lasts is repeated, and its end is reported too."""
 
-    def __init__(self, recorder: Recorder, gauges: AutopilotMetrics, clock: Clock) -> None:
-        self.gauges = gauges
+    def __init__(self, recorder: Recorder, metrics: AutopilotMetrics, clock: Clock) -> None:
+        self._metrics = metrics
         self._recorder = recorder
         self._clock = clock
-        self._standing: dict[Ref, Occurrence] = {}  # of what has failed or differed: what was told last, or its end
+        self._problems: dict[Ref, Occurrence] = {}  # the last event about an object that failed or drifted, or its end
         self._reached: ComplianceReached | None = None
         self._idle = ""
         self._missing: dict[str, tuple[Kind, str]] = {}
 
-    def idle(self, why: str) -> None:
-        """Said when the autopilot begins to idle, or idles for another reason."""
-        if why != self._idle:
-            log.info("autopilot not enabled, keeping idle", why=why, annotation=annotation_keys.SCOPE)
-        self._idle = why
+    def report_idle(self, message: str) -> None:
+        """Logged when the autopilot becomes idle, or idle for another reason."""
+        if message != self._idle:
+            log.info("autopilot idle", reason=message, annotation=annotation_keys.SCOPE)
+        self._idle = message
 
-    def active(self) -> None:
+    def report_active(self) -> None:
         self._idle = ""
 
-    def warned(self, hco: Regarding, reason: str, why: str) -> None:
-        """Something about the HyperConverged's own annotations."""
-        log.warning("annotation not followed", reason=reason, why=why)
-        self._recorder.once(Occurrence(hco, "Warning", reason, "Read", why, _short(why)))
+    def report_annotation(self, hco: Regarding, reason: str, message: str) -> None:
+        """An annotation of the HyperConverged itself cannot be followed."""
+        log.warning("annotation not followed", reason=reason, message=message)
+        self._recorder.once(Occurrence(hco, "Warning", reason, "Read", message, _short(message)))
 
-    def undetected(self, hco: Regarding, why: str) -> None:
-        """Hardware, topology or storage cannot be seen; said while that lasts."""
-        log.warning("hardware not detected", why=why)
-        note = f"hardware, topology or storage is not fully known: {why}"
-        self._recorder.again(Occurrence(hco, "Warning", "HardwareDetectionFailed", "Detect", note, _short(why)))
+    def report_undetected(self, hco: Regarding, message: str) -> None:
+        """Hardware, topology or storage cannot be read; repeated while that lasts."""
+        log.warning("hardware not detected", message=message)
+        note = f"hardware, topology or storage is not fully known: {message}"
+        self._recorder.again(Occurrence(hco, "Warning", "HardwareDetectionFailed", "Detect", note, _short(message)))
 
-    def succeeded(self, hco: Regarding, reached: ComplianceReached) -> None:
-        """All is as it should be, and was not before; said at every look, for it may not have been taken at first."""
+    def report_compliance(self, hco: Regarding, reached: ComplianceReached) -> None:
+        """The platform complies, and did not before. Repeated calls retry an event that could not be written."""
         if reached != self._reached:
-            log.info("platform as wanted", in_place=reached.in_place, of=reached.of)
+            log.info("platform in sync", in_sync=reached.in_sync, total=reached.total)
         self._reached = reached
-        others = "the others are not asked for, or wait for their operators"
-        note = f"{reached.in_place} of {reached.of} assets are in place; {others}"
+        others = "the others are not requested, or their operators are not installed"
+        note = f"{reached.in_sync} of {reached.total} assets are in sync; {others}"
         episode = rfc3339_micro(reached.at)
         self._recorder.once(Occurrence(hco, "Normal", "ReconcileSucceeded", "Reconcile", note, episode))
 
-    def verdict(self, hco: Regarding, asset: str, ref: Ref, verdict: Verdict) -> None:
+    def report_duration(self, asset: str, ref: Ref, seconds: float) -> None:
+        self._metrics.reconciled(asset, ref, seconds)
+
+    def report_verdict(self, hco: Regarding, asset: str, ref: Ref, verdict: Verdict) -> None:
         match verdict:
             case AssetInSync():
-                self._in_order(hco, ref)
+                self._in_sync(hco, ref)
             case AssetApplied():
                 self._applied(hco, asset, ref, verdict)
-            case Differs():
+            case AssetDiffers():
                 self._differs(hco, asset, ref, verdict)
-            case LeftAlone(reason, why):
-                self.gauges.forget(ref)
-                if reason is AssetSkipped.UNMANAGED:
-                    self.gauges.customized(ref, {annotation_keys.UNMANAGED})
-                    self._event(hco, ref, "UnmanagedMode", f"{ref} is left alone: {why}", why)
-            case Waits():
-                self._waits(hco, asset, ref, verdict)
-            case EditWar(why):
-                log.warning("edit war: paused", asset=asset, object=str(ref), why=why)
-                self.gauges.edit_war(ref)
-                self.gauges.complies(ref, complies=False)
-            case AssetFailed(reason, why):
-                log.error("asset failed", asset=asset, object=str(ref), reason=reason, why=why)
-                self.gauges.failed(asset)
-                self.gauges.complies(ref, complies=False)
-                self._troubled(ref, _event(hco, ref, reason, f"{asset}: {why}", _short(why)))
+            case AssetSkipped(reason, message):
+                self._metrics.forget(ref)
+                if reason is SkipReason.UNMANAGED:
+                    self._metrics.customized(ref, {annotation_keys.UNMANAGED})
+                    self._event(hco, ref, "UnmanagedMode", f"{ref} is not managed: {message}", message)
+            case AssetPending():
+                self._pending(hco, asset, ref, verdict)
+            case EditWar(message):
+                log.warning("edit war: object paused", asset=asset, object=str(ref), reason=message)
+                self._metrics.edit_war(ref)
+                self._metrics.complies(ref, complies=False)
+            case AssetFailed(reason, message):
+                log.error("asset failed", asset=asset, object=str(ref), reason=reason, message=message)
+                self._metrics.failed(asset)
+                self._metrics.complies(ref, complies=False)
+                self._problem(ref, _event(hco, ref, reason, f"{asset}: {message}", _short(message)))
 
-    def remarks(self, hco: Regarding, ref: Ref, remarks: tuple[Remark, ...]) -> None:
+    def report_remarks(self, hco: Regarding, ref: Ref, remarks: tuple[Remark, ...]) -> None:
         for remark in remarks:
-            self._event(hco, ref, remark.reason, f"{ref}: {remark.why}", _short(f"{remark.why} {remark.text}"))
+            episode = _short(f"{remark.message} {remark.text}")
+            self._event(hco, ref, remark.reason, f"{ref}: {remark.message}", episode)
 
-    def governed(self, hco: Regarding, ref: Ref, governed: GovernedFields) -> None:
-        """Some fields are the advisor's, as an admin has approved."""
-        fields = ", ".join(sorted(governed.paths))
-        key = annotation_keys.GOVERNED_BY
-        note = f"{ref}: the advisor governs {fields}; remove {key} from the object to take them back"
-        self._event(hco, ref, "GovernedByAdvisor", note, _short(fields))
+    def report_governed(self, hco: Regarding, ref: Ref, governed: GovernedFields) -> None:
+        """Some fields are the advisor's, because an admin has approved a plan."""
+        note = (
+            f"{ref}: {governed}; remove {annotation_keys.GOVERNED_BY} from the object "
+            "to have the autopilot manage these fields again"
+        )
+        self._event(hco, ref, "GovernedByAdvisor", note, _short(str(governed)))
 
-    def overrides(self, ref: Ref, overrides: Mapping[str, str]) -> None:
+    def report_overrides(self, ref: Ref, overrides: Mapping[str, str]) -> None:
         types = {name for key, name in _CUSTOMIZATIONS.items() if key in overrides}
         if overrides.get(annotation_keys.MODE) == annotation_keys.UNMANAGED:
             types.add("unmanaged")
-        self.gauges.customized(ref, types)
+        self._metrics.customized(ref, types)
 
-    def pause(self, hco: Regarding, ref: Ref, sighted: LiveSummary | None) -> None:
-        """Said of every pause that we see, also of one that a process before us began."""
-        is_paused = sighted is not None and sighted.is_paused
-        self.gauges.paused(ref, paused=is_paused)
-        if sighted and is_paused and sighted.paused_at:
+    def report_pause(self, hco: Regarding, ref: Ref, live: LiveSummary | None) -> None:
+        """Every pause is reported, also one that an earlier process began."""
+        is_paused = live is not None and live.is_paused
+        self._metrics.paused(ref, paused=is_paused)
+        if live and is_paused and live.paused_at:
             note = (
-                f"somebody else keeps changing {ref}, so it is paused. Find out who, then remove "
-                f"{annotation_keys.PAUSED} to resume, or leave the field to them with {annotation_keys.IGNORED}"
+                f"another client keeps changing {ref}, so it is paused. Find out which, then remove "
+                f"{annotation_keys.PAUSED} to resume, or list the field in {annotation_keys.IGNORED}"
             )
-            self._event(hco, ref, "ThrashingDetected", note, f"{sighted.metadata.uid} {sighted.paused_at}")
+            self._event(hco, ref, "ThrashingDetected", note, f"{live.metadata.uid} {live.paused_at}")
 
-    def missing(self, hco: Regarding, asset: str, kind: Kind, version: str) -> None:
-        """A kind that somebody asked for is not there."""
+    def report_missing(self, hco: Regarding, asset: str, kind: Kind, version: str) -> None:
+        """A kind that somebody asked for is not installed."""
         if asset not in self._missing:
-            note = f"{asset} waits for {kind}: install the operator that brings it"
+            note = f"{asset} needs {kind}, whose CRD is not installed: install its operator"
             self._recorder.once(Occurrence(hco, "Warning", "CRDMissing", "Wait", note, asset))
         self._missing[asset] = kind, version
-        self.gauges.missing(kind, version, missing=True)
+        self._metrics.missing(kind, version, missing=True)
 
-    def not_asked_for(self, asset: str) -> Kind | None:
-        """Nobody misses it any more; gives the kind that was missing until now."""
+    def report_not_requested(self, asset: str) -> Kind | None:
+        """Nobody asks for the asset any more; returns the kind that was missing until now."""
         kind, version = self._missing.pop(asset, (None, ""))
         if kind and (kind, version) not in self._missing.values():
-            self.gauges.missing(kind, version, missing=False)
+            self._metrics.missing(kind, version, missing=False)
         return kind
 
-    def not_missing(self, hco: Regarding, asset: str) -> None:
-        if not (kind := self.not_asked_for(asset)):
+    def report_installed(self, hco: Regarding, asset: str) -> None:
+        if not (kind := self.report_not_requested(asset)):
             return
         log.info("kind discovered", kind=str(kind), asset=asset)
-        self._recorder.once(
-            Occurrence(hco, "Normal", "CRDDiscovered", "Go on", f"{kind} is there: {asset} can be applied", asset)
-        )
+        note = f"{kind} is installed: {asset} can be applied"
+        self._recorder.once(Occurrence(hco, "Normal", "CRDDiscovered", "Continue", note, asset))
 
-    def tombstone(self, hco: Regarding, ref: Ref, status: int, why: str = "") -> None:
-        self.gauges.tombstone(ref, status)
+    def report_tombstone(self, hco: Regarding, ref: Ref, status: int, message: str = "") -> None:
+        self._metrics.tombstone(ref, status)
         match status:
             case -1:
-                self._event(hco, ref, "TombstoneFailed", f"{ref} is obsolete and cannot be deleted: {why}", _short(why))
+                note = f"{ref} is obsolete and cannot be deleted: {message}"
+                self._event(hco, ref, "TombstoneFailed", note, _short(message))
             case -2:
-                self._event(hco, ref, "TombstoneSkipped", f"{ref} is obsolete, but not ours to delete: {why}", why)
-            case 1 if why:
-                self._event(hco, ref, "TombstoneSkipped", f"{ref} is obsolete and stays: {why}", _short(why))
-            case 0 if why:
-                self._event(hco, ref, "TombstoneDeleted", f"{ref} was obsolete and is deleted", why)
+                note = f"{ref} is obsolete, but was not created by the autopilot: {message}"
+                self._event(hco, ref, "TombstoneSkipped", note, message)
+            case 1 if message:
+                self._event(hco, ref, "TombstoneSkipped", f"{ref} is obsolete and kept: {message}", _short(message))
+            case 0 if message:
+                self._event(hco, ref, "TombstoneDeleted", f"{ref} was obsolete and is deleted", message)
 
-    def opted_out(self, hco: Regarding, ref: Ref, reason: str, note: str, episode: str) -> None:
+    def report_opt_out(self, hco: Regarding, ref: Ref, reason: str, note: str, episode: str) -> None:
         log.info("opted out", object=str(ref), reason=reason, note=note)
         self._event(hco, ref, reason, note, _short(episode))
 
-    def _in_order(self, hco: Regarding, ref: Ref) -> None:
-        self.gauges.complies(ref, complies=True)
-        if not (standing := self._standing.get(ref)):
-            return
-        if standing.reason != IN_ORDER:
-            note, now = f"{ref} is in order again", rfc3339_micro(self._clock.utc())
-            standing = self._standing[ref] = _event(hco, ref, IN_ORDER, note, now)
-        self._recorder.once(standing)  # at every look, for it may not have been taken the first time
+    def forget(self, assets: Iterable[tuple[str, Ref]], tombstones: Iterable[Ref]) -> None:
+        """Nothing is wanted any more: no series may remain."""
+        for asset, ref in assets:
+            self._metrics.forget(ref)
+            self.report_not_requested(asset)
+        for ref in tombstones:
+            self._metrics.forget_tombstone(ref)
 
-    def _troubled(self, ref: Ref, trouble: Occurrence) -> None:
-        """Said while it lasts, as an event fades; at once if the last word on the object was another."""
-        standing = self._standing.get(ref)
-        self._standing[ref] = trouble
-        if standing and standing.reason == trouble.reason:
-            self._recorder.again(trouble)
+    def _in_sync(self, hco: Regarding, ref: Ref) -> None:
+        self._metrics.complies(ref, complies=True)
+        if not (last := self._problems.get(ref)):
+            return
+        if last.reason != IN_SYNC:
+            note, now = f"{ref} is in sync again", rfc3339_micro(self._clock.utc())
+            last = self._problems[ref] = _event(hco, ref, IN_SYNC, note, now)
+        self._recorder.once(last)  # every time, for the first attempt may not have been written
+
+    def _problem(self, ref: Ref, problem: Occurrence) -> None:
+        """Repeated while it lasts, as events expire; written at once if the last event on the object was another."""
+        last = self._problems.get(ref)
+        self._problems[ref] = problem
+        if last and last.reason == problem.reason:
+            self._recorder.again(problem)
         else:
-            self._recorder.anew(trouble)
+            self._recorder.anew(problem)
 
     def _applied(self, hco: Regarding, asset: str, ref: Ref, verdict: AssetApplied) -> None:
         log.info("applied", asset=asset, object=str(ref), created=verdict.created, drifts=verdict.drifts)
-        self.gauges.applied(asset)
-        self._written(hco, asset, ref, verdict)
-        self._in_order(hco, ref)
+        self._metrics.applied(asset)
+        self._report_write(hco, asset, ref, verdict)
+        self._in_sync(hco, ref)
 
-    def _written(self, hco: Regarding, asset: str, ref: Ref, verdict: AssetApplied) -> None:
+    def _report_write(self, hco: Regarding, asset: str, ref: Ref, verdict: AssetApplied) -> None:
         if verdict.drifts and not verdict.adopted:
-            self.gauges.drifted(asset)
-            # Counted, not told anew each time: in an edit war, what matters would drown.
+            self._metrics.drifted(asset)
+            # Counted on one event, not a new event each time: an edit war would bury everything else.
             self._recorder.again(_drift(hco, ref, verdict.drifts))
-            note = f"{ref} is as wanted again"
-            self._recorder.again(_event(hco, ref, "DriftCorrected", note, _short(", ".join(verdict.drifts))))
+            corrected = ", ".join(verdict.drifts)
+            self._recorder.again(_event(hco, ref, "DriftCorrected", f"{ref} is in sync again", _short(corrected)))
             return
-        done = "created" if verdict.created else "taken over" if verdict.adopted else "applied"
+        done = "created" if verdict.created else "adopted" if verdict.adopted else "applied"
         changed = f", changed: {', '.join(verdict.drifts)}" if verdict.drifts else ""
         self._event(hco, ref, "AssetApplied", f"{asset}: {ref} {done}{changed}", f"{verdict.uid} {verdict.digest}")
 
-    def _waits(self, hco: Regarding, asset: str, ref: Ref, verdict: Waits) -> None:
-        why = verdict.why
-        if verdict.reason is Held.THROTTLED:
-            log.warning("write delayed", asset=asset, object=str(ref), why=why)
-            self.gauges.delayed(asset)
-            self.gauges.complies(ref, complies=False)
-            self._event(hco, ref, "Throttled", f"{ref} has to wait: {why}", why)
+    def _pending(self, hco: Regarding, asset: str, ref: Ref, verdict: AssetPending) -> None:
+        message = verdict.message
+        if verdict.reason is PendingReason.THROTTLED:
+            log.warning("write throttled", asset=asset, object=str(ref), reason=message)
+            self._metrics.delayed(asset)
+            self._metrics.complies(ref, complies=False)
+            self._event(hco, ref, "Throttled", f"{ref} is throttled: {message}", message)
             return
-        log.debug("asset waits", asset=asset, object=str(ref), reason=verdict.reason, why=why)
-        if verdict.reason is Held.EXCLUSIONS_UNREADABLE:  # nothing is kept as it should be, and somebody has to know
-            self.gauges.complies(ref, complies=False)
-        elif verdict.reason is not Held.BEHIND:
-            self.gauges.not_looked_at(ref)
+        log.debug("asset pending", asset=asset, object=str(ref), reason=verdict.reason, message=message)
+        if verdict.reason is PendingReason.EXCLUSIONS_UNREADABLE:  # nothing is enforced, so the alert has to fire
+            self._metrics.complies(ref, complies=False)
+        elif verdict.reason is not PendingReason.STALE:
+            self._metrics.unknown(ref)
 
-    def _differs(self, hco: Regarding, asset: str, ref: Ref, verdict: Differs) -> None:
-        self.gauges.complies(ref, complies=False, only_reported=not verdict.is_paused)
+    def _differs(self, hco: Regarding, asset: str, ref: Ref, verdict: AssetDiffers) -> None:
+        self._metrics.complies(ref, complies=False, only_reported=not verdict.is_paused)
         if verdict.drifts:
-            self.gauges.drifted(asset)
-            self._troubled(ref, _drift(hco, ref, verdict.drifts))
-        elif (standing := self._standing.get(ref)) and standing.reason == DRIFT:
-            self._troubled(ref, standing)
+            self._metrics.drifted(asset)
+            self._problem(ref, _drift(hco, ref, verdict.drifts))
+        elif (last := self._problems.get(ref)) and last.reason == DRIFT:
+            self._problem(ref, last)
 
     def _event(self, hco: Regarding, ref: Ref, reason: str, note: str, episode: str) -> None:
         self._recorder.once(_event(hco, ref, reason, note, episode))

@@ -1,4 +1,4 @@
-"""Deletes what releases before this one made and nobody wants any more: only what carries our label."""
+"""Deletes obsolete objects that earlier releases created: only those that carry our label."""
 
 from __future__ import annotations
 
@@ -19,30 +19,32 @@ if TYPE_CHECKING:
     from virt_steward.kube.client import Client
     from virt_steward.objects.identity import Ref, Regarding
 
-THERE, GONE, CANNOT, NOT_OURS = 1, 0, -1, -2
+EXISTS, GONE, FAILED, NOT_OURS = 1, 0, -1, -2
 
 
 async def delete_tombstoned(
-    client: Client, view: AutopilotClusterView, reporter: AutopilotReporter, seen: AutopilotObservation
+    client: Client, view: AutopilotClusterView, reporter: AutopilotReporter, observation: AutopilotObservation
 ) -> None:
-    """Look at each. One that cannot be deleted holds up nothing: it is said, and tried again with the next pass."""
+    """Delete each that exists. One that cannot be deleted is reported, and tried again with the next pass."""
     for stone in view.catalog.tombstones:
-        found = view.buried(stone.ref)
+        found = view.tombstoned(stone.ref)
         if found is None:
-            reporter.tombstone(seen.hco, stone.ref, GONE)
+            reporter.report_tombstone(observation.hco, stone.ref, GONE)
         elif found.labels.get(MANAGED_BY) != MANAGER:
-            reporter.tombstone(seen.hco, stone.ref, NOT_OURS, f"it lacks the label {MANAGED_BY}={MANAGER}")
-        elif found.is_going or (wish := _kept_by(stone.ref, found, seen)):
-            reporter.tombstone(seen.hco, stone.ref, THERE, "" if found.is_going else wish)
+            reporter.report_tombstone(
+                observation.hco, stone.ref, NOT_OURS, f"it lacks the label {MANAGED_BY}={MANAGER}"
+            )
+        elif found.is_terminating or (kept := _kept_by(stone.ref, found, observation)):
+            reporter.report_tombstone(observation.hco, stone.ref, EXISTS, "" if found.is_terminating else kept)
         else:
-            await _delete(client, reporter, stone, found, seen.hco)
+            await _delete(client, reporter, stone, found, observation.hco)
 
 
-def _kept_by(ref: Ref, found: LiveSummary, seen: AutopilotObservation) -> str:
-    """Return whose wish it is that it stays; empty if nobody's."""
+def _kept_by(ref: Ref, found: LiveSummary, observation: AutopilotObservation) -> str:
+    """Return why a person wants to keep it; empty if nobody does."""
     if found.annotations.get(annotation_keys.MODE) == annotation_keys.UNMANAGED:
         return f"it carries {annotation_keys.MODE}: {annotation_keys.UNMANAGED}"
-    rule = isinstance(seen.exclusions, Exclusions) and seen.exclusions.excludes(
+    rule = isinstance(observation.exclusions, Exclusions) and observation.exclusions.excludes(
         ref.kind.name, ref.key.namespace, ref.key.name
     )
     return f"{annotation_keys.EXCLUDED} excludes it: {rule}" if rule else ""
@@ -54,9 +56,9 @@ async def _delete(
     reach("autopilot.bury.before")
     try:
         await client.delete(stone.ref, uid=found.metadata.uid, resource_version=found.metadata.resource_version)
-    except (NotFound, Conflict):  # gone, or changed a moment ago: the watch will tell
+    except (NotFound, Conflict):  # gone, or changed a moment ago: the watch will show it
         return
     except KubeError as error:
-        reporter.tombstone(hco, stone.ref, CANNOT, str(error))
+        reporter.report_tombstone(hco, stone.ref, FAILED, str(error))
         return
-    reporter.tombstone(hco, stone.ref, GONE, found.metadata.uid)
+    reporter.report_tombstone(hco, stone.ref, GONE, found.metadata.uid)

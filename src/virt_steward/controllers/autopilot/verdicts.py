@@ -1,38 +1,52 @@
-"""How a look at one asset ends."""
+"""The verdicts on one asset: the one type that the controller, its debug pages, the command line and the console show.
+
+`decide` gives AssetSkipped, AssetPending or AssetFailed from what is known beforehand; `converge` gives the others from
+the comparison with the live object.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
-class AssetSkipped(StrEnum):
-    """Why nothing is wanted of an object now."""
+class SkipReason(StrEnum):
+    """Why the autopilot wants nothing of an object now."""
 
     OUT_OF_SCOPE = "NotInScope"
     NO_KIND = "CRDMissing"
     NO_GATE = "GateCRDMissing"
     CONDITIONS = "ConditionsNotMet"
-    UNKNOWN = "InputsNotKnown"
+    CONDITIONS_UNKNOWN = "ConditionsNotKnown"
+    INPUTS_UNKNOWN = "InputsNotKnown"
     EMPTY = "RenderedEmpty"
     EXCLUDED = "RootExclusion"
     UNMANAGED = "Unmanaged"
 
+    @property
+    def is_unknown(self) -> bool:
+        """Whether the asset may be wanted: what it depends on could not be read."""
+        return self in (SkipReason.CONDITIONS_UNKNOWN, SkipReason.INPUTS_UNKNOWN)
 
-class Held(StrEnum):
-    """Why something that is wanted cannot happen yet."""
+
+class PendingReason(StrEnum):
+    """Why an object that is wanted cannot be written yet."""
 
     NO_NAMESPACE = "NamespaceMissing"
-    LEAVING = "BeingRemoved"
+    TERMINATING = "BeingRemoved"
     HCO_FIRST = "WaitsForHyperConverged"
     EXCLUSIONS_UNREADABLE = "ExclusionsUnreadable"
     CLAIMS_UNREADABLE = "ClaimsUnreadable"
-    BEHIND = "ViewOutOfDate"
+    STALE = "ViewOutOfDate"
     THROTTLED = "Throttled"
 
 
-class Broken(StrEnum):
-    """Why an asset fails."""
+class FailureReason(StrEnum):
+    """Why an asset fails; also the reason of the event."""
 
     RENDER = "RenderFailed"
     APPLY = "ApplyFailed"
@@ -40,75 +54,79 @@ class Broken(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AssetInSync:
-    """Live is as wanted."""
+    """The live object is as desired."""
 
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class AssetApplied:
-    """A write has made it so."""
+    """A write has brought the live object to the desired state."""
 
     created: bool
     adopted: bool
-    """It was there, and we had not looked after it."""
+    """The object existed, and the autopilot had not managed it before."""
     drifts: tuple[str, ...]
-    """What was set right, and who had set it otherwise; none for what is new or only changes owners."""
+    """The fields that were corrected, and who had changed them; none for what is new or only changes owners."""
     uid: str
     digest: str
     """Of the object that was written over; tells one correction from the next."""
 
 
 @dataclass(frozen=True, slots=True)
-class LeftAlone:
-    """Nothing is wanted of it now."""
+class AssetSkipped:
+    """Nothing is wanted of the object now."""
 
-    reason: AssetSkipped
-    why: str
+    reason: SkipReason
+    message: str
+    details: Mapping[str, str] = field(default_factory=dict)
+    """The facts behind the message, by name, as `render` and the debug pages list them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Differs:
-    """It is not as wanted, and nobody sets it right: it is paused, or only to be reported."""
+class AssetDiffers:
+    """The live object differs and is not corrected: it is paused, or drift is only reported."""
 
     drifts: tuple[str, ...]
-    """None if they were told before."""
+    """Empty if they were reported before."""
     is_paused: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
-    """It cannot happen yet."""
+class AssetPending:
+    """The object is wanted and cannot be written yet."""
 
-    reason: Held
-    why: str
+    reason: PendingReason
+    message: str
     retry_in: float | None = None
-    """Seconds; None if an event will tell."""
+    """Seconds; None if a watch event ends the wait."""
 
 
-def after_the_hco(why: str) -> Waits:
-    """Every other asset waits while the HyperConverged fails."""
-    return Waits(Held.HCO_FIRST, f"the HyperConverged comes first, and it fails: {why}")
+def pending_hco(message: str) -> AssetPending:
+    """Every other asset is pending while that of the HyperConverged fails."""
+    return AssetPending(PendingReason.HCO_FIRST, f"the HyperConverged is applied first, and it fails: {message}")
 
 
-def until_claims_are_known(why: str) -> Waits:
-    """Nobody can tell which fields are the advisor's."""
-    return Waits(Held.CLAIMS_UNREADABLE, f"plans of the advisor have set something of it, and {why}")
+def pending_claims(message: str) -> AssetPending:
+    """Which fields the advisor governs is unknown, so that none of them may be written."""
+    return AssetPending(
+        PendingReason.CLAIMS_UNREADABLE, f"the advisor governs fields of it, and which ones is unknown: {message}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class EditWar:
-    """Somebody else keeps changing it: it was paused, so that a person can decide."""
+    """Another client keeps changing the object: it was paused, so that a person can decide."""
 
-    why: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
 class AssetFailed:
-    """It cannot be had as it is: a person has to look."""
+    """The asset cannot be rendered or applied as it is; a person has to look."""
 
-    reason: Broken
-    why: str
+    reason: FailureReason
+    message: str
 
 
-Verdict = AssetInSync | AssetApplied | LeftAlone | Differs | Waits | EditWar | AssetFailed
+Verdict = AssetInSync | AssetApplied | AssetSkipped | AssetDiffers | AssetPending | EditWar | AssetFailed

@@ -1,7 +1,8 @@
-"""What the autopilot watches, as the catalog declares it, and what a change of it may concern."""
+"""What the autopilot watches, as the catalog declares it, and which keys a change is mapped to."""
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import msgspec
 
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.catalog.asset import HCO_NAMESPACE
-from virt_steward.controllers.autopilot.annotation_keys import ours
+from virt_steward.controllers.autopilot.annotation_keys import select_steering
 from virt_steward.controllers.autopilot.live_summary import LiveSummary, decode_summary
 from virt_steward.kube.client import Selection
 from virt_steward.kube.watch import projection
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from virt_steward.catalog.asset import Asset
     from virt_steward.catalog.load import Catalog
     from virt_steward.catalog.reads import ObjectRead
+    from virt_steward.runtime.clock import Clock
+    from virt_steward.runtime.informers import SharedInformer
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -59,11 +62,13 @@ class AssetKey:
 
 
 PLATFORM = PlatformKey()
+SCHEMA_SETTLES = 3.0
+"""Seconds after which a server surely uses a CRD as it was written."""
 
 
 @dataclass(frozen=True, slots=True)
 class HcoPart:
-    """What is kept of an object: the parts of it that somebody reads."""
+    """The parts of an object that assets read."""
 
     metadata: Meta
     content: dict[str, Any]
@@ -90,7 +95,7 @@ class GoverningStatus(msgspec.Struct, frozen=True):
 
     @property
     def claims(self) -> tuple[GoverningItem, ...]:
-        """What was applied, and what a plan that runs may just have applied: that is noted only afterwards."""
+        """What was applied, and what a running plan may just have applied: the status records that only afterwards."""
         return (*self.governed, *self.items) if self.phase == "InProgress" else self.governed
 
 
@@ -108,9 +113,9 @@ class Watchlist:
     def __init__(self, catalog: Catalog, hco: Key) -> None:
         self.hco = _hco_source(hco)
         self.configs = GOVERNING_CONFIGS
-        self.managed = {asset.name: _sighting(ref_of_asset(asset, hco)) for asset in catalog.assets}
-        self.buried = {stone.ref: _sighting(stone.ref) for stone in catalog.tombstones}
-        self.objects = {read.ref: _reading(read) for read in catalog.needs.objects}
+        self.managed = {asset.name: _summaries(ref_of_asset(asset, hco)) for asset in catalog.assets}
+        self.tombstoned = {stone.ref: _summaries(stone.ref) for stone in catalog.tombstones}
+        self.objects = {read.ref: _parts(read) for read in catalog.needs.objects}
         namespaces = sorted({source.selection.namespace for source in self.managed.values()} - {""})
         self.namespaces = {name: _namespace_source(name) for name in namespaces}
 
@@ -129,20 +134,20 @@ class Watchlist:
             self.configs,
             *self.objects.values(),
             *self.namespaces.values(),
-            *self.buried.values(),
+            *self.tombstoned.values(),
         )
 
     def triggers(self, stale: Callable[[], None]) -> tuple[Trigger[Any], ...]:
-        """`stale` is called when what was made of these is out of date."""
-        everything = _everything(stale)
+        """`stale` is called when the observation made of these is out of date."""
+        everything = _full_pass(stale)
         return (
             *(Trigger(source, everything) for source in self.around),
-            *(Trigger(source, _only(name)) for name, source in self.managed.items()),
+            *(Trigger(source, _one_asset(name)) for name, source in self.managed.items()),
         )
 
 
 def ref_of_asset(asset: Asset, hco: Key) -> Ref:
-    """Which object the asset stands for: an installation says where the HCO is, and what it is called."""
+    """Which object the asset is for. Name and namespace of the HyperConverged are settings of the installation."""
     target = asset.object
     if target.kind == HYPERCONVERGED:
         return Ref(target.kind, hco)
@@ -150,9 +155,9 @@ def ref_of_asset(asset: Asset, hco: Key) -> Ref:
     return Ref(target.kind, Key(namespace, target.name))
 
 
-def _everything(stale: Callable[[], None]) -> Callable[[Key, Any, Any], Iterable[PlatformKey]]:
+def _full_pass(stale: Callable[[], None]) -> Callable[[Key, Any, Any], Iterable[PlatformKey]]:
     def handler(_key: Key, before: Any, after: Any) -> Iterable[PlatformKey]:
-        if before is not None and after is not None and _substance(before) == _substance(after):
+        if before is not None and after is not None and relevant_part(before) == relevant_part(after):
             return ()
         stale()
         return (PLATFORM,)
@@ -160,20 +165,24 @@ def _everything(stale: Callable[[], None]) -> Callable[[Key, Any, Any], Iterable
     return handler
 
 
-def _only(asset: str) -> Callable[[Key, LiveSummary | None, LiveSummary | None], Iterable[AssetKey]]:
+def _one_asset(asset: str) -> Callable[[Key, LiveSummary | None, LiveSummary | None], Iterable[AssetKey]]:
     def handler(_key: Key, before: LiveSummary | None, after: LiveSummary | None) -> Iterable[AssetKey]:
-        return () if before and after and before.is_as(after) else (AssetKey(asset),)
+        return () if before and after and before.is_same(after) else (AssetKey(asset),)
 
     return handler
 
 
-def _substance(obj: Any) -> Any:
-    """Return the object without its resourceVersion, which changes with every heartbeat of a node."""
+def relevant_part(obj: Any) -> Any:
+    """Return what assets depend on. An update that leaves it as it was needs no pass over all assets.
+
+    The resourceVersion changes with every heartbeat of a node. Nodes and pools are shared with controllers that follow
+    rollouts, so their records also hold how far a rollout is, which changes all the time while nodes reboot.
+    """
     if isinstance(obj, LiveSummary):
         return obj.sighting, obj.labels
     if isinstance(obj, HcoPart):
         return obj.metadata.uid, obj.content
-    if isinstance(obj, NodeFacts):  # assets do not ask how far a rollout is
+    if isinstance(obj, NodeFacts):
         return obj.master, obj.worker, obj.hardware
     if isinstance(obj, Pool):
         return obj.metadata.uid, obj.metadata.labels, obj.spec.machine_config_selector
@@ -195,28 +204,60 @@ def _namespace_source(name: str) -> Source[Existing]:
 
 
 @cache
-def _sighting(ref: Ref) -> Source[LiveSummary]:
+def _summaries(ref: Ref) -> Source[LiveSummary]:
     return Source(ref.kind, decode_summary, Selection.one(ref.key), may_be_denied=True)
 
 
 @cache
-def _reading(read: ObjectRead) -> Source[HcoPart]:
+def _parts(read: ObjectRead) -> Source[HcoPart]:
     def part(raw: bytes) -> HcoPart:
         obj = msgspec.json.decode(raw)
-        return HcoPart(msgspec.convert(obj["metadata"], Meta), read.seen(obj))
+        return HcoPart(msgspec.convert(obj["metadata"], Meta), read.select(obj))
 
     return Source(read.kind, part, Selection.one(read.ref.key), may_be_denied=True)
 
 
 def _hco_parts(raw: bytes) -> HcoPart:
-    """Keep of the HCO what any asset may ask for: its spec, and the annotations that steer us."""
+    """Keep of the HyperConverged what any asset may read: its spec, and the annotations that steer us."""
     obj = msgspec.json.decode(raw)
     metadata = obj["metadata"]
     kept = {name: metadata[name] for name in ("name", "namespace", "uid") if name in metadata}
     content = {
         "apiVersion": obj["apiVersion"],
         "kind": obj["kind"],
-        "metadata": {**kept, "annotations": ours(metadata.get("annotations"))},
+        "metadata": {**kept, "annotations": select_steering(metadata.get("annotations"))},
         "spec": obj.get("spec") or {},
     }
     return HcoPart(msgspec.convert(metadata, Meta), content)
+
+
+class SchemaChanges:
+    """A background task: tells the controller that the schema of a served kind has changed.
+
+    `runtime.kinds.CrdChanges` tells that kinds come and go, which discovery shows. An update of a CRD that is served
+    before and after does not show there, but the server may keep a field now that it dropped before, or the reverse.
+    """
+
+    def __init__(self, definitions: SharedInformer[Existing], clock: Clock, handler: Callable[[str], None]) -> None:
+        self._clock = clock
+        self._handler = handler
+        self._changed: set[str] = set()
+        self._wakeup = asyncio.Event()
+        definitions.tell(self._handle)
+
+    def _handle(self, key: Key, before: Existing | None, after: Existing | None) -> None:
+        if before is not None and after is not None:
+            self._changed.add(key.name)
+            self._wakeup.set()
+
+    async def run(self) -> None:
+        while True:
+            await self._wakeup.wait()
+            self._wakeup.clear()
+            await self._clock.sleep(SCHEMA_SETTLES)
+            changed, self._changed = self._changed, set()
+            for crd in sorted(changed):
+                self._handler(crd)
+
+    async def settled(self) -> None:
+        """There is nothing to wait for: what was found before a change needs no correction."""

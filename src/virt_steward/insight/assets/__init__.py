@@ -1,1 +1,1 @@
-"""Why each asset is as it is: what the autopilot would apply, what the server says, and the state in a word."""
+"""Read-only questions about assets: `survey` (what would be decided), `state` (in a word), `explain` (why)."""

@@ -1,4 +1,4 @@
-"""Why an asset is applied or not: every filter and check with its verdict, the overrides in force, the live object."""
+"""Why an asset is applied or not: every check with its result, the overrides in force, the live object, events."""
 
 from __future__ import annotations
 
@@ -6,46 +6,93 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from virt_steward.controllers.autopilot import REPORTER
 from virt_steward.controllers.autopilot.annotation_keys import DRIFT
 from virt_steward.controllers.autopilot.decide import Wanted
 from virt_steward.controllers.autopilot.overrides.scope import Idle
-from virt_steward.controllers.autopilot.verdicts import after_the_hco, until_claims_are_known
-from virt_steward.insight.assets.evidence import DryRunRejected, DryRunSkipped, Evidence
-from virt_steward.insight.assets.state import pause, state_of
-from virt_steward.insight.assets.target import AssetCheckResult, target_state
+from virt_steward.controllers.autopilot.reconcile import is_terminating
+from virt_steward.controllers.autopilot.verdicts import pending_claims, pending_hco
+from virt_steward.insight.activity import EventRecord, timeline
+from virt_steward.insight.assets.state import explain_pause, state_of
+from virt_steward.insight.assets.survey import target_state
+from virt_steward.insight.reading import dry_run_client
+from virt_steward.kube.client import Selection
+from virt_steward.kube.errors import Forbidden, Refused, ServerError
+from virt_steward.kube.events import EVENT
+from virt_steward.kube.whoami import lacking as lacking_rights
+from virt_steward.objects.checks import CheckResult
 from virt_steward.objects.errors import UserError
 from virt_steward.objects.wallclock import rfc3339
+from virt_steward.ssa.locks import Stale
+from virt_steward.ssa.managers import AUTOPILOT
+from virt_steward.ssa.preview import preview
+from virt_steward.ssa.refusals import RefusedIntent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from virt_steward.catalog.asset import Asset
     from virt_steward.catalog.load import Catalog
-    from virt_steward.controllers.autopilot.decide import AssetDecision
     from virt_steward.controllers.autopilot.live_summary import LiveSummary
     from virt_steward.insight.assets.state import AssetState
     from virt_steward.insight.assets.survey import Survey
+    from virt_steward.kube.client import Client
+    from virt_steward.objects.identity import Ref
 
 IN_PLACE, DIFFERS, IDLE = "In place", "Differs", "Idle"
-NONE = Evidence()
-LATELY = 5
+RECENT = 5
 """How many events are shown."""
 PASSES = 2
-"""For how many of them an event counts: whatever lasts is told again at each."""
+"""For how many passes an event counts: what lasts is reported again in each."""
+
+
+@dataclass(frozen=True, slots=True)
+class DryRunAccepted:
+    """The server accepts the object."""
+
+
+@dataclass(frozen=True, slots=True)
+class DryRunRejected:
+    """The server rejects the object."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class DryRunSkipped:
+    """The server was not asked."""
+
+    message: str = ""
+    """Empty if there is nothing to ask."""
+
+
+DryRunResult = DryRunAccepted | DryRunRejected | DryRunSkipped
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What only the server knows of one asset."""
+
+    dry_run: DryRunResult = DryRunSkipped()
+    events: tuple[EventRecord, ...] | None = ()
+    """The autopilot's events about the object, the newest first; None: the user may not read events."""
+
+
+NO_EVIDENCE = Evidence()
 
 
 class NoAsset(UserError):
-    """The catalog has no asset of this name: one line that says so."""
+    """The catalog has no asset of this name."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveObject:
-    """The object as it is there."""
+    """The live object."""
 
     uid: str
     made_by_us: bool
     others: tuple[str, ...]
-    """Who else manages fields of it."""
+    """Other managers of its fields."""
     paused_at: str | None
 
 
@@ -58,54 +105,54 @@ class AssetExplanation:
     object: str
     state: str
     because: str
-    steps: tuple[AssetCheckResult, ...]
+    checks: tuple[CheckResult, ...]
     overrides: Mapping[str, str]
-    """The annotations on the object that count now."""
+    """The annotations on the object that are in force."""
     until: str | None
     """When they end."""
     remarks: tuple[str, ...]
     governed: tuple[str, ...]
-    """Fields that are the advisor's."""
+    """Fields that the advisor governs."""
     differences: tuple[str, ...]
-    """What the object lacks of what is wanted, as JSON pointers."""
+    """What the object lacks of the desired state, as JSON pointers."""
     live: LiveObject | None
-    """None: it is not there."""
+    """None: it does not exist."""
     told: tuple[str, ...]
-    """What the autopilot has told of it lately, the newest first."""
+    """The recent events of the autopilot about it, the newest first."""
 
 
-def checked(catalog: Catalog, name: str) -> Asset:
+def find_asset(catalog: Catalog, name: str) -> Asset:
     """Find an asset by its name. Raises NoAsset."""
     if found := catalog.find(name):
         return found
     raise NoAsset(f"there is no asset {name}: `virt-steward render --output status` lists all of them")
 
 
-def why(survey: Survey, name: str, found: Mapping[str, Evidence]) -> AssetExplanation:
-    """Judge one asset as the controller would; `found` is by asset. Raises NoAsset."""
-    asset = checked(survey.view.catalog, name)
-    decision, sighted = survey.decision(asset), survey.view.sighted(name)
+def explain(survey: Survey, name: str, found: Mapping[str, Evidence]) -> AssetExplanation:
+    """Explain one asset by the decision that the controller would make; `found` is by asset. Raises NoAsset."""
+    asset = find_asset(survey.view.catalog, name)
+    decision, live = survey.decision(asset), survey.view.sighted(name)
     state, because = _state(survey, asset, found)
-    evidence = found.get(name, NONE)
+    evidence = found.get(name, NO_EVIDENCE)
     return AssetExplanation(
         asset=name,
         summary=asset.summary,
         object=str(survey.view.ref(asset)),
         state=state,
         because=because,
-        steps=(_activation(survey), *_checks(decision), *_on_the_way(survey, asset, found)),
+        checks=(_activation(survey), *decision.checks, *_checks_before_write(survey, asset, found)),
         overrides=dict(decision.overrides),
         until=rfc3339(decision.until) if decision.until else None,
-        remarks=(*(f"{one.reason}: {one.why}" for one in decision.remarks), *_not_known(found)),
+        remarks=(*(f"{one.reason}: {one.message}" for one in decision.remarks), *_not_known(found)),
         governed=tuple(sorted(survey.view.governed(asset).paths)),
         differences=target_state(survey, asset).differences,
-        live=_live(sighted) if sighted else None,
-        told=tuple(f"{rfc3339(one.at)} {one.reason}: {one.note}" for one in (evidence.told or ())[:LATELY]),
+        live=_live(live) if live else None,
+        told=tuple(f"{rfc3339(one.at)} {one.reason}: {one.note}" for one in (evidence.events or ())[:RECENT]),
     )
 
 
 def states(survey: Survey) -> Iterator[tuple[Asset, str, str]]:
-    """Walk all assets, each with its state in a word and a sentence, as far as that shows without a question more."""
+    """Walk all assets, each with its state in a word and a sentence, as far as they are known without a dry run."""
     for asset in survey.view.catalog.assets:
         yield asset, *_state(survey, asset, {})
 
@@ -113,21 +160,21 @@ def states(survey: Survey) -> Iterator[tuple[Asset, str, str]]:
 def _state(survey: Survey, asset: Asset, found: Mapping[str, Evidence]) -> tuple[str, str]:
     if isinstance(survey.seen.scope, Idle):
         return IDLE, survey.seen.scope.why
-    if isinstance(survey.decision(asset).outcome, Wanted) and (waits := _waits(survey, asset, found)):
-        return "Waits", waits
-    if problem := _problem(survey, asset, found.get(asset.name, NONE)):
+    if isinstance(survey.decision(asset).outcome, Wanted) and (pending := _pending(survey, asset, found)):
+        return "Waits", pending
+    if problem := _problem(survey, asset, found.get(asset.name, NO_EVIDENCE)):
         return "Fails", problem
-    told = _told(survey, asset, found.get(asset.name, NONE))
-    if told.word == IN_PLACE and (lacks := target_state(survey, asset).differences):
-        return DIFFERS, f"it lacks {', '.join(lacks)}"
-    return told.word, told.why
+    state = _reported_state(survey, asset, found.get(asset.name, NO_EVIDENCE))
+    if state.word == IN_PLACE and (message := target_state(survey, asset).message):
+        return DIFFERS, message
+    return state.word, state.why
 
 
-def _told(survey: Survey, asset: Asset, evidence: Evidence) -> AssetState:
-    decision, sighted = survey.decision(asset), survey.view.sighted(asset.name)
+def _reported_state(survey: Survey, asset: Asset, evidence: Evidence) -> AssetState:
+    decision, live = survey.decision(asset), survey.view.sighted(asset.name)
     since = survey.now - timedelta(seconds=PASSES * survey.view.options.period)
-    told = (one for one in evidence.told or () if one.at >= since)
-    return state_of(asset, survey.view.ref(asset), decision, sighted, told)
+    recent = (one for one in evidence.events or () if one.at >= since)
+    return state_of(asset, survey.view.ref(asset), decision, live, recent)
 
 
 def _problem(survey: Survey, asset: Asset, evidence: Evidence) -> str:
@@ -135,71 +182,103 @@ def _problem(survey: Survey, asset: Asset, evidence: Evidence) -> str:
     is_wanted = isinstance(survey.decision(asset).outcome, Wanted)
     if is_wanted and (unreadable := survey.view.unreadable(asset.name)):
         return f"the live object cannot be read: {unreadable}"
-    if is_wanted and isinstance(evidence.trial, DryRunRejected):
-        return evidence.trial.why
-    told = _told(survey, asset, evidence)
-    return told.why if told.word == "Fails" else ""
+    if is_wanted and isinstance(evidence.dry_run, DryRunRejected):
+        return evidence.dry_run.message
+    state = _reported_state(survey, asset, evidence)
+    return state.why if state.word == "Fails" else ""
 
 
-def _waits(survey: Survey, asset: Asset, found: Mapping[str, Evidence]) -> str:
-    """Why the asset has to wait; empty if it need not."""
-    return _after_the_first(survey, asset, found) or _claims(survey, asset)
+def _pending(survey: Survey, asset: Asset, found: Mapping[str, Evidence]) -> str:
+    """Why the asset is pending; empty if it is not."""
+    return _hco_problem(survey, asset, found) or _claims_problem(survey, asset)
 
 
-def _after_the_first(survey: Survey, asset: Asset, found: Mapping[str, Evidence]) -> str:
+def _hco_problem(survey: Survey, asset: Asset, found: Mapping[str, Evidence]) -> str:
     first = survey.view.catalog.assets[0]
-    problem = "" if asset is first else _problem(survey, first, found.get(first.name, NONE))
-    return after_the_hco(problem).why if problem else ""
+    problem = "" if asset is first else _problem(survey, first, found.get(first.name, NO_EVIDENCE))
+    return pending_hco(problem).message if problem else ""
 
 
-def _claims(survey: Survey, asset: Asset) -> str:
-    """Why nobody can tell what of it is the advisor's; empty if that is known, or nothing is."""
-    why = survey.view.unknown_claims() if survey.view.is_governed(asset) else ""
-    return until_claims_are_known(why).why if why else ""
+def _claims_problem(survey: Survey, asset: Asset) -> str:
+    """Why it is unknown what the advisor governs; empty if that is known, or nothing is governed."""
+    problem = survey.view.unknown_claims() if survey.view.is_governed(asset) else ""
+    return pending_claims(problem).message if problem else ""
 
 
-def _on_the_way(survey: Survey, asset: Asset, found: Mapping[str, Evidence]) -> Iterator[AssetCheckResult]:
-    """What is between a wanted object and its write."""
-    wanted, trial = survey.decision(asset).outcome, found.get(asset.name, NONE).trial
+def _checks_before_write(survey: Survey, asset: Asset, found: Mapping[str, Evidence]) -> Iterator[CheckResult]:
+    """List the checks between the decision and the write."""
+    wanted, dry_run = survey.decision(asset).outcome, found.get(asset.name, NO_EVIDENCE).dry_run
     if not isinstance(wanted, Wanted):
         return
     if asset is not survey.view.catalog.assets[0]:
-        yield _step("the HyperConverged is in order", _after_the_first(survey, asset, found))
+        yield _check("HyperConverged applied", _hco_problem(survey, asset, found))
     if survey.view.is_governed(asset):
-        yield _step("what the advisor governs is known", _claims(survey, asset))
-    yield from target_state(survey, asset).steps
-    if not isinstance(trial, DryRunSkipped):
-        yield _step("the server takes it", trial.why if isinstance(trial, DryRunRejected) else "")
-    yield _step("it may be written", _held(wanted, survey.view.sighted(asset.name)))
+        yield _check("Governed fields known", _claims_problem(survey, asset))
+    yield from target_state(survey, asset).checks
+    if not isinstance(dry_run, DryRunSkipped):
+        yield _check("Dry run accepted", dry_run.message if isinstance(dry_run, DryRunRejected) else "")
+    yield _check("Writes enabled", _writes_disabled(wanted, survey.view.sighted(asset.name)))
 
 
-def _held(wanted: Wanted, sighted: LiveSummary | None) -> str:
-    """Why a difference is not set right; empty if it is."""
-    if sighted and wanted.is_paused:
-        return pause(sighted)
-    return f"by {DRIFT}, differences are only reported" if wanted.is_only_watched else ""
+def _writes_disabled(wanted: Wanted, live: LiveSummary | None) -> str:
+    """Why a difference is not corrected; empty if it is."""
+    if live and wanted.is_paused:
+        return explain_pause(live)
+    return f"{DRIFT}: differences are only reported" if wanted.is_only_watched else ""
 
 
 def _not_known(found: Mapping[str, Evidence]) -> Iterator[str]:
     for evidence in found.values():
-        if isinstance(evidence.trial, DryRunSkipped) and evidence.trial.why:
-            yield f"NotTried: {evidence.trial.why}"
-    if any(evidence.told is None for evidence in found.values()):
-        yield "EventsForbidden: you may not read what the autopilot has told of it"
+        if isinstance(evidence.dry_run, DryRunSkipped) and evidence.dry_run.message:
+            yield f"NotTried: {evidence.dry_run.message}"
+    if any(evidence.events is None for evidence in found.values()):
+        yield "EventsForbidden: forbidden (403) to list events, so recent events are not shown"
 
 
-def _activation(survey: Survey) -> AssetCheckResult:
-    return _step("the autopilot is on", survey.seen.scope.why if isinstance(survey.seen.scope, Idle) else "")
+def _activation(survey: Survey) -> CheckResult:
+    return _check("Autopilot on", survey.seen.scope.why if isinstance(survey.seen.scope, Idle) else "")
 
 
-def _checks(decision: AssetDecision) -> Iterator[AssetCheckResult]:
-    for step in decision.steps:
-        yield _step(step.check.replace("_", " "), step.objection)
+def _check(title: str, problem: str) -> CheckResult:
+    return CheckResult(title, "fail" if problem else "pass", problem)
 
 
-def _step(check: str, objection: str) -> AssetCheckResult:
-    return AssetCheckResult(check, objects=bool(objection), because=objection)
+def _live(live: LiveSummary) -> LiveObject:
+    return LiveObject(live.metadata.uid, live.is_created_by_us, live.others, live.paused_at or None)
 
 
-def _live(sighted: LiveSummary) -> LiveObject:
-    return LiveObject(sighted.metadata.uid, sighted.is_made_by_us, sighted.others, sighted.paused_at or None)
+async def gather_evidence(client: Client, survey: Survey, asset: Asset) -> dict[str, Evidence]:
+    """Ask about the asset and the HyperConverged, which is applied first, with the rights of the user."""
+    events = await _list_events(client, survey)
+    assets = {one.name: one for one in (asset, survey.view.catalog.assets[0])}
+    return {
+        name: Evidence(await _dry_run(client, survey, one), _about(events, survey.view.ref(one)))
+        for name, one in assets.items()
+    }
+
+
+async def _dry_run(client: Client, survey: Survey, asset: Asset) -> DryRunResult:
+    intent, live = target_state(survey, asset).intent, survey.live(asset)
+    if intent is None:
+        return DryRunSkipped()
+    ref = survey.view.ref(asset)
+    for verb in ("patch",) if live else ("patch", "create"):
+        if await lacking_rights(client, verb, (ref,)):
+            return DryRunSkipped(f"a dry run needs the right to {verb} {ref}, which you do not have")
+    try:
+        found = await preview(dry_run_client(client), intent, AUTOPILOT, live)
+    except (Refused, RefusedIntent, ServerError) as error:  # the last also if a webhook does not answer
+        return DryRunSkipped(str(error)) if is_terminating(error) else DryRunRejected(str(error))
+    return DryRunSkipped(found.because) if isinstance(found, Stale) else DryRunAccepted()
+
+
+async def _list_events(client: Client, survey: Survey) -> list[EventRecord] | None:
+    ours = Selection(survey.seen.hco.ref.key.namespace, fields=f"reportingController={REPORTER}")
+    try:
+        return await client.list(EVENT, ours, EventRecord)
+    except Forbidden:
+        return None
+
+
+def _about(events: Iterable[EventRecord] | None, ref: Ref) -> tuple[EventRecord, ...] | None:
+    return None if events is None else timeline(one for one in events if str(one.about) == str(ref))

@@ -1,4 +1,4 @@
-"""How each asset of the autopilot is, in a word and a sentence: by its decision, the live object, what was told."""
+"""The state of each asset in a word and a sentence: from its decision, the live object, and the last events."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from virt_steward.controllers.autopilot import annotation_keys
-from virt_steward.controllers.autopilot.verdicts import AssetFailed, LeftAlone, Waits
+from virt_steward.controllers.autopilot.verdicts import AssetFailed, AssetPending, AssetSkipped
 from virt_steward.platform.hco import PREFIX
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ STEERING = frozenset(
         annotation_keys.UNTIL,
     }
 )
-"""By these, people override what the catalog says of an object."""
+"""By these, users override what the catalog wants of an object."""
 TROUBLE = frozenset({"ApplyFailed", "RenderFailed"})
 DIFFERENCE = frozenset({"DriftDetected"})
 SETTLED = frozenset({"AssetApplied", "DriftCorrected", "AssetInOrder"})
@@ -51,21 +51,21 @@ class AssetState:
 
 
 def state_of(
-    asset: Asset, ref: Ref, decision: AssetDecision, sighted: LiveSummary | None, told: Iterable[EventRecord]
+    asset: Asset, ref: Ref, decision: AssetDecision, sighted: LiveSummary | None, events: Iterable[EventRecord]
 ) -> AssetState:
-    """`told` are the events about this object."""
-    word, why = _word(decision, sighted, _last(told))
+    """Sum up one asset; `events` are those about its object."""
+    word, why = _word(decision, sighted, _last(events))
     return AssetState(asset, ref, decision, sighted, word, why)
 
 
 def _word(decision: AssetDecision, sighted: LiveSummary | None, last: EventRecord | None) -> tuple[Word, str]:
     match decision.outcome:
-        case LeftAlone(_, why):
-            return "Left alone", why
-        case Waits(_, why):
-            return "Waits", why
-        case AssetFailed(_, why):
-            return "Fails", why
+        case AssetSkipped(_, message):
+            return "Left alone", message
+        case AssetPending(_, message):
+            return "Waits", message
+        case AssetFailed(_, message):
+            return "Fails", message
         case wanted:
             return _of_wanted(wanted, decision, sighted, last)
 
@@ -75,28 +75,28 @@ def _of_wanted(
 ) -> tuple[Word, str]:
     differs = last.note if last and last.reason in DIFFERENCE else ""
     if sighted and sighted.is_paused:
-        return "Paused", differs or pause(sighted)
+        return "Paused", differs or explain_pause(sighted)
     if last and last.reason in TROUBLE:
         return "Fails", last.note
     if sighted is None:
-        return "Not there yet", "it is wanted, and the autopilot has not written it yet"
+        return "Not there yet", "the autopilot has not created it yet"
     if differs and wanted.is_only_watched:
         return "Differs", differs
     return "In place", _with_overrides(decision)
 
 
-def pause(sighted: LiveSummary) -> str:
+def explain_pause(live: LiveSummary) -> str:
     """Why an object is paused, and what ends it."""
-    whose = "somebody else kept changing it" if sighted.paused_at else "a person paused it"
-    return f"{whose}; nothing is written until {annotation_keys.PAUSED} is removed"
+    cause = "another client kept changing it" if live.paused_at else "a user paused it"
+    return f"{cause}; nothing is written until {annotation_keys.PAUSED} is removed"
 
 
 def _with_overrides(decision: AssetDecision) -> str:
     steering = sorted(name.removeprefix(PREFIX) for name in decision.overrides if name in STEERING)
-    return f"with overrides: {', '.join(steering)}" if steering else "kept as the catalog says"
+    return f"with overrides: {', '.join(steering)}" if steering else "as the catalog wants it"
 
 
-def _last(told: Iterable[EventRecord]) -> EventRecord | None:
-    """The newest event that tells how the object is."""
-    telling = [one for one in told if one.reason in TROUBLE | DIFFERENCE | SETTLED]
+def _last(events: Iterable[EventRecord]) -> EventRecord | None:
+    """Return the newest event that tells the state of the object."""
+    telling = [one for one in events if one.reason in TROUBLE | DIFFERENCE | SETTLED]
     return max(telling, key=lambda one: one.at, default=None)

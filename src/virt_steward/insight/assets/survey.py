@@ -1,4 +1,4 @@
-"""What the autopilot wants of each asset and why, asked once: filled into its own stores, judged by its own rules."""
+"""What the autopilot would decide on each asset: its own stores, filled by one list each, and its own rules."""
 
 from __future__ import annotations
 
@@ -10,20 +10,26 @@ import msgspec
 
 from virt_steward.catalog.offline import offline
 from virt_steward.catalog.render import Renderer
-from virt_steward.controllers.autopilot.asset_report import lines
-from virt_steward.controllers.autopilot.decide import decide
+from virt_steward.controllers.autopilot.asset_report import report_all
+from virt_steward.controllers.autopilot.decide import Wanted, decide
 from virt_steward.controllers.autopilot.observation import AutopilotObservation
 from virt_steward.controllers.autopilot.observe import AutopilotClusterView, AutopilotStores
 from virt_steward.controllers.autopilot.overrides.exclusions import UnreadableExclusions
+from virt_steward.controllers.autopilot.overrides.governed import NothingLeft, without_governed
+from virt_steward.controllers.autopilot.overrides.mask import masked
 from virt_steward.controllers.autopilot.overrides.scope import Idle
 from virt_steward.controllers.autopilot.watches import Watchlist, ref_of_asset
 from virt_steward.insight.reading import listed_if_served
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.kube.errors import NotFound
+from virt_steward.objects.checks import CheckResult
+from virt_steward.objects.coverage import lacking
 from virt_steward.objects.errors import UserError
 from virt_steward.objects.identity import Key, Ref, Regarding
+from virt_steward.objects.paths import get, has
 from virt_steward.objects.schemafacts import CrdDefinition, facts_of
 from virt_steward.platform.hco import HYPERCONVERGED
+from virt_steward.ssa.managers import AUTOPILOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,48 +37,51 @@ if TYPE_CHECKING:
 
     from virt_steward.catalog.asset import Asset
     from virt_steward.catalog.load import Catalog
-    from virt_steward.catalog.report import AssetReport
+    from virt_steward.controllers.autopilot.asset_report import AssetReport
     from virt_steward.controllers.autopilot.decide import AssetDecision
     from virt_steward.controllers.autopilot.options import AutopilotOptions
     from virt_steward.kube.client import Reader
+    from virt_steward.objects.paths import Pointer
     from virt_steward.objects.schemafacts import SchemaFacts
     from virt_steward.runtime.informer import Source
     from virt_steward.runtime.store import Store
 
 Object = dict[str, Any]
 
+LONGEST_VALUE = 60
+
 
 class NoPlatform(UserError):
-    """There is nothing that the autopilot would look after: one line that says so."""
+    """There is no HyperConverged, so the autopilot has nothing to manage."""
 
 
 @dataclass(frozen=True, slots=True)
 class AssetRendition:
     """What would be applied, asset by asset."""
 
-    lines: tuple[AssetReport, ...]
+    reports: tuple[AssetReport, ...]
     idle: str
-    """Why nothing of it is; empty while the autopilot is on."""
+    """Why nothing is applied; empty while the autopilot is on."""
     held: str
     """Why nothing may be written at all; empty if it may."""
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """A cluster at one moment, as the controller would see it."""
+    """A cluster at one moment, as the controller would observe it."""
 
     view: AutopilotClusterView
     seen: AutopilotObservation
     renderer: Renderer
     now: datetime
     lives: Mapping[str, Object]
-    """The assets' objects that are there, by asset."""
+    """The assets' objects that exist, by asset."""
 
     def decision(self, asset: Asset) -> AssetDecision:
         return decide(asset, self.seen, self.view.sighted(asset.name), self.renderer, self.now)
 
     def live(self, asset: Asset) -> Object | None:
-        """Return the object whole; in lists, servers leave out what is the same for all."""
+        """Return the whole object; in a list, servers omit apiVersion and kind of the items."""
         found = self.lives.get(asset.name)
         if found is None:
             return None
@@ -81,33 +90,33 @@ class Survey:
 
 
 async def survey(reader: Reader, catalog: Catalog, options: AutopilotOptions, now: datetime) -> Survey:
-    """Ask for all that the controller watches. Raises NoPlatform."""
+    """List all that the controller watches. Raises NoPlatform."""
     lives: dict[str, Object] = {}
     watchlist = Watchlist(catalog, options.hco)
-    if not len(await listed_if_served(reader, watchlist.hco)):  # then there is nothing else to ask
-        raise NoPlatform(f"there is no HyperConverged {options.hco}: the autopilot has nothing to look after")
+    if not len(await listed_if_served(reader, watchlist.hco)):
+        raise NoPlatform(f"there is no HyperConverged {options.hco}: the autopilot has nothing to manage")
     sources = {source: source for source in watchlist.around}
     sources |= {source: _keeping(source, lives, name) for name, source in watchlist.managed.items()}
     found = await asyncio.gather(*(listed_if_served(reader, source) for source in sources.values()))
     stores: dict[Source[Any], Store[Any]] = dict(zip(sources, found, strict=True))
-    facts = _Facts(await _facts(reader, catalog))
+    facts = _KnownSchemas(await _facts(reader, catalog))
     view = AutopilotClusterView(
         AutopilotStores.of(watchlist, stores.__getitem__), facts, reader.discovery, catalog, options
     )
     seen = view.seen()
     if seen is None:
-        raise NoPlatform(f"the HyperConverged {options.hco} is gone, or cannot be read")
+        raise NoPlatform(f"the HyperConverged {options.hco} was deleted, or cannot be read")
     return Survey(view, seen, Renderer(catalog), now, lives)
 
 
-async def rendered(reader: Reader, catalog: Catalog, options: AutopilotOptions, now: datetime) -> AssetRendition:
-    """Tell what the autopilot of this cluster would apply. Raises NoPlatform."""
+async def render_online(reader: Reader, catalog: Catalog, options: AutopilotOptions, now: datetime) -> AssetRendition:
+    """Report what the autopilot of this cluster would apply. Raises NoPlatform."""
     found = await survey(reader, catalog, options, now)
-    return _rendition(found.seen, lines(found.seen, found.view.sighted, found.renderer, now))
+    return _rendition(found.seen, report_all(found.seen, found.view.sighted, found.renderer, now))
 
 
-def rendered_offline(text: str, catalog: Catalog, images: Mapping[str, str], now: datetime) -> AssetRendition:
-    """Tell what the autopilot of a cluster that is a file would apply. Raises BadFile."""
+def render_offline(text: str, catalog: Catalog, images: Mapping[str, str], now: datetime) -> AssetRendition:
+    """Report what the autopilot would apply to the cluster that a file describes. Raises BadFile."""
     known = offline(text, catalog, images)
     hco = known.context.hco
     key = Key(hco.namespace, hco.name)
@@ -115,7 +124,7 @@ def rendered_offline(text: str, catalog: Catalog, images: Mapping[str, str], now
     seen = AutopilotObservation.of(
         Regarding(Ref(HYPERCONVERGED, key), hco.api_version, ""), known.context, known.served, namespaces
     )
-    return _rendition(seen, lines(seen, lambda _: None, Renderer(catalog), now))
+    return _rendition(seen, report_all(seen, lambda _: None, Renderer(catalog), now))
 
 
 def _rendition(seen: AutopilotObservation, found: tuple[AssetReport, ...]) -> AssetRendition:
@@ -125,9 +134,9 @@ def _rendition(seen: AutopilotObservation, found: tuple[AssetReport, ...]) -> As
 
 
 def _keeping(source: Source[Any], lives: dict[str, Object], asset: str) -> Source[Any]:
-    """The same source, which also puts what it decodes among the live objects.
+    """Return the same source, which also keeps the whole object.
 
-    Whoever asks has to see these: unlike the controller, nobody would hear that one was taken for absent.
+    The user must be allowed to read it: unlike the controller, a command cannot report later that it was denied.
     """
     decode: Callable[[bytes], Any] = source.decode
 
@@ -139,7 +148,7 @@ def _keeping(source: Source[Any], lives: dict[str, Object], asset: str) -> Sourc
 
 
 @dataclass(frozen=True, slots=True)
-class _Facts:
+class _KnownSchemas:
     known: Mapping[str, SchemaFacts | None]
 
     def facts(self, crd: str) -> SchemaFacts | None:
@@ -157,3 +166,45 @@ async def _facts(reader: Reader, catalog: Catalog) -> dict[str, SchemaFacts | No
         return facts_of(definition.schema, wanted[crd])
 
     return dict(zip(wanted, await asyncio.gather(*(one(crd) for crd in wanted)), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class AssetTargetState:
+    """What would be sent of an asset's object, after masks and governed fields, and how far the live object is off."""
+
+    intent: Object | None = None
+    """None: nothing would be sent."""
+    checks: tuple[CheckResult, ...] = ()
+    differences: tuple[str, ...] = ()
+    """What the live object lacks of the intent, as JSON pointers."""
+    message: str = ""
+    """The differences in words; empty if there are none."""
+
+
+def target_state(survey: Survey, asset: Asset) -> AssetTargetState:
+    """Follow the controller up to where it would ask the server."""
+    wanted, live = survey.decision(asset).outcome, survey.live(asset)
+    if not isinstance(wanted, Wanted):
+        return AssetTargetState()
+    if live is None:
+        return AssetTargetState(wanted.intent)
+    kept = masked(wanted.intent, live, AUTOPILOT, wanted.mask)
+    left = without_governed(kept.intent, live, survey.view.governed(asset))
+    checks = tuple(CheckResult("Ignored field kept", "pass", note) for note in kept.notes)
+    if isinstance(left, NothingLeft):
+        governed = CheckResult("Fields left to manage", "fail", left.message, decided=True)
+        return AssetTargetState(checks=(*checks, governed))
+    found = tuple(lacking(left, live))
+    message = "; ".join(_difference(pointer, left, live) for pointer in found)
+    in_sync = CheckResult("Live object in sync", "fail" if found else "pass", message)
+    return AssetTargetState(left, (*checks, in_sync), tuple(map(str, found)), message)
+
+
+def _difference(pointer: Pointer, intent: Object, live: Object) -> str:
+    actual = f"is {_text(get(live, pointer))}" if has(live, pointer) else "is missing"
+    return f"{pointer} {actual}, should be {_text(get(intent, pointer))}"
+
+
+def _text(value: Any) -> str:
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…"

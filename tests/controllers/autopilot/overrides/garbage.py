@@ -141,5 +141,5 @@ def expiry_is_told(text: str) -> None:
     annotations = {**dict.fromkeys(EXPIRING, "x"), UNTIL: text}
     found = in_force(annotations, datetime(2026, 11, 16, tzinfo=UTC))
     assert len(found.remarks) == 1
-    assert is_reason(found.remarks[0].why)
+    assert is_reason(found.remarks[0].message)
     assert (EXPIRING[0] in found.overrides) is (found.remarks[0].reason != "OverrideLifted")

@@ -74,14 +74,22 @@ async def a_scene(client: Client, namespace: str, data: st.DataObject) -> Scene:
 
 
 async def masked_values_stay(client: Client, scene: Scene) -> None:
-    """Masked values are as they were, all else is as without the mask, and a second apply changes nothing."""
-    plain = await sent(client, carried(scene.intent, scene.live, AUTOPILOT), dry_run=True)
+    """Masked values are as they were, all else is as wanted, and a second apply changes nothing."""
+    plain = await sent(client, scene.intent, dry_run=True)
+    everything = await sent(client, carried(scene.intent, scene.live, AUTOPILOT), dry_run=True)
     after = await masked_apply(client, scene.intent, scene.mask)
     for text, place in scene.places.items():
         assert look(after, place) == look(scene.live, place), text
     ends = ("index", "name", "value") if scene.forgotten else ("index",)
     touched = [_whole(place, ends) for place in scene.places.values()]
-    assert _besides(after, touched) == _besides(plain, touched)
+    lists = [_whole(place, ("index", "name", "value")) for place in scene.places.values()]
+    assert _besides(after, lists) == _besides(plain, lists)
+    kept = _besides(everything, touched)  # items before a masked one stay, so that its index does
+    wanted = _besides(plain, touched)
+    assert {
+        at: value for at, value in _besides(after, touched).items() if wanted.get(at) != value
+    }.items() <= kept.items()
+    assert wanted.keys() <= _besides(after, touched).keys()
 
     again = await masked_apply(client, scene.intent, scene.mask)
     for text in scene.texts:

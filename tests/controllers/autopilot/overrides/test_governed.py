@@ -33,7 +33,8 @@ def governed(*paths: str) -> GovernedFields:
 def test_what_nobody_governs_stays_as_wanted() -> None:
     intent = a_descheduler(mode="Predictive")
     assert without_governed(intent, LIVE, NOT_GOVERNED) is intent
-    assert without_governed(intent, LIVE, governed("spec.profiles", "spec.mode.deeper", "", "x")) is intent
+    assert without_governed(intent, LIVE, governed("spec.mode.deeper", "", "x")) is intent
+    assert without_governed(intent, LIVE, governed("spec.profiles")) == intent
 
 
 def test_governed_fields_are_left_out_and_the_others_stay() -> None:
@@ -48,11 +49,18 @@ def test_a_governed_value_that_only_we_own_yet_is_sent_as_it_is() -> None:
     assert left == a_descheduler(mode="Automatic", size=2)
 
 
+def test_governed_value_that_the_template_no_longer_renders_is_kept() -> None:
+    owned = managed(AUTOPILOT.name, {"f:spec": {"f:mode": {}, "f:size": {}, "f:colour": {}}})
+    live = a_descheduler(owned, mode="Automatic", size=1, colour="red")
+    left = without_governed(a_descheduler(size=2), live, governed("spec.mode"))
+    assert left == a_descheduler(size=2, mode="Automatic"), "the colour is neither governed nor wanted"
+
+
 @pytest.mark.parametrize("paths", [("spec",), ("spec.mode", "spec.limits"), ("spec.mode", "spec.limits.total", "spec")])
 def test_nothing_is_left_if_all_of_it_is_governed(paths: tuple[str, ...]) -> None:
     left = without_governed(a_descheduler(mode="Predictive", limits={"total": 5}), LIVE, governed(*paths))
     assert isinstance(left, NothingLeft)
-    assert "/spec" in left.why
+    assert "/spec" in left.message
 
 
 def test_a_name_may_have_dots() -> None:

@@ -77,3 +77,37 @@ def test_without_a_live_object_masked_fields_are_left_out() -> None:
     assert left.notes == ("/data/a: the live object has no such value, so none is sent",)
     assert masked(intent, None, AUTOPILOT, Mask()).intent == intent
     assert masked(intent, None, AUTOPILOT, Mask((Pointer(("data",)),))).intent.keys() == {*intent} - {"data"}
+
+
+OWNED = {"f:spec": {"f:size": {}, "f:mode": {}, "f:colour": {}}}
+
+
+def test_mask_carries_masked_fields_and_no_others() -> None:
+    live = a_gadget({"size": 1, "mode": "Fast", "colour": "red"}, managedFields=[managed(AUTOPILOT.name, OWNED)])
+    left = masked(a_gadget({"size": 2}), live, AUTOPILOT, parse("/spec/mode"))
+    assert left.intent == a_gadget({"size": 2, "mode": "Fast"}), "nothing asks for the colour any more"
+
+
+def test_mask_carries_a_field_of_a_list_item_with_its_key_alone() -> None:
+    item = {".": {}, "f:name": {}, "f:port": {}, "f:weight": {}}
+    owned = managed(AUTOPILOT.name, {"f:spec": {"f:ports": {'k:{"name":"web"}': item}}})
+    live = a_gadget({"ports": [{"name": "web", "port": 80, "weight": 7}]}, managedFields=[owned])
+    left = masked(a_gadget({"size": 2}), live, AUTOPILOT, parse("/spec/ports/0/port"))
+    assert left.intent == a_gadget({"size": 2, "ports": [{"name": "web", "port": 80}]})
+
+
+def test_mask_carries_the_items_before_a_masked_one() -> None:
+    item = {".": {}, "f:name": {}, "f:port": {}}
+    items = {f'k:{{"name":"{name}"}}': item for name in ("web", "dns", "ssh")}
+    ports = [{"name": "web", "port": 80}, {"name": "dns", "port": 53}, {"name": "ssh", "port": 22}]
+    live = a_gadget({"ports": ports}, managedFields=[managed(AUTOPILOT.name, {"f:spec": {"f:ports": items}})])
+    for _ in range(2):
+        left = masked(a_gadget({"size": 2}), live, AUTOPILOT, parse("/spec/ports/1/port"))
+        assert left.intent == a_gadget({"size": 2, "ports": ports[:2]}), "only what is behind it goes"
+
+
+def test_mask_carries_a_list_without_keys_as_a_whole() -> None:
+    owned = managed(AUTOPILOT.name, {"f:spec": {"f:args": {}, "f:size": {}}})
+    live = a_gadget({"args": ["a", "b"], "size": 1}, managedFields=[owned])
+    left = masked(a_gadget({"mode": "Fast"}), live, AUTOPILOT, parse("/spec/args/1"))
+    assert left.intent == a_gadget({"mode": "Fast", "args": ["a", "b"]})

@@ -1,4 +1,4 @@
-"""Objects that are not to be made or touched: rules of kind, name and namespace, as YAML in an annotation."""
+"""Objects that are neither created nor changed: rules of kind, name and namespace, as YAML in an annotation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from virt_steward.objects.identity import Ref
 
 _KEYS = ("kind", "name", "namespace")
-_SHAPE = "a list of rules is wanted, each with kind, name and, if need be, namespace"
+_SHAPE = "it must be a list of rules, each with kind, name and optionally namespace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Exclusions:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableExclusions:
-    """What is excluded cannot be told, so nothing may be written."""
+    """What is excluded is unknown, so nothing may be written."""
 
     why: str
     rule: int | None = None
@@ -96,7 +96,7 @@ def _items(text: str) -> Iterator[list[tuple[str, str]]]:
             while not isinstance(event := next(events), yaml.SequenceEndEvent):
                 number += 1
                 if not isinstance(event, yaml.MappingStartEvent):
-                    raise _Bad("it has no kind and name", number)
+                    raise _Bad("it must be a map with kind and name", number)
                 yield [*_pairs(events, number)]
         case _:
             raise _Bad(_SHAPE)
@@ -109,7 +109,7 @@ def _pairs(events: Iterator[yaml.Event], number: int) -> Iterator[tuple[str, str
     while not isinstance(key := next(events), yaml.MappingEndEvent):
         value = next(events)
         if not isinstance(key, yaml.ScalarEvent) or not isinstance(value, yaml.ScalarEvent):
-            raise _Bad("a key or a value is no plain text", number)
+            raise _Bad("keys and values must be plain text", number)
         yield key.value, value.value
 
 
@@ -117,9 +117,9 @@ def _rule(number: int, items: list[tuple[str, str]]) -> ExclusionRule:
     given: dict[str, str] = {}
     for key, value in items:
         if key not in _KEYS:
-            raise _Bad(f"{key!r} is not known: a rule has kind, name and namespace", number)
+            raise _Bad(f"unknown key {key!r}: a rule has kind, name and namespace", number)
         if key in given:
-            raise _Bad(f"it has two of {key!r}: a dash may be missing", number)
+            raise _Bad(f"duplicate key {key!r}: a dash may be missing", number)
         given[key] = value.strip()
     for key in ("kind", "name"):
         if not given.get(key):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 EXPIRING = (MODE, PATCH, IGNORED, DRIFT)
-"""Not the mark of a pause: that one ends when somebody removes it, and never by itself."""
+"""Not the pause: it ends when somebody removes its annotation, and never by itself."""
 
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
@@ -23,7 +23,7 @@ class ExpiryRemark(NamedTuple):
     """Something that the author of an override should know."""
 
     reason: str
-    why: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +44,15 @@ def in_force(annotations: Mapping[str, str], now: datetime) -> InForce:
     named = ", ".join(given)
     until = _moment(text.strip())
     if until is None:
-        why = f"{UNTIL} is {text[:40]!r}, not a time such as {rfc3339(now)}: {named} stay in force"
-        return InForce(annotations, remarks=(ExpiryRemark("InvalidOverrideUntil", why),))
+        message = f"{UNTIL} is {text[:40]!r}, not a time such as {rfc3339(now)}: {named} stay in force"
+        return InForce(annotations, remarks=(ExpiryRemark("InvalidOverrideUntil", message),))
     if now < until:
-        ends = ExpiryRemark("OverrideEnds", f"{named} end at {rfc3339(until)}, as {UNTIL} says")
+        ends = ExpiryRemark("OverrideEnds", f"{named} end at {rfc3339(until)} ({UNTIL})")
         return InForce(annotations, until, (ends,))
     rest = {name: value for name, value in annotations.items() if name not in EXPIRING}
-    lifted = ExpiryRemark("OverrideLifted", f"{named} ended at {rfc3339(until)} and do not count: remove or renew them")
+    lifted = ExpiryRemark(
+        "OverrideLifted", f"{named} ended at {rfc3339(until)} and are not followed: remove or renew them"
+    )
     return InForce(rest, remarks=(lifted,))
 
 

@@ -1,4 +1,4 @@
-r"""Shell patterns for names: `*`, `?`, `[a-z]`, `[^a-z]` and `\` before a character that is meant as it is."""
+r"""Shell patterns for names: `*`, `?`, `[a-z]`, `[^a-z]` and `\` to escape a character."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class BadGlob(ValueError):
     """The text is not a pattern."""
 
     def __init__(self, text: str, problem: str) -> None:
-        super().__init__(f"{text!r} is no pattern: {problem}")
+        super().__init__(f"{text!r} is not a valid pattern: {problem}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,18 @@
-"""Fields that a person keeps for themselves: whatever their live value is, it neither changes nor vanishes."""
+"""Ignored fields (`ignore-fields`): whatever their live value is, our apply neither changes nor removes it.
+
+In a server-side apply there are three ways to leave a value as it is, and which one is right depends on who owns it:
+
+- Another manager owns it, alone or beside us: it is left out of the intent. We give up our share, and it stays.
+- We alone own it: the server would delete what we no longer send, so its live value is sent. For example, we own
+  `/spec/mode`, live has `Predictive` and the template wants `Automatic`. With the mask `/spec/mode` the intent carries
+  `mode: Predictive`. As soon as a person edits the field, that person owns it, and we stop to send it.
+- It is inside a list or map that has one owner as a whole, such as `/spec/profiles/0`: there is no way to own a part,
+  so the whole is sent as wanted, with the live value in its place.
+
+A pointer counts items by their index in the live list. Server-side apply knows list items by key or value, so a pointer
+is first resolved to a path of such steps (`path_resolution.py`), and the list is sent in its live order, for otherwise
+the same index would be another item the next time.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +20,7 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
+from virt_steward.controllers.autopilot.overrides.patch import PROTECTED
 from virt_steward.controllers.autopilot.overrides.path_resolution import (
     GONE,
     AtomicValue,
@@ -19,39 +34,40 @@ from virt_steward.controllers.autopilot.overrides.path_resolution import (
     overlaid,
     resolve_path,
 )
-from virt_steward.controllers.autopilot.overrides.protected import PROTECTED
-from virt_steward.objects.fieldpaths import Field, FieldPath, Keyed, readable
+from virt_steward.objects.fieldpaths import Field, FieldPath, Keyed, Valued, readable
 from virt_steward.objects.fieldsets import FieldSet
 from virt_steward.objects.ownership import owners
 from virt_steward.objects.paths import BadPointer, Pointer
-from virt_steward.ssa.ownership import carried, is_entry_of, owned_alone
+from virt_steward.ssa.ownership import carried_within, is_entry_of, owned_alone
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from virt_steward.ssa.locks import Object
     from virt_steward.ssa.managers import FieldManager
 
 MOST_POINTERS = 300
 LONGEST_POINTER = 1000
-"""Characters. Objects are not that deep, and messages quote it."""
+"""Characters. No object is that deep, and messages quote the pointer."""
 
 _IDENTITY = ("name", "namespace")
 
 
 @dataclass(frozen=True, slots=True)
 class BadMask:
-    """One pointer that does not count."""
+    """One pointer that is not followed."""
 
     text: str
-    why: str
+    message: str
 
     def __str__(self) -> str:
-        return self.why
+        return self.message
 
 
 @dataclass(frozen=True, slots=True)
 class Mask:
     pointers: tuple[Pointer, ...] = ()
-    """None of them leads to what another one covers."""
+    """None of them is inside another one."""
     bad: tuple[BadMask, ...] = ()
 
 
@@ -64,7 +80,7 @@ class Masked:
 
     intent: Object
     notes: tuple[str, ...] = ()
-    """For each pointer, what becomes of its field."""
+    """For each pointer, how its field is kept."""
 
 
 def parse(text: str) -> Mask:
@@ -75,16 +91,14 @@ def parse(text: str) -> Mask:
         if not part:
             continue
         if len(good) + len(bad) == MOST_POINTERS:
-            bad.append(BadMask("", f"there are more than {MOST_POINTERS} pointers: those after do not count"))
+            bad.append(BadMask("", f"there are more than {MOST_POINTERS} pointers; the others are not followed"))
             break
         match _pointer(part):
-            case BadMask() as why:
-                bad.append(why)
+            case BadMask() as problem:
+                bad.append(problem)
             case pointer:
                 good.add(pointer)
-    covering = (
-        pointer for pointer in good if not any(Pointer(resolve_path) in good for resolve_path in _towards(pointer))
-    )
+    covering = (pointer for pointer in good if not any(Pointer(tokens) in good for tokens in _parents(pointer)))
     return Mask(tuple(sorted(covering)), tuple(bad))
 
 
@@ -96,28 +110,31 @@ def _pointer(text: str) -> Pointer | BadMask:
     except BadPointer as error:
         return BadMask(text, str(error))
     if any(pointer.tokens[: len(never.tokens)] == never.tokens for never in PROTECTED):
-        return BadMask(text, f"{text!r} is never set by the autopilot, or says which object it is")
+        return BadMask(text, f"{text!r} is part of the identity or set by the server; it cannot be ignored")
     return pointer
 
 
-def _towards(pointer: Pointer) -> list[tuple[str, ...]]:
+def _parents(pointer: Pointer) -> list[tuple[str, ...]]:
     return [pointer.tokens[:length] for length in range(1, len(pointer.tokens))]
 
 
 def masked(intent: Object, live: Object | None, manager: FieldManager, mask: Mask) -> Masked:
     """Return the intent such that its apply leaves the masked values as they are, and later edits of them too.
 
-    Masked fields are left out; those that the manager alone owns are sent as they are, like all that falls away, for
-    the server would delete them.
+    Masked fields are left out of the intent; those that the manager alone owns are sent with their live value, for
+    the server would delete them otherwise. All other fields are sent exactly as wanted: one that the intent no longer
+    has is not sent, so that the server deletes it unless somebody else owns it.
     """
     keeper = _Keeper(live or {}, manager)
     done = reduce(keeper.leave_out, mask.pointers, Masked(intent))
-    kept = carried(done.intent, live or {}, manager)
+    kept = carried_within(done.intent, live or {}, manager, keeper.to_carry(done.intent, mask))
     kept = reduce(keeper.in_live_order, keeper.lists(mask), kept)
     return replace(done, intent=_identified(kept, intent))
 
 
 class _Keeper:
+    """Applies a mask, pointer by pointer, by what the live object shows of owners."""
+
     def __init__(self, live: Object, manager: FieldManager) -> None:
         everyone = owners(live)
         self._live = live
@@ -130,9 +147,11 @@ class _Keeper:
     def leave_out(self, done: Masked, pointer: Pointer) -> Masked:
         """Mask one more field."""
         if self._names_differ:
-            # Too much rather than too little, while it cannot be told what the server would delete.
+            # What the server would delete is unknown, so too much is sent rather than too little.
             intent = overlaid(done.intent, self._live, _up_to_a_list(self._live, pointer.tokens))
-            return _noted(done, pointer, intent, "what we own is recorded for another version: the live value is sent")
+            return _noted(
+                done, pointer, intent, "our fields are recorded for another API version: the live value is sent"
+            )
         match resolve_path(self._view, pointer):
             case PathFound(path):
                 return _noted(done, pointer, self._without(done.intent, path), self._whose(path))
@@ -144,21 +163,49 @@ class _Keeper:
             case NoSuchItem(path, index):
                 intent = edited(done.intent, self._view, path, partial(self._at(path).up_to, index))
                 return _noted(
-                    done, pointer, intent, "the live list has no such item, so none is sent that would stand there"
+                    done, pointer, intent, "the live list has no such item, so no item is sent for that place"
                 )
             case PathNotFound(path, rest):
                 intent = edited(done.intent, self._view, path, lambda wanted: cut(wanted, rest))
                 return _noted(done, pointer, intent, "the live object has no such value, so none is sent")
 
+    def to_carry(self, intent: Object, mask: Mask) -> FieldSet:
+        """Return the fields that the server would delete if they were not sent: the masked ones.
+
+        Besides, items of a list before a masked one stay: without them its index would be that of another item. For
+        example, with the mask `/spec/ports/1` and the live ports web and dns, to drop web would unmask dns.
+        """
+        found = (resolve_path(self._view, pointer) for pointer in mask.pointers)
+        paths = [one.path for one in found if isinstance(one, PathFound | AtomicValue)]
+        before = (item for path in paths for item in self._items_before(intent, path))
+        return FieldSet.union(_within(self._alone, path) for path in (*paths, *before))
+
+    def _items_before(self, intent: Object, path: FieldPath) -> Iterator[FieldPath]:
+        """List the items that the intent lacks, in each list that the path leads through, before the path's own."""
+        for depth, step in enumerate(path):
+            if isinstance(step, Keyed | Valued):
+                view, wanted = self._at(path[:depth]), self._wanted_items(intent, path[:depth])
+                yield from ((*path[:depth], item) for item in view.items_before(step) if not view.has(item, wanted))
+
+    def _wanted_items(self, intent: Object, path: FieldPath) -> list[Any]:
+        found: list[Any] = []
+
+        def collect(wanted: Any) -> Any:
+            found.extend(wanted if isinstance(wanted, list) else ())
+            return wanted
+
+        edited(intent, self._view, path, collect)
+        return found
+
     def lists(self, mask: Mask) -> list[FieldPath]:
-        """Return the lists that the mask leads into, whose items do not go by index."""
+        """Return the paths of the lists that the mask points into, the outer ones first."""
         paths = [resolve_path(self._view, pointer).path for pointer in mask.pointers]
         return sorted(
             {path[:at] for path in paths for at, step in enumerate(path) if not isinstance(step, Field)}, key=len
         )
 
     def in_live_order(self, intent: Object, path: FieldPath) -> Object:
-        """Send the items of a list as they stand, or the next index would be that of another item."""
+        """Send the items of a list in their live order, or the same index would be another item the next time."""
         ordered: Object = edited(intent, self._view, path, self._at(path).ordered)
         return ordered
 
@@ -169,7 +216,9 @@ class _Keeper:
             intent = self._with_live_part(done.intent, path, rest)
             return _noted(done, pointer, intent, f"{nobody}: it is sent with the live part in it")
         intent = edited(done.intent, self._view, path, lambda wanted: cut(wanted, whole) if whole else GONE)
-        return _noted(done, pointer, intent, f"{nobody}, so it is unknown what items go by: the list is left out")
+        return _noted(
+            done, pointer, intent, f"{nobody}, so it is unknown how its items are identified: the list is not sent"
+        )
 
     def _at(self, path: FieldPath) -> View:
         return reduce(View.below, path, self._view)
@@ -177,7 +226,7 @@ class _Keeper:
     def _without(self, intent: Object, path: FieldPath) -> Object:
         *_, holder, last = (None, *path)
         if isinstance(holder, Keyed) and isinstance(last, Field) and last.name in dict(holder.keys):
-            return intent  # a key is what the item goes by: it cannot differ
+            return intent  # a key identifies the item: it cannot differ
         left: Object = edited(intent, self._view, path, lambda _: GONE)
         return left
 
@@ -189,7 +238,7 @@ class _Keeper:
     def _whose(self, path: FieldPath) -> str:
         others = sorted({owner.manager for owner, fields in self._others.items() if _reaches(fields, path)})
         if not _reaches(self._alone, path):
-            return f"left to {', '.join(others) or 'whoever set it'}"
+            return f"left to {', '.join(others) or 'its last writer'}"
         return "the live value is sent" + (f", as far as it is not owned by {', '.join(others)}" if others else "")
 
 
@@ -198,7 +247,7 @@ def _noted(done: Masked, pointer: Pointer, intent: Object, note: str) -> Masked:
 
 
 def _up_to_a_list(value: Any, tokens: tuple[str, ...]) -> tuple[str, ...]:
-    """Return as much of the way as leads into no list."""
+    """Return the tokens before the first list."""
     for at, token in enumerate(tokens):
         if not isinstance(value, dict):
             return tokens[:at] if isinstance(value, list) else tokens
@@ -207,12 +256,20 @@ def _up_to_a_list(value: Any, tokens: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _reaches(fields: FieldSet, path: FieldPath) -> bool:
-    """Tell whether the set has this path, or one below it."""
+    """Whether the set has this path, or one below it."""
     holder = reduce(FieldSet.below, path[:-1], fields)
     return path[-1] in holder.members or path[-1] in holder.children
 
 
+def _within(fields: FieldSet, path: FieldPath) -> FieldSet:
+    """Return the part of the set that is at this path, or below it."""
+    step, rest = path[0], path[1:]
+    below = _within(fields.below(step), rest) if rest else fields.below(step)
+    members = frozenset() if rest else fields.members & {step}
+    return FieldSet(members, {step: below} if below else {})
+
+
 def _identified(intent: Object, original: Object) -> Object:
-    """Put back what says which object it is, after a mask of all metadata."""
+    """Put back name and namespace, after a mask of all metadata."""
     identity = {name: original["metadata"][name] for name in _IDENTITY if name in original["metadata"]}
     return {**intent, "metadata": {**intent.get("metadata", {}), **identity}}

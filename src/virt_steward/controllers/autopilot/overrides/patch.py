@@ -1,11 +1,10 @@
-"""A person's JSON patch on what an asset wants: all of it, or nothing of it and the reason."""
+"""A user's JSON patch (RFC 6902) on what an asset wants: applied as a whole, or refused with the reason."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from virt_steward.controllers.autopilot.overrides.protected import PROTECTED
 from virt_steward.objects import jsonpatch
 from virt_steward.objects.paths import Pointer
 
@@ -27,11 +26,28 @@ REFUSED_KINDS = frozenset(
         "ValidatingWebhookConfiguration",
     )
 )
-"""Whatever their group: who may edit such an object could otherwise have us grant rights that they lack."""
+"""Of any API group: a user who may edit such an object could otherwise have us grant rights that the user lacks."""
 
-_LIFE = ("deletionGracePeriodSeconds", "finalizers", "ownerReferences")
-FORBIDDEN = tuple(sorted((*PROTECTED, *(Pointer(("metadata", name)) for name in _LIFE))))
-"""What says which object it is, what the server sets, and what decides how long it lives."""
+_SET_BY_SERVER = (
+    "creationTimestamp",
+    "deletionTimestamp",
+    "generateName",
+    "generation",
+    "managedFields",
+    "name",
+    "namespace",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+)
+PROTECTED = (
+    *(Pointer((name,)) for name in ("apiVersion", "kind", "status")),
+    *(Pointer(("metadata", name)) for name in _SET_BY_SERVER),
+)
+"""The identity of the object and what the server sets: no override applies to it."""
+_LIFECYCLE = ("deletionGracePeriodSeconds", "finalizers", "ownerReferences")
+FORBIDDEN = tuple(sorted((*PROTECTED, *(Pointer(("metadata", name)) for name in _LIFECYCLE))))
+"""What no patch may change: PROTECTED, and what decides how long the object lives."""
 
 _TEXTS = ("labels", "annotations")
 
@@ -44,15 +60,15 @@ class Patched:
 
 @dataclass(frozen=True, slots=True)
 class PatchRefused:
-    """Nothing of the patch counts."""
+    """The patch is not applied at all."""
 
-    why: str
+    message: str
 
 
 def patched(obj: Object, text: str) -> Patched | PatchRefused:
-    """Apply the patch that an annotation holds."""
+    """Apply the patch of the annotation."""
     if obj["kind"] in REFUSED_KINDS:
-        return PatchRefused(f"a {obj['kind']} may not be patched: it grants rights")
+        return PatchRefused(f"a {obj['kind']} must not be patched: it grants rights")
     try:
         operations = jsonpatch.parse(text)
         if objection := _forbidden(operations):
@@ -70,12 +86,12 @@ def _forbidden(operations: tuple[jsonpatch.Operation, ...]) -> str | None:
         for pointer in operation.pointers():
             for forbidden in FORBIDDEN:
                 if _touches(pointer, forbidden):
-                    return f"operation {number} ({operation}): {forbidden} may not be patched"
+                    return f"operation {number} ({operation}): {forbidden} must not be patched"
     return None
 
 
 def _touches(pointer: Pointer, forbidden: Pointer) -> bool:
-    """Tell whether one of them leads to the other; whoever replaces /metadata replaces the name too."""
+    """Whether one of them contains the other: to replace /metadata is to replace the name too."""
     shorter = min(len(pointer.tokens), len(forbidden.tokens))
     return pointer.tokens[:shorter] == forbidden.tokens[:shorter]
 
@@ -84,5 +100,5 @@ def _not_text(metadata: Mapping[str, object]) -> str | None:
     for name in _TEXTS:
         held = metadata.get(name, {})
         if not isinstance(held, dict) or not all(isinstance(value, str) for value in held.values()):
-            return f"it would leave something in /metadata/{name} that is no text"
+            return f"/metadata/{name} must hold strings only"
     return None

@@ -1,4 +1,19 @@
-"""How a pointer leads through a live object, and where the same place is in an intent for it."""
+"""Resolves JSON pointers against a live object, and finds the same place in an intent for that object.
+
+A user writes a JSON pointer by what `kubectl get -o yaml` shows, and so counts list items by index, as in
+`/spec/ports/1/port`. Server-side apply knows no index in such a list. It identifies an item by its keys
+(`[name="dns"]`), the item of a set by its value, and treats other lists and some maps as one value (atomic). The schema
+says which of these a list is; we read it off managedFields instead, which record owned fields in exactly these terms.
+
+For example, live has `ports: [{name: web, port: 80}, {name: dns, port: 53}]`, and managedFields own
+`f:ports: {k:{"name":"dns"}: {f:port: {}}}`. Then `/spec/ports/1/port` resolves to `.spec.ports[name="dns"].port`. In an
+intent with `ports: [{name: dns, port: 9}, {name: web, port: 80}]`, that path is the first item: `edited` changes the
+item that has the same key, wherever it is in the list.
+
+A resolution has five outcomes: the path was found (PathFound); the value is inside an atomic list or map (AtomicValue);
+nobody is recorded as an owner there, so that it is unknown which of the two it is (NotInManagedFields); a list with
+keys has no item at that index (NoSuchItem); or live has no such value (PathNotFound).
+"""
 
 from __future__ import annotations
 
@@ -18,12 +33,12 @@ if TYPE_CHECKING:
     from virt_steward.ssa.managers import FieldManager
 
 GONE: Any = object()
-"""In place of a value: there is none."""
+"""Stands for a value that does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class PathFound:
-    """Live has the value, as a part of its own."""
+    """Live has the value, and it can have an owner of its own."""
 
     path: FieldPath
 
@@ -39,7 +54,7 @@ class AtomicValue:
 
 @dataclass(frozen=True, slots=True)
 class NotInManagedFields:
-    """The value is inside a list or map of which nobody is recorded as owner: whether it has parts is unknown."""
+    """Nobody is recorded as the owner of the list or map around the value: whether it is atomic is unknown."""
 
     path: FieldPath
     rest: tuple[str, ...]
@@ -47,7 +62,7 @@ class NotInManagedFields:
 
 @dataclass(frozen=True, slots=True)
 class NoSuchItem:
-    """A list whose items go by key or value has none at this index."""
+    """A list whose items are identified by key or value has none at this index."""
 
     path: FieldPath
     index: int
@@ -58,14 +73,14 @@ class PathNotFound:
     """Live has no such value."""
 
     path: FieldPath
-    """As far as live goes."""
+    """As far as live has it."""
     rest: tuple[str, ...]
 
 
 PathResolution = PathFound | AtomicValue | NotInManagedFields | NoSuchItem | PathNotFound
 
 
-@dataclass(frozen=True)  # without slots, so that what is looked up often can be kept
+@dataclass(frozen=True)  # without slots, for cached_property needs a __dict__
 class View:
     """A live value, and who owns which parts of it."""
 
@@ -79,11 +94,11 @@ class View:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The keys that the items of this list go by."""
+        """The names of the keys that identify the items of this list."""
         return self.everyone.key_names()
 
     def step(self, token: str) -> Step | None:
-        """Return what the token of a pointer stands for here; None if there is nothing."""
+        """Return the step for the token of a pointer; None if live has nothing there."""
         try:
             held = get(self.value, Pointer((token,)))
         except NothingThere:
@@ -101,7 +116,12 @@ class View:
         return self._below[step]
 
     def is_item(self, step: Step, item: Any, index: int) -> bool:
-        """Tell whether an item of an intent's list becomes the live one that the step leads to."""
+        """Whether an item of an intent's list is the live item of this step.
+
+        An intent may omit keys that the server sets by default. So `{port: 53}` is the item
+        `[port=53,protocol="UDP"]` if no other live item has this port; if several have, it is the one of which we
+        have sent just these keys.
+        """
         spelled = item_steps(item, index, self.names)
         if step in spelled:
             return True
@@ -112,17 +132,26 @@ class View:
             return False
         alike = [known for known in self._places if isinstance(known, Keyed) and keys <= {*known.keys}]
         sent = [known for known in alike if keys == {*self._sent(known)}]
-        return step in (sent or alike)  # an intent may leave keys to the server's defaults
+        return step in (sent or alike)
+
+    def has(self, step: Step, wanted: list[Any]) -> bool:
+        """Whether one of the items of an intent's list is the live item of this step."""
+        return any(self.is_item(step, item, index) for index, item in enumerate(wanted))
+
+    def items_before(self, step: Step) -> list[Step]:
+        """Return the live items before that of this step."""
+        index = self._places.get(step, 0)
+        return [item for item, at in self._places.items() if at < index]
 
     def ordered(self, wanted: Any) -> Any:
-        """Return an intent's list in the order of the live one, what is new last."""
+        """Return an intent's list in the order of the live one, new items last."""
         if not isinstance(wanted, list):
             return wanted
         places = [self._place(item, index) for index, item in enumerate(wanted)]
         return [wanted[index] for index in sorted(range(len(wanted)), key=places.__getitem__)]
 
     def up_to(self, length: int, wanted: Any) -> Any:
-        """Return an intent's list with only so many new items as leave the live one no longer than this."""
+        """Return an intent's list without the new items that would make the live one longer than this."""
         if not isinstance(wanted, list):
             return wanted
         new = [index for index, item in enumerate(wanted) if self._place(item, index) == len(self.value)]
@@ -135,11 +164,11 @@ class View:
 
     @cached_property
     def _places(self) -> dict[Step, int]:
-        """The items of this list, and where they stand."""
+        """The items of this list, and their index."""
         return {item_steps(item, at, self.names)[0]: at for at, item in enumerate(self.value)}
 
     def _place(self, item: Any, index: int) -> int:
-        """Return where an item of an intent's list stands in the live one; beyond its end if it is new."""
+        """Return the index of an intent's item in the live list; that after its end if it is new."""
         spelled = item_steps(item, index, self.names)[0]
         if spelled in self._places:
             return self._places[spelled]
@@ -158,6 +187,7 @@ class View:
 
 
 def resolve_path(view: View, pointer: Pointer) -> PathResolution:
+    """Follow the pointer through the live object, token by token."""
     path: FieldPath = ()
     for at, token in enumerate(pointer.tokens):
         step, rest = view.step(token), pointer.tokens[at + 1 :]
@@ -174,7 +204,7 @@ def resolve_path(view: View, pointer: Pointer) -> PathResolution:
 def edited(wanted: Any, view: View, path: FieldPath, change: Callable[[Any], Any]) -> Any:
     """Return what is wanted with the value at this path changed, if it has one; GONE if nothing is left.
 
-    What becomes empty is not sent: an empty map would be ours, though all in it is of others.
+    What becomes empty is not sent: we would own the empty map, though all of its fields are owned by others.
     """
     result = _edited(wanted, view, path, change)
     return GONE if result in ({}, []) and wanted not in ({}, []) else result
@@ -190,7 +220,7 @@ def _edited(wanted: Any, view: View, path: FieldPath, change: Callable[[Any], An
                 return wanted
             return _with(wanted, name, edited(wanted[name], view.below(step), rest, change))
         case Field(), _:
-            return GONE  # a value without parts would take the place of all that is there
+            return GONE  # a scalar would replace the whole live map
         case _, list():
             below = view.below(step)
             items = (
@@ -202,7 +232,7 @@ def _edited(wanted: Any, view: View, path: FieldPath, change: Callable[[Any], An
 
 
 def overlaid(wanted: Any, live: Any, tokens: tuple[str, ...]) -> Any:
-    """Return what is wanted with the live value at this place; items that are missing before it are the live ones."""
+    """Return what is wanted with the live value at this place; missing items before it are the live ones."""
     if not tokens:
         return live
     token, rest = tokens[0], tokens[1:]
@@ -223,7 +253,7 @@ def overlaid(wanted: Any, live: Any, tokens: tuple[str, ...]) -> Any:
 def cut(wanted: Any, tokens: tuple[str, ...]) -> Any:
     """Return what is wanted without the value at this place, and without what this leaves empty below.
 
-    A list ends before the item that holds it: a next one would take its place, and without a key it would be none.
+    A list is cut off before the item: the next item would move to its index otherwise.
     """
     token, rest = tokens[0], tokens[1:]
     try:

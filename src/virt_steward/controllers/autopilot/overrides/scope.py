@@ -1,4 +1,4 @@
-"""Whether the autopilot is on, and for which assets."""
+"""The scope annotation: whether the autopilot is on, and for which assets."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Listed(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """Nothing is looked after."""
+    """Nothing is managed."""
 
     why: str
     typo: bool = False
-    """Somebody has probably meant something else."""
+    """It is probably a typo."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def parse(annotation: str | None) -> Scope:
     if not names:
         return Idle(f"{SCOPE} names no asset")
     if len(names) == 1 and (almost := next(iter(names)).casefold()) in (_ON, _OFF):
-        return Idle(f"{SCOPE} is {text!r}, which is no asset: {almost!r} may be meant", typo=True)
+        return Idle(f"{SCOPE} is {text!r}, which is not an asset: did you mean {almost!r}?", typo=True)
     return Only(names)
 
 

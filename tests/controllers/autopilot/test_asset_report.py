@@ -1,3 +1,5 @@
+"""What becomes of every asset, as `render` and the debug pages report it."""
+
 from dataclasses import dataclass
 from typing import Any
 
@@ -6,11 +8,12 @@ import pytest
 import yaml
 
 from tests.catalog.builders import DESCHEDULERS, TEMPLATE, a_context, an_asset, an_hco
+from tests.controllers.autopilot.builders import an_observation, report
 from virt_steward.catalog.asset import Asset
-from virt_steward.catalog.load import Catalog
-from virt_steward.catalog.printed import as_json, as_table, as_yaml
-from virt_steward.catalog.render import Renderer
-from virt_steward.catalog.report import AssetInputs, AssetReport, AssetStatus, asked_for, line_of
+from virt_steward.cli.render import as_table
+from virt_steward.controllers.autopilot.asset_report import AssetReport, AssetStatus, as_json, as_yaml
+from virt_steward.controllers.autopilot.decide import is_requested
+from virt_steward.controllers.autopilot.observation import AutopilotObservation
 
 KEY = "platform.kubevirt.io/enable-fast"
 ASKED = {"type": "annotation", "key": KEY, "value": "true"}
@@ -26,46 +29,42 @@ class Serves:
         return f"{plural}.{group}" in self.definitions
 
 
-def a_look(scope: set[str] | None = None, served: Serves | None = None, **context: Any) -> AssetInputs:
-    return AssetInputs(a_context(**context), scope, served or Serves())
-
-
-def line(asset: Asset, look: AssetInputs) -> AssetReport:
-    return line_of(asset, Renderer(Catalog((asset,))), look)
+def a_platform(scope: set[str] | None = None, served: Serves | None = None, **context: Any) -> AutopilotObservation:
+    return an_observation(a_context(**context), served or Serves(), scope)
 
 
 @pytest.mark.parametrize(
-    ("asset", "look"),
+    ("asset", "platform"),
     [
-        pytest.param(an_asset(), a_look(), id="in-general"),
-        pytest.param(an_asset(group="speed"), a_look({"speed"}), id="in-a-listed-group"),
-        pytest.param(an_asset(gate_crd=DESCHEDULERS), a_look(), id="with-its-gate-installed"),
+        pytest.param(an_asset(), a_platform(), id="in-general"),
+        pytest.param(an_asset(group="speed"), a_platform({"speed"}), id="in-a-listed-group"),
+        pytest.param(an_asset(gate_crd=DESCHEDULERS), a_platform(), id="with-its-gate-installed"),
         pytest.param(
             an_asset(TEMPLATE.replace("tuning.example/v1", "v1").replace("Tuning", "ConfigMap"), object=CORE),
-            a_look(served=Serves(())),
+            a_platform(served=Serves(())),
             id="of-a-built-in-kind",
         ),
         pytest.param(
             an_asset(install="opt-in", conditions=[ASKED]),
-            a_look(hco=an_hco(annotations={KEY: "true"})),
+            a_platform(hco=an_hco(annotations={KEY: "true"})),
             id="asked-for",
         ),
     ],
 )
-def test_an_asset_is_included(asset: Asset, look: AssetInputs) -> None:
-    found = line(asset, look)
+def test_report_includes_asset(asset: Asset, platform: AutopilotObservation) -> None:
+    found = report(asset, platform)
     assert (found.status, found.reason) == (AssetStatus.INCLUDED, "")
     assert found.object is not None
     assert found.object["metadata"]["name"] == "fast"
 
 
 @pytest.mark.parametrize(
-    ("asset", "look", "status", "reason", "details"),
+    ("asset", "platform", "status", "reason", "details"),
     [
-        pytest.param(an_asset(), a_look({"slow"}), "FILTERED", "Not in the allow-list", {}, id="not-listed"),
+        pytest.param(an_asset(), a_platform({"slow"}), "FILTERED", "Not in the allow-list", {}, id="not-listed"),
         pytest.param(
             an_asset(),
-            a_look(served=Serves(())),
+            a_platform(served=Serves(())),
             "FILTERED",
             "CRD not installed",
             {"crd": "tunings.tuning.example"},
@@ -73,7 +72,7 @@ def test_an_asset_is_included(asset: Asset, look: AssetInputs) -> None:
         ),
         pytest.param(
             an_asset(gate_crd="others.other.example"),
-            a_look(),
+            a_platform(),
             "FILTERED",
             "Gate CRD not installed",
             {"crd": "others.other.example"},
@@ -81,7 +80,7 @@ def test_an_asset_is_included(asset: Asset, look: AssetInputs) -> None:
         ),
         pytest.param(
             an_asset(install="opt-in"),
-            a_look(),
+            a_platform(),
             "EXCLUDED",
             "Conditions not met",
             {"install": "opt-in, and nothing to opt in by"},
@@ -89,7 +88,7 @@ def test_an_asset_is_included(asset: Asset, look: AssetInputs) -> None:
         ),
         pytest.param(
             an_asset(conditions=[ASKED, GPU]),
-            a_look(),
+            a_platform(),
             "EXCLUDED",
             "Conditions not met",
             {KEY: "expected=true, actual=absent"},
@@ -97,7 +96,7 @@ def test_an_asset_is_included(asset: Asset, look: AssetInputs) -> None:
         ),
         pytest.param(
             an_asset(conditions=[GPU]),
-            a_look(),
+            a_platform(),
             "EXCLUDED",
             "Conditions not known",
             {"gpuPresent": "the nodes are not known"},
@@ -105,16 +104,18 @@ def test_an_asset_is_included(asset: Asset, look: AssetInputs) -> None:
         ),
         pytest.param(
             an_asset(reads={"nodes": True}),
-            a_look(),
+            a_platform(),
             "EXCLUDED",
             "Inputs not known",
             {"nodes": "not known here"},
             id="that-reads-what-is-not-known",
         ),
-        pytest.param(an_asset(""), a_look(), "EXCLUDED", "Conditional template rendered empty", {}, id="that-is-empty"),
+        pytest.param(
+            an_asset(""), a_platform(), "EXCLUDED", "Conditional template rendered empty", {}, id="that-is-empty"
+        ),
         pytest.param(
             an_asset("{{ gone }}"),
-            a_look(),
+            a_platform(),
             "ERROR",
             "Render error: fast/object.yaml.j2 line 1: 'gone' is undefined",
             {},
@@ -122,65 +123,65 @@ def test_an_asset_is_included(asset: Asset, look: AssetInputs) -> None:
         ),
     ],
 )
-def test_an_asset_is_left_out(
-    asset: Asset, look: AssetInputs, status: str, reason: str, details: dict[str, str]
+def test_report_gives_the_reason_that_an_asset_is_not_applied(
+    asset: Asset, platform: AutopilotObservation, status: str, reason: str, details: dict[str, str]
 ) -> None:
-    found = line(asset, look)
+    found = report(asset, platform)
     assert (found.status, found.reason, found.details, found.object) == (status, reason, details, None)
 
 
-def test_filters_are_asked_in_their_order() -> None:
+def test_first_objection_decides() -> None:
     hopeless = an_asset("{{ gone }}", install="opt-in", gate_crd="others.other.example")
     nothing = Serves(())
     reasons = [
-        line(hopeless, look).reason
-        for look in (
-            a_look({"slow"}, nothing),
-            a_look(None, nothing),
-            a_look(None, Serves(("tunings.tuning.example",))),
-            a_look(None, Serves(("tunings.tuning.example", "others.other.example"))),
+        report(hopeless, platform).reason
+        for platform in (
+            a_platform({"slow"}, nothing),
+            a_platform(None, nothing),
+            a_platform(None, Serves(("tunings.tuning.example",))),
+            a_platform(None, Serves(("tunings.tuning.example", "others.other.example"))),
         )
     ]
     assert reasons == ["Not in the allow-list", "CRD not installed", "Gate CRD not installed", "Conditions not met"]
 
 
 @pytest.mark.parametrize(
-    ("asset", "look", "asked"),
+    ("asset", "platform", "asked"),
     [
-        pytest.param(an_asset(), a_look({"fast"}), True, id="named-in-the-allow-list"),
-        pytest.param(an_asset(), a_look(), False, id="merely-always-on"),
+        pytest.param(an_asset(), a_platform({"fast"}), True, id="named-in-the-allow-list"),
+        pytest.param(an_asset(), a_platform(), False, id="merely-always-on"),
         pytest.param(
-            an_asset(conditions=[ASKED]), a_look(hco=an_hco(annotations={KEY: "true"})), True, id="by-its-key"
+            an_asset(conditions=[ASKED]), a_platform(hco=an_hco(annotations={KEY: "true"})), True, id="by-its-key"
         ),
-        pytest.param(an_asset(conditions=[ASKED]), a_look(), False, id="without-its-key"),
-        pytest.param(an_asset(conditions=[GPU]), a_look(), False, id="by-hardware"),
+        pytest.param(an_asset(conditions=[ASKED]), a_platform(), False, id="without-its-key"),
+        pytest.param(an_asset(conditions=[GPU]), a_platform(), False, id="by-hardware"),
     ],
 )
-def test_somebody_asks_for_an_asset(asset: Asset, look: AssetInputs, asked: bool) -> None:
-    assert asked_for(asset, look) is asked
+def test_is_requested_by_name_or_by_key(asset: Asset, platform: AutopilotObservation, asked: bool) -> None:
+    assert is_requested(asset, platform) is asked
 
 
 def the_report() -> tuple[AssetReport, ...]:
     slow = an_asset(name="slow", conditions=[ASKED])
     broken = an_asset("{{ gone }}", name="broken")
-    return tuple(line(asset, a_look()) for asset in (an_asset(), slow, broken))
+    return tuple(report(asset, a_platform()) for asset in (an_asset(), slow, broken))
 
 
-def test_as_yaml_every_asset_is_a_document_with_comments_that_kubectl_skips() -> None:
+def test_as_yaml_writes_a_document_with_comments_per_asset() -> None:
     text = as_yaml(the_report())
     assert [document and document["kind"] for document in yaml.safe_load_all(text)] == ["Tuning", None, None]
     assert "# Asset: slow\n# Path: slow/object.yaml.j2\n# Component: Tuning\n# Status: EXCLUDED\n" in text
     assert f"# Reason: Conditions not met\n# {KEY}: expected=true, actual=absent\n" in text
 
 
-def test_as_json_every_asset_is_a_record() -> None:
+def test_as_json_writes_a_record_per_asset() -> None:
     records = msgspec.json.decode(as_json(the_report()))
     assert [record["status"] for record in records] == ["INCLUDED", "EXCLUDED", "ERROR"]
     assert records[0].keys() == {"asset", "path", "component", "status", "object"}
     assert records[1]["details"] == {KEY: "expected=true, actual=absent"}
 
 
-def test_the_table_has_columns_and_a_summary() -> None:
+def test_as_table_has_columns_and_a_summary() -> None:
     assert as_table(the_report()).splitlines() == [
         "ASSET                          STATUS          COMPONENT            REASON",
         "fast                           INCLUDED        Tuning",

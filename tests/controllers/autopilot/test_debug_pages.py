@@ -1,0 +1,42 @@
+"""The debug pages, from stores that a test fills."""
+
+import msgspec
+
+from tests.controllers.autopilot.test_observe import an_hco, an_view
+from tests.runtime.clocks import ManualClock
+from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
+from virt_steward.catalog.load import Catalog
+from virt_steward.catalog.render import Renderer
+from virt_steward.controllers.autopilot import annotation_keys
+from virt_steward.controllers.autopilot.debug_pages import GOVERNED, pages
+from virt_steward.controllers.autopilot.options import HCO
+from virt_steward.platform.hco import HYPERCONVERGED
+from virt_steward.runtime.debug import DebugReply, DebugRequest
+
+PROFILE = "load-aware-rebalancing"
+TARGET = {"apiVersion": "hco.kubevirt.io/v1", "kind": "HyperConverged", "name": HCO.name, "namespace": HCO.namespace}
+CONFIG = {
+    "metadata": {"name": PROFILE, "uid": "3", "resourceVersion": "1"},
+    "status": {"phase": "Completed", "governed": [{"targetRef": TARGET, "managedFields": ["spec.virtualization"]}]},
+}
+
+
+async def test_exclusions_list_governed_objects(catalog: Catalog) -> None:
+    view, kept = an_view(catalog)
+    hco = an_hco(HCO, {annotation_keys.SCOPE: "true", annotation_keys.GOVERNED_BY: PROFILE})
+    for source, store in kept.items():
+        if source.kind == HYPERCONVERGED:
+            store.put(source.decode(msgspec.json.encode(hco)))
+        if source.kind == VIRT_PLATFORM_CONFIG:
+            store.put(source.decode(msgspec.json.encode(CONFIG)))
+    page = pages(view, Renderer(catalog), ManualClock())["/debug/exclusions"]
+    reply = await page(DebugRequest({}, {"format": "json"}))
+    assert isinstance(reply, DebugReply)
+    [governed] = [one for one in msgspec.json.decode(reply.text) if one["asset"] == "hco-golden-config"]
+    assert governed.keys() == {"asset", "path", "component", "reason", "details"}
+    assert governed["reason"] == GOVERNED
+    assert governed["details"] == {
+        "annotation": annotation_keys.GOVERNED_BY,
+        "virtPlatformConfig": PROFILE,
+        "fields": "spec.virtualization",
+    }
