@@ -58,7 +58,7 @@ def text(**parts: Any) -> str:
             None, PlacementReason.SECRET_KEY_MISSING, "nothing under the key kubeconfig", id="without the key"
         ),
         pytest.param("{[", PlacementReason.BAD_KUBECONFIG, "is not YAML", id="with garbage"),
-        pytest.param(f"- {SECRET}", PlacementReason.BAD_KUBECONFIG, "is no kubeconfig", id="with a list"),
+        pytest.param(f"- {SECRET}", PlacementReason.BAD_KUBECONFIG, "is not a kubeconfig", id="with a list"),
         pytest.param(
             text(user={"exec": {"command": "sh"}}),
             PlacementReason.BAD_KUBECONFIG,
@@ -74,7 +74,7 @@ def text(**parts: Any) -> str:
         pytest.param(
             text(cluster={"proxy-url": "http://p.example"}),
             PlacementReason.BAD_KUBECONFIG,
-            "proxy-url sends requests through a stranger",
+            "proxy-url sends requests through another server",
             id="with a proxy",
         ),
         pytest.param(
@@ -193,7 +193,7 @@ async def test_a_cluster_that_is_down_has_one_sentence_for_every_question(
     asked = await members.fleet.ask("east", lambda reader: reader.list(Kind("", "Node")))
     assert probed == asked == members.fleet.silence("east")
     assert isinstance(probed, Unreachable)
-    assert f"cluster east cannot be asked: cannot reach {proxy.server}: Connect" in probed.because
+    assert f"cluster east cannot be asked: {proxy.server} unreachable: Connect" in probed.because
 
 
 async def test_a_cluster_that_freezes_is_given_up_in_time(members: Members, proxy: FaultProxy) -> None:
