@@ -270,7 +270,7 @@ def test_a_bad_selector_is_shown_with_what_is_wrong() -> None:
     outcome = decide(a_view(a_machine(selector="region in"), EAST, WEST)).outcome
     assert isinstance(outcome, Blocked)
     assert outcome.reason is PlacementReason.BAD_SELECTOR
-    assert "'region in' is no condition on a label" in outcome.because
+    assert "'region in' is not a condition on a label" in outcome.because
 
 
 def test_clusters_are_asked_only_when_nothing_else_decides_and_only_those_in_question() -> None:

@@ -13,8 +13,8 @@ from virt_steward.controllers.placement.verdicts import PlacementReason
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from virt_steward.apis.meta import ConditionStatus
     from virt_steward.controllers.placement.observe import KubevirtConfig
-    from virt_steward.objects.conditions import Status
 
 Answer = ClusterReached | Unreachable | UnusableCluster
 
@@ -52,7 +52,7 @@ def _phase(answer: Answer) -> str:
             return "Unreachable"
 
 
-def _reachable(answer: Answer) -> tuple[Status, str, str]:
+def _reachable(answer: Answer) -> tuple[ConditionStatus, str, str]:
     match answer:
         case ClusterReached() | ClusterRejected():
             return "True", "Answers", ""
@@ -64,7 +64,7 @@ def _reachable(answer: Answer) -> tuple[Status, str, str]:
             return "False", "NoAnswer", answer.because
 
 
-def _credentials(answer: Answer) -> tuple[Status, str, str]:
+def _credentials(answer: Answer) -> tuple[ConditionStatus, str, str]:
     match answer:
         case ClusterReached():
             return "True", "Accepted", ""
