@@ -320,7 +320,7 @@ class Lines:
 def shallow(raw: bytes) -> bytes:
     """The same JSON, with null in place of what is nested deeper: enough to decode the metadata.
 
-    API servers store objects that are nested too deeply for the decoder, so whoever can write objects can send them.
+    API servers store objects that are nested too deeply for the decoder, so every author of objects can send them.
     """
     kept: list[bytes] = []
     level, start = 0, 0

@@ -18,13 +18,13 @@ class Force(Enum):
     NEVER = auto()
     LISTED = auto()
     """Only what a plan or an event has listed, with the owner's name."""
-    SEEN = auto()
+    AS_READ = auto()
     """All fields that others own of the object as it was read: the lock ensures that, and an event names them."""
     ALWAYS = auto()
     """Its fields belong to no one else. Atomic lists and maps of others are refused even so."""
 
 
-AT_ONCE = frozenset({Force.SEEN, Force.ALWAYS})
+AT_ONCE = frozenset({Force.AS_READ, Force.ALWAYS})
 """The first apply is forced, without asking for conflicts."""
 
 WHOLE = (Pointer(),)
@@ -80,7 +80,7 @@ ADVISOR = FieldManager(
 AUTOPILOT = FieldManager(
     name="virt-platform-autopilot",
     writes=WHOLE,
-    force=Force.SEEN,
+    force=Force.AS_READ,
     why="the assets of the catalog; earlier installations own them by this name",
 )
 PAUSE = FieldManager(

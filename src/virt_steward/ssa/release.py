@@ -45,15 +45,15 @@ async def release(client: Client, live: Object, manager: FieldManager) -> Releas
 
 async def disclaim(client: Client, live: Object) -> None:
     """Release the fields that a patch of RELEASE has set, so that the next manager has no conflict."""
-    seen: Object | None = live
+    current: Object | None = live
     for _ in range(ATTEMPTS):  # the object's own controller may update its status at the same time
-        ours = _claimed(seen) if seen else []
-        if seen is None or not ours:
+        ours = _claimed(current) if current else []
+        if current is None or not ours:
             return
         with suppress(Conflict, NotFound):
-            await client.json_patch(ref_of(seen), [_lock(seen), *ours], manager=RELEASE.name)
+            await client.json_patch(ref_of(current), [_lock(current), *ours], manager=RELEASE.name)
             return
-        seen = await fetch(client, ref_of(seen))
+        current = await fetch(client, ref_of(current))
 
 
 def is_disclaimed(live: Mapping[str, Any]) -> bool:
