@@ -10,7 +10,7 @@ import pytest
 import structlog
 
 from virt_steward.logs import configure
-from virt_steward.runtime import task
+from virt_steward.runtime import log_context
 
 
 class Terminal(io.StringIO):
@@ -39,11 +39,11 @@ def crash(message: str) -> None:
 
 
 def approve_a_plan() -> None:
-    task.works_on(controller="advisor")
+    log_context.bind(controller="advisor")
     structlog.get_logger().info("plan approved", plan="default/a")
 
 
-def test_log_line_is_json_with_time_level_and_event_first() -> None:
+def test_json_line_starts_with_time_level_and_event() -> None:
     stream = io.StringIO()
     configure("json", "info", stream)
     contextvars.copy_context().run(approve_a_plan)
@@ -53,7 +53,7 @@ def test_log_line_is_json_with_time_level_and_event_first() -> None:
     assert line == {"level": "info", "event": "plan approved", "controller": "advisor", "plan": "default/a"}
 
 
-def test_log_formats_records_of_libraries() -> None:
+def test_library_records_are_formatted_alike() -> None:
     stream = io.StringIO()
     configure("json", "info", stream)
     logging.getLogger("aiohttp.server").warning("connection %s lost", 7)
@@ -70,14 +70,14 @@ def test_log_formats_records_of_libraries() -> None:
         pytest.param(io.StringIO(), "console", "20", id="for-people-in-a-pipe-if-asked"),
     ],
 )
-def test_log_format_follows_stream_and_setting(stream: io.StringIO, log_format: Any, begins: str) -> None:
+def test_format_follows_setting_and_terminal(stream: io.StringIO, log_format: Any, begins: str) -> None:
     configure(log_format, "info", stream)
     structlog.get_logger().info("started")
     assert "started" in stream.getvalue()
     assert stream.getvalue().startswith(begins)
 
 
-def test_log_level_applies_to_all_loggers() -> None:
+def test_level_filters_all_records() -> None:
     stream = io.StringIO()
     configure("json", "warning", stream)
     structlog.get_logger().info("ours")
@@ -89,7 +89,7 @@ def test_log_level_applies_to_all_loggers() -> None:
     "key", ["token", "Authorization", "client_secret", "password", "kubeconfig", "client-key-data"]
 )
 @pytest.mark.parametrize("log_format", ["json", "console"])
-def test_log_hides_values_of_secret_keys(key: str, log_format: Any) -> None:
+def test_redact_hides_secret_keys(key: str, log_format: Any) -> None:
     stream = io.StringIO()
     configure(log_format, "info", stream)
     structlog.get_logger().info("told", **{key: "hunter2"}, user={"name": "admin", key: "hunter2"})
@@ -98,7 +98,7 @@ def test_log_hides_values_of_secret_keys(key: str, log_format: Any) -> None:
 
 
 @pytest.mark.parametrize("log_format", ["json", "console"])
-def test_log_hides_bearer_tokens(log_format: Any) -> None:
+def test_redact_hides_bearer_tokens(log_format: Any) -> None:
     stream = io.StringIO()
     configure(log_format, "info", stream)
     log = structlog.get_logger()
@@ -113,7 +113,7 @@ def test_log_hides_bearer_tokens(log_format: Any) -> None:
 
 
 @pytest.mark.parametrize("log_format", ["json", "console"])
-def test_log_traceback_has_no_local_variables(log_format: Any) -> None:
+def test_traceback_hides_variables(log_format: Any) -> None:
     stream = io.StringIO()
     configure(log_format, "info", stream)
     try:
@@ -124,7 +124,7 @@ def test_log_traceback_has_no_local_variables(log_format: Any) -> None:
     assert "hunter2" not in stream.getvalue()
 
 
-def test_log_write_error_is_ignored() -> None:
+def test_log_survives_closed_stream() -> None:
     class Full(io.StringIO):
         def write(self, _: str) -> int:
             raise OSError(28, "No space left on device")

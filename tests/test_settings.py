@@ -3,23 +3,23 @@ import pytest
 from virt_steward.settings import BadSetting, check_endpoints, chosen, console_settings, lease_times, notify_warnings
 
 
-def test_chosen_controllers_are_unique_and_in_given_order() -> None:
+def test_chosen_keeps_order_without_duplicates() -> None:
     assert chosen(("advisor", "approver"), ("approver", "advisor", "approver")) == ("approver", "advisor")
 
 
-def test_unknown_controller_is_refused_with_known_names() -> None:
-    with pytest.raises(BadSetting, match=r"no controller is called 'aprover'; there are: advisor, approver$"):
+def test_chosen_refuses_unknown_controller() -> None:
+    with pytest.raises(BadSetting, match=r"unknown controller 'aprover'; choose from advisor, approver$"):
         chosen(("advisor", "approver"), ("advisor", "aprover"))
 
 
-def test_lease_times_refuse_too_long_retry() -> None:
+def test_lease_times_refuse_long_retry() -> None:
     with pytest.raises(BadSetting, match=r"--lease-retry 6 s is too long for --lease-duration 15 s: .* use 2.5 s"):
         lease_times(15, 6)
     assert lease_times(15, 2).usable == 10
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:8090", ":8090", "10.0.0.7:8090", "somewhere:8090"])
-def test_console_outside_of_loopback_requires_tls(address: str) -> None:
+def test_console_settings_require_tls_beyond_loopback(address: str) -> None:
     with pytest.raises(BadSetting, match="--console-url https://HOST"):
         console_settings(address)
     served = console_settings(address, "https://console.example.com/", ("10.0.0.0/8",))
@@ -30,12 +30,12 @@ def test_console_outside_of_loopback_requires_tls(address: str) -> None:
 @pytest.mark.parametrize(
     "url", ["http://console.example.com", "https://console.example.com/path", "console", "https://"]
 )
-def test_console_url_must_be_https_origin(url: str) -> None:
+def test_console_settings_refuse_invalid_url(url: str) -> None:
     with pytest.raises(BadSetting, match="write https://HOST"):
         console_settings("127.0.0.1:8090", url)
 
 
-def test_console_can_be_off_and_proxies_need_networks() -> None:
+def test_console_settings_off_and_invalid_proxy() -> None:
     assert console_settings("0") is None
     with pytest.raises(BadSetting, match="--console-proxies"):
         console_settings("127.0.0.1:8090", "", ("the proxy",))

@@ -1,4 +1,4 @@
-"""The composition root: settings → connection → controllers → manager. The only wiring."""
+"""The composition root: settings → connection → controllers → manager."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ from virt_steward.kube.discovery import Discovery
 from virt_steward.kube.kubeconfig import IN_CLUSTER, load_kubeconfig
 from virt_steward.runtime.clock import SystemClock
 from virt_steward.runtime.debug import queues_page
-from virt_steward.runtime.endpoints import load_endpoints
 from virt_steward.runtime.manager import Election, Environment, Manager
 from virt_steward.runtime.metrics import Metrics
-from virt_steward.runtime.notifications import Notifier
+from virt_steward.runtime.notifications import Notifier, load_endpoints
 from virt_steward.runtime.probes import Checks, Probes
 from virt_steward.settings import check_endpoints
 from virt_steward.ssa import managers
@@ -46,8 +45,8 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def say(text: str) -> None:
-    """To whoever started the process: not to the log, which others may read."""
-    print(text, file=sys.stderr, flush=True)  # noqa: T201 - that is what it is for
+    """Print to the user who started the process, not to the log, which others may read."""
+    print(text, file=sys.stderr, flush=True)  # noqa: T201 - for the terminal
 
 
 async def run(
@@ -56,9 +55,9 @@ async def run(
     stop: asyncio.Event | None = None,
     tell: Callable[[str], None] = say,
 ) -> None:
-    """Run the controllers until SIGTERM, SIGINT or `stop`. Links to the console are told, each works once."""
+    """Run the controllers until SIGTERM, SIGINT or `stop`. `tell` gets one-time links to the console."""
     if point := faults.arm(os.environ):
-        log.warning("a fault point is armed", point=point)
+        log.warning("fault point armed", point=point)
     metrics = Metrics()
     endpoints = load_endpoints(settings.notify_config) if settings.notify_config else {}
     check_endpoints(settings.notify, endpoints)
@@ -80,8 +79,8 @@ async def run(
         )
         manager = Manager(around, definitions)
         console = _console(settings, around, manager, cluster, tell)
-        await around.discovery.refresh()  # whoever cannot reach the cluster at start should hear it at once
-        stop = stop or stop_on_signals()  # until here there is nothing to finish
+        await around.discovery.refresh()  # fail at once if the cluster is unreachable at start
+        stop = stop or stop_on_signals()  # before this, a signal ends the process
         checks = Checks(ready={"caches": manager.not_ready})
         pages = {path: page for unit in manager.units for path, page in unit.pages.items()}
         pages["/debug/queues"] = queues_page([unit.queue for unit in manager.units])
@@ -89,7 +88,7 @@ async def run(
         try:
             await probes.start()
             await console.start()
-            gc.freeze()  # what was imported stays: there is no need to look through it again and again
+            gc.freeze()  # imported objects are never garbage
             log.info(
                 "started", version=__version__, server=cluster.server, controllers=[unit.name for unit in manager.units]
             )
@@ -115,13 +114,13 @@ async def connected(kubeconfig: str | None, context: str | None) -> AsyncIterato
 
 
 class NoConsole:
-    """In the place of a console that is not wanted."""
+    """Stands in for the console where it is not enabled."""
 
     async def start(self) -> None:
-        """Open nothing."""
+        """Do nothing."""
 
     async def stop(self) -> None:
-        """Close nothing."""
+        """Do nothing."""
 
 
 def _console(
@@ -130,13 +129,13 @@ def _console(
     wanted = settings.console
     if wanted is None:
         return NoConsole()
-    # Imported only where it is wanted: controllers alone stay small.
+    # Imported only if enabled, so that controllers alone use less memory.
     from virt_steward.console.authentication import Authenticator, SignInLink  # noqa: PLC0415
     from virt_steward.console.cache import PlatformOptions  # noqa: PLC0415
     from virt_steward.console.server import Console, ConsoleParts  # noqa: PLC0415
 
     owner = load_kubeconfig(wanted.owner_kubeconfig, env=os.environ) if wanted.owner_kubeconfig else cluster
-    # A pod's own account is nobody's to use, and a link that leaves this machine would be read on the way.
+    # One-time links sign in as the kubeconfig's user: not for a pod's account, and not beyond loopback.
     is_personal = owner.context != IN_CLUSTER and wanted.address.is_loopback
     parts = ConsoleParts(
         manager.informers,

@@ -1,4 +1,4 @@
-"""How the process logs: one event per line with its facts, as JSON for machines or in colour for people."""
+"""Logging: one event per line with its facts, as JSON or, on a terminal, in colour."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import msgspec
 import structlog
 
 from virt_steward.objects.wallclock import rfc3339_micro
-from virt_steward.runtime import task
+from virt_steward.runtime import log_context
 
 if TYPE_CHECKING:
     from structlog.typing import EventDict, Processor, WrappedLogger
@@ -32,13 +32,13 @@ _SECRET_MARKS = ("bearer ", "eyj", "://")
 
 
 def configure(format: Format, level: Level, stream: TextIO = sys.stderr) -> None:  # noqa: A002 - the flag's name
-    """Send all logs, ours and those of libraries, to the stream. `auto` is colour on a terminal and JSON elsewhere."""
+    """Write all logs, also those of libraries, to the stream. `auto` is colour on a terminal, else JSON."""
     as_json = format == "json" or (format == "auto" and not stream.isatty())
     first: list[Processor] = [
-        task.said,
+        log_context.add_facts,
         structlog.processors.add_log_level,
         _timed,
-        structlog.processors.format_exc_info,  # as text, and here: the console's own way shows local variables
+        structlog.processors.format_exc_info,  # as text: the console renderer would show local variables
     ]
     last: list[Processor] = [redact, *_rendering(as_json=as_json, colors=stream.isatty())]
     structlog.configure(
@@ -58,13 +58,13 @@ def configure(format: Format, level: Level, stream: TextIO = sys.stderr) -> None
 
 
 class _Lines:
-    """Writes lines. A full disk or a closed pipe stops here and not in a reconcile."""
+    """Writes lines. A full disk or a closed pipe must not fail a reconcile."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def msg(self, line: str) -> None:
-        with suppress(OSError, ValueError):  # the latter: it is closed
+        with suppress(OSError, ValueError):  # ValueError: the stream is closed
             self._stream.write(f"{line}\n")
             self._stream.flush()
 
@@ -77,7 +77,7 @@ def _timed(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 
 
 def redact(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """The last line of defence: no secret should get this far."""
+    """Remove secrets. This is a last line of defence: none should get here."""
     return {key: _redacted(key, value) for key, value in event.items()}
 
 
@@ -98,7 +98,7 @@ def _redacted(key: object, value: Any) -> Any:
 
 
 def _without_secrets(text: str) -> str:
-    folded = text.lower()  # nearly all texts have none, and this tells at a tenth of the cost
+    folded = text.lower()  # most texts have no secret, and this check is ten times cheaper
     return _SECRET_TEXT.sub(_HIDDEN, text) if any(mark in folded for mark in _SECRET_MARKS) else text
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 CONSOLE = "console"
-"""Stands beside the names of controllers, though it is none."""
+"""May be named where controllers are, though it is none."""
 
 
 WITHOUT_SPEC_NOTIFY = ("autopilot", "placement")
@@ -28,7 +28,7 @@ WITHOUT_SPEC_NOTIFY = ("autopilot", "placement")
 
 
 class BadSetting(UserError):
-    """A setting that makes no sense: one line that names it and says what to write instead."""
+    """An invalid setting. The message names it and what to write instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +36,19 @@ class ConsoleSettings:
     address: Address
     """Where it is served."""
     external_url: str = ""
-    """Under which address browsers find it, where a proxy stands in between."""
+    """The URL for browsers, if there is a proxy in between."""
     proxies: tuple[IPv4Network | IPv6Network, ...] = ()
-    """From where a header with the viewer's token is believed."""
+    """The networks from which the header with the viewer's token is accepted."""
     proxy_header: str = "X-Forwarded-Access-Token"
     """The name of that header."""
     owner_kubeconfig: str | None = None
-    """Whose owner signs in by one-time links; None: that of the process, unless it is a pod's."""
+    """The kubeconfig whose user signs in by one-time links; None: that of the process, unless it runs in a pod."""
     idle: float = 1800.0
-    """Seconds after which a viewer who does nothing has to sign in again."""
+    """Seconds of inactivity after which a viewer must sign in again."""
     rights_remembered: float = 30.0
-    """Seconds for which the API server's word on a viewer's rights counts."""
+    """Seconds for which the access reviews of a viewer are cached."""
     heartbeat: float = 10.0
-    """Seconds between signs of life on a page that stays as it is; rights are checked then, too."""
+    """Seconds between heartbeats on an unchanged page; access is checked then, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,29 +58,29 @@ class Settings:
     context: str | None
     """Context within the kubeconfig; None: its current one."""
     namespace: str
-    """Where the controllers themselves live: their leases are here."""
+    """The namespace of the controllers and their leases."""
     leader_elect: bool
-    """Whether several replicas may run, of which one acts."""
+    """Whether replicas elect a leader."""
     lease: LeaseTimes
     """How long a lease lasts and how often it is renewed."""
     grace: float
-    """Seconds that running work gets when the process is told to stop."""
+    """Seconds that running reconciles get when the process stops."""
     addresses: Addresses
     """Where metrics, debug pages and probes are served."""
     watch_namespaces: tuple[str, ...] = ()
-    """The only namespaces to look at; none means the whole cluster."""
+    """The namespaces to watch; none means the whole cluster."""
     notify_config: str | None = None
     """Path of a file with the endpoints that `spec.notify` and `--notify` may name."""
     notify: Mapping[str, str] = field(default_factory=dict)
     """The endpoint that gets the Warning events of a controller, by its name."""
     options: ControllerOptions = field(default_factory=ControllerOptions)
-    """What is said to each controller."""
+    """The options of each controller."""
     console: ConsoleSettings | None = None
-    """None: there is none."""
+    """None: no console."""
 
 
 def lease_times(duration: int, retry: float) -> LeaseTimes:
-    """Check that a holder can miss a renewal or two before it has to stop."""
+    """Check that a leader can miss a renewal before its term ends."""
     times = LeaseTimes(duration, retry)
     if not 0 < 2 * retry <= times.usable:
         raise BadSetting(
@@ -91,7 +91,7 @@ def lease_times(duration: int, retry: float) -> LeaseTimes:
 
 
 def console_settings(address: str, external_url: str = "", proxies: Sequence[str] = ()) -> ConsoleSettings | None:
-    """Check that nobody's token travels in the open: beyond loopback, TLS must end at a proxy."""
+    """Check that no token is sent unencrypted: beyond loopback, a proxy with TLS is required."""
     listens = parse_address("--console-bind-address", address)
     if listens is None:
         return None
@@ -111,9 +111,9 @@ def console_settings(address: str, external_url: str = "", proxies: Sequence[str
 
 
 def watched(names: Sequence[str]) -> tuple[str, ...]:
-    """Check that each namespace has a name: without one it would be the whole cluster."""
+    """Check that no name is empty: that would mean the whole cluster."""
     if not all(names):
-        raise BadSetting("--watch-namespaces: a namespace has a name; leave the option away to watch the whole cluster")
+        raise BadSetting("--watch-namespaces: a namespace name is empty; omit the option to watch the whole cluster")
     return tuple(dict.fromkeys(names))
 
 
@@ -138,12 +138,12 @@ def check_endpoints(notify: Mapping[str, str], endpoints: Collection[str]) -> No
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """The names of a comma-separated list. Empty ones stay, to be refused: left out, they could widen what is meant."""
+    """The names of a comma-separated list, with empty ones: those are refused later, since they could mean 'all'."""
     return tuple(name.strip() for name in text.split(","))
 
 
 def chosen(known: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    """Check the names of controllers; each counts once, in the order in which they are given."""
+    """Check the names of controllers; return each once, in the given order."""
     if unknown := [repr(name) for name in names if name not in known]:
-        raise BadSetting(f"no controller is called {', '.join(unknown)}; there are: {', '.join(known)}")
+        raise BadSetting(f"unknown controller {', '.join(unknown)}; choose from {', '.join(known)}")
     return tuple(dict.fromkeys(names))

@@ -26,9 +26,9 @@ from virt_steward.apis.meta import Condition
 from virt_steward.kube.client import APPLY, Client
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.kube.errors import Invalid, NotFound, NotServed
-from virt_steward.objects.conditions import is_true
 from virt_steward.objects.identity import Key, Ref
 from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.simulation.conditions import is_true
 
 DEADLINE = 20
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -92,7 +92,7 @@ PORT = {
         ),
     ],
 )
-def test_a_field_has_a_structural_schema_for(annotation: Any, expected: dict[str, Any]) -> None:
+def test_schema_of_field_types(annotation: Any, expected: dict[str, Any]) -> None:
     assert the_schema_of(Annotated[annotation, DOC]) == expected
 
 
@@ -107,9 +107,7 @@ def test_a_field_has_a_structural_schema_for(annotation: Any, expected: dict[str
         pytest.param(Annotated[tuple[str, ...], SET], (), {}, id="an empty list is not"),
     ],
 )
-def test_a_default_is_filled_in_by_the_server_if_it_says_something(
-    annotation: Any, default: Any, filled_in: dict[str, Any]
-) -> None:
+def test_schema_publishes_defaults(annotation: Any, default: Any, filled_in: dict[str, Any]) -> None:
     schema = the_schema_of(Annotated[annotation, DOC], default)
 
     assert {name: value for name, value in schema.items() if name == "default"} == filled_in
@@ -133,14 +131,14 @@ def test_a_default_is_filled_in_by_the_server_if_it_says_something(
         ),
     ],
 )
-def test_generation_fails_for_a_field_that(annotation: Any, complaint: str) -> None:
+def test_schema_refuses_incomplete_field(annotation: Any, complaint: str) -> None:
     struct = msgspec.defstruct("Probe", [("field_name", annotation)], bases=(ApiStruct,), frozen=True)
 
     with pytest.raises(SchemaError, match=complaint):
         schema_of(struct)
 
 
-def test_a_struct_leaves_out_its_defaults_and_is_written_in_camel_case() -> None:
+def test_api_struct_encodes_camel_case_without_defaults() -> None:
     class Window(ApiStruct, frozen=True):
         time_zone: Annotated[str, DOC] = "UTC"
         opens_at: Annotated[tuple[int, ...], DOC, ATOMIC] = ()

@@ -35,8 +35,8 @@ def test_crds_prints_a_list_as_json() -> None:
     [
         pytest.param("nobody", "a", "controller", id="an unknown controller"),
         pytest.param("", "a", "controller", id="a controller without name"),
-        pytest.param("approver", "", "a namespace has a name", id="no target namespaces after all"),
-        pytest.param("approver", "a,,b", "a namespace has a name", id="a target without name"),
+        pytest.param("approver", "", "a namespace name is empty", id="no target namespaces after all"),
+        pytest.param("approver", "a,,b", "a namespace name is empty", id="a target without name"),
     ],
 )
 def test_rbac_refuses_unknown_or_empty_names(controllers: str, targets: str, complaint: str) -> None:
@@ -88,4 +88,4 @@ def test_printed_yaml_is_readable() -> None:
 
     assert text.startswith("apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: virt-steward-approver\n")
     assert text.count("\n---\n") == 4
-    assert "kubernetes.io/description: |-\n      events: create, patch to tell what was decided\n" in text
+    assert "kubernetes.io/description: |-\n      events: create, patch to record events\n" in text

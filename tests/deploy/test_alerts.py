@@ -55,20 +55,20 @@ def write_rules(path: Path, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FILES)
-def test_prometheus_accepts_the_alerts_of(path: Path, promtool: Path, tmp_path: Path) -> None:
+def test_alerts_are_valid(path: Path, promtool: Path, tmp_path: Path) -> None:
     write_rules(path, tmp_path)
     assert checked(promtool, tmp_path, "check", "rules", "--lint-fatal", "rules.yaml") == ""
 
 
 @pytest.mark.parametrize("path", [one for one in FILES if (UNIT_TESTS / f"{one.id}.yaml").exists()])
-def test_alerts_fire_when_they_should_and_not_before_of(path: Path, promtool: Path, tmp_path: Path) -> None:
+def test_alerts_fire_as_expected(path: Path, promtool: Path, tmp_path: Path) -> None:
     write_rules(path, tmp_path)
     (tmp_path / "tests.yaml").write_bytes((UNIT_TESTS / path.name).read_bytes())
     assert checked(promtool, tmp_path, "test", "rules", "tests.yaml") == ""
 
 
 @pytest.mark.parametrize("name", ["advisor", "approver", "placement"])
-def test_every_alert_is_seen_to_fire_of_the(name: str) -> None:
+def test_alerts_have_a_test_each(name: str) -> None:
     stories = yaml.safe_load((UNIT_TESTS / f"{name}.yaml").read_text())["tests"]
     fired = {check["alertname"] for story in stories for check in story["alert_rule_test"] if check["exp_alerts"]}
     groups = yaml.safe_load((ROOT / "deploy" / "alerts" / f"{name}.yaml").read_text())["spec"]["groups"]
@@ -76,32 +76,32 @@ def test_every_alert_is_seen_to_fire_of_the(name: str) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_an_alert_asks_for_metrics_that_there_are(rule: dict[str, Any]) -> None:
+def test_alerts_use_existing_metrics(rule: dict[str, Any]) -> None:
     asked = set(METRIC.findall(rule["expr"]))
     assert asked
     assert asked <= exported()
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_an_alert_names_reasons_for_which_plans_wait(rule: dict[str, Any]) -> None:
+def test_alerts_use_existing_reasons(rule: dict[str, Any]) -> None:
     named = {name for names in re.findall(r'reason\W+"([^"]*)"', rule["expr"]) for name in names.split("|")}
     assert named <= WAITING
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_an_alert_has_a_runbook_of_its_name(rule: dict[str, Any]) -> None:
+def test_alerts_have_runbooks(rule: dict[str, Any]) -> None:
     runbook = rule["annotations"]["runbook_url"]
     assert runbook == f"docs/runbooks/{rule['alert']}.md"
     assert (ROOT / runbook).read_text().startswith(f"# {rule['alert']}\n")
 
 
-def test_the_runbook_of_blocked_plans_knows_every_reason_of_the_alert() -> None:
+def test_runbook_of_blocked_plans_covers_reasons() -> None:
     [rule] = [one.values[0] for one in RULES if one.id == "InstallPlanBlocked"]
     [names] = re.findall(r'reason=~"([^"]*)"', rule["expr"])
     table = (ROOT / rule["annotations"]["runbook_url"]).read_text()
     assert set(names.split("|")) == set(re.findall(r"`(\w+)`(?=[,` \w]*\|)", table))
 
 
-def test_the_runbook_of_unplaced_machines_knows_every_reason() -> None:
+def test_runbook_of_unplaced_machines_covers_reasons() -> None:
     table = (ROOT / "docs" / "runbooks" / "MachineUnplaced.md").read_text()
     assert set(UnplacedReason) == set(re.findall(r"`(\w+)`(?=[,` \w]*\|)", table))

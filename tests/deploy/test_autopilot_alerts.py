@@ -24,12 +24,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_prometheus_accepts_them_and_they_fire_when_they_should(folder: Path, promtool: Path) -> None:
+def test_autopilot_alerts_are_valid_and_fire_as_expected(folder: Path, promtool: Path) -> None:
     assert checked(promtool, folder, "check", "rules", "--lint-fatal", "rules.yaml") == ""
     assert checked(promtool, folder, "test", "rules", "tests.yaml") == ""
 
 
-def test_each_is_seen_to_fire_on_metrics_that_there_are_and_has_a_runbook(folder: Path) -> None:
+def test_autopilot_alerts_have_metrics_and_runbooks(folder: Path) -> None:
     stories = yaml.safe_load(STORIES.read_text())["tests"]
     fired = {check["alertname"] for story in stories for check in story["alert_rule_test"] if check["exp_alerts"]}
     groups = yaml.safe_load((folder / "rules.yaml").read_text())["groups"]

@@ -24,19 +24,19 @@ FOLDERS = {
 
 
 @pytest.mark.parametrize("package", PackageFormat)
-def test_the_generated_files_are_current_for(package: PackageFormat) -> None:
+def test_generated_files_are_current(package: PackageFormat) -> None:
     folder = FOLDERS[package]
     found = {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
     assert found == files_of(package, InstallOptions()), "run 'make manifests'"
 
 
-def test_the_kustomization_has_every_file_and_every_controller() -> None:
+def test_kustomization_is_complete() -> None:
     listed = yaml.safe_load((BASE / "kustomization.yaml").read_text())["resources"]
     assert {*listed, "kustomization.yaml"} == {path.name for path in BASE.iterdir()}
     assert {f"{name}.yaml" for name in NAMES} <= set(listed)
 
 
-def test_each_controller_runs_under_its_own_account() -> None:
+def test_deployment_uses_own_service_account() -> None:
     parts = installed(InstallOptions())
     for name in NAMES:
         [account] = [obj["metadata"]["name"] for obj in parts[name] if obj["kind"] == "ServiceAccount"]
@@ -45,7 +45,7 @@ def test_each_controller_runs_under_its_own_account() -> None:
         assert pod["containers"][0]["args"] == [f"--controllers={name}"]
 
 
-def test_a_platform_of_another_name_is_told_and_may_be_looked_after() -> None:
+def test_other_hyperconverged_is_passed_and_granted() -> None:
     parts = installed(InstallOptions(hco=Key("virtualization", "mine"), console=True))
     for name in ("advisor", "autopilot", "console"):
         container = the_deployment(parts[name])["spec"]["template"]["spec"]["containers"][0]
@@ -56,7 +56,7 @@ def test_a_platform_of_another_name_is_told_and_may_be_looked_after() -> None:
         assert "kubevirt-hyperconverged" not in named
 
 
-def test_what_is_scraped_are_the_pods_of_every_controller() -> None:
+def test_metrics_service_selects_all_controllers() -> None:
     parts = installed(InstallOptions(console=True))
     [service] = parts["metrics"]
     chosen = monitor(Installation())["spec"]["selector"]["matchLabels"]
@@ -75,13 +75,13 @@ def the_deployment(objects: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("topic", [*installed(InstallOptions(console=True))])
-async def test_an_api_server_takes(admin: Client, namespace: str, topic: str) -> None:
+async def test_api_server_accepts_manifests(admin: Client, namespace: str, topic: str) -> None:
     for obj in installed(InstallOptions(Installation(namespace), console=True))[topic]:
         answer = await admin.apply(obj, manager="installer", dry_run=True)
         assert answer.object["metadata"]["uid"]
 
 
-def test_the_bundle_grants_what_the_kustomization_grants() -> None:
+def test_bundle_grants_same_as_kustomization() -> None:
     csv = yaml.safe_load((DEPLOY / "bundle" / "manifests" / "virt-steward.clusterserviceversion.yaml").read_text())
     spec = csv["spec"]["install"]["spec"]
     parts = [obj for name in NAMES for obj in installed(InstallOptions())[name]]

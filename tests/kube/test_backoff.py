@@ -23,30 +23,30 @@ def delays(backoff: RetryBackoff, error: KubeError, times: int = 12) -> list[flo
         pytest.param(DENIED, 2.0, 60.0, id="a missing right, rarely"),
     ],
 )
-def test_what_is_tried_again_after(error: KubeError, first: float, longest: float) -> None:
+def test_backoff_delays_by_cause(error: KubeError, first: float, longest: float) -> None:
     found = delays(RetryBackoff(random.Random(3)), error)
     assert first / 2 <= found[0] <= first
     assert longest / 2 <= found[-1] <= longest
     assert max(found) <= longest
 
 
-def test_a_server_that_asks_for_time_gets_it() -> None:
+def test_backoff_honours_retry_after() -> None:
     assert RetryBackoff(random.Random(3)).after(TooManyRequests("busy", 42.0)) == 42.0
 
 
-def test_a_long_outage_does_not_slow_the_first_tries_of_a_server_that_starts() -> None:
+def test_backoff_counts_each_cause_separately() -> None:
     backoff = RetryBackoff(random.Random(3))
     delays(backoff, Unreachable("refused"), times=20)
     assert backoff.after(ServerError("starting")) <= 0.5
 
 
-def test_success_makes_all_forgotten() -> None:
+def test_backoff_resets_on_success() -> None:
     backoff = RetryBackoff(random.Random(3))
     delays(backoff, Unreachable("refused"))
     backoff.succeeded()
     assert backoff.after(Unreachable("refused")) <= 0.1
 
 
-def test_two_of_the_same_kind_do_not_come_back_in_step() -> None:
+def test_backoff_has_jitter() -> None:
     error = Unreachable("refused")
     assert delays(RetryBackoff(random.Random(1)), error) != delays(RetryBackoff(random.Random(2)), error)

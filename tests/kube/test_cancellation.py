@@ -11,9 +11,7 @@ from virt_steward.kube.client import Caller, Client
 from virt_steward_demo.local.controlplane import ControlPlane
 
 
-async def test_a_request_cancelled_in_the_moment_in_which_its_time_runs_out_is_cancelled(
-    control_plane: ControlPlane, proxy: FaultProxy
-) -> None:
+async def test_request_keeps_cancellation_at_its_timeout(control_plane: ControlPlane, proxy: FaultProxy) -> None:
     async with a_client(control_plane, server=proxy.server) as opened:
         client = Client(opened.connection, opened.discovery, Caller(timeout=0.2))
         await client.raw("/version")  # so that a connection is there

@@ -60,7 +60,7 @@ class Lease:
         return self._answers.pop(0)
 
 
-async def test_sixty_open_watches_delay_neither_a_patch_nor_the_lease(admin: Client, widgets: str) -> None:
+async def test_watches_do_not_delay_requests_or_lease(admin: Client, widgets: str) -> None:
     await admin.create(a_widget(widgets))
     watch = Request(
         "watch", "GET", f"/apis/{V1}/widgets", what="watch", query={"watch": "true"}, pool=ConnectionPool.WATCHES
@@ -75,9 +75,7 @@ async def test_sixty_open_watches_delay_neither_a_patch_nor_the_lease(admin: Cli
             assert patched["spec"] == {"size": size}
 
 
-async def test_neither_slow_requests_nor_other_renewals_delay_a_lease(
-    proxy: FaultProxy, control_plane: ControlPlane
-) -> None:
+async def test_slow_requests_do_not_delay_lease(proxy: FaultProxy, control_plane: ControlPlane) -> None:
     async with a_client(control_plane, server=proxy.server) as client:
         proxy.freeze()
         slow = [asyncio.ensure_future(client.connection.send(VERSION)) for _ in range(20)]
@@ -89,14 +87,12 @@ async def test_neither_slow_requests_nor_other_renewals_delay_a_lease(
         assert {answer.status for answer in await asyncio.gather(*renewals, *slow)} == {200}
 
 
-async def test_a_frozen_server_costs_a_caller_no_more_than_its_timeout(
-    proxy: FaultProxy, control_plane: ControlPlane
-) -> None:
+async def test_send_times_out_on_frozen_server(proxy: FaultProxy, control_plane: ControlPlane) -> None:
     async with a_client(control_plane, server=proxy.server) as client:
         await client.raw("/version")
         proxy.freeze()
         started = time.monotonic()
-        with pytest.raises(TimedOut, match=rf"get /version: no answer from {proxy.server} in time"):
+        with pytest.raises(TimedOut, match=rf"get /version: {proxy.server} unreachable: timed out after 0.3 s"):
             await as_caller(client, Caller(timeout=0.3)).raw("/version")
         assert 0.3 <= time.monotonic() - started < PATIENCE
         await proxy.cut()
@@ -104,27 +100,25 @@ async def test_a_frozen_server_costs_a_caller_no_more_than_its_timeout(
         await client.raw("/version")
 
 
-async def test_a_refused_connection_is_said_at_once(control_plane: ControlPlane) -> None:
+async def test_send_reports_refused_connection_at_once(control_plane: ControlPlane) -> None:
     port = ReservedPort()
     try:
         nowhere = f"https://127.0.0.1:{port.number}"
         async with asyncio.timeout(PATIENCE), a_client(control_plane, server=nowhere) as client:
-            with pytest.raises(Unreachable, match=f"cannot reach {nowhere}: Connection refused"):
+            with pytest.raises(Unreachable, match=f"{nowhere} unreachable: Connection refused"):
                 await client.raw("/version")
     finally:
         port.release()
 
 
-async def test_a_server_that_is_no_tls_server_is_not_called_untrusted(
-    gateway: Gateway, control_plane: ControlPlane
-) -> None:
+async def test_send_distinguishes_tls_failure_from_untrusted(gateway: Gateway, control_plane: ControlPlane) -> None:
     async with a_client(control_plane, server=gateway.server.replace("http:", "https:")) as client:
-        with pytest.raises(Unreachable, match="does not speak TLS") as error:
+        with pytest.raises(Unreachable, match="TLS handshake failed") as error:
             await client.raw("/version")
     assert type(error.value) is Unreachable
 
 
-async def test_the_password_of_a_proxy_is_in_no_error(gateway: Gateway, control_plane: ControlPlane) -> None:
+async def test_send_hides_proxy_password(gateway: Gateway, control_plane: ControlPlane) -> None:
     async def who_are_you(_request: web.BaseRequest) -> web.StreamResponse:
         return web.Response(status=407)
 
@@ -141,7 +135,7 @@ async def test_the_password_of_a_proxy_is_in_no_error(gateway: Gateway, control_
         await connection.close()
 
 
-async def test_a_watch_is_given_up_if_a_proxy_takes_it_and_says_nothing(control_plane: ControlPlane) -> None:
+async def test_stream_times_out_on_silent_proxy(control_plane: ControlPlane) -> None:
     async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()  # until they go away
         writer.close()
@@ -152,13 +146,13 @@ async def test_a_watch_is_given_up_if_a_proxy_takes_it_and_says_nothing(control_
         cluster = load_from_bytes(text.encode(), source="tests", trusted=True, env={})
         connection = Connection(cluster, user_agent="tests", observe=unobserved)
         try:
-            with pytest.raises(TimedOut, match="no answer from"):
+            with pytest.raises(TimedOut, match="unreachable: timed out after"):
                 await connection.stream(VERSION, silence=0.3).__aenter__()
         finally:
             await connection.close()
 
 
-async def test_a_closed_connection_is_not_opened_again(admin: Client) -> None:
+async def test_send_refuses_after_close(admin: Client) -> None:
     connection = Connection(admin.connection.cluster, user_agent="tests", observe=unobserved)
     assert (await connection.send(VERSION)).status == 200
     await connection.close()
@@ -166,9 +160,7 @@ async def test_a_closed_connection_is_not_opened_again(admin: Client) -> None:
         await connection.send(VERSION)
 
 
-async def test_a_connection_cut_in_the_middle_of_an_answer_is_unreachable(
-    gateway: Gateway, control_plane: ControlPlane
-) -> None:
+async def test_send_reports_cut_answer_as_unreachable(gateway: Gateway, control_plane: ControlPlane) -> None:
     async def cut(request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Length": "100"})
         await response.prepare(request)
@@ -183,9 +175,7 @@ async def test_a_connection_cut_in_the_middle_of_an_answer_is_unreachable(
             await client.raw("/version")
 
 
-async def test_a_wrong_authority_is_one_line_and_its_replacement_is_noticed(
-    control_plane: ControlPlane, tmp_path: Path
-) -> None:
+async def test_send_rereads_replaced_authority(control_plane: ControlPlane, tmp_path: Path) -> None:
     authority = tmp_path / "ca.crt"
     authority.write_bytes(an_authority().chain)
     cluster = {"server": control_plane.server, "certificate-authority": str(authority)}
@@ -202,20 +192,20 @@ async def test_a_wrong_authority_is_one_line_and_its_replacement_is_noticed(
         assert (await connection.send(VERSION)).status == 200
 
 
-async def test_a_token_that_rotates_is_read_again_when_the_old_one_is_refused(
-    control_plane: ControlPlane, tmp_path: Path
-) -> None:
+async def test_send_rereads_rotated_token_on_401(control_plane: ControlPlane, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("x" * len(control_plane.token))
     async with connected(a_config(control_plane, tmp_path, user={"tokenFile": str(token)})) as connection:
         with pytest.raises(Unauthorized) as error:
             await connection.send(VERSION)
-        assert str(error.value).endswith(f"token in {token} of user admin in {tmp_path}/config was refused: renew it")
+        assert str(error.value).endswith(
+            f"token in {token} of user admin in {tmp_path}/config was not accepted: renew it"
+        )
         token.write_text(control_plane.token)
         assert (await connection.send(VERSION)).status == 200
 
 
-async def test_a_plugin_runs_again_when_its_token_is_refused(control_plane: ControlPlane, tmp_path: Path) -> None:
+async def test_send_reruns_exec_plugin_on_401(control_plane: ControlPlane, tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     credential = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential"}
     answers = [json.dumps({**credential, "status": {"token": token}}) for token in ("revoked", control_plane.token)]
@@ -233,9 +223,7 @@ async def test_a_plugin_runs_again_when_its_token_is_refused(control_plane: Cont
     assert len(runs.read_text()) == 2
 
 
-async def test_an_expired_client_certificate_is_named_with_its_file_and_expiry(
-    control_plane: ControlPlane, tmp_path: Path
-) -> None:
+async def test_send_names_expired_client_certificate(control_plane: ControlPlane, tmp_path: Path) -> None:
     for name, lifetime in (("fresh", dt.timedelta(hours=1)), ("expired", dt.timedelta(days=-2))):
         identity = control_plane.authority.client("someone", ["system:masters"], lifetime=lifetime)
         (tmp_path / f"{name}.crt").write_bytes(identity.certificate)
@@ -260,9 +248,7 @@ def _link(chain: Path, key: Path, *, to: str) -> None:
 
 
 @pytest.mark.parametrize("headers", [{"Retry-After": "1"}, {}], ids=["as long as it says", "at its own pace"])
-async def test_a_client_waits_for_a_busy_server(
-    headers: dict[str, str], gateway: Gateway, control_plane: ControlPlane
-) -> None:
+async def test_send_retries_after_429(headers: dict[str, str], gateway: Gateway, control_plane: ControlPlane) -> None:
     # The real server answers 429 only under a load that no test should make.
     async def busy_once(_: web.BaseRequest) -> web.StreamResponse | None:
         busy = a_status(429, "TooManyRequests")
@@ -277,9 +263,7 @@ async def test_a_client_waits_for_a_busy_server(
     assert time.monotonic() - started >= float(headers.get("Retry-After", "0.1"))
 
 
-async def test_a_client_does_not_wait_beyond_its_timeout_for_a_busy_server(
-    gateway: Gateway, control_plane: ControlPlane
-) -> None:
+async def test_send_limits_retries_by_timeout(gateway: Gateway, control_plane: ControlPlane) -> None:
     async def busy(_: web.BaseRequest) -> web.StreamResponse:
         answer = a_status(429, "TooManyRequests")
         answer.headers["Retry-After"] = "3600"
@@ -296,7 +280,7 @@ async def test_a_client_does_not_wait_beyond_its_timeout_for_a_busy_server(
 @pytest.mark.parametrize(
     "lease", [pytest.param(Lease(), id="before"), pytest.param(Lease(10.0), id="in the moment of sending")]
 )
-async def test_nothing_reaches_the_server_once_the_lease_is_lost(
+async def test_permit_stops_write_after_lost_lease(
     lease: Lease, admin: Client, widgets: str, audit_log: AuditLog
 ) -> None:
     await admin.create(a_widget(widgets, size=1))
@@ -308,7 +292,7 @@ async def test_nothing_reaches_the_server_once_the_lease_is_lost(
     assert verbs == ["get"]
 
 
-async def test_a_write_whose_lease_was_lost_while_it_waited_for_patience_is_not_sent_again(
+async def test_permit_stops_retry_after_lost_lease(
     gateway: Gateway, control_plane: ControlPlane, admin: Client, widgets: str
 ) -> None:
     async def busy(request: web.BaseRequest) -> web.StreamResponse | None:
@@ -324,7 +308,7 @@ async def test_a_write_whose_lease_was_lost_while_it_waited_for_patience_is_not_
     assert [request.method for request in gateway.requests].count("PATCH") == 1
 
 
-async def test_a_write_ends_with_the_lease(
+async def test_permit_limits_write_timeout(
     proxy: FaultProxy, control_plane: ControlPlane, admin: Client, widgets: str
 ) -> None:
     await admin.create(a_widget(widgets))
@@ -338,13 +322,13 @@ async def test_a_write_ends_with_the_lease(
         await proxy.cut()
 
 
-async def test_a_preview_needs_no_lease(admin: Client, widgets: str) -> None:
+async def test_dry_run_needs_no_permit(admin: Client, widgets: str) -> None:
     client = as_caller(admin, Caller(permit=Lease()))
     preview = await client.apply(a_widget(widgets, size=1), manager="me", dry_run=True)
     assert preview.object["spec"] == {"size": 1}
 
 
-async def test_the_server_sees_who_calls(admin: Client, namespace: str, audit_log: AuditLog) -> None:
+async def test_send_sets_user_agent(admin: Client, namespace: str, audit_log: AuditLog) -> None:
     mark = audit_log.mark()
     await as_caller(admin, Caller(agent="virt-steward/approver")).raw(f"/api/v1/namespaces/{namespace}")
     await admin.raw(f"/api/v1/namespaces/{namespace}")
@@ -352,9 +336,7 @@ async def test_the_server_sees_who_calls(admin: Client, namespace: str, audit_lo
     assert agents == ["virt-steward/approver", "tests"]
 
 
-async def test_every_attempt_is_observed_with_its_verb_and_code(
-    control_plane: ControlPlane, proxy: FaultProxy, widgets: str
-) -> None:
+async def test_send_observes_each_attempt(control_plane: ControlPlane, proxy: FaultProxy, widgets: str) -> None:
     seen: list[tuple[str, str]] = []
     config = control_plane.kubeconfig.read_text().replace(control_plane.server, proxy.server)
     cluster = load_from_bytes(config.encode(), source="tests", trusted=True, env={})
@@ -371,7 +353,7 @@ async def test_every_attempt_is_observed_with_its_verb_and_code(
     assert seen == [("discover", "200"), ("discover", "200"), ("apply", "201"), ("get", "none")]
 
 
-async def test_a_closed_connection_leaves_nothing_open(proxy: FaultProxy, control_plane: ControlPlane) -> None:
+async def test_close_leaves_no_socket_open(proxy: FaultProxy, control_plane: ControlPlane) -> None:
     async with a_client(control_plane, server=proxy.server) as client:
         await asyncio.gather(*(client.raw("/version") for _ in range(5)))
         watch = Request(

@@ -45,12 +45,12 @@ async def sent(credentials: Credentials) -> str:
         pytest.param({"tokenFile": "token", "token": "no"}, "Bearer from-file", id="a token file, which wins"),
     ],
 )
-async def test_the_authorization_header_comes_from(user: dict[str, object], header: str, tmp_path: Path) -> None:
+async def test_credentials_set_authorization_header(user: dict[str, object], header: str, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("from-file\n")
     assert await sent(credentials_for(tmp_path, user)) == header
 
 
-async def test_a_user_without_credentials_shows_nothing_and_explains_it(tmp_path: Path) -> None:
+async def test_credentials_explain_when_absent(tmp_path: Path) -> None:
     credentials = credentials_for(tmp_path, {})
     assert await credentials.current() == Authentication()
     assert credentials.explain() == (
@@ -58,7 +58,7 @@ async def test_a_user_without_credentials_shows_nothing_and_explains_it(tmp_path
     )
 
 
-async def test_a_replaced_token_file_is_read_again(tmp_path: Path) -> None:
+async def test_token_file_is_reread_when_replaced(tmp_path: Path) -> None:
     replace(tmp_path / "token", "one")
     credentials = credentials_for(tmp_path, {"tokenFile": "token"})
     replace(tmp_path / "token", "two")
@@ -66,7 +66,7 @@ async def test_a_replaced_token_file_is_read_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [pytest.param("", id="empty"), pytest.param(None, id="missing")])
-async def test_the_last_good_token_holds_while_its_file_is(content: str | None, tmp_path: Path) -> None:
+async def test_token_file_keeps_last_valid_token(content: str | None, tmp_path: Path) -> None:
     replace(tmp_path / "token", "one")
     credentials = credentials_for(tmp_path, {"tokenFile": "token"})
     (tmp_path / "token").unlink()
@@ -77,7 +77,7 @@ async def test_the_last_good_token_holds_while_its_file_is(content: str | None, 
     assert await sent(credentials) == "Bearer two"
 
 
-async def test_a_refused_token_is_read_again_even_if_its_file_looks_unchanged(tmp_path: Path) -> None:
+async def test_token_file_is_reread_after_401(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("one")
     credentials = credentials_for(tmp_path, {"tokenFile": "token"})
@@ -92,15 +92,13 @@ async def test_a_refused_token_is_read_again_even_if_its_file_looks_unchanged(tm
 @pytest.mark.parametrize(
     "user", [pytest.param({"token": "abc"}, id="fixed"), pytest.param({"tokenFile": "token"}, id="in a file")]
 )
-async def test_nothing_newer_is_to_be_tried_when_an_unchanged_token_is_refused(
-    user: dict[str, object], tmp_path: Path
-) -> None:
+async def test_rejected_is_false_for_unchanged_token(user: dict[str, object], tmp_path: Path) -> None:
     (tmp_path / "token").write_text("one")
     credentials = credentials_for(tmp_path, user)
     assert not await credentials.rejected(await credentials.current())
 
 
-async def test_a_rotated_certificate_is_taken_once_its_key_is_there_too(tmp_path: Path) -> None:
+async def test_certificate_rotates_with_its_key(tmp_path: Path) -> None:
     old, new = a_pair(), a_pair()
     replace(tmp_path / "tls.crt", old.chain)
     replace(tmp_path / "tls.key", old.key)
@@ -114,7 +112,7 @@ async def test_a_rotated_certificate_is_taken_once_its_key_is_there_too(tmp_path
     assert (after.chain, after.key) == (new.chain, new.key)
 
 
-async def test_data_wins_over_files_and_may_be_mixed_with_them(tmp_path: Path) -> None:
+async def test_certificate_prefers_data_over_files(tmp_path: Path) -> None:
     pair = a_pair()
     (tmp_path / "tls.key").write_bytes(pair.key)
     user = {"client-certificate": "missing", "client-certificate-data": b64(pair.chain), "client-key": "tls.key"}
@@ -128,11 +126,13 @@ async def test_data_wins_over_files_and_may_be_mixed_with_them(tmp_path: Path) -
     [
         pytest.param(datetime(2026, 11, 1, 10, tzinfo=UTC), "expired 2026-11-01 10:00 UTC", id="has expired"),
         pytest.param(
-            datetime(2026, 11, 1, 13, tzinfo=UTC), "was refused though valid until 2026-11-01 13:00 UTC", id="is valid"
+            datetime(2026, 11, 1, 13, tzinfo=UTC),
+            "was not accepted though valid until 2026-11-01 13:00 UTC",
+            id="is valid",
         ),
     ],
 )
-def test_an_explanation_tells_which_credential(expires: datetime, words: str, tmp_path: Path) -> None:
+def test_explain_names_credential_and_expiry(expires: datetime, words: str, tmp_path: Path) -> None:
     pair = a_pair(expires=expires)
     (tmp_path / "token").write_text(a_jwt(expires))
     certificate = {"client-certificate-data": b64(pair.chain), "client-key-data": b64(pair.key)}
@@ -158,12 +158,12 @@ def test_an_explanation_tells_which_credential(expires: datetime, words: str, tm
         pytest.param("a." + b64('{"exp": 1e99}') + ".c", id="naming no real date"),
     ],
 )
-def test_a_token_that_does_not_tell_its_expiry_is_just_refused(token: str, tmp_path: Path) -> None:
+def test_explain_without_expiry(token: str, tmp_path: Path) -> None:
     explained = credentials_for(tmp_path, {"token": token}).explain()
-    assert explained == f"token of user admin in {tmp_path}/config was refused: get a new kubeconfig"
+    assert explained == f"token of user admin in {tmp_path}/config was not accepted: get a new kubeconfig"
 
 
-async def test_no_secret_shows_in_a_repr_or_an_explanation(tmp_path: Path) -> None:
+async def test_credentials_hide_secrets(tmp_path: Path) -> None:
     pair = a_pair()
     files = {"client-certificate-data": b64(pair.chain), "client-key-data": b64(pair.key)}
     for user in ({"token": SECRET, **files}, {"username": "u", "password": SECRET}):
@@ -183,7 +183,7 @@ async def test_no_secret_shows_in_a_repr_or_an_explanation(tmp_path: Path) -> No
         pytest.param(" ", id="for being blank"),
     ],
 )
-def test_a_token_that_no_header_can_carry_is_refused_unquoted(token: str, tmp_path: Path) -> None:
+def test_token_with_invalid_characters_is_refused(token: str, tmp_path: Path) -> None:
     with pytest.raises(BadConfig, match="token") as refusal:
         credentials_for(tmp_path, {"token": token})
     assert SECRET not in str(refusal.value)

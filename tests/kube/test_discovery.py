@@ -54,32 +54,32 @@ async def refreshed_until(discovery: Discovery, kind: Kind, version: str | None)
         ),
     ],
 )
-async def test_the_server_says_where_to_find_a_kind(kind: Kind, path: str, admin: Client) -> None:
+async def test_discovery_finds_path_of_kind(kind: Kind, path: str, admin: Client) -> None:
     assert (await admin.discovery.resource(kind)).path("a", "b") == path
 
 
-async def test_an_older_version_is_found_when_it_is_asked_for(admin: Client) -> None:
+async def test_discovery_finds_older_version(admin: Client) -> None:
     autoscaler = Kind("autoscaling", "HorizontalPodAutoscaler")
     assert (await admin.discovery.resource(autoscaler, "v1")).api_version == "autoscaling/v1"
     with pytest.raises(NotServed, match=r"HorizontalPodAutoscaler.autoscaling in version v7"):
         await admin.discovery.resource(autoscaler, "v7")
 
 
-async def test_subresources_are_known(admin: Client) -> None:
+async def test_discovery_lists_subresources(admin: Client) -> None:
     deployment = await admin.discovery.resource(Kind("apps", "Deployment"))
     assert deployment.subresources == {"scale", "status"}
     assert deployment.path("a", "b", "status").endswith("/deployments/b/status")
     assert (await admin.discovery.resource(CONFIG_MAP)).subresources == frozenset()
 
 
-async def test_many_questions_at_once_cost_two_requests(admin: Client, audit_log: AuditLog) -> None:
+async def test_discovery_fetches_once_for_many_callers(admin: Client, audit_log: AuditLog) -> None:
     mark = audit_log.mark()
     await asyncio.gather(*(admin.discovery.resource(CONFIG_MAP) for _ in range(20)))
     uris = [request.uri for request in audit_log.since(mark) if request.user == "admin"]
     assert uris == ["/api", "/apis"]
 
 
-async def test_a_definition_comes_changes_its_versions_and_goes(admin: Client) -> None:
+async def test_discovery_follows_crd_changes(admin: Client) -> None:
     kind = a_new_kind()
     odd = f"{kind.plural[:-1]}kinder"
     definition = a_definition(kind.name, plural=odd, versions=("v1alpha1",), scope="Cluster")
@@ -102,7 +102,7 @@ async def test_a_definition_comes_changes_its_versions_and_goes(admin: Client) -
     assert not admin.discovery.serves(GROUP, odd)
 
 
-async def test_those_who_wait_for_a_change_are_woken_by_a_change_alone(admin: Client) -> None:
+async def test_changed_returns_only_on_change(admin: Client) -> None:
     await admin.discovery.refresh()
     waiting = asyncio.ensure_future(admin.discovery.changed())
     await admin.discovery.refresh()
@@ -115,7 +115,7 @@ async def test_those_who_wait_for_a_change_are_woken_by_a_change_alone(admin: Cl
     await asyncio.wait_for(waiting, 30)
 
 
-async def test_a_kind_that_turns_out_to_have_gone_is_asked_for_anew(admin: Client) -> None:
+async def test_discovery_refreshes_after_page_not_found(admin: Client) -> None:
     kind = a_new_kind()
     await define(admin, a_definition(kind.name))
     await admin.delete(the_definition(kind.plural))
@@ -135,11 +135,11 @@ async def test_a_kind_that_turns_out_to_have_gone_is_asked_for_anew(admin: Clien
 @pytest.mark.parametrize(
     ("body", "complaint"),
     [
-        pytest.param("<html>Log in</html>", "makes no sense", id="a page"),
+        pytest.param("<html>Log in</html>", "invalid answer", id="a page"),
         pytest.param('{"kind": "APIGroupList", "groups": []}', "1.27 or newer", id="an old server's answer"),
     ],
 )
-async def test_no_kind_is_taken_for_absent_because_of(
+async def test_discovery_fails_on_invalid_answer(
     body: str, complaint: str, gateway: Gateway, control_plane: ControlPlane
 ) -> None:
     async def strange(_: web.BaseRequest) -> web.StreamResponse:

@@ -32,26 +32,26 @@ HOST = "https://api.example:6443"
         pytest.param({"HTTPS_PROXY": PROXY, "no_proxy": "example"}, None, id="it-is-excepted-in-small-letters"),
     ],
 )
-def test_the_proxy_of_the_environment_is_used_when(env: dict[str, str], proxy: str | None, tmp_path: Path) -> None:
+def test_kubeconfig_uses_environment_proxy(env: dict[str, str], proxy: str | None, tmp_path: Path) -> None:
     config = written(tmp_path / "config", a_kubeconfig())
     assert load_kubeconfig(config, env=env).proxy == proxy
 
 
-def test_the_proxy_of_the_kubeconfig_comes_first(tmp_path: Path) -> None:
+def test_kubeconfig_proxy_wins_over_environment(tmp_path: Path) -> None:
     config = written(tmp_path / "config", a_kubeconfig(cluster={"proxy-url": "http://own.example"}))
     assert load_kubeconfig(config, env={"HTTPS_PROXY": PROXY, "NO_PROXY": "*"}).proxy == "http://own.example"
 
 
-def test_a_kubeconfig_from_a_secret_is_not_sent_through_it() -> None:
+def test_secret_kubeconfig_ignores_environment_proxy() -> None:
     text = yaml.safe_dump(a_kubeconfig()).encode()
     env = {"HTTPS_PROXY": PROXY}
     assert load_from_bytes(text, source="a Secret", trusted=False, env=env).proxy is None
     assert load_from_bytes(text, source="a file", trusted=True, env=env).proxy == PROXY
 
 
-def test_a_proxy_that_makes_no_sense_is_said_without_its_password(tmp_path: Path) -> None:
+def test_invalid_proxy_is_reported_without_password(tmp_path: Path) -> None:
     config = written(tmp_path / "config", a_kubeconfig())
-    with pytest.raises(BadConfig, match="the environment: HTTPS_PROXY is no address such as") as error:
+    with pytest.raises(BadConfig, match="the environment: HTTPS_PROXY is not a URL such as") as error:
         load_kubeconfig(config, env={"HTTPS_PROXY": f"ftp://bob:{SECRET}@proxy"})
     assert SECRET not in str(error.value)
 
@@ -83,11 +83,11 @@ def test_a_proxy_that_makes_no_sense_is_said_without_its_password(tmp_path: Path
         ("https://localhost:6443", "", True),
     ],
 )
-def test_exceptions(server: str, exceptions: str, excepted: bool) -> None:
+def test_no_proxy_excludes_servers(server: str, exceptions: str, excepted: bool) -> None:
     assert is_excepted(server, {"NO_PROXY": exceptions}) == excepted
 
 
-async def test_requests_go_through_it(gateway: Gateway, tmp_path: Path) -> None:
+async def test_requests_use_environment_proxy(gateway: Gateway, tmp_path: Path) -> None:
     asked: list[str] = []
 
     async def refuse(request: web.BaseRequest) -> web.StreamResponse:

@@ -49,10 +49,11 @@ def a_status(reason: str = "", message: str = "", **details: Any) -> bytes:
         pytest.param(504, "Timeout", ServerError, id="504"),
     ],
 )
-def test_an_answer_becomes_the_error_that_it_stands_for(code: int, reason: str, expected: type[KubeError]) -> None:
+def test_error_from_maps_status_codes(code: int, reason: str, expected: type[KubeError]) -> None:
     error = error_from(code, a_status(reason, "the server's words"), what="get ConfigMap a/b")
     assert type(error) is expected
-    assert str(error) == "get ConfigMap a/b: the server's words"
+    named = {401: "unauthorized (401): ", 403: "forbidden (403): "}.get(code, "")
+    assert str(error) == f"get ConfigMap a/b: {named}the server's words"
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,7 @@ def test_an_answer_becomes_the_error_that_it_stands_for(code: int, reason: str, 
     ],
 )
 @pytest.mark.parametrize(("code", "expected"), [(404, NotFound), (502, ServerError)])
-def test_one_readable_line_comes_of(body: bytes, code: int, expected: type[KubeError]) -> None:
+def test_error_from_gives_one_readable_line(body: bytes, code: int, expected: type[KubeError]) -> None:
     error = error_from(code, body, what="get it")
     assert type(error) is expected
     assert str(error).startswith("get it: ")
@@ -89,7 +90,7 @@ def test_one_readable_line_comes_of(body: bytes, code: int, expected: type[KubeE
     ],
 )
 @pytest.mark.parametrize("code", [429, 503])
-def test_a_server_says_when_to_come_back(
+def test_error_from_reads_retry_after(
     code: int, header: str | None, details: dict[str, Any], expected: float | None
 ) -> None:
     error = error_from(code, a_status(**details), what="get it", retry_after=header)
@@ -97,7 +98,7 @@ def test_a_server_says_when_to_come_back(
     assert error.retry_after == expected
 
 
-def test_a_field_conflict_names_managers_and_fields() -> None:
+def test_error_from_names_conflicting_managers() -> None:
     causes = [
         {"reason": "FieldManagerConflict", "message": 'conflict with "kubectl" using v1', "field": ".data.a"},
         {
@@ -111,7 +112,7 @@ def test_a_field_conflict_names_managers_and_fields() -> None:
     assert error.claims == (Claim("kubectl", ".data.a"), Claim("olm", ".status.phase"))
 
 
-async def test_the_real_server_names_who_owns_what(admin: Client, widgets: str) -> None:
+async def test_field_conflict_names_owners_on_real_server(admin: Client, widgets: str) -> None:
     await admin.apply(a_widget(widgets, size=1, colour="red"), manager="first owner")
     status = {**a_widget(widgets), "status": {"phase": "Ready"}}
     del status["spec"]

@@ -88,7 +88,7 @@ async def events(client: Client, namespace: str) -> list[dict[str, Any]]:
     return await client.list(EVENT, Selection(namespace, fields="reportingController=virt-steward"))
 
 
-async def test_an_event_says_what_happened_to_what(admin: Client, namespace: str) -> None:
+async def test_recorder_writes_event(admin: Client, namespace: str) -> None:
     happened = await about(admin, namespace)
     async with a_desk(admin) as desk:
         desk.recorder.once(happened)
@@ -119,7 +119,7 @@ async def test_recorder_calls_on_created_once_across_restarts(admin: Client, nam
     assert created == [happened]
 
 
-async def test_an_event_names_the_other_object_that_it_is_about(admin: Client, namespace: str) -> None:
+async def test_recorder_writes_related_object(admin: Client, namespace: str) -> None:
     happened, other = await about(admin, namespace), await about(admin, namespace, "other")
     async with a_desk(admin) as desk:
         desk.recorder.once(replace(happened, related=other.regarding))
@@ -129,7 +129,7 @@ async def test_an_event_names_the_other_object_that_it_is_about(admin: Client, n
     assert event["related"]["uid"] == other.regarding.uid
 
 
-async def test_once_is_once_also_after_a_restart(admin: Client, namespace: str) -> None:
+async def test_once_records_once_across_restarts(admin: Client, namespace: str) -> None:
     happened = await about(admin, namespace)
     with capture_logs() as logged:
         for _process in range(2):
@@ -151,7 +151,7 @@ async def test_once_is_once_also_after_a_restart(admin: Client, namespace: str) 
         pytest.param(lambda first: replace(first, related=first.regarding), id="related object"),
     ],
 )
-async def test_a_second_event_is_told_for_another(
+async def test_once_records_each_occurrence(
     differs: Callable[[Occurrence], Occurrence], admin: Client, namespace: str
 ) -> None:
     happened = await about(admin, namespace)
@@ -162,9 +162,7 @@ async def test_a_second_event_is_told_for_another(
     assert len(await events(admin, namespace)) == 2
 
 
-async def test_repeats_are_counted_and_written_once_a_minute(
-    admin: Client, namespace: str, audit_log: AuditLog
-) -> None:
+async def test_again_sends_count_once_a_minute(admin: Client, namespace: str, audit_log: AuditLog) -> None:
     happened = await about(admin, namespace)
     mark = audit_log.mark()
     async with a_desk(admin) as desk:
@@ -184,7 +182,7 @@ async def test_repeats_are_counted_and_written_once_a_minute(
     assert writes == ["create", "patch"]
 
 
-async def test_a_repeat_of_an_event_that_has_expired_is_told_anew(admin: Client, namespace: str) -> None:
+async def test_again_recreates_expired_event(admin: Client, namespace: str) -> None:
     happened = await about(admin, namespace)
     async with a_desk(admin) as desk:
         desk.recorder.again(happened)
@@ -196,7 +194,7 @@ async def test_a_repeat_of_an_event_that_has_expired_is_told_anew(admin: Client,
     assert len(await events(admin, namespace)) == 1
 
 
-async def test_a_repeat_is_also_one_of_what_was_told_before_a_restart(admin: Client, namespace: str) -> None:
+async def test_again_counts_across_restarts(admin: Client, namespace: str) -> None:
     happened = await about(admin, namespace)
     for _process in range(2):
         async with a_desk(admin) as desk:
@@ -207,7 +205,7 @@ async def test_a_repeat_is_also_one_of_what_was_told_before_a_restart(admin: Cli
     assert event["series"]["lastObservedTime"] == rfc3339_micro(desk.clock.now)
 
 
-async def test_what_was_otherwise_in_between_is_told_at_once(admin: Client, namespace: str) -> None:
+async def test_anew_sends_at_once(admin: Client, namespace: str) -> None:
     happened = await about(admin, namespace)
     async with a_desk(admin) as desk:
         desk.recorder.again(happened)
@@ -220,7 +218,7 @@ async def test_what_was_otherwise_in_between_is_told_at_once(admin: Client, name
     assert event["series"]["lastObservedTime"] == rfc3339_micro(desk.clock.now)
 
 
-async def test_a_hot_loop_is_cut_short(admin: Client, namespace: str) -> None:
+async def test_recorder_limits_hot_loop(admin: Client, namespace: str) -> None:
     happened = await about(admin, namespace)
     async with a_desk(admin, allowance=3) as desk:
         for episode in range(50):
@@ -231,7 +229,7 @@ async def test_a_hot_loop_is_cut_short(admin: Client, namespace: str) -> None:
 
 
 @pytest.mark.parametrize("letter", ["x", "ü", "€"], ids=["one byte", "two bytes", "three bytes"])
-async def test_a_long_note_is_shortened_in_letters_of(letter: str, admin: Client, namespace: str) -> None:
+async def test_recorder_shortens_long_notes(letter: str, admin: Client, namespace: str) -> None:
     happened = replace(await about(admin, namespace), note=letter * 2000)
     async with a_desk(admin) as desk:
         desk.recorder.once(happened)
@@ -242,7 +240,7 @@ async def test_a_long_note_is_shortened_in_letters_of(letter: str, admin: Client
 
 
 @pytest.mark.parametrize("name", ["n" * 253, f"{'n' * 229}.{'n' * 23}"], ids=["long", "with a dot where it is cut"])
-async def test_an_event_fits_a_name_that_is(name: str, admin: Client, namespace: str) -> None:
+async def test_event_name_is_valid_for_any_object_name(name: str, admin: Client, namespace: str) -> None:
     happened = await about(admin, namespace, name)
     async with a_desk(admin) as desk:
         desk.recorder.once(happened)
@@ -250,7 +248,7 @@ async def test_an_event_fits_a_name_that_is(name: str, admin: Client, namespace:
     assert len(await events(admin, namespace)) == 1
 
 
-async def test_an_event_on_a_cluster_scoped_object_is_in_the_default_namespace(admin: Client, namespace: str) -> None:
+async def test_event_of_cluster_scoped_object_is_in_default_namespace(admin: Client, namespace: str) -> None:
     name = f"System:{namespace}"
     rbac = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name}}
     happened = occurrence(await admin.create(rbac))
@@ -262,7 +260,7 @@ async def test_an_event_on_a_cluster_scoped_object_is_in_the_default_namespace(a
     assert event["regarding"]["name"] == name
 
 
-async def test_an_event_that_is_refused_is_logged_and_the_next_one_is_written(admin: Client, namespace: str) -> None:
+async def test_recorder_logs_refused_event_and_goes_on(admin: Client, namespace: str) -> None:
     happened = await about(admin, namespace)
     with capture_logs() as logged:
         async with a_desk(admin) as desk:
@@ -273,7 +271,7 @@ async def test_an_event_that_is_refused_is_logged_and_the_next_one_is_written(ad
     assert [event["reason"] for event in await events(admin, namespace)] == ["PlanApproved"]
 
 
-async def test_an_event_that_nobody_takes_is_told_when_it_happens_again(
+async def test_recorder_retries_failed_event_on_next_occurrence(
     admin: Client, namespace: str, control_plane: ControlPlane, proxy: FaultProxy
 ) -> None:
     happened = await about(admin, namespace)
@@ -289,7 +287,7 @@ async def test_an_event_that_nobody_takes_is_told_when_it_happens_again(
     assert len(await events(admin, namespace)) == 1
 
 
-async def test_events_that_cannot_be_sent_hold_up_the_end_no_longer_than_the_grace(
+async def test_flush_is_limited_by_grace(
     control_plane: ControlPlane, proxy: FaultProxy, admin: Client, namespace: str
 ) -> None:
     happened = await about(admin, namespace)

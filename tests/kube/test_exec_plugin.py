@@ -79,12 +79,12 @@ def token(authentication: Authentication) -> str:
 
 
 @pytest.mark.parametrize("version", [V1, V1BETA1])
-async def test_a_plugin_gives_a_token_in(version: str, fake: Fake) -> None:
+async def test_exec_plugin_gives_token(version: str, fake: Fake) -> None:
     fake.answering(a_credential(version))
     assert token(await fake.credentials(apiVersion=version).current()) == "1"
 
 
-async def test_a_plugin_gives_a_certificate(fake: Fake) -> None:
+async def test_exec_plugin_gives_certificate(fake: Fake) -> None:
     pair = a_pair()
     fake.answering(a_credential(clientCertificateData=pair.chain.decode(), clientKeyData=pair.key.decode()))
     shown = await fake.credentials().current()
@@ -93,7 +93,7 @@ async def test_a_plugin_gives_a_certificate(fake: Fake) -> None:
     assert (shown.client_certificate.chain, shown.client_certificate.key) == (pair.chain, pair.key)
 
 
-async def test_a_plugin_gets_its_arguments_environment_and_question(fake: Fake) -> None:
+async def test_exec_plugin_gets_arguments_and_environment(fake: Fake) -> None:
     fake.script('printf "%s|%s|%s" "$*" "$REGION" "$KUBERNETES_EXEC_INFO" >seen; exit 1')
     cluster = {
         "certificate-authority-data": b64(an_authority().chain),
@@ -118,14 +118,14 @@ async def test_a_plugin_gets_its_arguments_environment_and_question(fake: Fake) 
     }
 
 
-async def test_a_plugin_is_told_about_the_cluster_only_if_it_asks(fake: Fake) -> None:
+async def test_exec_plugin_gets_cluster_info_on_request(fake: Fake) -> None:
     fake.script('printf "%s" "$KUBERNETES_EXEC_INFO" >seen; exit 1')
     with pytest.raises(Unavailable):
         await fake.credentials().current()
     assert json.loads((fake.folder / "seen").read_text())["spec"] == {"interactive": False}
 
 
-async def test_many_requests_share_one_run(fake: Fake) -> None:
+async def test_exec_plugin_runs_once_for_many_requests(fake: Fake) -> None:
     fake.answering(a_credential())
     credentials = fake.credentials()
     shown = await asyncio.gather(*(credentials.current() for _ in range(20)))
@@ -133,7 +133,7 @@ async def test_many_requests_share_one_run(fake: Fake) -> None:
     assert fake.runs == 1
 
 
-async def test_a_request_that_gives_up_leaves_the_run_to_the_others(fake: Fake) -> None:
+async def test_exec_plugin_survives_cancelled_request(fake: Fake) -> None:
     fake.answering(a_credential())
     fake.script('until [ -e gate ]; do sleep 0.01; done; sed "s/{n}/$n/" answer')
     credentials = fake.credentials()
@@ -147,7 +147,7 @@ async def test_a_request_that_gives_up_leaves_the_run_to_the_others(fake: Fake) 
     assert fake.runs == 1
 
 
-async def test_an_expired_credential_is_renewed_before_it_is_shown(fake: Fake) -> None:
+async def test_exec_plugin_renews_expired_credential(fake: Fake) -> None:
     fake.answering(a_credential(expires=NOON + HOUR))
     credentials = fake.credentials()
     assert token(await credentials.current()) == "1"
@@ -158,7 +158,7 @@ async def test_an_expired_credential_is_renewed_before_it_is_shown(fake: Fake) -
     assert token(await credentials.current()) == "2"
 
 
-async def test_a_credential_about_to_expire_is_shown_while_its_successor_is_fetched(fake: Fake) -> None:
+async def test_exec_plugin_uses_credential_during_renewal(fake: Fake) -> None:
     fake.answering(a_credential(expires=NOON + HOUR))
     credentials = fake.credentials()
     await credentials.current()
@@ -171,7 +171,7 @@ async def test_a_credential_about_to_expire_is_shown_while_its_successor_is_fetc
     assert fake.runs == 2
 
 
-async def test_a_credential_without_expiry_is_kept(fake: Fake) -> None:
+async def test_exec_plugin_keeps_credential_without_expiry(fake: Fake) -> None:
     fake.answering(a_credential())
     credentials = fake.credentials()
     await credentials.current()
@@ -179,7 +179,7 @@ async def test_a_credential_without_expiry_is_kept(fake: Fake) -> None:
     assert token(await credentials.current()) == "1"
 
 
-async def test_a_refused_credential_is_renewed_once_for_all_who_were_refused(fake: Fake) -> None:
+async def test_exec_plugin_renews_rejected_credential_once(fake: Fake) -> None:
     fake.answering(a_credential())
     credentials = fake.credentials()
     used = await credentials.current()
@@ -189,17 +189,17 @@ async def test_a_refused_credential_is_renewed_once_for_all_who_were_refused(fak
     assert fake.runs == 2
 
 
-async def test_nothing_newer_is_to_be_tried_when_the_plugin_repeats_itself(fake: Fake) -> None:
+async def test_rejected_is_false_for_same_exec_credential(fake: Fake) -> None:
     fake.answering(a_credential(token=SECRET))
     credentials = fake.credentials()
     assert not await credentials.rejected(await credentials.current())
 
 
-async def test_a_failed_plugin_is_run_again_only_after_a_pause(fake: Fake) -> None:
+async def test_exec_plugin_pauses_after_failure(fake: Fake) -> None:
     fake.script("echo first >&2; echo 'you are\tlogged out' >&2; exit 3")
     credentials = fake.credentials()
     for _ in range(3):
-        with pytest.raises(Unavailable, match=r"login failed with code 3: you are logged out$"):
+        with pytest.raises(Unavailable, match=r"login failed with exit code 3: you are logged out$"):
             await credentials.current()
     assert fake.runs == 1
     fake.answering(a_credential())
@@ -207,13 +207,13 @@ async def test_a_failed_plugin_is_run_again_only_after_a_pause(fake: Fake) -> No
     assert token(await credentials.current()) == "2"
 
 
-async def test_a_plugin_that_hangs_is_given_up(fake: Fake) -> None:
+async def test_exec_plugin_times_out(fake: Fake) -> None:
     plugin = a_plugin(fake.script("sleep 600"))
-    with pytest.raises(TimedOut, match=r"^user admin: .*login gave no credential within 0.1 s: run it by hand"):
+    with pytest.raises(TimedOut, match=r"^user admin: .*login timed out after 0.1 s: run it manually"):
         await ExecCredentials(plugin, fake.clock, patience=timedelta(seconds=0.1)).current()
 
 
-async def test_an_abandoned_plugin_is_ended_with_what_it_started(fake: Fake) -> None:
+async def test_exec_plugin_is_killed_with_its_children(fake: Fake) -> None:
     running = asyncio.create_task(run(a_plugin(fake.script("sleep 600 & echo $! >new; mv new child; wait")), HOUR))
     child = fake.folder / "child"
     assert await soon(child.exists)
@@ -224,7 +224,7 @@ async def test_an_abandoned_plugin_is_ended_with_what_it_started(fake: Fake) -> 
 
 
 @pytest.mark.parametrize("turns", range(2, 8))
-async def test_a_plugin_that_is_abandoned_while_it_starts_is_ended_with_what_it_started(fake: Fake, turns: int) -> None:
+async def test_exec_plugin_is_killed_while_it_starts(fake: Fake, turns: int) -> None:
     """It may have begun its work before the event loop, which has other things to do, knows that it runs."""
     running = asyncio.create_task(run(a_plugin(fake.script("sleep 600 & echo $! >new; mv new child; wait")), HOUR))
     for _ in range(turns):
@@ -237,7 +237,7 @@ async def test_a_plugin_that_is_abandoned_while_it_starts_is_ended_with_what_it_
     assert await soon(lambda: not is_running(int(child.read_text())))
 
 
-async def test_a_daemon_that_a_plugin_leaves_behind_is_not_waited_for(fake: Fake) -> None:
+async def test_exec_plugin_does_not_wait_for_daemon(fake: Fake) -> None:
     plugin = a_plugin(fake.script("setsid sleep 600 & echo $! >child; echo done"))
     assert await run(plugin, HOUR) == b"done\n"
     os.kill(int((fake.folder / "child").read_text()), signal.SIGKILL)
@@ -257,24 +257,26 @@ def is_running(process: int) -> bool:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        pytest.param({"command": None}, "its exec plugin has no command: add one", id="has no command"),
-        pytest.param({"apiVersion": V1.replace("v1", "v1alpha1")}, "its exec plugin must speak", id="is too old"),
-        pytest.param({"interactiveMode": "Always"}, "its exec plugin wants a person at a terminal", id="asks people"),
-        pytest.param({"interactiveMode": "x"}, "its exec plugin's interactiveMode is none of", id="has a wrong mode"),
+        pytest.param({"command": None}, "the exec plugin has no command: add one", id="has no command"),
+        pytest.param({"apiVersion": V1.replace("v1", "v1alpha1")}, "the exec plugin must use", id="is too old"),
+        pytest.param({"interactiveMode": "Always"}, "the exec plugin needs a terminal", id="asks people"),
+        pytest.param(
+            {"interactiveMode": "x"}, "the exec plugin's interactiveMode must be Never", id="has a wrong mode"
+        ),
     ],
 )
-def test_a_plugin_is_refused_that(changes: dict[str, Any], problem: str, fake: Fake) -> None:
+def test_exec_plugin_spec_is_checked(changes: dict[str, Any], problem: str, fake: Fake) -> None:
     with pytest.raises(BadConfig, match=fake.line(problem)):
         fake.credentials(**changes)
 
 
-def test_a_plugin_beside_other_credentials_is_refused(fake: Fake) -> None:
+def test_exec_plugin_with_other_credentials_is_refused(fake: Fake) -> None:
     user = {"token": SECRET, "exec": {"command": "login", "apiVersion": V1}}
     with pytest.raises(BadConfig, match=fake.line("has an exec plugin and other credentials: keep one of them")):
         load_kubeconfig(written(fake.folder / "config", a_kubeconfig(user=user)), env={})
 
 
-async def test_a_missing_plugin_is_refused_with_its_install_hint(fake: Fake) -> None:
+async def test_exec_plugin_missing_shows_install_hint(fake: Fake) -> None:
     credentials = fake.credentials(command="no-such-login", installHint="get it from\nthe shop")
     problem = "cannot run no-such-login: No such file or directory: get it from the shop"
     with pytest.raises(BadConfig, match=fake.line(problem)):
@@ -284,15 +286,17 @@ async def test_a_missing_plugin_is_refused_with_its_install_hint(fake: Fake) -> 
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [
-        pytest.param(SECRET, "printed no JSON: run it by hand", id="no JSON"),
-        pytest.param("", "printed no JSON: run it by hand", id="nothing"),
-        pytest.param(b"\xff\xfe".decode("latin1"), "printed no JSON: run it by hand", id="no text"),
-        pytest.param(json.dumps([SECRET]), "printed no ExecCredential: Expected `object`", id="a list"),
-        pytest.param(json.dumps(a_credential(token=SECRET) | {"kind": "Pod"}), "printed something else", id="a Pod"),
-        pytest.param(json.dumps(a_credential(V1BETA1)), f"did not answer in {V1}", id="another version"),
-        pytest.param(json.dumps(a_credential() | {"status": {}}), "gave neither a token nor", id="an empty status"),
-        pytest.param(json.dumps(a_credential() | {"status": None}), "gave neither a token nor", id="no status"),
-        pytest.param(json.dumps(a_credential(clientKeyData=SECRET)), "gave a certificate without", id="a key alone"),
+        pytest.param(SECRET, "did not print JSON: run it manually", id="no JSON"),
+        pytest.param("", "did not print JSON: run it manually", id="nothing"),
+        pytest.param(b"\xff\xfe".decode("latin1"), "did not print JSON: run it manually", id="no text"),
+        pytest.param(json.dumps([SECRET]), "did not print an ExecCredential: Expected `object`", id="a list"),
+        pytest.param(
+            json.dumps(a_credential(token=SECRET) | {"kind": "Pod"}), "did not print an ExecCredential", id="a Pod"
+        ),
+        pytest.param(json.dumps(a_credential(V1BETA1)), f"did not print {V1}", id="another version"),
+        pytest.param(json.dumps(a_credential() | {"status": {}}), "printed neither a token nor", id="an empty status"),
+        pytest.param(json.dumps(a_credential() | {"status": None}), "printed neither a token nor", id="no status"),
+        pytest.param(json.dumps(a_credential(clientKeyData=SECRET)), "printed a certificate without", id="a key alone"),
         pytest.param(
             json.dumps(a_credential(clientCertificateData=SECRET, clientKeyData=SECRET)),
             ": certificate or key",
@@ -301,10 +305,12 @@ async def test_a_missing_plugin_is_refused_with_its_install_hint(fake: Fake) -> 
         pytest.param(
             json.dumps(a_credential(token=SECRET, expirationTimestamp="soon")), "Invalid RFC3339", id="no real expiry"
         ),
-        pytest.param(json.dumps(a_credential(token=f"{SECRET}\nX: y")), "the token has characters", id="two headers"),
+        pytest.param(
+            json.dumps(a_credential(token=f"{SECRET}\nX: y")), "the token has invalid characters", id="two headers"
+        ),
     ],
 )
-async def test_one_line_without_secrets_refuses_a_plugin_that_prints(answer: str, problem: str, fake: Fake) -> None:
+async def test_exec_plugin_output_is_checked(answer: str, problem: str, fake: Fake) -> None:
     (fake.folder / "answer").write_text(answer, encoding="latin1")
     fake.script("cat answer")
     with pytest.raises(BadConfig, match=fake.line("")) as refused:
@@ -314,17 +320,17 @@ async def test_one_line_without_secrets_refuses_a_plugin_that_prints(answer: str
     assert SECRET not in str(refused.value)
 
 
-async def test_an_explanation_names_the_plugin_and_when_its_credential_expired(fake: Fake) -> None:
+async def test_explain_names_exec_plugin_and_expiry(fake: Fake) -> None:
     fake.answering(a_credential(expires=NOON))
     credentials = fake.credentials()
     await credentials.current()
     assert credentials.explain() == (
-        f"credential that {fake.folder}/login gave user admin in {fake.folder}/config "
+        f"credential of user admin in {fake.folder}/config from {fake.folder}/login "
         "expired 2026-11-01 12:00 UTC: log in with it again"
     )
 
 
-async def test_no_secret_of_a_plugin_shows_in_a_repr_or_a_log(fake: Fake, caplog: pytest.LogCaptureFixture) -> None:
+async def test_exec_plugin_hides_secrets(fake: Fake, caplog: pytest.LogCaptureFixture) -> None:
     fake.answering(a_credential())
     caplog.set_level(0)
     credentials = fake.credentials(env=[{"name": "PASSWORD", "value": SECRET}], args=[SECRET])

@@ -33,13 +33,13 @@ def started(fault: str) -> subprocess.Popen[str]:
         pytest.param("never.reached:kill", ["never.reached", "1", "2", "3", "4"], 0, id="a point that is not reached"),
     ],
 )
-def test_a_process_is_killed_at(fault: str, printed: list[str], code: int) -> None:
+def test_fault_kills_process(fault: str, printed: list[str], code: int) -> None:
     with started(fault) as process:
         out, _ = process.communicate(timeout=PATIENCE)
     assert (out.split(), process.returncode) == (printed, code)
 
 
-def test_a_stopped_process_goes_on_where_it_stopped() -> None:
+def test_fault_stops_process() -> None:
     with started("plan.sent#2:stop") as process:
         _, status = os.waitpid(process.pid, os.WUNTRACED)
         assert os.WIFSTOPPED(status)
@@ -51,11 +51,11 @@ def test_a_stopped_process_goes_on_where_it_stopped() -> None:
 @pytest.mark.parametrize(
     "text", ["plan.sent", "plan.sent:", "plan.sent:explode", ":kill", "plan.sent#x:kill", "#1:kill", "a#0:kill"]
 )
-def test_a_fault_that_would_never_happen_is_refused(text: str) -> None:
+def test_fault_with_invalid_text_is_refused(text: str) -> None:
     with pytest.raises(BadConfig, match="expected POINT"):
         arm({VARIABLE: text})
 
 
-def test_nothing_happens_unless_armed() -> None:
+def test_fault_does_nothing_unless_armed() -> None:
     assert arm({}) is None
     reach("plan.sent")

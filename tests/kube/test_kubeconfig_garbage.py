@@ -91,13 +91,13 @@ def check(result: ClusterConfig | str) -> None:
 
 
 @pytest.mark.parametrize("config", [pytest.param(FULL[0], id="a token"), pytest.param(FULL[1], id="a plugin")])
-def test_a_full_kubeconfig_is_loaded_with(config: dict[str, Any]) -> None:
+def test_load_accepts_full_kubeconfig(config: dict[str, Any]) -> None:
     assert isinstance(outcome(yaml.safe_dump(config).encode()), ClusterConfig)
 
 
 @settings(max_examples=200, deadline=None, database=None)
 @given(st.data())
-def test_any_value_in_any_place_gives_a_cluster_or_one_line(data: st.DataObject) -> None:
+def test_load_handles_any_value(data: st.DataObject) -> None:
     config = data.draw(st.sampled_from(FULL))
     place = data.draw(st.sampled_from(list(places(config))))
     text = yaml.safe_dump(replaced(config, place, data.draw(anything))).encode()
@@ -106,13 +106,13 @@ def test_any_value_in_any_place_gives_a_cluster_or_one_line(data: st.DataObject)
 
 @settings(max_examples=200, deadline=None, database=None)
 @given(st.binary() | st.text(alphabet="{}[]:,-&*!|>'\"#%@ \nab", max_size=60).map(str.encode), st.booleans())
-def test_any_text_gives_one_line(text: bytes, trusted: bool) -> None:
+def test_load_handles_any_text(text: bytes, trusted: bool) -> None:
     result = outcome(text, trusted=trusted)
     assert isinstance(result, str)
     check(result)
 
 
-def test_a_value_that_contains_itself_gives_one_line() -> None:
+def test_load_handles_recursive_value() -> None:
     text = yaml.safe_dump(FULL[1]).replace("extension:\n        audience: here", "extension: &self [*self]")
     assert "*self" in text
     assert outcome(text.encode()) == (

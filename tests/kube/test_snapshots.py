@@ -44,9 +44,7 @@ async def until_absent(stream: AsyncIterator[Mapping[Key, Widget]], key: Key) ->
             return
 
 
-async def test_snapshots_raise_what_waiting_cannot_cure(
-    gateway: Gateway, control_plane: ControlPlane, widgets: str
-) -> None:
+async def test_snapshots_raise_forbidden(gateway: Gateway, control_plane: ControlPlane, widgets: str) -> None:
     async def forbidden(request: web.BaseRequest) -> web.StreamResponse | None:
         return a_status(403, "Forbidden") if "watch" in request.query else None
 

@@ -53,19 +53,19 @@ async def greeting(port: int, context: ssl.SSLContext) -> str:
         await writer.wait_closed()
 
 
-async def test_a_server_signed_by_the_given_authority_is_trusted_and_sees_our_certificate(tmp_path: Path) -> None:
+async def test_ssl_context_trusts_authority_and_sends_certificate(tmp_path: Path) -> None:
     async with a_server(a_pair(), tmp_path) as port:
         context = ssl_context(trust_in(an_authority()), shown(a_pair("admin")))
         assert await greeting(port, context) == "admin"
 
 
-async def test_an_authority_may_be_a_file(tmp_path: Path) -> None:
+async def test_ssl_context_reads_authority_from_file(tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_bytes(an_authority().chain)
     async with a_server(a_pair(), tmp_path) as port:
         assert await greeting(port, ssl_context(Trust("here", tmp_path / "ca.crt"), None)) == "nobody"
 
 
-async def test_an_intermediate_authority_is_enough(tmp_path: Path) -> None:
+async def test_ssl_context_trusts_intermediate(tmp_path: Path) -> None:
     intermediate = a_pair("intermediate", authority=True)
     async with a_server(a_pair(signed_by=intermediate), tmp_path) as port:
         assert await greeting(port, ssl_context(trust_in(intermediate), None)) == "nobody"
@@ -80,20 +80,18 @@ async def test_an_intermediate_authority_is_enough(tmp_path: Path) -> None:
         pytest.param(a_pair(expires=LAST_YEAR), trust_in(an_authority()), "expired", id="that has expired"),
     ],
 )
-async def test_no_server_is_trusted_whose_certificate_is(
-    server: Pair, trust: Trust, reason: str, tmp_path: Path
-) -> None:
+async def test_ssl_context_refuses_untrusted_server(server: Pair, trust: Trust, reason: str, tmp_path: Path) -> None:
     async with a_server(server, tmp_path) as port:
         with pytest.raises(ssl.SSLCertVerificationError, match=reason):
             await greeting(port, ssl_context(trust, None))
 
 
-async def test_any_server_is_trusted_where_the_user_says_so(tmp_path: Path) -> None:
+async def test_ssl_context_skips_verification_on_request(tmp_path: Path) -> None:
     async with a_server(a_pair("elsewhere", expires=LAST_YEAR), tmp_path) as port:
         assert await greeting(port, ssl_context(Trust("here", verify=False), None)) == "nobody"
 
 
-def test_only_the_given_authority_is_loaded() -> None:
+def test_ssl_context_loads_only_given_authority() -> None:
     assert ssl_context(trust_in(an_authority()), None).cert_store_stats()["x509"] == 1
 
 
@@ -101,7 +99,7 @@ def test_only_the_given_authority_is_loaded() -> None:
     ("chain", "key", "line"),
     [
         pytest.param(
-            a_pair().chain, a_pair().key, "user admin: the key does not belong to the certificate", id="of two pairs"
+            a_pair().chain, a_pair().key, "user admin: the key does not match the certificate", id="of two pairs"
         ),
         pytest.param(b"x", b"y", "user admin: certificate or key is not PEM", id="that are no PEM"),
         pytest.param(b"", b"", "user admin: certificate or key is not PEM", id="that are empty"),
@@ -113,7 +111,7 @@ def test_only_the_given_authority_is_loaded() -> None:
         ),
     ],
 )
-def test_one_line_refuses_a_certificate_and_key(chain: bytes, key: bytes, line: str) -> None:
+def test_check_pair_refuses_invalid_pair(chain: bytes, key: bytes, line: str) -> None:
     with pytest.raises(BadConfig, match=re.escape(line)):
         ssl_context(Trust("here"), ClientCertificate("user admin", chain, key))
 
@@ -121,20 +119,20 @@ def test_one_line_refuses_a_certificate_and_key(chain: bytes, key: bytes, line: 
 @pytest.mark.parametrize(
     ("authority", "line"),
     [
-        pytest.param(b"garbage", "here: it is not a PEM certificate", id="data that is no PEM"),
-        pytest.param(b"\xff\x00", "here: it is not a PEM certificate", id="data that is no text"),
-        pytest.param(b"", "here: it is not a PEM certificate", id="empty data"),
-        pytest.param(Path(__file__), "here: it is not a PEM certificate", id="a file that is no PEM"),
+        pytest.param(b"garbage", "here: not a PEM certificate", id="data that is no PEM"),
+        pytest.param(b"\xff\x00", "here: not a PEM certificate", id="data that is no text"),
+        pytest.param(b"", "here: not a PEM certificate", id="empty data"),
+        pytest.param(Path(__file__), "here: not a PEM certificate", id="a file that is no PEM"),
         pytest.param(Path("/nowhere/ca.crt"), "here: cannot read /nowhere/ca.crt: No such file", id="a missing file"),
-        pytest.param(Path("a\0b"), "here: it is not a PEM certificate", id="an impossible path"),
+        pytest.param(Path("a\0b"), "here: not a PEM certificate", id="an impossible path"),
     ],
 )
-def test_one_line_refuses_as_authority(authority: bytes | Path, line: str) -> None:
+def test_check_authority_refuses_invalid_authority(authority: bytes | Path, line: str) -> None:
     with pytest.raises(BadConfig, match=re.escape(line)):
         ssl_context(Trust("here", authority), None)
 
 
-def test_a_key_leaves_no_file_and_no_open_descriptor_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ssl_context_leaves_no_key_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     before = {*Path("/proc/self/fd").iterdir()}
     ssl_context(Trust("here"), shown(a_pair()))
@@ -142,7 +140,7 @@ def test_a_key_leaves_no_file_and_no_open_descriptor_behind(tmp_path: Path, monk
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_key_shows_in_a_repr() -> None:
+def test_client_certificate_hides_key() -> None:
     pair = a_pair()
     assert pair.key.decode()[40:80] not in repr(shown(pair))
     assert "PRIVATE" not in repr(shown(pair))

@@ -26,13 +26,14 @@ from virt_steward.kube.errors import (
     Unavailable,
     Unreachable,
 )
-from virt_steward.kube.nesting import DEEP, shallow
 from virt_steward.kube.watch import (
+    MAX_DEPTH,
     Lines,
     Trouble,
     Unreadable,
     Watch,
     projection,
+    shallow,
 )
 from virt_steward.objects.meta import Existing
 from virt_steward_demo.local.controlplane import ControlPlane
@@ -48,7 +49,7 @@ async def reader(
         yield client
 
 
-async def test_what_is_there_comes_first_and_then_what_happens(reader: Reader, admin: Client, widgets: str) -> None:
+async def test_watch_lists_first_then_follows(reader: Reader, admin: Client, widgets: str) -> None:
     for name in ("one", "two"):
         await admin.create(a_widget(widgets, name))
     async with followed(reader, widgets) as events:
@@ -60,14 +61,12 @@ async def test_what_is_there_comes_first_and_then_what_happens(reader: Reader, a
         assert await events.until("put three") == ["gone one", "put three"]
 
 
-async def test_an_empty_selection_is_synced_too(reader: Reader, widgets: str) -> None:
+async def test_watch_syncs_empty_selection(reader: Reader, widgets: str) -> None:
     async with followed(reader, widgets) as events:
         assert (await events.until("Synced"))[-2:] == ["Reset", "Synced"]
 
 
-async def test_a_server_without_streaming_lists_is_asked_only_once_for_one(
-    gateway: Gateway, control_plane: ControlPlane, widgets: str
-) -> None:
+async def test_watch_falls_back_to_paged_lists(gateway: Gateway, control_plane: ControlPlane, widgets: str) -> None:
     gateway.intercept = no_streaming_list
     async with a_client(control_plane, server=gateway.server) as client, followed(client, widgets) as events:
         assert await events.until("Synced") == ["Reset", Invalid.__name__, "Reset", "Synced"]
@@ -75,7 +74,7 @@ async def test_a_server_without_streaming_lists_is_asked_only_once_for_one(
     assert len(streams) == 1
 
 
-async def test_a_broken_stream_resumes_where_it_stopped(
+async def test_watch_resumes_broken_stream(
     proxy: FaultProxy, control_plane: ControlPlane, admin: Client, widgets: str
 ) -> None:
     for name in ("one", "two"):
@@ -92,7 +91,7 @@ async def test_a_broken_stream_resumes_where_it_stopped(
         assert [word for word in told if word != Unreachable.__name__] == ["Synced", "gone two", "put three"]
 
 
-async def test_a_stream_whose_past_has_expired_begins_anew(
+async def test_watch_lists_again_after_expiry(
     gateway: Gateway, control_plane: ControlPlane, admin: Client, widgets: str
 ) -> None:
     async def long_ago(request: web.BaseRequest) -> web.StreamResponse | None:
@@ -148,7 +147,7 @@ async def refused(_gateway: Gateway, _request: web.BaseRequest) -> web.StreamRes
 @pytest.mark.parametrize(
     "misdeed", [ended_at_once, ended_after_a_word, expired_after_a_word, cut_after_a_word, refused]
 )
-async def test_a_server_is_not_stormed_when_streams_are(
+async def test_watch_backs_off_from_short_streams(
     misdeed: Callable[[Gateway, web.BaseRequest], Awaitable[web.StreamResponse]],
     gateway: Gateway,
     control_plane: ControlPlane,
@@ -171,9 +170,7 @@ async def test_a_server_is_not_stormed_when_streams_are(
     assert watches() <= 6
 
 
-async def test_a_busy_server_is_left_alone_for_as_long_as_it_says(
-    gateway: Gateway, control_plane: ControlPlane, widgets: str
-) -> None:
+async def test_watch_honours_retry_after(gateway: Gateway, control_plane: ControlPlane, widgets: str) -> None:
     async def busy(request: web.BaseRequest) -> web.StreamResponse | None:
         if "watch" not in request.query:
             return None
@@ -186,7 +183,7 @@ async def test_a_busy_server_is_left_alone_for_as_long_as_it_says(
         assert events.last.delay == 77
 
 
-async def test_words_that_make_no_sense_are_trouble_and_not_the_end(
+async def test_watch_survives_invalid_data(
     gateway: Gateway, control_plane: ControlPlane, admin: Client, widgets: str
 ) -> None:
     async def garbled(request: web.BaseRequest) -> web.StreamResponse | None:
@@ -202,16 +199,14 @@ async def test_words_that_make_no_sense_are_trouble_and_not_the_end(
         assert await events.until("Synced") == expected
 
 
-async def test_a_kind_that_is_not_served_ends_the_watch(admin: Client, widgets: str) -> None:
+async def test_watch_ends_when_kind_is_not_served(admin: Client, widgets: str) -> None:
     resource = replace(await admin.discovery.resource(WIDGET), version="v7")
     watch = Watch(admin, WIDGET, projection(Widget), selection=Selection(widgets))
     with pytest.raises(NotServed):
         await Followed(watch.events(resource)).until("Synced")
 
 
-async def test_an_object_that_does_not_fit_is_named_and_the_others_go_on(
-    reader: Reader, admin: Client, widgets: str
-) -> None:
+async def test_watch_reports_unreadable_object(reader: Reader, admin: Client, widgets: str) -> None:
     await admin.create(a_widget(widgets, "bad", size="large"))
     await admin.create(a_widget(widgets, "good", size=1))
     async with followed(reader, widgets) as events:
@@ -225,7 +220,7 @@ async def test_an_object_that_does_not_fit_is_named_and_the_others_go_on(
         assert await events.until("put bad") == ["put bad"]
 
 
-async def test_an_object_nested_deeper_than_we_read_is_named_and_the_others_go_on(admin: Client, widgets: str) -> None:
+async def test_watch_reports_deeply_nested_object(admin: Client, widgets: str) -> None:
     async with followed(admin, widgets) as events:
         await events.until("Synced")
         await _create_deep(admin, widgets, "deep", 1500)
@@ -246,7 +241,7 @@ async def _create_deep(client: Client, namespace: str, name: str, depth: int) ->
     await client.connection.send(request)
 
 
-async def test_metadata_alone_is_sent_when_it_is_enough(reader: Reader, admin: Client, widgets: str) -> None:
+async def test_watch_requests_metadata_only(reader: Reader, admin: Client, widgets: str) -> None:
     sent: list[bytes] = []
 
     def decode(raw: bytes) -> Existing:
@@ -262,7 +257,7 @@ async def test_metadata_alone_is_sent_when_it_is_enough(reader: Reader, admin: C
     assert not any(b'"spec":' in raw for raw in sent)
 
 
-async def test_one_object_is_watched_by_its_name(reader: Reader, admin: Client, widgets: str) -> None:
+async def test_watch_selects_one_object(reader: Reader, admin: Client, widgets: str) -> None:
     for name in ("one", "two"):
         await admin.create(a_widget(widgets, name))
     async with followed(reader, widgets, fields="metadata.name=two") as events:
@@ -272,7 +267,7 @@ async def test_one_object_is_watched_by_its_name(reader: Reader, admin: Client, 
         assert await events.until("gone two") == ["gone two"]
 
 
-async def test_an_object_that_no_longer_matches_is_gone(reader: Reader, admin: Client, widgets: str) -> None:
+async def test_watch_reports_unselected_object_as_gone(reader: Reader, admin: Client, widgets: str) -> None:
     await admin.create(a_widget(widgets, labels={"tier": "a"}))
     async with followed(reader, widgets, labels="tier=a") as events:
         await events.until("Synced")
@@ -281,7 +276,7 @@ async def test_an_object_that_no_longer_matches_is_gone(reader: Reader, admin: C
 
 
 @given(st.lists(st.binary()), st.data())
-def test_lines_do_not_depend_on_how_they_are_cut_into_chunks(lines: list[bytes], data: st.DataObject) -> None:
+def test_lines_are_independent_of_chunks(lines: list[bytes], data: st.DataObject) -> None:
     whole = [line for text in lines for line in text.split(b"\n") if line]
     text = b"".join(line + b"\n" for line in whole)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
@@ -298,14 +293,14 @@ def test_lines_do_not_depend_on_how_they_are_cut_into_chunks(lines: list[bytes],
             st.lists(children, max_size=3) | st.dictionaries(st.text(alphabet='{"\\'), children, max_size=3)
         ),
     ),
-    st.integers(0, 2 * DEEP),
+    st.integers(0, 2 * MAX_DEPTH),
 )
-def test_only_what_is_nested_too_deep_is_cut_out(inner: Any, depth: int) -> None:
+def test_shallow_removes_only_deep_values(inner: Any, depth: int) -> None:
     for _ in range(depth):
         inner = [inner, {}]
     text = json.dumps({"before": inner, "after": "}]"})
     found = json.loads(shallow(text.encode()))
-    assert found == _cut(json.loads(text), DEEP)
+    assert found == _cut(json.loads(text), MAX_DEPTH)
 
 
 def _cut(value: Any, levels: int) -> Any:

@@ -15,7 +15,7 @@ from virt_steward.objects.coverage import lacking
         pytest.param({"a": {}, "b": [], "c": None}, {}, id="leaves out what is empty"),
     ],
 )
-def test_nothing_is_lacking_of_an_object_that(wanted: Any, live: Any) -> None:
+def test_lacking_is_empty_for_covered_object(wanted: Any, live: Any) -> None:
     assert [*lacking(wanted, live)] == []
 
 
@@ -31,5 +31,5 @@ def test_nothing_is_lacking_of_an_object_that(wanted: Any, live: Any) -> None:
         pytest.param({"a": ""}, {}, ["/a"], id="no text"),
     ],
 )
-def test_what_is_lacking_is_pointed_at_for(wanted: Any, live: Any, pointers: list[str]) -> None:
+def test_lacking_points_at_missing_values(wanted: Any, live: Any, pointers: list[str]) -> None:
     assert [str(pointer) for pointer in lacking(wanted, live)] == pointers

@@ -24,7 +24,7 @@ def listed(before: Any, after: Any) -> list[tuple[str, Any, Any]]:
     return [(str(change), change.before, change.after) for change in changes(before, after)]
 
 
-def test_a_change_is_shown_in_its_context() -> None:
+def test_diff_shows_change_in_context() -> None:
     assert unified(a_config_map(a="1", b="2"), a_config_map(a="1", b="3")) == (
         "--- live ConfigMap default/settings\n"
         "+++ planned ConfigMap default/settings\n"
@@ -37,14 +37,14 @@ def test_a_change_is_shown_in_its_context() -> None:
     )
 
 
-def test_a_created_object_is_all_additions() -> None:
+def test_diff_of_created_object_is_additions() -> None:
     header, _, _, *lines = unified(None, a_config_map()).splitlines()
     assert header == "--- live ConfigMap default/settings (absent)"
     assert yaml.safe_load("\n".join(line.removeprefix("+") for line in lines)) == a_config_map()
     assert all(line.startswith("+") for line in lines)
 
 
-def test_a_deleted_object_is_all_removals() -> None:
+def test_diff_of_deleted_object_is_removals() -> None:
     _, header, _, *lines = unified(a_config_map(), None).splitlines()
     assert header == "+++ planned ConfigMap default/settings (absent)"
     assert all(line.startswith("-") for line in lines)
@@ -54,18 +54,18 @@ def test_a_deleted_object_is_all_removals() -> None:
     ("where", "value"),
     [("/metadata/resourceVersion", "9"), ("/metadata/managedFields", []), ("/status/replicas", 9)],
 )
-def test_what_the_server_moves_is_no_change(where: str, value: Any) -> None:
+def test_diff_ignores_server_fields(where: str, value: Any) -> None:
     moved = with_value(a_deployment(), Pointer.parse(where), value)
     assert unified(a_deployment(), moved) == ""
     assert changes(a_deployment(), moved) == ()
 
 
-def test_nothing_becomes_nothing() -> None:
+def test_diff_of_nothing_is_empty() -> None:
     assert unified(None, None) == ""
     assert changes(None, None) == ()
 
 
-def test_identity_and_spec_come_first_and_names_lead_their_items() -> None:
+def test_yaml_text_orders_identity_first() -> None:
     obj = {"status": {}, "spec": {"b": [{"image": "i", "name": "n"}], "a": 1}, "metadata": {"name": "x"}, "kind": "K"}
     assert yaml_text({**obj, "data": {}, "apiVersion": "v1"}) == (
         "apiVersion: v1\nkind: K\nmetadata:\n  name: x\n"
@@ -74,26 +74,26 @@ def test_identity_and_spec_come_first_and_names_lead_their_items() -> None:
     )
 
 
-def test_text_of_several_lines_is_shown_line_by_line() -> None:
+def test_diff_shows_multi_line_text() -> None:
     before, after = a_config_map(script="set -e\nrun\n"), a_config_map(script="set -e\nrun --fast\n")
     assert unified(before, after).splitlines()[-4:] == ["   script: |", "     set -e", "-    run", "+    run --fast"]
 
 
-def test_long_lines_are_not_folded_and_shared_parts_not_abbreviated() -> None:
+def test_yaml_text_has_no_folding_or_anchors() -> None:
     shared = {"text": "word " * 100 + "end"}
     assert yaml_text({"a": shared, "b": shared}).count(shared["text"]) == 2
 
 
 @pytest.mark.parametrize("text", ["\x1b[2J", "a\rb", "\x9b", "\x00"], ids=["escape", "return", "CSI", "nul"])
-def test_control_characters_reach_no_terminal(text: str) -> None:
+def test_diff_escapes_control_characters(text: str) -> None:
     assert text not in unified(None, a_config_map(a=text))
 
 
-def test_an_exotic_line_separator_is_not_taken_for_a_line_break() -> None:
+def test_diff_keeps_exotic_line_separators() -> None:
     assert unified(a_config_map(a="x\u2028y\n"), a_config_map(a="x\ny\n")) != ""
 
 
-def test_text_in_other_scripts_stays_readable() -> None:
+def test_diff_keeps_unicode_text() -> None:
     assert "+  a: ключ" in unified(None, a_config_map(a="ключ")).splitlines()
 
 
@@ -138,24 +138,24 @@ def test_text_in_other_scripts_stays_readable() -> None:
         "items by type",
     ],
 )
-def test_changes_are_listed_for(before: Any, after: Any, expected: list[tuple[str, Any, Any]]) -> None:
+def test_changes_lists_differences(before: Any, after: Any, expected: list[tuple[str, Any, Any]]) -> None:
     found = listed(a_gadget_with(before), a_gadget_with(after))
     assert found == [(f".spec.x{path}", old, new) for path, old, new in expected]
     assert [(type(old), type(new)) for _, old, new in found] == [(type(old), type(new)) for _, old, new in expected]
 
 
-def test_a_created_object_lists_all_its_values() -> None:
+def test_changes_of_created_object_list_all_values() -> None:
     assert [change.before for change in changes(None, a_config_map())] == [ABSENT] * 5
     assert [change.after for change in changes(a_config_map(), None)] == [ABSENT] * 5
 
 
-def test_changed_secrets_are_listed_masked() -> None:
+def test_changes_mask_secrets() -> None:
     assert listed(a_secret(a="1", b="2"), a_secret(a="1", b="3")) == [(".data.b", "•••", "••• (changed)")]
 
 
 @modest
 @given(specs, specs)
-def test_both_forms_are_empty_exactly_when_nothing_changes(one: dict[str, Any], other: dict[str, Any]) -> None:
+def test_diff_and_changes_are_empty_together(one: dict[str, Any], other: dict[str, Any]) -> None:
     assert (changes(one, other) == ()) == same(one, other)
     assert (unified(one, other) == "") == same(one, other)
     assert changes(one, one) == ()
@@ -163,7 +163,7 @@ def test_both_forms_are_empty_exactly_when_nothing_changes(one: dict[str, Any], 
 
 @modest
 @given(specs, specs)
-def test_the_way_back_lists_the_same_values_reversed(one: dict[str, Any], other: dict[str, Any]) -> None:
+def test_changes_are_reversible(one: dict[str, Any], other: dict[str, Any]) -> None:
     there = sorted((str(change), repr(change.before), repr(change.after)) for change in changes(one, other))
     back = sorted((str(change), repr(change.after), repr(change.before)) for change in changes(other, one))
     assert there == back
@@ -171,5 +171,5 @@ def test_the_way_back_lists_the_same_values_reversed(one: dict[str, Any], other:
 
 @modest
 @given(specs)
-def test_yaml_text_reads_back_as_the_object(obj: dict[str, Any]) -> None:
+def test_yaml_text_round_trips(obj: dict[str, Any]) -> None:
     assert same(yaml.safe_load(yaml_text(obj)), obj)

@@ -19,7 +19,7 @@ from virt_steward.objects.ownership import Owner, owned_by, owners
 SPEC = Field("spec")
 
 
-def test_a_config_map_is_divided_by_manager() -> None:
+def test_extract_divides_config_map_by_manager() -> None:
     obj = an_edited_config_map()
     assert extract(obj, owned_by(obj, "second")) == {"data": {"a": "1"}}
     assert extract(obj, owned_by(obj, "owner")) == {
@@ -29,7 +29,7 @@ def test_a_config_map_is_divided_by_manager() -> None:
     assert extract(obj, owners(obj)[Owner("editor", "Update")]) == {"data": {"c": "3"}, "binaryData": {"z": "AAAA"}}
 
 
-def test_a_deployment_gives_each_manager_its_items_with_their_keys() -> None:
+def test_extract_keeps_keys_of_list_items() -> None:
     obj = a_deployment()
     assert extract(obj, owned_by(obj, "injector"))["spec"]["template"]["spec"] == {
         "containers": [{"name": "sidecar", "image": "s:1"}, {"name": "web", "env": [{"name": "X", "value": "1"}]}]
@@ -53,7 +53,7 @@ def test_a_deployment_gives_each_manager_its_items_with_their_keys() -> None:
     ]
 
 
-def test_a_custom_resource_gives_sets_atomic_values_nulls_and_empty_maps() -> None:
+def test_extract_handles_custom_resource() -> None:
     obj = a_gadget()
     assert extract(obj, owned_by(obj, "owner"))["spec"] == {
         **obj["spec"],
@@ -102,18 +102,18 @@ def test_a_custom_resource_gives_sets_atomic_values_nulls_and_empty_maps() -> No
         "items that leave out one of the keys",
     ],
 )
-def test_extracted_is(fields: dict[str, Any], spec: dict[str, Any], part: dict[str, Any]) -> None:
+def test_extract_returns_fields(fields: dict[str, Any], spec: dict[str, Any], part: dict[str, Any]) -> None:
     extracted = extract({"spec": spec}, decode({"f:spec": {".": {}, **fields}}))
     assert same(extracted, {"spec": part})
 
 
-def test_the_keys_of_a_list_are_known_from_all_its_managers() -> None:
+def test_extract_knows_keys_from_all_managers() -> None:
     theirs = managed("other", {"f:spec": {"f:a": {'k:{"n":1,"p":"x"}': {}}}})
     obj = {"metadata": {"managedFields": [theirs]}, "spec": {"a": [{"n": 1, "p": "x"}, {"n": 1}]}}
     assert extract(obj, FieldSet.of((SPEC, Field("a"), keyed(n=1)))) == {"spec": {"a": [{"n": 1}]}}
 
 
-def test_the_order_is_that_of_the_object() -> None:
+def test_extract_keeps_order() -> None:
     obj = {"spec": {"z": 1, "a": [{"v": 1, "name": "n"}]}}
     fields = FieldSet.of((SPEC, Field("a"), keyed(name="n"), Field("v")), (SPEC, Field("z")))
     assert str(extract(obj, fields)) == str(obj)
@@ -121,14 +121,14 @@ def test_the_order_is_that_of_the_object() -> None:
 
 @modest
 @given(objects_and_fields())
-def test_nothing_is_invented(drawn: tuple[dict[str, Any], FieldSet, FieldSet]) -> None:
+def test_extract_adds_nothing(drawn: tuple[dict[str, Any], FieldSet, FieldSet]) -> None:
     obj, fields, _ = drawn
     assert is_part(extract(obj, fields), obj)
 
 
 @modest
 @given(objects_and_fields())
-def test_the_object_is_left_alone(drawn: tuple[dict[str, Any], FieldSet, FieldSet]) -> None:
+def test_extract_does_not_change_the_object(drawn: tuple[dict[str, Any], FieldSet, FieldSet]) -> None:
     obj, fields, _ = drawn
     original = copy.deepcopy(obj)
     extract(obj, fields)
@@ -137,13 +137,13 @@ def test_the_object_is_left_alone(drawn: tuple[dict[str, Any], FieldSet, FieldSe
 
 @modest
 @given(specs)
-def test_all_fields_together_are_the_object(obj: dict[str, Any]) -> None:
+def test_extract_of_all_fields_is_the_object(obj: dict[str, Any]) -> None:
     assert same(extract(obj, FieldSet.of(*paths_in(obj))), obj)
 
 
 @modest
 @given(objects_and_fields())
-def test_a_part_of_a_part_is_the_same_part(drawn: tuple[dict[str, Any], FieldSet, FieldSet]) -> None:
+def test_extract_is_idempotent(drawn: tuple[dict[str, Any], FieldSet, FieldSet]) -> None:
     obj, fields, _ = drawn
     part = extract(obj, fields)
     assert same(extract(part, fields), part)
@@ -151,7 +151,7 @@ def test_a_part_of_a_part_is_the_same_part(drawn: tuple[dict[str, Any], FieldSet
 
 @modest
 @given(objects_and_fields(only_leaves=True))
-def test_the_parts_of_two_sets_are_within_the_part_of_both(drawn: tuple[dict[str, Any], FieldSet, FieldSet]) -> None:
+def test_extract_is_monotonic(drawn: tuple[dict[str, Any], FieldSet, FieldSet]) -> None:
     obj, one, other = drawn
     both = extract(obj, one | other)
     assert is_part(extract(obj, one), both)
@@ -161,12 +161,12 @@ def test_the_parts_of_two_sets_are_within_the_part_of_both(drawn: tuple[dict[str
 
 @modest
 @given(objects_and_fields(only_leaves=True))
-def test_a_set_is_nonempty_exactly_when_it_extracts_something(
+def test_extract_is_empty_only_for_empty_set(
     drawn: tuple[dict[str, Any], FieldSet, FieldSet],
 ) -> None:
     obj, fields, _ = drawn
     assert bool(extract(obj, fields)) == bool(fields)
 
 
-def test_a_field_that_the_object_lacks_extracts_nothing() -> None:
+def test_extract_ignores_missing_fields() -> None:
     assert extract(a_config_map(), FieldSet.of((Field("data"), Field("no")), (Field("data"), Indexed(0)))) == {}

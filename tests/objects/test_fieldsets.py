@@ -33,7 +33,7 @@ SPEC = Field("spec")
         ("i:3", Indexed(3), "[3]"),
     ],
 )
-def test_a_step_is_read_written_and_shown(text: str, step: Step, shown: str) -> None:
+def test_step_round_trips(text: str, step: Step, shown: str) -> None:
     assert decode_step(text) == step
     assert encode_step(step) == text
     assert readable((step,)) == shown
@@ -49,11 +49,11 @@ def test_a_step_is_read_written_and_shown(text: str, step: Step, shown: str) -> 
     ],
     ids=["order of keys", "whole floats", "large floats", "escapes"],
 )
-def test_steps_are_equal_whatever_their(one: str, other: str) -> None:
+def test_steps_compare_by_value(one: str, other: str) -> None:
     assert decode_step(one) == decode_step(other)
 
 
-def test_true_is_not_one() -> None:
+def test_step_distinguishes_true_from_one() -> None:
     assert decode_step("v:true") != decode_step("v:1")
 
 
@@ -71,12 +71,12 @@ def test_true_is_not_one() -> None:
     ],
     ids=str,
 )
-def test_what_is_no_field_set_is_refused(fields: dict[str, Any]) -> None:
+def test_field_set_refuses_invalid_data(fields: dict[str, Any]) -> None:
     with pytest.raises(BadFields):
         decode({"f:metadata": fields})
 
 
-def test_a_field_with_others_below_is_a_member_only_if_it_says_so() -> None:
+def test_field_set_parent_is_not_implicit_member() -> None:
     fields = decode({"f:data": {".": {}, "f:a": {}}, "f:spec": {"f:b": {}}})
     assert sorted(map(readable, fields)) == [".data", ".data.a", ".spec.b"]
     assert (Field("data"),) in fields
@@ -86,12 +86,12 @@ def test_a_field_with_others_below_is_a_member_only_if_it_says_so() -> None:
 
 
 @pytest.mark.parametrize("build", [an_edited_config_map, a_deployment], ids=["a config map", "a deployment"])
-def test_what_the_server_wrote_is_written_back_the_same(build: Any) -> None:
+def test_field_set_round_trips_server_data(build: Any) -> None:
     for entry in build()["metadata"]["managedFields"]:
         assert encode(decode(entry["fieldsV1"])) == entry["fieldsV1"]
 
 
-def test_what_the_server_wrote_with_other_spellings_of_values_stays_the_same_set() -> None:
+def test_field_set_normalizes_values() -> None:
     for entry in a_gadget()["metadata"]["managedFields"]:
         fields = decode(entry["fieldsV1"])
         assert decode(encode(fields)) == fields
@@ -99,14 +99,14 @@ def test_what_the_server_wrote_with_other_spellings_of_values_stays_the_same_set
 
 @modest
 @given(objects_and_fields())
-def test_sets_survive_encoding(drawn: tuple[Any, FieldSet, FieldSet]) -> None:
+def test_field_set_round_trips(drawn: tuple[Any, FieldSet, FieldSet]) -> None:
     _, fields, _ = drawn
     assert decode(encode(fields)) == fields
 
 
 @modest
 @given(objects_and_fields())
-def test_sets_of_fields_behave_as_sets_of_paths(drawn: tuple[Any, FieldSet, FieldSet]) -> None:
+def test_field_set_behaves_as_set(drawn: tuple[Any, FieldSet, FieldSet]) -> None:
     _, one, other = drawn
     assert {*(one | other)} == {*one} | {*other}
     assert {*(one & other)} == {*one} & {*other}
@@ -118,7 +118,7 @@ def test_sets_of_fields_behave_as_sets_of_paths(drawn: tuple[Any, FieldSet, Fiel
 
 @modest
 @given(objects_and_fields())
-def test_equal_sets_are_equal_however_they_came_about(drawn: tuple[Any, FieldSet, FieldSet]) -> None:
+def test_field_sets_compare_by_content(drawn: tuple[Any, FieldSet, FieldSet]) -> None:
     _, one, other = drawn
     assert (one - other) | (one & other) == one
     assert one | other == other | one

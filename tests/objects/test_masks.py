@@ -34,7 +34,7 @@ def an_object(api_version: str, kind: str) -> dict[str, Any]:
         ("kubevirt.io/v1", "VirtualMachine", LAST_APPLIED),
     ],
 )
-def test_a_secret_is_masked_in(api_version: str, kind: str, where: str) -> None:
+def test_mask_hides_secrets(api_version: str, kind: str, where: str) -> None:
     obj = with_value(an_object(api_version, kind), Pointer.parse(where), SECRET)
     assert get(masked(obj), Pointer.parse(where)) == MASK
 
@@ -47,7 +47,7 @@ def test_a_secret_is_masked_in(api_version: str, kind: str, where: str) -> None:
         ("kubevirt.io/v1alpha3", "VirtualMachineInstance", "/spec/volumes", "networkDataBase64"),
     ],
 )
-def test_secrets_in_items_are_masked_and_their_names_stay(api_version: str, kind: str, where: str, name: str) -> None:
+def test_mask_keeps_names_in_items(api_version: str, kind: str, where: str, name: str) -> None:
     item = {name: SECRET} if name == "passwordHash" else {"cloudInitNoCloud": {name: SECRET}}
     obj = with_value(an_object(api_version, kind), Pointer.parse(where), [{"name": "plain"}, {"name": "n", **item}])
     shown = masked(obj)
@@ -58,11 +58,11 @@ def test_secrets_in_items_are_masked_and_their_names_stay(api_version: str, kind
 @pytest.mark.parametrize(
     "obj", [a_config_map(password=SECRET), an_object("example.com/v1", "Secret") | {"data": SECRET}]
 )
-def test_other_kinds_are_shown(obj: dict[str, Any]) -> None:
+def test_mask_shows_other_kinds(obj: dict[str, Any]) -> None:
     assert masked(obj) == obj
 
 
-def test_a_mask_tells_what_changed_and_no_more() -> None:
+def test_mask_shows_only_whether_value_changed() -> None:
     before, after = masked_change(
         a_secret(kept="same", edited="short", gone="x"),
         a_secret(kept="same", edited="much longer", new="", other=SECRET),
@@ -71,7 +71,7 @@ def test_a_mask_tells_what_changed_and_no_more() -> None:
     assert after["data"] == {"kept": MASK, "edited": CHANGED, "new": MASK, "other": MASK}
 
 
-def test_a_changed_secret_in_an_item_says_so() -> None:
+def test_mask_marks_changed_item() -> None:
     users = Pointer.parse("/spec/config/passwd/users")
     config = an_object("machineconfiguration.openshift.io/v1", "MachineConfig")
     before = with_value(config, users, [{"passwordHash": "a"}, {"passwordHash": "b"}])
@@ -80,7 +80,7 @@ def test_a_changed_secret_in_an_item_says_so() -> None:
     assert [user["passwordHash"] for user in shown] == [MASK, CHANGED, MASK]
 
 
-def test_the_original_is_left_alone() -> None:
+def test_mask_does_not_change_the_object() -> None:
     obj = a_secret(password=SECRET)
     masked_change(obj, obj)
     assert obj == a_secret(password=SECRET)
@@ -88,7 +88,7 @@ def test_the_original_is_left_alone() -> None:
 
 @modest
 @given(values, values)
-def test_whatever_a_secret_holds_its_mask_depends_only_on_names_and_change(one: Any, other: Any) -> None:
+def test_mask_is_independent_of_content(one: Any, other: Any) -> None:
     secret = {**a_secret(), "data": {"key": [one]}}
     edited = {**a_secret(), "data": {"key": [other]}}
     expected = MASK if canonical(one) == canonical(other) else CHANGED
@@ -97,7 +97,7 @@ def test_whatever_a_secret_holds_its_mask_depends_only_on_names_and_change(one: 
 
 @modest
 @given(st.text(alphabet="abcdefgh", min_size=12, max_size=20), st.text(alphabet="ijklmnop", min_size=12, max_size=20))
-def test_no_secret_reaches_a_diff(one: str, other: str) -> None:
+def test_diff_hides_secrets(one: str, other: str) -> None:
     before, after = (with_value(a_secret(key=text), Pointer.parse(LAST_APPLIED), text) for text in (one, other))
     for live, planned in ((before, after), (None, after), (before, None)):
         shown = unified(live, planned) + repr(changes(live, planned))

@@ -32,7 +32,7 @@ def shuffled(value: Any, order: random.Random) -> Any:
     return value
 
 
-def test_a_sanitized_object_is_what_its_author_wrote() -> None:
+def test_sanitized_removes_server_fields() -> None:
     assert sanitized(an_edited_config_map()) == {
         "kind": "ConfigMap",
         "apiVersion": "v1",
@@ -42,11 +42,11 @@ def test_a_sanitized_object_is_what_its_author_wrote() -> None:
     }
 
 
-def test_status_goes() -> None:
+def test_sanitized_removes_status() -> None:
     assert "status" not in sanitized(a_deployment())
 
 
-def test_sanitizing_leaves_the_original_alone() -> None:
+def test_sanitized_does_not_change_the_object() -> None:
     obj = a_deployment()
     sanitized(obj)
     assert obj == a_deployment()
@@ -61,7 +61,7 @@ def test_sanitizing_leaves_the_original_alone() -> None:
         ("/metadata/managedFields", []),
     ],
 )
-def test_the_digest_stays_when_the_server_moves(where: str, value: Any) -> None:
+def test_digest_ignores_server_fields(where: str, value: Any) -> None:
     assert content_digest(changed(a_deployment(), where, value)) == content_digest(a_deployment())
 
 
@@ -77,23 +77,23 @@ def test_the_digest_stays_when_the_server_moves(where: str, value: Any) -> None:
         ("/data", None),
     ],
 )
-def test_the_digest_moves_with(where: str, value: Any) -> None:
+def test_digest_changes_with_content(where: str, value: Any) -> None:
     assert content_digest(changed(a_deployment(), where, value)) != content_digest(a_deployment())
 
 
 @modest
 @given(specs, st.randoms(use_true_random=False))
-def test_the_digest_does_not_depend_on_the_order_of_keys(obj: dict[str, Any], order: random.Random) -> None:
+def test_digest_ignores_order_of_keys(obj: dict[str, Any], order: random.Random) -> None:
     assert content_digest(shuffled(obj, order)) == content_digest(obj)
 
 
 @modest
 @given(specs)
-def test_every_leaf_counts_in_the_digest(obj: dict[str, Any]) -> None:
+def test_digest_covers_every_leaf(obj: dict[str, Any]) -> None:
     for pointer, _ in leaves(obj):
         assert content_digest(without(obj, pointer)) != content_digest(obj)
 
 
 @pytest.mark.parametrize(("one", "other"), [(True, 1), (False, 0), (None, ""), ("1", 1), ([], {})])
-def test_values_of_different_types_are_not_the_same(one: Any, other: Any) -> None:
+def test_same_distinguishes_types(one: Any, other: Any) -> None:
     assert not same({"a": one}, {"a": other})

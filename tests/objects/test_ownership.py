@@ -51,11 +51,11 @@ def with_managers(*entries: dict[str, Any]) -> dict[str, Any]:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_the_owners_are_found_of(obj: dict[str, Any], pointer: str, managers: list[str]) -> None:
+def test_who_owns_finds_owners(obj: dict[str, Any], pointer: str, managers: list[str]) -> None:
     assert [owner.manager for owner in who_owns(obj, Pointer.parse(pointer))] == managers
 
 
-def test_each_entry_is_an_owner() -> None:
+def test_owners_has_each_entry() -> None:
     assert {*owners(a_deployment())} == {
         Owner("injector", "Apply"),
         Owner("owner", "Apply"),
@@ -64,12 +64,12 @@ def test_each_entry_is_an_owner() -> None:
     }
 
 
-def test_the_version_of_an_entry_is_kept() -> None:
+def test_owners_keep_api_version() -> None:
     obj = with_managers({**managed("owner", {"f:data": {}}), "apiVersion": "v1beta1"})
     assert [*owners(obj)] == [Owner("owner", "Apply", api_version="v1beta1")]
 
 
-def test_a_manager_owns_what_it_applied_and_not_what_it_updated_or_reported() -> None:
+def test_owned_by_counts_only_applies() -> None:
     obj = with_managers(
         managed("owner", {"f:data": {"f:a": {}}}),
         managed("owner", {"f:data": {"f:b": {}}}, operation="Update"),
@@ -81,7 +81,7 @@ def test_a_manager_owns_what_it_applied_and_not_what_it_updated_or_reported() ->
     assert shown(owned_by_anyone(obj)) == [".data.a", ".data.b", ".data.d", ".status.c"]
 
 
-def test_what_a_manager_applied_through_two_versions_is_joined() -> None:
+def test_owned_by_joins_versions() -> None:
     old = {**managed("owner", {"f:data": {"f:a": {}}}), "apiVersion": "v1beta1"}
     assert shown(owned_by(with_managers(old, managed("owner", {"f:data": {"f:b": {}}})), "owner")) == [
         ".data.a",
@@ -89,7 +89,7 @@ def test_what_a_manager_applied_through_two_versions_is_joined() -> None:
     ]
 
 
-def test_entries_of_one_owner_are_joined() -> None:
+def test_owners_join_entries() -> None:
     obj = with_managers(managed("owner", {"f:data": {"f:a": {}}}), managed("owner", {"f:data": {"f:b": {}}}))
     assert [shown(fields) for fields in owners(obj).values()] == [[".data.a", ".data.b"]]
 
@@ -99,5 +99,5 @@ def test_entries_of_one_owner_are_joined() -> None:
     [a_config_map(), with_managers(), with_managers({"manager": "owner", "operation": "Apply"}), {}],
     ids=["managed fields", "entries", "fields in its entry", "metadata"],
 )
-def test_nobody_owns_anything_without(obj: dict[str, Any]) -> None:
+def test_owners_of_object_without_managed_fields(obj: dict[str, Any]) -> None:
     assert owned_by(obj, "owner") == FieldSet()

@@ -31,7 +31,7 @@ RFC_DOCUMENT = {"foo": ["bar", "baz"], "": 0, "a/b": 1, "c%d": 2, 'k"l': 6, " ":
         ("/~01", 9),
     ],
 )
-def test_a_pointer_finds_what_the_rfc_says(text: str, value: Any) -> None:
+def test_get_follows_the_rfc(text: str, value: Any) -> None:
     assert get(RFC_DOCUMENT, Pointer.parse(text)) == value
 
 
@@ -40,7 +40,7 @@ def test_a_pointer_finds_what_the_rfc_says(text: str, value: Any) -> None:
     [("spec", 0), ("#/spec", 0), ("/spec/a~2b", 7), ("/spec~", 5)],
     ids=["no slash", "a fragment", "an unknown escape", "a lone tilde"],
 )
-def test_bad_text_is_refused_with_its_place(text: str, at: int) -> None:
+def test_pointer_refuses_invalid_text(text: str, at: int) -> None:
     with pytest.raises(BadPointer) as refused:
         Pointer.parse(text)
     assert (refused.value.text, refused.value.at) == (text, at)
@@ -73,7 +73,7 @@ def test_bad_text_is_refused_with_its_place(text: str, at: int) -> None:
         "below a scalar",
     ],
 )
-def test_nothing_is_found(text: str, at: int) -> None:
+def test_get_raises_nothing_there(text: str, at: int) -> None:
     pointer = Pointer.parse(text)
     assert not has(RFC_DOCUMENT, pointer)
     with pytest.raises(NothingThere) as missing:
@@ -104,41 +104,41 @@ def test_nothing_is_found(text: str, at: int) -> None:
         "all of it",
     ],
 )
-def test_a_value_is_set(before: Any, text: str, after: Any) -> None:
+def test_set_adds_value(before: Any, text: str, after: Any) -> None:
     assert with_value(before, Pointer.parse(text), 9) == after
 
 
 @pytest.mark.parametrize("text", ["/list/1", "/list/name", "/scalar/x"])
-def test_a_value_is_not_set_where_it_does_not_fit(text: str) -> None:
+def test_set_refuses_invalid_place(text: str) -> None:
     with pytest.raises(NothingThere):
         with_value({"list": [0], "scalar": 1}, Pointer.parse(text), 9)
 
 
-def test_the_whole_object_cannot_be_removed() -> None:
+def test_remove_refuses_whole_object() -> None:
     with pytest.raises(ValueError, match="whole object"):
         without({"a": 1}, Pointer())
 
 
-def test_what_is_unchanged_is_shared() -> None:
+def test_set_shares_unchanged_parts() -> None:
     obj = {"spec": {"a": 1}, "status": {"b": 2}}
     assert with_value(obj, Pointer.parse("/spec/a"), 3)["status"] is obj["status"]
     assert without(obj, Pointer.parse("/spec/a"))["status"] is obj["status"]
 
 
-def test_empty_maps_and_lists_are_leaves() -> None:
+def test_leaves_include_empty_collections() -> None:
     found = {str(pointer): value for pointer, value in leaves({"a": {}, "b": [], "c": [{}, 1], "d": None})}
     assert found == {"/a": {}, "/b": [], "/c/0": {}, "/c/1": 1, "/d": None}
 
 
 @modest
 @given(st.lists(st.text(max_size=5), max_size=5).map(tuple))
-def test_every_pointer_survives_its_text(tokens: tuple[str, ...]) -> None:
+def test_pointer_round_trips(tokens: tuple[str, ...]) -> None:
     assert Pointer.parse(str(Pointer(tokens))) == Pointer(tokens)
 
 
 @modest
 @given(maps)
-def test_leaves_rebuild_the_object_one_by_one(obj: dict[str, Any]) -> None:
+def test_leaves_rebuild_the_object(obj: dict[str, Any]) -> None:
     for pointer, value in leaves(obj):
         assert get(obj, pointer) is value
         assert same(with_value(obj, pointer, value), obj)
@@ -146,7 +146,7 @@ def test_leaves_rebuild_the_object_one_by_one(obj: dict[str, Any]) -> None:
 
 @modest
 @given(maps)
-def test_changes_leave_the_original_alone(obj: dict[str, Any]) -> None:
+def test_set_and_remove_do_not_change_the_original(obj: dict[str, Any]) -> None:
     original = copy.deepcopy(obj)
     for pointer, _ in leaves(obj):
         with_value(obj, pointer, "changed")
@@ -157,7 +157,7 @@ def test_changes_leave_the_original_alone(obj: dict[str, Any]) -> None:
 
 @modest
 @given(maps)
-def test_what_is_removed_is_gone_and_can_be_put_back(obj: dict[str, Any]) -> None:
+def test_remove_and_set_are_inverse(obj: dict[str, Any]) -> None:
     for name, value in obj.items():
         pointer = Pointer((name,))
         rest = without(obj, pointer)

@@ -23,11 +23,11 @@ from virt_steward.objects.quantities import BadQuantity, parse_quantity
         ("1234567n", 0.001234567),
     ],
 )
-def test_a_quantity_is_a_number_with_a_unit(text: str, value: float) -> None:
+def test_parse_quantity_reads_units(text: str, value: float) -> None:
     assert parse_quantity(text) == pytest.approx(value)
 
 
 @pytest.mark.parametrize("text", ["", "Gi", "-1", "1 Gi", "1gi", "1KiB", "1,5", "0x10", "nan", "1e999", "9" * 40])
-def test_what_is_no_quantity_is_refused(text: str) -> None:
+def test_parse_quantity_refuses_invalid_text(text: str) -> None:
     with pytest.raises(BadQuantity):
         parse_quantity(text)

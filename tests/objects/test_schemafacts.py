@@ -37,7 +37,7 @@ SCHEMA = {
         pytest.param("/spec/free/any/thing", (), id="anything-below-what-is-free"),
     ],
 )
-def test_a_schema_has(path: str, enum: tuple[str, ...]) -> None:
+def test_facts_include_existing_fields(path: str, enum: tuple[str, ...]) -> None:
     pointer = Pointer.parse(path)
     facts = facts_of(SCHEMA, (pointer,))
     assert facts.has(pointer)
@@ -45,7 +45,7 @@ def test_a_schema_has(path: str, enum: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("path", ["/status", "/spec/modes", "/spec/mode/deeper", "/spec/profiles/name"])
-def test_a_schema_lacks(path: str) -> None:
+def test_facts_exclude_missing_fields(path: str) -> None:
     facts = facts_of(SCHEMA, (Pointer.parse(path),))
     assert not facts.has(Pointer.parse(path))
     assert facts.enum(Pointer.parse(path)) == ()
@@ -61,7 +61,7 @@ def raw_definition(*versions: dict[str, Any]) -> bytes:
     return msgspec.json.encode({"spec": {"versions": versions}})
 
 
-def test_the_stored_version_counts_if_it_is_served_else_the_first_that_is() -> None:
+def test_definition_prefers_stored_version() -> None:
     def found(*versions: dict[str, Any]) -> set[str]:
         return {str(path) for path in definition_facts(raw_definition(*versions), (A, B)).enums}
 
@@ -70,7 +70,7 @@ def test_the_stored_version_counts_if_it_is_served_else_the_first_that_is() -> N
     assert found(a_version("a", served=False, storage=True)) == set()
 
 
-def test_a_version_is_found_by_its_name_if_it_is_served() -> None:
+def test_definition_finds_served_version() -> None:
     versions = (a_version("a", subresources={"status": {}}), a_version("b"), a_version("c", served=False, storage=True))
     definition = msgspec.json.decode(raw_definition(*versions), type=CrdDefinition)
 

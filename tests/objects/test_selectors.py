@@ -26,7 +26,7 @@ def an_expression(operator: str, *values: str, key: str = "role") -> dict[str, A
         pytest.param({"matchLabels": {"zone": "north"}, **an_expression("In", "worker")}, id="both"),
     ],
 )
-def test_a_selector_matches_with(selector: dict[str, Any]) -> None:
+def test_selector_matches(selector: dict[str, Any]) -> None:
     assert read_selector(selector).matches(LABELS)
 
 
@@ -42,10 +42,10 @@ def test_a_selector_matches_with(selector: dict[str, Any]) -> None:
         pytest.param({"matchLabels": {"zone": "south"}, **an_expression("In", "worker")}, id="half-of-it-alone"),
     ],
 )
-def test_a_selector_does_not_match_with(selector: dict[str, Any]) -> None:
+def test_selector_does_not_match(selector: dict[str, Any]) -> None:
     assert not read_selector(selector).matches(LABELS)
 
 
-def test_an_unknown_operator_is_refused() -> None:
+def test_selector_refuses_unknown_operator() -> None:
     with pytest.raises(BadSelector, match="Near"):
         read_selector(an_expression("Near", "worker"))

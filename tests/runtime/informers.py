@@ -10,7 +10,7 @@ from virt_steward.kube.client import Reader, Selection
 from virt_steward.kube.discovery import Discovery
 from virt_steward.kube.watch import SILENCE, projection
 from virt_steward.objects.identity import Key, Kind
-from virt_steward.runtime.informer import DOUBTS, Informer, Source
+from virt_steward.runtime.informer import RECHECKS, Informer, Source
 from virt_steward.runtime.kinds import DEFINITIONS, Kinds
 
 Change = tuple[str, int | None, int | None]
@@ -36,9 +36,9 @@ def widgets_of(namespace: str, kind: Kind = WIDGET, **more: Any) -> Source[Widge
 
 @asynccontextmanager
 async def informed(
-    reader: Reader, source: Source[Any], *, silence: float = SILENCE, doubts: Sequence[float] = DOUBTS
+    reader: Reader, source: Source[Any], *, silence: float = SILENCE, rechecks: Sequence[float] = RECHECKS
 ) -> AsyncIterator[tuple[Informer[Any], Told]]:
-    informer, told = Informer(reader, source, silence=silence, doubts=doubts), Told()
+    informer, told = Informer(reader, source, silence=silence, rechecks=rechecks), Told()
     informer.tell(told)
     async with running(informer):
         yield informer, told

@@ -16,12 +16,11 @@ from virt_steward.objects.meta import Existing
 from virt_steward.runtime.access import Access
 from virt_steward.runtime.clock import SystemClock
 from virt_steward.runtime.controller import ControllerDefinition, Toolbox, Trigger, itself
-from virt_steward.runtime.endpoints import Endpoint
 from virt_steward.runtime.informer import Source
 from virt_steward.runtime.leader import LEASE, LeaseTimes
 from virt_steward.runtime.manager import Election, Environment, Manager
 from virt_steward.runtime.metrics import Metrics
-from virt_steward.runtime.notifications import Notifier
+from virt_steward.runtime.notifications import Endpoint, Notifier
 from virt_steward.runtime.outcomes import Done, Outcome
 from virt_steward_demo.local.controlplane import ControlPlane
 

@@ -49,16 +49,16 @@ def a_rule(group: str, resources: list[str], verbs: Iterable[str], names: list[s
 @pytest.mark.parametrize(
     ("declare", "complaint"),
     [
-        pytest.param(lambda: a_grant(verbs=("update",)), "update is not granted", id="update"),
-        pytest.param(lambda: a_grant(verbs=("*",)), r"\* is not granted", id="any verb"),
-        pytest.param(lambda: a_grant(verbs=()), "which verbs", id="no verb"),
-        pytest.param(lambda: Grant(CONFIG_MAP, READ, ""), "and why", id="no reason"),
+        pytest.param(lambda: a_grant(verbs=("update",)), "update cannot be granted", id="update"),
+        pytest.param(lambda: a_grant(verbs=("*",)), r"\* cannot be granted", id="any verb"),
+        pytest.param(lambda: a_grant(verbs=()), "verbs and a reason are required", id="no verb"),
+        pytest.param(lambda: Grant(CONFIG_MAP, READ, ""), "verbs and a reason are required", id="no reason"),
         pytest.param(lambda: a_grant(Kind("", "ConfigMap")), "plural", id="a kind without plural"),
         pytest.param(lambda: a_grant(Kind("*", "ConfigMap", "configmaps")), "wildcards", id="any group"),
         pytest.param(lambda: a_grant(Kind("", "All", "*")), "wildcards", id="any resource"),
         pytest.param(lambda: a_grant(subresource="*"), "wildcards", id="any subresource"),
-        pytest.param(lambda: a_grant(names=("",)), "empty name", id="an object without name"),
-        pytest.param(lambda: a_grant(where=""), "empty name", id="a namespace without name"),
+        pytest.param(lambda: a_grant(names=("",)), "a name is empty", id="an object without name"),
+        pytest.param(lambda: a_grant(where=""), "a name is empty", id="a namespace without name"),
         pytest.param(lambda: a_grant(SECRET, WATCH), "namespace by namespace", id="watching all Secrets"),
         pytest.param(lambda: a_grant(SECRET, READ), "namespace by namespace", id="reading any Secret"),
         pytest.param(
@@ -66,12 +66,12 @@ def a_rule(group: str, resources: list[str], verbs: Iterable[str], names: list[s
             "namespace by namespace",
             id="watching Secrets in targets, which may be all namespaces",
         ),
-        pytest.param(lambda: Installation(target_namespaces=("a", "")), "has a name", id="a target without name"),
-        pytest.param(lambda: Installation(secret_namespaces=("",)), "has a name", id="Secrets of no namespace"),
-        pytest.param(lambda: Installation(""), "has a name", id="running in no namespace"),
+        pytest.param(lambda: Installation(target_namespaces=("a", "")), "name is empty", id="a target without name"),
+        pytest.param(lambda: Installation(secret_namespaces=("",)), "name is empty", id="Secrets of no namespace"),
+        pytest.param(lambda: Installation(""), "name is empty", id="running in no namespace"),
     ],
 )
-def test_a_declaration_is_refused_for(declare: Callable[[], object], complaint: str) -> None:
+def test_grant_refuses_unsafe_declaration(declare: Callable[[], object], complaint: str) -> None:
     with pytest.raises(GrantError, match=complaint):
         declare()
 
@@ -118,7 +118,7 @@ def test_a_declaration_is_refused_for(declare: Callable[[], object], complaint: 
         ),
     ],
 )
-def test_rules_are_the_fewest(grants: list[Grant], expected: list[dict[str, Any]]) -> None:
+def test_rules_are_minimal(grants: list[Grant], expected: list[dict[str, Any]]) -> None:
     assert [rules(order) for order in (grants, grants[::-1])] == [expected, expected]
 
 
@@ -131,7 +131,7 @@ def places(access: Access, installation: Installation) -> dict[str, list[str]]:
     }
 
 
-def test_target_namespaces_turn_cluster_wide_rights_into_a_role_in_each() -> None:
+def test_manifests_have_role_per_target_namespace() -> None:
     access = Access("approver", (a_grant(PLAN, WATCH, where=Reach.TARGETS), a_grant(where="openshift-cnv")))
 
     assert places(access, Installation()) == {
@@ -148,7 +148,7 @@ def test_target_namespaces_turn_cluster_wide_rights_into_a_role_in_each() -> Non
     }
 
 
-def test_secrets_are_granted_by_a_role_in_each_namespace_that_is_named_and_nowhere_else() -> None:
+def test_manifests_grant_secrets_only_in_named_namespaces() -> None:
     access = Access("placement", (a_grant(SECRET, WATCH, where=Reach.SECRETS),))
 
     assert "secrets" not in str(places(access, Installation(target_namespaces=("a",))))
@@ -160,7 +160,7 @@ def test_secrets_are_granted_by_a_role_in_each_namespace_that_is_named_and_nowhe
     }
 
 
-def test_a_right_that_one_can_do_without_is_a_role_of_its_own_for_the_same_account() -> None:
+def test_manifests_have_role_per_optional_grant() -> None:
     access = Access("approver", extras={"deletes": (a_grant(PLAN, ("delete",)),)})
     plain, granted = manifests(access, Installation()), manifests(access, Installation(extras=("deletes",)))
     role, binding = granted[len(plain) :]
@@ -170,11 +170,11 @@ def test_a_right_that_one_can_do_without_is_a_role_of_its_own_for_the_same_accou
     assert [rule["verbs"] for rule in role["rules"]] == [["delete"]]
     assert binding["roleRef"]["name"] == "virt-steward-approver-deletes"
     assert [one["name"] for one in binding["subjects"]] == ["virt-steward-approver"]
-    with pytest.raises(GrantError, match="approver has no use for it"):
+    with pytest.raises(GrantError, match="approver has no optional grant it"):
         manifests(Access("approver"), Installation(extras=("it",)))
 
 
-def test_a_role_says_why_each_right_is_there() -> None:
+def test_manifests_explain_each_grant() -> None:
     [role] = [m for m in manifests(Access("approver"), Installation()) if m["kind"] == "Role"]
 
     assert role["metadata"]["annotations"]["kubernetes.io/description"] == (
@@ -242,7 +242,7 @@ def a_lease(namespace: str, name: str) -> dict[str, Any]:
     return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": {}}
 
 
-async def test_an_account_has_what_was_declared_and_nothing_else(control_plane: ControlPlane, namespace: str) -> None:
+async def test_account_has_exactly_declared_access(control_plane: ControlPlane, namespace: str) -> None:
     access = Access("tested", (a_grant(CONFIG_MAP, WATCH), a_grant(PLAN, PATCH, where="kube-public")))
     everywhere = [
         a_rule("", ["configmaps"], WATCH),
@@ -259,9 +259,7 @@ async def test_an_account_has_what_was_declared_and_nothing_else(control_plane: 
         assert in_order(await rights(client, "kube-public")) == in_order([*everywhere, plan])
 
 
-async def test_an_apply_creates_the_named_object_and_a_post_does_not(
-    control_plane: ControlPlane, namespace: str
-) -> None:
+async def test_named_grant_allows_apply_not_post(control_plane: ControlPlane, namespace: str) -> None:
     access = Access("tested")
     ours = a_lease(namespace, access.lease)
     async with the_account_of(access, control_plane, namespace) as client:
@@ -274,7 +272,7 @@ async def test_an_apply_creates_the_named_object_and_a_post_does_not(
             await client.apply(a_lease(namespace, "another"), manager="tests")
 
 
-async def test_patch_alone_is_too_little_for_an_apply_that_creates(control_plane: ControlPlane, namespace: str) -> None:
+async def test_apply_that_creates_needs_create(control_plane: ControlPlane, namespace: str) -> None:
     access = Access("tested", (a_grant(LEASE, (*READ, *PATCH), where=namespace, names=("other",)),))
     async with the_account_of(access, control_plane, namespace) as client:
         await until_allowed(lambda: client.apply(a_lease(namespace, access.lease), manager="tests"))
@@ -283,9 +281,7 @@ async def test_patch_alone_is_too_little_for_an_apply_that_creates(control_plane
             await client.apply(a_lease(namespace, "other"), manager="tests")
 
 
-async def test_a_streaming_list_needs_watch_alone_and_a_list_needs_list(
-    control_plane: ControlPlane, admin: Client, namespace: str
-) -> None:
+async def test_streaming_list_needs_only_watch(control_plane: ControlPlane, admin: Client, namespace: str) -> None:
     metadata = {"namespace": namespace, "name": "watched"}
     await admin.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
     access = Access("tested", (a_grant(CONFIG_MAP, ("watch",), where=namespace, names=("watched",)),))

@@ -38,7 +38,7 @@ async def settled(informer: Informer[Any]) -> None:
     await asyncio.wait_for(informer.settled(), PATIENCE)
 
 
-async def test_handlers_are_told_what_was_and_what_is(admin: Client, widgets: str) -> None:
+async def test_informer_calls_handlers_with_before_and_after(admin: Client, widgets: str) -> None:
     await admin.create(a_widget(widgets, size=1))
     async with informed(admin, widgets_of(widgets)) as (informer, told):
         await settled(informer)
@@ -51,7 +51,7 @@ async def test_handlers_are_told_what_was_and_what_is(admin: Client, widgets: st
         assert sizes(informer) == {"two": 5}
 
 
-async def test_a_late_handler_is_told_of_everything_at_once(admin: Client, widgets: str) -> None:
+async def test_informer_replays_to_late_handler(admin: Client, widgets: str) -> None:
     await admin.create(a_widget(widgets, "bad", size="large"))
     await admin.create(a_widget(widgets, "good", size=1))
     async with informed(admin, widgets_of(widgets)) as (informer, _):
@@ -61,9 +61,7 @@ async def test_a_late_handler_is_told_of_everything_at_once(admin: Client, widge
         assert late.changes == [("bad", None, None), ("good", None, 1)]
 
 
-async def test_an_unreadable_object_is_known_as_such_until_it_can_be_read_or_is_gone(
-    admin: Client, widgets: str
-) -> None:
+async def test_informer_keeps_unreadable_object(admin: Client, widgets: str) -> None:
     await admin.create(a_widget(widgets, "bad", size=1))
     key = Key(widgets, "bad")
     with capture_logs() as logged:
@@ -81,11 +79,11 @@ async def test_an_unreadable_object_is_known_as_such_until_it_can_be_read_or_is_
     first, *others = told.changes
     assert first == ("bad", None, 1)
     assert others == [("bad", 1, None), ("bad", None, 2), ("bad", 2, None), ("bad", None, None)]
-    complaints = [line for line in logged if line["event"] == "object cannot be read"]
+    complaints = [line for line in logged if line["event"] == "object unreadable"]
     assert [line["object"] for line in complaints] == [f"{widgets}/bad"] * 2
 
 
-async def test_whatever_happened_while_we_were_cut_off_is_told_as_its_outcome(
+async def test_informer_reports_changes_after_outage(
     proxy: FaultProxy, control_plane: ControlPlane, admin: Client, widgets: str
 ) -> None:
     for name in ("kept", "changed", "deleted"):
@@ -99,7 +97,7 @@ async def test_whatever_happened_while_we_were_cut_off_is_told_as_its_outcome(
         proxy.refuse()
         await proxy.cut()
         assert await soon(lambda: informer.state is InformerState.BROKEN)
-        assert f"cannot reach {proxy.server}" in informer.trouble
+        assert f"{proxy.server} unreachable" in informer.trouble
         await admin.merge_patch(the_widget(widgets, "changed"), {"spec": {"size": 2}})
         await admin.delete(the_widget(widgets, "deleted"))
         await admin.create(a_widget(widgets, "made", size=3))
@@ -109,7 +107,7 @@ async def test_whatever_happened_while_we_were_cut_off_is_told_as_its_outcome(
         assert (informer.state, informer.trouble) == (InformerState.SYNCED, "")
 
 
-async def test_a_new_listing_tells_only_what_differs(
+async def test_informer_reports_only_differences_of_new_list(
     gateway: Gateway, control_plane: ControlPlane, admin: Client, widgets: str
 ) -> None:
     async def short_then_forgotten(request: web.BaseRequest) -> web.StreamResponse | None:
@@ -133,14 +131,15 @@ async def test_a_new_listing_tells_only_what_differs(
     ):
         await settled(informer)
         told.changes.clear()
-        assert await soon(lambda: len(told.changes) == 3)
+        with capture_logs() as logged:
+            assert await soon(lambda: len(told.changes) == 3)
+        levels = {line["log_level"] for line in logged if line["event"] == "watch interrupted"}
+        assert levels == {"info"}, "an expired resourceVersion is part of normal operation"
         assert sorted(told.changes, key=str) == [("changed", 1, 2), ("deleted", 1, None), ("made", None, 3)]
         assert sum("sendInitialEvents" in request.query for request in gateway.requests) == 2
 
 
-async def test_a_server_killed_and_restarted_is_met_again_with_nothing_missed(
-    control_plane: ControlPlane, admin: Client, widgets: str
-) -> None:
+async def test_informer_survives_server_restart(control_plane: ControlPlane, admin: Client, widgets: str) -> None:
     for name in ("kept", "deleted"):
         await admin.create(a_widget(widgets, name, size=1))
     async with kinds_followed(admin, admin.discovery), informed(admin, widgets_of(widgets)) as (informer, told):
@@ -159,7 +158,7 @@ async def test_a_server_killed_and_restarted_is_met_again_with_nothing_missed(
         assert informer.state is InformerState.SYNCED
 
 
-async def test_a_kind_may_come_go_and_come_again_with_other_objects(admin: Client, namespace: str) -> None:
+async def test_informer_follows_kind_that_is_removed_and_added(admin: Client, namespace: str) -> None:
     kind = a_new_kind()
     async with kinds_followed(admin, admin.discovery), informed(admin, widgets_of(namespace, kind)) as (informer, told):
         await settled(informer)
@@ -176,7 +175,7 @@ async def test_a_kind_may_come_go_and_come_again_with_other_objects(admin: Clien
         assert told.changes == [("old", None, 1), ("old", 1, None), ("new", None, 2)]
 
 
-async def test_a_kind_that_vanished_while_we_were_cut_off_takes_its_objects_along(
+async def test_informer_removes_objects_of_kind_removed_in_outage(
     proxy: FaultProxy, control_plane: ControlPlane, admin: Client, namespace: str
 ) -> None:
     kind = a_new_kind()
@@ -202,7 +201,7 @@ async def _is_absent(client: Client, kind: Kind) -> bool:
     return False
 
 
-async def test_a_kind_is_followed_to_another_version(admin: Client, namespace: str) -> None:
+async def test_informer_follows_kind_to_another_version(admin: Client, namespace: str) -> None:
     kind = a_new_kind()
     await define(admin, a_definition(kind.name, versions=("v1alpha1",)))
     await admin.create(a_gadget(kind, namespace, version="v1alpha1", size=1))
@@ -220,7 +219,7 @@ async def _prefers(client: Client, kind: Kind, version: str) -> bool:
     return (await client.discovery.resource(kind)).version == version
 
 
-async def test_a_kind_that_discovery_forgets_for_a_moment_keeps_its_objects(
+async def test_informer_keeps_objects_when_discovery_lags(
     gateway: Gateway, control_plane: ControlPlane, admin: Client, widgets: str
 ) -> None:
     # A server that starts lists the kinds of definitions only after a while, too briefly for a test to rely on.
@@ -253,7 +252,7 @@ async def lagging(request: web.BaseRequest) -> web.StreamResponse | None:
     return web.Response(status=404, text="404 page not found") if "watch" in request.query else None
 
 
-async def test_a_lagging_server_among_several_costs_no_objects(
+async def test_informer_keeps_objects_when_server_lags(
     gateway: Gateway, control_plane: ControlPlane, admin: Client, widgets: str
 ) -> None:
     await admin.create(a_widget(widgets, size=1))
@@ -271,13 +270,13 @@ async def test_a_lagging_server_among_several_costs_no_objects(
         assert await soon(lambda: told.changes == [("one", None, 1), ("two", None, 2)])
 
 
-async def test_a_kind_that_was_given_up_in_error_is_found_again(
+async def test_informer_finds_absent_kind_again(
     gateway: Gateway, control_plane: ControlPlane, admin: Client, widgets: str
 ) -> None:
     await admin.create(a_widget(widgets, size=1))
     async with (
         a_client(control_plane, server=gateway.server) as client,
-        informed(client, widgets_of(widgets), doubts=(0.05,) * 3 + (0.2,) * 20) as (informer, told),
+        informed(client, widgets_of(widgets), rechecks=(0.05,) * 3 + (0.2,) * 20) as (informer, told),
     ):
         await settled(informer)
         gateway.intercept = lagging
@@ -288,7 +287,9 @@ async def test_a_kind_that_was_given_up_in_error_is_found_again(
         assert told.changes == [("one", None, 1), ("one", 1, None), ("one", None, 1)]
 
 
-async def test_a_right_granted_later_is_noticed(admin: Client, widgets: str, control_plane: ControlPlane) -> None:
+async def test_informer_recovers_when_right_is_granted(
+    admin: Client, widgets: str, control_plane: ControlPlane
+) -> None:
     await admin.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _named(widgets)})
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": _named(widgets)}
     answer = await admin.create(request, subresource="token")
@@ -320,7 +321,7 @@ def _named(namespace: str) -> dict[str, str]:
     return {"name": "poor", "namespace": namespace}
 
 
-async def test_indexes_follow_changes(admin: Client, widgets: str) -> None:
+async def test_informer_updates_indexes(admin: Client, widgets: str) -> None:
     source = widgets_of(widgets, indexes={"colour": lambda widget: [widget.spec.colour]})
     await admin.create(a_widget(widgets, "one", colour="red"))
     await admin.create(a_widget(widgets, "two", colour="red"))
@@ -338,7 +339,7 @@ async def test_indexes_follow_changes(admin: Client, widgets: str) -> None:
         assert await soon(lambda: names("red") == [])
 
 
-async def test_existence_alone_can_be_watched(admin: Client, widgets: str) -> None:
+async def test_informer_watches_metadata_only(admin: Client, widgets: str) -> None:
     await admin.create(a_widget(widgets))
     source = Source(WIDGET, projection(Existing), Selection.one(Key(widgets, "one"), metadata_only=True))
     informer = Informer(admin, source)

@@ -39,9 +39,7 @@ def known(watched: SharedInformer[Any]) -> set[str]:
     return {each.metadata.namespace for each in watched.store}
 
 
-async def test_a_source_in_reach_of_targets_is_watched_in_each_namespace_alone(
-    admin: Client, two: tuple[str, str]
-) -> None:
+async def test_informers_watch_each_target_namespace(admin: Client, two: tuple[str, str]) -> None:
     watched = Informers(admin, two).of(widgets_everywhere(Reach.TARGETS))
     assert [informer.source.selection.namespace for informer in watched.informers] == list(two)
 
@@ -53,12 +51,12 @@ async def test_a_source_in_reach_of_targets_is_watched_in_each_namespace_alone(
         pytest.param((), Reach.TARGETS, id="there are no limits"),
     ],
 )
-async def test_a_source_is_watched_as_a_whole_if(namespaces: tuple[str, ...], where: Reach, admin: Client) -> None:
+async def test_informers_watch_whole_cluster(namespaces: tuple[str, ...], where: Reach, admin: Client) -> None:
     [informer] = Informers(admin, namespaces).of(widgets_everywhere(where)).informers
     assert informer.source.selection.namespace == ""
 
 
-async def test_a_listing_of_one_namespace_keeps_what_is_known_of_another(admin: Client, two: tuple[str, str]) -> None:
+async def test_informers_share_store_across_namespaces(admin: Client, two: tuple[str, str]) -> None:
     watched = Informers(admin, two).of(widgets_everywhere(Reach.TARGETS))
     first, second = watched.informers
     async with running(first):
@@ -68,7 +66,7 @@ async def test_a_listing_of_one_namespace_keeps_what_is_known_of_another(admin: 
             assert known(watched) == set(two)
 
 
-async def test_a_late_handler_is_told_of_each_object_once(admin: Client, two: tuple[str, str]) -> None:
+async def test_informers_replay_each_object_once(admin: Client, two: tuple[str, str]) -> None:
     watched = Informers(admin, two).of(widgets_everywhere(Reach.TARGETS))
     first, second = watched.informers
     async with running(first), running(second):
@@ -78,7 +76,7 @@ async def test_a_late_handler_is_told_of_each_object_once(admin: Client, two: tu
         assert sorted(told) == [Key(namespace, "one") for namespace in two]
 
 
-async def test_a_denied_namespace_holds_up_no_other_and_is_told_when_it_is_allowed(
+async def test_informers_survive_denied_namespace(
     admin: Client, control_plane: ControlPlane, two: tuple[str, str]
 ) -> None:
     here, there = two

@@ -21,7 +21,7 @@ def serves(client: Client, kind: Kind) -> bool:
     return client.discovery.serves(GROUP, kind.plural)
 
 
-async def test_discovery_follows_definitions_that_come_and_go(admin: Client) -> None:
+async def test_kinds_refresh_discovery_on_crd_changes(admin: Client) -> None:
     kind = a_new_kind()
     async with kinds_followed(admin, admin.discovery):
         await admin.create(a_definition(kind.name))
@@ -43,7 +43,7 @@ class Counted:
         return False
 
 
-async def test_definitions_that_come_by_the_dozen_are_asked_for_together() -> None:
+async def test_kinds_refresh_once_for_many_crds() -> None:
     discovery = Counted()
     kinds = Kinds(discovery)  # type: ignore[arg-type]
     running = asyncio.create_task(kinds.run())
@@ -56,7 +56,7 @@ async def test_definitions_that_come_by_the_dozen_are_asked_for_together() -> No
     assert min(gaps) >= BETWEEN_QUESTIONS * 0.9
 
 
-async def test_it_ends_when_it_is_told_to_though_a_definition_comes_in_the_same_moment() -> None:
+async def test_kinds_stop_during_crd_change() -> None:
     discovery = Counted()
     kinds = Kinds(discovery)  # type: ignore[arg-type]
     running = asyncio.create_task(kinds.run())
@@ -67,9 +67,7 @@ async def test_it_ends_when_it_is_told_to_though_a_definition_comes_in_the_same_
     assert await soon(running.cancelled)
 
 
-async def test_an_outage_in_the_wrong_moment_does_not_leave_a_kind_unknown(
-    gateway: Gateway, control_plane: ControlPlane, admin: Client
-) -> None:
+async def test_kinds_retry_after_outage(gateway: Gateway, control_plane: ControlPlane, admin: Client) -> None:
     async def no_discovery(request: web.BaseRequest) -> web.StreamResponse | None:
         return a_status(503, "ServiceUnavailable") if request.path == "/apis" else None
 

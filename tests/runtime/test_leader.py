@@ -133,7 +133,7 @@ async def test_elector_reports_a_missing_namespace(control_plane: ControlPlane) 
         assert [one["error"] for one in logs if one["event"] == "lease unavailable"] == [message]
 
 
-async def test_of_two_candidates_one_leads(ann: Candidate, bob: Candidate) -> None:
+async def test_elector_allows_one_leader(ann: Candidate, bob: Candidate) -> None:
     await asyncio.gather(ann.start(), bob.start())
     assert sorted([ann.leads, bob.leads]) == [False, True]
     leader, other = (ann, bob) if ann.leads else (bob, ann)
@@ -142,7 +142,7 @@ async def test_of_two_candidates_one_leads(ann: Candidate, bob: Candidate) -> No
         other.elector.remaining()
 
 
-async def test_a_leader_that_renews_keeps_the_lease(ann: Candidate, bob: Candidate) -> None:
+async def test_elector_keeps_renewed_lease(ann: Candidate, bob: Candidate) -> None:
     await ann.start()
     await bob.start()
     for _ in range(4):
@@ -151,9 +151,7 @@ async def test_a_leader_that_renews_keeps_the_lease(ann: Candidate, bob: Candida
         assert (ann.leads, bob.leads) == (True, False)
 
 
-async def test_the_lease_says_who_leads_since_when_and_how_often_that_changed(
-    ann: Candidate, bob: Candidate, admin: Client, lease: Key
-) -> None:
+async def test_elector_writes_lease_spec(ann: Candidate, bob: Candidate, admin: Client, lease: Key) -> None:
     await ann.start()
     first = await spec_of(admin, lease)
     await ann.lives(LONGEST_PAUSE)
@@ -167,7 +165,7 @@ async def test_the_lease_says_who_leads_since_when_and_how_often_that_changed(
     assert (taken["holderIdentity"], taken["leaseTransitions"]) == ("bob", 1)
 
 
-async def test_a_leader_without_renewal_stops_at_two_thirds_of_the_duration(ann: Candidate) -> None:
+async def test_elector_stops_at_two_thirds_of_duration(ann: Candidate) -> None:
     await ann.elector.campaign()
     await ann.clock.advance(9.999)
     assert ann.elector.remaining() == pytest.approx(0.001)
@@ -177,9 +175,7 @@ async def test_a_leader_without_renewal_stops_at_two_thirds_of_the_duration(ann:
         ann.elector.remaining()
 
 
-async def test_a_lease_is_taken_over_only_after_it_was_unchanged_for_its_duration(
-    ann: Candidate, bob: Candidate
-) -> None:
+async def test_elector_takes_over_after_full_duration(ann: Candidate, bob: Candidate) -> None:
     await ann.start()
     await bob.start()
     await bob.lives(TIMES.duration)
@@ -188,7 +184,7 @@ async def test_a_lease_is_taken_over_only_after_it_was_unchanged_for_its_duratio
     assert bob.leads
 
 
-async def test_a_released_lease_is_taken_at_the_next_look(
+async def test_elector_takes_released_lease_at_next_read(
     ann: Candidate, bob: Candidate, admin: Client, lease: Key
 ) -> None:
     await ann.start()
@@ -201,9 +197,7 @@ async def test_a_released_lease_is_taken_at_the_next_look(
     assert bob.leads
 
 
-async def test_a_lease_that_changed_under_its_holder_is_released_all_the_same(
-    ann: Candidate, admin: Client, lease: Key
-) -> None:
+async def test_release_survives_changed_lease(ann: Candidate, admin: Client, lease: Key) -> None:
     await ann.start()
     await ann.stop()
     await admin.merge_patch(Ref(LEASE, lease), {"metadata": {"annotations": {"touched": "yes"}}})
@@ -211,9 +205,7 @@ async def test_a_lease_that_changed_under_its_holder_is_released_all_the_same(
     assert "holderIdentity" not in await spec_of(admin, lease)
 
 
-async def test_a_lease_that_another_holds_is_not_released(
-    ann: Candidate, bob: Candidate, admin: Client, lease: Key
-) -> None:
+async def test_release_spares_lease_of_another(ann: Candidate, bob: Candidate, admin: Client, lease: Key) -> None:
     await ann.start()
     await bob.start()
     await bob.lives(TIMES.duration + LONGEST_PAUSE)
@@ -222,7 +214,7 @@ async def test_a_lease_that_another_holds_is_not_released(
     assert (await spec_of(admin, lease))["holderIdentity"] == "bob"
 
 
-async def test_a_touch_of_the_metadata_does_not_cost_the_leadership(ann: Candidate, admin: Client, lease: Key) -> None:
+async def test_elector_survives_metadata_change(ann: Candidate, admin: Client, lease: Key) -> None:
     await ann.start()
     for turn in range(3):  # together longer than one renewal lasts
         await admin.merge_patch(Ref(LEASE, lease), {"metadata": {"annotations": {"turn": str(turn)}}})
@@ -231,7 +223,7 @@ async def test_a_touch_of_the_metadata_does_not_cost_the_leadership(ann: Candida
     assert ann.terms == 1
 
 
-async def test_who_finds_another_name_in_the_lease_stops_at_once(ann: Candidate, admin: Client, lease: Key) -> None:
+async def test_elector_stops_when_another_holds_lease(ann: Candidate, admin: Client, lease: Key) -> None:
     await ann.start()
     await admin.merge_patch(Ref(LEASE, lease), {"spec": {"holderIdentity": "an admin's choice"}})
     await ann.lives(LONGEST_PAUSE)
@@ -239,7 +231,7 @@ async def test_who_finds_another_name_in_the_lease_stops_at_once(ann: Candidate,
     assert ann.elector.holder == "an admin's choice"
 
 
-async def test_who_finds_the_lease_deleted_stops_and_may_run_again(ann: Candidate, admin: Client, lease: Key) -> None:
+async def test_elector_stops_when_lease_is_deleted(ann: Candidate, admin: Client, lease: Key) -> None:
     await ann.elector.campaign()
     await admin.delete(Ref(LEASE, lease))
     holding = asyncio.create_task(ann.elector.hold())
@@ -250,7 +242,7 @@ async def test_who_finds_the_lease_deleted_stops_and_may_run_again(ann: Candidat
     assert ann.leads
 
 
-async def test_a_deleted_lease_is_not_taken_while_its_holder_may_still_act(
+async def test_elector_waits_for_holder_of_deleted_lease(
     ann: Candidate, bob: Candidate, admin: Client, lease: Key
 ) -> None:
     await ann.start()
@@ -272,7 +264,7 @@ async def test_a_deleted_lease_is_not_taken_while_its_holder_may_still_act(
         pytest.param({"holderIdentity": "ann", "leaseDurationSeconds": 3600}, 0, id="a-claim-of-our-own"),
     ],
 )
-async def test_a_lease_can_be_taken_that_says(
+async def test_elector_takes_incomplete_lease(
     spec: dict[str, Any], taken_after: int, ann: Candidate, admin: Client, lease: Key
 ) -> None:
     await admin.create(a_lease(lease, **spec))
@@ -290,7 +282,7 @@ class AnotherDay(ManualClock):
         return super().utc() + timedelta(days=3650)
 
 
-async def test_wall_clocks_that_differ_do_not_matter(control_plane: ControlPlane, lease: Key, ann: Candidate) -> None:
+async def test_elector_ignores_wall_clocks(control_plane: ControlPlane, lease: Key, ann: Candidate) -> None:
     async with a_candidate(control_plane, lease, "bob", AnotherDay()) as bob:
         await ann.start()
         await bob.start()
@@ -303,7 +295,7 @@ async def test_wall_clocks_that_differ_do_not_matter(control_plane: ControlPlane
         assert not ann.leads
 
 
-async def test_a_leader_that_slept_too_long_does_not_lead_when_it_wakes(ann: Candidate, bob: Candidate) -> None:
+async def test_elector_stops_after_suspend(ann: Candidate, bob: Candidate) -> None:
     await ann.start()
     await bob.start()
     await bob.lives(TIMES.duration + LONGEST_PAUSE)
@@ -314,16 +306,14 @@ async def test_a_leader_that_slept_too_long_does_not_lead_when_it_wakes(ann: Can
     assert (ann.leads, bob.leads) == (False, True)
 
 
-async def test_elections_ask_for_nothing_but_the_lease(
-    control_plane: ControlPlane, lease: Key, gateway: Gateway
-) -> None:
+async def test_elector_requests_only_the_lease(control_plane: ControlPlane, lease: Key, gateway: Gateway) -> None:
     async with an_elector(control_plane, lease, "ann", ManualClock(), server=gateway.server) as elector:
         await elector.campaign()
     path = f"/apis/coordination.k8s.io/v1/namespaces/{lease.namespace}/leases/{lease.name}"
     assert [(request.method, request.path) for request in gateway.requests] == [("GET", path), ("PATCH", path)]
 
 
-async def test_what_a_leader_may_do_counts_from_before_its_request(
+async def test_elector_counts_term_from_before_request(
     control_plane: ControlPlane, lease: Key, gateway: Gateway
 ) -> None:
     clock = ManualClock()
@@ -337,7 +327,7 @@ async def test_what_a_leader_may_do_counts_from_before_its_request(
         assert elector.remaining() == TIMES.usable - 3
 
 
-async def test_who_may_not_touch_the_lease_says_so(control_plane: ControlPlane, lease: Key, admin: Client) -> None:
+async def test_elector_reports_forbidden_lease(control_plane: ControlPlane, lease: Key, admin: Client) -> None:
     stranger = await an_account(admin, Access("stranger"), Installation(lease.namespace))
     async with a_client(control_plane, stranger.token) as client:
         elector = Elector(client, Candidacy(lease, "ann", "tests-lease", TIMES), ManualClock(), Random(1))
@@ -347,9 +337,7 @@ async def test_who_may_not_touch_the_lease_says_so(control_plane: ControlPlane, 
         await asyncio.gather(campaign, return_exceptions=True)
 
 
-async def test_a_leader_cut_off_from_the_server_has_stopped_before_another_begins(
-    control_plane: ControlPlane, lease: Key, proxy: FaultProxy
-) -> None:
+async def test_elector_stops_before_another_leads(control_plane: ControlPlane, lease: Key, proxy: FaultProxy) -> None:
     clock = SystemClock()
     async with (
         an_elector(control_plane, lease, "ann", clock, times=MOMENTS, server=proxy.server) as ann,

@@ -91,7 +91,7 @@ def settings(control_plane: ControlPlane, account: Account, namespace: str, tmp_
     return the_settings(account.write_kubeconfig(tmp_path / "kubeconfig", control_plane), namespace)
 
 
-async def test_a_controller_needs_all_that_it_declares_and_nothing_else(
+async def test_controller_runs_with_declared_access(
     admin: Client, namespace: str, account: Account, settings: Settings, audit_log: AuditLog
 ) -> None:
     begin = audit_log.mark()
@@ -113,9 +113,7 @@ async def stamps(admin: Client, namespace: str, name: str, count: str) -> bool:
     return bool(paper["metadata"].get("annotations", {}).get(COUNT) == count)
 
 
-async def test_metrics_tell_of_queue_reconciles_requests_and_leadership(
-    admin: Client, namespace: str, settings: Settings
-) -> None:
+async def test_manager_exports_metrics(admin: Client, namespace: str, settings: Settings) -> None:
     await admin.create(a_paper(namespace, "one"))
     async with the_process(settings, a_stamper(namespace)):
         assert await soon(lambda: stamps(admin, namespace, "one", "1"))
@@ -129,7 +127,7 @@ async def test_metrics_tell_of_queue_reconciles_requests_and_leadership(
     assert series['rest_client_requests_total{code="200",verb="apply"}'] >= 1
 
 
-async def test_a_process_is_ready_only_when_its_caches_are_synced(
+async def test_manager_is_ready_after_sync(
     control_plane: ControlPlane, namespace: str, account: Account, gateway: Gateway, tmp_path: Path
 ) -> None:
     async def unavailable(request: web.BaseRequest) -> web.StreamResponse | None:
@@ -154,7 +152,7 @@ async def test_a_process_is_ready_only_when_its_caches_are_synced(
         assert await soon(is_ready)
 
 
-async def test_a_server_that_cannot_be_reached_at_start_is_said_at_once(
+async def test_run_reports_unreachable_server_at_start(
     control_plane: ControlPlane, account: Account, namespace: str, tmp_path: Path
 ) -> None:
     nowhere = f"https://127.0.0.1:{a_free_port()}"
@@ -163,16 +161,14 @@ async def test_a_server_that_cannot_be_reached_at_start_is_said_at_once(
         await app.run(the_settings(kubeconfig, namespace), (a_stamper(namespace),), asyncio.Event())
 
 
-async def test_a_kind_that_is_not_served_keeps_nobody_from_being_ready(
-    control_plane: ControlPlane, namespace: str
-) -> None:
+async def test_manager_is_ready_without_unserved_kind(control_plane: ControlPlane, namespace: str) -> None:
     definition = a_watcher(namespace, nothing, kind=a_new_kind())
     async with running(control_plane, definition, election=an_election(namespace)) as process:
         assert process.manager.not_ready() is not None
         assert await soon(lambda: process.manager.not_ready() is None)
 
 
-async def test_nothing_is_reconciled_before_all_that_is_read_is_known(
+async def test_manager_reconciles_after_caches_are_complete(
     control_plane: ControlPlane, admin: Client, namespace: str, gateway: Gateway
 ) -> None:
     secrets, papers = a_source(SECRET, namespace), a_source(CONFIG_MAP, namespace)
@@ -208,7 +204,7 @@ async def test_nothing_is_reconciled_before_all_that_is_read_is_known(
     assert known == [1]
 
 
-async def test_who_waits_for_the_lease_is_ready_and_piles_up_no_work(
+async def test_manager_standby_is_ready_and_queues_nothing(
     control_plane: ControlPlane, admin: Client, namespace: str
 ) -> None:
     metadata = {"name": WATCHER.lease, "namespace": namespace}
@@ -223,7 +219,7 @@ async def test_who_waits_for_the_lease_is_ready_and_piles_up_no_work(
         assert b'leader_election_master_status{name="watcher"} 0.0' in process.metrics.exposition()
 
 
-async def test_who_may_not_take_the_lease_is_not_ready(
+async def test_manager_is_not_ready_without_lease_access(
     control_plane: ControlPlane, namespace: str, gateway: Gateway
 ) -> None:
     async def forbidden(request: web.BaseRequest) -> web.StreamResponse | None:

@@ -19,7 +19,7 @@ def value(metrics: Metrics, sample: str, **labels: str) -> float | None:
     return metrics.registry.get_sample_value(sample, labels)
 
 
-async def test_a_queue_shows_how_much_waits_how_long_and_how_often_it_failed() -> None:
+async def test_metrics_of_queue() -> None:
     clock, metrics = ManualClock(), Metrics()
     queue: WorkQueue[str] = WorkQueue("advisor", clock, Random(1), metrics, QueueBackoff())
     for key in ("a", "b", "a"):
@@ -43,7 +43,7 @@ async def test_a_queue_shows_how_much_waits_how_long_and_how_often_it_failed() -
     queue.shut_down()
 
 
-async def test_the_depth_of_a_queue_is_read_when_asked_for() -> None:
+async def test_metrics_read_queue_depth_at_scrape() -> None:
     metrics = Metrics()
     queue: WorkQueue[str] = WorkQueue("advisor", ManualClock(), Random(1), metrics)
     assert value(metrics, "workqueue_depth", name="advisor") == 0
@@ -60,7 +60,7 @@ async def test_the_depth_of_a_queue_is_read_when_asked_for() -> None:
         pytest.param("terminal", 1, 1, id="a-terminal-error-is-both"),
     ],
 )
-def test_reconciles_are_counted_by_result(result: str, errors: int, terminal_errors: int) -> None:
+def test_metrics_count_reconciles_by_result(result: str, errors: int, terminal_errors: int) -> None:
     metrics = Metrics()
     metrics.controller(TwoWorkers()).reconciled(result, 0.25)  # type: ignore[arg-type]
     assert value(metrics, "controller_runtime_reconcile_total", controller="advisor", result=result) == 1
@@ -69,7 +69,7 @@ def test_reconciles_are_counted_by_result(result: str, errors: int, terminal_err
     assert value(metrics, "controller_runtime_reconcile_time_seconds_sum", controller="advisor") == 0.25
 
 
-def test_requests_are_counted_by_verb_and_code_and_timed_by_verb() -> None:
+def test_metrics_count_requests_by_verb_and_code() -> None:
     metrics = Metrics()
     metrics.request_observed("apply", "200", 0.5)
     metrics.request_observed("apply", "409", 0.25)
@@ -77,7 +77,7 @@ def test_requests_are_counted_by_verb_and_code_and_timed_by_verb() -> None:
     assert value(metrics, "rest_client_request_duration_seconds_sum", verb="apply") == 0.75
 
 
-def test_leading_shows_as_one_and_following_as_zero() -> None:
+def test_metrics_show_leadership() -> None:
     metrics = Metrics()
     metrics.leads("virt-steward", leading=True)
     assert value(metrics, "leader_election_master_status", name="virt-steward") == 1
@@ -85,7 +85,7 @@ def test_leading_shows_as_one_and_following_as_zero() -> None:
     assert value(metrics, "leader_election_master_status", name="virt-steward") == 0
 
 
-def test_the_exposition_parses_and_has_the_process_and_what_a_controller_added() -> None:
+def test_exposition_is_valid_and_complete() -> None:
     metrics = Metrics()
     Counter("plans_approved", "Plans approved.", registry=metrics.registry).inc()
     families = {family.name for family in text_string_to_metric_families(metrics.exposition().decode())}

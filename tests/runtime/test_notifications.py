@@ -26,8 +26,15 @@ from virt_steward.objects.identity import Key, Kind, Ref, Regarding
 from virt_steward.runtime import notifications
 from virt_steward.runtime.clock import SystemClock
 from virt_steward.runtime.controller import Toolbox
-from virt_steward.runtime.endpoints import BadEndpoints, Endpoint, load_endpoints
-from virt_steward.runtime.notifications import QUEUE_SIZE, Notification, Notifier, notification
+from virt_steward.runtime.notifications import (
+    QUEUE_SIZE,
+    BadEndpoints,
+    Endpoint,
+    Notification,
+    Notifier,
+    load_endpoints,
+    notification,
+)
 from virt_steward.runtime.outcomes import Done, Outcome
 from virt_steward_demo.local.controlplane import ControlPlane
 
@@ -61,7 +68,7 @@ def waiting(registry: CollectorRegistry, endpoint: str) -> float | None:
     return registry.get_sample_value("virt_steward_notifications_waiting", {"endpoint": endpoint})
 
 
-async def test_a_cloud_event_is_posted_as_structured_json(receiver: Receiver) -> None:
+async def test_notifier_posts_cloud_event(receiver: Receiver) -> None:
     notifier, registry = a_notifier(SystemClock(), audit=Endpoint(receiver.url))
     async with notifier.running():
         notifier.send("audit", NOTICE)
@@ -83,7 +90,7 @@ async def test_a_cloud_event_is_posted_as_structured_json(receiver: Receiver) ->
     ]
 
 
-async def test_a_chat_gets_the_sentence_with_its_signs_escaped(receiver: Receiver) -> None:
+async def test_notifier_posts_escaped_text_to_slack(receiver: Receiver) -> None:
     notifier, _ = a_notifier(SystemClock(), chat=Endpoint(receiver.url, "slack"))
     async with notifier.running():
         notifier.send("chat", NOTICE)
@@ -93,7 +100,7 @@ async def test_a_chat_gets_the_sentence_with_its_signs_escaped(receiver: Receive
 
 
 @pytest.mark.parametrize("status", [307, 401, 404, 429, 500, 503])
-async def test_a_notice_is_sent_again_after(status: int, receiver: Receiver) -> None:
+async def test_notifier_retries_failed_delivery(status: int, receiver: Receiver) -> None:
     clock = ManualClock()
     receiver.answers = [status, status]
     notifier, registry = a_notifier(clock, chat=Endpoint(receiver.url))
@@ -107,7 +114,7 @@ async def test_a_notice_is_sent_again_after(status: int, receiver: Receiver) -> 
     assert len(receiver.got) == 3
 
 
-async def test_a_notice_that_the_receiver_objects_to_holds_up_no_other(receiver: Receiver) -> None:
+async def test_notifier_drops_refused_notification(receiver: Receiver) -> None:
     receiver.answers = [422]
     notifier, registry = a_notifier(SystemClock(), chat=Endpoint(receiver.url))
     async with notifier.running():
@@ -118,7 +125,7 @@ async def test_a_notice_that_the_receiver_objects_to_holds_up_no_other(receiver:
     assert [body["id"] for _, body in receiver.got] == ["42", "43"]
 
 
-async def test_a_dead_endpoint_delays_no_other_and_loses_only_what_exceeds_the_bound(receiver: Receiver) -> None:
+async def test_notifier_isolates_dead_endpoint(receiver: Receiver) -> None:
     dead = Endpoint("http://127.0.0.1:1/hook/s3cr3t")
     notifier, registry = a_notifier(ManualClock(), dead=dead, chat=Endpoint(receiver.url))
     with capture_logs() as logged:
@@ -135,14 +142,14 @@ async def test_a_dead_endpoint_delays_no_other_and_loses_only_what_exceeds_the_b
     assert "s3cr3t" not in str(logged)
 
 
-async def test_what_is_queued_when_the_process_stops_is_still_sent(receiver: Receiver) -> None:
+async def test_notifier_flushes_at_stop(receiver: Receiver) -> None:
     notifier, _ = a_notifier(SystemClock(), chat=Endpoint(receiver.url))
     async with notifier.running():
         notifier.send("chat", NOTICE)
     assert len(receiver.got) == 1
 
 
-async def test_a_rotated_authorization_is_read_anew(receiver: Receiver, tmp_path: Path) -> None:
+async def test_notifier_rereads_authorization_file(receiver: Receiver, tmp_path: Path) -> None:
     secret = tmp_path / "authorization"
     notifier, registry = a_notifier(SystemClock(), chat=Endpoint(receiver.url, authorization_file=str(secret)))
     async with notifier.running():
@@ -153,7 +160,7 @@ async def test_a_rotated_authorization_is_read_anew(receiver: Receiver, tmp_path
     assert receiver.authorizations == ["Bearer one", "Bearer two"]
 
 
-async def test_an_untrusted_certificate_gets_nothing(tmp_path: Path) -> None:
+async def test_notifier_refuses_untrusted_certificate(tmp_path: Path) -> None:
     pair = a_pair("localhost")
     (tmp_path / "chain").write_bytes(pair.chain)
     (tmp_path / "key").write_bytes(pair.key)
@@ -170,7 +177,7 @@ async def test_an_untrusted_certificate_gets_nothing(tmp_path: Path) -> None:
     assert [line["error"] for line in logged] == ["ClientConnectorCertificateError"]
 
 
-def test_endpoints_are_read_from_a_file(tmp_path: Path) -> None:
+def test_load_endpoints_reads_file(tmp_path: Path) -> None:
     path = tmp_path / "notify.yaml"
     path.write_text("chat: {url: 'https://chat.example/hook', format: slack}\naudit: {url: 'http://audit.example'}\n")
     assert load_endpoints(str(path)) == {
@@ -192,7 +199,7 @@ def test_endpoints_are_read_from_a_file(tmp_path: Path) -> None:
         pytest.param("chat: {url: 'https://a:s3cr3t@b.example'}", "authorizationFile", id="has a password inside"),
     ],
 )
-def test_a_file_is_refused_without_quoting_addresses_if_it(text: str, complaint: str, tmp_path: Path) -> None:
+def test_load_endpoints_refuses_invalid_file(text: str, complaint: str, tmp_path: Path) -> None:
     path = tmp_path / "notify.yaml"
     path.write_text(text)
     with pytest.raises(BadEndpoints) as refused:
@@ -203,12 +210,12 @@ def test_a_file_is_refused_without_quoting_addresses_if_it(text: str, complaint:
     assert "s3cr3t" not in str(refused.value)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_load_endpoints_names_missing_file(tmp_path: Path) -> None:
     with pytest.raises(BadEndpoints, match="No such file"):
         load_endpoints(str(tmp_path / "none"))
 
 
-async def test_it_ends_when_it_is_told_to_though_an_attempt_times_out_in_the_same_moment(
+async def test_notifier_stops_during_timeout(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(notifications, "TIMEOUT", 0.2)

@@ -47,13 +47,13 @@ async def running(checks: Checks | None = None, pages: Mapping[str, DebugPage] |
         pytest.param("localhost:0", "localhost", 0, id="a-name-and-any-port"),
     ],
 )
-def test_an_address_may_be(text: str, host: str, port: int) -> None:
+def test_parse_address_accepts_valid_forms(text: str, host: str, port: int) -> None:
     address = parse_address("--flag", text)
     assert address == Address("--flag", host, port)
     assert str(address) == text
 
 
-def test_a_lone_zero_turns_a_server_off() -> None:
+def test_parse_address_zero_turns_off() -> None:
     assert parse_address("--flag", "0") is None
 
 
@@ -69,7 +69,7 @@ def test_a_lone_zero_turns_a_server_off() -> None:
         pytest.param(":²", id="a-digit-of-another-script"),
     ],
 )
-def test_an_address_is_refused_in_one_line_with_its_flag_when_it_is(text: str) -> None:
+def test_parse_address_refuses_invalid_text(text: str) -> None:
     with pytest.raises(BadAddress) as refused:
         parse_address("--flag", text)
     assert str(refused.value).startswith(f"--flag {text}: ")
@@ -90,7 +90,7 @@ def test_an_address_is_refused_in_one_line_with_its_flag_when_it_is(text: str) -
         pytest.param("steward.example", False, id="not-under-a-name"),
     ],
 )
-def test_debug_pages_are_served(host: str, *, allowed: bool) -> None:
+def test_debug_address_must_be_loopback(host: str, *, allowed: bool) -> None:
     addresses = Addresses(None, Address("--debug-bind-address", host, 8081), None)
     try:
         Probes(addresses, Metrics(), Checks(), {})
@@ -101,20 +101,20 @@ def test_debug_pages_are_served(host: str, *, allowed: bool) -> None:
         assert allowed
 
 
-async def test_metrics_are_served_as_prometheus_text() -> None:
+async def test_probes_serve_metrics() -> None:
     async with running() as client:
         status, content_type, text = await client.get("metrics", "/metrics")
     assert (status, content_type) == (200, "text/plain")
     assert "process_resident_memory_bytes" in text
 
 
-async def test_a_process_without_checks_is_alive_and_ready() -> None:
+async def test_probes_pass_without_checks() -> None:
     async with running() as client:
         assert await client.get("health", "/healthz") == (200, "text/plain", "ok\n")
         assert await client.get("health", "/readyz") == (200, "text/plain", "ok\n")
 
 
-async def test_a_process_is_ready_only_when_every_check_is_and_says_what_it_lacks() -> None:
+async def test_readyz_reports_failed_checks() -> None:
     missing: str | None = "installplans not synced"
     checks = Checks(ready={"leader": lambda: None, "caches": lambda: missing})
     async with running(checks) as client:
@@ -128,20 +128,20 @@ async def test_a_process_is_ready_only_when_every_check_is_and_says_what_it_lack
         assert await client.get("health", "/readyz") == (200, "text/plain", "ok\n")
 
 
-async def test_verbose_lists_what_is_well_too() -> None:
+async def test_readyz_verbose_lists_passed_checks() -> None:
     checks = Checks(ready={"leader": lambda: None, "caches": lambda: "not synced"})
     async with running(checks) as client:
         _, _, text = await client.get("health", "/readyz?verbose")
     assert text == "[+] leader\n[-] caches: not synced\nfailed\n"
 
 
-async def test_a_check_that_crashes_is_not_a_check_that_passed() -> None:
+async def test_readyz_fails_when_check_crashes() -> None:
     async with running(Checks(ready={"broken": lambda: str(1 // 0)})) as client:
         status, _, _ = await client.get("health", "/readyz")
     assert status == 500
 
 
-async def test_the_debug_index_lists_every_page_and_pages_are_text_or_json() -> None:
+async def test_debug_index_lists_pages() -> None:
     async def a_text(_: DebugRequest) -> str:
         return "all quiet"
 
@@ -159,7 +159,7 @@ async def test_the_debug_index_lists_every_page_and_pages_are_text_or_json() -> 
     )
 
 
-async def test_a_page_sees_what_was_asked_and_may_answer_in_a_form_of_its_own() -> None:
+async def test_debug_page_gets_request_and_returns_reply() -> None:
     async def page(asked: DebugRequest) -> DebugReply:
         headers = {"X-Told": asked.query.get("say", "")}
         return DebugReply(f"no {asked.path['name']}", status=404, media="application/x-yaml", headers=headers)
@@ -170,7 +170,7 @@ async def test_a_page_sees_what_was_asked_and_may_answer_in_a_form_of_its_own() 
         assert (await client.get("debug", "/debug/"))[2] == "/debug/one/{name}\n/debug/tasks\n"
 
 
-async def test_the_queues_page_shows_what_waits_and_what_runs() -> None:
+async def test_queues_page_shows_queue_state() -> None:
     clock = ManualClock()
     queue: WorkQueue[str] = WorkQueue("advisor", clock, Random(1), Metrics())
     queue.add("slow")
@@ -184,7 +184,7 @@ async def test_the_queues_page_shows_what_waits_and_what_runs() -> None:
     queue.shut_down()
 
 
-async def test_the_tasks_page_shows_what_a_task_waits_for() -> None:
+async def test_tasks_page_shows_stacks() -> None:
     async def inner() -> None:
         await asyncio.get_running_loop().create_future()
 
@@ -199,7 +199,7 @@ async def test_the_tasks_page_shows_what_a_task_waits_for() -> None:
     assert text.index("<locals>.outer (test_probes.py:") < text.index("<locals>.inner (test_probes.py:")
 
 
-async def test_a_taken_port_is_one_line_with_flag_and_address_and_stops_the_servers_already_started() -> None:
+async def test_probes_report_taken_port() -> None:
     holder = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
     port = holder.sockets[0].getsockname()[1]
     taken = Address("--health-probe-bind-address", "127.0.0.1", port)
@@ -214,11 +214,11 @@ async def test_a_taken_port_is_one_line_with_flag_and_address_and_stops_the_serv
     assert probes.servers["metrics"]._runner.addresses == []
 
 
-async def test_servers_that_are_off_do_not_exist() -> None:
+async def test_probes_skip_disabled_servers() -> None:
     assert Probes(Addresses(None, None, None), Metrics(), Checks(), {}).servers == {}
 
 
-async def test_a_stopped_server_refuses_connections() -> None:
+async def test_probes_stop_listening() -> None:
     async with running() as client:
         bound = client._probes.servers["health"].bound
     with pytest.raises(ConnectionRefusedError):

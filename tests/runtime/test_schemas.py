@@ -57,7 +57,7 @@ def facts(*profiles: str) -> SchemaFacts:
     return SchemaFacts({PROFILES: profiles})
 
 
-async def test_once_settled_it_knows_the_crds_that_are_there_and_those_that_are_not(admin: Client) -> None:
+async def test_schemas_settle_with_all_facts(admin: Client) -> None:
     kind, absent = a_new_kind(), a_new_kind()
     await define(admin, a_crd(kind, "A", "B"))
     async with followed(admin, kind, absent) as (schemas, _):
@@ -65,7 +65,7 @@ async def test_once_settled_it_knows_the_crds_that_are_there_and_those_that_are_
         assert schemas.facts(named(absent)) is None
 
 
-async def test_a_crd_is_followed_when_it_comes_changes_and_goes(admin: Client) -> None:
+async def test_schemas_follow_crd(admin: Client) -> None:
     kind = a_new_kind()
     async with followed(admin, kind) as (schemas, told):
         await define(admin, a_crd(kind, "A"))
@@ -78,7 +78,7 @@ async def test_a_crd_is_followed_when_it_comes_changes_and_goes(admin: Client) -
         assert told == [named(kind)] * 3
 
 
-async def test_a_crd_is_fetched_only_when_it_has_changed_itself(admin: Client, audit_log: AuditLog) -> None:
+async def test_schemas_fetch_only_changed_crd(admin: Client, audit_log: AuditLog) -> None:
     kind, other = a_new_kind(), a_new_kind()
     await define(admin, a_crd(kind, "A"))
     async with followed(admin, kind) as (schemas, told):
@@ -91,9 +91,7 @@ async def test_a_crd_is_fetched_only_when_it_has_changed_itself(admin: Client, a
         assert told == [], "what changed is nothing that anybody asked for"
 
 
-async def test_a_crd_that_cannot_be_read_is_read_once_it_can_and_holds_up_no_other(
-    control_plane: ControlPlane, admin: Client, gateway: Gateway
-) -> None:
+async def test_schemas_retry_unreadable_crd(control_plane: ControlPlane, admin: Client, gateway: Gateway) -> None:
     kind, troubled = a_new_kind(), a_new_kind()
     await define(admin, a_crd(kind, "A"))
     await define(admin, a_crd(troubled, "X"))

@@ -35,7 +35,7 @@ class Gate:
         return Done()
 
 
-async def test_a_reconcile_that_ends_within_the_grace_period_may_still_write(
+async def test_stop_lets_reconcile_write_within_grace(
     control_plane: ControlPlane, admin: Client, namespace: str
 ) -> None:
     gate = Gate()
@@ -50,7 +50,7 @@ async def test_a_reconcile_that_ends_within_the_grace_period_may_still_write(
     assert await holder(admin, the_lease(namespace)) == ""
 
 
-async def test_a_reconcile_that_does_not_end_is_cut_off_and_the_lease_left_to_run_out(
+async def test_stop_cancels_reconcile_and_keeps_lease(
     control_plane: ControlPlane, admin: Client, namespace: str
 ) -> None:
     gate = Gate()
@@ -63,9 +63,7 @@ async def test_a_reconcile_that_does_not_end_is_cut_off_and_the_lease_left_to_ru
     assert await holder(admin, the_lease(namespace)) == "ann"  # what was sent may still be executed
 
 
-async def test_nobody_works_on_when_their_manager_is_cancelled(
-    control_plane: ControlPlane, admin: Client, namespace: str
-) -> None:
+async def test_cancelled_manager_stops_workers(control_plane: ControlPlane, admin: Client, namespace: str) -> None:
     gate = Gate()
     await admin.create(a_paper(namespace, "one"))
     async with running(control_plane, a_watcher(namespace, gate), election=an_election(namespace)) as process:
@@ -75,9 +73,7 @@ async def test_nobody_works_on_when_their_manager_is_cancelled(
         assert [task for task in asyncio.all_tasks() if task.get_name().startswith("watcher")] == []
 
 
-async def test_a_reconcile_is_cut_off_when_the_lease_is_lost_and_taken_up_when_it_is_back(
-    control_plane: ControlPlane, admin: Client, namespace: str
-) -> None:
+async def test_lost_lease_cancels_reconcile(control_plane: ControlPlane, admin: Client, namespace: str) -> None:
     gate = Gate()
     await admin.create(a_paper(namespace, "one"))
     async with running(control_plane, a_watcher(namespace, gate), election=an_election(namespace)) as process:
@@ -90,9 +86,7 @@ async def test_a_reconcile_is_cut_off_when_the_lease_is_lost_and_taken_up_when_i
         assert await soon(lambda: gate.entered >= 2 and unit.elector.leads)  # its write wakes it once more
 
 
-async def test_a_process_that_is_told_to_stop_before_it_leads_just_stops(
-    control_plane: ControlPlane, namespace: str, gateway: Gateway
-) -> None:
+async def test_stop_before_leading(control_plane: ControlPlane, namespace: str, gateway: Gateway) -> None:
     async def unavailable(request: web.BaseRequest) -> web.StreamResponse | None:
         return a_status(503, "ServiceUnavailable") if "configmaps" in request.path else None
 

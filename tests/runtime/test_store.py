@@ -77,7 +77,7 @@ StoreFollowsItsModel.TestCase.settings = settings(max_examples=50, stateful_step
 TestStore = StoreFollowsItsModel.TestCase
 
 
-def test_what_cannot_be_read_does_not_pass_for_absent() -> None:
+def test_store_distinguishes_unreadable_from_absent() -> None:
     store = a_store()
     store.put_unreadable(key("a"), "size is no number")
     assert store.get(key("a")) is None
@@ -85,6 +85,6 @@ def test_what_cannot_be_read_does_not_pass_for_absent() -> None:
     assert store.unreadable(key("b")) is None
 
 
-def test_an_index_that_was_not_declared_is_an_error() -> None:
+def test_store_refuses_undeclared_index() -> None:
     with pytest.raises(KeyError):
         a_store().by("colour", "red")

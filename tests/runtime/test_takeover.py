@@ -46,7 +46,7 @@ def attempts(requests: list[Request], account: Account) -> list[Request]:
     return [one for one in requests if one.user == account.user and one.resource == "configmaps" and one.is_write]
 
 
-async def test_a_process_that_is_told_to_stop_hands_over_at_once(
+async def test_stopped_leader_hands_over_at_once(
     replicas: Replicas, ann: Account, bob: Account, admin: Client, audit_log: AuditLog
 ) -> None:
     begin = audit_log.mark()
@@ -66,9 +66,7 @@ async def test_a_process_that_is_told_to_stop_hands_over_at_once(
     assert lease["spec"] == {"leaseTransitions": 1}
 
 
-async def test_a_second_signal_ends_a_process_that_cannot_finish(
-    replicas: Replicas, ann: Account, proxy: FaultProxy
-) -> None:
+async def test_second_signal_ends_process(replicas: Replicas, ann: Account, proxy: FaultProxy) -> None:
     replica = replicas.start(ann, "--lease-duration=60", "--lease-retry=10", server=proxy.server)
     assert await soon(lambda: replica.leads)
     proxy.freeze()  # it cannot release its lease now, and waits for that
@@ -80,7 +78,7 @@ async def test_a_second_signal_ends_a_process_that_cannot_finish(
     assert replica.exit_code == -signal.SIGTERM
 
 
-async def test_a_leader_stopped_beyond_its_lease_writes_nothing_when_it_wakes(
+async def test_suspended_leader_writes_nothing_after_lease(
     replicas: Replicas, ann: Account, bob: Account, audit_log: AuditLog
 ) -> None:
     first = replicas.start(ann, *MOMENTS, fault="stamp.before:stop")
@@ -98,7 +96,7 @@ async def test_a_leader_stopped_beyond_its_lease_writes_nothing_when_it_wakes(
     assert await replicas.stamps() == {"one": 1}
 
 
-async def test_a_write_that_arrives_after_a_takeover_comes_to_nothing(
+async def test_late_write_after_takeover_fails(
     replicas: Replicas, ann: Account, bob: Account, proxy: FaultProxy, audit_log: AuditLog
 ) -> None:
     begin = audit_log.mark()
@@ -122,7 +120,7 @@ async def test_a_write_that_arrives_after_a_takeover_comes_to_nothing(
     assert await replicas.stamps() == {"one": 1}
 
 
-async def test_a_server_that_freezes_and_thaws_never_has_two_leaders(
+async def test_frozen_server_never_has_two_leaders(
     replicas: Replicas, ann: Account, bob: Account, control_plane: ControlPlane
 ) -> None:
     both = [replicas.start(account, *MOMENTS) for account in (ann, bob)]

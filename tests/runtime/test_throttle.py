@@ -6,12 +6,12 @@ from virt_steward.runtime.throttle import BucketEmpty, KeyedBuckets, Rate, Token
 TEN_A_MINUTE = Rate(capacity=10, per_second=10 / 60)
 
 
-def test_a_full_bucket_gives_its_capacity_at_once_and_then_says_when_to_come_back() -> None:
+def test_bucket_gives_capacity_then_retry_in() -> None:
     bucket = TokenBucket(TEN_A_MINUTE, now=0.0)
     assert [bucket.take(0.0) for _ in range(11)] == [TokenTaken()] * 10 + [BucketEmpty(retry_in=6.0)]
 
 
-def test_a_bucket_never_holds_more_than_its_capacity() -> None:
+def test_bucket_never_exceeds_capacity() -> None:
     bucket = TokenBucket(TEN_A_MINUTE, now=0.0)
     taken = [bucket.take(1_000_000.0) for _ in range(11)]
     assert taken.count(TokenTaken()) == 10
@@ -21,7 +21,7 @@ def test_a_bucket_never_holds_more_than_its_capacity() -> None:
     rate=st.builds(Rate, capacity=st.integers(1, 20), per_second=st.floats(0.1, 10)),
     waits=st.lists(st.floats(0, 0.2), min_size=30, max_size=50),
 )
-def test_whoever_waits_as_long_as_told_gets_a_token(rate: Rate, waits: list[float]) -> None:
+def test_bucket_gives_token_after_retry_in(rate: Rate, waits: list[float]) -> None:
     now = 5_000_000.0
     bucket = TokenBucket(rate, now)
     for wait in waits:
@@ -33,7 +33,7 @@ def test_whoever_waits_as_long_as_told_gets_a_token(rate: Rate, waits: list[floa
 
 
 @given(waits=st.lists(st.floats(0, 60), max_size=100))
-def test_no_pattern_of_asking_gets_more_than_capacity_and_refill(waits: list[float]) -> None:
+def test_bucket_limits_any_pattern(waits: list[float]) -> None:
     now = 0.0
     bucket = TokenBucket(TEN_A_MINUTE, now)
     taken = 0
@@ -43,14 +43,14 @@ def test_no_pattern_of_asking_gets_more_than_capacity_and_refill(waits: list[flo
     assert taken <= 10 + now * TEN_A_MINUTE.per_second + 0.001
 
 
-def test_keys_do_not_take_each_others_tokens() -> None:
+def test_keyed_buckets_are_independent() -> None:
     buckets: KeyedBuckets[str] = KeyedBuckets(Rate(capacity=1, per_second=1.0))
     assert buckets.take("a", 0.0) == TokenTaken()
     assert buckets.take("b", 0.0) == TokenTaken()
     assert buckets.take("a", 0.5) == BucketEmpty(retry_in=0.5)
 
 
-def test_a_key_that_is_full_again_is_forgotten() -> None:
+def test_keyed_buckets_drop_full_bucket() -> None:
     buckets: KeyedBuckets[int] = KeyedBuckets(Rate(capacity=2, per_second=1.0))
     for key in range(1000):
         buckets.take(key, 0.0)
@@ -60,7 +60,7 @@ def test_a_key_that_is_full_again_is_forgotten() -> None:
     assert len(buckets) == 2
 
 
-def test_a_key_in_constant_use_is_not_forgotten_while_it_lacks_tokens() -> None:
+def test_keyed_buckets_keep_used_bucket() -> None:
     buckets: KeyedBuckets[str] = KeyedBuckets(Rate(capacity=2, per_second=0.1))
     answers = [buckets.take("a", float(second)) for second in range(60)]
     assert answers.count(TokenTaken()) <= 2 + 6

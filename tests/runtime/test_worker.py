@@ -10,7 +10,7 @@ from structlog.typing import EventDict
 
 from tests.runtime.clocks import ManualClock, settle
 from virt_steward.kube.errors import Conflict, NotLeading, TooManyRequests, Unreachable
-from virt_steward.runtime import task
+from virt_steward.runtime import log_context
 from virt_steward.runtime.metrics import Metrics
 from virt_steward.runtime.outcomes import Done, Outcome, RequeueAfter, Terminal
 from virt_steward.runtime.worker import Workers
@@ -48,7 +48,7 @@ class Bench:
 
 @pytest.fixture
 def logged() -> Iterator[list[EventDict]]:
-    with capture_logs(processors=[task.said]) as lines:
+    with capture_logs(processors=[log_context.add_facts]) as lines:
         yield lines
 
 
@@ -73,7 +73,7 @@ async def forever(_: str) -> Outcome:
         pytest.param(Terminal("spec.window names no time zone"), "terminal", id="a-terminal-error"),
     ],
 )
-async def test_a_key_does_not_come_back_by_itself_after(outcome: Outcome | Exception, result: str) -> None:
+async def test_worker_does_not_retry_done_or_terminal(outcome: Outcome | Exception, result: str) -> None:
     bench = Bench(ends_with(outcome))
     await bench.work_on("a")
     await bench.clock.advance(3600)
@@ -81,7 +81,7 @@ async def test_a_key_does_not_come_back_by_itself_after(outcome: Outcome | Excep
     assert bench.counted(result) == 1
 
 
-async def test_a_key_comes_back_when_a_reconcile_asked_for_it() -> None:
+async def test_worker_requeues_after_delay() -> None:
     bench = Bench(ends_with(RequeueAfter(60, why="the window opens then")))
     await bench.work_on("a")
     await bench.clock.advance(59)
@@ -101,7 +101,7 @@ async def test_a_key_comes_back_when_a_reconcile_asked_for_it() -> None:
         pytest.param(asyncio.CancelledError("by others"), id="a-cancellation-that-nobody-asked-for"),
     ],
 )
-async def test_a_key_is_retried_after(error: Any) -> None:
+async def test_worker_retries_after_error(error: Any) -> None:
     bench = Bench(ends_with(error))
     await bench.work_on("a")
     assert bench.runs == ["a"]
@@ -110,7 +110,7 @@ async def test_a_key_is_retried_after(error: Any) -> None:
     assert bench.counted("error") == len(bench.runs)
 
 
-async def test_a_server_that_asks_to_wait_is_not_asked_sooner() -> None:
+async def test_worker_honours_retry_after() -> None:
     bench = Bench(ends_with(TooManyRequests("slow down", retry_after=100)))
     await bench.work_on("a")
     await bench.clock.advance(99.9)
@@ -119,7 +119,7 @@ async def test_a_server_that_asks_to_wait_is_not_asked_sooner() -> None:
     assert bench.runs == ["a", "a"]
 
 
-async def test_who_does_not_lead_says_nothing_and_looks_again_should_it_lead_after_all(logged: list[EventDict]) -> None:
+async def test_worker_requeues_silently_when_not_leading(logged: list[EventDict]) -> None:
     bench = Bench(ends_with(NotLeading("the lease is lost")))
     await bench.work_on("a")
     await bench.clock.advance(3600)
@@ -128,7 +128,7 @@ async def test_who_does_not_lead_says_nothing_and_looks_again_should_it_lead_aft
     assert [bench.counted(result) for result in ("success", "error", "terminal")] == [0, 0, 0]
 
 
-async def test_success_ends_the_memory_of_failures() -> None:
+async def test_worker_resets_backoff_on_success() -> None:
     failing = True
 
     async def reconcile(_: str) -> Outcome:
@@ -144,7 +144,7 @@ async def test_success_ends_the_memory_of_failures() -> None:
     assert bench.queue._failures == {}
 
 
-async def test_one_bad_key_does_not_stop_the_others() -> None:
+async def test_worker_survives_bad_key() -> None:
     async def reconcile(key: str) -> Outcome:
         if key == "bad":
             raise ZeroDivisionError
@@ -156,7 +156,7 @@ async def test_one_bad_key_does_not_stop_the_others() -> None:
     assert bench.counted("success") == 2
 
 
-async def test_every_line_of_a_reconcile_carries_controller_key_and_an_id_of_its_own(logged: list[EventDict]) -> None:
+async def test_worker_binds_log_context(logged: list[EventDict]) -> None:
     async def reconcile(_: str) -> Outcome:
         structlog.get_logger().info("looked")
         return Done()
@@ -176,7 +176,9 @@ async def test_every_line_of_a_reconcile_carries_controller_key_and_an_id_of_its
         pytest.param(Terminal("no such time zone"), "error", False, id="a-terminal-error-in-one-line"),
     ],
 )
-async def test_the_log_shows(logged: list[EventDict], error: Exception, level: str, *, with_traceback: bool) -> None:
+async def test_worker_logs_outcome(
+    logged: list[EventDict], error: Exception, level: str, *, with_traceback: bool
+) -> None:
     await Bench(ends_with(error)).work_on("a")
     [line] = logged
     assert line["log_level"] == level
@@ -184,7 +186,7 @@ async def test_the_log_shows(logged: list[EventDict], error: Exception, level: s
     assert (line.get("exc_info") is error) is with_traceback
 
 
-async def test_keys_are_worked_on_side_by_side_but_one_key_only_once() -> None:
+async def test_workers_run_keys_in_parallel_but_each_once() -> None:
     bench = Bench(forever, concurrency=3)
     await bench.work_on("a", "b")
     bench.queue.add("a")
@@ -195,7 +197,7 @@ async def test_keys_are_worked_on_side_by_side_but_one_key_only_once() -> None:
     assert bench.metrics.registry.get_sample_value("controller_runtime_max_concurrent_reconciles", labels) == 3
 
 
-async def test_stop_lets_a_reconcile_end_within_its_grace_and_takes_no_new_key() -> None:
+async def test_workers_stop_within_grace() -> None:
     release = asyncio.Event()
 
     async def reconcile(_: str) -> Outcome:
@@ -213,7 +215,7 @@ async def test_stop_lets_a_reconcile_end_within_its_grace_and_takes_no_new_key()
     assert bench.counted("success") == 1
 
 
-async def test_stop_abandons_what_outlasts_its_grace_and_the_key_waits_for_the_next_start() -> None:
+async def test_workers_stop_cancels_after_grace() -> None:
     bench = Bench(forever, concurrency=2)
     await bench.work_on("a", "b", "c")
     stopping = asyncio.create_task(bench.workers.stop(grace=10))
@@ -226,7 +228,7 @@ async def test_stop_abandons_what_outlasts_its_grace_and_the_key_waits_for_the_n
     assert bench.workers.active == 2
 
 
-async def test_idle_workers_stop_at_once() -> None:
+async def test_workers_stop_at_once_when_idle() -> None:
     bench = Bench(forever, concurrency=4)
     await bench.work_on()
     stopping = asyncio.create_task(bench.workers.stop(grace=10))
@@ -237,7 +239,7 @@ async def test_idle_workers_stop_at_once() -> None:
     assert bench.runs == []
 
 
-async def test_workers_end_with_their_queue() -> None:
+async def test_workers_end_on_queue_shutdown() -> None:
     bench = Bench(forever)
     await bench.work_on()
     bench.queue.shut_down()

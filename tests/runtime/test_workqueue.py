@@ -32,14 +32,14 @@ async def taken(queue: WorkQueue[str]) -> list[str]:
     return keys
 
 
-async def test_keys_come_in_the_order_of_their_arrival_and_each_once() -> None:
+async def test_queue_is_fifo_without_duplicates() -> None:
     queue = a_queue(ManualClock())
     for key in ("b", "a", "b", "c", "a"):
         queue.add(key)
     assert await taken(queue) == ["b", "a", "c"]
 
 
-async def test_a_hot_key_goes_to_the_back() -> None:
+async def test_queue_puts_hot_key_last() -> None:
     queue = a_queue(ManualClock())
     queue.add("hot")
     await queue.get()
@@ -49,7 +49,7 @@ async def test_a_hot_key_goes_to_the_back() -> None:
     assert await taken(queue) == ["patient", "hot"]
 
 
-async def test_a_key_added_while_it_runs_is_handed_out_only_after_it_is_done() -> None:
+async def test_queue_holds_key_while_it_runs() -> None:
     queue = a_queue(ManualClock())
     queue.add("a")
     assert await queue.get() == "a"
@@ -60,7 +60,7 @@ async def test_a_key_added_while_it_runs_is_handed_out_only_after_it_is_done() -
     assert await taken(queue) == ["a"]
 
 
-async def test_whoever_waits_gets_a_key_as_soon_as_there_is_one() -> None:
+async def test_get_wakes_on_add() -> None:
     queue = a_queue(ManualClock())
     waiting = [asyncio.create_task(queue.get()) for _ in range(2)]
     await settle()
@@ -69,7 +69,7 @@ async def test_whoever_waits_gets_a_key_as_soon_as_there_is_one() -> None:
     assert sorted(await asyncio.gather(*waiting)) == ["a", "b"]
 
 
-async def test_a_waiter_that_is_cancelled_takes_no_key_with_it() -> None:
+async def test_cancelled_get_loses_no_key() -> None:
     queue = a_queue(ManualClock())
     waiting = asyncio.create_task(queue.get())
     await settle()
@@ -84,7 +84,7 @@ async def test_a_waiter_that_is_cancelled_takes_no_key_with_it() -> None:
     "delays",
     [pytest.param((5, 60), id="the-first"), pytest.param((60, 5), id="the-second")],
 )
-async def test_of_two_delays_the_earlier_wins_and_is_the_only_one(delays: tuple[float, ...]) -> None:
+async def test_add_after_keeps_earlier_delay(delays: tuple[float, ...]) -> None:
     clock = ManualClock()
     queue = a_queue(clock)
     for delay in delays:
@@ -98,7 +98,7 @@ async def test_of_two_delays_the_earlier_wins_and_is_the_only_one(delays: tuple[
     assert len(queue) == 0
 
 
-async def test_delayed_keys_come_in_the_order_of_their_times() -> None:
+async def test_add_after_orders_by_time() -> None:
     clock = ManualClock()
     queue = a_queue(clock)
     for key, delay in (("c", 3), ("a", 1), ("b", 2)):
@@ -107,7 +107,7 @@ async def test_delayed_keys_come_in_the_order_of_their_times() -> None:
     assert await taken(queue) == ["a", "b", "c"]
 
 
-async def test_a_run_answers_the_delay_that_was_pending_when_it_began() -> None:
+async def test_run_replaces_pending_delay() -> None:
     clock = ManualClock()
     queue = a_queue(clock)
     queue.add_after("a", 5)
@@ -117,7 +117,7 @@ async def test_a_run_answers_the_delay_that_was_pending_when_it_began() -> None:
     assert (len(queue), queue.delayed) == (0, 0)
 
 
-async def test_a_delay_asked_for_during_a_run_outlives_it() -> None:
+async def test_delay_added_during_run_is_kept() -> None:
     clock = ManualClock()
     queue = a_queue(clock)
     queue.add("a")
@@ -128,7 +128,7 @@ async def test_a_delay_asked_for_during_a_run_outlives_it() -> None:
     assert await taken(queue) == ["a"]
 
 
-async def test_a_delay_that_ends_during_a_run_makes_the_key_run_again() -> None:
+async def test_delay_due_during_run_runs_again() -> None:
     clock = ManualClock()
     queue = a_queue(clock)
     queue.add("a")
@@ -140,7 +140,7 @@ async def test_a_delay_that_ends_during_a_run_makes_the_key_run_again() -> None:
     assert await taken(queue) == ["a"]
 
 
-async def test_one_timer_serves_all_delayed_keys() -> None:
+async def test_queue_uses_one_timer() -> None:
     clock = ManualClock()
     queue = a_queue(clock)
     for number in range(1000):
@@ -149,7 +149,7 @@ async def test_one_timer_serves_all_delayed_keys() -> None:
     assert clock.sleepers == 1
 
 
-async def test_delays_that_are_replaced_over_and_over_leave_nothing_behind() -> None:
+async def test_replaced_delays_leave_no_entries() -> None:
     clock = ManualClock()
     queue = a_queue(clock)
     for _ in range(10_000):
@@ -159,14 +159,14 @@ async def test_delays_that_are_replaced_over_and_over_leave_nothing_behind() -> 
     assert len(queue._heap) < 100
 
 
-async def test_each_failure_doubles_the_ceiling_of_the_delay_up_to_the_cap() -> None:
+async def test_retry_doubles_ceiling_up_to_cap() -> None:
     queue = a_queue(ManualClock(), backoff=QueueBackoff(base=0.05, cap=300.0))
     delays = [queue.retry("a") for _ in range(2000)]
     assert delays[:4] == [0.05, 0.1, 0.2, 0.4]
     assert delays[-1] == 300.0
 
 
-async def test_the_delay_is_drawn_from_the_whole_range_below_its_ceiling() -> None:
+async def test_retry_uses_full_jitter() -> None:
     queue = a_queue(ManualClock(), rng=Random(7), backoff=QueueBackoff(base=100.0, cap=100.0))
     delays = [queue.retry(f"key-{number}") for number in range(200)]
     assert min(delays) < 5
@@ -174,7 +174,7 @@ async def test_the_delay_is_drawn_from_the_whole_range_below_its_ceiling() -> No
     assert all(0 <= delay <= 100 for delay in delays)
 
 
-async def test_a_forgotten_key_starts_again_at_the_base() -> None:
+async def test_forget_resets_backoff() -> None:
     queue = a_queue(ManualClock())
     queue.retry("a")
     assert queue.retry("a") == 2.0
@@ -182,7 +182,7 @@ async def test_a_forgotten_key_starts_again_at_the_base() -> None:
     assert queue.retry("a") == 1.0
 
 
-async def test_a_floor_is_never_undercut_and_does_not_bunch_keys_together() -> None:
+async def test_retry_adds_jitter_to_minimum() -> None:
     clock = ManualClock()
     queue = a_queue(clock, rng=Random(7))
     delays = {queue.retry(f"key-{number}", at_least=30.0) for number in range(50)}
@@ -192,7 +192,7 @@ async def test_a_floor_is_never_undercut_and_does_not_bunch_keys_together() -> N
     assert len(queue) == 0
 
 
-async def test_the_oldest_wait_is_that_of_the_first_key_in_line() -> None:
+async def test_oldest_wait_is_of_first_key() -> None:
     clock = ManualClock()
     queue = a_queue(clock)
     assert queue.oldest_wait == 0.0
@@ -206,7 +206,7 @@ async def test_the_oldest_wait_is_that_of_the_first_key_in_line() -> None:
     assert queue.running == {"a": 0.0}
 
 
-async def test_a_shut_down_queue_ends_every_wait_and_takes_nothing_more() -> None:
+async def test_shut_down_ends_waits() -> None:
     clock = ManualClock()
     queue = a_queue(clock)
     waiting = [asyncio.create_task(queue.get()) for _ in range(3)]
@@ -220,7 +220,7 @@ async def test_a_shut_down_queue_ends_every_wait_and_takes_nothing_more() -> Non
     assert (len(queue), queue.delayed, clock.sleepers) == (0, 0, 0)
 
 
-async def test_a_shut_down_queue_hands_out_nothing_that_was_left() -> None:
+async def test_shut_down_drops_keys() -> None:
     queue = a_queue(ManualClock())
     queue.add("a")
     queue.add("b")
@@ -231,7 +231,7 @@ async def test_a_shut_down_queue_hands_out_nothing_that_was_left() -> None:
         await queue.get()
 
 
-async def test_a_delayed_key_comes_by_the_time_of_the_system_too() -> None:
+async def test_add_after_works_with_system_clock() -> None:
     clock = SystemClock()
     queue: WorkQueue[str] = WorkQueue("tested", clock, Random(1), Metrics())
     asked = clock.now()

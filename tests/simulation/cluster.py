@@ -9,10 +9,10 @@ from tests.eventually import soon
 from tests.runtime.informers import running
 from virt_steward.kube.client import Client
 from virt_steward.kube.errors import NotFound
-from virt_steward.objects.conditions import is_true
 from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Key, Ref, key_of
 from virt_steward.runtime.informer import Informer
+from virt_steward_demo.simulation.conditions import is_true
 from virt_steward_demo.simulation.control_loop import SimulatedObject, source_of
 from virt_steward_demo.simulation.install import install
 from virt_steward_demo.simulation.kinds.machineconfiguration import (

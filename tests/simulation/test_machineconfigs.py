@@ -8,9 +8,9 @@ from tests.eventually import soon
 from tests.runtime.informers import running
 from tests.simulation.cluster import PACE, Cluster, a_cluster, nodes_and_a_pool
 from virt_steward.kube.client import Client
-from virt_steward.objects.conditions import find, is_true
 from virt_steward.objects.identity import Key, Ref
 from virt_steward_demo.simulation import faults
+from virt_steward_demo.simulation.conditions import find, is_true
 from virt_steward_demo.simulation.kinds.machineconfiguration import API_VERSION, KUBELET_CONFIG, MACHINE_CONFIG
 from virt_steward_demo.simulation.machineconfigs import MachineConfigController
 from virt_steward_demo.simulation.nodes import Node, add_base_config, add_node, add_pool

@@ -9,10 +9,10 @@ from tests.clients import a_client
 from tests.eventually import soon
 from virt_steward.kube.client import Caller, Client
 from virt_steward.kube.errors import NotServed
-from virt_steward.objects.conditions import is_true
 from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Key, Ref
 from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.simulation.conditions import is_true
 from virt_steward_demo.simulation.kinds.descheduler import KUBE_DESCHEDULER
 from virt_steward_demo.simulation.kinds.hyperconverged import HYPER_CONVERGED
 from virt_steward_demo.simulation.kinds.machineconfiguration import API_VERSION, MACHINE_CONFIG_POOL

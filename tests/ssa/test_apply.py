@@ -26,7 +26,7 @@ from virt_steward.ssa.refusals import WouldOverwrite
 BYPASS = Unlocked("the admin asked for it")
 
 
-async def test_what_was_absent_is_created(client: Client) -> None:
+async def test_apply_creates_absent_object(client: Client) -> None:
     intent = a_gadget(a_name(), size=1)
     outcome = await apply(client, intent, ADVISOR, Absent())
     assert isinstance(outcome, ApplyResult)
@@ -34,7 +34,7 @@ async def test_what_was_absent_is_created(client: Client) -> None:
     assert outcome.object == await live(client, intent)
 
 
-async def test_what_was_seen_is_changed(client: Client) -> None:
+async def test_apply_changes_read_object(client: Client) -> None:
     name = a_name()
     seen = await written(client, a_gadget(name, size=1), by=ADVISOR.name)
     outcome = await apply(client, a_gadget(name, size=2), ADVISOR, SeenAs(seen))
@@ -47,9 +47,7 @@ async def test_what_was_seen_is_changed(client: Client) -> None:
     "theirs",
     [pytest.param({"color": "red"}, id="does not conflict"), pytest.param({"size": 1}, id="conflicts")],
 )
-async def test_nothing_is_merged_into_a_strangers_object_that_appeared_and(
-    client: Client, theirs: dict[str, str | int]
-) -> None:
+async def test_apply_refuses_object_that_appeared(client: Client, theirs: dict[str, str | int]) -> None:
     name = a_name()
     appeared = await written(client, a_gadget(name, **theirs), by="kubectl")
     assert isinstance(await apply(client, a_gadget(name, size=2), ADVISOR, Absent()), Stale)
@@ -57,7 +55,7 @@ async def test_nothing_is_merged_into_a_strangers_object_that_appeared_and(
 
 
 @pytest.mark.parametrize("build", [a_gadget, a_config_map], ids=["custom resource", "object without generation"])
-async def test_a_deleted_object_is_not_created_anew_be_it_a(client: Client, build: Build) -> None:
+async def test_apply_does_not_recreate_deleted_object(client: Client, build: Build) -> None:
     seen = await written(client, build(a_name(), color="red"), by=ADVISOR.name)
     await client.delete(ref_of(seen))
     intent = build(seen["metadata"]["name"], color="blue")
@@ -66,7 +64,7 @@ async def test_a_deleted_object_is_not_created_anew_be_it_a(client: Client, buil
         await live(client, seen)
 
 
-async def test_an_object_deleted_and_created_again_is_another_one(client: Client) -> None:
+async def test_apply_refuses_recreated_object(client: Client) -> None:
     name = a_name()
     seen = await written(client, a_gadget(name, size=1), by=ADVISOR.name)
     await client.delete(ref_of(seen))
@@ -77,7 +75,7 @@ async def test_an_object_deleted_and_created_again_is_another_one(client: Client
     assert await live(client, seen) == successor
 
 
-async def test_of_two_managers_that_saw_the_same_one_writes_and_the_other_looks_again(client: Client) -> None:
+async def test_apply_lets_one_of_two_writers_win(client: Client) -> None:
     name = a_name()
     seen = await written(client, a_gadget(name, size=1), by="kubectl")
     outcomes = await asyncio.gather(
@@ -87,7 +85,7 @@ async def test_of_two_managers_that_saw_the_same_one_writes_and_the_other_looks_
     assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Applied", "Stale"]
 
 
-async def test_managers_share_a_list_whose_items_have_keys(client: Client) -> None:
+async def test_apply_shares_associative_list(client: Client) -> None:
     name = a_name()
     await written(client, a_pod_template(name, web="w:1"), by="kubectl")
     seen = await written(client, a_pod_template(name, web="w:1", sidecar="s:1"), by=ADVISOR.name)
@@ -97,7 +95,7 @@ async def test_managers_share_a_list_whose_items_have_keys(client: Client) -> No
     assert {item["name"]: item["image"] for item in containers} == {"web": "w:1", "sidecar": "s:2"}
 
 
-async def test_a_field_of_others_is_not_taken_unasked(client: Client) -> None:
+async def test_apply_reports_unlisted_claims(client: Client) -> None:
     name = a_name()
     seen = await written(client, a_gadget(name, size=1, args=["a"]), by="kubectl")
     outcome = await apply(client, a_gadget(name, size=2, args=["b"]), ADVISOR, SeenAs(seen))
@@ -105,7 +103,7 @@ async def test_a_field_of_others_is_not_taken_unasked(client: Client) -> None:
     assert await live(client, seen) == seen
 
 
-async def test_the_autopilot_takes_what_it_has_seen_and_nothing_that_came_later(client: Client) -> None:
+async def test_apply_by_autopilot_takes_only_read_fields(client: Client) -> None:
     name = a_name()
     seen = await written(client, a_gadget(name, size=1, args=["a"]), by="kubectl")
     intent = a_gadget(name, size=2, args=["b"])
@@ -117,7 +115,7 @@ async def test_the_autopilot_takes_what_it_has_seen_and_nothing_that_came_later(
     assert await live(client, seen) == later
 
 
-async def test_the_listed_fields_are_taken(client: Client) -> None:
+async def test_apply_takes_listed_claims(client: Client) -> None:
     name = a_name()
     seen = await written(client, a_gadget(name, size=1, color="red"), by="kubectl")
     intent = a_gadget(name, size=2)
@@ -137,7 +135,7 @@ async def test_the_listed_fields_are_taken(client: Client) -> None:
         pytest.param(claims(size="kubectl", color="helm"), id="another manager owns one of them"),
     ],
 )
-async def test_the_listed_fields_are_not_taken_if(client: Client, listed: frozenset[Claim]) -> None:
+async def test_apply_refuses_other_claims(client: Client, listed: frozenset[Claim]) -> None:
     name = a_name()
     seen = await written(client, a_gadget(name, size=1, color="red"), by="kubectl")
     outcome = await apply(client, a_gadget(name, size=2, color="blue"), ADVISOR, SeenAs(seen), listed)
@@ -145,7 +143,7 @@ async def test_the_listed_fields_are_not_taken_if(client: Client, listed: frozen
     assert await live(client, seen) == seen
 
 
-async def test_the_listed_fields_are_not_taken_from_an_object_that_changed_meanwhile(client: Client) -> None:
+async def test_apply_refuses_claims_on_changed_object(client: Client) -> None:
     name = a_name()
     seen = await written(client, a_gadget(name, size=1), by="kubectl")
     edited = await written(client, a_gadget(name, size=7), by="kubectl")
@@ -154,7 +152,7 @@ async def test_the_listed_fields_are_not_taken_from_an_object_that_changed_meanw
     assert await live(client, seen) == edited
 
 
-async def test_bypass_takes_whatever_is_there(client: Client) -> None:
+async def test_apply_bypass_forces(client: Client) -> None:
     name = a_name()
     await written(client, a_gadget(name, size=1, args=["a"]), by="kubectl")
     outcome = await apply(client, a_gadget(name, size=2, args=["b"]), ADVISOR, BYPASS)
@@ -162,7 +160,7 @@ async def test_bypass_takes_whatever_is_there(client: Client) -> None:
     assert outcome.object["spec"] == {"size": 2, "args": ["b"], "mode": "Automatic"}
 
 
-async def test_a_status_is_written_over_its_former_author(client: Client) -> None:
+async def test_apply_status_replaces_former_owner(client: Client) -> None:
     name = a_name()
     await written(client, a_gadget(name, size=1), by="kubectl")
     seen = await written(client, a_gadget_status(name, phase="Old"), by="predecessor")
@@ -172,7 +170,7 @@ async def test_a_status_is_written_over_its_former_author(client: Client) -> Non
     assert "predecessor" not in managers_of(outcome.object)
 
 
-async def test_a_status_does_not_wipe_the_conditions_of_others_unless_they_are_listed(client: Client) -> None:
+async def test_apply_status_keeps_conditions_of_others(client: Client) -> None:
     name = a_name()
     await written(client, a_gadget(name, size=1), by="kubectl")
     seen = await written(client, a_gadget_status(name, conditions=[{"type": "Ready"}]), by="its-owner")

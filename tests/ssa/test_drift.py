@@ -31,7 +31,7 @@ WANTED: dict[str, Any] = {
     ],
 )
 @pytest.mark.parametrize("manager", [ADVISOR, AUTOPILOT], ids=["advisor", "autopilot"])
-async def test_drift_names_the_path_and_who_changed(
+async def test_drifts_name_path_and_manager(
     client: Client, manager: FieldManager, edit: dict[str, Any], drift: FieldDrift
 ) -> None:
     intent = a_gadget(a_name(), **WANTED)
@@ -41,7 +41,7 @@ async def test_drift_names_the_path_and_who_changed(
     assert drifts(await preview(client, intent, manager, seen), manager) == (drift,)
 
 
-async def test_a_new_intent_is_no_drift_by_anybody(client: Client) -> None:
+async def test_drifts_of_new_intent_are_own(client: Client) -> None:
     name = a_name()
     seen = await written(client, a_gadget(name, size=1), by=ADVISOR.name)
     outcome = await preview(client, a_gadget(name, size=2), ADVISOR, seen)
@@ -50,7 +50,7 @@ async def test_a_new_intent_is_no_drift_by_anybody(client: Client) -> None:
     assert not drift.is_foreign
 
 
-async def test_a_removed_item_is_drift_too(client: Client) -> None:
+async def test_drifts_include_removed_item(client: Client) -> None:
     intent = a_gadget(a_name(), **WANTED)
     await written(client, intent, by=ADVISOR.name)
     await client.merge_patch(ref_of(intent), {"spec": {"ports": [{"name": "web", "port": 80}]}}, manager="editor")
@@ -61,12 +61,12 @@ async def test_a_removed_item_is_drift_too(client: Client) -> None:
     ]
 
 
-async def test_without_a_change_there_is_no_drift(client: Client) -> None:
+async def test_drifts_are_empty_without_change(client: Client) -> None:
     intent = a_gadget(a_name(), **WANTED)
     seen = await written(client, intent, by=ADVISOR.name)
     assert drifts(await preview(client, intent, ADVISOR, seen), ADVISOR) == ()
 
 
-def test_drift_reads_as_a_path_and_its_author() -> None:
+def test_drift_text_has_path_and_manager() -> None:
     assert str(FieldDrift(".spec.size", ("editor", "helm"))) == ".spec.size (set by editor, helm)"
     assert str(FieldDrift(".spec.size", ())) == ".spec.size"

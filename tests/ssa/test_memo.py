@@ -26,7 +26,7 @@ def a_memo_of_the_intent() -> DryRunMemo:
     return memo
 
 
-def test_what_was_remembered_is_known() -> None:
+def test_memo_knows_what_it_remembered() -> None:
     assert a_memo_of_the_intent().knows(INTENT, AUTOPILOT, SIGHTING, now=1.0)
 
 
@@ -38,11 +38,11 @@ def test_what_was_remembered_is_known() -> None:
         pytest.param(INTENT, Sighting("u", b"drifted"), id="the content"),
     ],
 )
-def test_nothing_is_known_after_a_change_of(intent: Object, sighting: Sighting) -> None:
+def test_memo_forgets_on_change(intent: Object, sighting: Sighting) -> None:
     assert not a_memo_of_the_intent().knows(intent, AUTOPILOT, sighting, now=1.0)
 
 
-def test_what_one_manager_wants_says_nothing_about_another() -> None:
+def test_memo_separates_managers() -> None:
     assert not a_memo_of_the_intent().knows(INTENT, ADVISOR, SIGHTING, now=1.0)
 
 
@@ -66,7 +66,7 @@ def see_another_answer(memo: DryRunMemo) -> None:
         pytest.param(see_another_answer, id="an apply did not do what its preview said"),
     ],
 )
-def test_an_object_alone_is_forgotten_when(told: Callable[[DryRunMemo], None]) -> None:
+def test_memo_forgets_single_object(told: Callable[[DryRunMemo], None]) -> None:
     memo = a_memo_of_the_intent()
     other = a_config_map("one", a="1")
     memo.remember(other, AUTOPILOT, SIGHTING, now=0.0)
@@ -75,7 +75,7 @@ def test_an_object_alone_is_forgotten_when(told: Callable[[DryRunMemo], None]) -
     assert memo.knows(other, AUTOPILOT, SIGHTING, now=1.0)
 
 
-def test_an_apply_that_did_what_its_preview_said_keeps_the_memory() -> None:
+def test_memo_keeps_entry_when_apply_matches_preview() -> None:
     memo = a_memo_of_the_intent()
     created = {**INTENT, "metadata": {"name": "one", "uid": "random", "resourceVersion": "1"}}
     memo.compare(planned=created, answer={**INTENT, "metadata": {"name": "one", "uid": "u", "resourceVersion": "9"}})
@@ -84,7 +84,7 @@ def test_an_apply_that_did_what_its_preview_said_keeps_the_memory() -> None:
 
 @modest
 @given(seed=st.integers(), now=st.floats(0, 1e9))
-def test_a_memory_lasts_about_an_hour(seed: int, now: float) -> None:
+def test_memo_entry_expires(seed: int, now: float) -> None:
     memo = DryRunMemo(Random(seed))
     memo.remember(INTENT, AUTOPILOT, SIGHTING, now)
     assert memo.knows(INTENT, AUTOPILOT, SIGHTING, now + 0.79 * HOUR)
@@ -92,7 +92,7 @@ def test_a_memory_lasts_about_an_hour(seed: int, now: float) -> None:
     assert len(memo) == 0
 
 
-def test_memories_do_not_end_all_at_once() -> None:
+def test_memo_expiry_has_jitter() -> None:
     memo = a_memo()
     intents = [a_gadget(f"g-{number}", size=1) for number in range(50)]
     for intent in intents:
@@ -103,7 +103,7 @@ def test_memories_do_not_end_all_at_once() -> None:
 
 @modest
 @given(names=st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=40))
-def test_the_longest_unused_memories_go_when_there_are_too_many(names: list[str]) -> None:
+def test_memo_drops_least_recently_used(names: list[str]) -> None:
     memo = a_memo(capacity=3)
     for name in names:
         memo.remember(a_gadget(name), AUTOPILOT, SIGHTING, now=0.0)
@@ -112,7 +112,7 @@ def test_the_longest_unused_memories_go_when_there_are_too_many(names: list[str]
     assert all(memo.knows(a_gadget(name), AUTOPILOT, SIGHTING, now=1.0) for name in latest)
 
 
-def test_a_memory_in_use_outlives_one_that_is_not() -> None:
+def test_memo_keeps_used_entry() -> None:
     memo = a_memo(capacity=2)
     for name in ("used", "unused"):
         memo.remember(a_gadget(name), AUTOPILOT, SIGHTING, now=0.0)
@@ -122,7 +122,7 @@ def test_a_memory_in_use_outlives_one_that_is_not() -> None:
     assert known == ["used", "new"]
 
 
-def test_what_else_bears_on_an_intent_is_part_of_the_finding() -> None:
+def test_memo_includes_basis() -> None:
     memo = a_memo_of_the_intent()
     assert not memo.knows(INTENT, AUTOPILOT, SIGHTING, now=1.0, basis="a field is left out")
     memo.remember(INTENT, AUTOPILOT, SIGHTING, now=1.0, basis="a field is left out")

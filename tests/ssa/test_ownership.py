@@ -69,9 +69,7 @@ async def applied_by_us(client: Client, intent: Object) -> Object:
         ),
     ],
 )
-async def test_what_falls_away_from_an_intent_keeps_its_value_be_it(
-    client: Client, now: dict[str, Any], result: dict[str, Any]
-) -> None:
+async def test_carried_keeps_dropped_field(client: Client, now: dict[str, Any], result: dict[str, Any]) -> None:
     name = a_name()
     await written(client, a_gadget(name, **BEFORE), by=AUTOPILOT.name)
     after = await applied_by_us(client, a_gadget(name, **now))
@@ -81,7 +79,7 @@ async def test_what_falls_away_from_an_intent_keeps_its_value_be_it(
     assert after["spec"] == expected
 
 
-async def test_an_item_is_known_again_by_keys_that_the_server_has_set(client: Client) -> None:
+async def test_carried_matches_defaulted_keys(client: Client) -> None:
     before = a_service(a_name(), web=80, dns=53)
     before["spec"]["ports"].append({"name": "dns-udp", "port": 53, "protocol": "UDP"})
     seen = await written(client, before, by=AUTOPILOT.name)
@@ -93,7 +91,7 @@ async def test_an_item_is_known_again_by_keys_that_the_server_has_set(client: Cl
         assert await preview(client, carried(again, after, AUTOPILOT), AUTOPILOT, after) == Unchanged(after)
 
 
-async def test_a_carried_field_is_given_up_as_soon_as_another_manager_owns_it(client: Client) -> None:
+async def test_carried_drops_field_with_another_owner(client: Client) -> None:
     name = a_name()
     await written(client, a_gadget(name, size=1, color="red"), by=AUTOPILOT.name)
     assert (await applied_by_us(client, a_gadget(name, size=1)))["spec"]["color"] == "red"
@@ -109,7 +107,7 @@ async def test_a_carried_field_is_given_up_as_soon_as_another_manager_owns_it(cl
 
 
 @pytest.mark.parametrize("build", KINDS)
-async def test_a_release_leaves_every_value_and_frees_it_for_the_next_manager_of(client: Client, build: Build) -> None:
+async def test_release_keeps_values_and_frees_fields(client: Client, build: Build) -> None:
     intent = build(a_name(), color="red")
     seen = await written(client, intent, by=AUTOPILOT.name)
     outcome = await release(client, seen, AUTOPILOT)
@@ -121,14 +119,14 @@ async def test_a_release_leaves_every_value_and_frees_it_for_the_next_manager_of
 
 
 @pytest.mark.parametrize("build", KINDS)
-async def test_without_a_placeholder_the_next_manager_would_conflict_on(client: Client, build: Build) -> None:
+async def test_release_placeholder_prevents_conflicts(client: Client, build: Build) -> None:
     seen = await written(client, build(a_name(), color="red"), by=AUTOPILOT.name)
     await client.json_patch(ref_of(seen), [{"op": "remove", "path": "/metadata/managedFields/0"}])
     with pytest.raises(FieldConflict):
         await client.apply(build(seen["metadata"]["name"], color="blue"), manager="kubectl")
 
 
-async def test_a_release_leaves_the_entries_of_others_and_of_other_subresources(client: Client) -> None:
+async def test_release_keeps_entries_of_others(client: Client) -> None:
     name = a_name()
     await written(client, a_gadget(name, size=1), by=AUTOPILOT.name)
     await written(client, a_gadget_status(name, phase="Ready"), by=AUTOPILOT.name)
@@ -143,7 +141,7 @@ async def test_a_release_leaves_the_entries_of_others_and_of_other_subresources(
     assert outcome.object["spec"] == seen["spec"]
 
 
-async def test_an_object_that_changed_meanwhile_is_not_released(client: Client) -> None:
+async def test_release_refuses_changed_object(client: Client) -> None:
     name = a_name()
     seen = await written(client, a_gadget(name, size=1), by=AUTOPILOT.name)
     edited = await written(client, a_gadget(name, color="red"), by="kubectl")
@@ -153,7 +151,7 @@ async def test_an_object_that_changed_meanwhile_is_not_released(client: Client) 
     assert isinstance(await release(client, seen, AUTOPILOT), Stale)
 
 
-async def test_what_a_release_has_set_is_nobodys_though_the_object_moves_on(client: Client) -> None:
+async def test_disclaim_retries_on_changed_object(client: Client) -> None:
     name = a_name()
     await written(client, a_gadget(name, size=1), by="kubectl")
     path = {"op": "replace", "path": "/spec/size", "value": 2}
@@ -163,13 +161,13 @@ async def test_what_a_release_has_set_is_nobodys_though_the_object_moves_on(clie
     assert (await client.apply(a_gadget(name, size=3), manager="argocd")).object["spec"]["size"] == 3
 
 
-async def test_a_failed_test_operation_looks_like_any_invalid_object(client: Client) -> None:
+async def test_failed_test_operation_is_invalid(client: Client) -> None:
     seen = await written(client, a_gadget(a_name(), size=1), by="kubectl")
     with pytest.raises(Invalid):
         await client.json_patch(ref_of(seen), [{"op": "test", "path": "/metadata/resourceVersion", "value": "1"}])
 
 
-async def test_what_we_do_not_own_is_released_without_a_request(client: Client) -> None:
+async def test_release_without_entries_sends_nothing(client: Client) -> None:
     seen = await written(client, a_gadget(a_name(), size=1), by="kubectl")
     assert release_operations(seen, AUTOPILOT) == []
     assert await release(client, seen, AUTOPILOT) == Released(seen)
@@ -177,7 +175,7 @@ async def test_what_we_do_not_own_is_released_without_a_request(client: Client) 
 
 @modest
 @given(objects_and_fields())
-def test_an_intent_that_lost_everything_carries_just_what_we_alone_own(
+def test_carried_of_empty_intent_is_owned_alone(
     made_up: tuple[Object, FieldSet, FieldSet],
 ) -> None:
     obj, ours, theirs = made_up
@@ -190,7 +188,7 @@ def test_an_intent_that_lost_everything_carries_just_what_we_alone_own(
 
 @modest
 @given(objects_and_fields())
-def test_carrying_changes_nothing_that_the_intent_sets(made_up: tuple[Object, FieldSet, FieldSet]) -> None:
+def test_carried_keeps_intent(made_up: tuple[Object, FieldSet, FieldSet]) -> None:
     obj, ours, wanted = made_up
     seen = {**obj, "metadata": {**obj["metadata"], "managedFields": [managed(AUTOPILOT.name, encode(ours))]}}
     intent = extract(seen, wanted)

@@ -37,7 +37,7 @@ KINDS = (
 
 
 @pytest.mark.parametrize(("build", "rebuild"), KINDS)
-async def test_a_preview_tells_creation_change_and_convergence_of(client: Client, build: Build, rebuild: Build) -> None:
+async def test_preview_reports_create_change_and_unchanged(client: Client, build: Build, rebuild: Build) -> None:
     name = a_name()
     created = await preview(client, build(name), ADVISOR, None)
     assert isinstance(created, Creates)
@@ -52,27 +52,27 @@ async def test_a_preview_tells_creation_change_and_convergence_of(client: Client
     assert await live(client, seen) == seen
 
 
-async def test_defaults_of_the_server_are_no_change(client: Client) -> None:
+async def test_preview_ignores_server_defaults(client: Client) -> None:
     intent = a_gadget(a_name(), size=1)
     seen = await written(client, intent, by=ADVISOR.name)
     assert seen["spec"]["mode"] == "Automatic"
     assert isinstance(await preview(client, intent, ADVISOR, seen), Unchanged)
 
 
-async def test_sharing_an_equal_value_changes_nothing_but_its_owners(client: Client) -> None:
+async def test_preview_reports_shared_value_as_reowns(client: Client) -> None:
     intent = a_gadget(a_name(), size=1)
     seen = await written(client, intent, by="kubectl")
     assert isinstance(await preview(client, intent, ADVISOR, seen), Reowns)
 
 
-async def test_giving_up_a_shared_value_changes_nothing_but_its_owners(client: Client) -> None:
+async def test_preview_reports_released_value_as_reowns(client: Client) -> None:
     name = a_name()
     await written(client, a_gadget(name, size=1, color="red"), by=ADVISOR.name)
     seen = await written(client, a_gadget(name, color="red"), by="kubectl")
     assert isinstance(await preview(client, a_gadget(name, size=1), ADVISOR, seen), Reowns)
 
 
-async def test_conflicts_come_with_their_owners_and_with_what_taking_them_would_lead_to(client: Client) -> None:
+async def test_preview_reports_conflicts(client: Client) -> None:
     name = a_name()
     await written(client, a_gadget(name, size=1), by="kubectl")
     seen = await written(client, a_gadget(name, args=["a"]), by="helm")
@@ -82,7 +82,7 @@ async def test_conflicts_come_with_their_owners_and_with_what_taking_them_would_
     assert outcome.planned["spec"] == {"size": 2, "args": ["b"], "color": "red", "mode": "Automatic"}
 
 
-async def test_our_own_marker_is_previewed_by_force(client: Client) -> None:
+async def test_preview_forces_own_annotation(client: Client) -> None:
     [pointer] = PAUSE.writes
     key = pointer.tokens[-1]
     bare = {name: value for name, value in a_gadget(a_name()).items() if name != "spec"}
@@ -90,7 +90,7 @@ async def test_our_own_marker_is_previewed_by_force(client: Client) -> None:
     assert isinstance(await preview(client, annotated(bare, **{key: "true"}), PAUSE, seen), Changes)
 
 
-async def test_a_live_object_that_has_changed_meanwhile_is_not_compared(client: Client) -> None:
+async def test_preview_is_stale_when_object_changed(client: Client) -> None:
     name = a_name()
     seen = await written(client, a_gadget(name, size=1), by=ADVISOR.name)
     await written(client, a_gadget(name, color="red"), by="kubectl")
@@ -98,16 +98,14 @@ async def test_a_live_object_that_has_changed_meanwhile_is_not_compared(client: 
     assert isinstance(await preview(client, a_gadget(name, size=1, color="blue"), ADVISOR, seen), Stale)
 
 
-async def test_an_object_that_has_appeared_is_not_taken_for_absent(client: Client) -> None:
+async def test_preview_is_stale_when_object_appeared(client: Client) -> None:
     name = a_name()
     await written(client, a_gadget(name, size=1), by="kubectl")
     assert isinstance(await preview(client, a_gadget(name, color="red"), ADVISOR, None), Stale)
     assert isinstance(await preview(client, a_gadget(name, size=2), ADVISOR, None), Stale)
 
 
-async def test_a_preview_is_one_request_and_one_more_if_there_are_conflicts(
-    client: Client, audit_log: AuditLog
-) -> None:
+async def test_preview_request_count(client: Client, audit_log: AuditLog) -> None:
     name = a_name()
     seen = await written(client, a_gadget(name, size=1), by="kubectl")
     mark = audit_log.mark()
@@ -122,12 +120,12 @@ async def test_a_preview_is_one_request_and_one_more_if_there_are_conflicts(
     ]
 
 
-async def test_a_status_has_no_preview(client: Client) -> None:
+async def test_preview_refuses_status(client: Client) -> None:
     with pytest.raises(RefusedIntent, match="has no preview"):
         await preview(client, a_gadget_status(a_name(), phase="Ready"), ADVISOR_STATUS, None)
 
 
-async def test_only_an_object_that_the_server_does_not_have_is_absent(client: Client) -> None:
+async def test_fetch_distinguishes_absent_from_not_served(client: Client) -> None:
     intent = a_gadget(a_name(), size=1)
     assert await fetch(client, ref_of(intent)) is None
     seen = await written(client, intent, by="kubectl")

@@ -34,14 +34,14 @@ def with_metadata(**metadata: Any) -> Object:
     return {**gadget, "metadata": {**gadget["metadata"], **metadata}}
 
 
-def test_a_manager_outside_of_the_table_is_refused() -> None:
+def test_refuses_undeclared_manager() -> None:
     stranger = FieldManager("kubectl", WHOLE, Force.LISTED, why="")
     with pytest.raises(NotInTable, match="kubectl is not in the table"):
         refuse_unsafe(a_gadget("one", size=1), stranger, Absent())
 
 
 @pytest.mark.parametrize("name", ["uid", "resourceVersion", "managedFields", "generation", "generateName"])
-def test_an_intent_does_not_set(name: str) -> None:
+def test_refuses_server_set_metadata(name: str) -> None:
     with pytest.raises(NotItsField, match=rf"metadata\.{name}"):
         refuse_unsafe(with_metadata(**{name: "x"}), AUTOPILOT, Absent())
 
@@ -56,24 +56,24 @@ def test_an_intent_does_not_set(name: str) -> None:
         pytest.param(ADVISOR_STATUS, annotated(a_gadget_status("one"), x="y"), id="a status manager annotates"),
     ],
 )
-def test_it_is_refused_that(manager: FieldManager, intent: Object) -> None:
+def test_refuses_fields_of_others(manager: FieldManager, intent: Object) -> None:
     with pytest.raises(NotItsField, match=f"{manager.name} does not write"):
         refuse_unsafe(intent, manager, Absent())
 
 
 @pytest.mark.parametrize("manager", [PAUSE, PLACEMENT, ADVISOR_STATUS], ids=lambda manager: manager.name)
-def test_bypass_is_only_for_intents_and_not_for(manager: FieldManager) -> None:
+def test_refuses_bypass_for_partial_managers(manager: FieldManager) -> None:
     bare = {name: value for name, value in a_gadget("one").items() if name != "spec"}
-    with pytest.raises(NotItsForce, match="only to what it has seen"):
+    with pytest.raises(NotItsForce, match="only under a lock"):
         refuse_unsafe(bare, manager, Unlocked("hurry"))
 
 
-def test_a_lock_needs_an_object_that_was_read_from_a_server() -> None:
+def test_lock_requires_read_object() -> None:
     with pytest.raises(ValueError, match="not read from a server"):
         SeenAs(a_gadget("one", size=1))
 
 
-async def test_a_partial_intent_would_delete_the_spec_and_is_refused(client: Client) -> None:
+async def test_refuses_partial_intent(client: Client) -> None:
     whole = a_gadget(a_name(), size=1)
     before = await written(client, whole, by=AUTOPILOT.name)
     partial = annotated({name: value for name, value in whole.items() if name != "spec"}, paused="true")
@@ -88,7 +88,7 @@ async def test_a_partial_intent_would_delete_the_spec_and_is_refused(client: Cli
     assert await live(client, whole) == before
 
 
-async def test_an_intent_may_leave_out_a_section_that_others_own_too(client: Client) -> None:
+async def test_allows_missing_shared_section(client: Client) -> None:
     whole = a_gadget(a_name(), size=1)
     await written(client, whole, by=ADVISOR.name)
     before = await written(client, whole, by="kubectl")
@@ -120,7 +120,7 @@ async def test_an_intent_may_leave_out_a_section_that_others_own_too(client: Cli
         ),
     ],
 )
-def test_by_force_nothing_replaces_what_others_own_as(
+def test_refuses_forced_overwrite_of_atomic_values(
     status: dict[str, Any], entries: list[Object], wanted: dict[str, Any]
 ) -> None:
     lock = seen(a_gadget_status("one", **status), *entries)
@@ -129,7 +129,7 @@ def test_by_force_nothing_replaces_what_others_own_as(
     refuse_unsafe(a_gadget_status("one", **wanted), ADVISOR_STATUS, lock, refused.value.claims)
 
 
-def test_by_force_nothing_replaces_a_list_whose_owner_nobody_recorded() -> None:
+def test_refuses_forced_overwrite_of_unrecorded_list() -> None:
     lock = seen(a_gadget_status("one", conditions=[1]))
     with pytest.raises(WouldOverwrite, match="not recorded"):
         refuse_unsafe(a_gadget_status("one", conditions=[2]), ADVISOR_STATUS, lock)
@@ -152,5 +152,5 @@ def test_by_force_nothing_replaces_a_list_whose_owner_nobody_recorded() -> None:
         pytest.param({"summary": {"a": "1"}}, [], {"summary": {"b": "1"}}, id="a map with parts"),
     ],
 )
-def test_force_may_write_what_is(status: dict[str, Any], entries: list[Object], wanted: dict[str, Any]) -> None:
+def test_allows_forced_write(status: dict[str, Any], entries: list[Object], wanted: dict[str, Any]) -> None:
     refuse_unsafe(a_gadget_status("one", **wanted), ADVISOR_STATUS, seen(a_gadget_status("one", **status), *entries))

@@ -1,4 +1,4 @@
-"""A CustomResourceDefinition as a record, and the manifest that it stands for."""
+"""CustomResourceDefinitions as records, and their manifests."""
 
 from __future__ import annotations
 

@@ -119,11 +119,14 @@ class LabelSelector(ApiStruct, frozen=True):
         )
 
 
+ConditionStatus = Literal["True", "False", "Unknown"]
+
+
 class Condition(ApiStruct, frozen=True):
     """One aspect of an object's state."""
 
     type: Annotated[str, Meta(description="Which aspect.", min_length=1, max_length=316)]
-    status: Annotated[Literal["True", "False", "Unknown"], Meta(description="Whether it holds.")]
+    status: Annotated[ConditionStatus, Meta(description="Whether it holds.")]
     reason: Annotated[
         str,
         Meta(

@@ -1,4 +1,4 @@
-"""Structural OpenAPI v3 schemas, as CRDs want them, from annotated msgspec structs."""
+"""Structural OpenAPI v3 schemas for CRDs, from annotated msgspec structs."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def validations(rules: tuple[Meta, ...]) -> list[dict[str, str]]:
 
 
 def matching(regex: str, message: str) -> Meta:
-    """A text must match as a whole. Unlike a pattern, it is refused with words that a person can act on."""
+    """The whole text must match. Unlike a pattern, it has a message that tells users what to write."""
     return rule(f"self.matches(r'^({regex})$')", message)
 
 
 def keyed_by(*keys: str) -> Meta:
-    """A list in which these fields tell the elements apart, so that several managers can own some of them."""
+    """An associative list (list-type: map) with these keys, so that several managers can own elements."""
     return Meta(extra_json_schema={LIST_TYPE: "map", "x-kubernetes-list-map-keys": list(keys)})
 
 
@@ -129,7 +129,7 @@ def _field(field: inspect.Field, path: str) -> dict[str, Any]:
 
 
 def _joined(schema: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
-    """Both; a later word replaces an earlier one, but validations add up."""
+    """Merge both; later values replace earlier ones, but validations are joined."""
     both = schema | more
     if VALIDATIONS in both:
         both[VALIDATIONS] = [*schema.get(VALIDATIONS, ()), *more.get(VALIDATIONS, ())]

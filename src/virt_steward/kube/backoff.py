@@ -1,4 +1,4 @@
-"""How long to wait after a failure: by its cause, longer each time, never in step with others."""
+"""The delay after a failed watch: by cause, exponential, with jitter."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Delays in seconds: the first, and the longest that doubling leads to."""
+    """Delays in seconds: the first, and the maximum after doubling."""
 
     first: float
     longest: float
 
 
-# The first match counts. A server that comes back is met within seconds; one that says no is not pestered.
+# The first match counts. A server that restarts is found within seconds; one that refuses is asked less often.
 PACES: tuple[tuple[type[KubeError], Pace], ...] = (
     (Expired, Pace(0.0, 2.0)),
     (TimedOut, Pace(0.0, 2.0)),
@@ -43,7 +43,7 @@ CLOSED_AT_ONCE = Pace(0.1, 5.0)
 
 
 class RetryBackoff:
-    """Counts failures since the last success, each cause by itself: a long outage does not slow what follows it."""
+    """Counts failures since the last success, by cause: a long outage does not delay the retry after another cause."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
@@ -56,13 +56,13 @@ class RetryBackoff:
         """Seconds to wait now."""
         pace = next(pace for cause, pace in PACES if isinstance(error, cause))
         delay = self._next(pace)
-        # A server that starts or stops guesses 5 s with its 503: too long, where a whole cache waits for it.
+        # A server that starts or stops sends Retry-After: 5 with its 503. That is too long for a cache that waits.
         if isinstance(error, TooManyRequests) and error.retry_after is not None:
             return max(delay, error.retry_after)
         return delay
 
     def after_close(self) -> float:
-        """For a stream that the server ended properly but too soon."""
+        """Seconds to wait after a stream that the server ended early, without an error."""
         return self._next(CLOSED_AT_ONCE)
 
     def _next(self, pace: Pace) -> float:

@@ -1,4 +1,4 @@
-"""The verbs of the API: get, list, create, delete, merge patch, JSON patch and apply."""
+"""The verbs of the Kubernetes API: get, list, create, delete, merge patch, JSON patch and apply."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ EVERYTHING = Selection()
 
 @dataclass(frozen=True, slots=True)
 class ApplyResult:
-    """The server's answer to an apply."""
+    """The object as the server answers an apply, and whether it was created."""
 
     object: Object
     created: bool
@@ -61,21 +61,21 @@ class ApplyResult:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """On whose behalf requests are made, and within which limits."""
+    """Who sends requests, and within which limits."""
 
     agent: str = ""
     """The User-Agent, if not the connection's own."""
     timeout: float = REQUEST_TIMEOUT
     pool: ConnectionPool = ConnectionPool.REQUESTS
     permit: Permit | None = None
-    """Asked before each write; without one, writes are always permitted."""
+    """Checked before each write; without one, every write is sent."""
 
 
 ANYONE = Caller()
 
 
 class Reader:
-    """What may be asked without changing anything."""
+    """The verbs that change nothing."""
 
     def __init__(self, connection: Connection, discovery: Discovery, caller: Caller = ANYONE) -> None:
         self.connection = connection
@@ -87,7 +87,7 @@ class Reader:
     @overload
     async def get(self, ref: Ref, into: type[T]) -> T: ...
     async def get(self, ref: Ref, into: Any = dict) -> Any:
-        """One object. Raises NotFound if it is not there, NotServed if its kind is not."""
+        """One object. Raises NotFound if it does not exist, NotServed if its kind is not served."""
         resource = await self.discovery.resource(ref.kind)
         request = Request("get", "GET", resource.path_of(ref.key), what=f"get {ref}")
         return _read((await self._send(request)).body, into, request.what)
@@ -97,7 +97,7 @@ class Reader:
     ) -> AsyncIterator[ListPage]:
         """A list, page by page, so that memory holds one page at a time.
 
-        One that `may_lag` need not wait until the server's cache has caught up, which takes many times as long.
+        With `may_lag`, the server answers from its cache at once, without a consistent read, which takes longer.
         """
         resource = await self.discovery.resource(kind)
         query = {**selection.query(), "limit": str(page)}
@@ -127,7 +127,7 @@ class Reader:
         return [_read(item, into, f"list {kind}") async for page in pages for item in page.items]
 
     async def raw(self, path: str) -> bytes:
-        """A path that is no resource: /version, /readyz."""
+        """The body of a path that is no resource: /version, /readyz."""
         return (await self._send(Request("get", "GET", path, what=f"get {path}"))).body
 
     async def _send(self, request: Request) -> Response:
@@ -143,14 +143,14 @@ class Reader:
                 )
             )
         except NotFound as error:
-            if error.reason:  # the server knows the kind and names the object
+            if error.reason:  # the server serves the kind, and names the object
                 raise
-            self.discovery.forget()  # "404 page not found": the kind has gone since we asked
+            self.discovery.forget()  # "404 page not found": the kind is no longer served
             raise NotServed(error.code, "NotServed", str(error)) from None
 
 
 class Client(Reader):
-    """A reader that may also write, as long as its caller's permit lasts."""
+    """A reader that can also write, as long as its caller's permit allows."""
 
     async def create(self, obj: Mapping[str, Any], *, subresource: str = "", dry_run: bool = False) -> Object:
         """POST; a subresource (a ServiceAccount's `token`) is created below the object that `obj` names."""
@@ -165,7 +165,7 @@ class Client(Reader):
         return _object(answer)
 
     async def delete(self, ref: Ref, *, uid: str = "", resource_version: str = "") -> None:
-        """Delete, if it still is the object that was seen."""
+        """Delete; uid and resourceVersion are preconditions."""
         preconditions = {k: v for k, v in (("uid", uid), ("resourceVersion", resource_version)) if v}
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
         body = {**options, "preconditions": preconditions} if preconditions else options
@@ -271,7 +271,7 @@ class _ListMeta(msgspec.Struct, rename={"continue_": "continue", "resource_versi
 
 
 class ListPage(msgspec.Struct):
-    """A part of a list; its items are decoded by those who asked."""
+    """A page of a list, with items that are not decoded yet."""
 
     metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
     listed: list[msgspec.Raw] | None = msgspec.field(default=None, name="items")
@@ -286,11 +286,11 @@ _OWNERS = {Kind("authentication.k8s.io", "TokenRequest"): Kind("", "ServiceAccou
 
 
 def _read(raw: bytes | msgspec.Raw, into: Any, what: str) -> Any:
-    """Decode an answer. One that makes no sense is of somebody in between: a login page, a load balancer."""
+    """Decode an answer. An invalid one comes from something in between: a login page, a load balancer."""
     try:
         return msgspec.json.decode(raw, type=into)
     except (ValueError, RecursionError) as error:
-        raise Unavailable(one_line(f"{what}: the answer cannot be read: {error}")) from None
+        raise Unavailable(one_line(f"{what}: invalid answer: {error}")) from None
 
 
 def _object(answer: Response) -> Object:

@@ -1,4 +1,12 @@
-"""HTTP to one API server, over three pools, with errors of our own tree."""
+"""HTTP to one API server: three connection pools, and each failure as an error of `kube/errors.py`.
+
+Writes of a leader are fenced here. Such a request carries a `Permit` (the Elector of `runtime/leader.py`), and
+`_Body.write` asks it in the moment in which aiohttp sends the body. To check before the request is not enough. Example:
+the leader has 4 s left and sends a patch; all connections of the pool are busy, or the process is suspended, and 20 s
+later a connection is free. By then another replica leads. The permit raises NotLeading, and not one byte of the body
+leaves this process. What was sent in time must also end in time: the client sets the request's timeout to
+`permit.remaining()`.
+"""
 
 from __future__ import annotations
 
@@ -45,32 +53,32 @@ CONNECT_TIMEOUT = 10.0
 REQUEST_TIMEOUT = 30.0
 KEEPALIVE = 60.0
 TURNS_TO_CLOSE = 3
-"""Turns of the event loop in which sockets that were given up in the middle of a handshake really close."""
+"""Turns of the event loop after which sockets that were abandoned during a handshake are closed."""
 CHUNK = 256 * 1024
 BACKOFF_WHEN_THROTTLED = (0.1, 0.2, 0.4, 0.8)
-# Not aiohttp's own total: it loses a cancellation that comes together with it, as when a lease runs out.
+# Not aiohttp's total timeout: it swallows a cancellation at the same moment, as when a lease expires.
 LIMITS = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT)
 # Each TLS connection keeps a buffer of this size, and each watch keeps a connection: the usual 256 KiB add up.
 SSLProtocol.max_size = 32 * 1024
 
 
 class ConnectionPool(enum.Enum):
-    """HTTP/1.1 gives each watch a connection of its own, so watches must not starve patches, nor patches the lease."""
+    """With HTTP/1.1 each watch occupies a connection, so watches, other requests and leases have separate pools."""
 
     REQUESTS = 10
     WATCHES = 0  # as many as there are watches
-    LEASE = 8  # one for each elector: a renewal that hangs must not cost the others their leases
+    LEASE = 8  # one for each elector: a renewal that hangs must not delay the others
 
 
 class Permit(Protocol):
-    """Says whether a write may be sent now."""
+    """Decides whether a write may be sent now."""
 
     def remaining(self) -> float:
-        """Seconds in which a write must have ended; raises NotLeading when there are none."""
+        """Seconds within which a write must end. Raises NotLeading if none are left."""
 
 
 class RequestObserver(Protocol):
-    """Is told of every answer."""
+    """Called for every answer, for metrics."""
 
     def __call__(self, verb: str, code: str, seconds: float) -> None: ...
 
@@ -84,7 +92,7 @@ class Request:
     method: str
     path: str
     what: str
-    """What is asked for, in words, for error messages."""
+    """The request in words, for error messages: `get Machine shop/db`."""
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = None
@@ -94,7 +102,7 @@ class Request:
 
     @property
     def target(self) -> str:
-        """Path and query, in the form in which they are sent."""
+        """Path and query, encoded."""
         query = "&".join(f"{name}={quote(value, safe='')}" for name, value in self.query.items())
         return f"{self.path}?{query}" if query else self.path
 
@@ -106,12 +114,12 @@ class Response:
 
 
 class Connection:
-    """Connections to one API server; opened on first use, until it is closed."""
+    """The connections to one API server. They open on first use."""
 
     def __init__(
         self, cluster: ClusterConfig, *, user_agent: str, observe: RequestObserver, longest_answer: int | None = None
     ) -> None:
-        """Take answers of any length, unless `longest_answer` limits their bytes: for servers of strangers."""
+        """`longest_answer` limits the bytes of an answer: for servers that others run."""
         self.cluster = cluster
         self._longest_answer = longest_answer
         self._user_agent = user_agent
@@ -121,7 +129,7 @@ class Connection:
         self._tls: tuple[ClientCertificate | None, ssl.SSLContext] | None = None
 
     async def send(self, request: Request) -> Response:
-        """Send, and again while the server asks for patience: a 429 executed nothing, whatever the verb."""
+        """Send, and send again after a 429: the server executed nothing, whatever the verb."""
         deadline = time.monotonic() + request.timeout
         for backoff in BACKOFF_WHEN_THROTTLED:
             try:
@@ -137,17 +145,17 @@ class Connection:
     async def stream(self, request: Request, *, silence: float) -> AsyncIterator[AsyncIterator[bytes]]:
         """Open a watch; its chunks end when the server ends it. `silence` seconds without a byte are a TimedOut."""
         limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=silence)
-        with self._errors_of(request):
-            async with asyncio.timeout(silence):  # aiohttp has no limit for what a proxy says in between
+        with self._errors_of(request, silence):
+            async with asyncio.timeout(silence):  # aiohttp does not limit the answer of a proxy
                 response = await self._open(request, limits)
             async with response:
                 try:
                     yield response.content.iter_any()
                 finally:
-                    response.close()  # in the middle of the stream: nothing more is to be read
+                    response.close()  # the caller stopped in the middle of the stream
 
     async def close(self) -> None:
-        """For good: whoever still waits to send is refused."""
+        """Close for good: requests that still wait to be sent raise Unreachable."""
         self._is_closed = True
         sessions, self._sessions = self._sessions, {}
         for session in sessions.values():
@@ -156,12 +164,12 @@ class Connection:
             await asyncio.sleep(0)
 
     async def _send_once(self, request: Request, deadline: float) -> Response:
-        with self._errors_of(request):
+        with self._errors_of(request, request.timeout):
             async with asyncio.timeout(deadline - time.monotonic()), await self._open(request, LIMITS) as response:
                 return Response(response.status, await self._read(response, request))
 
     async def _open(self, request: Request, limits: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
-        """The response, if it is a success. Credentials that a 401 refuses are renewed once."""
+        """The response, if it is a success. After a 401, credentials are renewed once."""
         credentials = self.cluster.credentials
         used = await credentials.current()
         try:
@@ -207,7 +215,7 @@ class Connection:
             body += chunk
             if len(body) > self._longest_answer:
                 response.close()
-                raise Unavailable(f"{request.what}: the answer is longer than {self._longest_answer} bytes")
+                raise Unavailable(f"{request.what}: the answer exceeds {self._longest_answer} bytes")
         return bytes(body)
 
     def _headers(self, request: Request, who: Authentication) -> CIMultiDict[str]:
@@ -231,40 +239,41 @@ class Connection:
         return self._tls[1]
 
     @contextmanager
-    def _errors_of(self, request: Request) -> Iterator[None]:
+    def _errors_of(self, request: Request, seconds: float) -> Iterator[None]:
+        """Translate errors of aiohttp; `seconds` is the timeout that applies."""
         try:
             yield
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise self._translated(error, request) from error
+            raise self._translated(error, request, seconds) from error
 
-    def _translated(self, error: Exception, request: Request) -> KubeError:
-        if isinstance(error.__cause__, KubeError):  # the permit refused while the body was about to be sent
+    def _translated(self, error: Exception, request: Request, seconds: float) -> KubeError:
+        if isinstance(error.__cause__, KubeError):  # the permit refused when the body was about to be sent
             return error.__cause__
         server = self.cluster.server
         if isinstance(error, aiohttp.ClientConnectorCertificateError):
-            self._tls = None  # a rotated authority is read again
+            self._tls = None  # so that a rotated authority is read again
             detail = getattr(error.certificate_error, "verify_message", "") or str(error)
             return Untrusted(
                 f"{request.what}: the certificate of {server} is not trusted ({detail}); "
                 f"check {self.cluster.trust.origin}"
             )
         if isinstance(error, TimeoutError):
-            return TimedOut(f"{request.what}: no answer from {server} in time")
+            return TimedOut(f"{request.what}: {server} unreachable: timed out after {seconds:.3g} s")
         return Unreachable(
-            f"{request.what}: cannot reach {server}: {_in_words(error)}; "
-            f"check that it runs, and that context {self.cluster.context} is the one meant"
+            f"{request.what}: {server} unreachable: {_in_words(error)}; "
+            f"check that it runs, and that context {self.cluster.context} is the right one"
         )
 
 
 class _Handler(ResponseHandler):
-    """Ends a connection at once: a TLS farewell may wait half a minute for a server that froze or has more to say."""
+    """Closes a connection at once: a TLS shutdown may wait 30 s for a server that hangs or still sends."""
 
     def close(self) -> None:
         self.abort()
 
 
 class _Connector(aiohttp.TCPConnector):
-    """Connections that end at once. Those at rest are ended so by aiohttp itself, those in use are not."""
+    """Closes connections in use at once; aiohttp itself does so for idle ones only."""
 
     def __init__(self, *, limit: int, keepalive_timeout: float) -> None:
         super().__init__(limit=limit, keepalive_timeout=keepalive_timeout)
@@ -272,7 +281,7 @@ class _Connector(aiohttp.TCPConnector):
 
 
 class _Body(payload.Payload):
-    """Bytes that look at the permit in the very moment in which they are sent."""
+    """A body that checks the permit in the moment in which it is sent."""
 
     _value: bytes
     _autoclose = True
@@ -304,14 +313,14 @@ def _in_words(error: Exception) -> str:
         case aiohttp.ClientConnectorDNSError():
             return "no such host"
         case aiohttp.ClientConnectorSSLError():
-            return f"it does not speak TLS as we do ({getattr(error.os_error, 'reason', None) or error.os_error})"
+            return f"TLS handshake failed ({getattr(error.os_error, 'reason', None) or error.os_error})"
         case aiohttp.ClientConnectorError() if error.os_error.errno:
             return os.strerror(error.os_error.errno)
         case aiohttp.ClientPayloadError() | aiohttp.ServerDisconnectedError():
-            return "the server broke the connection off"
+            return "the server closed the connection"
         case _:
             return str(error) or type(error).__name__
 
 
 def unobserved(verb: str, code: str, seconds: float) -> None:
-    """Observe nothing: for commands that have no metrics."""
+    """A RequestObserver that does nothing: for commands without metrics."""

@@ -1,4 +1,4 @@
-"""Who we are to an API server: tokens and client certificates, fixed or in files that rotate."""
+"""Credentials for an API server: tokens and client certificates, fixed or in files that rotate."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ Headers = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Authentication:
-    """What one request shows. Equal ones make the same impression on a server."""
+    """The credentials of one request."""
 
     headers: Headers = field(default=(), repr=False)
     client_certificate: ClientCertificate | None = None
 
 
 class Credentials(Protocol):
-    """A source of what to show, which may change while we run."""
+    """A source of credentials, which may rotate while the process runs."""
 
     async def current(self) -> Authentication:
-        """What to show now; cheap when nothing changed."""
+        """The credentials to use now; cheap if nothing changed."""
 
     async def rejected(self, used: Authentication) -> bool:
-        """After a 401: tell whether there is something newer to try."""
+        """After a 401: whether there are newer credentials to try."""
 
     def explain(self) -> str:
-        """One line for a person after a final 401: what was shown, whether it expired, what to do."""
+        """One line for people after a final 401: which credential was used, whether it expired, what to do."""
 
 
 class CredentialSource(Protocol[T_co]):
@@ -54,7 +54,7 @@ class CredentialSource(Protocol[T_co]):
 
 
 class Fixed(Generic[T]):
-    """Said once, in the kubeconfig itself."""
+    """A value in the kubeconfig itself, which does not change."""
 
     remedy = "get a new kubeconfig"
 
@@ -70,7 +70,7 @@ class Fixed(Generic[T]):
 
 
 class Rotating(Generic[T]):
-    """What some files say: read again when they change. While they are being replaced, the last good reading holds."""
+    """A value from files, read again when they change. While they are replaced, the last valid value is used."""
 
     remedy = "renew it"
 
@@ -85,8 +85,8 @@ class Rotating(Generic[T]):
         return self._value if self._stamp == self._stamp_now() else self.reread()
 
     def reread(self) -> T:
-        with contextlib.suppress(BadConfig):  # missing, empty or half-replaced: looked at again next time
-            stamp = self._stamp_now()  # before reading, so that a change in between is seen next time
+        with contextlib.suppress(BadConfig):  # missing, empty or half replaced: read again next time
+            stamp = self._stamp_now()  # before reading, so that a change in between is noticed next time
             self._value = self._read()
             self._stamp = stamp
         return self._value
@@ -165,7 +165,7 @@ def bearer(text: str, where: str) -> Headers:
     if not text:
         raise unusable(where, "the token is empty: get a new one")
     if not (text.isascii() and text.isprintable()) or " " in text:
-        raise unusable(where, "the token has characters that no token has: get a new one")
+        raise unusable(where, "the token has invalid characters: get a new one")
     return (("Authorization", f"Bearer {text}"),)
 
 
@@ -188,8 +188,8 @@ def read_file(path: Path, where: str) -> bytes:
 
 def validity(expiry: datetime | None, now: datetime) -> str:
     if expiry is None:
-        return "was refused"
-    verb = "expired" if expiry <= now else "was refused though valid until"
+        return "was not accepted"
+    verb = "expired" if expiry <= now else "was not accepted though valid until"
     return f"{verb} {expiry.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
@@ -202,7 +202,7 @@ def _stamp_of(path: Path) -> tuple[int, int, int] | None:
 
 
 def expiry_of_token(header: str) -> datetime | None:
-    """Most tokens are JWTs, which say when they expire; others keep it to themselves."""
+    """The expiry of a JWT, which most tokens are; None for others."""
     try:
         payload = header.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))

@@ -1,4 +1,4 @@
-"""Which kinds the server serves now, in which version and under which path. No guessing of plurals."""
+"""Which kinds the server serves now, in which version and under which path."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CUSTOM_RESOURCE_DEFINITION = Kind("apiextensions.k8s.io", "CustomResourceDefinit
 
 NOT_IN_NAMES = frozenset("/%?#\\ ")
 
-# Two requests tell everything; v2beta1 is for servers from 1.27 to 1.29.
+# Aggregated discovery takes two requests; v2beta1 is for servers from 1.27 to 1.29.
 ACCEPT = ",".join(
     f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList" for version in ("v2", "v2beta1")
 )
@@ -43,10 +43,10 @@ class Resource:
         return f"{self.kind.group}/{self.version}" if self.kind.group else self.version
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """Raises BadRequest for what cannot be a name, lest it lead to another object."""
+        """The URL path. Raises BadRequest for an invalid name, which could lead to another object."""
         for part in (namespace, name):
             if part in {".", ".."} or not NOT_IN_NAMES.isdisjoint(part) or not (part.isascii() and part.isprintable()):
-                raise BadRequest(400, "BadRequest", one_line(f"{part!r} cannot be the name of any object"))
+                raise BadRequest(400, "BadRequest", one_line(f"{part!r} is not a valid object name"))
         parts = [f"/apis/{self.kind.group}" if self.kind.group else "/api", self.version]
         if self.namespaced and namespace:
             parts += ["namespaces", namespace]
@@ -54,15 +54,15 @@ class Resource:
         return "/".join(parts)
 
     def path_of(self, key: Key, subresource: str = "") -> str:
-        """Where one object is. Without its name, a delete would mean all of them."""
+        """The path of one object. Without its name, a delete would delete all objects."""
         if not key.name or (self.namespaced and not key.namespace):
-            lacking = "namespace" if key.name else "name"
-            raise BadRequest(400, "BadRequest", f"a {self.kind} without a {lacking} is no object")
+            missing = "namespace" if key.name else "name"
+            raise BadRequest(400, "BadRequest", f"{self.kind}: {missing} is required")
         return self.path(key.namespace, key.name, subresource)
 
 
 class Discovery:
-    """What one server serves, remembered until somebody says that it may have changed."""
+    """The kinds of one server, cached until `forget` or `refresh`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -77,25 +77,25 @@ class Discovery:
         """The kind in that version, else in the server's preferred one. Raises NotServed."""
         if self._stale:
             async with self._fetching:
-                if self._stale:  # somebody else may have asked meanwhile
+                if self._stale:  # another caller may have fetched meanwhile
                     await self._fetch_all()
         for resource in self._known(kind):
             if version in ("", resource.version):
                 return resource
         named = f"{kind} in version {version}" if version else str(kind)
-        raise NotServed(404, "NotServed", f"the server has no kind {named}")
+        raise NotServed(404, "NotServed", f"kind {named} is not served: install its CRD")
 
     def serves(self, group: str, plural: str) -> bool:
-        """Whether a resource is known by its plural, as CRDs are named."""
+        """Whether a resource of this plural is served, as CRDs are named."""
         return (group, plural) in self._plurals
 
     async def refresh(self) -> None:
-        """Ask the server anew. Those who wait in `changed` are woken if anything differs."""
+        """Fetch again. `changed` returns if anything differs."""
         async with self._fetching:
             await self._fetch_all()
 
     def forget(self) -> None:
-        """Make the next question ask the server."""
+        """Fetch again before the next answer."""
         self._stale = True
 
     async def changed(self) -> None:
@@ -106,7 +106,7 @@ class Discovery:
         return self._groups.get(kind) or self._core.get(kind, ())
 
     async def _fetch_all(self) -> None:
-        if not self._core:  # built in: it does not change while the server runs
+        if not self._core:  # built-in kinds do not change while the server runs
             self._core = await self._fetch("/api")
         groups = await self._fetch("/apis")
         self._stale = False
@@ -124,9 +124,9 @@ class Discovery:
         try:
             groups = msgspec.json.decode(answer.body, type=_Groups)
         except ValueError as error:
-            raise Unavailable(f"{request.what}: the answer makes no sense: {error}") from None
+            raise Unavailable(f"{request.what}: invalid answer: {error}") from None
         if groups.kind != "APIGroupDiscoveryList":
-            raise Unavailable("the server offers no aggregated discovery: Kubernetes 1.27 or newer is needed")
+            raise Unavailable("the server has no aggregated discovery: Kubernetes 1.27 or newer is required")
         found: dict[Kind, list[Resource]] = {}
         for resource in _resources(groups):
             found.setdefault(resource.kind, []).append(resource)
@@ -147,7 +147,7 @@ def _resources(groups: _Groups) -> Iterator[Resource]:
                 )
 
 
-class _Name(msgspec.Struct):
+class _GroupMetadata(msgspec.Struct):
     name: str = ""
 
 
@@ -159,21 +159,21 @@ class _Subresource(msgspec.Struct):
     subresource: str
 
 
-class _Resource(msgspec.Struct, rename="camel"):
+class _DiscoveredResource(msgspec.Struct, rename="camel"):
     resource: str
     scope: str
     response_kind: _ResponseKind = msgspec.field(default_factory=_ResponseKind)
     subresources: list[_Subresource] = []
 
 
-class _Version(msgspec.Struct):
+class _DiscoveredVersion(msgspec.Struct):
     version: str
-    resources: list[_Resource] = []
+    resources: list[_DiscoveredResource] = []
 
 
 class _Group(msgspec.Struct):
-    metadata: _Name = msgspec.field(default_factory=_Name)
-    versions: list[_Version] = []
+    metadata: _GroupMetadata = msgspec.field(default_factory=_GroupMetadata)
+    versions: list[_DiscoveredVersion] = []
 
 
 class _Groups(msgspec.Struct):

@@ -1,4 +1,4 @@
-"""The proxy that the environment names, as client-go reads it: $HTTPS_PROXY, unless $NO_PROXY excepts the server."""
+"""The proxy of the environment, as client-go reads it: $HTTPS_PROXY, unless $NO_PROXY excludes the server."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ PORTS = {"https": 443, "http": 80}
 
 
 def proxy_variable(scheme: str, env: Mapping[str, str]) -> str:
-    """The variable that names the proxy for such servers; empty if none does."""
+    """The variable with the proxy for this scheme; empty if none is set."""
     name = f"{scheme}_proxy"
     return next((one for one in (name.upper(), name) if env.get(one)), "")
 
 
 def is_excepted(server: str, env: Mapping[str, str]) -> bool:
-    """Whether the server is reached directly: what is on this machine always is."""
+    """Whether the server is reached without the proxy. Loopback addresses always are."""
     url = urlsplit(server)
     host, port = (url.hostname or "").rstrip("."), url.port or PORTS[url.scheme]
     address = _address(host)
@@ -31,7 +31,7 @@ def is_excepted(server: str, env: Mapping[str, str]) -> bool:
 
 
 def _matches(exception: str, host: str, address: IPv4Address | IPv6Address | None, port: int) -> bool:
-    """`*`, a network, or an address or domain with or without a port; a domain means what is below it too."""
+    """Whether an entry of $NO_PROXY matches: `*`, a network, an address, or a domain with its subdomains."""
     if exception == "*":
         return True
     if network := _network(exception):

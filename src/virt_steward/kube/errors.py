@@ -1,15 +1,15 @@
-"""What can go wrong between us and an API server, as one tree.
+"""All errors of requests to an API server, as one tree.
 
 KubeError
 ├── BadConfig              a kubeconfig, a file or a credential is unusable; nothing was sent
 ├── NotLeading             the lease is lost or about to be; nothing was sent
-├── Unavailable            no answer that counts: try again later
+├── Unavailable            no valid answer: the same request may succeed later
 │   ├── Unreachable        refused, reset, no such host
-│   │   └── Untrusted      the server's certificate does not match what we trust
+│   │   └── Untrusted      the server's certificate is not trusted
 │   ├── TimedOut
 │   ├── TooManyRequests    429
 │   └── ServerError        5xx
-└── Refused                the server understood and said no
+└── Refused                the server refused the request, and would again
     ├── BadRequest         400
     ├── Unauthorized       401
     ├── Forbidden          403
@@ -17,7 +17,7 @@ KubeError
     │   └── NotServed      404, the kind: its CRD is not (yet) there
     ├── Conflict           409, a precondition or a concurrent write
     │   ├── AlreadyExists
-    │   └── FieldConflict  another manager owns what an apply would set
+    │   └── FieldConflict  another field manager owns a field that the apply would set
     ├── Expired            410, a resourceVersion or a page token is too old
     └── Invalid            422, by schema or admission
 
@@ -34,7 +34,7 @@ from virt_steward.objects.errors import UserError
 
 
 class KubeError(UserError):
-    """Any failure to get an answer from an API server."""
+    """A request to an API server failed."""
 
 
 class BadConfig(KubeError):
@@ -42,20 +42,21 @@ class BadConfig(KubeError):
 
 
 def unusable(where: str, problem: str) -> BadConfig:
+    """The error about a kubeconfig, a file or a credential: where it is, what is wrong, what to do."""
     return BadConfig(one_line(f"{where}: {problem}"))
 
 
 def one_line(text: str) -> str:
-    """A message for people, whatever the names and outputs quoted in it contain."""
+    """The text on one line, without control characters, whatever the names and outputs quoted in it contain."""
     return "".join(char if char.isprintable() else "?" for char in " ".join(text.split()))
 
 
 class NotLeading(KubeError):
-    """The lease is lost, or would be before the write could end; nothing was sent."""
+    """The lease is lost, or would expire before the write could end; nothing was sent."""
 
 
 class Unavailable(KubeError):
-    """No answer that counts: the same request may succeed later."""
+    """No valid answer: the same request may succeed later."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -67,23 +68,23 @@ class Unreachable(Unavailable):
 
 
 class Untrusted(Unreachable):
-    """The server's certificate does not match what we trust."""
+    """The server's certificate is not trusted."""
 
 
 class TimedOut(Unavailable):
-    """No answer in time. A write may or may not have happened."""
+    """The request timed out. A write may or may not have been executed."""
 
 
 class TooManyRequests(Unavailable):
-    """The server asks to slow down."""
+    """The server answered 429: it asks to retry later."""
 
 
 class ServerError(Unavailable):
-    """The server failed."""
+    """The server answered 5xx."""
 
 
 class Refused(KubeError):
-    """The server understood and said no. The same request would be refused again."""
+    """The server refused the request. The same request would be refused again."""
 
     def __init__(self, code: int, reason: str, message: str) -> None:
         super().__init__(message)
@@ -108,7 +109,7 @@ class NotFound(Refused):
 
 
 class NotServed(NotFound):
-    """The server has no such kind, at least now."""
+    """The server does not serve this kind, at least now."""
 
 
 class Conflict(Refused):
@@ -121,14 +122,14 @@ class AlreadyExists(Conflict):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A field that an apply would set and another manager owns."""
+    """A field that an apply would set and another field manager owns."""
 
     manager: str
     field: str
 
 
 class FieldConflict(Conflict):
-    """Another manager owns what an unforced apply would set."""
+    """Another field manager owns a field that an unforced apply would set."""
 
     def __init__(self, code: int, reason: str, message: str, claims: tuple[Claim, ...]) -> None:
         super().__init__(code, reason, message)
@@ -155,7 +156,7 @@ class _Details(msgspec.Struct):
 
 
 class ApiStatus(msgspec.Struct):
-    """The body of a refusal."""
+    """The body of a refusal, a `Status` of the API."""
 
     code: int = 0
     reason: str = ""
@@ -175,10 +176,15 @@ REFUSALS: dict[int, type[Refused]] = {
 }
 
 
+_NAMED_IN_MESSAGES = {401: "unauthorized", 403: "forbidden"}
+"""The server's own message does not always say so: an admission webhook, for example, writes its own text."""
+
+
 def error_from(code: int, body: bytes, *, what: str, retry_after: str | None = None) -> KubeError:
-    """The error that an HTTP answer stands for; `what` names the request in the message."""
+    """The error for an HTTP answer; `what` names the request in the message."""
     status = _status(code, body)
-    message = one_line(f"{what}: {status.message or status.reason or f'HTTP {code}'}")
+    prefix = f"{_NAMED_IN_MESSAGES[code]} ({code}): " if code in _NAMED_IN_MESSAGES else ""
+    message = one_line(f"{what}: {prefix}{status.message or status.reason or f'HTTP {code}'}")
     if code == 429 or code >= 500:
         delay = _seconds(retry_after) or (status.details.retryAfterSeconds if status.details else 0) or None
         return (TooManyRequests if code == 429 else ServerError)(message, delay)
@@ -196,7 +202,7 @@ def error_from(code: int, body: bytes, *, what: str, retry_after: str | None = N
 def _status(code: int, body: bytes) -> ApiStatus:
     try:
         return msgspec.json.decode(body, type=ApiStatus)
-    except (ValueError, RecursionError):  # a proxy or a load balancer answered, in its own words
+    except (ValueError, RecursionError):  # a proxy or a load balancer answered, not the API server
         text = body[:200].decode(errors="replace").strip()
         return ApiStatus(code=code, message=f"HTTP {code} {text}".strip())
 

@@ -1,4 +1,4 @@
-"""Credentials from a kubeconfig's exec plugin: run it, check what it says, run it again when that expires."""
+"""Credentials from an exec plugin of a kubeconfig: run it, check its output, run it again before they expire."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 EARLY = timedelta(seconds=30)
-"""A credential is renewed this long before it expires, so that no request carries a dead one."""
+"""A credential is renewed this long before it expires."""
 PATIENCE = timedelta(seconds=30)
-"""How long one run may take."""
+"""The timeout of one run."""
 PAUSE = timedelta(seconds=5)
-"""After a failed run the next one waits, however many requests ask."""
+"""The minimum time between a failed run and the next, however many requests need it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Plugin:
     """A command that prints an ExecCredential."""
 
     owner: str
-    """Whose plugin this is, for people."""
+    """The user of the kubeconfig, for messages."""
     command: str
     args: tuple[str, ...] = field(repr=False)
     environment: Mapping[str, str] = field(repr=False)
@@ -45,7 +45,7 @@ class Plugin:
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """What a run gave."""
+    """The credential from a run."""
 
     authentication: Authentication
     expires: datetime | None
@@ -53,14 +53,14 @@ class Issued:
 
 @dataclass(frozen=True, slots=True)
 class PluginFailed:
-    """Why a run gave nothing, and when."""
+    """The error of a run, and when it happened."""
 
     error: KubeError
     at: datetime
 
 
 class ExecCredentials:
-    """One run at a time, shared by all requests that wait for it; a caller that gives up does not end it."""
+    """Runs the plugin once for all requests that wait for it; a caller that is cancelled does not stop it."""
 
     def __init__(self, plugin: Plugin, now: Callable[[], datetime], patience: timedelta = PATIENCE) -> None:
         self._plugin = plugin
@@ -75,7 +75,7 @@ class ExecCredentials:
         if issued and not self._expires_within(EARLY, issued):
             return issued.authentication
         renewal = self._renew()
-        if issued and not self._expires_within(timedelta(0), issued):  # good enough while a new one is on its way
+        if issued and not self._expires_within(timedelta(0), issued):  # still valid while the renewal runs
             return issued.authentication
         return _given(await asyncio.shield(renewal))
 
@@ -86,8 +86,8 @@ class ExecCredentials:
 
     def explain(self) -> str:
         expires = self._issued.expires if self._issued else None
-        gave = f"credential that {self._plugin.command} gave {self._plugin.owner}"
-        return one_line(f"{gave} {validity(expires, self._now())}: log in with it again")
+        credential = f"credential of {self._plugin.owner} from {self._plugin.command}"
+        return one_line(f"{credential} {validity(expires, self._now())}: log in with it again")
 
     def _expires_within(self, margin: timedelta, issued: Issued) -> bool:
         return issued.expires is not None and issued.expires <= self._now() + margin
@@ -109,27 +109,27 @@ class ExecCredentials:
 
 
 async def run(plugin: Plugin, patience: timedelta) -> bytes:
-    """What the plugin prints. Into files, not pipes: a daemon that it leaves behind could hold those for ever."""
+    """The output of the plugin. It goes into files, since a daemon that it starts could keep pipes open for ever."""
     with _scratch() as output, _scratch() as complaint:
         process = await _started(plugin, output, complaint)
         try:
             async with asyncio.timeout(patience.total_seconds()):
                 await process.wait()
         except TimeoutError:
-            took = f"{plugin.command} gave no credential within {patience.total_seconds():g} s"
-            raise TimedOut(one_line(f"{plugin.owner}: {took}: run it by hand to see why")) from None
+            late = f"{plugin.command} timed out after {patience.total_seconds():g} s"
+            raise TimedOut(one_line(f"{plugin.owner}: {late}: run it manually to see why")) from None
         finally:
             if process.returncode is None:
                 await _end(process)
         if process.returncode:
-            last = _read(complaint).decode(errors="replace").strip().rpartition("\n")[2][:300] or "it did not say why"
-            failed = f"{plugin.command} failed with code {process.returncode}: {last}"
+            last = _read(complaint).decode(errors="replace").strip().rpartition("\n")[2][:300] or "no output"
+            failed = f"{plugin.command} failed with exit code {process.returncode}: {last}"
             raise Unavailable(one_line(f"{plugin.owner}: {failed}"))
         return _read(output)
 
 
 async def _started(plugin: Plugin, output: BinaryIO, complaint: BinaryIO) -> Process:
-    """Started as a whole or not at all, so that whoever loses patience in between leaves nothing running."""
+    """Start the process; if the caller is cancelled meanwhile, end it, so that nothing keeps running."""
     starting = asyncio.create_task(_start(plugin, output, complaint))
     try:
         return await asyncio.shield(starting)
@@ -148,7 +148,7 @@ async def _start(plugin: Plugin, output: BinaryIO, complaint: BinaryIO) -> Proce
             stdin=asyncio.subprocess.DEVNULL,
             stdout=output,
             stderr=complaint,
-            start_new_session=True,  # a group of its own, so that all of it can be ended
+            start_new_session=True,  # a process group of its own, so that all of it can be killed
         )
     except (OSError, ValueError) as error:  # ValueError: a NUL somewhere
         reason = getattr(error, "strerror", None) or "not a command"
@@ -156,14 +156,14 @@ async def _start(plugin: Plugin, output: BinaryIO, complaint: BinaryIO) -> Proce
 
 
 async def _end(process: Process) -> None:
-    """With whatever it started."""
+    """Kill the process and its children."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     await process.wait()
 
 
 def _scratch() -> BinaryIO:
-    """A file that nobody else finds; in memory where the system knows how, since what it takes is secret."""
+    """A file without a name, in memory where the system supports that, since its content is secret."""
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("exec-plugin"), "w+b")
     return cast("BinaryIO", tempfile.TemporaryFile())
@@ -174,7 +174,7 @@ def _read(scratch: BinaryIO) -> bytes:
     return scratch.read()
 
 
-class _Status(msgspec.Struct, rename="camel"):
+class _ExecStatus(msgspec.Struct, rename="camel"):
     token: str | None = None
     client_certificate_data: str | None = None
     client_key_data: str | None = None
@@ -184,7 +184,7 @@ class _Status(msgspec.Struct, rename="camel"):
 class _ExecCredential(msgspec.Struct, rename="camel"):
     api_version: str
     kind: str
-    status: _Status | None = None
+    status: _ExecStatus | None = None
 
 
 def read_credential(output: bytes, plugin: Plugin) -> Issued:
@@ -193,23 +193,27 @@ def read_credential(output: bytes, plugin: Plugin) -> Issued:
         answer = msgspec.json.decode(output, type=_ExecCredential)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         problem = (
-            f"printed no ExecCredential: {error}" if isinstance(error, msgspec.ValidationError) else "printed no JSON"
+            f"did not print an ExecCredential: {error}"
+            if isinstance(error, msgspec.ValidationError)
+            else "did not print JSON"
         )
-        raise unusable(where, f"{problem}: run it by hand to see why") from None
+        raise unusable(where, f"{problem}: run it manually to see why") from None
     if answer.kind != "ExecCredential":
-        raise unusable(where, "printed something else than an ExecCredential: run it by hand to see why")
+        raise unusable(where, "did not print an ExecCredential: run it manually to see why")
     if answer.api_version != plugin.api_version:
-        raise unusable(where, f"did not answer in {plugin.api_version}: set the apiVersion that this plugin speaks")
-    status = answer.status or _Status()
+        raise unusable(where, f"did not print {plugin.api_version}: set the apiVersion that this plugin uses")
+    status = answer.status or _ExecStatus()
     return Issued(_authentication(status, where), status.expiration_timestamp)
 
 
-def _authentication(status: _Status, where: str) -> Authentication:
+def _authentication(status: _ExecStatus, where: str) -> Authentication:
     chain, key = status.client_certificate_data, status.client_key_data
     if bool(chain) != bool(key):
-        raise unusable(where, "gave a certificate without its key, or a key alone: run it by hand to see why")
+        raise unusable(
+            where, "printed a certificate without a key, or a key without a certificate: run it manually to see why"
+        )
     if not (status.token or chain):
-        raise unusable(where, "gave neither a token nor a certificate: run it by hand to see why")
+        raise unusable(where, "printed neither a token nor a certificate: run it manually to see why")
     return Authentication(
         headers=bearer(status.token, where) if status.token else (),
         client_certificate=checked(ClientCertificate(where, chain.encode(), key.encode())) if chain and key else None,
@@ -221,4 +225,4 @@ def _given(outcome: Issued | PluginFailed) -> Authentication:
         case Issued(authentication=authentication):
             return authentication
         case PluginFailed(error=error):
-            raise error.with_traceback(None)  # shared by all who waited
+            raise error.with_traceback(None)  # shared by all callers that waited

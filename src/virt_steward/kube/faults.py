@@ -1,4 +1,4 @@
-"""Named points at which a test can cut this process; in production they cost one comparison.
+"""Named points at which a test can kill or stop this process; in production they cost one comparison.
 
 `VIRT_STEWARD_FAULT=approve.sent:kill` ends the process by SIGKILL the first time that it reaches the point,
 `approve.sent#3:stop` halts it by SIGSTOP the third time. One fault per process.
@@ -23,7 +23,7 @@ ACTIONS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 
 @dataclass(slots=True)
 class Fault:
-    """What happens at one point, and after how many passes."""
+    """The signal for one point, and after how many passes."""
 
     point: str
     action: signal.Signals
@@ -42,7 +42,7 @@ _fault: Fault | None = None
 
 
 def arm(env: Mapping[str, str]) -> str | None:
-    """Take the fault from the environment, once at start; gives the armed point so that the log can say so."""
+    """Read the fault from the environment, once at start; return the armed point for the log."""
     global _fault  # noqa: PLW0603 - a fault is of the process, as the signal is
     text = env.get(VARIABLE)
     _fault = Fault.parse(text) if text else None
@@ -50,7 +50,7 @@ def arm(env: Mapping[str, str]) -> str | None:
 
 
 def reach(point: str) -> None:
-    """Stand in an act path, before or after a step that must be safe to be cut at."""
+    """Mark a point, before or after a step at which the process may be killed safely."""
     if _fault is None or _fault.point != point:
         return
     _fault.passes_left -= 1

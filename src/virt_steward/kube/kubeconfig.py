@@ -1,4 +1,4 @@
-"""From a kubeconfig, or from what a pod has mounted, to everything that is needed to reach one API server."""
+"""Load a kubeconfig, or the service account of a pod, into a ClusterConfig: all that a connection needs."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ IN_CLUSTER = "in-cluster"
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where a pod finds its service account."""
 
-# What a kubeconfig from a Secret may not do, since whoever writes that Secret does not own this machine.
+# Forbidden in a kubeconfig from a Secret: its author must not get at files, commands or proxies of this machine.
 REFUSED_IN_CLUSTERS = (
     ("certificate_authority", "certificate-authority reads a local file", "use certificate-authority-data"),
-    ("proxy_url", "proxy-url sends requests through a stranger", "remove it"),
+    ("proxy_url", "proxy-url sends requests through another server", "remove it"),
     ("insecure_skip_tls_verify", "insecure-skip-tls-verify trusts any server", "use certificate-authority-data"),
 )
 REFUSED_IN_USERS = (
@@ -66,7 +66,7 @@ class ClusterConfig:
     server_name: str | None = None
     """The name that the server's certificate must carry, where it is not the host of `server`."""
     impersonate: Headers = ()
-    """Headers that ask the server to take us for someone else."""
+    """Impersonation headers."""
 
 
 def utc_now() -> datetime:
@@ -81,7 +81,7 @@ def load_kubeconfig(
     service_account: Path = SERVICE_ACCOUNT,
     now: Callable[[], datetime] = utc_now,
 ) -> ClusterConfig:
-    """Look where kubectl looks: the path, $KUBECONFIG, the home folder; in a pod its service account comes last."""
+    """Look where kubectl looks: the path, $KUBECONFIG, the home folder; last, in a pod, its service account."""
     listed = [Path(name) for name in dict.fromkeys(env.get("KUBECONFIG", "").split(os.pathsep)) if name]
     if path:
         files = [Path(path)]
@@ -94,7 +94,7 @@ def load_kubeconfig(
     if not listed and context in {None, IN_CLUSTER} and _in_a_pod(env, service_account):
         return _in_cluster(env, service_account, now)
     places = [*map(str, listed)] or [*map(str, _home_config(env)), str(service_account)]
-    raise unusable("no kubeconfig", f"there is none at {', '.join(places)}: set --kubeconfig or KUBECONFIG")
+    raise unusable("no kubeconfig found", f"looked at {', '.join(places)}; set --kubeconfig or KUBECONFIG")
 
 
 def load_from_bytes(
@@ -105,7 +105,7 @@ def load_from_bytes(
     env: Mapping[str, str] = os.environ,
     now: Callable[[], datetime] = utc_now,
 ) -> ClusterConfig:
-    """A kubeconfig that is no file; `source` names it. One that is not trusted cannot reach into this machine."""
+    """A kubeconfig that is not in a file; `source` names it. If not trusted, it may not use files or commands."""
     origin = FileOrigin(source, trusted=trusted)
     return _choose(merge([(origin, parse(text, origin))]), None, env=env, now=now)
 
@@ -115,7 +115,7 @@ def _choose(
 ) -> ClusterConfig:
     name = context or config.current_context
     if not name:
-        raise unusable(config.label, f"has no current-context: choose one of {_names(config.contexts)}")
+        raise unusable(config.label, f"has no current-context{_choices('context', config.contexts)}")
     chosen = _named(name, "context", config.contexts, config.label)
     cluster = _named(chosen.spec.cluster, "cluster", config.clusters, chosen.where)
     user = _named(chosen.spec.user, "user", config.users, chosen.where)
@@ -135,35 +135,35 @@ def _choose(
 
 def _named(name: str | None, noun: str, entries: Mapping[str, Entry[Spec]], where: str) -> Entry[Spec]:
     if not name:
-        raise unusable(where, f"names no {noun}: choose one of {_names(entries)}")
+        raise unusable(where, f"has no {noun}{_choices(noun, entries)}")
     if name not in entries:
-        raise unusable(where, f"there is no {noun} {name}: choose one of {_names(entries)}")
+        raise unusable(where, f"{noun} {name} not found{_choices(noun, entries)}")
     return entries[name]
 
 
-def _names(entries: Mapping[str, object]) -> str:
-    return ", ".join(sorted(entries)) or "none, for there are none"
+def _choices(noun: str, entries: Mapping[str, object]) -> str:
+    return f": choose one of {', '.join(sorted(entries))}" if entries else f". The kubeconfig defines no {noun}s"
 
 
 def _refuse(entry: Entry[Any], rules: tuple[tuple[str, str, str], ...]) -> None:
     if entry.origin.trusted:
         return
-    for attribute, deed, remedy in rules:
+    for attribute, problem, remedy in rules:
         if getattr(entry.spec, attribute):
-            raise _not_from_a_secret(entry, deed, remedy)
+            raise _not_from_a_secret(entry, problem, remedy)
 
 
-def _not_from_a_secret(entry: Entry[Any], deed: str, remedy: str) -> BadConfig:
-    return unusable(entry.where, f"{deed}, which a kubeconfig from a Secret may not: {remedy}")
+def _not_from_a_secret(entry: Entry[Any], problem: str, remedy: str) -> BadConfig:
+    return unusable(entry.where, f"{problem}, which is not allowed in a kubeconfig from a Secret: {remedy}")
 
 
 def _server(cluster: Entry[ClusterSpec]) -> str:
     server = cluster.spec.server or ""
     url = _url(server, "server", cluster.where)
     if url.username is not None or url.query or url.fragment:
-        raise unusable(cluster.where, "server has more than a host, a port and a path: remove the rest")
+        raise unusable(cluster.where, "server must have only a host, a port and a path: remove the rest")
     if url.scheme != "https" and not cluster.origin.trusted:
-        raise _not_from_a_secret(cluster, "server is http, so it sends credentials in clear", "use https")
+        raise _not_from_a_secret(cluster, "server is http, which sends credentials unencrypted", "use https")
     return server.rstrip("/")
 
 
@@ -171,7 +171,7 @@ def _proxy(cluster: Entry[ClusterSpec], env: Mapping[str, str]) -> str | None:
     if proxy := cluster.spec.proxy_url:
         _url(proxy, "proxy-url", cluster.where)
         return proxy
-    # What is around this process says how to reach its own cluster, and nothing of those that a Secret names.
+    # The proxy of the environment is for this process's own cluster, not for the clusters of Secrets.
     return _proxy_around(_server(cluster), env) if cluster.origin.trusted else None
 
 
@@ -185,16 +185,16 @@ def _proxy_around(server: str, env: Mapping[str, str]) -> str | None:
 
 
 def _url(text: str, field: str, where: str) -> SplitResult:
-    """Never quoted in a message: a password may be in it."""
+    """Check a URL. It is never quoted in a message, since it may contain a password."""
     try:
         url = urlsplit(text)
-        host, _ = url.hostname, url.port  # both are checked when asked for
+        host, _ = url.hostname, url.port  # accessing them checks them
     except ValueError:
         host, url = None, SplitResult("", "", "", "", "")
     if url.scheme.startswith("socks"):
-        raise unusable(where, f"{field} is a SOCKS proxy, which is not supported: use an http or https one")
+        raise unusable(where, f"{field}: SOCKS proxies are not supported: use an http or https proxy")
     if url.scheme not in {"http", "https"} or not host or not text.isprintable() or " " in text:
-        raise unusable(where, f"{field} is no address such as https://host:port: correct it")
+        raise unusable(where, f"{field} is not a URL such as https://host:port: correct it")
     return url
 
 
@@ -211,7 +211,7 @@ def _trust(cluster: Entry[ClusterSpec]) -> Trust:
 
 
 def _is_missing(file: Path) -> bool:
-    """Not there. One that we may not look at is there: skipping it could choose another cluster."""
+    """Whether the file does not exist. One that cannot be accessed exists: to skip it could choose another cluster."""
     try:
         file.stat()
     except (FileNotFoundError, NotADirectoryError):

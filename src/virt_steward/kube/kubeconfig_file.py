@@ -1,4 +1,4 @@
-"""Kubeconfig files as they are written: their shape, how they are read, and how several become one."""
+"""Kubeconfig files: their format, how they are read, and how several are merged."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class NamedContext(msgspec.Struct):
 
 
 class Document(msgspec.Struct, rename="kebab"):
-    """One file. As in kubectl, null means absent everywhere and unknown fields are passed over."""
+    """One file. As in kubectl, null means absent everywhere, and unknown fields are ignored."""
 
     current_context: str | None = None
     clusters: list[NamedCluster] | None = None
@@ -98,13 +98,13 @@ class Document(msgspec.Struct, rename="kebab"):
 
 @dataclass(frozen=True, slots=True)
 class FileOrigin:
-    """Where a kubeconfig comes from, and how far it may reach into this machine."""
+    """Where a kubeconfig comes from, and whether it may use files and commands of this machine."""
 
     label: str
     folder: Path = field(default_factory=Path)
     """Relative paths start here."""
     trusted: bool = True
-    """False for one that others wrote, such as a Secret."""
+    """False for one from a Secret, which others may have written."""
 
 
 Spec = TypeVar("Spec")
@@ -112,7 +112,7 @@ Spec = TypeVar("Spec")
 
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[Spec]):
-    """A cluster, user or context and the file that it stands in."""
+    """A cluster, user or context, and the file that it is in."""
 
     where: str
     origin: FileOrigin
@@ -124,7 +124,7 @@ class Entry(Generic[Spec]):
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Several files as one: the first file that says something wins."""
+    """Several files as one: the first file that sets a value wins."""
 
     label: str
     current_context: str
@@ -144,23 +144,26 @@ def parse(text: bytes, origin: FileOrigin) -> Document:
         content = yaml.load(text, yaml.CSafeLoader)
         return msgspec.convert({} if content is None else content, Document)
     except msgspec.ValidationError as error:
-        raise unusable(origin.label, f"is no kubeconfig: {error}: correct or replace it") from None
+        raise unusable(origin.label, f"is not a kubeconfig: {error}: correct or replace it") from None
     except (yaml.YAMLError, ValueError) as error:
-        # No more of the error than its line: the rest may quote a secret.
+        # Only the line of the error: the rest may quote a secret.
         mark = getattr(error, "problem_mark", None)
         line = f" (line {mark.line + 1})" if mark else ""
         raise unusable(origin.label, f"is not YAML{line}: correct or replace it") from None
 
 
 def _refuse_traps(text: bytes, origin: FileOrigin) -> None:
-    """Refuse what could end this process: libyaml recurses in C, and a few aliases can stand for gigabytes."""
+    """Refuse what could crash this process: libyaml recurses in C, and a few aliases can expand to gigabytes."""
     depth = 0
     for event in yaml.parse(text, yaml.CSafeLoader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:
             raise unusable(origin.label, f"is nested more than {DEEPEST} levels deep: replace it")
         if isinstance(event, yaml.AliasEvent) and not origin.trusted:
-            raise unusable(origin.label, "uses YAML aliases, which a kubeconfig from a Secret may not: write them out")
+            raise unusable(
+                origin.label,
+                "uses YAML aliases, which are not allowed in a kubeconfig from a Secret: write the values out",
+            )
 
 
 def merge(files: Sequence[tuple[FileOrigin, Document]]) -> Merged:
@@ -193,7 +196,7 @@ def _first_of_each(entries: Iterable[tuple[Entry[Spec], str]]) -> dict[str, Entr
     first: dict[str, Entry[Spec]] = {}
     for entry, name in entries:
         if name in first and first[name].origin == entry.origin:
-            raise unusable(entry.where, "is there twice: remove one")
+            raise unusable(entry.where, "is defined twice: remove one")
         first.setdefault(name, entry)
     return first
 

@@ -1,4 +1,4 @@
-"""The user of a kubeconfig: its credentials, and whom it impersonates."""
+"""The user of a kubeconfig: its credentials and its impersonation."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from virt_steward.kube.kubeconfig_file import ClusterSpec, Entry, ExecSpec, UserSpec
     from virt_steward.kube.tls import ClientCertificate
 
-SPOKEN = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+SUPPORTED_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 EXTENSION = "client.authentication.k8s.io/exec"
-"""Where a cluster keeps what its exec plugins want to know."""
+"""The extension of a cluster with the configuration for exec plugins."""
 HEADER_NAME = string.ascii_letters + string.digits + "!#$&'*+-.^_`|~"
 
 
@@ -43,7 +43,7 @@ def credentials_of(
 ) -> Credentials:
     spec = user.spec
     if spec.auth_provider:
-        raise unusable(user.where, "auth-provider is not supported, nor by kubectl any more: use an exec plugin")
+        raise unusable(user.where, "auth-provider is not supported (kubectl has removed it): use an exec plugin")
     if spec.exec:
         if spec.token or spec.token_file or spec.username or spec.client_certificate or spec.client_certificate_data:
             raise unusable(user.where, "has an exec plugin and other credentials: keep one of them")
@@ -66,7 +66,7 @@ def impersonation_of(user: Entry[UserSpec]) -> Headers:
     if headers and not spec.as_user:
         raise unusable(user.where, "impersonates a uid, groups or extras without a user: add `as`")
     if not all(value.isprintable() for _, value in headers):
-        raise unusable(user.where, "impersonates a name that no header can carry: correct it")
+        raise unusable(user.where, "impersonates a name with characters that are not allowed in a header: correct it")
     return tuple(headers)
 
 
@@ -96,15 +96,13 @@ def _certificate(user: Entry[UserSpec]) -> CredentialSource[ClientCertificate | 
 
 def _plugin(user: Entry[UserSpec], spec: ExecSpec, cluster: Entry[ClusterSpec], env: Mapping[str, str]) -> Plugin:
     if not spec.command:
-        raise unusable(user.where, "its exec plugin has no command: add one")
-    if spec.api_version not in SPOKEN:
-        raise unusable(user.where, f"its exec plugin must speak {' or '.join(SPOKEN)}: update the plugin")
+        raise unusable(user.where, "the exec plugin has no command: add one")
+    if spec.api_version not in SUPPORTED_VERSIONS:
+        raise unusable(user.where, f"the exec plugin must use {' or '.join(SUPPORTED_VERSIONS)}: update the plugin")
     if spec.interactive_mode == "Always":
-        raise unusable(user.where, "its exec plugin wants a person at a terminal: use one that needs nobody")
+        raise unusable(user.where, "the exec plugin needs a terminal (interactiveMode: Always): use one that does not")
     if spec.interactive_mode not in {None, "", "Never", "IfAvailable"}:
-        raise unusable(
-            user.where, "its exec plugin's interactiveMode is none of Never, IfAvailable, Always: correct it"
-        )
+        raise unusable(user.where, "the exec plugin's interactiveMode must be Never, IfAvailable or Always: correct it")
     return Plugin(
         owner=user.where,
         command=str(user.path(spec.command)) if "/" in spec.command else spec.command,
@@ -125,7 +123,7 @@ def _exec_info(spec: ExecSpec, cluster: Entry[ClusterSpec]) -> str:
     try:
         return msgspec.json.encode(request).decode()
     except (TypeError, ValueError, RecursionError):
-        raise unusable(cluster.where, f"its extension {EXTENSION} is no JSON: correct it") from None
+        raise unusable(cluster.where, f"extension {EXTENSION} is not valid JSON: correct it") from None
 
 
 def _cluster_info(cluster: Entry[ClusterSpec]) -> dict[str, object]:

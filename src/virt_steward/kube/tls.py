@@ -1,4 +1,4 @@
-"""What we trust of a server, what we show of ourselves, and the SSL context made of both."""
+"""The trusted authority, the client certificate, and the SSL context made from both."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """Who may vouch for a server."""
+    """The authority that must have signed a server's certificate."""
 
     origin: str
-    """Where this was said, for people."""
+    """Where this is configured, for messages."""
     authority: Path | bytes | None = field(default=None, repr=False)
-    """A file, read anew for each context, or PEM data; the system's authorities when there is none."""
+    """A file, read for each new context, or PEM data; None: the system's authorities."""
     verify: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class ClientCertificate:
-    """A certificate and its key, both PEM. A rotated one is another record."""
+    """A certificate and its key, both PEM."""
 
     origin: str
-    """Whose this is and where it stands, for people."""
+    """Whose this is, and where it is configured, for messages."""
     chain: bytes = field(repr=False)
     key: bytes = field(repr=False)
 
@@ -52,27 +52,27 @@ def ssl_context(trust: Trust, certificate: ClientCertificate | None) -> ssl.SSLC
 
 
 def check_authority(trust: Trust) -> None:
-    """Refuse an authority that is given but cannot be read or is no PEM."""
+    """Refuse an authority that cannot be read or is not PEM."""
     if trust.authority is not None:
         ssl_context(trust, None)
 
 
 def check_pair(certificate: ClientCertificate) -> None:
-    """Refuse a certificate and key that are no PEM or do not belong together."""
+    """Refuse a certificate and a key that are not PEM or do not match."""
     _show(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), certificate)
 
 
 def expiry_of(certificate: ClientCertificate) -> datetime | None:
-    from cryptography import x509  # noqa: PLC0415 - megabytes that only an explanation needs
+    from cryptography import x509  # noqa: PLC0415 - large, and only needed for error messages
 
     try:
         return x509.load_pem_x509_certificate(certificate.chain).not_valid_after_utc
-    except ValueError:  # OpenSSL takes certificates that a strict reader does not
+    except ValueError:  # OpenSSL accepts certificates that this library does not
         return None
 
 
 def _trust(context: ssl.SSLContext, trust: Trust) -> None:
-    # As in kubectl, whatever certificate is given is trusted, an intermediate or a server's own too.
+    # As in kubectl, any given certificate is trusted, also an intermediate or the server's own.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     try:
         match trust.authority:
@@ -83,7 +83,7 @@ def _trust(context: ssl.SSLContext, trust: Trust) -> None:
             case path:
                 context.load_verify_locations(cafile=path)
     except (ssl.SSLError, ValueError):
-        raise unusable(trust.origin, "it is not a PEM certificate: get a new kubeconfig") from None
+        raise unusable(trust.origin, "not a PEM certificate: get a new kubeconfig") from None
     except OSError as error:
         problem = f"cannot read {trust.authority!s}: {error.strerror}: correct its path or rights"
         raise unusable(trust.origin, problem) from None
@@ -92,21 +92,19 @@ def _trust(context: ssl.SSLContext, trust: Trust) -> None:
 def _show(context: ssl.SSLContext, certificate: ClientCertificate) -> None:
     try:
         with _as_path(certificate.chain + b"\n" + certificate.key) as path:
-            # Without a password OpenSSL would ask the terminal for that of an encrypted key.
+            # Without a password, OpenSSL would prompt for that of an encrypted key.
             context.load_cert_chain(path, password="")
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
-            problem = "the key does not belong to the certificate: get both anew"
+            problem = "the key does not match the certificate: get new ones"
         else:
-            problem = (
-                "certificate or key is not PEM, or the key is encrypted: get both anew, the key without a password"
-            )
+            problem = "certificate or key is not PEM, or the key is encrypted: get new ones, the key without a password"
         raise unusable(certificate.origin, problem) from None
 
 
 @contextmanager
 def _as_path(pem: bytes) -> Iterator[str]:
-    """OpenSSL takes a client certificate by path only; where memory has one, the key never reaches a disk."""
+    """A path to the PEM: OpenSSL takes no other form. On Linux it is in memory, so the key is not written to disk."""
     if sys.platform == "linux":
         with os.fdopen(os.memfd_create("client-certificate"), "wb", buffering=0) as memory:
             memory.write(pem)

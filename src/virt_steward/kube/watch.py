@@ -1,13 +1,14 @@
-"""All objects of a selection, now and from now on: a stream that survives whatever the server does.
+"""Watches: all objects of a selection, and then each change, for ever, through interruptions.
 
-The server sends the present objects first and marks their end (a streaming list); servers without that are listed
-page by page. A stream that breaks resumes where it stopped; one whose past has expired begins anew.
+The server sends the existing objects first and marks their end (a streaming list); a server without streaming lists is
+listed page by page. A stream that breaks resumes at the last resourceVersion; if that has expired, a new list starts.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+import re
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
@@ -30,7 +31,6 @@ from virt_steward.kube.errors import (
     Unavailable,
     error_from,
 )
-from virt_steward.kube.nesting import shallow
 from virt_steward.objects.meta import Meta
 
 if TYPE_CHECKING:
@@ -41,15 +41,19 @@ if TYPE_CHECKING:
     from virt_steward.objects.identity import Key, Kind
 
 SILENCE = 150.0
-"""Bookmarks come about once a minute: two and a half minutes without a byte mean that nobody is there."""
+"""Seconds without a byte after which a stream is given up. The server sends bookmarks about once a minute."""
 LIFETIME = (290, 590)
-"""Seconds after which the server ends a stream, drawn anew each time so that watches do not reconnect in step."""
+"""Seconds after which the server ends a stream, chosen at random so that watches do not all reconnect at once."""
 SHORT_LIVED = 1.0
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+MAX_DEPTH = 100
+"""Levels of nesting that are decoded: more than any API has, and fewer than the decoder supports."""
+
+_STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]')
 
 
 class Projected(Protocol):
-    """An object as we decode it: anything that keeps its metadata."""
+    """A decoded object: any type that keeps the metadata."""
 
     @property
     def metadata(self) -> Meta: ...
@@ -60,7 +64,7 @@ T = TypeVar("T", bound=Projected)
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """A new listing begins: what is not put again before Synced is gone."""
+    """A new list starts: objects that are not Put again before Synced no longer exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,7 @@ class Put(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """An object that does not fit its projection."""
+    """An object that cannot be decoded into its projection."""
 
     metadata: Meta
     why: str
@@ -83,12 +87,12 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """What was put and not gone is all there is: a listing is complete, or a broken stream has been resumed."""
+    """The objects are complete: a list has ended, or a broken stream has resumed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """The stream broke and is tried again after the delay."""
+    """The stream was interrupted, and is retried after the delay."""
 
     error: KubeError
     delay: float
@@ -98,7 +102,7 @@ Event = Reset | Put[T] | Unreadable | Gone | Synced | Trouble
 
 
 class Watch(Generic[T]):
-    """One selection of one kind, decoded by `decode`. Iterate `events()`; it ends only by NotServed."""
+    """Watches one selection of one kind, decoded by `decode`. Iterate `events()`; it ends only with NotServed."""
 
     def __init__(
         self,
@@ -120,7 +124,7 @@ class Watch(Generic[T]):
         self._has_bookmarks = False
 
     async def events(self, resource: Resource) -> AsyncGenerator[Event[T], None]:
-        """Raises NotServed when the kind is not (or no longer) served."""
+        """All events. Raises NotServed when the kind is not, or no longer, served."""
         backoff = RetryBackoff(self._rng)
         loop = asyncio.get_running_loop()
         self._position = ""
@@ -131,7 +135,7 @@ class Watch(Generic[T]):
                     yield event
                 if loop.time() - started > SHORT_LIVED:
                     backoff.succeeded()
-                else:  # however much it told: a server that always ends streams must not be stormed
+                else:  # a server that ends each stream at once must not get a storm of requests
                     await asyncio.sleep(backoff.after_close())
             except NotFound as error:
                 raise NotServed(error.code, "NotServed", str(error)) from None
@@ -145,14 +149,14 @@ class Watch(Generic[T]):
                 await asyncio.sleep(delay)
 
     def _falls_back(self, error: KubeError) -> bool:
-        """Whether from now on we list: a server without streaming lists refuses the options, which is no failure."""
+        """Whether to use paged lists from now on: a server without streaming lists refuses their options."""
         if not self._streaming_list or self._position or not isinstance(error, BadRequest | Invalid):
             return False
         self._streaming_list = False
         return True
 
     async def _attempt(self, resource: Resource) -> AsyncIterator[Event[T]]:
-        """One stream, with the listing before it where there is no position to resume from."""
+        """One stream, after a list if there is no position to resume from."""
         if not self._position:
             yield Reset()
             if not self._streaming_list:
@@ -254,7 +258,7 @@ class Watch(Generic[T]):
         except RecursionError:
             return _SHORTENED.decode(shallow(line))
         except ValueError as error:
-            raise Unavailable(f"watch {self._kind}: what the server sends makes no sense: {error}") from None
+            raise Unavailable(f"watch {self._kind}: invalid data in the stream: {error}") from None
 
 
 async def snapshots(
@@ -286,7 +290,7 @@ async def snapshots(
 
 
 def projected(decode: Callable[[bytes], T], raw: bytes | msgspec.Raw) -> Put[T] | Unreadable:
-    """Read one object; one that does not fit is still known by its name."""
+    """Decode one object; of one that cannot be decoded, the metadata is kept."""
     try:
         return Put(decode(raw))
     except RecursionError:
@@ -296,7 +300,7 @@ def projected(decode: Callable[[bytes], T], raw: bytes | msgspec.Raw) -> Put[T] 
 
 
 class Lines:
-    """Splits chunks at newlines. Objects may be larger than any chunk, so nothing is searched twice."""
+    """Splits chunks at newlines. An object may span many chunks; each byte is searched once."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -313,8 +317,28 @@ class Lines:
             self._parts.append(rest)
 
 
+def shallow(raw: bytes) -> bytes:
+    """The same JSON, with null in place of what is nested deeper: enough to decode the metadata.
+
+    API servers store objects that are nested too deeply for the decoder, so every author of objects can send them.
+    """
+    kept: list[bytes] = []
+    level, start = 0, 0
+    for token in _STRING_OR_BRACKET.finditer(raw):
+        match token[0]:
+            case b"{" | b"[":
+                level += 1
+                if level == MAX_DEPTH + 1:
+                    kept += raw[start : token.start()], b"null"
+            case b"}" | b"]":
+                if level == MAX_DEPTH + 1:
+                    start = token.end()
+                level -= 1
+    return b"".join((*kept, raw[start:]))
+
+
 def _too_deep(shortened: bytes | msgspec.Raw) -> Unreadable:
-    return Unreadable(_BARE.decode(shortened).metadata, "it is nested too deeply")
+    return Unreadable(_BARE.decode(shortened).metadata, "nested too deeply")
 
 
 class _Annotated(Meta, frozen=True, rename="camel", gc=False):
@@ -335,7 +359,7 @@ class _Frame(msgspec.Struct):
 
 
 class _Shortened(_Frame):
-    """Has lost what was nested too deep."""
+    """A frame without its deeply nested parts."""
 
 
 _FRAME: msgspec.json.Decoder[_Frame] = msgspec.json.Decoder(_Frame)
@@ -345,5 +369,5 @@ _CODE: msgspec.json.Decoder[_Code] = msgspec.json.Decoder(_Code)
 
 
 def projection(shape: type[T]) -> Callable[[bytes], T]:
-    """The decoder of a projection."""
+    """The decoder of objects into a projection."""
     return msgspec.json.Decoder(shape).decode

@@ -1,4 +1,4 @@
-"""Who the server takes us for."""
+"""The caller's name and rights, as the API server reviews them."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ ACCESS = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessRev
 
 
 async def name_of_caller(client: Client) -> str:
+    """The username of the client's credentials."""
     answer = await client.create(REVIEW)
     return str(answer["status"]["userInfo"]["username"])
 
 
 async def lacking(client: Client, verb: str, refs: Iterable[Ref]) -> tuple[Ref, ...]:
-    """Of these objects, those that we may not do this to."""
+    """The objects on which the caller may not use this verb."""
     return tuple([ref for ref in refs if not await _may(client, verb, ref)])
 
 
 async def _may(client: Client, verb: str, ref: Ref) -> bool:
-    wish = {"verb": verb, "group": ref.kind.group, "resource": ref.kind.plural, "name": ref.key.name}
-    attributes = {**wish, "namespace": ref.key.namespace}
+    resource = {"verb": verb, "group": ref.kind.group, "resource": ref.kind.plural, "name": ref.key.name}
+    attributes = {**resource, "namespace": ref.key.namespace}
     answer = await client.create({**ACCESS, "spec": {"resourceAttributes": attributes}})
     return bool(answer["status"]["allowed"])

@@ -1,4 +1,4 @@
-"""One text per value: the JSON that two equal values share, whatever the order of their keys."""
+"""Canonical JSON: equal values have the same text, whatever the order of their keys."""
 
 from __future__ import annotations
 

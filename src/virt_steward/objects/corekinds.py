@@ -1,4 +1,4 @@
-"""Kinds that every cluster has, and that more than one package asks for."""
+"""Built-in kinds that more than one package uses."""
 
 from virt_steward.objects.identity import Kind
 

@@ -1,4 +1,4 @@
-"""What an object lacks of what somebody wants of it, as far as that shows without asking a server."""
+"""Which desired values a live object does not have, compared without the server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOTHING = object()
 
 
 def lacking(wanted: Any, live: Any, at: Pointer = Pointer()) -> Iterator[Pointer]:  # noqa: B008 - frozen, so safe to share
-    """Walk the wanted values that the live object does not have. It may have others, and its lists further items."""
+    """Pointers to desired values that the live object does not have. It may have more fields and list items."""
     match wanted, live:
         case dict(), dict():
             for name, value in wanted.items():
@@ -25,13 +25,13 @@ def lacking(wanted: Any, live: Any, at: Pointer = Pointer()) -> Iterator[Pointer
                 if all(any(lacking(value, item)) for item in live):
                     yield at / index
         case (({} | [] | None), _) if live is _NOTHING:
-            return  # what is empty, a server may leave out
+            return  # a server may leave out empty values
         case _ if live is _NOTHING or not (same(wanted, live) or _is_as_much(wanted, live)):
             yield at
 
 
 def _is_as_much(wanted: Any, live: Any) -> bool:
-    """Tell whether these are one quantity, which servers rewrite: 1000m is 1."""
+    """Whether both are the same quantity, which servers normalize: 1000m is 1."""
     try:
         return parse_quantity(str(wanted)) == parse_quantity(str(live))
     except BadQuantity:

@@ -38,7 +38,7 @@ class _Field:
     def _element(self, text: str) -> range:
         found = _ELEMENT.fullmatch(text)
         if not found:
-            raise BadSchedule(f"{text!r} is no {self.title}")
+            raise BadSchedule(f"{text!r} is not a {self.title}")
         step = int(found["step"] or 1)
         if found["all"]:
             return range(self.first, self.last + 1, step)
@@ -49,7 +49,7 @@ class _Field:
         if self is _WEEKDAY and last == _SUNDAY < first:  # FRI-SUN is the weekend, not a mistake
             last = _SUNDAY_AS_LAST
         if last < first:
-            raise BadSchedule(f"{self.title} {text!r} runs backwards; write two ranges instead")
+            raise BadSchedule(f"{self.title} {text!r} is reversed; write two ranges instead")
         return range(first, last + 1, step)
 
     def _value(self, text: str) -> int:
@@ -57,7 +57,7 @@ class _Field:
             return self.first + self.names.index(text)
         if _NUMBER.fullmatch(text) and len(text) <= len(str(self.last)) and self.first <= int(text) <= self.last:
             return int(text)
-        raise BadSchedule(f"{text!r} is no {self.title}")
+        raise BadSchedule(f"{text!r} is not a {self.title}")
 
 
 _MINUTE = _Field("minute", 0, 59)
@@ -84,7 +84,7 @@ class Schedule:
     def parse(cls, text: str) -> Schedule:
         fields = re.split(" +", text.lower())
         if len(fields) != 5:
-            raise BadSchedule(f"{text!r} is no schedule; it takes minute, hour, day of month, month and day of week")
+            raise BadSchedule(f"{text!r} is not a schedule; it takes minute, hour, day of month, month and day of week")
         minute, hour, day, month, weekday = fields
         clock = product(sorted(_HOUR.read(hour)), sorted(_MINUTE.read(minute)))
         return cls(

@@ -19,7 +19,7 @@ class BadDuration(ValueError):
 def parse_duration(text: str) -> timedelta:
     found = _GRAMMAR.fullmatch(text)
     if not text or not found:
-        raise BadDuration(f"{text!r} is no duration; write days, hours, minutes and seconds, such as 7d or 1h30m")
+        raise BadDuration(f"{text!r} is not a duration; write days, hours, minutes and seconds, such as 7d or 1h30m")
     seconds = sum(int(count or 0) * unit for count, unit in zip(found.groups(), _SECONDS, strict=True))
     if seconds > LONGEST.total_seconds():
         raise BadDuration(f"{text!r} is longer than {LONGEST.days} days")

@@ -1,5 +1,5 @@
-"""The root of all errors that a person can put right: the text is one line, and says what to do."""
+"""The base of all errors that a user can fix. The message is one line and says what to do."""
 
 
 class UserError(Exception):
-    """Not a bug of ours: commands print it and end."""
+    """An error of input or environment, not a bug: commands print the message and exit."""

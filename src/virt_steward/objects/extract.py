@@ -1,4 +1,4 @@
-"""The part of an object that a set of fields covers, such as those that one manager owns alone."""
+"""Extract a set of fields from an object, such as those that only one manager owns."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _part(value: Any, step: Step, fields: FieldSet, everyone: FieldSet) -> Any:
             part = _pick_fields(value, below, everyone.below(step))
         case list() if below:
             part = _pick_items(value, below, everyone.below(step))
-        case dict() | list() if everyone.below(step):  # filled by others
+        case dict() | list() if everyone.below(step):  # its content belongs to others
             part = type(value)()
         case _:
             return value if owned else _NONE
@@ -57,7 +57,7 @@ def _part(value: Any, step: Step, fields: FieldSet, everyone: FieldSet) -> Any:
 
 
 def _with_keys(part: Any, item: Any, step: Step) -> Any:
-    """Complete an item by its keys: without them it would be nobody's."""
+    """Add the keys of a list item, which identify it."""
     if not isinstance(step, Keyed):
         return part
     wanted = part.keys() | {name for name, _ in step.keys}

@@ -1,4 +1,4 @@
-"""Paths as managedFields spells them: by name of field, keys of list item, value of set item, or index."""
+"""Paths in the form of managedFields: by field name, keys of a list item, value of a set item, or index."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def decode_step(text: str) -> Step:
 
 
 def item_steps(item: Any, index: int, key_names: frozenset[str]) -> tuple[Step, ...]:
-    """List every way to name a list item, given the names that serve as keys in its list."""
+    """All steps that can name a list item, given the names of the keys in its list."""
     if isinstance(item, list):
         return (Indexed(index),)
     if not isinstance(item, dict):

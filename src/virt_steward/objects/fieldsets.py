@@ -1,4 +1,4 @@
-"""Sets of fields, in the form that managedFields records for each manager."""
+"""Sets of fields, as managedFields records them for each manager."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _ITSELF = "."
 
 @dataclass(frozen=True, slots=True)
 class FieldSet:
-    """A set of paths, kept as a tree. That a path is a member says nothing about the paths below it."""
+    """A set of paths, as a tree. A path can be a member without the paths below it."""
 
     members: frozenset[Step] = frozenset()
     children: Mapping[Step, FieldSet] = field(default_factory=dict, hash=False)
-    """Holds no empty sets, so that equal sets are equal trees."""
+    """Contains no empty sets, so that equal sets are equal trees."""
 
     @classmethod
     def of(cls, *paths: FieldPath) -> FieldSet:
@@ -68,7 +68,7 @@ class FieldSet:
         return self.children.get(step, _NOTHING)
 
     def key_names(self) -> frozenset[str]:
-        """Return the names by which the items of this list are told apart; none if it is no associative list."""
+        """The names of the keys of this associative list; none if it is not one."""
         steps = self.members | self.children.keys()
         return frozenset(name for step in steps if isinstance(step, Keyed) for name, _ in step.keys)
 

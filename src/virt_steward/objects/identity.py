@@ -1,4 +1,4 @@
-"""What an object is called: its kind, its key, and both together."""
+"""The identity of an object: kind, key, and both together."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class Kind:
     group: str
     name: str
     plural: str = field(default="", compare=False)
-    """For generated RBAC only; requests ask discovery."""
+    """For generated RBAC only; requests use discovery."""
 
     def __str__(self) -> str:
         return f"{self.name}.{self.group}" if self.group else self.name
 
 
 class Key(NamedTuple):
-    """Where an object is within its kind. A cluster-scoped one has no namespace.
+    """Namespace and name of an object. A cluster-scoped one has no namespace.
 
     A tuple, since keys are hashed and compared more often than anything else.
     """
@@ -54,7 +54,7 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Regarding:
-    """One object as an event refers to it: this very one, and no other of the same name."""
+    """One object as an Event refers to it, with its uid."""
 
     ref: Ref
     api_version: str

@@ -1,4 +1,4 @@
-"""RFC 6902 JSON patches, operation by operation and within bounds: small patches can ask for gigabytes."""
+"""RFC 6902 JSON patches, with limits: a small patch could otherwise grow an object to gigabytes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from virt_steward.objects.paths import NothingThere, PathError, Pointer, get, wi
 
 MOST_OPERATIONS = 500
 DEEPEST = 100
-"""Levels of nesting: far beyond what any API defines, far below where decoders give up."""
+"""Levels of nesting: more than any API has, and fewer than decoders support."""
 LARGEST = 1024 * 1024
 """Bytes of the object as JSON, after each operation: less than what an API server accepts."""
 MOST_BROUGHT = 8 * LARGEST
-"""Bytes that all operations together may bring in: it bounds the time that they take."""
+"""Bytes that all operations together may add: this limits their run time."""
 
 _APPEND = "-"
 _LONGEST_QUOTE = 200
@@ -23,9 +23,9 @@ _LONGEST_QUOTE = 200
 
 # PatchError
 # ├── BadPatch     the text is not a JSON patch
-# └── PatchFailed  an operation cannot be done on this object, or is not within bounds
+# └── PatchFailed  an operation fails on this object, or exceeds a limit
 class PatchError(ValueError):
-    """A patch of which nothing is done."""
+    """A patch that is not applied."""
 
 
 class BadPatch(PatchError):
@@ -44,7 +44,7 @@ class _Record(msgspec.Struct, frozen=True, tag_field="op"):
         return (Pointer.parse(self.path),)
 
     def brings(self, obj: Any) -> Any:  # noqa: ARG002 - some bring in what the object has elsewhere
-        """Return the value that comes into the object, or comes there once more."""
+        """The value that the operation adds to the object."""
         return None
 
     def applied(self, obj: Any) -> Any:
@@ -98,7 +98,7 @@ class Move(_Carry, frozen=True, tag="move"):
             get(obj, source)
             return obj
         if target.tokens[: len(source.tokens)] == source.tokens:
-            raise PatchFailed("a value cannot move into itself")
+            raise PatchFailed("a value cannot be moved into itself")
         return _with(without(obj, source), target, self.brings(obj))
 
 
@@ -112,7 +112,7 @@ class Test(_Record, frozen=True, tag="test"):
 
     def applied(self, obj: Any) -> Any:
         if not _equal(get(obj, Pointer.parse(self.path)), self.value):
-            raise PatchFailed("the value is another one")
+            raise PatchFailed("the value differs")
         return obj
 
 
@@ -125,13 +125,15 @@ def parse(text: str) -> tuple[Operation, ...]:
     """Read a patch, or raise BadPatch. Whether it fits an object shows when it is applied."""
     try:
         operations = tuple(_DECODER.decode(text))
-        canonical([getattr(operation, "value", None) for operation in operations])  # numbers that no API has
+        canonical(
+            [getattr(operation, "value", None) for operation in operations]
+        )  # refuses numbers that JSON encoders do not support
     except RecursionError:
         raise BadPatch(f"it is nested more than {DEEPEST} levels deep") from None
     except (msgspec.MsgspecError, OverflowError, UnicodeError) as error:
-        raise BadPatch(_quoted(f"it is no JSON patch: {error}")) from None
+        raise BadPatch(_quoted(f"not a JSON patch: {error}")) from None
     if len(operations) > MOST_OPERATIONS:
-        raise BadPatch(f"it has {len(operations)} operations; {MOST_OPERATIONS} are the most that may be")
+        raise BadPatch(f"it has {len(operations)} operations; {MOST_OPERATIONS} are allowed")
     for number, operation in enumerate(operations, start=1):
         try:
             operation.pointers()
@@ -146,7 +148,7 @@ def apply(obj: Any, operations: tuple[Operation, ...]) -> Any:
     for number, operation in enumerate(operations, start=1):
         try:
             value = operation.brings(obj)
-            brought += len(canonical(value))  # at most as large as the object, which is within bounds
+            brought += len(canonical(value))  # at most as large as the object, which is limited
             _not_too_much(brought)
             _not_too_deep(value, len(operation.pointers()[0].tokens))
             obj = operation.applied(obj)
@@ -176,12 +178,12 @@ def _with(obj: Any, pointer: Pointer, value: Any) -> Any:
 def _below_root(text: str) -> Pointer:
     pointer = Pointer.parse(text)
     if not pointer.tokens:
-        raise PatchFailed("the whole object cannot be taken away")
+        raise PatchFailed("the whole object cannot be removed")
     return pointer
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """Compare as the RFC does: 1 and 1.0 are one number, `true` is none."""
+    """Compare as the RFC does: 1 equals 1.0, but not `true`."""
     match one, other:
         case dict(), dict():
             return one.keys() == other.keys() and all(_equal(value, other[name]) for name, value in one.items())
@@ -192,7 +194,7 @@ def _equal(one: Any, other: Any) -> bool:
 
 def _not_too_much(brought: int) -> None:
     if brought > MOST_BROUGHT:
-        raise PatchFailed(f"the operations up to here bring in more than {MOST_BROUGHT} bytes")
+        raise PatchFailed(f"the operations up to here add more than {MOST_BROUGHT} bytes")
 
 
 def _not_too_deep(value: Any, depth: int) -> None:

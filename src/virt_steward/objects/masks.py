@@ -1,4 +1,4 @@
-"""Secret values replaced by a mask that tells neither content nor length, only whether the value changed."""
+"""Mask secret values: the mask shows neither content nor length, only whether the value changed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SENSITIVE = (
     Sensitive(Kind("kubevirt.io", "VirtualMachineInstance"), tuple(f"/spec{path}" for path in _CLOUD_INIT)),
 )
 
-# kubectl keeps a copy of the whole manifest here, secrets included
+# kubectl keeps a copy of the whole manifest here, with secrets
 _LAST_APPLIED = "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration"
 
 

@@ -1,4 +1,4 @@
-"""The least of an object's metadata, which every projection keeps."""
+"""The metadata that every projection of an object keeps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from virt_steward.objects.identity import Key
 
 
 class Meta(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """Extend it with what a projection reads besides: labels, annotations, ownerReferences."""
+    """Extend it with what else a projection reads: labels, annotations, ownerReferences."""
 
     name: str = ""
     namespace: str = ""

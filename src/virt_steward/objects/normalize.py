@@ -1,4 +1,4 @@
-"""Objects without what the server adds, and digests that stay the same while nothing of substance changes."""
+"""Objects without the fields that the server sets, and digests of their content."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _SET_BY_SERVER = _BOOKKEEPING | {"creationTimestamp", "selfLink", "uid"}
 
 
 def sanitized(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the object as its author might have written it."""
+    """The object without status and the metadata that the server sets."""
     return _without(obj, _SET_BY_SERVER)
 
 
 def content_digest(obj: Mapping[str, Any]) -> bytes:
-    """Digest everything but status, managedFields, resourceVersion and generation."""
+    """A digest of everything but status, managedFields, resourceVersion and generation."""
     return hashlib.sha256(canonical(_without(obj, _BOOKKEEPING))).digest()
 
 

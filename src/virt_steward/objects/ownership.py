@@ -42,13 +42,13 @@ def owners(obj: Mapping[str, Any]) -> dict[Owner, FieldSet]:
     return found
 
 
-@lru_cache(maxsize=32)  # one look at an object asks a dozen times, and decoding is most of the work then
+@lru_cache(maxsize=32)  # one reconcile asks many times, and decoding is expensive
 def _decoded(fields: bytes) -> FieldSet:
     return decode(msgspec.json.decode(fields))
 
 
 def owned_by(obj: Mapping[str, Any], manager: str, *, subresource: str = "") -> FieldSet:
-    """Return what the manager applied: the fields that its next apply must send again, or gives up."""
+    """The fields that the manager applied: its next apply must send them again, or releases them."""
     wanted = (manager, APPLY, subresource)
     return FieldSet.union(
         fields for owner, fields in owners(obj).items() if (owner.manager, owner.operation, owner.subresource) == wanted
@@ -60,7 +60,7 @@ def owned_by_anyone(obj: Mapping[str, Any]) -> FieldSet:
 
 
 def who_owns(obj: Mapping[str, Any], pointer: Pointer) -> tuple[Owner, ...]:
-    """Return everyone who owns the value, something in it, or an undivided whole that it is part of."""
+    """All owners of the value, of a part of it, or of an atomic value that contains it."""
     everyone = owned_by_anyone(obj)
     return tuple(sorted(owner for owner, fields in owners(obj).items() if _reaches(fields, everyone, obj, pointer)))
 
@@ -72,7 +72,7 @@ def _reaches(fields: FieldSet, everyone: FieldSet, obj: Mapping[str, Any], point
         step = next((step for step in steps if step in fields.members or step in fields.children), None)
         if step is None:
             return False
-        if step not in fields.children and step not in everyone.children:  # an undivided whole
+        if step not in fields.children and step not in everyone.children:  # an atomic value
             return True
         fields, everyone, parent = fields.below(step), everyone.below(step), parent / token
     return True
@@ -83,5 +83,5 @@ def _steps(obj: Mapping[str, Any], parent: Pointer, token: str, key_names: froze
         if not isinstance(get(obj, parent), list):
             return (Field(token),)
         return item_steps(get(obj, parent / token), int(token), key_names)
-    except NothingThere:  # owned, perhaps, but not set
+    except NothingThere:  # owned, but without a value
         return (Field(token),)

@@ -1,4 +1,4 @@
-"""RFC 6901 JSON pointers, and reading or changing what they point at without touching the original."""
+"""RFC 6901 JSON pointers: read a value, or return a changed copy of the object."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BAD_ESCAPE = re.compile(r"~(?![01])")
 
 # PathError
 # ├── BadPointer    the text is not a pointer
-# └── NothingThere  the pointer leads nowhere in this object
+# └── NothingThere  the object has no value at the pointer
 class PathError(ValueError):
     """A pointer that cannot be followed."""
 
@@ -31,7 +31,7 @@ class BadPointer(PathError):
 
 
 class NothingThere(PathError):
-    """The object has nothing at this place."""
+    """The object has no value at the pointer."""
 
     def __init__(self, pointer: Pointer, at: int) -> None:
         parent = str(Pointer(pointer.tokens[:at])) or "the object"
@@ -42,7 +42,7 @@ class NothingThere(PathError):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Pointer:
-    """The way from an object's root to one of its values; no tokens means the object itself."""
+    """A path from the root of an object to a value; without tokens, the object itself."""
 
     tokens: tuple[str, ...] = ()
 
@@ -100,7 +100,7 @@ def without(obj: Any, pointer: Pointer) -> Any:
 
 
 def leaves(obj: Any, at: Pointer = Pointer()) -> Iterator[tuple[Pointer, Any]]:  # noqa: B008 - frozen, so safe to share
-    """Walk every value that holds no other: scalars, and empty maps and lists."""
+    """All leaf values: scalars, and empty maps and lists."""
     match obj:
         case dict() if obj:
             for name, value in obj.items():
@@ -113,7 +113,7 @@ def leaves(obj: Any, at: Pointer = Pointer()) -> Iterator[tuple[Pointer, Any]]: 
 
 
 def _place(parent: Any, token: str, pointer: Pointer, at: int) -> Any:
-    """Return the key or index under which the token's value is found in its parent."""
+    """The key or index of the token in its parent."""
     match parent:
         case dict() if token in parent:
             return token

@@ -32,9 +32,9 @@ class BadQuantity(ValueError):
 
 
 def parse_quantity(text: str) -> float:
-    """Good for comparisons: a float keeps fifteen digits."""
+    """The quantity as a float, which is precise enough for comparisons."""
     found = _GRAMMAR.fullmatch(text)
     if not found:
-        raise BadQuantity(f"{text!r} is no quantity; write a number with a unit, such as 512Gi")
+        raise BadQuantity(f"{text!r} is not a quantity; write a number with a unit, such as 512Gi")
     number, exponent, unit = found.groups()
     return float(number) * (10.0 ** int(exponent) if exponent else _UNITS[unit or ""])

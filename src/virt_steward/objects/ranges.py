@@ -40,7 +40,7 @@ class _Stretch:
     first: Version = _LOWEST
     end: Version | None = None
     left_out: bool = False
-    """All other versions are meant."""
+    """The complement: all other versions."""
     prerelease_of: tuple[int, int, int] | None = None
 
     def __contains__(self, version: Version) -> bool:
@@ -50,7 +50,7 @@ class _Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Versions that may be taken. `version in range` answers."""
+    """A set of versions: `version in range`."""
 
     text: str
     alternatives: tuple[tuple[_Stretch, ...], ...]
@@ -78,11 +78,11 @@ def _all_hold(comparisons: tuple[_Stretch, ...], version: Version) -> bool:
 def _comparison(text: str) -> _Stretch:
     found = _COMPARISON.fullmatch(text)
     if not found:
-        raise BadRange(f"{text!r} is no comparison of semantic versions, such as >=1.4.0 or ~1.4")
+        raise BadRange(f"{text!r} is not a comparison of semantic versions, such as >=1.4.0 or ~1.4")
     given = [part for part in found.group("major", "minor", "patch") if part]
     numbers = tuple(map(int, takewhile(str.isdigit, given)))
     if any(map(str.isdigit, given[len(numbers) :])):
-        raise BadRange(f"{text!r} has a number after one that may be any")
+        raise BadRange(f"{text!r} has a number after a wildcard")
     sign = _SAME_SIGN.get(found["sign"], found["sign"])
     if len(numbers) == 3:
         return _compared(sign, numbers, _version(found["version"]).prerelease)
@@ -112,7 +112,7 @@ def _compared(sign: str, numbers: _Numbers, prerelease: tuple[int | str, ...]) -
         "^": (first, _next(numbers[: _places_kept(numbers)])),
     }
     left_out = sign == "!"
-    named = first.core if prerelease and not left_out else None  # who rules out a pre-release asks for no other
+    named = first.core if prerelease and not left_out else None  # excluding one pre-release includes no other
     return _Stretch(*stretches[sign], left_out=left_out, prerelease_of=named)
 
 

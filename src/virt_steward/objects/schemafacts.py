@@ -1,4 +1,4 @@
-"""What the schema of a CRD says of some fields: whether they are there, and which values they take."""
+"""Facts from the schema of a CRD: whether fields exist, and which values they allow."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class _Schema(msgspec.Struct, rename={"openapi": "openAPIV3Schema"}):
 
 
 class CrdVersion(msgspec.Struct, rename={"raw_schema": "schema"}):
-    """One version of a CustomResourceDefinition; its schema is decoded for those who ask."""
+    """One version of a CustomResourceDefinition; its schema is decoded on demand."""
 
     name: str
     served: bool
@@ -77,18 +77,18 @@ class CrdVersion(msgspec.Struct, rename={"raw_schema": "schema"}):
 
     @property
     def has_status(self) -> bool:
-        """Whether the status is written by itself, apart from the rest."""
+        """Whether status is a subresource."""
         return "status" in self.subresources
 
 
-class _Spec(msgspec.Struct):
+class _CrdSpec(msgspec.Struct):
     versions: list[CrdVersion]
 
 
 class CrdDefinition(msgspec.Struct):
-    """A CustomResourceDefinition, as far as it is decoded."""
+    """The parts of a CustomResourceDefinition that are used."""
 
-    spec: _Spec
+    spec: _CrdSpec
 
     @property
     def schema(self) -> Any:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 LONGEST = 1024
-"""Characters: what is longer takes too long to read."""
+"""Characters: a longer selector takes too long to parse."""
 
 _NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
 _KEY = rf"({_NAME}/)?{_NAME}"
@@ -31,7 +31,7 @@ class Term:
 
     key: str
     values: frozenset[str] | None
-    """None: any value will do."""
+    """None: any value matches."""
     negated: bool
 
     def holds_for(self, labels: Mapping[str, str]) -> bool:
@@ -63,13 +63,13 @@ def read_selector(data: Mapping[str, Any]) -> Selector:
 
 
 def requirement(key: str, operator: str | None, values: Iterable[str]) -> Term:
-    """One of matchExpressions. Raises BadSelector for an operator that nobody knows."""
+    """One of matchExpressions. Raises BadSelector for an unknown operator."""
     match operator:
         case "In" | "NotIn":
             return Term(key, frozenset(values), negated=operator == "NotIn")
         case "Exists" | "DoesNotExist":
             return Term(key, None, negated=operator == "DoesNotExist")
-    raise BadSelector(f"{operator!r} is no operator of a label selector")
+    raise BadSelector(f"{operator!r} is not an operator of a label selector")
 
 
 def _parts(text: str) -> list[str]:
@@ -87,11 +87,11 @@ def _parts(text: str) -> list[str]:
 def _term(text: str) -> Term:
     found = _TERM.fullmatch(text)
     if not found or (found["absent"] and (found["sign"] or found["set"])):
-        raise BadSelector(f"{text.strip()!r} is no condition on a label: write key=value, key in (a,b), key or !key")
+        raise BadSelector(f"{text.strip()!r} is not a condition on a label: write key=value, key in (a,b), key or !key")
     if found["set"]:
         values = frozenset(value.strip() for value in found["values"].split(","))
         if not all(re.fullmatch(_VALUE, value) for value in values):
-            raise BadSelector(f"{text.strip()!r} lists what is no label value")
+            raise BadSelector(f"{text.strip()!r} lists an invalid label value")
         return Term(found["key"], values, negated=found["set"] == "notin")
     if found["sign"]:
         return Term(found["key"], frozenset({found["value"]}), negated=found["sign"] == "!=")

@@ -1,4 +1,4 @@
-"""Semantic versions 2.0, and those that names of ClusterServiceVersions carry."""
+"""Semantic versions 2.0, and the versions in names of ClusterServiceVersions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class BadVersion(ValueError):
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Ordered by precedence, in which build metadata has no part."""
+    """Ordered by precedence, which ignores build metadata."""
 
     major: int
     minor: int
@@ -36,7 +36,7 @@ class Version:
     def parse(cls, text: str) -> Version:
         found = _GRAMMAR.fullmatch(text) if len(text) <= LONGEST else None
         if not found:
-            raise BadVersion(f"{text!r} is no semantic version, such as 1.4.0 or 2.0.0-rc.1")
+            raise BadVersion(f"{text!r} is not a semantic version, such as 1.4.0 or 2.0.0-rc.1")
         major, minor, patch, prerelease, build = found.groups()
         identifiers = tuple(_identifier(part) for part in prerelease.split(".")) if prerelease else ()
         return cls(int(major), int(minor), int(patch), identifiers, build or "")
@@ -62,7 +62,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Unversioned:
-    """A name that tells no version for certain."""
+    """A name without an unambiguous version."""
 
     name: str
     message: str
@@ -72,7 +72,7 @@ def version_of(csv: str) -> Version | Unversioned:
     """Read the version from a name such as cert-manager.v1.15.0: all that follows the first part that is a number."""
     beginning = _BEGINNING.search(csv)
     if not beginning or not beginning.start():
-        return Unversioned(csv, f"{csv!r} names no version")
+        return Unversioned(csv, f"{csv!r} has no version")
     if beginning.group() == "." and csv[beginning.start() - 1].isdigit():  # foo-1.2.3.4 may mean 1.2.3.4
         return Unversioned(csv, f"{csv!r} does not tell where its version begins")
     try:
@@ -85,5 +85,5 @@ def _identifier(text: str) -> int | str:
     if not _DIGITS.fullmatch(text):
         return text
     if text[0] == "0" != text:
-        raise BadVersion(f"{text!r} is no part of a semantic version: a number has no zero in front")
+        raise BadVersion(f"{text!r} is not part of a semantic version: numbers must not start with zero")
     return int(text)

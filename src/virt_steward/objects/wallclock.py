@@ -1,4 +1,4 @@
-"""Local times as instants, also where the clock is put forward or back."""
+"""Timestamps as Kubernetes writes them, and local times as instants, also at daylight saving changes."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ DAY = timedelta(days=1)
 
 
 def rfc3339(moment: datetime) -> str:
-    """Write a moment as Kubernetes does, in UTC and whole seconds."""
+    """A timestamp of the API, in UTC and whole seconds."""
     return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def rfc3339_micro(moment: datetime) -> str:
-    """Write a moment as Kubernetes does in leases and events, in UTC and microseconds."""
+    """A timestamp of Leases and Events, in UTC and microseconds."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def instants(local: datetime, zone: ZoneInfo) -> tuple[datetime, ...]:
-    """Return when the clock shows this time: once, or twice if it is put back; a skipped time is when it jumps."""
+    """The instants of a local time: one, or two if the clock goes back; for a skipped time, that of the jump."""
     early, late = (local.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
-    if early > late:  # in a gap the two readings swap, one on either side of the jump
+    if early > late:  # in a gap, the two are swapped, one on either side of the jump
         return (_jump(late, early, zone),)
     return (early,) if early == late else (early, late)
 
@@ -36,13 +36,13 @@ def midnight_of(day: date) -> datetime:
 
 
 def is_plain(day: date, zone: ZoneInfo) -> bool:
-    """Tell whether nobody touches the clock, as on nearly all days."""
+    """Whether the day has 24 hours, without a change of the clock."""
     midnight = midnight_of(day)
     return instants(midnight + DAY, zone)[-1] - instants(midnight, zone)[0] == DAY
 
 
 def _jump(before: datetime, after: datetime, zone: ZoneInfo) -> datetime:
-    """Return the first instant in between at which the clock runs by its new offset."""
+    """The first instant in between that has the new UTC offset."""
     old = before.astimezone(zone).utcoffset()
 
     def jumped(seconds: int) -> bool:

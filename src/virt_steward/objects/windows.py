@@ -1,4 +1,4 @@
-"""Windows of time that come again and again, as half-open intervals: open at their first instant, closed at the end.
+"""Recurring time windows, as half-open intervals: open at the first instant, closed at the last.
 
 A window opens when its local clock shows the time of its schedule, and stays open for its duration, however the clock
 is moved meanwhile. A time that the clock skips opens it at the jump. A time that comes twice opens it at the first;
@@ -64,13 +64,13 @@ class _Run(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """When it opens, in which time zone that is read, and for how long."""
+    """When it opens, in which time zone, and for how long."""
 
     schedule: Schedule
     duration: timedelta
     zone: ZoneInfo
     runs: tuple[_Run, ...]
-    """What the schedule makes of a day on which nobody touches the clock."""
+    """The openings on a day without a change of the clock."""
 
     @classmethod
     def parse(cls, schedule: str, duration: str, time_zone: str = "UTC") -> Window:
@@ -79,12 +79,12 @@ class Window:
         except (BadSchedule, BadDuration) as bad:
             raise BadWindow(str(bad)) from bad
         if not lasts:
-            raise BadWindow(f"a window of {duration!r} is never open; it must last longer than nothing")
+            raise BadWindow(f"a window of {duration!r} is never open; its duration must be positive")
         return cls(times, lasts, _zone(time_zone), tuple(_runs(times, lasts)))
 
 
 def state(windows: Sequence[Window], now: datetime) -> State:
-    """Tell whether any of the windows is open; where there are none, nothing is ever closed."""
+    """Whether any of the windows is open. Without windows, it is always open."""
     if not windows:
         return Open(until=None)
     until = max(_open_until(window, now) for window in windows)
@@ -102,18 +102,18 @@ def state(windows: Sequence[Window], now: datetime) -> State:
 
 
 def _open_until(window: Window, now: datetime) -> datetime:
-    """Return when it closes that opened last; now, if it has closed already."""
+    """When the last opened interval closes; now, if it has closed already."""
     until = now
     tomorrow, oldest = _day(now, window.zone) + 1, _day(now - window.duration, window.zone) - 1
     for day in _days(window.schedule, range(tomorrow, oldest - 1, -1)):
         until = max([until, *(interval.close for interval in _intervals(window, day) if interval.open <= now)])
         if until >= instants(midnight_of(day), window.zone)[-1] + window.duration:
-            break  # whatever opened on an earlier day closes no later
+            break  # intervals of earlier days close earlier
     return until
 
 
 def _upcoming(window: Window, now: datetime) -> Iterator[_Interval]:
-    """Yield in order what opens after now."""
+    """The intervals that open after now, in order."""
     today = _day(now, window.zone)
     held: list[_Interval] = []
     for day in _days(window.schedule, range(today - 1, today + OPENING_LOOKED_FOR.days)):
@@ -158,4 +158,4 @@ def _zone(name: str) -> ZoneInfo:
             return ZoneInfo(name)
     except (KeyError, ValueError, OSError):  # no such zone, no such name, a folder of zones
         pass
-    raise BadWindow(f"{name!r} is no time zone; write its IANA name, such as Europe/Oslo")
+    raise BadWindow(f"{name!r} is not a time zone; write its IANA name, such as Europe/Oslo")

@@ -1,4 +1,4 @@
-"""Objects as YAML for people: one order of keys, text in blocks, nothing folded and nothing abbreviated."""
+"""Objects as YAML for people: a fixed order of keys, multi-line text as blocks, no folding, no anchors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NEVER_FOLD = 2**31 - 1
 
 class _Dumper(SafeDumper):
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the library passes it
-        return True  # our functions share unchanged parts, and nobody wants to read anchors
+        return True  # objects share unchanged parts, which would become anchors
 
 
 def _text(dumper: SafeDumper, text: str) -> yaml.ScalarNode:

@@ -1,4 +1,4 @@
-"""What a controller may do on a cluster: it declares grants, and its ServiceAccount and roles follow from them."""
+"""RBAC: a controller declares grants, and its ServiceAccount, roles and bindings are generated from them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 READ = ("get",)
-WATCH = ("list", "watch")  # a streaming list asks for watch alone; list is for servers that refuse to stream one
+WATCH = ("list", "watch")  # a streaming list needs only watch; list is for servers without streaming lists
 PATCH = ("patch",)
-APPLY = ("create", "patch")  # an apply that finds no object is also checked for create, by name
+APPLY = ("create", "patch")  # an apply that creates the object also needs create, by name
 
 BY_NAME_ONLY = ("bind", "use")
-"""Verbs by which rights are handed on to others, so never on whatever bears some name."""
+"""Verbs that pass rights on, so they are granted only with resourceNames."""
 VERBS = ("get", "list", "watch", "create", "patch", "delete", *BY_NAME_ONLY)
-"""All that may be granted, in the order in which rules show them. `update` is missing on purpose: it overwrites."""
+"""All verbs that can be granted, in the order of rules. `update` is missing on purpose: it overwrites."""
 
 LEASE = Kind("coordination.k8s.io", "Lease", "leases")
 SECRET = Kind("", "Secret", "secrets")
@@ -33,20 +33,20 @@ DESCRIPTION = "kubernetes.io/description"
 
 
 class GrantError(UserError):
-    """A declaration that asks for more than any controller should have."""
+    """A grant that is not allowed."""
 
 
 class Reach(Enum):
-    """How far a grant goes."""
+    """Where a grant applies."""
 
     CLUSTER = auto()
-    """Everywhere, always: cluster-scoped kinds."""
+    """In the whole cluster: for cluster-scoped kinds."""
     TARGETS = auto()
-    """In the target namespaces; everywhere if the installation names none."""
+    """In the target namespaces; in the whole cluster if the installation has none."""
     OWN = auto()
     """In the namespace where the controller runs."""
     SECRETS = auto()
-    """In the namespaces that hold Secrets for it; nowhere if the installation names none."""
+    """In the namespaces with Secrets for it; nowhere if the installation has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,26 +56,26 @@ class Grant:
     kind: Kind
     verbs: tuple[str, ...]
     why: str
-    """Part of a sentence for the admin who reviews the role: `to see which plans wait`."""
+    """For the admin who reviews the role: `to see which plans are pending`."""
     where: Reach | str = Reach.CLUSTER
     """A string is a namespace."""
     subresource: str = ""
     names: tuple[str, ...] = ()
-    """Only these objects. Holds for watches by field selector and for applies that create, not for a POST."""
+    """Only these objects (resourceNames). Works for watches by field selector and for applies, not for a POST."""
 
     def __post_init__(self) -> None:
         if unknown := [verb for verb in self.verbs if verb not in VERBS]:
-            raise GrantError(f"{self.kind}: {', '.join(unknown)} is not granted here, only {', '.join(VERBS)}")
+            raise GrantError(f"{self.kind}: {', '.join(unknown)} cannot be granted, only {', '.join(VERBS)}")
         if not self.verbs or not self.why:
-            raise GrantError(f"{self.kind}: a grant says which verbs, and why")
+            raise GrantError(f"{self.kind}: verbs and a reason are required")
         if not self.names and (unnamed := [verb for verb in self.verbs if verb in BY_NAME_ONLY]):
-            raise GrantError(f"{self.kind}: {', '.join(unnamed)} is granted by name")
+            raise GrantError(f"{self.kind}: {', '.join(unnamed)} can be granted only by name")
         if not self.kind.plural:
-            raise GrantError(f"{self.kind}: a grant needs the plural of its kind")
-        if "" in (self.where, *self.names):  # in a rule, nothing would mean everything
-            raise GrantError(f"{self.kind}: an empty name is no name")
+            raise GrantError(f"{self.kind}: the plural of the kind is required")
+        if "" in (self.where, *self.names):  # in a rule, an empty name would mean all
+            raise GrantError(f"{self.kind}: a name is empty")
         if any("*" in part for part in (self.kind.group, self.kind.plural, self.subresource, *self.names)):
-            raise GrantError(f"{self.kind}: no wildcards")
+            raise GrantError(f"{self.kind}: wildcards are not allowed")
         if self.kind == SECRET and self.where in (Reach.CLUSTER, Reach.TARGETS):
             raise GrantError("Secrets are granted namespace by namespace, never cluster-wide")
 
@@ -86,14 +86,14 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """All that one controller may do."""
+    """All grants of one controller."""
 
     controller: str
     grants: tuple[Grant, ...] = ()
     extras: Mapping[str, tuple[Grant, ...]] = field(default_factory=dict)
-    """What an installation may grant besides, each in a role of its own, by name."""
+    """Optional grants of an installation, each in a role of its own, by name."""
     only_looks: bool = False
-    """It elects no leader and tells no events, since it never writes."""
+    """It never writes, so it needs neither a lease nor events."""
 
     @property
     def lease(self) -> str:
@@ -102,37 +102,37 @@ class Access:
 
     @property
     def all_grants(self) -> tuple[Grant, ...]:
-        """Its own grants, and those that the runtime needs for every controller."""
-        kinds = Grant(CUSTOM_RESOURCE_DEFINITION, WATCH, "to notice kinds that come and go")
+        """Its own grants, and those of the runtime."""
+        kinds = Grant(CUSTOM_RESOURCE_DEFINITION, WATCH, "to notice when kinds are added or removed")
         if self.only_looks:
             return (*self.grants, kinds)
         return (
             *self.grants,
             Grant(LEASE, (*READ, *APPLY), "to elect a leader", where=Reach.OWN, names=(self.lease,)),
-            Grant(EVENT, ("create", "patch"), "to tell what was decided", where=Reach.TARGETS),
+            Grant(EVENT, ("create", "patch"), "to record events", where=Reach.TARGETS),
             kinds,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """Where controllers run, and which namespaces they look after."""
+    """Where controllers run, and which namespaces they manage."""
 
     namespace: str = NAMESPACE
     prefix: str = "virt-steward"
-    """Before the controller's name, in the names of its ServiceAccount and roles."""
+    """The prefix of ServiceAccounts and roles, before the controller's name."""
     target_namespaces: tuple[str, ...] = ()
-    """None means all: then one ClusterRole stands where a Role in each would."""
+    """None means all, by a ClusterRole; otherwise a Role in each."""
     secret_namespaces: tuple[str, ...] = ()
     """Where Secrets may be read. None means nowhere."""
     extras: tuple[str, ...] = ()
-    """Which rights are granted that a controller can do without."""
+    """The names of optional grants."""
 
     def __post_init__(self) -> None:
         if not all(
             (self.namespace, *self.target_namespaces, *self.secret_namespaces)
         ):  # an empty one would mean the whole cluster
-            raise GrantError("a namespace has a name")
+            raise GrantError("a namespace name is empty")
 
     def account(self, access: Access) -> str:
         return f"{self.prefix}-{access.controller}"
@@ -150,13 +150,13 @@ def manifests(access: Access, installation: Installation) -> list[dict[str, Any]
         found += _role_and_binding(access, installation, namespace, grants)
     for extra in installation.extras:
         if extra not in access.extras:
-            raise GrantError(f"{access.controller} has no use for {extra}")
+            raise GrantError(f"{access.controller} has no optional grant {extra}")
         found += _role_and_binding(access, installation, "", access.extras[extra], extra)
     return found
 
 
 def rules(grants: Iterable[Grant]) -> list[dict[str, Any]]:
-    """The fewest rules that allow these grants and nothing else, in an order that does not depend on theirs."""
+    """The smallest set of rules for these grants, in a stable order."""
     verbs_on: dict[tuple[str, str, str], set[str]] = {}
     for grant in grants:
         for name in grant.names or ("",):
@@ -166,7 +166,7 @@ def rules(grants: Iterable[Grant]) -> list[dict[str, Any]]:
     for (group, resource, name), verbs in sorted(verbs_on.items()):
         if not name:
             resources.setdefault((group, _ordered(verbs)), []).append(resource)
-        elif left := verbs - verbs_on.get((group, resource, ""), set()):  # what holds for all needs no name
+        elif left := verbs - verbs_on.get((group, resource, ""), set()):  # verbs on all objects need no names
             names.setdefault((group, resource, _ordered(left)), []).append(name)
     found = [_rule(group, group_resources, verbs) for (group, verbs), group_resources in resources.items()]
     found += [_rule(group, [resource], verbs, some) for (group, resource, verbs), some in names.items()]
@@ -185,7 +185,7 @@ def _ordered(verbs: Iterable[str]) -> tuple[str, ...]:
 
 
 def _namespaces(grant: Grant, installation: Installation) -> tuple[str, ...]:
-    """Where the grant holds. The empty string is the whole cluster."""
+    """The namespaces of the grant; the empty string is the whole cluster."""
     match grant.where:
         case Reach.CLUSTER:
             return ("",)
@@ -229,5 +229,5 @@ def _metadata(access: Access, installation: Installation, namespace: str) -> dic
 
 
 def _reasons(grants: Iterable[Grant]) -> str:
-    """One line per grant, for whoever reviews the role."""
+    """One line per grant, for the admin who reviews the role."""
     return "\n".join(f"{grant.resource}: {', '.join(_ordered(grant.verbs))} {grant.why}" for grant in grants)

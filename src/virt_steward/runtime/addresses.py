@@ -1,4 +1,4 @@
-"""Where a server listens, as an admin writes it: `:8080`, `127.0.0.1:8081`, `[::1]:8081`, or `0` for off."""
+"""Addresses on which servers listen, as flags write them: `:8080`, `127.0.0.1:8081`, `[::1]:8081`, or `0` for off."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from virt_steward.objects.errors import UserError
 
 
 class BadAddress(UserError):
-    """An address that makes no sense, is not allowed, or cannot be bound: one line that names flag and address."""
+    """An address that is invalid, not allowed, or cannot be bound. The message names flag and address."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
     flag: str
-    """Where it was set, for messages."""
+    """The flag that set it, for messages."""
     host: str
     """Empty: all interfaces."""
     port: int
@@ -36,7 +36,7 @@ class Address:
 
 
 def parse_address(flag: str, text: str) -> Address | None:
-    """None means off."""
+    """The address; None if it is turned off."""
     if text == "0":
         return None
     host, colon, port = text.rpartition(":")
@@ -44,11 +44,11 @@ def parse_address(flag: str, text: str) -> Address | None:
     if not colon or (":" in host and not bracketed):
         raise BadAddress(f"{flag} {text}: write :8080, 127.0.0.1:8080, [::1]:8080, or 0 to turn it off")
     if not (port.isascii() and port.isdigit() and int(port) < 65536):
-        raise BadAddress(f"{flag} {text}: {port or 'nothing'} is not a port")
+        raise BadAddress(f"{flag} {text}: {port!r} is not a port number")
     return Address(flag, host[1:-1] if bracketed else host, int(port))
 
 
 def loopback_only(address: Address) -> Address:
     if not address.is_loopback:
-        raise address.error(f"this is served on loopback only; use 127.0.0.1:{address.port}")
+        raise address.error(f"allowed on loopback only; use 127.0.0.1:{address.port}")
     return address

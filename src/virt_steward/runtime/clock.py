@@ -1,4 +1,4 @@
-"""Time as an argument, so that whoever waits or measures can be tested without waiting."""
+"""Time as an argument, so that tests need not wait."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import time
 from datetime import UTC, datetime
 from typing import Protocol
 
-# Counts the time a machine is suspended; where it does not exist (macOS), the monotonic clock does so itself.
+# Includes the time in which the machine is suspended; on macOS, the monotonic clock does so itself.
 _SINCE_BOOT: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class Clock(Protocol):
     def now(self) -> float:
-        """Seconds that only go forward and go on while the machine is suspended: for deadlines and durations."""
+        """Monotonic seconds, which include suspended time: for deadlines and durations."""
 
     def utc(self) -> datetime:
-        """The time of day, aware: for what people or other machines read."""
+        """The current time in UTC: for what people or other machines read."""
 
     async def sleep(self, seconds: float) -> None:
-        """Wait at least that long. A suspended machine makes it longer: check `now()` where that matters."""
+        """Wait at least this long. A suspended machine makes it longer: check `now()` where that matters."""
 
 
 class SystemClock:

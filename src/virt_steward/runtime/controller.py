@@ -1,4 +1,4 @@
-"""What a controller is to the manager: rights, triggers and a reconcile."""
+"""The interface between a controller and the manager: access, triggers and a reconcile."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=Projected)
 EventHandler = Callable[[Key, Any, Any], Iterable[Hashable]]
-"""Which keys a change may concern, of (key, before, after): pure and quick."""
+"""Maps a change, as (key, before, after), to the keys to reconcile: pure and fast."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trigger(Generic[T]):
-    """A change of what is watched, and the keys whose reconcile it may concern."""
+    """A watched source, and the handler that maps its changes to keys."""
 
     source: Source[T]
     handler: Callable[[Key, T | None, T | None], Iterable[Hashable]]
 
 
 class Controller(Protocol):
-    """Level-based: a key says where to look, never what happened."""
+    """A level-based controller: a key says what to reconcile, not what happened."""
 
     @property
     def triggers(self) -> tuple[Trigger[Any], ...]: ...
@@ -46,18 +46,18 @@ class Controller(Protocol):
 
 
 class BackgroundTask(Protocol):
-    """Runs beside a controller for as long as the process does, whether or not it leads: a cache, a connection."""
+    """Runs beside a controller as long as the process, whether or not it leads: a cache, a connection."""
 
     async def run(self) -> None:
-        """Until it is cancelled; then it has cleaned up."""
+        """Run until cancelled, and clean up."""
 
     async def settled(self) -> None:
-        """Wait until the controller can rely on it; nothing is reconciled before."""
+        """Wait until it is ready; nothing is reconciled before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Toolbox:
-    """What a controller is built from."""
+    """What the manager provides to a controller."""
 
     informers: InformerView
     client: Client
@@ -66,31 +66,31 @@ class Toolbox:
     clock: Clock
     registry: CollectorRegistry
     wake: Callable[[Hashable], None]
-    """Adds a key to the controller's own queue, while it leads: whoever begins to lead looks at everything."""
+    """Adds a key to the controller's own queue while it leads; a new leader reconciles everything anyway."""
     notify: NotificationSender
-    """Tells people and systems outside of the cluster."""
+    """Sends notifications to people and systems outside of the cluster."""
     accompany: Callable[[BackgroundTask], None]
-    """Has a companion run beside the controller that is built."""
+    """Adds a background task of the controller."""
     show: Callable[[str, DebugPage], None]
-    """Has a debug page answered at a path, once the caches are complete."""
+    """Adds a debug page at a path; it is served once the caches are complete."""
 
     def store(self, source: Source[T]) -> Store[T]:
-        """What is known of a source; it fills once the manager runs."""
+        """The store of a source, which fills when the manager runs."""
         return self.informers.of(source).store
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerDefinition:
-    """A controller before it is built: enough for its RBAC, its lease and the command line."""
+    """How to build a controller, and what RBAC, lease and command line need to know of it."""
 
     name: str
     access: Access
     build: Callable[[Toolbox], Controller]
     concurrency: int = 4
     reporter: str = ""
-    """How its events name it, if not by its name."""
+    """The reportingController of its events, if not its name."""
 
 
 def itself(key: Key, _before: object, _after: object) -> tuple[Key]:
-    """Wakes the key of what changed."""
+    """The event handler that reconciles the changed object itself."""
     return (key,)

@@ -1,4 +1,4 @@
-"""Debug pages that every process has: what its queues hold and what its tasks wait for."""
+"""The debug pages of every process: its queues and its asyncio tasks."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True, slots=True)
 class DebugRequest:
-    """What a request for a page says."""
+    """The variables of a request for a debug page."""
 
     path: Mapping[str, str] = field(default_factory=dict)
-    """The variable parts, by name."""
+    """The variable parts of the path, by name."""
     query: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class DebugReply:
-    """An answer in a form of its own."""
+    """A reply with its own status, media type or headers."""
 
     text: str
     status: int = 200
@@ -29,7 +29,7 @@ class DebugReply:
 
 
 DebugPage = Callable[[DebugRequest], Awaitable[Any]]
-"""Gives text, a reply, or data that becomes JSON."""
+"""Returns text, a DebugReply, or data for JSON."""
 
 _FRAMES = 8
 
@@ -50,7 +50,7 @@ class DebugQueue(Protocol):
 
 
 def queues_page(queues: Iterable[DebugQueue]) -> DebugPage:
-    """Per queue: how many keys wait, for how long, and which are worked on."""
+    """For each queue: its depth, the longest wait, and the keys in progress."""
 
     async def page(_: DebugRequest) -> Any:
         return {
@@ -67,13 +67,13 @@ def queues_page(queues: Iterable[DebugQueue]) -> DebugPage:
 
 
 async def tasks_page(_: DebugRequest) -> Any:
-    """Per task, from the outside in: where it is."""
+    """For each asyncio task: its stack, outermost frame first."""
     tasks = sorted(asyncio.all_tasks(), key=lambda task: task.get_name())
     return [{"name": task.get_name(), "stack": _stack(task)} for task in tasks]
 
 
 def _stack(task: asyncio.Task[Any]) -> list[str]:
-    """Follows what is awaited: a waiting task's own stack is one frame deep."""
+    """Follow the awaited coroutines: the stack of a suspended task has only one frame."""
     frames: list[str] = []
     awaited: Any = task.get_coro()
     while (frame := getattr(awaited, "cr_frame", None)) and len(frames) < _FRAMES:

@@ -1,4 +1,4 @@
-"""Keeps a store true to the cluster and tells handlers what changed, while kinds come and go."""
+"""Informers: keep a store in sync with the cluster and call event handlers, also while kinds appear and disappear."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import structlog
 
 from virt_steward.kube.client import EVERYTHING, Selection
-from virt_steward.kube.errors import Forbidden, KubeError, NotServed
+from virt_steward.kube.errors import Expired, Forbidden, KubeError, NotServed
 from virt_steward.kube.watch import (
     SILENCE,
     Gone,
@@ -39,26 +39,26 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 LAG = 0.5
-"""Seconds to wait before asking again what discovery and the server tell differently."""
-DOUBTS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
-"""Seconds between questions for a kind that has vanished; after that, only a change of definitions counts."""
-DOUBTS_BEFORE_ABSENT = 3
+"""Seconds before a retry when discovery and the server disagree about a kind."""
+RECHECKS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+"""Seconds between checks for a kind that is no longer served; after that, only a change of CRDs counts."""
+RECHECKS_BEFORE_ABSENT = 3
 
 T = TypeVar("T", bound=Projected)
 
 
 @dataclass(frozen=True, eq=False)
 class Source(Generic[T]):
-    """What to watch, declared once; informers and RBAC follow from it. Equal only to itself, so it can be shared."""
+    """What to watch: informers and RBAC follow from it. Compared by identity, so that informers can be shared."""
 
     kind: Kind
     decode: Callable[[bytes], T]
     selection: Selection = EVERYTHING
     indexes: Mapping[str, Callable[[T], Iterable[str]]] | None = None
     where: Reach = Reach.CLUSTER
-    """TARGETS: where a process is limited to some namespaces, each of them is watched by itself."""
+    """TARGETS: a process that is limited to some namespaces watches each of them separately."""
     may_be_denied: bool = False
-    """Whether those who read it look at what is denied, so that a right that is lacking holds up nothing else."""
+    """Whether readers check `Store.denied`, so that the controller can start without this right."""
 
 
 class InformerState(Enum):
@@ -70,11 +70,11 @@ class InformerState(Enum):
 
 
 class Informer(Generic[T]):
-    """One source, watched for ever. Handlers get (key, before, after); None stands for absent or unreadable.
+    """Watches one source for ever. Handlers get (key, before, after); None means absent or unreadable.
 
-    Whenever it is denied or allowed again, handlers get a key without a name, which stands for all of the namespace,
-    or of the cluster if that has no name either. Informers of several namespaces may share a store; then one that is
-    denied holds up none of the others.
+    When access is denied or granted again, handlers get a key without a name: it stands for all objects of the
+    namespace, or of the cluster if it has no namespace either. Informers of several namespaces may share a store; then
+    one that is denied does not block the others.
     """
 
     def __init__(
@@ -84,41 +84,41 @@ class Informer(Generic[T]):
         *,
         shared: Store[T] | None = None,
         silence: float = SILENCE,
-        doubts: Sequence[float] = DOUBTS,
+        rechecks: Sequence[float] = RECHECKS,
     ) -> None:
         self.source = source
         self.store: Store[T] = Store(source.indexes or {}) if shared is None else shared
         self._is_one_of_several = shared is not None
-        self._doubts = doubts
+        self._rechecks = rechecks
         self.state = InformerState.STARTING
         self.trouble = ""
         self._reader = reader
         self._watch = Watch(reader, source.kind, source.decode, selection=source.selection, silence=silence)
         self._handlers: list[Callable[[Key, T | None, T | None], None]] = []
-        self._unseen: set[Key] | None = None
+        self._not_listed: set[Key] | None = None
         self._settled = asyncio.Event()
 
     @property
     def is_denied(self) -> bool:
-        """Whether the source may not be read now: what is known of it may be out of date, or missing."""
+        """Whether reading the source is forbidden now: the store may be outdated or incomplete."""
         return self.source.selection.namespace in self.store.denied
 
     def tell(self, handler: Callable[[Key, T | None, T | None], None]) -> None:
-        """Call the handler on every change from now on, and at once for everything that is there."""
+        """Call the handler now for each known object, and on every change from now on."""
         self._handlers.append(handler)
         self.replay(handler)
 
     def replay(self, handler: Callable[[Key, T | None, T | None], None]) -> None:
-        """Call the handler for everything that is there, also for what cannot be read."""
+        """Call the handler for each known object, also for unreadable ones."""
         for key in sorted(self._known()):
             self._call(handler, key, None, self.store.get(key))
 
     async def settled(self) -> None:
-        """Wait until the store is complete, or the kind is known to be absent or denied."""
+        """Wait until the store is complete, or the kind is known to be not served or denied."""
         await self._settled.wait()
 
     async def list_once(self) -> None:
-        """Fill the store without watching, for a question that is asked but once. Raises KubeError."""
+        """Fill the store once, without a watch. Raises KubeError."""
         try:
             async for page in self._reader.pages(self.source.kind, self.source.selection):
                 for item in page.items:
@@ -129,7 +129,7 @@ class Informer(Generic[T]):
             self._take(Synced())
 
     async def run(self) -> None:
-        """Follow the kind wherever it is served; ends only by cancellation."""
+        """Watch the kind whenever it is served; ends only by cancellation."""
         discovery = self._reader.discovery
         while True:
             try:
@@ -143,14 +143,14 @@ class Informer(Generic[T]):
                 await self._follow_until_moved(resource)
 
     async def _wait_while_absent(self) -> None:
-        """Until the kind may be served again. What was there a moment ago is not given up at the first word.
+        """Wait until the kind may be served again. Known objects are kept for the first few checks.
 
-        Of several API servers one may lag, and a store that is emptied looks as if everything had been deleted.
+        One of several API servers may lag, and an emptied store looks as if all objects had been deleted.
         """
         discovery = self._reader.discovery
         lost = self.state in (InformerState.SYNCED, InformerState.BROKEN)
-        for number, delay in enumerate(self._doubts if lost else (), 1):
-            if number > DOUBTS_BEFORE_ABSENT:
+        for number, delay in enumerate(self._rechecks if lost else (), 1):
+            if number > RECHECKS_BEFORE_ABSENT:
                 self._absent()
             with suppress(TimeoutError):
                 async with asyncio.timeout(delay):
@@ -166,11 +166,11 @@ class Informer(Generic[T]):
         try:
             await self._reader.discovery.resource(self.source.kind)
         except KubeError as error:
-            return not isinstance(error, NotServed)  # whoever cannot say is asked again by the caller
+            return not isinstance(error, NotServed)  # other errors are retried by the caller
         return True
 
     async def _follow_until_moved(self, resource: Resource) -> None:
-        """Watch the kind as it is served now, until it is served otherwise or no longer."""
+        """Watch the kind as it is served now, until its version or path changes, or it is no longer served."""
         following = asyncio.create_task(self._follow(resource))
         moved = asyncio.create_task(self._moved(resource))
         try:
@@ -179,7 +179,7 @@ class Informer(Generic[T]):
             moved.cancel()
             following.cancel()
             ended = (await asyncio.gather(following, moved, return_exceptions=True))[0]
-        if isinstance(ended, NotServed):  # discovery may be behind by a moment
+        if isinstance(ended, NotServed):  # discovery may lag
             self._reader.discovery.forget()
             await asyncio.sleep(LAG)
         elif isinstance(ended, Exception):
@@ -189,7 +189,7 @@ class Informer(Generic[T]):
         discovery = self._reader.discovery
         while True:
             await discovery.changed()
-            # A server that starts lists nothing at first: that a kind is gone, the watch itself must find.
+            # A server that starts serves nothing at first, so only the watch decides that a kind is gone.
             with suppress(KubeError):
                 if await discovery.resource(self.source.kind) != resource:
                     return
@@ -203,29 +203,29 @@ class Informer(Generic[T]):
         match event:
             case Put(obj):
                 key = obj.metadata.key
-                self._seen(key)
+                self._mark_listed(key)
                 before = self.store.put(obj)
-                if before != obj:  # a new listing repeats what has not changed
+                if before != obj:  # a new list repeats unchanged objects
                     self._notify(key, before, obj)
             case Gone(metadata):
                 self._remove(metadata.key)
             case Unreadable(metadata, why):
-                self._seen(metadata.key)
-                log.warning("object cannot be read", kind=str(self.source.kind), object=str(metadata.key), why=why)
+                self._mark_listed(metadata.key)
+                log.warning("object unreadable", kind=str(self.source.kind), object=str(metadata.key), why=why)
                 self._notify(metadata.key, self.store.put_unreadable(metadata.key, why), None)
             case Reset():
-                self._unseen = self._known()
+                self._not_listed = self._known()
             case Synced():
-                for key in self._unseen or ():
+                for key in self._not_listed or ():
                     self._remove(key)
-                self._unseen = None
+                self._not_listed = None
                 self._reached(InformerState.SYNCED)
             case Trouble(error, delay):
                 self._troubled(error, delay)
 
-    def _seen(self, key: Key) -> None:
-        if self._unseen is not None:
-            self._unseen.discard(key)
+    def _mark_listed(self, key: Key) -> None:
+        if self._not_listed is not None:
+            self._not_listed.discard(key)
 
     def _remove(self, key: Key) -> None:
         known = self.store.unreadable(key) is not None
@@ -242,8 +242,8 @@ class Informer(Generic[T]):
     ) -> None:
         try:
             handler(key, before, after)
-        except Exception:  # one bad object must not end the watch of all others
-            log.exception("change not handled", kind=str(self.source.kind), object=str(key))
+        except Exception:  # one bad object must not end the watch of the others
+            log.exception("event handler failed", kind=str(self.source.kind), object=str(key))
 
     def _absent(self) -> None:
         for key in self._known():
@@ -264,7 +264,9 @@ class Informer(Generic[T]):
 
     def _troubled(self, error: KubeError, delay: float = 0.0) -> None:
         if self.trouble != str(error):
-            log.warning("watch interrupted", kind=str(self.source.kind), error=str(error), retry_in=round(delay, 1))
+            # A resourceVersion expires in normal operation, such as that of Events, which have no bookmarks.
+            report = log.info if isinstance(error, Expired) else log.warning
+            report("watch interrupted", kind=str(self.source.kind), error=str(error), retry_in=round(delay, 1))
         self.trouble = str(error)
         if isinstance(error, Forbidden):
             self._mark_denied(denied=True)

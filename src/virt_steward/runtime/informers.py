@@ -1,4 +1,4 @@
-"""One informer per source, or one per source and namespace, shared by all who read it."""
+"""Shared informers: one per source, or one per source and namespace."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T", bound=Projected)
 
 
 class SharedInformer(Generic[T]):
-    """All that is known of one source, by however many informers."""
+    """One source, with one store, by one or several informers."""
 
     def __init__(self, informers: Sequence[Informer[T]]) -> None:
         self.informers = informers
@@ -41,7 +41,7 @@ class SharedInformer(Generic[T]):
 
 
 class Informers:
-    """Made on demand, run by the manager. Sources in reach of TARGETS are limited to `namespaces`, if there are any."""
+    """Created on demand, run by the manager. Sources with Reach.TARGETS are limited to `namespaces`, if any."""
 
     def __init__(self, reader: Reader, namespaces: tuple[str, ...]) -> None:
         self.namespaces = namespaces
@@ -66,8 +66,8 @@ class Informers:
         ]
 
     def unsettled(self) -> str | None:
-        """Why not all stores can be relied on now; None if they can."""
-        waiting = [
+        """Why not all stores are complete now; None if they are."""
+        pending = [
             f"{informer.source.kind} {informer.trouble or informer.state.value}"
             for informer in self
             if informer.state
@@ -75,25 +75,25 @@ class Informers:
                 InformerState.SYNCED,
                 InformerState.ABSENT,
                 InformerState.DENIED,
-            )  # what is denied is said elsewhere
+            )  # readers of Store.denied report it
         ]
-        return "; ".join(waiting) or None
+        return "; ".join(pending) or None
 
 
 class InformerView:
-    """The informers that one controller reads. It must not act before they have settled: unknown is not absent."""
+    """The informers of one controller. It must not act before they have settled: unknown is not absent."""
 
     def __init__(self, informers: Informers) -> None:
         self.namespaces = informers.namespaces
         self._informers = informers
-        self._borrowed: dict[Source[Any], SharedInformer[Any]] = {}
+        self._used: dict[Source[Any], SharedInformer[Any]] = {}
 
     def of(self, source: Source[T]) -> SharedInformer[T]:
         watched = self._informers.of(source)
-        self._borrowed[source] = watched
+        self._used[source] = watched
         return watched
 
     async def settled(self) -> None:
-        """Wait until each is complete, or its kind is known to be absent or denied."""
-        for watched in self._borrowed.values():
+        """Wait until each is complete, or its kind is known to be not served or denied."""
+        for watched in self._used.values():
             await watched.settled()

@@ -1,4 +1,4 @@
-"""Kinds come and go: asks discovery anew when a definition changes, until the server serves what it says."""
+"""Refreshes discovery when a CRD changes, until the server serves the kind that the CRD defines."""
 
 from __future__ import annotations
 
@@ -24,65 +24,65 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 DEFINITIONS = Source(CUSTOM_RESOURCE_DEFINITION, projection(Existing), Selection(metadata_only=True))
-"""Existence alone: a definition's schema can be most of a megabyte."""
+"""Metadata only: the schema of a CRD can be close to a megabyte."""
 
-PATIENCE = (0.0, 0.1, 0.2, 0.4, 0.8, 1.5, 3.0, 5.0, 5.0)
-"""Seconds between questions: a new definition is served a second or two after it is written, a bad one never."""
+RETRIES = (0.0, 0.1, 0.2, 0.4, 0.8, 1.5, 3.0, 5.0, 5.0)
+"""Seconds between refreshes: a new kind is served a second or two after its CRD is written, an invalid one never."""
 RETRY = 1.0
-BETWEEN_QUESTIONS = 0.2
-"""Seconds at least: an installer writes definitions by the dozen, and each answer lists all kinds there are."""
-LOOKS = (0.0, 0.5, 2.0)
-"""Seconds before discovery is asked, and asked again: at first it may still show a definition since replaced."""
+MIN_INTERVAL = 0.2
+"""Seconds between refreshes at least: an installer writes dozens of CRDs, and each answer lists all kinds."""
+CONFIRMATIONS = (0.0, 0.5, 2.0)
+"""Seconds before each of several refreshes: the first may still show a CRD that has been replaced."""
 
 
 class Kinds:
-    """Follows the definitions. Tell its handler to an informer of DEFINITIONS."""
+    """Follows the CRDs. Its `handle` is a handler for an informer of DEFINITIONS."""
 
     def __init__(self, discovery: Discovery) -> None:
         self._discovery = discovery
         self._expected: dict[str, bool] = {}
-        self._news = asyncio.Event()
-        self._asked_at = -BETWEEN_QUESTIONS
+        self._crd_changed = asyncio.Event()
+        self._refreshed_at = -MIN_INTERVAL
 
     def handle(self, key: Key, _before: Existing | None, after: Existing | None) -> None:
         self._expected[key.name] = after is not None
-        self._news.set()
+        self._crd_changed.set()
 
     async def run(self) -> None:
         while True:
-            await self._news.wait()
-            self._news.clear()
+            await self._crd_changed.wait()
+            self._crd_changed.clear()
             await self._until_settled()
 
     async def _until_settled(self) -> None:
-        """Or until there is other news, which must not wait for a definition that is never served."""
-        for pause in LOOKS:
-            if await self._news_within(pause):
+        """Refresh until the kinds are served, or until another CRD changes: that must not wait for an invalid one."""
+        for pause in CONFIRMATIONS:
+            if await self._changes_within(pause):
                 return
             await self._until_served()
-        if not self._news.is_set():
+        if not self._crd_changed.is_set():
             self._expected.clear()
 
     async def _until_served(self) -> None:
-        for delay in PATIENCE:
-            if await self._news_within(delay):
+        for delay in RETRIES:
+            if await self._changes_within(delay):
                 return
-            await self._ask()
+            await self._refresh()
             if all(self._serves(name) == expected for name, expected in self._expected.items()):
                 return
-        log.warning("definitions are not served as written", definitions=sorted(self._expected))
+        log.warning("CRDs are not served", crds=sorted(self._expected))
 
-    async def _news_within(self, seconds: float) -> bool:
+    async def _changes_within(self, seconds: float) -> bool:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._news.wait()
-        return self._news.is_set()
+                await self._crd_changed.wait()
+        return self._crd_changed.is_set()
 
-    async def _ask(self) -> None:
-        """Until there is an answer: nothing would make us ask again once an outage is over."""
+    async def _refresh(self) -> None:
+        """Refresh discovery, with retries: nothing else would trigger it after an outage."""
         now = asyncio.get_running_loop().time()
-        await asyncio.sleep(self._asked_at + BETWEEN_QUESTIONS - now)
-        self._asked_at = max(now, self._asked_at + BETWEEN_QUESTIONS)
+        await asyncio.sleep(self._refreshed_at + MIN_INTERVAL - now)
+        self._refreshed_at = max(now, self._refreshed_at + MIN_INTERVAL)
         while True:
             try:
                 return await self._discovery.refresh()
@@ -96,16 +96,16 @@ class Kinds:
 
 
 class CrdChanges:
-    """A companion of a controller: tells it that the server serves other kinds than before."""
+    """A background task of a controller: calls it when the server serves other kinds than before."""
 
-    def __init__(self, discovery: Discovery, told: Callable[[], None]) -> None:
+    def __init__(self, discovery: Discovery, on_change: Callable[[], None]) -> None:
         self._discovery = discovery
-        self._told = told
+        self._on_change = on_change
 
     async def run(self) -> None:
         while True:
             await self._discovery.changed()
-            self._told()
+            self._on_change()
 
     async def settled(self) -> None:
-        """There is nothing to wait for: discovery was asked before, and whoever leads looks at everything first."""
+        """Return at once: discovery was fetched before, and a new leader reconciles everything first."""

@@ -158,7 +158,7 @@ class Elector:
         with contextlib.suppress(KubeError):  # it expires by itself
             try:
                 await self._clear_holder()
-            except Conflict:  # a renewal for which nobody waited
+            except Conflict:  # a renewal was still in progress
                 await self._read()
                 await self._clear_holder()
 

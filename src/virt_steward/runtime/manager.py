@@ -1,4 +1,4 @@
-"""Runs controllers: caches first, then leadership, then work; and all of it backwards at the end."""
+"""Runs controllers: fills caches, waits for leadership, starts workers; and stops in the reverse order."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 EVENTS = Rate(capacity=25, per_second=1 / 60)
-"""Per object: enough for any honest story, too little for a loop."""
+"""The rate of events per object: enough for normal operation, and a limit for a hot loop."""
 FLUSH = 1.0
-"""Seconds that events still to be told get when the process stops."""
+"""Seconds that queued events get when the process stops."""
 
 
 @dataclass(frozen=True, slots=True)
 class Election:
-    """How this process takes part in elections."""
+    """How this process takes part in leader election."""
 
     namespace: str
     identity: str
@@ -61,9 +61,9 @@ class Environment:
     clock: Clock
     metrics: Metrics
     agent: str
-    """Begins every User-Agent."""
+    """The first part of every User-Agent."""
     election: Election | None
-    """None: this process is alone, and always leads."""
+    """None: without leader election, so this process always leads."""
     grace: float
     """Seconds that running reconciles get when the process stops."""
     notify: NotificationSender
@@ -74,7 +74,7 @@ class Environment:
 
 
 class ControllerRunner:
-    """One controller in this process: its queue, its workers, its candidacy."""
+    """One controller in this process: its queue, its workers, its elector."""
 
     def __init__(self, definition: ControllerDefinition, around: Environment, informers: Informers) -> None:
         self.name = definition.name
@@ -109,11 +109,11 @@ class ControllerRunner:
         around.metrics.events(self.name, lambda: self.recorder.dropped)
 
     def not_ready(self) -> str | None:
-        """Why this one could not lead now; None if it could, or does."""
+        """Why this controller cannot lead now; None if it can, or does."""
         return f"{self.name}: {self.elector.trouble}" if self.elector.trouble else None
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Work whenever we lead, until told to stop."""
+        """Work whenever this process leads, until `stop`."""
         await _first(self._settled(), stop.wait())
         while not stop.is_set():
             await _first(self.elector.campaign(), stop.wait())
@@ -122,7 +122,7 @@ class ControllerRunner:
         self.queue.shut_down()
 
     async def _settled(self) -> None:
-        """Informers first: companions may look after what those have found."""
+        """Wait for the informers first: background tasks may depend on them."""
         await self._informers.settled()
         for companion in self.companions:
             await companion.settled()
@@ -130,15 +130,15 @@ class ControllerRunner:
 
     def _show(self, path: str, page: DebugPage) -> None:
         async def answer(asked: DebugRequest) -> Any:
-            if not self._is_settled:  # a page must not take for absent what is not known yet
-                return DebugReply(f"{self.name} has not seen everything yet\n", status=503)
+            if not self._is_settled:  # until then, unknown objects would look absent
+                return DebugReply(f"{self.name}: caches are not complete yet; try again\n", status=503)
             return await page(asked)
 
         self.pages[path] = answer
 
     async def _lead(self, stop: asyncio.Event) -> None:
         self._mark_leading(leading=True)
-        self._look_at_everything()
+        self._queue_everything()
         self._workers.start()
         holding = asyncio.create_task(self.elector.hold(), name=f"{self.name}-lease")
         try:
@@ -146,15 +146,15 @@ class ControllerRunner:
             abandoned = await self._workers.stop(self._around.grace if self.elector.leads else 0.0)
             if self.elector.leads:
                 await self.recorder.flush(FLUSH)
-        except BaseException:  # whoever runs us is cancelled, or the lease cannot be held: nobody may work on
+        except BaseException:  # cancelled, or the lease is lost: no worker may go on
             await self._workers.stop(0.0)
             raise
         finally:
             holding.cancel()
             self._mark_leading(leading=False)
         await asyncio.gather(holding, return_exceptions=True)
-        if abandoned:  # what they have sent may still be executed: nobody should lead before the lease has run out
-            log.warning("reconciles cut off", controller=self.name, keys=[str(key) for key in abandoned])
+        if abandoned:  # their requests may still be executed, so the lease must expire first
+            log.warning("reconciles cancelled", controller=self.name, keys=[str(key) for key in abandoned])
         else:
             await self.elector.release()
 
@@ -162,8 +162,8 @@ class ControllerRunner:
         self._leading = leading
         self._around.metrics.leads(self.name, leading=leading)
 
-    def _look_at_everything(self) -> None:
-        """What happened while another led, or nobody, shows in what there is now."""
+    def _queue_everything(self) -> None:
+        """Queue all known objects: changes while another replica led are visible in the present state."""
         for informer, handler in self._triggers:
             informer.replay(self._handler(handler))
 
@@ -174,7 +174,7 @@ class ControllerRunner:
         return lambda key, before, after: self._add(handler(key, before, after))
 
     def _add(self, keys: Iterable[Any]) -> None:
-        if not self._leading:  # whoever begins to lead looks at everything; until then keys would only pile up
+        if not self._leading:  # a new leader queues everything; until then keys would only pile up
             return
         for key in keys:
             self.queue.add(key)
@@ -200,7 +200,7 @@ class ControllerRunner:
 
 
 class Manager:
-    """All controllers of this process, on one set of informers."""
+    """All controllers of this process, with shared informers."""
 
     def __init__(self, around: Environment, definitions: Iterable[ControllerDefinition]) -> None:
         reader = Client(around.connection, around.discovery, Caller(around.agent))
@@ -210,12 +210,12 @@ class Manager:
         self.units = [ControllerRunner(definition, around, self.informers) for definition in definitions]
 
     def not_ready(self) -> str | None:
-        """Why this process should not be relied on yet; None if it should."""
+        """Why this process is not ready; None if it is."""
         reasons = (self.informers.unsettled(), *(unit.not_ready() for unit in self.units))
         return "; ".join(reason for reason in reasons if reason) or None
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until told to stop; then finish or abandon what runs, within the grace period, and release the leases."""
+        """Run until `stop`; then finish or cancel reconciles within the grace period, and release the leases."""
         async with asyncio.TaskGroup() as background:
             tasks = [
                 background.create_task(coroutine, name=name)
@@ -235,7 +235,7 @@ class Manager:
 
 
 class EventLimiter:
-    """Keeps a hot loop from flooding the server with events."""
+    """Limits the events per object, so that a hot loop cannot flood the server."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -246,7 +246,7 @@ class EventLimiter:
 
 
 async def _first(*awaitables: Coroutine[Any, Any, Any] | asyncio.Future[Any]) -> None:
-    """Wait for one, which must not fail; the others are cancelled."""
+    """Wait for the first to end, and cancel the others. Raises its error."""
     tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
     try:
         ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""What the process tells Prometheus about itself, under the names that dashboards for controllers expect."""
+"""Prometheus metrics of the process, with the names of controller-runtime and client-go."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SECONDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0)
 
 
 class MeasuredQueue(Protocol):
-    """What is read of a queue whenever the metrics are asked for."""
+    """What metrics read of a queue at each scrape."""
 
     name: str
 
@@ -35,7 +35,7 @@ class MeasuredQueue(Protocol):
 
 
 class MeasuredController(Protocol):
-    """What is read of a controller's workers whenever the metrics are asked for."""
+    """What metrics read of a controller's workers at each scrape."""
 
     name: str
     concurrency: int
@@ -48,7 +48,7 @@ class Metrics:
     """The metrics of one process. A controller adds its own to `registry`."""
 
     def __init__(self) -> None:
-        disable_created_metrics()  # type: ignore[no-untyped-call]  # nobody reads them, and they double the output
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # they double the output, and nobody uses them
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         self._queues = _QueueFamilies(self.registry)
@@ -58,7 +58,7 @@ class Metrics:
         )
         self._events_dropped = Gauge(
             "virt_steward_events_dropped",
-            "Events so far that were too many to be written.",
+            "Events dropped by the rate limit or a full queue.",
             ["controller"],
             registry=self.registry,
         )
@@ -75,37 +75,37 @@ class Metrics:
         )
 
     def events(self, controller: str, dropped: Callable[[], float]) -> None:
-        """Follow how many of a controller's events were held back."""
+        """Export how many of a controller's events were dropped."""
         self._events_dropped.labels(controller).set_function(dropped)
 
     def queue(self, queue: MeasuredQueue) -> QueueMetrics:
-        """Follow a queue; its name is the label."""
+        """The metrics of a queue; its name is the label."""
         return QueueMetrics(self._queues, queue)
 
     def controller(self, controller: MeasuredController) -> ControllerMetrics:
-        """Follow a controller's workers; its name is the label."""
+        """The metrics of a controller's workers; its name is the label."""
         return ControllerMetrics(self._controllers, controller)
 
     def leads(self, name: str, *, leading: bool) -> None:
-        """Say whether this process holds the lease of that name."""
+        """Export whether this process is the leader of that controller."""
         self._leading.labels(name).set(leading)
 
     def request_observed(self, verb: str, code: str, seconds: float) -> None:
         """Count one answered or failed request to an API server."""
         series = self._request_series.get((verb, code))
-        if series is None:  # looked up once: there is no more frequent call than this
+        if series is None:  # cached, since this is the most frequent call
             series = (self._requests.labels(verb, code), self._request_seconds.labels(verb))
             self._request_series[verb, code] = series
         series[0].inc()
         series[1].observe(seconds)
 
     def exposition(self) -> bytes:
-        """All of them, in Prometheus' text format 0.0.4."""
+        """All metrics, in the Prometheus text format 0.0.4."""
         return generate_latest(self.registry)
 
 
 class QueueMetrics:
-    """What one queue reports."""
+    """The metrics of one queue."""
 
     def __init__(self, families: _QueueFamilies, queue: MeasuredQueue) -> None:
         name = queue.name
@@ -131,7 +131,7 @@ class QueueMetrics:
 
 
 class ControllerMetrics:
-    """What one controller's workers report."""
+    """The metrics of one controller's workers."""
 
     def __init__(self, families: _ControllerFamilies, controller: MeasuredController) -> None:
         name = controller.name
@@ -161,23 +161,27 @@ class _QueueFamilies:
         counter = partial(Counter, labelnames=["name"], registry=registry)
         gauge = partial(Gauge, labelnames=["name"], registry=registry)
         histogram = partial(Histogram, labelnames=["name"], buckets=_SECONDS, registry=registry)
-        self.depth = gauge("workqueue_depth", "Keys that wait for a worker.")
-        self.adds = counter("workqueue_adds", "Keys added, repeats of a waiting key left out.")
-        self.retries = counter("workqueue_retries", "Keys that came back after a failure.")
+        self.depth = gauge("workqueue_depth", "Keys that are ready for a worker.")
+        self.adds = counter("workqueue_adds", "Keys added, without repeats of a queued key.")
+        self.retries = counter("workqueue_retries", "Keys retried after a failure.")
         self.waits = histogram("workqueue_queue_duration_seconds", "Seconds that a key waited for a worker.")
         self.work = histogram("workqueue_work_duration_seconds", "Seconds that a worker spent on a key.")
-        self.unfinished = gauge("workqueue_unfinished_work_seconds", "Seconds spent on all keys still worked on.")
-        self.longest = gauge("workqueue_longest_running_processor_seconds", "Seconds spent on the slowest of them.")
+        self.unfinished = gauge("workqueue_unfinished_work_seconds", "Seconds spent on all keys in progress.")
+        self.longest = gauge(
+            "workqueue_longest_running_processor_seconds", "Seconds spent on the slowest key in progress."
+        )
 
 
 class _ControllerFamilies:
     def __init__(self, registry: CollectorRegistry) -> None:
         counter = partial(Counter, namespace="controller_runtime", registry=registry)
         gauge = partial(Gauge, namespace="controller_runtime", labelnames=["controller"], registry=registry)
-        self.results = counter("reconcile", "Reconciles by how they ended.", ["controller", "result"])
+        self.results = counter("reconcile", "Reconciles by result.", ["controller", "result"])
         self.errors = counter("reconcile_errors", "Reconciles that failed.", ["controller"])
         self.terminal_errors = counter(
-            "terminal_reconcile_errors", "Reconciles that failed and wait for an event.", ["controller"]
+            "terminal_reconcile_errors",
+            "Reconciles that failed and are not retried before the next event.",
+            ["controller"],
         )
         self.seconds = Histogram(
             "controller_runtime_reconcile_time_seconds",
@@ -187,4 +191,4 @@ class _ControllerFamilies:
             registry=registry,
         )
         self.active = gauge("active_workers", "Workers in a reconcile.")
-        self.concurrency = gauge("max_concurrent_reconciles", "Workers there are.")
+        self.concurrency = gauge("max_concurrent_reconciles", "Workers of the controller.")

@@ -13,13 +13,15 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import aiohttp
 import msgspec
 import structlog
 from prometheus_client import Counter, Gauge
+from yarl import URL
 
+from virt_steward.objects.errors import UserError
 from virt_steward.objects.wallclock import rfc3339
 
 if TYPE_CHECKING:
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from virt_steward.kube.events import Occurrence
     from virt_steward.objects.identity import Regarding
     from virt_steward.runtime.clock import Clock
-    from virt_steward.runtime.endpoints import Endpoint
 
 log = structlog.get_logger()
 
@@ -103,6 +104,47 @@ def _path(regarding: Regarding) -> str:
     root = "/apis" if kind.group else "/api"
     namespace = f"/namespaces/{key.namespace}" if key.namespace else ""
     return f"{root}/{regarding.api_version}{namespace}/{kind.plural or kind.name.lower()}/{key.name}"
+
+
+class BadEndpoints(UserError):
+    """The file of --notify-config is invalid. The message never quotes a URL, which may be a secret."""
+
+
+class Endpoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """One receiver of notifications, as --notify-config defines it: no object in the cluster contains its URL."""
+
+    url: str
+    format: Literal["cloudevents", "slack"] = "cloudevents"
+    authorization_file: str = ""
+    """A file whose content is sent as the Authorization header; read each time, so it may be rotated."""
+
+
+def load_endpoints(path: str) -> Mapping[str, Endpoint]:
+    """Read --notify-config: a YAML mapping from names to endpoints."""
+    try:
+        found = msgspec.yaml.decode(Path(path).read_bytes(), type=dict[str, Endpoint])
+    except OSError as error:
+        raise BadEndpoints(f"--notify-config {path}: {error.strerror}") from None
+    except msgspec.ValidationError as error:
+        raise BadEndpoints(f"--notify-config {path}: {error}; an endpoint has url and format") from None
+    except msgspec.DecodeError:  # its text quotes the file
+        raise BadEndpoints(f"--notify-config {path}: not YAML") from None
+    for name, endpoint in found.items():
+        if problem := _problem(endpoint):
+            raise BadEndpoints(f"--notify-config {path}: endpoint {name}: {problem}")
+    return found
+
+
+def _problem(endpoint: Endpoint) -> str | None:
+    try:
+        url = URL(endpoint.url)
+    except ValueError:
+        return "url is invalid"
+    if url.scheme not in ("https", "http") or not url.host:
+        return "url must start with https:// (or http://) and have a host"
+    if url.user or url.password:
+        return "url contains a password: put it into a file, and set authorizationFile"
+    return None
 
 
 class NotificationSender(Protocol):

@@ -1,4 +1,4 @@
-"""How a reconcile ends: done, done until later, or with an error that is retried unless it is terminal."""
+"""The outcomes of a reconcile: done, or requeue after some time. Errors are retried, unless they are Terminal."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Nothing to do before the next event."""
+    """Nothing to do until the next event."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequeueAfter:
-    """Nothing to do now; look again by then, even if no event comes."""
+    """Reconcile again after this time, even without an event."""
 
     seconds: float
     why: str
@@ -22,4 +22,4 @@ Outcome = Done | RequeueAfter
 
 
 class Terminal(Exception):
-    """Trying again cannot help before the next event. The message is for people."""
+    """An error that is not retried before the next event."""

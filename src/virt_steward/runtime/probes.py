@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 Check = Callable[[], str | None]
-"""None if all is well, else the reason, for people."""
+"""None if it passes, else the reason."""
 
-LONGEST_PAGE = 30.0
-"""Seconds until nobody waits for a debug page any more."""
-_SECONDS_TO_FINISH = 1.0  # for answers under way when the server stops
+PAGE_TIMEOUT = 30.0
+"""Seconds until a debug page times out."""
+_SECONDS_TO_FINISH = 1.0  # for answers in progress when the server stops
 
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """By name. Read at each request, so a check that is added later counts."""
+    """Checks by name, run at each request."""
 
     alive: Mapping[str, Check] = field(default_factory=dict)
     ready: Mapping[str, Check] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Addresses:
 
 
 class Server:
-    """Routes on one address."""
+    """An HTTP server with routes on one address."""
 
     def __init__(self, address: Address, routes: Mapping[str, Handler]) -> None:
         self._address = address
@@ -57,7 +57,7 @@ class Server:
 
     @property
     def bound(self) -> Address:
-        """Where it listens, with the port that was picked if any would do."""
+        """Where it listens, with the actual port if any free one was allowed."""
         return replace(self._address, port=self._runner.addresses[0][1])
 
     async def start(self) -> None:
@@ -74,7 +74,7 @@ class Server:
 
 
 class Probes:
-    """The three servers together. `pages` are those under /debug/, by path."""
+    """The servers for metrics, debug pages and health. `pages` are the debug pages, by path."""
 
     def __init__(self, addresses: Addresses, metrics: Metrics, checks: Checks, pages: Mapping[str, DebugPage]) -> None:
         self.servers: dict[str, Server] = {}
@@ -88,7 +88,7 @@ class Probes:
             self.servers["health"] = Server(addresses.health, routes)
 
     async def start(self) -> None:
-        """All, or none and BadAddress."""
+        """Start all servers, or none: raises BadAddress."""
         try:
             for server in self.servers.values():
                 await server.start()
@@ -131,10 +131,10 @@ def _debug_routes(pages: Mapping[str, DebugPage]) -> dict[str, Handler]:
 def _page_handler(page: DebugPage) -> Handler:
     async def answer(request: web.Request) -> web.Response:
         try:
-            async with asyncio.timeout(LONGEST_PAGE):
+            async with asyncio.timeout(PAGE_TIMEOUT):
                 content = await page(DebugRequest(dict(request.match_info), dict(request.query)))
         except TimeoutError:
-            return web.Response(status=503, text=f"no answer within {LONGEST_PAGE:g} seconds\n")
+            return web.Response(status=503, text=f"timed out after {PAGE_TIMEOUT:g} s\n")
         if isinstance(content, DebugReply):
             return web.Response(
                 status=content.status, text=content.text, content_type=content.media, headers=content.headers
@@ -148,6 +148,6 @@ def _page_handler(page: DebugPage) -> Handler:
 
 
 def _reason(error: OSError) -> str:
-    """The system's words, without the address that asyncio repeats; a name that does not resolve has its own."""
+    """The system's message, without the address that asyncio adds."""
     number = error.errno or 0
     return os.strerror(number) if number > 0 else error.strerror or str(error)

@@ -1,4 +1,4 @@
-"""Keeps what the schemas of some CRDs say of the fields that somebody declared to read."""
+"""Keeps facts from the schemas of some CRDs, for the fields that are declared."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ log = structlog.get_logger()
 
 
 class Schemas:
-    """Follows the definitions and fetches one only when it has changed. Of what is fetched, only the facts are kept."""
+    """Follows the CRDs, and fetches one only when it has changed. Only the facts are kept."""
 
     def __init__(
         self,
@@ -41,16 +41,16 @@ class Schemas:
         self._wanted = {crd: frozenset(paths) for crd, paths in wanted.items()}
         self._backoff = backoff
         self._facts: dict[str, SchemaFacts] = {}
-        self._seen: dict[str, str] = {}
+        self._versions: dict[str, str] = {}
         self._pending: set[str] = set()
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._done = asyncio.Event()
         self._done.set()
         self._handlers: list[Callable[[str], None]] = []
         definitions.tell(self._handle)
 
     def facts(self, crd: str) -> SchemaFacts | None:
-        """What was declared of this CRD; None if it is not installed."""
+        """The facts of this CRD; None if it is not installed."""
         return self._facts.get(crd)
 
     def tell(self, handler: Callable[[str], None]) -> None:
@@ -58,49 +58,49 @@ class Schemas:
         self._handlers.append(handler)
 
     async def settled(self) -> None:
-        """Wait until the facts are those of the definitions that are known."""
+        """Wait until the facts of all known CRDs are read."""
         await self._definitions.settled()
         await self._done.wait()
 
     async def run(self) -> None:
         while True:
-            self._news.clear()
+            self._changed.clear()
             delay = await self._fetch_pending()
             if not self._pending:
                 self._done.set()
-            with suppress(TimeoutError):  # time to try again what failed
+            with suppress(TimeoutError):  # then retry what failed
                 async with asyncio.timeout(delay):
-                    await self._news.wait()
+                    await self._changed.wait()
 
     def _handle(self, key: Key, _before: Existing | None, after: Existing | None) -> None:
         crd = key.name
         if crd not in self._wanted:
             return
         if after is None:
-            self._seen.pop(crd, None)
+            self._versions.pop(crd, None)
             self._pending.discard(crd)
             self._keep(crd, None)
-        elif self._seen.get(crd) != after.metadata.resource_version:
-            self._seen[crd] = after.metadata.resource_version
+        elif self._versions.get(crd) != after.metadata.resource_version:
+            self._versions[crd] = after.metadata.resource_version
             self._pending.add(crd)
             self._done.clear()
-        self._news.set()
+        self._changed.set()
 
     async def _fetch_pending(self) -> float | None:
-        """Seconds until what failed should be tried again; None if nothing did."""
+        """Seconds until the next retry; None if nothing failed."""
         delays = []
         for crd in sorted(self._pending):
             self._pending.discard(crd)
             try:
                 facts = await self._fetch(crd)
             except (NotFound, NotServed):
-                facts = None  # deleted a moment ago, as we shall be told
+                facts = None  # just deleted: the informer will report it
             except KubeError as error:
                 self._pending.add(crd)
                 delays.append(self._backoff.after(error))
                 log.warning("schema not read", crd=crd, error=str(error), retry_in=round(delays[-1], 1))
                 continue
-            if crd in self._seen:
+            if crd in self._versions:
                 self._keep(crd, facts)
         if not delays:
             self._backoff.succeeded()

@@ -1,4 +1,4 @@
-"""What an informer knows: objects by key, found also by index."""
+"""The cache of an informer: objects by key, and by index."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ T = TypeVar("T", bound=Projected)
 
 
 class Store(Generic[T]):
-    """Objects by key. Reading costs no request; what is read was true a moment ago."""
+    """Objects by key. Reading it costs no request, and may lag the cluster by a moment."""
 
     def __init__(self, indexes: Mapping[str, Callable[[T], Iterable[str]]]) -> None:
         self.denied: set[str] = set()
-        """Namespaces that may not be read now: what is known of them may be out of date, or missing."""
+        """Namespaces that are forbidden now: their objects may be outdated or missing."""
         self._objects: dict[Key, T] = {}
         self._unreadable: dict[Key, str] = {}
         self._indexes = dict(indexes)
@@ -38,19 +38,19 @@ class Store(Generic[T]):
         return self._objects.keys()
 
     def by(self, index: str, value: str) -> list[T]:
-        """The objects that the index files under a value, in the order of their keys."""
+        """The objects with this value in the index, ordered by key."""
         return [self._objects[key] for key in sorted(self._buckets[index].get(value, ()))]
 
     def unreadable(self, key: Key) -> str | None:
-        """Why an object that exists could not be decoded: it must not pass for absent."""
+        """Why an existing object could not be decoded; None if it could. Unreadable is not absent."""
         return self._unreadable.get(key)
 
     def unreadables(self) -> Iterable[Key]:
-        """All objects that exist and could not be decoded."""
+        """The keys of existing objects that could not be decoded."""
         return self._unreadable.keys()
 
     def put(self, obj: T) -> T | None:
-        """Keep an object; gives what it replaces."""
+        """Add an object; return the one that it replaces."""
         key = obj.metadata.key
         before = self.remove(key)
         self._objects[key] = obj
@@ -68,14 +68,14 @@ class Store(Generic[T]):
         self._unreadable.pop(key, None)
         before = self._objects.pop(key, None)
         if before is not None:
-            self._unfile(key, before)
+            self._remove_from_indexes(key, before)
         return before
 
     def known(self) -> set[Key]:
-        """All keys, also of what cannot be read."""
+        """All keys, also of unreadable objects."""
         return set(self._objects) | set(self._unreadable)
 
-    def _unfile(self, key: Key, obj: T) -> None:
+    def _remove_from_indexes(self, key: Key, obj: T) -> None:
         for name, values_of in self._indexes.items():
             buckets = self._buckets[name]
             for value in values_of(obj):

@@ -1,4 +1,4 @@
-"""Token buckets: so much at once, and then so much per second."""
+"""Token buckets: a burst at once, and then a rate per second."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 
-_ONE = 1 - 1e-6  # a caller that waited `retry_in` must not find a millionth missing
+_ONE = 1 - 1e-6  # rounding must not fail a caller that waited for `retry_in`
 
 
 @dataclass(frozen=True, slots=True)
 class TokenTaken:
-    """Go ahead."""
+    """The caller may proceed."""
 
 
 @dataclass(frozen=True, slots=True)
 class BucketEmpty:
-    """Not now."""
+    """The caller must wait."""
 
     retry_in: float
     """Seconds until there is a token again."""
@@ -27,7 +27,7 @@ class BucketEmpty:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """What a bucket holds, and how fast it fills."""
+    """The capacity of a bucket, and how fast it refills."""
 
     capacity: int
     per_second: float
@@ -38,7 +38,7 @@ class Rate:
 
 
 class TokenBucket:
-    """Full at first. Times are those of one clock, in seconds."""
+    """Starts full. Times are seconds of one clock."""
 
     __slots__ = ("_rate", "_tokens", "used_at")
 
@@ -58,11 +58,11 @@ class TokenBucket:
 
 
 class KeyedBuckets(Generic[K]):
-    """A bucket per key. One left alone until it must be full again is forgotten, so idle keys cost nothing."""
+    """One bucket per key. A bucket that has been idle until it is full is dropped, so idle keys cost nothing."""
 
     def __init__(self, rate: Rate) -> None:
         self._rate = rate
-        self._buckets: OrderedDict[K, TokenBucket] = OrderedDict()  # the longest unused first
+        self._buckets: OrderedDict[K, TokenBucket] = OrderedDict()  # least recently used first
 
     def __len__(self) -> int:
         return len(self._buckets)

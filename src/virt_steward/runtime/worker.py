@@ -1,4 +1,4 @@
-"""The loop that takes keys, reconciles them, and turns how that ended into what happens next."""
+"""Workers: take keys from the queue, reconcile them, and retry, requeue or forget them by the outcome."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import structlog
 
 from virt_steward.kube.errors import KubeError, NotLeading, Unavailable
-from virt_steward.runtime import task
+from virt_steward.runtime import log_context
 from virt_steward.runtime.outcomes import Done, Outcome, RequeueAfter, Terminal
 from virt_steward.runtime.workqueue import ShutDown, WorkQueue
 
@@ -25,11 +25,11 @@ log = structlog.get_logger()
 
 
 class Interrupted(Exception):
-    """A reconcile was cancelled from within: something that it waited for had been cancelled by others."""
+    """Something that a reconcile awaited was cancelled, but not the reconcile itself."""
 
 
 class Workers(Generic[K]):
-    """Tasks on one queue, named after it in logs and metrics."""
+    """The worker tasks of one queue; its name is used in logs and metrics."""
 
     def __init__(
         self, queue: WorkQueue[K], reconcile: Reconcile[K], concurrency: int, clock: Clock, metrics: Metrics
@@ -45,43 +45,43 @@ class Workers(Generic[K]):
 
     @property
     def active(self) -> int:
-        """How many of them are in a reconcile."""
+        """How many workers are in a reconcile."""
         return len(self._busy)
 
     def start(self) -> None:
-        """Begin to work. Once stopped, they may be started again on the same queue."""
+        """Start the workers. After `stop`, they can be started again on the same queue."""
         self._tasks = {
             asyncio.create_task(self._work(), name=f"{self.name}-worker-{number}") for number in range(self.concurrency)
         }
 
     async def stop(self, grace: float) -> tuple[K, ...]:
-        """Take no more keys, give running reconciles `grace` seconds, cancel the rest, and say which those were.
+        """Take no more keys, give running reconciles `grace` seconds, cancel the others, and return their keys.
 
-        A cancelled key goes back into the queue: it is not lost if they are started again.
+        A cancelled key goes back into the queue, so it is not lost if the workers start again.
         """
         tasks, self._tasks = self._tasks, set()
         for idle in tasks - self._busy.keys():
             idle.cancel()
         abandoned: list[K] = []
 
-        async def lose_patience() -> None:
+        async def cancel_after_grace() -> None:
             await self._clock.sleep(grace)
             abandoned.extend(self._busy.values())
             for task in tasks:
                 task.cancel()
 
-        patience = asyncio.create_task(lose_patience(), name=f"{self.name}-workers-grace")
+        timer = asyncio.create_task(cancel_after_grace(), name=f"{self.name}-workers-grace")
         try:
             if tasks:
                 await asyncio.wait(tasks)
-        finally:  # also when whoever waits here is cancelled
-            for task in (patience, *tasks):
+        finally:  # also if the caller is cancelled
+            for task in (timer, *tasks):
                 task.cancel()
         return tuple(abandoned)
 
     async def _work(self) -> None:
         me = asyncio.current_task()
-        while me in self._tasks:  # until `stop` takes it off the list
+        while me in self._tasks:  # until `stop` removes it
             try:
                 key = await self._queue.get()
             except ShutDown:
@@ -94,7 +94,7 @@ class Workers(Generic[K]):
                 self._queue.done(key)
 
     async def _run(self, key: K) -> None:
-        task.works_on(controller=self.name, key=str(key), reconcile_id=secrets.token_hex(4))
+        log_context.bind(controller=self.name, key=str(key), reconcile_id=secrets.token_hex(4))
         started = self._clock.now()
         ended = await self._attempt(key)
         result = self._follow_up(key, ended)
@@ -109,12 +109,12 @@ class Workers(Generic[K]):
             if me and me.cancelling():
                 self._queue.add(key)
                 raise
-            return Interrupted(f"cancelled from within: {error}")
-        except Exception as error:  # noqa: BLE001 - one bad key never stops the others; what to do follows from the type
+            return Interrupted(f"an awaited task was cancelled: {error}")
+        except Exception as error:  # noqa: BLE001 - one bad key must not stop the others
             return error
 
     def _follow_up(self, key: K, ended: Outcome | Exception) -> Result | None:
-        """Say in queue and log what comes of it; gives the result to count, if any."""
+        """Requeue or forget the key, and log the outcome; return the result for metrics, if any."""
         match ended:
             case Done():
                 self._queue.forget(key)
@@ -123,14 +123,14 @@ class Workers(Generic[K]):
             case RequeueAfter(seconds, why):
                 self._queue.forget(key)
                 self._queue.add_after(key, seconds)
-                log.debug("reconcile waits", seconds=seconds, why=why)
+                log.debug("requeued", seconds=seconds, reason=why)
                 return "requeue_after"
-            case NotLeading():  # the next leader looks at everything; should it be us after all, so do we
+            case NotLeading():  # the next leader reconciles everything
                 self._queue.retry(key)
                 return None
             case Terminal():
                 self._queue.forget(key)
-                log.error("reconcile gave up until the next event", error=str(ended))
+                log.error("reconcile failed, no retry before the next event", error=str(ended))
                 return "terminal"
             case KubeError():
                 floor = ended.retry_after or 0.0 if isinstance(ended, Unavailable) else 0.0

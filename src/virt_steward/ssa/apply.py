@@ -1,4 +1,4 @@
-"""Applying an intent: under a lock, and taking from others exactly what was listed."""
+"""Apply an intent under a lock, and take from other field managers exactly the fields that were listed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Contested:
-    """Others own other fields than those listed, so nothing was written."""
+    """The conflicts are not those that were listed, so nothing was written."""
 
     claims: frozenset[Claim]
 
@@ -31,17 +31,19 @@ Outcome = ApplyResult | Stale | Contested
 async def apply(
     client: Client, intent: Object, manager: FieldManager, lock: Lock, taking: frozenset[Claim] = frozenset()
 ) -> Outcome:
-    """Write the manager's complete intent. Raises RefusedIntent if it would lose what is not the manager's.
+    """Apply the manager's complete intent. Raises RefusedIntent if fields of other managers would be lost.
 
-    `taking` are the claims to take from others: force is used if the server names these and no others, on the
-    resourceVersion of the lock.
+    `taking` are the claims to take from others. The apply is forced only if the server reports exactly these conflicts,
+    and only on the resourceVersion of the lock.
     """
     refuse_unsafe(intent, manager, lock, taking)
     by_force = manager.force in AT_ONCE or isinstance(lock, Unlocked)
     try:
         return await _send(client, intent, manager, lock, force=by_force)
     except FieldConflict as conflict:
-        if isinstance(lock, Absent):  # something appeared, and the server names its owners first
+        if isinstance(
+            lock, Absent
+        ):  # the object was created meanwhile; the server checks conflicts before the resourceVersion
             return Stale(str(conflict))
         claims = frozenset(conflict.claims)
         if claims != taking:

@@ -1,4 +1,4 @@
-"""Which live values differ from what is wanted, and who set them: for events and plans."""
+"""Drift: which live values differ from the desired ones, and who set them. For events and plans."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _NOWHERE = "-"
 
 @dataclass(frozen=True, slots=True)
 class FieldDrift:
-    """One value that is not as wanted."""
+    """One live value that differs from the desired one."""
 
     path: str
     by: tuple[str, ...]
-    """The other managers that own it; none where the value was removed or only the intent has changed."""
+    """Other field managers that own it; none if the value was removed or only the intent has changed."""
     is_own: bool = False
-    """The manager itself owns the value that is there."""
+    """Whether the manager itself owns the live value."""
 
     @property
     def is_foreign(self) -> bool:
-        """Whether others had a part in it; otherwise only the intent has changed."""
+        """Whether others caused it; otherwise only the intent has changed."""
         return bool(self.by) or not self.is_own
 
     def __str__(self) -> str:
@@ -41,7 +41,7 @@ class FieldDrift:
 
 
 def drifts(preview: Preview, manager: FieldManager) -> tuple[FieldDrift, ...]:
-    """List what an apply would set right, in the order of the object."""
+    """What an apply would correct, in the order of the object."""
     match preview:
         case Changes(live, planned) | Conflicts(live, planned):
             return tuple(_drift(live, change.path, manager) for change in changes(live, planned))

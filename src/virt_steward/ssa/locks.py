@@ -1,4 +1,4 @@
-"""What a write has seen of its object, so that it happens to just that or not at all."""
+"""Optimistic locks: a write applies to the object as it was read, or not at all."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from typing import Any
 
 Object = dict[str, Any]
 
-_NEVER_AN_OBJECTS = "1"  # as a resourceVersion it creates or fails; "0" and none at all would merge into what is there
+_NEVER_AN_OBJECTS = "1"  # as a resourceVersion it creates or fails; "0", or none, would merge into an existing object
 
 
 @dataclass(frozen=True, slots=True)
 class SeenAs:
-    """The object as it was read, complete with its managedFields."""
+    """The object as it was read, with its managedFields."""
 
     live: Object
 
     def __post_init__(self) -> None:
         metadata = self.live["metadata"]
         if not metadata.get("uid") or not metadata.get("resourceVersion"):
-            raise ValueError("what was seen has a uid and a resourceVersion; this object was not read from a server")
+            raise ValueError("the object has no uid or resourceVersion: it was not read from a server")
 
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """There was no such object."""
+    """The object did not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unlocked:
-    """Bypass mode: whatever is there, by force."""
+    """Bypass mode: no precondition, and forced."""
 
     why: str
 
@@ -39,7 +39,7 @@ Lock = SeenAs | Absent | Unlocked
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """The object is no longer as it was seen, so nothing was written: look again."""
+    """The object has changed since it was read, so nothing was written: read it again."""
 
     because: str
 
@@ -49,14 +49,14 @@ def lock_on(live: Object | None) -> SeenAs | Absent:
 
 
 def seen_by(lock: Lock) -> Object | None:
-    """Return the live object that a lock stands on, if there is one."""
+    """The live object of a lock, if there is one."""
     return lock.live if isinstance(lock, SeenAs) else None
 
 
 def locked(intent: Object, lock: Lock) -> Object:
-    """Return the intent with the lock's preconditions.
+    """The intent with the lock's preconditions.
 
-    The uid matters as much as the resourceVersion: without it, an object deleted meanwhile would be created anew.
+    The uid is as important as the resourceVersion: without it, an object that was deleted meanwhile would be created.
     """
     match lock:
         case SeenAs(live):

@@ -1,7 +1,7 @@
-"""The field managers, and the writes that are not server-side apply: one table of all that is ever written.
+"""All field managers, and all writes that are not server-side apply: one table of everything that is written.
 
-To the server, what a manager applies is all that it wants of an object; what it owned and does not send again is
-deleted. So every partial write has a manager of its own.
+An apply is the complete intent of its field manager: the server deletes fields that the manager owned and does not send
+again. So each partial write needs a field manager of its own.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from virt_steward.objects.paths import Pointer
 
 
 class Force(Enum):
-    """When a manager takes fields that others own."""
+    """When a manager takes fields that other managers own."""
 
     NEVER = auto()
     LISTED = auto()
     """Only what a plan or an event has listed, with the owner's name."""
-    SEEN = auto()
-    """Whatever others own of the object as it was seen: the lock keeps it to just those, and an event names them."""
+    AS_READ = auto()
+    """All fields that others own of the object as it was read: the lock ensures that, and an event names them."""
     ALWAYS = auto()
-    """Its fields are nobody else's business; undivided lists and maps of others are spared even so."""
+    """Its fields belong to no one else. Atomic lists and maps of others are refused even so."""
 
 
-AT_ONCE = frozenset({Force.SEEN, Force.ALWAYS})
-"""Those who need not ask first who else owns what they write."""
+AT_ONCE = frozenset({Force.AS_READ, Force.ALWAYS})
+"""The first apply is forced, without asking for conflicts."""
 
 WHOLE = (Pointer(),)
 
@@ -36,7 +36,7 @@ class FieldManager:
 
     name: str
     writes: tuple[Pointer, ...]
-    """It sends nothing outside of these. WHOLE is a complete intent, which may set all but the status."""
+    """The only fields that it sends. WHOLE is a complete intent, which may set all but the status."""
     force: Force
     why: str
     subresource: str = ""
@@ -48,7 +48,7 @@ class FieldManager:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A write that is not server-side apply, and what keeps it from overwriting what it has not seen."""
+    """A write that is not server-side apply, and the precondition that prevents lost updates."""
 
     name: str
     how: str
@@ -66,7 +66,7 @@ def _status_of(controller: str) -> FieldManager:
         name=f"virt-steward-{controller}-status",
         writes=(Pointer(("status",)),),
         force=Force.ALWAYS,
-        why=f"the {controller} is the only author of this status, whoever wrote it before",
+        why=f"the {controller} is the only author of this status",
         subresource="status",
     )
 
@@ -75,13 +75,13 @@ ADVISOR = FieldManager(
     name="virt-advisor-operator",
     writes=WHOLE,
     force=Force.LISTED,
-    why="the items of an approved plan; the name under which earlier installations own them",
+    why="the items of an approved plan; earlier installations own them by this name",
 )
 AUTOPILOT = FieldManager(
     name="virt-platform-autopilot",
     writes=WHOLE,
-    force=Force.SEEN,
-    why="the assets that are kept at best practice; the name under which earlier installations own them",
+    force=Force.AS_READ,
+    why="the assets of the catalog; earlier installations own them by this name",
 )
 PAUSE = FieldManager(
     name="virt-steward-pause",
@@ -93,31 +93,31 @@ CREATION = FieldManager(
     name="virt-steward-creation",
     writes=_annotations("platform.kubevirt.io/created-uid"),
     force=Force.ALWAYS,
-    why="which objects the autopilot made itself: the uid is known only once there is one",
+    why="marks the objects that the autopilot created: the uid is known only after the create",
 )
 PLACEMENT = FieldManager(
     name="virt-steward-placement",
     writes=_annotations("vitistack.io/kubevirt-config", "vitistack.io/kubevirt-config-because"),
     force=Force.LISTED,
-    why="the chosen cluster of a Machine, and why; a choice that somebody else made stands, an empty one is taken",
+    why="the chosen cluster of a Machine, and why; the choice of another manager is kept, an empty one is taken",
 )
 LEASE = FieldManager(
     name="virt-steward-lease",
     writes=(Pointer(("spec",)),),
     force=Force.ALWAYS,
-    why="who leads; candidates take over from each other under the lock of the resourceVersion",
+    why="leader election; candidates take over from each other under a lock on the resourceVersion",
 )
 ADVERTISEMENT = FieldManager(
     name="virt-steward-advertisement",
     writes=WHOLE,
     force=Force.NEVER,
-    why="offers a profile by creating its config, and gives the fields up at once: they are the user's",
+    why="creates the config of an advertised profile, and releases its fields at once: they are the user's",
 )
 INSTALL = FieldManager(
     name="virt-steward-install",
     writes=WHOLE,
     force=Force.NEVER,
-    why="our own definitions and roles, where a command installs them",
+    why="our own CRDs and roles, where a command installs them",
 )
 ADVISOR_STATUS = _status_of("advisor")
 APPROVER_STATUS = _status_of("approver")
@@ -142,28 +142,28 @@ APPROVAL = Patch(
     how="merge patch",
     writes="InstallPlan: spec.approved; VirtPlatformConfig: spec.action; on both, annotations on who approved",
     guard="metadata.resourceVersion in the patch",
-    why="the spec is somebody else's, and an approval is one flip of a flag, not a wish to keep it",
+    why="another manager owns the spec, and an approval sets a flag once, without owning it",
 )
 CONDITION = Patch(
     name="virt-steward-condition",
     how="JSON patch",
     writes="our element of a condition list that the schema does not mark as a map",
     guard="a test on metadata.resourceVersion",
-    why="such a list has one owner: applied, it would lose the conditions of everybody else",
+    why="such a list is atomic: an apply would remove the conditions of all others",
 )
 RELEASE = Patch(
     name="virt-steward-release",
     how="JSON patch",
-    writes="metadata.managedFields: our entry goes, the values stay; on the way back from a plan, also what was there",
+    writes="metadata.managedFields: removes our entry, the values stay; on a rollback, also the previous values",
     guard="metadata.resourceVersion in the patch",
-    why="an apply without the fields would delete them",
+    why="an apply without the fields would delete their values",
 )
 CONSOLE = Patch(
     name="virt-steward-console",
     how="merge patch",
-    writes="what a person decides there: action, options and approval of a config, a cluster, the end of a pause",
-    guard="metadata.resourceVersion in the patch, where what was shown matters",
-    why="a person's own edit, with their own credentials, as by kubectl",
+    writes="decisions of its users: action, options and approval of a config, a cluster, the end of a pause",
+    guard="metadata.resourceVersion in the patch, where the decision depends on the state shown",
+    why="an edit of the user, with their own credentials, as with kubectl",
 )
 
 PATCHES = (APPROVAL, CONDITION, RELEASE, CONSOLE)

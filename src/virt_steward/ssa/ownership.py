@@ -1,4 +1,22 @@
-"""Giving fields up without deleting their values: they are carried along until somebody else owns them. Pure."""
+"""Ownership of fields under server-side apply: how to stop managing a field without deleting its value. Pure.
+
+An apply is the complete intent of its field manager. The server compares it with what this manager applied before, and
+deletes each field that is missing now and that no other manager owns. So an intent cannot simply drop a field: that
+would delete the value, although we only want to stop managing it.
+
+Example. Version 1 of an asset sets `spec.replicas: 3` and `spec.image: a`; our manager owns both fields. Version 2 sets
+only `spec.image: b`. Applied as it is, the server deletes `spec.replicas`. Therefore `carried` adds the fields that we
+own *alone* and that the new intent lacks, with their live values: `{image: b, replicas: 3}` is sent, and `replicas`
+stays at 3. When another manager, such as an autoscaler, also owns `spec.replicas`, we no longer own it alone. The next
+apply leaves it out, and the server keeps the value, because it still has an owner.
+
+Three details make this harder than a merge of two dicts:
+
+- An atomic list or map has one owner as a whole: the wanted value or the live one is taken, never a mixture.
+- The items of an associative list are matched by their keys, such as `name`, as the server does. An item that is only
+  live stays behind its present neighbour, so that the order of the list does not change.
+- Keys that the server set by default, such as `protocol` of a port, are not ours, so they are not sent.
+"""
 
 from __future__ import annotations
 
@@ -15,24 +33,25 @@ if TYPE_CHECKING:
 
 
 def is_entry_of(owner: Owner, manager: FieldManager) -> bool:
+    """Whether an entry of managedFields is that of the manager's applies."""
     return (owner.manager, owner.operation, owner.subresource) == (manager.name, APPLY, manager.subresource)
 
 
 def owned_alone(live: Object, manager: FieldManager) -> FieldSet:
-    """Return the fields that nobody else owns: those which the server deletes when the manager leaves them out."""
+    """The fields that no other manager owns: the server deletes them when the manager leaves them out."""
     others = (fields for owner, fields in owners(live).items() if not is_entry_of(owner, manager))
     return owned_by(live, manager.name, subresource=manager.subresource) - FieldSet.union(others)
 
 
 def carried(intent: Object, live: Object, manager: FieldManager) -> Object:
-    """Complete the intent by the live values of fields that fell away from it and that nobody else owns yet."""
+    """The intent, with the live values of fields that it lacks and that only this manager owns."""
     return carried_within(intent, live, manager, owned_alone(live, manager))
 
 
 def carried_within(intent: Object, live: Object, manager: FieldManager, fields: FieldSet) -> Object:
-    """Complete the intent by the live values of these fields, which the manager alone owns.
+    """The intent, with the live values of these fields, which only this manager owns.
 
-    The result is derived from live content, so it is applied under a lock on that.
+    The result depends on the live object, so it must be applied under a lock on that.
     """
     kept = extract(live, fields)
     ours = owned_by(live, manager.name, subresource=manager.subresource)
@@ -51,14 +70,14 @@ def _completed(wanted: Any, kept: Any, ours: FieldSet, everyone: FieldSet) -> An
 
 def _chosen(wanted: Object, name: str, kept: Any, ours: FieldSet, everyone: FieldSet) -> Any:
     step = Field(name)
-    if not everyone.below(step):  # undivided: one of the two, whole
+    if not everyone.below(step):  # atomic: one of the two as a whole
         return wanted.get(name, kept)
     nothing = type(kept)() if isinstance(kept, dict | list) else kept
     return _completed(wanted.get(name, nothing), kept, ours.below(step), everyone.below(step))
 
 
 def _completed_list(wanted: list[Any], kept: list[Any], ours: FieldSet, everyone: FieldSet) -> list[Any]:
-    """Complete the wanted items, and put each of the others behind the one that it follows now."""
+    """The wanted items, completed, and each other item behind its present predecessor."""
     names = everyone.key_names()
     completed = {item_steps(item, index, names)[0]: item for index, item in enumerate(wanted)}
     order = [*completed]
@@ -78,7 +97,7 @@ def _completed_list(wanted: list[Any], kept: list[Any], ours: FieldSet, everyone
 
 
 def _as_sent(item: Any, step: Step, ours: FieldSet) -> Any:
-    """Leave out the keys that the server has set by default, such as a port's protocol, for we did not send them."""
+    """The item without the keys that the server set by default, such as a port's protocol: we did not send them."""
     if not isinstance(step, Keyed):
         return item
     defaulted = {name for name, _ in step.keys if Field(name) not in ours.below(step).members}

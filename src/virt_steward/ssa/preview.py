@@ -1,4 +1,4 @@
-"""What an apply would change, from a dry run on the server: with its defaults, its admission and its conflicts."""
+"""Previews: what an apply would change, by a dry run on the server, with its defaults, admission and conflicts."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """Live is as wanted, and the manager owns what it wants: there is nothing to apply."""
+    """The live object is as desired, and the manager owns its fields: there is nothing to apply."""
 
     live: Object
 
 
 @dataclass(frozen=True, slots=True)
 class Reowns:
-    """No value changes, only who owns it. Nothing to show or to approve, but to be applied once."""
+    """No value changes, only ownership. There is nothing to show or approve, but it must be applied once."""
 
     live: Object
     planned: Object
@@ -48,7 +48,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Conflicts:
-    """Others own what would change. `planned` is what taking all of these claims, and no others, would lead to."""
+    """Others own fields that would change. `planned` is the result of taking all of these claims, and no others."""
 
     live: Object
     planned: Object
@@ -59,7 +59,7 @@ Preview = Unchanged | Reowns | Creates | Changes | Conflicts | Stale
 
 
 async def fetch(reader: Reader, ref: Ref) -> Object | None:
-    """Return the live object, None if there is none. A kind that is not served is no absent object."""
+    """The live object; None if it does not exist. Raises NotServed if the kind is not served."""
     try:
         return await reader.get(ref)
     except NotServed:
@@ -69,9 +69,9 @@ async def fetch(reader: Reader, ref: Ref) -> Object | None:
 
 
 async def preview(client: Client, intent: Object, manager: FieldManager, live: Object | None) -> Preview:
-    """Ask the server once, or twice if there are conflicts. What is compared is this very live object, or it is stale.
+    """Dry run once, or twice if there are conflicts. The result is Stale if the object is not this live one any more.
 
-    For intents and annotations; a status is compared by its author.
+    For intents and annotations; a status has no preview.
     """
     if manager.subresource:
         raise RefusedIntent(f"{manager.name} writes a {manager.subresource}, which has no preview")
@@ -89,11 +89,11 @@ async def preview(client: Client, intent: Object, manager: FieldManager, live: O
 async def _contested(
     client: Client, intent: Object, manager: FieldManager, lock: Lock, conflict: FieldConflict
 ) -> Conflicts | Stale:
-    if not isinstance(lock, SeenAs):  # nobody can own fields of what is not there
+    if not isinstance(lock, SeenAs):  # an object that does not exist has no owners
         return Stale(str(conflict))
     try:
         planned = await _dry_run(client, intent, manager, lock, force=True)
-    except Conflict as error:  # the server names conflicts before it looks at the lock
+    except Conflict as error:  # the server checks conflicts before the resourceVersion
         return Stale(str(error))
     return Conflicts(lock.live, planned, frozenset(conflict.claims))
 

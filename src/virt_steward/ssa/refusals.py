@@ -1,11 +1,11 @@
-"""Intents that are never sent, each because it would lose or overwrite what is not its manager's to touch.
+"""Intents that are never sent, because they would delete or overwrite fields of other managers.
 
 RefusedIntent
-├── NotInTable       nobody has written down what this manager may write
-├── NotItsField      it sets what its manager does not write, or what only the server sets
+├── NotInTable       the field manager is not declared in managers.py
+├── NotItsField      it sets a field that its manager does not write, or that only the server sets
 ├── NotItsForce      it would take fields of others, and its manager may not
-├── PartialIntent    it lacks a section in which its manager alone owns fields: the server would delete them
-└── WouldOverwrite   by force it would replace a list or map, owned by others, that has no parts to the server
+├── PartialIntent    it lacks a section in which only its manager owns fields: the server would delete them
+└── WouldOverwrite   forced, it would replace an atomic list or map that others own
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _UNRECORDED = "(not recorded)"
 
 
 class RefusedIntent(ValueError):
-    """Nothing was sent."""
+    """An unsafe intent; nothing was sent."""
 
 
 class NotInTable(RefusedIntent):
@@ -57,7 +57,7 @@ class PartialIntent(RefusedIntent):
 
 
 class WouldOverwrite(RefusedIntent):
-    """Take them knowingly, by listing these claims, or write by other means."""
+    """The claims that would be overwritten. List them to take them, or use a patch."""
 
     def __init__(self, message: str, claims: frozenset[Claim]) -> None:
         super().__init__(message)
@@ -94,7 +94,7 @@ def _only_its_force(manager: FieldManager, lock: Lock, taking: frozenset[Claim])
     if taking and manager.force is Force.NEVER:
         raise NotItsForce(f"{manager.name} takes no field from others")
     if isinstance(lock, Unlocked) and not (manager.is_complete and manager.force is Force.LISTED):
-        raise NotItsForce(f"{manager.name} writes only to what it has seen")
+        raise NotItsForce(f"{manager.name} writes only under a lock")
 
 
 def _every_section(intent: Object, manager: FieldManager, live: Object) -> None:
@@ -107,17 +107,17 @@ def _every_section(intent: Object, manager: FieldManager, live: Object) -> None:
 
 
 def _nothing_undivided_of_others(intent: Object, manager: FieldManager, live: Object, taking: frozenset[Claim]) -> None:
-    if manager.force is not Force.ALWAYS:  # unforced, the server itself names the owners
+    if manager.force is not Force.ALWAYS:  # without force, the server reports the owners
         return
     lost = [*_replaced((), intent, live, owned_by_anyone(live))]
     claims = frozenset(claim for path in lost for claim in _claims(path, manager, live)) - taking
     if claims:
         named = ", ".join(sorted(f"{claim.field} of {claim.manager}" for claim in claims))
-        raise WouldOverwrite(f"{manager.name} would replace as a whole: {named}", claims)
+        raise WouldOverwrite(f"{manager.name} would replace atomic fields: {named}", claims)
 
 
 def _replaced(path: FieldPath, wanted: Any, live: Any, fields: FieldSet) -> Iterator[FieldPath]:
-    """Walk to the lists and maps below this path that would get another value as a whole."""
+    """The atomic lists and maps below this path that would get another value."""
     for step, held, is_now in _in_both(wanted, live, fields):
         at, below = (*path, step), fields.below(step)
         match held, is_now:
@@ -144,7 +144,7 @@ def _by_step(value: dict[str, Any] | list[Any], fields: FieldSet) -> dict[Step, 
 
 
 def _claims(path: FieldPath, manager: FieldManager, live: Object) -> Iterator[Claim]:
-    """Name those who would lose the value: its other owners, or somebody unknown if nobody is recorded, not even us."""
+    """A claim for each other owner of the value; if no owner is recorded at all, one of an unknown owner."""
     holders = [owner for owner, fields in owners(live).items() if path in fields]
     others = [owner for owner in holders if not is_entry_of(owner, manager)]
     for name in {owner.manager for owner in others} if holders else {_UNRECORDED}:

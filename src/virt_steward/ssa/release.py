@@ -1,4 +1,4 @@
-"""Giving up all that a manager owns of an object at once: every value stays as it is."""
+"""Release all fields that a manager owns of an object; the values stay as they are."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Released:
 
 
 async def release(client: Client, live: Object, manager: FieldManager) -> Released | Stale:
-    """Give up all that the manager owns of the object, and leave every value as it is."""
+    """Release all fields that the manager owns of the object; the values stay as they are."""
     operations = release_operations(live, manager)
     if not operations:
         return Released(live)
@@ -44,20 +44,20 @@ async def release(client: Client, live: Object, manager: FieldManager) -> Releas
 
 
 async def disclaim(client: Client, live: Object) -> None:
-    """Own nothing of what a patch in the name of RELEASE has set: whoever comes next should not conflict with us."""
-    seen: Object | None = live
-    for _ in range(ATTEMPTS):  # the object's own controller answers the patch with a status, at once
-        ours = _claimed(seen) if seen else []
-        if seen is None or not ours:
+    """Release the fields that a patch of RELEASE has set, so that the next manager has no conflict."""
+    current: Object | None = live
+    for _ in range(ATTEMPTS):  # the object's own controller may update its status at the same time
+        ours = _claimed(current) if current else []
+        if current is None or not ours:
             return
         with suppress(Conflict, NotFound):
-            await client.json_patch(ref_of(seen), [_lock(seen), *ours], manager=RELEASE.name)
+            await client.json_patch(ref_of(current), [_lock(current), *ours], manager=RELEASE.name)
             return
-        seen = await fetch(client, ref_of(seen))
+        current = await fetch(client, ref_of(current))
 
 
 def is_disclaimed(live: Mapping[str, Any]) -> bool:
-    """Whether nothing is owned in the name of RELEASE, but for the entry that stands in for the last one."""
+    """Whether RELEASE owns nothing but its placeholder."""
     return not _claimed(live)
 
 
@@ -70,7 +70,7 @@ def _claimed(live: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def release_operations(live: Object, manager: FieldManager) -> list[dict[str, Any]]:
-    """Return the JSON patch that removes the manager's entries; none if it has no entry."""
+    """The JSON patch that removes the manager's entries of managedFields; empty if there are none."""
     entries = live["metadata"].get("managedFields") or []
     ours = [index for index, entry in enumerate(entries) if _is_ours(entry, manager)]
     if not ours:
@@ -82,7 +82,7 @@ def release_operations(live: Object, manager: FieldManager) -> list[dict[str, An
 
 
 def _lock(live: Object) -> dict[str, Any]:
-    """A changed resourceVersion is a 409, unlike a failed `test`, which is a 422 as any invalid object is."""
+    """The precondition. A changed resourceVersion is a 409; a failed `test` operation would be a 422."""
     return {"op": "replace", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]}
 
 
@@ -92,10 +92,10 @@ def _is_ours(entry: Object, manager: FieldManager) -> bool:
 
 
 def _placeholder(live: Mapping[str, Any]) -> Object:
-    """Return an entry that stands in for the last one.
+    """An entry that replaces the last one.
 
-    Without any, a custom resource keeps its old entries, and any other object gets an owner of everything,
-    `before-first-apply`, with which the next manager's apply conflicts.
+    Without any entry, a custom resource keeps its old ones, and any other object gets an owner of all fields,
+    `before-first-apply`, with which the next apply conflicts.
     """
     return {
         "manager": RELEASE.name,

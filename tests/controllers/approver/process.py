@@ -87,7 +87,7 @@ class Process:
     def troubles(self) -> list[dict[str, Any]]:
         """But for odd objects, which other tests have left in the cluster."""
         told = [entry for entry in self.log() if entry["level"] in {"warning", "error"}]
-        return [entry for entry in told if entry["event"] != "object cannot be read"]
+        return [entry for entry in told if entry["event"] != "object unreadable"]
 
 
 @contextmanager

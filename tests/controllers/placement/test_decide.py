@@ -274,7 +274,7 @@ def test_decide_shows_what_is_wrong_with_a_selector() -> None:
     outcome = decide(a_view(a_machine(selector="region in"), EAST, WEST)).outcome
     assert isinstance(outcome, Blocked)
     assert outcome.reason is PlacementReason.BAD_SELECTOR
-    assert "'region in' is no condition on a label" in outcome.message
+    assert "'region in' is not a condition on a label" in outcome.message
 
 
 def test_decide_asks_only_the_candidates() -> None:

@@ -39,7 +39,7 @@ def text(**parts: Any) -> str:
             None, PlacementReason.SECRET_KEY_MISSING, "has no key kubeconfig, or it is empty", id="without the key"
         ),
         pytest.param("{[", PlacementReason.BAD_KUBECONFIG, "is not YAML", id="with garbage"),
-        pytest.param(f"- {SECRET}", PlacementReason.BAD_KUBECONFIG, "is no kubeconfig", id="with a list"),
+        pytest.param(f"- {SECRET}", PlacementReason.BAD_KUBECONFIG, "is not a kubeconfig", id="with a list"),
         pytest.param(
             text(user={"exec": {"command": "sh"}}),
             PlacementReason.BAD_KUBECONFIG,
@@ -55,7 +55,7 @@ def text(**parts: Any) -> str:
         pytest.param(
             text(cluster={"proxy-url": "http://p.example"}),
             PlacementReason.BAD_KUBECONFIG,
-            "proxy-url sends requests through a stranger",
+            "proxy-url sends requests through another server",
             id="with a proxy",
         ),
         pytest.param(
@@ -174,7 +174,7 @@ async def test_ask_has_one_message_for_a_cluster_that_is_down(
     asked = await members.fleet.ask("east", lambda reader: reader.list(Kind("", "Node")))
     assert probed == asked == members.fleet.last_failure("east")
     assert isinstance(probed, Unreachable)
-    assert f"cluster east: unreachable: cannot reach {proxy.server}: Connect" in probed.message
+    assert f"cluster east: unreachable: {proxy.server} unreachable: Connect" in probed.message
 
 
 async def test_probe_times_out(members: Members, proxy: FaultProxy) -> None:

@@ -133,7 +133,7 @@ BROKEN = [
         "{users: [{name: u, user: {exec: {command: id}}}], clusters: [{name: c, cluster: {server: https://c}}],"
         " contexts: [{name: x, context: {cluster: c, user: u}}], current-context: x}",
         "BadKubeconfig",
-        "exec runs a command here, which a kubeconfig from a Secret may not",
+        "exec runs a command here, which is not allowed in a kubeconfig from a Secret",
         id="a-command",
     ),
 ]

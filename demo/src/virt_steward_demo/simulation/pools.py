@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from virt_steward.objects.conditions import Condition, is_true, set_condition
 from virt_steward.objects.selectors import read_selector
+from virt_steward_demo.simulation.conditions import RawCondition, is_true, set_condition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -118,14 +118,14 @@ def status_of(pool: SimulatedObject, machines: Sequence[PoolMachine], unrenderab
     }
 
 
-def _progress(target: str, *, is_updated: bool, is_paused: bool) -> tuple[Condition, Condition]:
+def _progress(target: str, *, is_updated: bool, is_paused: bool) -> tuple[RawCondition, RawCondition]:
     if is_updated:
-        return Condition("Updated", "True", "", f"All nodes run {target}"), Condition("Updating", "False", "")
+        return RawCondition("Updated", "True", "", f"All nodes run {target}"), RawCondition("Updating", "False", "")
     if is_paused:
         message = f"The pool is paused and does not go on to {target}"
-        return Condition("Updated", "False", ""), Condition("Updating", "False", "", message)
-    return Condition("Updated", "False", ""), Condition("Updating", "True", "", f"Nodes are going on to {target}")
+        return RawCondition("Updated", "False", ""), RawCondition("Updating", "False", "", message)
+    return RawCondition("Updated", "False", ""), RawCondition("Updating", "True", "", f"Nodes are going on to {target}")
 
 
-def _degraded(type_: str, why: str) -> Condition:
-    return Condition(type_, "True", "Failed", why) if why else Condition(type_, "False", "")
+def _degraded(type_: str, why: str) -> RawCondition:
+    return RawCondition(type_, "True", "Failed", why) if why else RawCondition(type_, "False", "")

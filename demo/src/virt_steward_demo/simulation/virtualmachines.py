@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from virt_steward.kube.errors import AlreadyExists, NotFound
-from virt_steward.objects.conditions import is_true
 from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Key, Ref, key_of
 from virt_steward.ssa import managers
+from virt_steward_demo.simulation.conditions import is_true
 from virt_steward_demo.simulation.kinds.virtualmachines import (
     API_VERSION,
     MIGRATION,

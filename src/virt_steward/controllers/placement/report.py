@@ -17,10 +17,10 @@ from virt_steward.objects.wallclock import rfc3339
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from virt_steward.apis.meta import ConditionStatus
     from virt_steward.controllers.placement.observation import Machine
     from virt_steward.controllers.placement.observe import KubevirtConfig
     from virt_steward.controllers.placement.verdicts import Chosen
-    from virt_steward.objects.conditions import Status
 
 Answer = ClusterReached | Unreachable | UnusableCluster
 
@@ -109,7 +109,7 @@ def _phase(answer: Answer) -> str:
             return "Unreachable"
 
 
-def _reachable(answer: Answer) -> tuple[Status, str, str]:
+def _reachable(answer: Answer) -> tuple[ConditionStatus, str, str]:
     match answer:
         case ClusterReached() | ClusterRejected():
             return "True", "Answers", ""
@@ -121,7 +121,7 @@ def _reachable(answer: Answer) -> tuple[Status, str, str]:
             return "False", "NoAnswer", answer.message
 
 
-def _credentials(answer: Answer) -> tuple[Status, str, str]:
+def _credentials(answer: Answer) -> tuple[ConditionStatus, str, str]:
     match answer:
         case ClusterReached():
             return "True", "Accepted", ""

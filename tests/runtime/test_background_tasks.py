@@ -40,7 +40,7 @@ def an_accompanied_watcher(namespace: str, cache: Cache, reconcile: Reconcile) -
     return ControllerDefinition("watcher", WATCHER, build)
 
 
-async def test_a_companion_runs_first_and_ends_last_and_nothing_is_reconciled_before_it_has_settled(
+async def test_background_task_settles_before_reconciles(
     control_plane: ControlPlane, admin: Client, namespace: str
 ) -> None:
     cache = Cache()
@@ -58,9 +58,7 @@ async def test_a_companion_runs_first_and_ends_last_and_nothing_is_reconciled_be
     assert cache.steps == ["runs", "asked", "reconciled", "ended"]
 
 
-async def test_a_process_that_is_told_to_stop_before_a_companion_has_settled_just_stops(
-    control_plane: ControlPlane, namespace: str
-) -> None:
+async def test_manager_stops_before_background_task_settles(control_plane: ControlPlane, namespace: str) -> None:
     cache = Cache()
     async with running(control_plane, an_accompanied_watcher(namespace, cache, nothing)) as process:
         assert await soon(lambda: "asked" in cache.steps)
@@ -68,9 +66,7 @@ async def test_a_process_that_is_told_to_stop_before_a_companion_has_settled_jus
     assert cache.steps[-1] == "ended"
 
 
-async def test_a_debug_page_answers_once_everything_was_seen(
-    control_plane: ControlPlane, admin: Client, namespace: str
-) -> None:
+async def test_debug_page_waits_for_caches(control_plane: ControlPlane, admin: Client, namespace: str) -> None:
     cache = Cache()
 
     def build(tools: Toolbox) -> Watcher:
@@ -86,7 +82,9 @@ async def test_a_debug_page_answers_once_everything_was_seen(
         [unit] = process.manager.units
         answer = unit.pages["/debug/watcher"]
         assert await soon(lambda: "asked" in cache.steps)
-        assert await answer(DebugRequest()) == DebugReply("watcher has not seen everything yet\n", status=503)
+        assert await answer(DebugRequest()) == DebugReply(
+            "watcher: caches are not complete yet; try again\n", status=503
+        )
         cache.may_settle.set()
 
         async def is_told() -> bool:

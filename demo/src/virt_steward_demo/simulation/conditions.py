@@ -1,4 +1,4 @@
-"""Status conditions: read them, and set one so that its transition time moves only when its status does."""
+"""Status conditions of simulated objects: find one, and set one. Its transition time moves only with its status."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Status = Literal["True", "False", "Unknown"]
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
-    """One fact about an object: `reason` is for machines, `message` for people."""
+class RawCondition:
+    """A condition as simulated controllers write it. Those of our own kinds are `apis.meta.Condition`."""
 
     type: str
     status: Status
@@ -23,7 +23,7 @@ class Condition:
     observed_generation: int | None = None
 
     @classmethod
-    def read(cls, data: Mapping[str, Any]) -> Condition:
+    def read(cls, data: Mapping[str, Any]) -> RawCondition:
         return cls(
             type=data["type"],
             status=data.get("status") or "Unknown",
@@ -44,8 +44,8 @@ class Condition:
         return data if self.observed_generation is None else {**data, "observedGeneration": self.observed_generation}
 
 
-def find(conditions: Sequence[Mapping[str, Any]], type_: str) -> Condition | None:
-    return next((Condition.read(data) for data in conditions if data.get("type") == type_), None)
+def find(conditions: Sequence[Mapping[str, Any]], type_: str) -> RawCondition | None:
+    return next((RawCondition.read(data) for data in conditions if data.get("type") == type_), None)
 
 
 def is_true(conditions: Sequence[Mapping[str, Any]], type_: str) -> bool:
@@ -54,7 +54,7 @@ def is_true(conditions: Sequence[Mapping[str, Any]], type_: str) -> bool:
     return found is not None and found.status == "True"
 
 
-def set_condition(conditions: Sequence[Mapping[str, Any]], new: Condition, now: str) -> list[Mapping[str, Any]]:
+def set_condition(conditions: Sequence[Mapping[str, Any]], new: RawCondition, now: str) -> list[Mapping[str, Any]]:
     """Return the conditions with the new one in its old place, or last; `now` is RFC 3339 in seconds."""
     old = find(conditions, new.type)
     since = old.last_transition_time if old and old.status == new.status else ""
