@@ -16,7 +16,7 @@ Sort = Literal["switch", "choice", "number", "text", "labels"]
 
 
 class BadOption(UserError):
-    """What was filled in makes no sense; one line for whoever did."""
+    """A value that was filled in is invalid; one line for the user."""
 
 
 @dataclass(frozen=True, slots=True)

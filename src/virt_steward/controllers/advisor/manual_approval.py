@@ -1,4 +1,4 @@
-"""A person's approval: of the very plan that they have seen, with their name on it."""
+"""Manual approval of exactly the plan that a person has reviewed, with their name on it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from virt_steward.kube.client import Client
 
 ATTEMPTS = 3
-"""Looks at a config whose status moves though its plan stays."""
+"""Tries to approve a plan while the status of its config changes."""
 LONGEST_COMMENT = 1024
 
 
@@ -30,7 +30,7 @@ class PlanApproved:
     profile: str
     plan_hash: str
     action: Action
-    """Rollback for a way back, else Apply."""
+    """Rollback for a rollback plan, else Apply."""
     user: str
     """As the API server knows them."""
     comment: str
@@ -38,7 +38,7 @@ class PlanApproved:
 
 @dataclass(frozen=True, slots=True)
 class PlanNotApproved:
-    """The config was left as it is."""
+    """Nothing was changed."""
 
     profile: str
     why: str
@@ -56,8 +56,8 @@ def reason_not_approvable(config: VirtPlatformConfig) -> str | None:
     if config.is_touched:
         return "the spec has changed and its plan is not drafted yet; try again in a moment"
     if config.is_true(STALE) and not config.spec.bypass_optimistic_lock:
-        said = next(one.message for one in status.conditions if one.type == STALE)
-        return f"the plan is stale: {said}"
+        message = next(one.message for one in status.conditions if one.type == STALE)
+        return f"the plan is stale: {message}"
     return None
 
 
@@ -76,7 +76,7 @@ def _instead(config: VirtPlatformConfig) -> str:
 
 
 async def approve_plan(client: Client, profile: str, plan_hash: str, comment: str) -> PlanApproved | PlanNotApproved:
-    """Approve this plan and no other: if another takes its place meanwhile, nothing is written."""
+    """Approve exactly this plan: if another one has replaced it, nothing is written."""
     user = await name_of_caller(client)
     for _ in range(ATTEMPTS):
         config = await client.get(config_ref(profile), VirtPlatformConfig)
@@ -100,7 +100,7 @@ def _action(config: VirtPlatformConfig) -> Action:
 
 
 def _patch(config: VirtPlatformConfig, approval: PlanApproved) -> dict[str, object]:
-    """One write, so that nobody ever sees half of an approval."""
+    """One write, so that an approval is never seen half written."""
     notes = {
         APPROVED_PLAN: approval.plan_hash,
         APPROVED_BY: approval.user,

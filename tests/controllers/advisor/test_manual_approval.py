@@ -7,7 +7,7 @@ from aiohttp import web
 
 from tests.clients import a_client
 from tests.controllers.advisor.builders import PLAN, a_config, a_status, true
-from tests.controllers.advisor.waiting import tell, waiting
+from tests.controllers.advisor.reviews import config_in_review, write_status
 from tests.gateway import Gateway
 from virt_steward.apis.virtplatformconfig import EXAMPLE
 from virt_steward.controllers.advisor.annotation_keys import APPROVAL_COMMENT, APPROVED_BY, APPROVED_PLAN
@@ -34,7 +34,7 @@ from virt_steward_demo.local.controlplane import ControlPlane
         pytest.param(a_config(a_status(conditions=true("PlanStale"))), "the plan is stale", id="that is stale"),
     ],
 )
-def test_nobody_may_approve_a_plan(config: VirtPlatformConfig, why: str) -> None:
+def test_plan_is_not_approvable(config: VirtPlatformConfig, why: str) -> None:
     found = reason_not_approvable(config)
     assert found is not None
     assert why in found
@@ -50,7 +50,7 @@ def test_nobody_may_approve_a_plan(config: VirtPlatformConfig, why: str) -> None
         pytest.param(a_config(a_status(plan_action="Rollback"), action="Rollback"), id="that leads back"),
     ],
 )
-def test_a_person_may_approve_a_plan(config: VirtPlatformConfig) -> None:
+def test_plan_is_approvable(config: VirtPlatformConfig) -> None:
     assert reason_not_approvable(config) is None
 
 
@@ -62,8 +62,8 @@ def test_a_person_may_approve_a_plan(config: VirtPlatformConfig) -> None:
         pytest.param("Rollback", "Rollback", id="a way back stays one"),
     ],
 )
-async def test_by_an_approval(before: str, after: str, configs: Client) -> None:
-    desk = await waiting(configs, action=before)
+async def test_approval_sets_action_and_annotations(before: str, after: str, configs: Client) -> None:
+    desk = await config_in_review(configs, action=before)
     await desk.annotate(approval_comment="of somebody before", rejected_plan=PLAN, rejected_by="admin")
     assert await approve_plan(configs, EXAMPLE, PLAN, "") == PlanApproved(EXAMPLE, PLAN, after, "admin", "")  # type: ignore[arg-type]
     config = await desk.config()
@@ -71,8 +71,8 @@ async def test_by_an_approval(before: str, after: str, configs: Client) -> None:
     assert config["metadata"]["annotations"] == {APPROVED_PLAN: PLAN, APPROVED_BY: "admin"}
 
 
-async def test_a_plan_that_was_not_seen_is_not_approved(configs: Client) -> None:
-    desk = await waiting(configs)
+async def test_approval_refuses_other_plan(configs: Client) -> None:
+    desk = await config_in_review(configs)
     answer = await approve_plan(configs, EXAMPLE, "another", "")
     assert isinstance(answer, PlanNotApproved)
     assert answer.why == f"the plan has changed: it is now {PLAN}; review it first"
@@ -86,17 +86,17 @@ async def test_a_plan_that_was_not_seen_is_not_approved(configs: Client) -> None
         pytest.param({"plan_hash": "b" * 64}, False, id="not approved if another takes its place meanwhile"),
     ],
 )
-async def test_a_plan_is(
+async def test_approval_survives_status_change_but_not_new_plan(
     changes: dict[str, Any], approved: bool, configs: Client, control_plane: ControlPlane, gateway: Gateway
 ) -> None:
-    desk = await waiting(configs)
+    desk = await config_in_review(configs)
     tried: list[str] = []
 
     async def changed_meanwhile(request: web.Request) -> None:
         if request.method == "PATCH":
             tried.append(request.path)
             if len(tried) == 1:
-                await tell(desk, phase="ReviewRequired", **changes)
+                await write_status(desk, phase="ReviewRequired", **changes)
 
     gateway.intercept = changed_meanwhile
     async with a_client(control_plane, server=gateway.server) as client:
