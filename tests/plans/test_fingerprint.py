@@ -5,8 +5,8 @@ import pytest
 
 from virt_steward.apis.virtplatformconfig import PlanItem, TakenField, TargetRef
 from virt_steward.plans.annotations import is_annotated, with_annotations, without_annotations
+from virt_steward.plans.fields import governing, without
 from virt_steward.plans.fingerprint import fields_hash, plan_hash, snapshot_hash
-from virt_steward.plans.governed import governing, without
 
 FIELDS = ("spec.a", "spec.b")
 ITEM = PlanItem(

@@ -100,7 +100,11 @@ class ItemView:
 
 async def page(visit: PageContext) -> PageContent:
     configs = {config.metadata.name: config for config in visit.configs}
-    offered = [one for one in known_profiles(AdvisorOptions()) if one.about.is_advertised or one.name in configs]
+    offered = [
+        one
+        for one in known_profiles(AdvisorOptions(example_profile=True))
+        if one.about.is_advertised or one.name in configs
+    ]
     cards = [card_of(profile, configs.get(profile.name)) for profile in offered]
     shown = [card for card in cards if holds(f"{card.profile.name} {card.profile.about.description}", visit.words)]
     values = {"cards": shown, "may_change": await visit.may("patch", VIRT_PLATFORM_CONFIG)}
@@ -109,7 +113,7 @@ async def page(visit: PageContext) -> PageContent:
 
 async def plan(visit: PageContext) -> PageContent:
     name = visit.match["name"]
-    profile = next((one for one in known_profiles(AdvisorOptions()) if one.name == name), None)
+    profile = next((one for one in known_profiles(AdvisorOptions(example_profile=True)) if one.name == name), None)
     config = next((one for one in visit.configs if one.metadata.name == name), None)
     if profile is None or config is None:
         return not_there(f"VirtPlatformConfig {name}", VIRT_PLATFORM_CONFIG)
