@@ -90,7 +90,7 @@ async def admin(installed: ControlPlane) -> AsyncIterator[Client]:
         pytest.param(a_config(notify="ops", bypassOptimisticLock=True), id="an endpoint and no lock"),
     ],
 )
-async def test_a_config_may_ask_for(config: dict[str, Any], admin: Client) -> None:
+async def test_crd_accepts_valid_config(config: dict[str, Any], admin: Client) -> None:
     stored = await admin.create(config, dry_run=True)
 
     msgspec.convert(stored["spec"], VirtPlatformConfigSpec)
@@ -135,12 +135,12 @@ async def test_a_config_may_ask_for(config: dict[str, Any], admin: Client) -> No
         pytest.param(a_config(notify="https://x"), "an endpoint is named", id="a URL as endpoint"),
     ],
 )
-async def test_a_config_may_not_ask_for(config: dict[str, Any], complaint: str, admin: Client) -> None:
+async def test_crd_refuses_invalid_config(config: dict[str, Any], complaint: str, admin: Client) -> None:
     with pytest.raises(Invalid, match=complaint):
         await admin.create(config, dry_run=True)
 
 
-async def test_a_profile_is_never_exchanged(admin: Client) -> None:
+async def test_crd_refuses_change_of_profile(admin: Client) -> None:
     await admin.create(a_config(EXAMPLE, action="Ignore"))
     try:
         with pytest.raises(Invalid, match="Profile is immutable"):
@@ -149,7 +149,7 @@ async def test_a_profile_is_never_exchanged(admin: Client) -> None:
         await admin.delete(THE_EXAMPLE)
 
 
-async def test_defaults_are_those_of_the_code(admin: Client) -> None:
+async def test_crd_defaults_equal_those_of_types(admin: Client) -> None:
     stored = await admin.create(load_aware(), dry_run=True)
 
     assert stored["spec"]["action"] == "DryRun"
@@ -164,13 +164,13 @@ async def test_defaults_are_those_of_the_code(admin: Client) -> None:
     assert seen.options == ProfileOptions(load_aware=LoadAwareOptions())
 
 
-def test_kubectl_shows_action_impact_phase_and_age() -> None:
+def test_crd_columns_are_action_impact_phase_and_age() -> None:
     (version,) = VIRT_PLATFORM_CONFIG_CRD.manifest()["spec"]["versions"]
 
     assert [column["name"] for column in version["additionalPrinterColumns"]] == ["Action", "Impact", "Phase", "Age"]
 
 
-async def test_a_full_status_comes_back_as_it_was_written(admin: Client) -> None:
+async def test_crd_keeps_full_status(admin: Client) -> None:
     target = TargetRef("machineconfiguration.openshift.io/v1", "MachineConfig", "99-worker-psi-karg")
     radius = BlastRadius((PoolRadius("worker", 3, 2),), ("a", "b", "c"), 3, 7, ("shop/db",), 1, "3 nodes reboot")
     item = PlanItem(

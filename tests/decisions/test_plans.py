@@ -7,7 +7,7 @@ from aiohttp import web
 
 from tests.clients import a_client
 from tests.controllers.advisor.builders import PLAN, a_config, a_status, true
-from tests.controllers.advisor.waiting import tell, waiting
+from tests.controllers.advisor.reviews import config_in_review, write_status
 from tests.gateway import Gateway
 from virt_steward.apis.virtplatformconfig import EXAMPLE
 from virt_steward.controllers.advisor.annotation_keys import APPROVAL_COMMENT, APPROVED_BY, APPROVED_PLAN
@@ -30,7 +30,7 @@ from virt_steward_demo.local.controlplane import ControlPlane
         pytest.param(a_config(a_status(conditions=true("PlanStale"))), "out of date", id="stale"),
     ],
 )
-def test_approval_is_refused_with_reason(config: VirtPlatformConfig, why: str) -> None:
+def test_plan_is_not_approvable(config: VirtPlatformConfig, why: str) -> None:
     found = reason_not_approvable(config)
     assert found is not None
     assert why in found
@@ -46,7 +46,7 @@ def test_approval_is_refused_with_reason(config: VirtPlatformConfig, why: str) -
         pytest.param(a_config(a_status(plan_action="Rollback"), action="Rollback"), id="rollback"),
     ],
 )
-def test_approval_is_possible_in_review(config: VirtPlatformConfig) -> None:
+def test_plan_is_approvable(config: VirtPlatformConfig) -> None:
     assert reason_not_approvable(config) is None
 
 
@@ -58,8 +58,8 @@ def test_approval_is_possible_in_review(config: VirtPlatformConfig) -> None:
         pytest.param("Rollback", "Rollback", id="rollback"),
     ],
 )
-async def test_approve_sets_action_and_annotations(before: str, after: str, configs: Client) -> None:
-    desk = await waiting(configs, action=before)
+async def test_approval_sets_action_and_annotations(before: str, after: str, configs: Client) -> None:
+    desk = await config_in_review(configs, action=before)
     await desk.annotate(approval_comment="of somebody before", rejected_plan=PLAN, rejected_by="admin")
     assert await approve_plan(configs, EXAMPLE, PLAN, "") == PlanApproved(EXAMPLE, PLAN, after, "admin", "")  # type: ignore[arg-type]
     config = await desk.config()
@@ -67,8 +67,8 @@ async def test_approve_sets_action_and_annotations(before: str, after: str, conf
     assert config["metadata"]["annotations"] == {APPROVED_PLAN: PLAN, APPROVED_BY: "admin"}
 
 
-async def test_approve_refuses_other_plan(configs: Client) -> None:
-    desk = await waiting(configs)
+async def test_approval_refuses_other_plan(configs: Client) -> None:
+    desk = await config_in_review(configs)
     answer = await approve_plan(configs, EXAMPLE, "another", "")
     assert isinstance(answer, NotApproved)
     assert answer.reason == plan_changed(PLAN)
@@ -82,17 +82,17 @@ async def test_approve_refuses_other_plan(configs: Client) -> None:
         pytest.param({"plan_hash": "b" * 64}, False, id="plan-changes"),
     ],
 )
-async def test_approve_retries_unless_the_plan_changes(
+async def test_approval_survives_status_change_but_not_new_plan(
     changes: dict[str, Any], approved: bool, configs: Client, control_plane: ControlPlane, gateway: Gateway
 ) -> None:
-    desk = await waiting(configs)
+    desk = await config_in_review(configs)
     tried: list[str] = []
 
     async def changed_meanwhile(request: web.Request) -> None:
         if request.method == "PATCH":
             tried.append(request.path)
             if len(tried) == 1:
-                await tell(desk, phase="ReviewRequired", **changes)
+                await write_status(desk, phase="ReviewRequired", **changes)
 
     gateway.intercept = changed_meanwhile
     async with a_client(control_plane, server=gateway.server) as client:

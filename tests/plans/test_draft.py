@@ -36,7 +36,7 @@ async def drafted(client: Client, intent: Intent) -> Any:
     return found.items[0]
 
 
-async def test_what_would_be_created_is_all_additions(admin: Client, widgets: str) -> None:
+async def test_draft_of_new_object_shows_additions(admin: Client, widgets: str) -> None:
     item = await drafted(admin, an_intent(widgets, size=3))
     assert (item.state, item.impact_severity) == ("Pending", "Medium")
     lines = item.diff.splitlines()
@@ -53,7 +53,7 @@ async def test_what_would_be_created_is_all_additions(admin: Client, widgets: st
     assert await admin.list(WIDGET, Selection(widgets)) == []
 
 
-async def test_fields_of_others_are_neither_shown_nor_taken_unless_they_change(admin: Client, widgets: str) -> None:
+async def test_draft_takes_only_changed_fields_of_others(admin: Client, widgets: str) -> None:
     await admin.apply(a_widget(widgets, size=2, colour="red"), manager="argocd")
     item = await drafted(admin, an_intent(widgets, size=3))
     assert "-  size: 2\n+  size: 3\n" in item.diff
@@ -63,14 +63,14 @@ async def test_fields_of_others_are_neither_shown_nor_taken_unless_they_change(a
     assert item.message == "It will be resized; takes over .spec.size of argocd"
 
 
-async def test_nothing_to_change_is_done_already_marks_or_not(admin: Client, widgets: str) -> None:
+async def test_draft_without_changes_is_completed(admin: Client, widgets: str) -> None:
     await admin.apply(a_widget(widgets, size=3), manager="argocd")
     item = await drafted(admin, an_intent(widgets, size=3))
     assert (item.state, item.impact_severity, item.diff, item.takes) == ("Completed", "Low", "", ())
     assert item.hash == item.planned_hash
 
 
-async def test_nothing_to_change_is_in_progress_until_it_works(admin: Client, widgets: str) -> None:
+async def test_draft_without_changes_waits_until_ready(admin: Client, widgets: str) -> None:
     changes = await drafted(admin, an_intent(widgets, size=3))
     moot = await drafted(admin, an_intent(widgets, moot="Somebody else did it", size=3))
     await admin.apply(a_widget(widgets, size=3), manager="argocd")
@@ -85,7 +85,7 @@ async def test_nothing_to_change_is_in_progress_until_it_works(admin: Client, wi
     assert (judged(changes, NotReady("2/10")), judged(moot, NotReady("2/10"))) == (changes, moot)
 
 
-async def test_what_is_moot_is_not_even_tried(admin: Client, widgets: str) -> None:
+async def test_draft_skips_moot_intent(admin: Client, widgets: str) -> None:
     item = await drafted(admin, an_intent(widgets, moot="Somebody else did it", size=3))
     assert (item.state, item.message, item.desired_state, item.managed_fields) == (
         "Completed",
@@ -95,7 +95,7 @@ async def test_what_is_moot_is_not_even_tried(admin: Client, widgets: str) -> No
     )
 
 
-async def test_what_the_server_does_not_take_is_rejected(admin: Client, widgets: str) -> None:
+async def test_draft_is_rejected_by_server(admin: Client, widgets: str) -> None:
     bad = {**a_widget(widgets), "metadata": {"name": "No Name", "namespace": widgets}}
     intent = Intent("bad", bad, (), Impacts("Low", "Low"), "")
     found = await draft(admin, OWNER, [intent], {})
@@ -103,7 +103,7 @@ async def test_what_the_server_does_not_take_is_rejected(admin: Client, widgets:
     assert found.item == "bad"
 
 
-async def test_a_target_that_moves_is_looked_at_again(admin: Client, widgets: str) -> None:
+async def test_draft_reports_moving_target(admin: Client, widgets: str) -> None:
     old = await admin.create(a_widget(widgets, size=1))
     await admin.merge_patch(the_widget(widgets), {"spec": {"size": 2}})
     intent = an_intent(widgets, size=3)
@@ -111,7 +111,7 @@ async def test_a_target_that_moves_is_looked_at_again(admin: Client, widgets: st
     assert isinstance(await draft(admin, OWNER, [intent], {}), TargetsMoving)  # it seemed absent
 
 
-async def test_an_item_is_written_with_its_marks_and_known_again(admin: Client, widgets: str) -> None:
+async def test_write_sets_annotations(admin: Client, widgets: str) -> None:
     await admin.apply(a_widget(widgets, size=2, colour="red"), manager="argocd")
     item = await drafted(admin, an_intent(widgets, size=3))
     result = await write(admin, OWNER, item, bypass=False)
@@ -126,7 +126,7 @@ async def test_an_item_is_written_with_its_marks_and_known_again(admin: Client, 
     assert again.object["metadata"]["resourceVersion"] == live["metadata"]["resourceVersion"]  # nothing was sent
 
 
-async def test_fields_that_nobody_agreed_to_take_are_not_taken(admin: Client, widgets: str) -> None:
+async def test_write_refuses_unlisted_takeover(admin: Client, widgets: str) -> None:
     await admin.apply(a_widget(widgets, size=2), manager="argocd")
     item = await drafted(admin, an_intent(widgets, size=3))
     await admin.apply(a_widget(widgets, size=2), manager="kubectl", force=True)  # the same value, one more owner
@@ -136,7 +136,7 @@ async def test_fields_that_nobody_agreed_to_take_are_not_taken(admin: Client, wi
     assert (await admin.get(the_widget(widgets)))["spec"]["size"] == 2
 
 
-async def test_without_the_lock_whatever_is_there_is_overwritten(admin: Client, widgets: str) -> None:
+async def test_write_overwrites_in_bypass_mode(admin: Client, widgets: str) -> None:
     item = await drafted(admin, an_intent(widgets, size=3))
     await admin.create(a_widget(widgets, size=9, colour="red"))
     assert isinstance(await write(admin, OWNER, item, bypass=False), ItemOutdated)
@@ -144,7 +144,7 @@ async def test_without_the_lock_whatever_is_there_is_overwritten(admin: Client, 
     assert (await admin.get(the_widget(widgets)))["spec"] == {"size": 3, "colour": "red"}
 
 
-async def test_a_refusal_of_the_server_is_told(admin: Client, widgets: str, control_plane: ControlPlane) -> None:
+async def test_write_reports_refusal(admin: Client, widgets: str, control_plane: ControlPlane) -> None:
     item = await drafted(admin, an_intent(widgets, size=3))
     account = await an_account(admin, Access("bystander"), Installation(widgets, prefix=widgets))
     async with a_client(control_plane, account.token) as powerless:
@@ -154,9 +154,7 @@ async def test_a_refusal_of_the_server_is_told(admin: Client, widgets: str, cont
 
 
 @pytest.mark.parametrize("owned_by_us", [True, False])
-async def test_a_field_that_falls_away_from_an_intent_keeps_its_value(
-    admin: Client, widgets: str, *, owned_by_us: bool
-) -> None:
+async def test_write_keeps_value_of_dropped_field(admin: Client, widgets: str, *, owned_by_us: bool) -> None:
     first = await drafted(admin, an_intent(widgets, size=3, colour="blue"))
     await write(admin, OWNER, first, bypass=False)
     if not owned_by_us:
@@ -167,7 +165,7 @@ async def test_a_field_that_falls_away_from_an_intent_keeps_its_value(
     assert (await admin.get(the_widget(widgets)))["spec"] == {"size": 4, "colour": "blue"}
 
 
-def test_a_diff_that_is_too_long_says_how_much_of_it_is_left_out() -> None:
+def test_long_diff_is_cut_with_note() -> None:
     lines = [f"+line {number}" for number in range(20_000)]
     whole = "\n".join(lines) + "\n"
     shown = fitted(whole)

@@ -14,12 +14,12 @@ ROLE = "machineconfiguration.openshift.io/role"
         pytest.param(("data", "a.b", "c"), "data['a.b'].c", id="that-goes-on-behind-dots"),
     ],
 )
-def test_a_field_is_read_as_it_is_written(tokens: tuple[str, ...], text: str) -> None:
+def test_field_path_round_trips(tokens: tuple[str, ...], text: str) -> None:
     assert field_of(Pointer(tokens)) == text
     assert pointer_to(text) == Pointer(tokens)
 
 
-def test_an_intent_sets_its_values_and_whole_lists_but_not_its_identity() -> None:
+def test_fields_set_by_leaves_out_identity() -> None:
     desired = {
         "apiVersion": "v1",
         "kind": "Thing",
@@ -30,12 +30,12 @@ def test_an_intent_sets_its_values_and_whole_lists_but_not_its_identity() -> Non
     assert fields_set_by(desired, whole=("spec.map",))[-1] == "spec.map"
 
 
-def test_values_leave_out_what_is_absent() -> None:
+def test_values_leave_out_absent_fields() -> None:
     obj = {"spec": {"a": 0, "b": {"c": None}}}
     assert values(obj, ("spec.a", "spec.b.c", "spec.d", "spec.a.b")) == {"spec.a": 0, "spec.b.c": None}
 
 
-def test_only_what_is_pointed_at_is_kept_with_the_identity() -> None:
+def test_only_keeps_identity_and_pointers() -> None:
     obj = {
         "apiVersion": "v1",
         "kind": "Thing",

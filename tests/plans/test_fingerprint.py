@@ -5,8 +5,8 @@ import pytest
 
 from virt_steward.apis.virtplatformconfig import PlanItem, TakenField, TargetRef
 from virt_steward.plans.annotations import is_annotated, with_annotations, without_annotations
+from virt_steward.plans.fields import governing, without
 from virt_steward.plans.fingerprint import fields_hash, plan_hash, snapshot_hash
-from virt_steward.plans.governed import governing, without
 
 FIELDS = ("spec.a", "spec.b")
 ITEM = PlanItem(
@@ -20,7 +20,7 @@ ITEM = PlanItem(
 )
 
 
-def test_a_hash_tells_of_the_managed_fields_alone() -> None:
+def test_fields_hash_covers_managed_fields_only() -> None:
     seen = {"spec": {"a": 1, "b": 2, "c": 3}, "status": {}}
     assert fields_hash(seen, FIELDS) == fields_hash({"spec": {"b": 2, "a": 1}}, FIELDS)
     assert fields_hash(seen, FIELDS) != fields_hash({"spec": {"a": 1}}, FIELDS)
@@ -39,11 +39,11 @@ def test_a_hash_tells_of_the_managed_fields_alone() -> None:
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_another_plan_has_another_hash_by_its(change: dict[str, Any]) -> None:
+def test_plan_hash_differs_for_other_plan(change: dict[str, Any]) -> None:
     assert plan_hash("p", [msgspec.structs.replace(ITEM, **change)]) != plan_hash("p", [ITEM])
 
 
-def test_progress_and_costs_make_no_other_plan() -> None:
+def test_plan_hash_ignores_progress_and_blast_radius() -> None:
     moved = msgspec.structs.replace(ITEM, state="InProgress", message="2/3", impact_severity="High")
     assert plan_hash("p", [moved]) == plan_hash("p", [ITEM])
     assert plan_hash("p", [ITEM], back=True) != plan_hash("p", [ITEM])
@@ -51,7 +51,7 @@ def test_progress_and_costs_make_no_other_plan() -> None:
     assert snapshot_hash([moved]) == snapshot_hash([ITEM])
 
 
-def test_marks_come_and_go_without_a_trace() -> None:
+def test_annotations_are_added_and_removed() -> None:
     obj = {"metadata": {"name": "one", "annotations": {"theirs": "x"}}, "spec": {}}
     ours = with_annotations(obj, "profile", "sha256:1")
     assert is_annotated(ours, "profile", "sha256:1")
@@ -63,7 +63,7 @@ def test_marks_come_and_go_without_a_trace() -> None:
     }
 
 
-def test_what_was_ever_applied_is_governed_until_it_is_given_back() -> None:
+def test_governed_targets_add_up_until_rolled_back() -> None:
     first = governing((), ITEM)
     later = governing(first, msgspec.structs.replace(ITEM, managed_fields=("spec.c",), planned_hash="sha256:9"))
     assert [(one.hash, set(one.managed_fields)) for one in later] == [("sha256:9", {"spec.a", "spec.b", "spec.c"})]

@@ -138,7 +138,7 @@ def test_a_node_belongs_to_its_custom_pool_first_and_machines_move_or_stop() -> 
     assert [(one.name, one.nodes, one.rounds) for one in found.pools] == [("gpu", 1, 1), ("worker", 3, 2)]
     assert found.nodes == ("g", "w1", "w2", "w3")
     assert (found.virtual_machines, found.immovable) == (1, ("ns/b",))
-    assert "1 cannot move and stops instead: ns/b" in found.message
+    assert "1 cannot migrate and stops instead: ns/b" in found.message
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a MachineConfig costs: which nodes reboot, in how many rounds, and which virtual machines move or stop."""
+"""What a MachineConfig disrupts: which nodes reboot, in how many rounds, and which VMs migrate or stop."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class VmiStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class VmiFacts(msgspec.Struct, frozen=True):
-    """A running virtual machine: where it is, and whether it can leave."""
+    """A running virtual machine: its node, and whether it can migrate."""
 
     metadata: Meta
     status: VmiStatus = VmiStatus()
@@ -45,14 +45,14 @@ class VmiFacts(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """Who lives on the cluster now."""
+    """The nodes and virtual machines of the cluster."""
 
     nodes: tuple[NodeFacts, ...] = ()
     machines: tuple[VmiFacts, ...] = ()
 
 
 async def take_census(reader: Reader) -> Census:
-    """Ask once: nobody needs to be told of every machine that comes or goes."""
+    """List them once; they are needed only when a plan is drafted, so they are not watched."""
     nodes, machines = await asyncio.gather(_nodes(reader), _machines(reader))
     return Census(nodes, tuple(machines))
 
@@ -70,7 +70,7 @@ async def _machines(reader: Reader) -> list[VmiFacts]:
 
 
 def blast_radius(labels: Mapping[str, str], pools: Sequence[Pool], census: Census) -> BlastRadius:
-    """What becomes of them when a MachineConfig with these labels is written."""
+    """Which nodes reboot and which VMs migrate or stop when a MachineConfig with these labels is written."""
     affected = [(pool, nodes_of(pool, pools, census.nodes)) for pool in pools_selecting(labels, pools)]
     nodes = sorted(name for _, names in affected for name in names)
     guests = [one for one in census.machines if one.status.node_name in set(nodes)]
@@ -89,7 +89,7 @@ def blast_radius(labels: Mapping[str, str], pools: Sequence[Pool], census: Censu
 
 
 def reboots(found: BlastRadius) -> str:
-    """What becomes of nodes, in words."""
+    """Which nodes reboot, in words."""
     pools = ", ".join(
         f"{one.name}: {one.nodes} in {one.rounds} rounds{' once it is resumed' if one.paused else ''}"
         for one in found.pools
@@ -98,9 +98,9 @@ def reboots(found: BlastRadius) -> str:
 
 
 def _sentence(found: BlastRadius) -> str:
-    text = f"{reboots(found)}; {found.virtual_machines} virtual machines must move"
+    text = f"{reboots(found)}; {found.virtual_machines} VMs must migrate"
     if found.immovable_count:
         named = ", ".join(found.immovable[:5]) + (", …" if found.immovable_count > 5 else "")
         stops = "stops" if found.immovable_count == 1 else "stop"
-        text += f"; {found.immovable_count} cannot move and {stops} instead: {named}"
+        text += f"; {found.immovable_count} cannot migrate and {stops} instead: {named}"
     return text[:1024]

@@ -156,7 +156,7 @@ def _claims(tried: Preview) -> list[Claim]:
 
 
 def _diff(live: Object | None, planned: Object, fields: tuple[str, ...]) -> str:
-    """What changes, with our own fields as context and nobody else's."""
+    """What changes, with only our own fields as context."""
     after = without_annotations(sanitized(planned))
     if live is None:
         return unified(None, after)

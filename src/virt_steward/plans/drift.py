@@ -24,7 +24,7 @@ LONGEST_VALUE = 80
 def drift_of(item: PlanItem, live: Mapping[str, Any] | None, manager: FieldManager) -> tuple[str, ...]:
     """One sentence per field, such as `KubeDescheduler cluster: .spec.mode is Predictive, planned Automatic`.
 
-    Secret values are masked. Who changed a field is whoever else owns it now, by managedFields.
+    Secret values are masked. A field was changed by the other managers that own it now, by managedFields.
     """
     target = f"{item.target_ref.kind} {item.target_ref.name}"
     if live is None:

@@ -1,4 +1,4 @@
-"""What a profile wants of one object, before anybody has asked the server what that would change."""
+"""What is wanted of one object, before a dry run shows what that would change."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ORDER: tuple[Impact, ...] = ("Low", "Medium", "High")
 
 @dataclass(frozen=True, slots=True)
 class Impacts:
-    """How much it disturbs, by what happens to the object."""
+    """How disruptive it is to create or to change the object."""
 
     creates: Impact
     changes: Impact
@@ -28,18 +28,18 @@ class Impacts:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """One item of a plan to be."""
+    """One item of a plan that is about to be drafted."""
 
     name: str
     desired: Object
-    """All that is wanted of the object."""
+    """The desired object, with all the fields that are set."""
     fields: tuple[str, ...]
-    """What it sets, as managed fields."""
+    """The fields that it sets, as managed fields."""
     impacts: Impacts
     message: str
-    """What will be done, for people."""
+    """What will be done, for users."""
     moot: str = ""
-    """Why nothing need be done at all; then nothing is ever written."""
+    """Why nothing needs to be done; then nothing is written. Empty if something does."""
 
     @property
     def ref(self) -> Ref:
@@ -54,7 +54,7 @@ class Intent:
 
 
 def worst(impacts: Iterable[Impact]) -> Impact:
-    """The most disturbing of them."""
+    """The most disruptive of them."""
     return max(impacts, key=_ORDER.index, default="Low")
 
 

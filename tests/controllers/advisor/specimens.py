@@ -36,7 +36,7 @@ LOGICS = st.sampled_from(
 
 
 @st.composite
-def sights(draw: st.DrawFn) -> AdvisorObservation:
+def observations(draw: st.DrawFn) -> AdvisorObservation:
     names = draw(st.lists(st.sampled_from("abc"), unique=True, max_size=3))
     items = tuple(
         an_item(name, draw(st.sampled_from(get_args(ItemState))), hash=draw(HASHES), planned_hash=draw(HASHES))

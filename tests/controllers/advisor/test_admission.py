@@ -64,7 +64,7 @@ async def editor(guarded: Client, namespace: str) -> Account:
     return await an_account(guarded, EDITOR, Installation(namespace))
 
 
-async def test_a_name_that_is_not_the_callers_is_refused(
+async def test_policy_refuses_name_of_another_user(
     guarded: Client, editor: Account, control_plane: ControlPlane
 ) -> None:
     await guarded.create(a_config())
@@ -75,7 +75,7 @@ async def test_a_name_that_is_not_the_callers_is_refused(
     assert (await notes(guarded))[APPROVED_BY] == editor.user
 
 
-async def test_an_approval_of_somebody_else_may_stay_or_be_withdrawn_but_not_be_moved(
+async def test_policy_lets_approval_of_another_user_stay_or_go_but_not_move(
     guarded: Client, editor: Account, control_plane: ControlPlane
 ) -> None:
     await guarded.create(a_config(**{APPROVED_BY: "admin", APPROVED_PLAN: OLD, APPROVAL_COMMENT: "agreed"}))
@@ -93,7 +93,7 @@ async def test_an_approval_of_somebody_else_may_stay_or_be_withdrawn_but_not_be_
     assert await notes(guarded) == {"colour": "red"}
 
 
-async def test_a_rejection_names_who_really_rejects(
+async def test_policy_refuses_rejection_in_another_name(
     guarded: Client, editor: Account, control_plane: ControlPlane
 ) -> None:
     await guarded.create(a_config(**{REJECTED_BY: "admin", REJECTED_PLAN: OLD, REJECTION_COMMENT: "too early"}))
@@ -111,7 +111,7 @@ async def test_a_rejection_names_who_really_rejects(
     assert (await notes(guarded))[REJECTED_BY] == editor.user
 
 
-async def test_configs_without_annotations_are_nobodys_business(
+async def test_policy_ignores_configs_without_annotations(
     guarded: Client, editor: Account, control_plane: ControlPlane
 ) -> None:
     bare = a_config()

@@ -37,7 +37,7 @@ async def interval(desk: Desk) -> int:
     return int((await desk.descheduler())["spec"]["deschedulingIntervalSeconds"])
 
 
-async def test_the_autopilot_keeps_its_hands_off_what_a_plan_has_set(
+async def test_autopilot_does_not_write_governed_fields(
     desk: Desk, autopilot: Cockpit, control_plane: ControlPlane, account: Account
 ) -> None:
     usual = await interval(desk)

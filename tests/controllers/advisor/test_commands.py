@@ -15,7 +15,7 @@ import yaml
 from tests.audit import AuditLog
 from tests.cli.commands import PROGRAM, Ended, steward
 from tests.controllers.advisor.desk import Desk, advising, no_reboots
-from tests.controllers.advisor.waiting import tell, waiting
+from tests.controllers.advisor.reviews import config_in_review, write_status
 from tests.eventually import soon
 from tests.grants import Account, an_account
 from tests.widgets import define
@@ -56,7 +56,7 @@ async def uninstalled(platform: SimulatedPlatform) -> AsyncIterator[Client]:
     await define(client, manifest)
 
 
-async def test_a_plan_needs_nothing_of_ours_and_changes_nothing(
+async def test_plan_works_without_installation_and_changes_nothing(
     uninstalled: Client, control_plane: ControlPlane, audit_log: AuditLog
 ) -> None:
     assert uninstalled
@@ -85,9 +85,7 @@ async def test_a_plan_needs_nothing_of_ours_and_changes_nothing(
     )
 
 
-async def test_a_plan_is_the_one_that_the_advisor_makes(
-    desk: Desk, control_plane: ControlPlane, account: Account
-) -> None:
+async def test_plan_equals_plan_of_advisor(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
     options = ("--set", "enablePSIMetrics=false", "--set", "loadAware.deschedulingIntervalSeconds=120", "-o", "json")
     foretold = await steward("plan", LOAD_AWARE, *options, kubeconfig=control_plane.kubeconfig)
     async with advising(control_plane, account):
@@ -101,7 +99,7 @@ async def test_a_plan_is_the_one_that_the_advisor_makes(
     assert plans[0]["items"][0]["diff"] == status.items[0].diff
 
 
-async def test_manifests_lead_to_a_plan_with_nothing_to_do(desk: Desk, control_plane: ControlPlane) -> None:
+async def test_plan_manifests_leave_nothing_to_do_once_applied(desk: Desk, control_plane: ControlPlane) -> None:
     asking = ("plan", LOAD_AWARE, "--set", "enablePSIMetrics=false")
     ended = await steward(*asking, "-o", "manifests", kubeconfig=control_plane.kubeconfig)
     assert ended.code == 2
@@ -129,7 +127,7 @@ async def test_manifests_lead_to_a_plan_with_nothing_to_do(desk: Desk, control_p
         ),
     ],
 )
-async def test_what_cannot_be_planned_is_said_in_one_line_and_is_no_change(
+async def test_plan_reports_error_in_one_line(
     arguments: list[str], complaint: str, configs: Client, control_plane: ControlPlane
 ) -> None:
     assert configs
@@ -139,7 +137,7 @@ async def test_what_cannot_be_planned_is_said_in_one_line_and_is_no_change(
     assert complaint in line
 
 
-async def test_whoever_may_only_look_hears_which_right_a_dry_run_needs(
+async def test_plan_names_missing_right_for_dry_run(
     desk: Desk, control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
     full = definition(AdvisorOptions()).access
@@ -156,7 +154,7 @@ async def test_whoever_may_only_look_hears_which_right_a_dry_run_needs(
 @pytest.mark.parametrize(
     "command", [["plan", LOAD_AWARE], ["explain", "plan", LOAD_AWARE], ["approve", EXAMPLE], ["status"]]
 )
-async def test_whoever_may_not_even_look_hears_that_in_one_line(
+async def test_commands_report_forbidden_in_one_line(
     command: list[str], configs: Client, control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
     account = await an_account(configs, Access("nobody"), Installation(namespace))
@@ -181,7 +179,7 @@ def _without_writes(grants: Any) -> Any:
         pytest.param({"NO_COLOR": "1"}, False, id="has none for who wants none"),
     ],
 )
-async def test_on_a_terminal_a_diff(
+async def test_plan_diff_is_coloured_on_terminal(
     env: dict[str, str], is_coloured: bool, configs: Client, control_plane: ControlPlane
 ) -> None:
     assert configs
@@ -213,7 +211,7 @@ async def on_a_terminal(*arguments: str, answers: str = "", **env: str) -> str:
     return seen.decode().replace("\r\n", "\n")
 
 
-async def test_a_plan_is_approved_and_followed_pool_by_pool_to_its_end(
+async def test_approve_watch_follows_plan_to_completion(
     desk: Desk, control_plane: ControlPlane, account: Account
 ) -> None:
     async with advising(control_plane, account):
@@ -241,9 +239,7 @@ async def test_a_plan_is_approved_and_followed_pool_by_pool_to_its_end(
     assert "admin: agreed" in explained.stdout
 
 
-async def test_a_plan_that_fails_is_followed_to_that_end(
-    desk: Desk, control_plane: ControlPlane, account: Account
-) -> None:
+async def test_approve_watch_follows_plan_to_failure(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
     await pause_pool(desk.client, "worker")
     async with advising(control_plane, account):
         await desk.ask("DryRun", waitTimeout="1s")
@@ -255,9 +251,7 @@ async def test_a_plan_that_fails_is_followed_to_that_end(
     assert last.startswith("virt-steward: load-aware-rebalancing: approved, but it is in phase Failed: enable-psi-")
 
 
-async def test_following_may_have_an_end_before_that_of_the_plan(
-    desk: Desk, control_plane: ControlPlane, account: Account
-) -> None:
+async def test_approve_watch_stops_at_timeout(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
     await pause_pool(desk.client, "worker")
     async with advising(control_plane, account):
         await desk.ask("DryRun")
@@ -277,10 +271,10 @@ async def test_following_may_have_an_end_before_that_of_the_plan(
         pytest.param(["--yes", "--plan", "abc"], "", "DryRun", id="leaves another plan alone"),
     ],
 )
-async def test_on_a_terminal_approve(
+async def test_approve_asks_on_terminal(
     arguments: list[str], answers: str, action: str, configs: Client, control_plane: ControlPlane
 ) -> None:
-    desk = await waiting(configs)
+    desk = await config_in_review(configs)
     env = {"KUBECONFIG": str(control_plane.kubeconfig)}
     shown = await on_a_terminal("approve", EXAMPLE, *arguments, answers=answers, **env)
     assert ("Approve this plan? [y/N]" in shown) is bool(answers)
@@ -295,17 +289,17 @@ async def test_on_a_terminal_approve(
         pytest.param(None, f"Nothing to approve: VirtPlatformConfig {EXAMPLE} not found", id="there is no config"),
     ],
 )
-async def test_nothing_is_approved_where(
+async def test_approve_refuses_without_plan_in_review(
     phase: str | None, complaint: str, configs: Client, control_plane: ControlPlane
 ) -> None:
     if phase:
-        await tell(await waiting(configs), phase=phase)
+        await write_status(await config_in_review(configs), phase=phase)
     ended: Ended = await steward("approve", EXAMPLE, kubeconfig=control_plane.kubeconfig)
     assert (ended.code, ended.stdout) == (1, "")
     assert complaint in ended.stderr
 
 
-async def test_explain_and_status_tell_what_a_plan_waits_for_and_which_rule_says_so(
+async def test_explain_and_status_show_what_plan_waits_for(
     desk: Desk, control_plane: ControlPlane, account: Account
 ) -> None:
     async with advising(control_plane, account):
@@ -335,9 +329,7 @@ async def test_explain_and_status_tell_what_a_plan_waits_for_and_which_rule_says
     assert "1 ReviewRequired" in advisor["summary"]
 
 
-async def test_the_way_back_is_approved_and_followed_too(
-    configs: Client, control_plane: ControlPlane, account: Account
-) -> None:
+async def test_approve_watch_follows_rollback(configs: Client, control_plane: ControlPlane, account: Account) -> None:
     desk = Desk(configs, EXAMPLE)
     target = Ref(CONFIG_MAP, Key("openshift-cnv", "example-config"))
     async with advising(control_plane, account):

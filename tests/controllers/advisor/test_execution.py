@@ -1,4 +1,4 @@
-"""Carrying plans out where something is in the way: windows, pauses, broken nodes, refusals, other pools."""
+"""Execution against obstacles: windows, pauses, broken nodes, refusals, other pools."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -30,9 +30,7 @@ from virt_steward_demo.simulation.nodes import Node, add_node, add_pool
 from virt_steward_demo.simulation.platform import PlatformShape, SimulatedPlatform
 
 
-async def test_a_closed_window_is_waited_for_and_an_open_one_lets_the_plan_begin(
-    desk: Desk, control_plane: ControlPlane, account: Account
-) -> None:
+async def test_execution_waits_for_window(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
     later = SystemClock().utc() + timedelta(days=2)
     window = {"schedule": f"0 3 {later.day} {later.month} *", "duration": "1h"}
     async with advising(control_plane, account):
@@ -47,7 +45,7 @@ async def test_a_closed_window_is_waited_for_and_an_open_one_lets_the_plan_begin
         assert await desk.condition("WaitingForWindow") == ("False", "NotWaiting")
 
 
-async def test_who_approved_a_plan_is_remembered_though_somebody_else_stops_it(
+async def test_history_keeps_approver_of_interrupted_plan(
     desk: Desk, control_plane: ControlPlane, account: Account
 ) -> None:
     await pause_pool(desk.client, "worker")
@@ -65,7 +63,7 @@ async def test_who_approved_a_plan_is_remembered_though_somebody_else_stops_it(
     assert (ended.plan_hash, ended.outcome, ended.by, ended.comment) == (approved, "Interrupted", "ann", "tonight")
 
 
-async def test_a_paused_pool_and_a_broken_node_are_said_and_waited_for(
+async def test_execution_waits_for_paused_pool_and_broken_node(
     desk: Desk, control_plane: ControlPlane, account: Account
 ) -> None:
     await pause_pool(desk.client, "worker")
@@ -87,7 +85,7 @@ async def test_a_paused_pool_and_a_broken_node_are_said_and_waited_for(
         pytest.param("Continue", "CompletedWithErrors", ["Failed", "Completed"], id="and-the-rest-goes-on"),
     ],
 )
-async def test_an_item_that_takes_too_long_fails(
+async def test_item_fails_at_timeout(
     desk: Desk, control_plane: ControlPlane, account: Account, *, policy: str, phase: str, states: list[str]
 ) -> None:
     await pause_pool(desk.client, "worker")
@@ -100,7 +98,7 @@ async def test_an_item_that_takes_too_long_fails(
     assert await desk.exists(DESCHEDULER) == (policy == "Continue")
 
 
-async def test_what_was_written_and_does_not_work_is_waited_for_by_every_later_plan(
+async def test_later_plan_waits_for_items_that_are_not_ready(
     desk: Desk, control_plane: ControlPlane, account: Account
 ) -> None:
     await pause_pool(desk.client, "worker")
@@ -128,7 +126,7 @@ async def test_what_was_written_and_does_not_work_is_waited_for_by_every_later_p
 
 
 @pytest.mark.parametrize("by", ["other-options", "dry-run", "ignore"])
-async def test_a_rollout_that_goes_on_holds_back_the_rest_of_a_new_plan_after(
+async def test_running_rollout_holds_back_new_plan(
     desk: Desk, control_plane: ControlPlane, account: Account, by: str
 ) -> None:
     await break_node(desk.client, "worker-0", "the disk is full")
@@ -152,7 +150,7 @@ async def test_a_rollout_that_goes_on_holds_back_the_rest_of_a_new_plan_after(
     assert {psi.state for psi, _ in begun} == {"Completed"}
 
 
-async def test_a_plan_that_changes_nothing_is_completed_when_all_works(
+async def test_plan_without_changes_completes_when_ready(
     desk: Desk, control_plane: ControlPlane, account: Account
 ) -> None:
     async with advising(control_plane, account):
@@ -170,9 +168,7 @@ async def test_a_plan_that_changes_nothing_is_completed_when_all_works(
         assert await desk.reaches("Completed", reason="InDesiredState")
 
 
-async def test_a_custom_pool_that_takes_what_workers_get_is_waited_for_too(
-    desk: Desk, control_plane: ControlPlane, account: Account
-) -> None:
+async def test_execution_waits_for_custom_pools(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
     await add_pool(desk.client, "gpu", maxUnavailable="50%")
     for number in range(2):
         await add_node(desk.client, Node(f"gpu-{number}", ("worker", "gpu")))
@@ -200,9 +196,7 @@ async def test_a_custom_pool_that_takes_what_workers_get_is_waited_for_too(
     assert "psi=1" in (await desk.client.get(Ref(MACHINE_CONFIG, Key("", rendered))))["spec"]["kernelArguments"]
 
 
-async def test_pressure_metrics_that_somebody_else_turned_on_are_left_to_them(
-    desk: Desk, control_plane: ControlPlane, account: Account
-) -> None:
+async def test_psi_of_another_machine_config_is_kept(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
     await desk.client.create(
         {
             "apiVersion": "machineconfiguration.openshift.io/v1",
@@ -271,7 +265,7 @@ class TestReleases:
     def shape(self, shape: PlatformShape, release: str) -> PlatformShape:
         return replace(shape, descheduler=release)
 
-    async def test_every_release_of_the_descheduler_gets_a_plan_that_holds(
+    async def test_plan_fits_every_descheduler_release(
         self, desk: Desk, control_plane: ControlPlane, account: Account, release: str
     ) -> None:
         await desk.client.create(a_descheduler(profiles=["LongLifecycle", "AffinityAndTaints"]))
@@ -299,7 +293,7 @@ class TestDensity:
     def shape(self, shape: PlatformShape, layout: str) -> PlatformShape:
         return replace(shape, hyperconverged=(layout,))
 
-    async def test_higher_density_reboots_once_and_then_promises_more(
+    async def test_higher_density_sets_swap_and_overcommit(
         self, desk: Desk, platform: SimulatedPlatform, control_plane: ControlPlane, account: Account, layout: str
     ) -> None:
         assert platform
@@ -313,7 +307,7 @@ class TestDensity:
         assert part["higherWorkloadDensity"] == {"memoryOvercommitPercentage": 200}
         assert part["ksmConfiguration"] == {"nodeLabelSelector": {}}
 
-    async def test_page_sharing_is_turned_off_where_it_was_on(
+    async def test_ksm_is_turned_off_where_it_was_on(
         self, desk: Desk, platform: SimulatedPlatform, control_plane: ControlPlane, account: Account, layout: str
     ) -> None:
         assert platform
@@ -350,7 +344,7 @@ class TestMissing:
     def shape(self, shape: PlatformShape) -> PlatformShape:
         return replace(shape, without=(*shape.without, "KubeDescheduler"))
 
-    async def test_what_is_missing_is_named_and_the_plan_comes_with_it(
+    async def test_missing_prerequisite_is_named_until_installed(
         self, desk: Desk, control_plane: ControlPlane, account: Account
     ) -> None:
         async with advising(control_plane, account):
@@ -363,9 +357,7 @@ class TestMissing:
             assert await desk.condition("PrerequisitesMet") == ("True", "AllPresent")
 
 
-async def test_what_was_missing_and_is_back_is_no_consent_to_what_nobody_has_seen(
-    desk: Desk, control_plane: ControlPlane, account: Account
-) -> None:
+async def test_returned_prerequisite_needs_review(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
     async with advising(control_plane, account):
         await desk.ask("Apply", options=no_reboots())
         assert await desk.reaches("Completed")

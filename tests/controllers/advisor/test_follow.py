@@ -8,7 +8,7 @@ import pytest
 from tests.clients import a_client
 from tests.controllers.advisor.builders import EARLIER, PLAN, a_config, a_status, an_item
 from tests.controllers.advisor.desk import the_config
-from tests.controllers.advisor.waiting import waiting
+from tests.controllers.advisor.reviews import config_in_review
 from tests.eventually import soon
 from tests.gateway import Gateway, no_streaming_list
 from tests.grants import an_account
@@ -63,30 +63,28 @@ BROKEN = Condition("Failed", "True", "ItemFailed", "one failed", EARLIER)
         ),
     ],
 )
-def test_the_progress_of_a_plan(config: VirtPlatformConfig | None, expected: Any) -> None:
+def test_progress_follows_phase(config: VirtPlatformConfig | None, expected: Any) -> None:
     assert progress(config, PLAN) == expected
 
 
-async def test_following_without_the_right_to_look_is_refused(
-    configs: Client, control_plane: ControlPlane, namespace: str
-) -> None:
+async def test_follow_raises_forbidden(configs: Client, control_plane: ControlPlane, namespace: str) -> None:
     account = await an_account(configs, Access("bystander"), Installation(namespace))
     async with a_client(control_plane, account.token) as client:
         with pytest.raises(Forbidden):
             await asyncio.wait_for(follow(client, EXAMPLE, PLAN, print), 20)
 
 
-async def test_a_plan_is_followed_on_a_server_without_streaming_lists(
+async def test_follow_works_without_streaming_lists(
     configs: Client, control_plane: ControlPlane, gateway: Gateway
 ) -> None:
     gateway.intercept = no_streaming_list
-    await waiting(configs, action="DryRun")
+    await config_in_review(configs, action="DryRun")
     async with a_client(control_plane, server=gateway.server) as client:
         assert await follow(client, EXAMPLE, PLAN, print) == PlanFailed("action was set to DryRun")
 
 
-async def test_following_ends_when_the_config_is_deleted(configs: Client) -> None:
-    await waiting(configs, action="Apply")
+async def test_follow_ends_when_config_is_deleted(configs: Client) -> None:
+    await config_in_review(configs, action="Apply")
     said: list[str] = []
     following = asyncio.create_task(follow(configs, EXAMPLE, PLAN, said.append))
     assert await soon(lambda: said == ["approved; the advisor has not started it yet"])

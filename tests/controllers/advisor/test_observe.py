@@ -21,7 +21,7 @@ from virt_steward.runtime.informer import InformerState
 from virt_steward_demo.local.controlplane import ControlPlane
 
 
-async def test_nothing_follows_from_a_config_that_may_have_changed_unseen(configs: Client) -> None:
+async def test_observation_is_unsettled_while_watch_is_broken(configs: Client) -> None:
     await Desk(configs, EXAMPLE).ask("Apply")
     options = AdvisorOptions(example_profile=True)
     view = await look(configs, options)
@@ -34,7 +34,7 @@ async def test_nothing_follows_from_a_config_that_may_have_changed_unseen(config
     assert "VirtPlatformConfig" in view.observe(config, profile, NOON).unsettled
 
 
-async def test_profiles_are_offered_again_when_their_definition_comes_back(
+async def test_profiles_are_offered_again_when_crd_returns(
     configs: Client, control_plane: ControlPlane, account: Account
 ) -> None:
     desk = Desk(configs)

@@ -111,13 +111,13 @@ def test_machine_configs_are_watched_for_profiles_that_write_one() -> None:
 
 
 @pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.name)
-def test_intents_stay_within_the_targets_that_are_declared_by(known: Any) -> None:
+def test_intents_stay_within_declared_targets(known: Any) -> None:
     intents = known.intents(a_context())
     assert {intent.ref for intent in intents} <= set(known.targets)
     assert all(intent.fields for intent in intents)
 
 
-def test_dependencies_come_first() -> None:
+def test_intents_are_in_order_of_dependency() -> None:
     assert [intent.name for intent in LOAD.intents(a_context())] == ["enable-psi-metrics", "configure-descheduler"]
     assert [intent.name for intent in DENSITY.intents(a_context())] == [
         "enable-kubelet-swap",
@@ -125,7 +125,7 @@ def test_dependencies_come_first() -> None:
     ]
 
 
-def test_the_newest_release_gets_all_there_is() -> None:
+def test_newest_descheduler_gets_all_settings() -> None:
     assert descheduler(a_context()) == {
         "managementState": "Managed",
         "mode": "Automatic",
@@ -141,14 +141,14 @@ def test_the_newest_release_gets_all_there_is() -> None:
     }
 
 
-def test_an_old_release_gets_what_it_knows_and_the_plan_says_what_that_means() -> None:
+def test_old_descheduler_gets_known_settings_and_warning() -> None:
     assert descheduler(a_context(OLDEST))["profiles"] == ["LongLifecycle"]
     assert "profileCustomizations" not in descheduler(a_context(OLDEST))
     assert descheduler(a_context(OLDEST))["evictionLimits"] == {"total": 7}
     assert "not load-aware" in LOAD.intents(a_context(OLDEST))[-1].message
 
 
-def test_options_win_over_the_platform() -> None:
+def test_options_override_platform_defaults() -> None:
     options = load(eviction_limit_total=3, eviction_limit_node=1, mode="Predictive", dev_deviation_thresholds="High")
     spec = descheduler(a_context(options=options))
     assert spec["evictionLimits"] == {"total": 3, "node": 1}
@@ -157,7 +157,7 @@ def test_options_win_over_the_platform() -> None:
     assert not [one for one in LOAD.inputs(a_context(options=options)) if one.name.startswith("parallel")]
 
 
-def test_profiles_that_go_together_with_ours_are_kept_in_their_order() -> None:
+def test_compatible_descheduler_profiles_are_kept() -> None:
     live = {"spec": {"profiles": ["SoftTopologyAndDuplicates", "LongLifecycle", "AffinityAndTaints"]}}
     assert descheduler(a_context(targets={DESCHEDULER: live}))["profiles"] == [
         "SoftTopologyAndDuplicates",
@@ -181,7 +181,7 @@ ON, OFF = a_machine_config("50-on", "psi=1"), a_machine_config("98-off", "psi=0"
         pytest.param((a_machine_config(PSI.key.name, "psi=1"),), "", id="by-us"),
     ],
 )
-def test_pressure_metrics_are_on_already(configs: tuple[Any, ...], by: str) -> None:
+def test_psi_intent_is_moot_when_effective(configs: tuple[Any, ...], by: str) -> None:
     context = a_context(configs=configs)
     moot = LOAD.intents(context)[0].moot
     assert f"by MachineConfig '{by}'" in moot if by else not moot
@@ -189,12 +189,12 @@ def test_pressure_metrics_are_on_already(configs: tuple[Any, ...], by: str) -> N
 
 
 @pytest.mark.parametrize(("name", "warns"), [("98-off", False), ("99-worker-z", True)])
-def test_a_plan_warns_of_what_would_undo_it(name: str, *, warns: bool) -> None:
+def test_psi_intent_warns_of_later_machine_config(name: str, *, warns: bool) -> None:
     message = LOAD.intents(a_context(configs=(a_machine_config(name, "psi=0"),)))[0].message
     assert (f"'{name}' comes after it, and its psi=0 counts" in message) == warns
 
 
-def test_what_we_applied_is_not_withdrawn_because_it_works() -> None:
+def test_psi_intent_stays_once_applied() -> None:
     theirs = a_machine_config("50-theirs", "psi=1")
     context = a_context(configs=(theirs,), targets={PSI: {"spec": {}}})
     assert not LOAD.intents(context)[0].moot
@@ -213,12 +213,12 @@ def test_what_we_applied_is_not_withdrawn_because_it_works() -> None:
         ),
     ],
 )
-def test_only_that_is_needed_what_the_options_ask_for(options: ProfileOptions, kinds: list[str]) -> None:
+def test_prerequisites_follow_options(options: ProfileOptions, kinds: list[str]) -> None:
     assert [one.kind.name for one in LOAD.prerequisites(options)] == kinds
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])
-def test_density_is_written_where_the_served_version_has_it(version: str) -> None:
+def test_density_fields_follow_hco_version(version: str) -> None:
     selector = {"matchLabels": {"ksm": "yes"}}
     ksm = msgspec.convert({"nodeLabelSelector": selector}, KsmConfiguration)
     options = ProfileOptions(virt_higher_density=HigherDensityOptions(ksm_configuration=ksm, enable_swap=False))
@@ -241,9 +241,7 @@ def test_density_is_written_where_the_served_version_has_it(version: str) -> Non
         pytest.param({"nodeLabelSelector": NO_NODE}, NO_NODE, id="turned-off-by-us"),
     ],
 )
-def test_page_sharing_that_is_not_wanted_is_turned_off_explicitly_where_it_is(
-    version: str, live: Any, sent: Any
-) -> None:
+def test_ksm_is_turned_off_explicitly_only_where_on(version: str, live: Any, sent: Any) -> None:
     ksm = KsmConfiguration(enabled=False)
     options = ProfileOptions(virt_higher_density=HigherDensityOptions(ksm_configuration=ksm, enable_swap=False))
     part = {"ksmConfiguration": live} if live is not None else {}
@@ -256,7 +254,7 @@ def test_page_sharing_that_is_not_wanted_is_turned_off_explicitly_where_it_is(
     assert any(field.endswith("ksmConfiguration.nodeLabelSelector") for field in intent.fields) == bool(sent)
 
 
-def test_swap_that_is_on_already_is_left_to_whoever_turned_it_on() -> None:
+def test_swap_of_another_machine_config_is_kept() -> None:
     ours = machine_config_facts(msgspec.json.encode(DENSITY.intents(a_context())[0].desired))
     assert ours.swap
     theirs = msgspec.structs.replace(ours, metadata=msgspec.structs.replace(ours.metadata, name="80-theirs"))
@@ -265,7 +263,7 @@ def test_swap_that_is_on_already_is_left_to_whoever_turned_it_on() -> None:
     assert SWAP.key.name == ours.name
 
 
-def test_an_offer_tells_what_it_is_and_sleeps() -> None:
+def test_advertisement_describes_profile_and_is_inactive() -> None:
     offer = LOAD.advertisement("https://docs.example")
     notes = {key.partition("/")[2]: value for key, value in offer["metadata"]["annotations"].items()}
     assert offer["spec"] == {"profile": LOAD.name, "action": "Ignore"}
@@ -293,21 +291,21 @@ class TestNewLogic:
         assert found.aligned
         return found.aligned
 
-    def test_the_same_intents_are_no_news_even_if_the_cluster_has_drifted(self) -> None:
+    def test_compare_versions_ignores_drift(self) -> None:
         drifted = {DESCHEDULER: {"spec": {"profiles": ["AffinityAndTaints"]}}}
         found = compare_versions(LOAD, replace(self.CONTEXT, targets=drifted), self.done())
         assert (found.differs, found.aligned) == ((), None)
 
-    def test_other_intents_are(self) -> None:
+    def test_compare_versions_finds_changed_item(self) -> None:
         context = replace(self.CONTEXT, options=load(enable_psi_metrics=False, mode="Predictive"))
         assert compare_versions(LOAD, context, self.done()).differs == ("configure-descheduler",)
 
-    def test_an_item_more_or_less_is(self) -> None:
+    def test_compare_versions_finds_added_item(self) -> None:
         assert compare_versions(LOAD, replace(self.CONTEXT, options=load()), self.done()).differs == (
             "enable-psi-metrics",
         )
 
-    def test_a_cluster_that_has_it_all_is_aligned(self) -> None:
+    def test_compare_versions_finds_aligned_cluster(self) -> None:
         context = replace(self.CONTEXT, options=load(enable_psi_metrics=False, mode="Predictive"))
         (intent,) = LOAD.intents(context)
         found = compare_versions(LOAD, replace(context, targets={DESCHEDULER: intent.desired}), self.done())

@@ -1,4 +1,4 @@
-"""What a status says after a step: phases, items, times, history."""
+"""The status after a step: phases, items, times, history."""
 
 from datetime import timedelta
 from typing import Any
@@ -61,12 +61,12 @@ def since(status: VirtPlatformConfigStatus, type_: str) -> Any:
     return next(one.last_transition_time for one in status.conditions if one.type == type_)
 
 
-def said(status: VirtPlatformConfigStatus, type_: str) -> tuple[str, str]:
+def condition(status: VirtPlatformConfigStatus, type_: str) -> tuple[str, str]:
     found = next(one for one in status.conditions if one.type == type_)
     return found.status, found.reason
 
 
-def test_transition_times_move_only_when_a_status_does() -> None:
+def test_transition_time_changes_with_status_only() -> None:
     first = after(a_status("InProgress", RUNNING), AwaitItem(RUNNING, "1/3", None))
     second = after(first, AwaitItem(first.items[0], "2/3", None), LATER)
     assert second.items[0].message == "2/3"
@@ -77,14 +77,14 @@ def test_transition_times_move_only_when_a_status_does() -> None:
     assert since(third, "InProgress") == NOON
 
 
-def test_what_was_written_is_governed_from_then_on() -> None:
+def test_written_item_is_governed() -> None:
     status = after(a_status("InProgress"), AwaitItem(an_item(), "0/3", None))
     assert [(one.target_ref, one.hash) for one in status.governed] == [(an_item().target_ref, PLANNED)]
     back = a_status("InProgress", plan_action="Rollback", governed=status.governed)
     assert after(back, CompleteItem(an_item(), "undone"), action="Rollback").governed == ()
 
 
-def test_the_way_back_leads_from_the_last_plan_that_has_written_something() -> None:
+def test_pre_image_is_of_last_plan_that_wrote() -> None:
     earlier = "load-aware-rebalancing-of-an-earlier-plan"
     status = a_status("InProgress", pre_image=earlier)
     assert after(status, Abort(an_item(), "refused")).pre_image == earlier
@@ -95,7 +95,7 @@ def test_the_way_back_leads_from_the_last_plan_that_has_written_something() -> N
 
 
 @pytest.mark.parametrize("step", [AwaitItem(RUNNING, "2/10", None), CompleteItem(RUNNING, "ready")])
-def test_what_an_earlier_plan_has_written_is_not_claimed_by_the_one_that_waits_for_it(step: StatusStep) -> None:
+def test_awaited_item_of_earlier_plan_is_not_claimed(step: StatusStep) -> None:
     status = after(a_status("InProgress", RUNNING, pre_image="that of the earlier plan"), step)
     assert (status.pre_image, status.governed) == ("that of the earlier plan", ())
 
@@ -109,35 +109,35 @@ def test_what_an_earlier_plan_has_written_is_not_claimed_by_the_one_that_waits_f
         pytest.param(Ignore(), "Ignore", None, id="is-ignored"),
     ],
 )
-def test_what_was_asked_for_is_remembered_when_a_plan(step: StatusStep, action: str, stands_for: str | None) -> None:
+def test_plan_action_is_kept(step: StatusStep, action: str, stands_for: str | None) -> None:
     assert after(a_status("ReviewRequired", plan_action="DryRun"), step, action=action).plan_action == stands_for
 
 
-def test_drift_does_not_hide_an_upgrade_nor_does_its_end_apply_one() -> None:
+def test_drift_keeps_upgrade_condition() -> None:
     logic = VersionChange(("configure-descheduler",))
     config = a_config(done(phase="CompletedWithUpgrade"), action="Apply")
     drifted = next_status(
         an_observation(config, version="v2", logic=logic), config.status, MarkDrifted(config.status.items), NOON
     )
-    assert said(drifted, "UpgradeAvailable") == ("True", "LogicChanged")
+    assert condition(drifted, "UpgradeAvailable") == ("True", "LogicChanged")
     enforced = msgspec.structs.replace(drifted, phase="InProgress")
     ended = next_status(an_observation(a_config(enforced, action="Apply"), version="v2"), enforced, Finish(), NOON)
-    assert said(ended, "UpgradeAvailable") == ("True", "LogicChanged")
+    assert condition(ended, "UpgradeAvailable") == ("True", "LogicChanged")
     adopted = msgspec.structs.replace(enforced, operator_version="v2")
     ended = next_status(an_observation(a_config(adopted, action="Apply"), version="v2"), adopted, Finish(), NOON)
-    assert said(ended, "UpgradeAvailable") == ("False", "Applied")
+    assert condition(ended, "UpgradeAvailable") == ("False", "Applied")
 
 
 @pytest.mark.parametrize("step", [NothingToDo(), Finish()])
-def test_on_the_way_back_what_was_gone_already_is_given_up_too(step: StatusStep) -> None:
+def test_rollback_ends_governance_of_deleted_objects(step: StatusStep) -> None:
     gone = an_item(state="Completed")
     back = done(gone, phase="InProgress", plan_action="Rollback", pre_image="it")
     status = after(back, step, action="Rollback")
     assert (status.governed, status.pre_image, status.applied_inputs) == ((), "", ())
-    assert said(status, "Completed") == ("True", "RolledBack")
+    assert condition(status, "Completed") == ("True", "RolledBack")
 
 
-def test_a_way_back_that_failed_in_part_can_be_gone_again() -> None:
+def test_partly_failed_rollback_keeps_pre_image() -> None:
     failed, gone = an_item("a", state="Failed"), an_item("b", state="Completed")
     back = done(failed, gone, phase="InProgress", plan_action="Rollback", pre_image="it")
     status = after(back, Finish(("a",)), action="Rollback")
@@ -145,7 +145,7 @@ def test_a_way_back_that_failed_in_part_can_be_gone_again() -> None:
     assert [one.target_ref for one in status.governed] == [failed.target_ref]
 
 
-def test_an_end_is_remembered_with_who_wanted_it_and_the_last_ten_are_kept() -> None:
+def test_history_keeps_last_ten_with_approver() -> None:
     before = (Execution("b" * 64, EARLIER, "Failed"),) * HISTORY_KEPT
     status = after(a_status("InProgress", an_item(state="Completed"), approval=BY_ANN, history=before), Finish())
     assert status.history[0] == Execution(PLAN, NOON, "Completed", "ann", "tonight", "v1")
@@ -153,7 +153,7 @@ def test_an_end_is_remembered_with_who_wanted_it_and_the_last_ten_are_kept() -> 
     assert status.applied_inputs == FIVE
 
 
-def test_a_plan_that_is_enforced_again_and_again_does_not_crowd_out_the_others() -> None:
+def test_history_replaces_repeated_enforcement() -> None:
     older = Execution("b" * 64, EARLIER, "Completed")
     once = after(a_status("InProgress", an_item(state="Completed"), history=(older,)), Finish())
     again = after(msgspec.structs.replace(once, phase="InProgress"), Finish(), LATER)
@@ -181,7 +181,7 @@ def interrupted(before: VirtPlatformConfigStatus, step: StatusStep, *, plan: str
         pytest.param(LackPrerequisites(("it",)), PLAN, "Apply", id="a-missing-prerequisite"),
     ],
 )
-def test_who_approved_a_plan_is_remembered_though_it_is_cut_short_by(step: StatusStep, plan: str, action: str) -> None:
+def test_history_records_interruption(step: StatusStep, plan: str, action: str) -> None:
     older = Execution("c" * 64, EARLIER, "Completed", "ben")
     before = a_status("InProgress", RUNNING, approval=BY_ANN, history=(older,))
     expected = (Execution(PLAN, NOON, "Interrupted", "ann", "tonight", "v1"), older)
@@ -193,103 +193,109 @@ def test_who_approved_a_plan_is_remembered_though_it_is_cut_short_by(step: Statu
     [AwaitItem(RUNNING, "1/3", None), CompleteItem(RUNNING, "ready"), Begin(BY_ANN)],
     ids=["waits", "works", "begins"],
 )
-def test_a_plan_that_goes_on_is_not_cut_short(step: StatusStep) -> None:
+def test_history_records_no_interruption_while_executing(step: StatusStep) -> None:
     assert interrupted(a_status("InProgress", RUNNING, approval=BY_ANN), step, action="Apply") == ()
 
 
-def test_a_plan_that_was_not_begun_cannot_be_cut_short() -> None:
+def test_history_records_no_interruption_before_start() -> None:
     assert interrupted(a_status(approval=BY_ANN), AwaitReview("PlanReady", ""), plan="b" * 64) == ()
 
 
-def test_two_who_approved_one_plan_are_both_remembered() -> None:
+def test_history_keeps_both_approvers_of_one_plan() -> None:
     once = after(a_status("InProgress", RUNNING, approval=BY_ANN), Ignore(), action="Ignore")
     by_ben = PlanApproval(PLAN, NOON, "ben", "at last")
     again = msgspec.structs.replace(once, phase="InProgress", approval=by_ben)
     assert [one.by for one in after(again, Ignore(), LATER, action="Ignore").history] == ["ben", "ann"]
 
 
-def test_a_failure_leaves_what_is_done_and_what_was_not_begun_as_it_is() -> None:
+def test_abort_changes_only_failed_item() -> None:
     items = (an_item("a", "Completed"), an_item("b", "InProgress"), an_item("c"))
     status = after(a_status("InProgress", *items), Abort(items[1], "too late"))
     assert [item.state for item in status.items] == ["Completed", "Failed", "Pending"]
-    assert (status.phase, said(status, "Failed")) == ("Failed", ("True", "ItemFailed"))
+    assert (status.phase, condition(status, "Failed")) == ("Failed", ("True", "ItemFailed"))
     assert status.history[0].outcome == "Failed"
 
 
-def test_a_plan_that_went_stale_before_it_began_is_no_execution() -> None:
+def test_stale_plan_in_review_is_no_execution() -> None:
     status = after(a_status("ReviewRequired"), FailStale("changed"))
     assert status.history == ()
-    assert said(status, "PlanStale") == ("True", "TargetsChanged")
+    assert condition(status, "PlanStale") == ("True", "TargetsChanged")
 
 
-def test_drift_is_noted_on_its_items_and_goes_with_it() -> None:
+def test_drift_is_noted_on_items_until_repaired() -> None:
     items = (an_item("a", "Completed", message="ready"), an_item("b", "Completed", message="ready"))
     drifted = after(done(*items), MarkDrifted(items[:1]))
     assert [item.message for item in drifted.items] == [DRIFTED, "ready"]
-    assert said(drifted, "ProfileActive") == ("False", "ConfigurationDrifted")
+    assert condition(drifted, "ProfileActive") == ("False", "ConfigurationDrifted")
     assert [item.message for item in after(drifted, Recover(with_errors=False)).items] == [REPAIRED, "ready"]
 
 
-def test_what_is_enforced_is_pending_again() -> None:
+def test_enforced_item_is_pending() -> None:
     status = after(done(), Enforce(done().items), action="Apply", bypass_optimistic_lock=True)
     assert (status.phase, status.items[0].state) == ("InProgress", "Pending")
 
 
-def test_impact_is_that_of_the_profile_only_while_it_is_ignored() -> None:
+def test_impact_is_of_profile_while_ignored() -> None:
     status = after(a_status("ReviewRequired", an_item(impact_severity="High")), Ignore(), action="Ignore")
     assert (status.impact_severity, status.applied_inputs) == ("Medium", ())
     assert status.items  # what was planned or applied stays to be seen
     assert after(status, AwaitReview("PlanReady", "")).impact_severity == "High"
 
 
-def test_a_new_plan_keeps_an_approval_of_just_that_plan() -> None:
+def test_new_plan_keeps_only_its_own_approval() -> None:
     around = an_observation(a_config(a_status(approval=BY_ANN), generation=4), inputs=TEN)
     same = with_plan(around, (an_item(),), PLAN)
     assert (same.approval, same.plan_generation, same.inputs) == (BY_ANN, 4, TEN)
     assert with_plan(around, (an_item(),), "b" * 64).approval is None
 
 
-def test_a_review_that_was_forced_ends_as_acknowledged_or_resolved() -> None:
+def test_input_drift_is_acknowledged_or_resolved() -> None:
     forced = a_status(applied_inputs=FIVE, inputs=TEN, conditions=true("InputDependencyDrift"))
     around = an_observation(a_config(forced, action="Apply"), inputs=TEN)
     waiting = next_status(around, forced, AwaitReview("InputChanged", "…"), NOON)
-    assert said(waiting, "InputDependencyDrift") == ("True", "InputChanged")
-    assert said(next_status(around, forced, Begin(BY_ANN), NOON), "InputDependencyDrift") == ("False", "Acknowledged")
-    assert said(next_status(around, forced, NothingToDo(), NOON), "InputDependencyDrift") == ("False", "DriftResolved")
+    assert condition(waiting, "InputDependencyDrift") == ("True", "InputChanged")
+    assert condition(next_status(around, forced, Begin(BY_ANN), NOON), "InputDependencyDrift") == (
+        "False",
+        "Acknowledged",
+    )
+    assert condition(next_status(around, forced, NothingToDo(), NOON), "InputDependencyDrift") == (
+        "False",
+        "DriftResolved",
+    )
 
 
-def test_what_stays_is_said_with_the_generation_and_nothing_else() -> None:
+def test_stay_changes_only_observed_generation() -> None:
     status = done()
     assert after(status, Stay(), generation=3) == msgspec.structs.replace(status, observed_generation=3)
 
 
-def test_an_endpoint_that_nobody_knows_is_said_until_it_is_known_or_nobody_is_to_be_notified() -> None:
+def test_unknown_endpoint_is_reported_until_known_or_unset() -> None:
     unknown = next_status(
         an_observation(a_config(done(), notify="ops", action="Apply"), endpoints=("b", "a")),
         done(),
         NothingToDo(),
         NOON,
     )
-    assert said(unknown, "Notifying") == ("False", "UnknownEndpoint")
-    (told,) = (one.message for one in unknown.conditions if one.type == "Notifying")
-    assert told == unknown_endpoint("ops", "a, b")
+    assert condition(unknown, "Notifying") == ("False", "UnknownEndpoint")
+    (message,) = (one.message for one in unknown.conditions if one.type == "Notifying")
+    assert message == unknown_endpoint("ops", "a, b")
 
     def stays(*endpoints: str, **config: Any) -> VirtPlatformConfigStatus:
         return next_status(an_observation(a_config(unknown, **config), endpoints=endpoints), unknown, Stay(), LATER)
 
     assert stays("a", "b", notify="ops", action="Apply") == unknown
-    assert said(stays("ops", notify="ops"), "Notifying") == ("True", "EndpointKnown")
+    assert condition(stays("ops", notify="ops"), "Notifying") == ("True", "EndpointKnown")
     assert since(stays("ops", notify="ops"), "Notifying") == LATER
     assert "Notifying" not in [one.type for one in stays("ops").conditions]
     assert "Notifying" not in [one.type for one in stays("ops", notify="ops", action="Ignore").conditions]
 
 
-def test_what_is_missing_is_said_by_the_reasons_of_the_proposal() -> None:
+def test_missing_prerequisites_have_reason() -> None:
     status = after(a_status(None), LackPrerequisites(("it: install it",)))
-    assert said(status, "PrerequisitesMet") == ("False", "MissingDependency")
+    assert condition(status, "PrerequisitesMet") == ("False", "MissingDependency")
 
 
-def test_while_nothing_was_seen_yet_only_that_is_said() -> None:
+def test_settle_reports_only_pending() -> None:
     status = after(VirtPlatformConfigStatus(), Settle("MachineConfig starting"))
-    assert (status.phase, said(status, "Pending")) == ("Pending", ("True", "NotReady"))
+    assert (status.phase, condition(status, "Pending")) == ("Pending", ("True", "NotReady"))
     assert "ProfileActive" not in [one.type for one in status.conditions]

@@ -41,7 +41,7 @@ async def deactivate_all(desk: Desk) -> None:
     desk.profile = LOAD_AWARE
 
 
-async def test_a_plan_takes_few_requests_and_no_write_and_what_is_done_takes_none(
+async def test_requests_are_few_for_plan_and_none_when_completed(
     desk: Desk, control_plane: ControlPlane, account: Account, audit_log: AuditLog
 ) -> None:
     def since(mark: Mark) -> list[Request]:
@@ -80,7 +80,7 @@ async def test_a_plan_takes_few_requests_and_no_write_and_what_is_done_takes_non
         assert since(mark) == []
 
 
-async def test_dry_run_writes_nothing_but_status_whatever_happens(
+async def test_dry_run_writes_only_status(
     desk: Desk, control_plane: ControlPlane, account: Account, asked: Asked
 ) -> None:
     async with advising(control_plane, account):
@@ -103,7 +103,7 @@ async def test_dry_run_writes_nothing_but_status_whatever_happens(
     assert not [one.uri for one in asked()[begin:] if leaves_a_trace(one)]
 
 
-async def test_the_rights_are_enough_and_none_is_idle(desk: Desk, start: Start, account: Account, asked: Asked) -> None:
+async def test_rights_are_sufficient_and_all_used(desk: Desk, start: Start, account: Account, asked: Asked) -> None:
     with start(*SHORT_LEASE) as process:
         for profile in PROFILES:
             desk.profile = profile.name
@@ -122,13 +122,11 @@ async def test_the_rights_are_enough_and_none_is_idle(desk: Desk, start: Start, 
 
 
 @pytest.mark.parametrize("point", ["advisor.item.checked", "advisor.item.after#2"])
-async def test_everything_is_done_once_though_the_process_is_killed_at(
-    desk: Desk, start: Start, asked: Asked, point: str
-) -> None:
+async def test_execution_survives_kill_without_repeats(desk: Desk, start: Start, asked: Asked, point: str) -> None:
     await runs_through_a_kill(desk, start, asked, point)
 
 
-async def test_another_replica_carries_on_in_the_middle_of_a_rollout(desk: Desk, start: Start, asked: Asked) -> None:
+async def test_second_replica_continues_rollout(desk: Desk, start: Start, asked: Asked) -> None:
     await break_node(desk.client, "worker-2")
     await desk.ask("Apply")
     with start(*SHORT_LEASE) as first:

@@ -43,7 +43,7 @@ async def interval(desk: Desk) -> int | None:
     ],
 )
 @pytest.mark.parametrize("when", ["before-the-approval", "between-check-and-write"])
-async def test_nothing_is_written_if_the_target(
+async def test_stale_target_is_not_written(
     desk: Desk,
     control_plane: ControlPlane,
     account: Account,
@@ -90,7 +90,7 @@ async def test_nothing_is_written_if_the_target(
         assert await interval(desk) == 60
 
 
-async def test_bypass_mode_overwrites_a_stale_target_and_warns_of_it(
+async def test_bypass_mode_overwrites_stale_target_with_warning(
     desk: Desk, control_plane: ControlPlane, account: Account
 ) -> None:
     await desk.client.create(a_descheduler())
@@ -114,7 +114,7 @@ async def test_bypass_mode_overwrites_a_stale_target_and_warns_of_it(
     assert ["KubeDescheduler cluster had changed since the plan was made" in one for one in await warnings()] == [True]
 
 
-async def test_what_is_done_stays_done_if_the_second_target_changes_meanwhile(
+async def test_completed_item_stays_when_second_target_changes(
     desk: Desk, control_plane: ControlPlane, account: Account
 ) -> None:
     await desk.client.create(a_descheduler())
@@ -132,7 +132,7 @@ async def test_what_is_done_stays_done_if_the_second_target_changes_meanwhile(
     assert status.history[0].outcome == "Failed"
 
 
-async def test_a_busy_status_of_the_target_makes_no_plan_stale(
+async def test_status_updates_do_not_make_plan_stale(
     desk: Desk, control_plane: ControlPlane, account: Account, gateway: Gateway
 ) -> None:
     touched: list[int] = []
@@ -154,9 +154,7 @@ async def test_a_busy_status_of_the_target_makes_no_plan_stale(
     assert await interval(desk) == 60
 
 
-async def test_an_approval_holds_for_the_plan_that_it_names_and_no_other(
-    desk: Desk, control_plane: ControlPlane, account: Account
-) -> None:
+async def test_approval_is_valid_for_its_plan_only(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
     async with advising(control_plane, account):
         await desk.ask("DryRun", options=no_reboots())
         assert await desk.reaches("ReviewRequired")

@@ -5,7 +5,7 @@ from datetime import timedelta
 from hypothesis import HealthCheck, given, settings
 
 from tests.controllers.advisor.builders import NOON, a_config, a_status, an_item, an_observation, done
-from tests.controllers.advisor.specimens import sights
+from tests.controllers.advisor.specimens import observations
 from virt_steward.controllers.advisor.decide import CHECKS, decide, trace
 from virt_steward.controllers.advisor.observation import AdvisorObservation, InvalidWindow
 from virt_steward.controllers.advisor.steps import Stay
@@ -73,7 +73,7 @@ def test_trace_of_ready_item_passes() -> None:
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(sights())
+@given(observations())
 def test_trace_has_every_check_and_at_most_one_decides(observation: AdvisorObservation) -> None:
     found = trace(observation, NOON)
     assert [one.title for one in found] == [check.title for check in CHECKS]

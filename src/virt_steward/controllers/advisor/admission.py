@@ -1,6 +1,6 @@
-"""Keeps approvals and rejections honest: whoever signs one may only sign with their own name.
+"""An admission policy for approvals and rejections: users can only sign them with their own name.
 
-Enforced by the API server alone.
+The API server enforces it, without any webhook of ours.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ _NOTES = "{0}.metadata.?annotations.orValue({{}})"
 _SAME = "variables.now[?'{0}'] == variables.before[?'{0}']"
 
 
-def _honestly_signed(plan: str, by: str, *besides: str) -> dict[str, Any]:
-    """Unless nothing of it changes, or the plan is taken off it, the name is that of the caller, or none.
+def _signed_by_caller(plan: str, by: str, *besides: str) -> dict[str, Any]:
+    """The name that signs a decision must be that of the caller, or empty.
 
-    An old name under a new plan would be a lie too. A name without a plan says nothing, and whoever adds one is asked.
+    That is not asked of a request that leaves the decision as it is, or that only removes the plan from it. It is asked
+    when another plan is put under an existing name: that would be a signature of somebody who has not seen the plan.
     """
     untouched = " && ".join(_SAME.format(key) for key in (plan, by, *besides))
     withdrawn = f"!('{plan}' in variables.now) && {_SAME.format(by)}"
@@ -60,8 +61,8 @@ _POLICY: dict[str, Any] = {
             {"name": "before", "expression": f"oldObject == null ? {{}} : {_NOTES.format('oldObject')}"},
         ],
         "validations": [
-            _honestly_signed(APPROVED_PLAN, APPROVED_BY, APPROVAL_COMMENT),
-            _honestly_signed(REJECTED_PLAN, REJECTED_BY, REJECTION_COMMENT, REJECTED_GENERATION),
+            _signed_by_caller(APPROVED_PLAN, APPROVED_BY, APPROVAL_COMMENT),
+            _signed_by_caller(REJECTED_PLAN, REJECTED_BY, REJECTION_COMMENT, REJECTED_GENERATION),
         ],
     },
 }

@@ -74,7 +74,7 @@ def active_fact(status: VirtPlatformConfigStatus) -> Fact:
 def default_facts(observation: AdvisorObservation, status: VirtPlatformConfigStatus) -> Iterator[Fact]:
     """What holds after a step that has nothing else to say about it.
 
-    Input drift, upgrades and staleness keep what an earlier step said of them; they only start with a default.
+    Input drift, upgrades and staleness keep what an earlier step reported; they only start with a default.
     """
     yield active_fact(status)
     yield Fact(PREREQUISITES, True, "AllPresent")

@@ -186,7 +186,7 @@ class _Ksm:
     """Where equal memory pages are to be shared."""
 
     selector: dict[str, Any] | None
-    """None if nothing need be said."""
+    """None if the field need not be set."""
     message: str
 
 

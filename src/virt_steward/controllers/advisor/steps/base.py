@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from virt_steward.controllers.advisor.observation import AdvisorObservation
     from virt_steward.runtime.outcomes import Outcome as ReconcileOutcome
 
+Changes = dict[str, Any]
+"""Fields of the status, by name."""
+
 LONGEST_ITEM_MESSAGE = 2048
 SOON = 1.0
 """Seconds until the next look at something that is about to change."""
@@ -45,15 +48,7 @@ class StatusStep:
 
     A new step is one class: the phase that it leads to (`to`), the phases in which it may be taken (`allowed_in`), its
     reason and message (`phase_reason`), and if need be its further changes (`changes`, `facts`) and when to look again
-    (`requeue`). A rule in `decide.py`, or the outcome of acting, returns it. For example::
-
-        @dataclass(frozen=True, slots=True)
-        class RedraftLater(StatusStep):
-            message: str
-            to = "Drafting"
-
-            def phase_reason(self, status):
-                return PhaseReason("TargetsMoving", self.message)
+    (`requeue`). A rule in `decide.py`, or the outcome of acting, returns it. `RedraftLater` is a small example.
     """
 
     __slots__ = ()
@@ -72,20 +67,11 @@ class StatusStep:
         """Reason and message of the phase, by the status with the changes of this step."""
         raise NotImplementedError
 
-    def changes(
-        self,
-        observation: AdvisorObservation,
-        status: VirtPlatformConfigStatus,
-        now: datetime,
-    ) -> dict[str, Any]:
+    def changes(self, observation: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime) -> Changes:
         """Fields of the status that change, besides phase and conditions."""
         return {}
 
-    def facts(
-        self,
-        observation: AdvisorObservation,
-        status: VirtPlatformConfigStatus,
-    ) -> Iterable[Fact]:
+    def facts(self, observation: AdvisorObservation, status: VirtPlatformConfigStatus) -> Iterable[Fact]:
         """Conditions on which this step has more to say than `default_facts`."""
         return ()
 
@@ -100,11 +86,7 @@ class StatusStep:
         """Whether the check that returned this step reads as passed."""
         return False
 
-    def requeue(
-        self,
-        observation: AdvisorObservation,
-        now: datetime,
-    ) -> ReconcileOutcome:
+    def requeue(self, observation: AdvisorObservation, now: datetime) -> ReconcileOutcome:
         """When to look again though nothing has happened."""
         return Done()
 
@@ -138,7 +120,7 @@ def history_with(status: VirtPlatformConfigStatus, outcome: Outcome, now: dateti
     return (ended, *earlier)[:HISTORY_KEPT]
 
 
-def after_rollback(status: VirtPlatformConfigStatus) -> dict[str, Any]:
+def after_rollback(status: VirtPlatformConfigStatus) -> Changes:
     """What the end of a rollback changes; nothing for other plans.
 
     Objects that were already gone are no longer governed either. Where an item failed, the record of what was there

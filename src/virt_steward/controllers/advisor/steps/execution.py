@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from virt_steward.controllers.advisor.conditions import WINDOW, Fact
 from virt_steward.controllers.advisor.phases import EXECUTING
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from virt_steward.apis.virtplatformconfig import Phase, PlanItem, VirtPlatformConfigStatus
     from virt_steward.controllers.advisor.observation import AdvisorObservation
+    from virt_steward.controllers.advisor.steps.base import Changes
     from virt_steward.runtime.outcomes import Outcome
 
 
@@ -87,9 +88,7 @@ class AwaitItem(_ItemStep):
     message: str
     deadline: datetime | None
 
-    def changes(
-        self, observation: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime
-    ) -> dict[str, Any]:
+    def changes(self, observation: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime) -> Changes:
         return _written(observation, status, self.item, moved(self.item, "InProgress", self.message, now))
 
     def requeue(self, observation: AdvisorObservation, now: datetime) -> Outcome:
@@ -103,9 +102,7 @@ class CompleteItem(_ItemStep):
     item: PlanItem
     message: str
 
-    def changes(
-        self, observation: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime
-    ) -> dict[str, Any]:
+    def changes(self, observation: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime) -> Changes:
         return _written(observation, status, self.item, moved(self.item, "Completed", self.message, now))
 
     def is_success(self) -> bool:
@@ -119,9 +116,7 @@ class FailItem(_ItemStep):
     item: PlanItem
     message: str
 
-    def changes(
-        self, observation: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime
-    ) -> dict[str, Any]:
+    def changes(self, observation: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime) -> Changes:
         return {"items": replaced(status.items, moved(self.item, "Failed", self.message, now))}
 
 
@@ -137,9 +132,7 @@ class Abort(_ItemStep):
     def phase_reason(self, status: VirtPlatformConfigStatus) -> PhaseReason:
         return PhaseReason("ItemFailed", f"{self.item.name} failed, no later item was started: {self.message}")
 
-    def changes(
-        self, observation: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime
-    ) -> dict[str, Any]:
+    def changes(self, observation: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime) -> Changes:
         items = replaced(status.items, moved(self.item, "Failed", self.message, now))
         return {"items": items, "history": history_with(status, "Failed", now)}
 
@@ -162,9 +155,7 @@ class Finish(StatusStep):
             return PhaseReason("RolledBack", "All changes of this profile are rolled back")
         return PhaseReason("Applied", "All items are applied and ready")
 
-    def changes(
-        self, observation: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime
-    ) -> dict[str, Any]:
+    def changes(self, observation: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime) -> Changes:
         history = history_with(status, "CompletedWithErrors" if self.failed else "Completed", now)
         return {"applied_inputs": status.inputs, "history": history} | after_rollback(status)
 
@@ -183,12 +174,12 @@ def failed_item(observation: AdvisorObservation, item: PlanItem, message: str) -
 
 def _written(
     observation: AdvisorObservation, status: VirtPlatformConfigStatus, item: PlanItem, after: PlanItem
-) -> dict[str, Any]:
+) -> Changes:
     """An item was written: its fields are governed now, and a rollback restores what the record of this plan says.
 
     One that was not Pending was written by an earlier plan, and recorded then.
     """
-    changed: dict[str, Any] = {"items": replaced(status.items, after)}
+    changed: Changes = {"items": replaced(status.items, after)}
     if item.state != "Pending":
         return changed
     if status.plan_action == "Rollback":

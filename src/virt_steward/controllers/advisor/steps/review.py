@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from virt_steward.controllers.advisor.conditions import (
     INPUT_DRIFT,
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from virt_steward.apis.virtplatformconfig import PlanApproval, PlanItem, VirtPlatformConfigStatus
     from virt_steward.controllers.advisor.observation import AdvisorObservation
+    from virt_steward.controllers.advisor.steps.base import Changes
     from virt_steward.runtime.outcomes import Outcome
 
 PREREQUISITES_AGAIN = 300.0
@@ -40,9 +41,7 @@ class Ignore(StatusStep):
             "Ignored", "action is Ignore: nothing is planned, watched or changed; applied objects stay as they are"
         )
 
-    def changes(
-        self, observation: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime
-    ) -> dict[str, Any]:
+    def changes(self, observation: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime) -> Changes:
         return {"applied_inputs": (), "plan_action": None}
 
     def all_facts(self, observation: AdvisorObservation, status: VirtPlatformConfigStatus) -> Iterable[Fact]:
@@ -137,9 +136,7 @@ class NothingToDo(StatusStep):
             return PhaseReason("RolledBack", "There is nothing to roll back")
         return PhaseReason("InDesiredState", "The cluster is already configured as this profile wants it")
 
-    def changes(
-        self, observation: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime
-    ) -> dict[str, Any]:
+    def changes(self, observation: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime) -> Changes:
         return {"applied_inputs": status.inputs, **after_rollback(status)}
 
     def facts(self, observation: AdvisorObservation, status: VirtPlatformConfigStatus) -> Iterator[Fact]:
@@ -180,9 +177,7 @@ class Begin(StatusStep):
     def phase_reason(self, status: VirtPlatformConfigStatus) -> PhaseReason:
         return PhaseReason("Executing", f"Approved by {self.approval.by or 'action Apply'}; {progress(status.items)}")
 
-    def changes(
-        self, observation: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime
-    ) -> dict[str, Any]:
+    def changes(self, observation: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime) -> Changes:
         return {"approval": self.approval, "plan_action": observation.config.spec.action}
 
     def facts(self, observation: AdvisorObservation, status: VirtPlatformConfigStatus) -> Iterator[Fact]:
@@ -206,9 +201,7 @@ class FailStale(StatusStep):
     def phase_reason(self, status: VirtPlatformConfigStatus) -> PhaseReason:
         return PhaseReason("PlanStale", self.message)
 
-    def changes(
-        self, observation: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime
-    ) -> dict[str, Any]:
+    def changes(self, observation: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime) -> Changes:
         executed = {"history": history_with(status, "Failed", now)} if status.phase == "InProgress" else {}
         return {"plan_action": observation.config.spec.action, **executed}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from virt_steward.apis.virtplatformconfig import Phase, PlanItem, VirtPlatformConfigStatus
     from virt_steward.controllers.advisor.observation import AdvisorObservation
+    from virt_steward.controllers.advisor.steps.base import Changes
     from virt_steward.runtime.outcomes import Outcome
 
 ENFORCEMENTS = Rate(capacity=10, per_second=1 / 6)
@@ -41,9 +42,7 @@ class MarkDrifted(StatusStep):
         named = (f"{item.target_ref.kind} {item.target_ref.name} has changed" for item in self.items)
         return PhaseReason("DriftDetected", f"Drifted: {'; '.join(self.details or named)}")
 
-    def changes(
-        self, observation: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime
-    ) -> dict[str, Any]:
+    def changes(self, observation: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime) -> Changes:
         names = {item.name for item in self.items}
         return {"items": tuple(_noted(item, drifted=item.name in names) for item in status.items)}
 
@@ -69,9 +68,7 @@ class Recover(StatusStep):
     def phase_reason(self, status: VirtPlatformConfigStatus) -> PhaseReason:
         return PhaseReason("DriftCorrected", "All targets are as planned again")
 
-    def changes(
-        self, observation: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime
-    ) -> dict[str, Any]:
+    def changes(self, observation: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime) -> Changes:
         return {"items": tuple(_noted(item, drifted=False) for item in status.items)}
 
     def is_success(self) -> bool:
@@ -90,9 +87,7 @@ class Enforce(StatusStep):
         named = ", ".join(item.name for item in self.items)
         return PhaseReason("Enforcing", f"Applied again, because bypassOptimisticLock is set: {named}")
 
-    def changes(
-        self, observation: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime
-    ) -> dict[str, Any]:
+    def changes(self, observation: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime) -> Changes:
         again = [moved(item, "Pending", "Drifted: applied again", now) for item in self.items]
         return {"items": replaced(status.items, *again)}
 
@@ -127,9 +122,7 @@ class AdoptVersion(StatusStep):
         version = status.operator_version
         return PhaseReason(self.reason, f"The cluster is configured as version {version} plans it")
 
-    def changes(
-        self, observation: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime
-    ) -> dict[str, Any]:
+    def changes(self, observation: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime) -> Changes:
         return {"items": self.items, "operator_version": observation.version, "applied_inputs": status.inputs}
 
     def facts(self, observation: AdvisorObservation, status: VirtPlatformConfigStatus) -> Iterable[Fact]:

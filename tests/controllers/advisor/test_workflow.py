@@ -1,4 +1,4 @@
-"""The stories of the proposal, on a platform whose nodes really roll."""
+"""The workflow of the proposal from plan to completion, on a platform whose nodes really reboot."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -39,9 +39,7 @@ def phases(seen: Iterable[VirtPlatformConfigStatus]) -> list[str]:
     return found
 
 
-async def test_a_plan_is_reviewed_and_then_carried_out_item_by_item(
-    desk: Desk, control_plane: ControlPlane, account: Account
-) -> None:
+async def test_plan_is_reviewed_and_executed(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
     await desk.client.create(a_descheduler())
     theirs = {**a_descheduler(), "spec": {"logLevel": "Debug", "profileCustomizations": {"podLifetime": "5m"}}}
     await desk.client.apply(theirs, manager="argocd", force=True)
@@ -64,8 +62,8 @@ async def test_a_plan_is_reviewed_and_then_carried_out_item_by_item(
         }
         assert psi.blast_radius
         assert psi.blast_radius.message == (
-            "3 nodes reboot (worker: 3 in 3 rounds); 5 virtual machines must move; "
-            "1 cannot move and stops instead: tenants/vm-1-0"
+            "3 nodes reboot (worker: 3 in 3 rounds); 5 VMs must migrate; "
+            "1 cannot migrate and stops instead: tenants/vm-1-0"
         )
         assert status.impact_severity == "High"
         assert not await desk.has_psi()
@@ -90,7 +88,7 @@ async def test_a_plan_is_reviewed_and_then_carried_out_item_by_item(
     assert (await desk.descheduler())["spec"]["logLevel"] == "Debug"
 
 
-async def test_apply_needs_no_review_and_ignore_hands_over(
+async def test_apply_needs_no_review_and_ignore_stops_watching(
     desk: Desk, control_plane: ControlPlane, account: Account
 ) -> None:
     async with advising(control_plane, account) as advisor, observing(desk.client) as seen:
@@ -111,9 +109,7 @@ async def test_apply_needs_no_review_and_ignore_hands_over(
         assert (await desk.descheduler())["spec"]["mode"] == "Predictive"
 
 
-async def test_drift_is_told_not_fought_and_over_when_repaired_by_hand(
-    desk: Desk, control_plane: ControlPlane, account: Account
-) -> None:
+async def test_drift_is_reported_until_repaired(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
     async with advising(control_plane, account) as advisor:
         await desk.ask("Apply", options=no_reboots(), notify="ops")
         assert await desk.reaches("Completed")
@@ -140,7 +136,7 @@ async def test_drift_is_told_not_fought_and_over_when_repaired_by_hand(
         assert await desk.reaches("Completed")
 
 
-async def test_a_changed_input_needs_a_review_even_under_apply_and_resolves_itself_when_it_comes_back(
+async def test_changed_input_needs_review_until_restored(
     desk: Desk, control_plane: ControlPlane, account: Account
 ) -> None:
     async def limit(value: int) -> None:
@@ -172,7 +168,7 @@ async def test_a_changed_input_needs_a_review_even_under_apply_and_resolves_itse
         assert await total() == 10
 
 
-async def test_ones_own_options_are_no_change_of_inputs_and_what_was_undone_holds_nothing_back(
+async def test_changed_options_and_rollback_need_no_input_review(
     desk: Desk, control_plane: ControlPlane, account: Account
 ) -> None:
     async def limit(value: int) -> None:
@@ -216,9 +212,7 @@ def newer(minutes: int) -> Profile:
     return replace(old, intents=intents)
 
 
-async def test_an_upgrade_is_silent_offered_or_over_by_itself(
-    desk: Desk, control_plane: ControlPlane, account: Account
-) -> None:
+async def test_upgrade_is_adopted_offered_or_ends(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
     async with advising(control_plane, account, version=V1):
         await desk.ask("Apply", options=no_reboots())
         assert await desk.reaches("Completed")
@@ -252,9 +246,7 @@ async def test_an_upgrade_is_silent_offered_or_over_by_itself(
         assert await version() == "v4"
 
 
-async def test_an_upgrade_that_is_offered_hides_no_drift_and_is_adopted_by_no_other_edit(
-    desk: Desk, control_plane: ControlPlane, account: Account
-) -> None:
+async def test_offered_upgrade_does_not_hide_drift(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
     async def interval() -> Any:
         return (await desk.descheduler())["spec"]["deschedulingIntervalSeconds"]
 
@@ -299,7 +291,7 @@ async def soon_is(desk: Desk, condition: str, said: tuple[str, str]) -> bool:
     return await soon(is_said)
 
 
-async def test_profiles_are_offered_come_back_and_belong_to_the_user(
+async def test_profiles_are_offered_again_and_owned_by_user(
     desk: Desk, control_plane: ControlPlane, account: Account
 ) -> None:
     offered = [the_config("load-aware-rebalancing"), the_config("virt-higher-density")]

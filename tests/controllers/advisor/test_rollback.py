@@ -1,4 +1,4 @@
-"""The way back: what a plan has changed is restored after review, and nothing that others have done since is lost."""
+"""Rollback: what a plan has changed is restored after review, and nothing that others have changed since is lost."""
 
 from typing import Any
 
@@ -44,9 +44,7 @@ def managers_of(obj: Object) -> set[str]:
     return {owner.manager for owner in owners(obj)}
 
 
-async def test_the_way_back_restores_what_was_there_and_removes_what_was_made(
-    desk: Desk, control_plane: ControlPlane, account: Account
-) -> None:
+async def test_rollback_restores_and_deletes(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
     before = await desk.client.create(a_descheduler())
     async with advising(control_plane, account):
         await applied(desk)
@@ -77,9 +75,7 @@ async def test_the_way_back_restores_what_was_there_and_removes_what_was_made(
         assert [one.by for one in status.history] == ["ana", ""]
 
 
-async def test_what_others_have_changed_since_is_left_and_said(
-    desk: Desk, control_plane: ControlPlane, account: Account
-) -> None:
+async def test_rollback_keeps_changes_of_others(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
     await desk.client.create(a_descheduler())
     async with advising(control_plane, account):
         await applied(desk, options=no_reboots())
@@ -95,7 +91,7 @@ async def test_what_others_have_changed_since_is_left_and_said(
         assert (spec["deschedulingIntervalSeconds"], spec["mode"]) == (4242, "Predictive")
 
 
-async def test_an_object_in_which_others_have_a_part_by_now_stays(
+async def test_rollback_keeps_object_with_other_owners(
     desk: Desk, control_plane: ControlPlane, account: Account
 ) -> None:
     async with advising(control_plane, account):
@@ -107,9 +103,7 @@ async def test_an_object_in_which_others_have_a_part_by_now_stays(
         assert ADVISOR.name not in managers_of(after)
 
 
-async def test_the_record_survives_the_config_and_a_second_execution_has_one_of_its_own(
-    desk: Desk, control_plane: ControlPlane, account: Account
-) -> None:
+async def test_pre_image_survives_config(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
     before = await desk.client.create(a_descheduler())
     async with advising(control_plane, account):
         await applied(desk, options=no_reboots())
@@ -126,7 +120,7 @@ async def test_the_record_survives_the_config_and_a_second_execution_has_one_of_
         assert oldest["data"]["items"][0]["before"]["spec.mode"] == before["spec"]["mode"]
 
 
-async def test_after_several_plans_the_way_back_leads_to_before_the_first(
+async def test_rollback_of_several_plans_restores_original(
     desk: Desk, control_plane: ControlPlane, account: Account
 ) -> None:
     async with advising(control_plane, account):
@@ -137,7 +131,7 @@ async def test_after_several_plans_the_way_back_leads_to_before_the_first(
         assert (await desk.status()).governed == ()
 
 
-async def test_what_is_gone_already_is_nothing_to_take_back(
+async def test_rollback_of_deleted_object_has_nothing_to_do(
     desk: Desk, control_plane: ControlPlane, account: Account
 ) -> None:
     async with advising(control_plane, account):
@@ -149,9 +143,7 @@ async def test_what_is_gone_already_is_nothing_to_take_back(
         assert (await desk.status()).governed == ()
 
 
-async def test_nodes_that_are_still_to_be_without_what_was_removed_are_waited_for_by_a_new_way_back(
-    desk: Desk, control_plane: ControlPlane, account: Account
-) -> None:
+async def test_new_rollback_waits_for_nodes(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
     async with advising(control_plane, account):
         await applied(desk)
         await break_node(desk.client, "worker-0", "the disk is full")
@@ -169,19 +161,17 @@ async def test_nodes_that_are_still_to_be_without_what_was_removed_are_waited_fo
         assert await desk.reaches("Completed", reason="RolledBack")
 
 
-async def test_without_anything_to_go_back_to_it_is_said(
-    desk: Desk, control_plane: ControlPlane, account: Account
-) -> None:
+async def test_rollback_without_record_is_rejected(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
     for record in await desk.client.list(CONTROLLER_REVISION, Selection(home_of(account))):
         await desk.client.delete(Ref(CONTROLLER_REVISION, key_of(record)))
     async with advising(control_plane, account):
         await desk.ask("Rollback", options=no_reboots())
         assert await desk.reaches("Failed")
-        assert "nothing was recorded" in await desk.message("Failed")
+        assert "no record of an executed plan is found" in await desk.message("Failed")
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_a_way_back_that_is_cut_off_is_taken_up_again_after(desk: Desk, start: Start, fault: str) -> None:
+async def test_rollback_survives_kill(desk: Desk, start: Start, fault: str) -> None:
     before = await desk.client.create(a_descheduler())
     with start() as process:
         await applied(desk, options=no_reboots())

@@ -5,7 +5,7 @@ from virt_steward.objects.identity import Key, Kind, Ref
 REF = Ref(Kind("", "ConfigMap"), Key("here", "one"))
 
 
-def test_a_cache_is_behind_until_it_shows_what_was_written() -> None:
+def test_own_write_is_awaited_in_cache() -> None:
     freshness = OwnWrites(ManualClock())
     assert not freshness.is_behind(REF, "1")
     freshness.expect(REF, "10")
@@ -15,7 +15,7 @@ def test_a_cache_is_behind_until_it_shows_what_was_written() -> None:
     assert not freshness.is_behind(REF, None)  # seen, and deleted by somebody since
 
 
-async def test_what_was_deleted_before_it_was_seen_is_not_waited_for_for_ever() -> None:
+async def test_own_write_is_awaited_only_so_long() -> None:
     clock = ManualClock()
     freshness = OwnWrites(clock)
     freshness.expect(REF, "10")

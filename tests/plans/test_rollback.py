@@ -1,4 +1,4 @@
-"""The way back on the real API server: from one plan or several, and past what others have done since."""
+"""Rollbacks on the real API server: of one plan or several, with changes of others in between."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ async def planned(client: Client, intent: Intent, earlier: PreImage | None = Non
 
 
 async def applied(client: Client, intent: Intent, earlier: PreImage | None = None) -> PreImage:
-    """Carry out a plan, and keep what was there before."""
+    """Execute a plan, and return the record of what was there before."""
     item, image = await planned(client, intent, earlier)
     assert isinstance(await write(client, OWNER, item, bypass=False), Written)
     return image
@@ -38,7 +38,7 @@ async def back(client: Client, namespace: str, image: PreImage) -> PlanItem:
     return item
 
 
-async def test_what_others_add_after_the_review_is_not_removed(admin: Client, widgets: str) -> None:
+async def test_rollback_refuses_new_owner_since_review(admin: Client, widgets: str) -> None:
     image = await applied(admin, an_intent(widgets, size=3))
     item = await back(admin, widgets, image)
     await admin.merge_patch(the_widget(widgets), {"spec": {"colour": "red"}}, manager="ben")
@@ -47,7 +47,7 @@ async def test_what_others_add_after_the_review_is_not_removed(admin: Client, wi
     assert "ben" in result.why
 
 
-async def test_values_that_somebody_else_wants_too_by_now_stay(admin: Client, widgets: str) -> None:
+async def test_rollback_keeps_value_with_other_owner(admin: Client, widgets: str) -> None:
     await admin.create(a_widget(widgets, size=1))
     image = await applied(admin, an_intent(widgets, size=3))
     await admin.apply(a_widget(widgets, size=3), manager="argocd")
@@ -57,7 +57,7 @@ async def test_values_that_somebody_else_wants_too_by_now_stay(admin: Client, wi
     assert (await admin.get(the_widget(widgets)))["spec"] == {"size": 3}
 
 
-async def test_values_that_somebody_else_wants_since_the_review_stay(admin: Client, widgets: str) -> None:
+async def test_rollback_refuses_value_with_new_owner_since_review(admin: Client, widgets: str) -> None:
     await admin.create(a_widget(widgets, size=1))
     item = await back(admin, widgets, await applied(admin, an_intent(widgets, size=3)))
     await admin.apply(a_widget(widgets, size=3), manager="argocd")
@@ -67,7 +67,7 @@ async def test_values_that_somebody_else_wants_since_the_review_stay(admin: Clie
     assert (await admin.get(the_widget(widgets)))["spec"] == {"size": 3}
 
 
-async def test_a_target_that_moves_meanwhile_is_looked_at_again(admin: Client, widgets: str) -> None:
+async def test_rollback_reports_moving_target(admin: Client, widgets: str) -> None:
     await admin.create(a_widget(widgets, size=1))
     image = await applied(admin, an_intent(widgets, size=3))
     ref = the_widget(widgets)
@@ -76,7 +76,7 @@ async def test_a_target_that_moves_meanwhile_is_looked_at_again(admin: Client, w
     assert isinstance(await draft_rollback(admin, OWNER, image, {ref: old}), TargetsMoving)
 
 
-async def test_a_label_that_was_not_there_goes(admin: Client, widgets: str) -> None:
+async def test_rollback_removes_added_label(admin: Client, widgets: str) -> None:
     await admin.create(a_widget(widgets, size=1))
     desired = a_widget(widgets, labels={"role": "worker"}, size=3)
     image = await applied(admin, replace(an_intent(widgets), desired=desired, fields=fields_set_by(desired)))
@@ -84,28 +84,28 @@ async def test_a_label_that_was_not_there_goes(admin: Client, widgets: str) -> N
     assert "labels" not in (await admin.get(the_widget(widgets)))["metadata"]
 
 
-async def test_what_was_never_written_is_nobodys_change(admin: Client, widgets: str) -> None:
+async def test_rollback_of_unwritten_item_has_nothing_to_do(admin: Client, widgets: str) -> None:
     await admin.create(a_widget(widgets, size=1))
     _, image = await planned(admin, an_intent(widgets, size=3))
     item = await back(admin, widgets, image)
     assert (item.state, item.message) == ("Completed", "There is nothing to roll back")
 
 
-async def test_what_is_taken_back_already_is_nothing_to_do(admin: Client, widgets: str) -> None:
+async def test_rollback_of_rolled_back_item_has_nothing_to_do(admin: Client, widgets: str) -> None:
     await admin.create(a_widget(widgets, size=1))
     image = await applied(admin, an_intent(widgets, size=3))
     await write_rollback(admin, OWNER, await back(admin, widgets, image))
     assert (await back(admin, widgets, image)).state == "Completed"
 
 
-async def test_what_this_version_knows_nothing_of_is_not_called_gone(admin: Client, widgets: str) -> None:
+async def test_rollback_leaves_unmanaged_target_to_user(admin: Client, widgets: str) -> None:
     image = await applied(admin, an_intent(widgets, size=3))
     found = await draft_rollback(admin, OWNER, image, {})
     assert isinstance(found, Drafted)
     assert [(item.state, item.message) for item in found.items] == [("Completed", FOREIGN)]
 
 
-async def test_the_way_back_leads_to_before_the_first_of_several_plans(admin: Client, widgets: str) -> None:
+async def test_rollback_restores_state_before_first_plan(admin: Client, widgets: str) -> None:
     await admin.create(a_widget(widgets, size=1))
     first = await applied(admin, an_intent(widgets, size=3, colour="blue"))
     second = await applied(admin, an_intent(widgets, size=4), first)
@@ -113,13 +113,13 @@ async def test_the_way_back_leads_to_before_the_first_of_several_plans(admin: Cl
     assert (await admin.get(the_widget(widgets)))["spec"] == {"size": 1}
 
 
-async def test_what_the_first_of_several_plans_has_made_is_removed(admin: Client, widgets: str) -> None:
+async def test_rollback_deletes_object_of_first_plan(admin: Client, widgets: str) -> None:
     first = await applied(admin, an_intent(widgets, size=3))
     second = await applied(admin, an_intent(widgets, size=4), first)
     assert isinstance(await write_rollback(admin, OWNER, await back(admin, widgets, second)), AlreadyGone)
 
 
-async def test_what_others_did_between_two_plans_was_there_before_the_second(admin: Client, widgets: str) -> None:
+async def test_rollback_restores_changes_between_plans(admin: Client, widgets: str) -> None:
     await admin.create(a_widget(widgets, size=1))
     first = await applied(admin, an_intent(widgets, size=3, colour="blue"))
     await admin.merge_patch(the_widget(widgets), {"spec": {"size": 2}}, manager="ben")
@@ -128,7 +128,7 @@ async def test_what_others_did_between_two_plans_was_there_before_the_second(adm
     assert (await admin.get(the_widget(widgets)))["spec"] == {"size": 2}
 
 
-async def test_a_record_of_what_was_taken_back_has_no_part_in_the_next(admin: Client, widgets: str) -> None:
+async def test_pre_image_of_rolled_back_plan_is_not_carried_over(admin: Client, widgets: str) -> None:
     await admin.create(a_widget(widgets, size=1))
     first = await applied(admin, an_intent(widgets, size=3))
     await write_rollback(admin, OWNER, await back(admin, widgets, first))

@@ -33,23 +33,23 @@ class TestForcedReview:
         status = a_status(inputs=TEN, applied_inputs=FIVE, plan_generation=3, observed_generation=3)
         return an_observation(a_config(status, **{"action": "Apply", "generation": 3, **config}), inputs=TEN)
 
-    def test_holds_even_under_apply(self) -> None:
+    def test_forced_review_holds_under_apply(self) -> None:
         step = decide(self.forced(), NOON)
         assert isinstance(step, AwaitReview)
         assert step.reason == "InputChanged"
         assert "from 5 to 10" in step.message
 
-    def test_is_acknowledged_by_a_later_generation(self) -> None:
+    def test_forced_review_ends_with_later_generation(self) -> None:
         assert isinstance(decide(self.forced(generation=4), NOON), Begin)
 
-    def test_is_acknowledged_by_an_approval_of_the_plan(self) -> None:
+    def test_forced_review_ends_with_approval(self) -> None:
         assert isinstance(decide(self.forced(notes=APPROVED), NOON), Begin)
 
-    def test_is_not_acknowledged_by_an_approval_of_another_plan(self) -> None:
+    def test_forced_review_ignores_approval_of_other_plan(self) -> None:
         step = decide(self.forced(generation=4, notes={"approved-plan": "b" * 64}), NOON)
         assert isinstance(step, AwaitReview)
 
-    def test_is_not_over_by_a_later_generation_if_the_plan_was_rejected(self) -> None:
+    def test_forced_review_of_rejected_plan_outlasts_later_generation(self) -> None:
         status = a_status(
             inputs=TEN, applied_inputs=FIVE, plan_generation=3, observed_generation=3, plan_action="Apply"
         )
@@ -58,12 +58,12 @@ class TestForcedReview:
         assert isinstance(step, AwaitReview)
         assert (step.reason, step.message) == ("Rejected", rejected("ann"))
 
-    def test_of_a_rejected_plan_is_over_once_somebody_asks_for_it_after_all(self) -> None:
+    def test_forced_review_of_rejected_plan_ends_when_action_is_set_again(self) -> None:
         """By an approval, or by action Apply, set since it was made."""
         for notes in ({**APPROVED, "rejected-plan": PLAN}, {"rejected-plan": PLAN}):
             assert isinstance(decide(self.forced(generation=4, notes=notes), NOON), Begin)
 
-    def test_is_over_when_the_inputs_come_back(self) -> None:
+    def test_forced_review_ends_when_inputs_are_restored(self) -> None:
         """The new plan then is empty."""
         assert isinstance(decide(replace(self.forced(), inputs=FIVE), NOON), Redraft)
         assert step_for_new_plan(self.forced(), (an_item(state="Completed"),), PLAN, NOON) == NothingToDo()
@@ -76,12 +76,12 @@ class TestForcedReview:
             pytest.param((*FIVE, NODE), FIVE, id="is-gone-and-the-others-are-the-same"),
         ],
     )
-    def test_is_not_for_options_by_which_an_input(self, applied: Any, now: Any) -> None:
+    def test_forced_review_is_not_needed_for_inputs_of_new_options(self, applied: Any, now: Any) -> None:
         status = done(applied_inputs=applied, inputs=applied, plan_action="Apply")
         config = a_config(status, action="Apply", generation=2, options=FASTER)
         assert isinstance(following(an_observation(config, inputs=now)), Begin)
 
-    def test_is_for_other_values_whatever_else_the_options_bring(self) -> None:
+    def test_forced_review_is_needed_for_changed_values(self) -> None:
         status = done(applied_inputs=(*FIVE, NODE), inputs=(*FIVE, NODE), plan_action="Apply")
         step = following(an_observation(a_config(status, action="Apply", generation=2, options=FASTER), inputs=TEN))
         assert isinstance(step, AwaitReview)
@@ -104,7 +104,7 @@ class TestApplyAsksForOnePlan:
                 return type(step).__name__
 
     @pytest.mark.parametrize("phase", ["Failed", "CompletedWithErrors", "PrerequisiteFailed", "Pending", "Drafting"])
-    def test_so_another_edit_is_no_consent_in(self, phase: str) -> None:
+    def test_apply_is_not_renewed_by_other_edits(self, phase: str) -> None:
         assert self.outcome(phase, asked="Apply", around={}, wait_timeout="2h") == HELD
 
     @pytest.mark.parametrize(
@@ -119,26 +119,26 @@ class TestApplyAsksForOnePlan:
             ("Drifted", {"hashes": DRIFTED}, "MarkDrifted"),
         ],
     )
-    def test_and_what_is_on_view_stays_there_in(self, phase: str, around: dict[str, Any], step: str) -> None:
+    def test_apply_keeps_drift_and_upgrades_on_view(self, phase: str, around: dict[str, Any], step: str) -> None:
         assert self.outcome(phase, asked="Apply", around=around, notify="ops") == step
 
     @pytest.mark.parametrize("phase", ["PrerequisiteFailed", "Pending", "Drafting"])
-    def test_so_what_was_missing_and_is_back_is_no_consent_in(self, phase: str) -> None:
+    def test_apply_is_not_renewed_when_prerequisites_return(self, phase: str) -> None:
         """The phase before may have been Drifted, CompletedWithUpgrade or Failed."""
         assert self.outcome(phase, asked="Apply", around={}, generation=1) == HELD
 
     @pytest.mark.parametrize("phase", [None, "PrerequisiteFailed", "Pending", "Drafting", "Ignored"])
-    def test_and_waits_for_it_where_there_was_none_in(self, phase: str | None) -> None:
+    def test_apply_requests_first_plan(self, phase: str | None) -> None:
         assert self.outcome(phase, asked=None, around={}) == BEGUN
 
     @pytest.mark.parametrize("phase", [*SETTLED, "Failed", "PrerequisiteFailed", "InProgress"])
     @pytest.mark.parametrize("before", ["DryRun", "Rollback"])
-    def test_when_it_is_set_anew_in(self, phase: str, before: str) -> None:
+    def test_apply_requests_plan_when_set_again(self, phase: str, before: str) -> None:
         expected = "Finish" if (phase, before) == ("InProgress", "DryRun") else BEGUN  # that is the plan asked for
         assert self.outcome(phase, asked=before, around={}) == expected
 
     @pytest.mark.parametrize("phase", [*SETTLED, "Failed", "PrerequisiteFailed", "InProgress", "ReviewRequired"])
-    def test_when_its_options_change_in(self, phase: str) -> None:
+    def test_apply_requests_plan_when_options_change(self, phase: str) -> None:
         assert self.outcome(phase, asked="Apply", around={}, options=FASTER) == BEGUN
 
     @pytest.mark.parametrize(
@@ -150,18 +150,18 @@ class TestApplyAsksForOnePlan:
             pytest.param("b" * 64, {"inputs": TEN}, HELD, id="not-that-of-other-inputs"),
         ],
     )
-    def test_when_set_in_a_review_it_means(self, plan: str, around: dict[str, Any], outcome: str) -> None:
+    def test_apply_in_review_requests_reviewed_plan(self, plan: str, around: dict[str, Any], outcome: str) -> None:
         config = a_config(a_status(), generation=2, action="Apply")
         step = following(an_observation(config, **around), plan)
         assert getattr(step, "reason", type(step).__name__) == outcome
 
-    def test_and_what_is_held_back_stays_so(self) -> None:
+    def test_apply_keeps_holding_plan_back(self) -> None:
         for generation in (1, 2):
             config = a_config(a_status(plan_action="Apply"), action="Apply", generation=generation)
             step = decide(an_observation(config), NOON)
             assert isinstance(step, AwaitReview)
             assert step.reason == HELD
 
-    def test_and_an_approval_lets_go_what_is_held_back(self) -> None:
+    def test_approval_releases_plan_that_is_held_back(self) -> None:
         config = a_config(a_status(plan_action="Apply"), action="Apply", notes=APPROVED)
         assert isinstance(decide(an_observation(config), NOON), Begin)

@@ -1,4 +1,4 @@
-"""A plan that waits for review, written by hand: no advisor is at work."""
+"""A config whose plan is in review, written without an advisor."""
 
 from typing import Any
 
@@ -10,15 +10,15 @@ from virt_steward.apis.virtplatformconfig import EXAMPLE
 from virt_steward.kube.client import Client
 
 
-async def waiting(client: Client, **spec: Any) -> Desk:
+async def config_in_review(client: Client, **spec: Any) -> Desk:
     desk = Desk(client, EXAMPLE)
     await desk.ask(**spec)
-    await tell(desk, phase="ReviewRequired")
+    await write_status(desk, phase="ReviewRequired")
     return desk
 
 
-async def tell(desk: Desk, **changes: Any) -> None:
+async def write_status(desk: Desk, **changes: Any) -> None:
     generation = (await desk.config())["metadata"]["generation"]
-    told = msgspec.structs.replace(a_status(), observed_generation=generation, items=(), inputs=(), **changes)
-    status = msgspec.to_builtins(told)
+    changed = msgspec.structs.replace(a_status(), observed_generation=generation, items=(), inputs=(), **changes)
+    status = msgspec.to_builtins(changed)
     await desk.client.merge_patch(the_config(EXAMPLE), {"status": status}, subresource="status")
