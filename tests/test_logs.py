@@ -43,7 +43,7 @@ def approve_a_plan() -> None:
     structlog.get_logger().info("plan approved", plan="default/a")
 
 
-def test_log_line_is_json_with_time_level_and_event_first() -> None:
+def test_a_line_is_json_with_time_level_and_event_before_the_facts() -> None:
     stream = io.StringIO()
     configure("json", "info", stream)
     contextvars.copy_context().run(approve_a_plan)
@@ -53,7 +53,7 @@ def test_log_line_is_json_with_time_level_and_event_first() -> None:
     assert line == {"level": "info", "event": "plan approved", "controller": "advisor", "plan": "default/a"}
 
 
-def test_log_formats_records_of_libraries() -> None:
+def test_records_of_libraries_take_the_same_way() -> None:
     stream = io.StringIO()
     configure("json", "info", stream)
     logging.getLogger("aiohttp.server").warning("connection %s lost", 7)
@@ -70,14 +70,14 @@ def test_log_formats_records_of_libraries() -> None:
         pytest.param(io.StringIO(), "console", "20", id="for-people-in-a-pipe-if-asked"),
     ],
 )
-def test_log_format_follows_stream_and_setting(stream: io.StringIO, log_format: Any, begins: str) -> None:
+def test_lines_are(stream: io.StringIO, log_format: Any, begins: str) -> None:
     configure(log_format, "info", stream)
     structlog.get_logger().info("started")
     assert "started" in stream.getvalue()
     assert stream.getvalue().startswith(begins)
 
 
-def test_log_level_applies_to_all_loggers() -> None:
+def test_what_is_below_the_level_is_left_out_wherever_it_comes_from() -> None:
     stream = io.StringIO()
     configure("json", "warning", stream)
     structlog.get_logger().info("ours")
@@ -89,7 +89,7 @@ def test_log_level_applies_to_all_loggers() -> None:
     "key", ["token", "Authorization", "client_secret", "password", "kubeconfig", "client-key-data"]
 )
 @pytest.mark.parametrize("log_format", ["json", "console"])
-def test_log_hides_values_of_secret_keys(key: str, log_format: Any) -> None:
+def test_a_value_is_hidden_when_its_key_looks_like_a_secret(key: str, log_format: Any) -> None:
     stream = io.StringIO()
     configure(log_format, "info", stream)
     structlog.get_logger().info("told", **{key: "hunter2"}, user={"name": "admin", key: "hunter2"})
@@ -98,7 +98,7 @@ def test_log_hides_values_of_secret_keys(key: str, log_format: Any) -> None:
 
 
 @pytest.mark.parametrize("log_format", ["json", "console"])
-def test_log_hides_bearer_tokens(log_format: Any) -> None:
+def test_a_bearer_token_is_hidden_wherever_it_stands(log_format: Any) -> None:
     stream = io.StringIO()
     configure(log_format, "info", stream)
     log = structlog.get_logger()
@@ -113,7 +113,7 @@ def test_log_hides_bearer_tokens(log_format: Any) -> None:
 
 
 @pytest.mark.parametrize("log_format", ["json", "console"])
-def test_log_traceback_has_no_local_variables(log_format: Any) -> None:
+def test_a_traceback_is_shown_without_the_values_of_variables(log_format: Any) -> None:
     stream = io.StringIO()
     configure(log_format, "info", stream)
     try:
@@ -124,7 +124,7 @@ def test_log_traceback_has_no_local_variables(log_format: Any) -> None:
     assert "hunter2" not in stream.getvalue()
 
 
-def test_log_write_error_is_ignored() -> None:
+def test_a_log_that_cannot_be_written_does_not_stop_who_logs() -> None:
     class Full(io.StringIO):
         def write(self, _: str) -> int:
             raise OSError(28, "No space left on device")

@@ -3,23 +3,23 @@ import pytest
 from virt_steward.settings import BadSetting, chosen, console_settings, lease_times
 
 
-def test_chosen_controllers_are_unique_and_in_given_order() -> None:
+def test_controllers_come_once_each_in_the_order_in_which_they_are_named() -> None:
     assert chosen(("advisor", "approver"), ("approver", "advisor", "approver")) == ("approver", "advisor")
 
 
-def test_unknown_controller_is_refused_with_known_names() -> None:
+def test_an_unknown_controller_is_answered_with_the_known_ones() -> None:
     with pytest.raises(BadSetting, match=r"no controller is called 'aprover'; there are: advisor, approver$"):
         chosen(("advisor", "approver"), ("advisor", "aprover"))
 
 
-def test_lease_times_refuse_too_long_retry() -> None:
+def test_a_lease_that_could_not_survive_one_missed_renewal_is_refused() -> None:
     with pytest.raises(BadSetting, match=r"--lease-retry 6 s is too long for --lease-duration 15 s: .* use 2.5 s"):
         lease_times(15, 6)
     assert lease_times(15, 2).usable == 10
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:8090", ":8090", "10.0.0.7:8090", "somewhere:8090"])
-def test_console_outside_of_loopback_requires_tls(address: str) -> None:
+def test_a_console_beyond_loopback_needs_tls_in_front_of_it(address: str) -> None:
     with pytest.raises(BadSetting, match="--console-url https://HOST"):
         console_settings(address)
     served = console_settings(address, "https://console.example.com/", ("10.0.0.0/8",))
@@ -30,12 +30,12 @@ def test_console_outside_of_loopback_requires_tls(address: str) -> None:
 @pytest.mark.parametrize(
     "url", ["http://console.example.com", "https://console.example.com/path", "console", "https://"]
 )
-def test_console_url_must_be_https_origin(url: str) -> None:
+def test_the_address_of_a_console_is_an_origin_with_tls(url: str) -> None:
     with pytest.raises(BadSetting, match="write https://HOST"):
         console_settings("127.0.0.1:8090", url)
 
 
-def test_console_can_be_off_and_proxies_need_networks() -> None:
+def test_a_console_can_be_turned_off_and_a_proxy_must_have_an_address() -> None:
     assert console_settings("0") is None
     with pytest.raises(BadSetting, match="--console-proxies"):
         console_settings("127.0.0.1:8090", "", ("the proxy",))

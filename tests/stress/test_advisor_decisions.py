@@ -9,5 +9,5 @@ from virt_steward.controllers.advisor.observation import AdvisorObservation
 
 @settings(max_examples=5000, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(sights())
-def test_advisor_steps_are_legal_for_5000_generated_configs(seen: AdvisorObservation) -> None:
+def test_five_thousand_generated_configs_lead_to_legal_steps(seen: AdvisorObservation) -> None:
     check(seen)
