@@ -1,4 +1,4 @@
-"""A process that asks for the programs: SOURCES CACHE GO. It prints their folder, or why not."""
+"""A process that requests a build: SOURCES CACHE GO. It prints the folder of the programs, or the error."""
 
 import os
 import signal
@@ -14,23 +14,23 @@ from virt_steward_demo.local.progress import ProgressPrinter
 
 @dataclass(frozen=True, slots=True)
 class InstalledGo:
-    """A `go` that is there already."""
+    """A `go` that is already installed."""
 
     go: Path
 
     def install(self, folder: Path, steps: BuildSteps) -> Path:
-        steps.run("getting the toolchain", ["/bin/mkdir", str(folder)])
+        steps.run("installing the toolchain", ["/bin/mkdir", str(folder)])
         return self.go
 
 
 def main(sources: str, cache: str, go: str) -> None:
-    workshop = Builder(Path(cache), InstalledGo(Path(go)), os.environ, ProgressPrinter())
+    builder = Builder(Path(cache), InstalledGo(Path(go)), os.environ, ProgressPrinter())
     try:
-        print(workshop.build(ControlPlaneRecipe(Path(sources))))  # noqa: T201 - the answer
+        print(builder.build(ControlPlaneRecipe(Path(sources))))  # noqa: T201 - the result
     except LocalError as error:
         sys.exit(str(error))
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell are started deaf to it
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell ignore SIGINT
     main(*sys.argv[1:])

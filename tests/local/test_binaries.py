@@ -95,15 +95,15 @@ def test_folders_follow_xdg_rules(env: dict[str, str], base: tuple[str, str]) ->
 
 def test_progress_on_terminal_shows_package_count() -> None:
     screen = io.StringIO()
-    with ProgressPrinter(Console(file=screen, force_terminal=True, width=100)) as narrator:
-        narrator.show("compiling packages", 3, 2104)
+    with ProgressPrinter(Console(file=screen, force_terminal=True, width=100)) as progress:
+        progress.show("compiling packages", 3, 2104)
     assert "compiling packages" in screen.getvalue()
     assert "3/2104" in screen.getvalue()
 
 
 def test_progress_in_log_shows_plain_lines() -> None:
     log = io.StringIO()
-    with ProgressPrinter(Console(file=log, width=20)) as narrator:
-        narrator.say("a sentence [that] is longer than the line")
-        narrator.show("compiling packages", 3, 2104)
+    with ProgressPrinter(Console(file=log, width=20)) as progress:
+        progress.say("a sentence [that] is longer than the line")
+        progress.show("compiling packages", 3, 2104)
     assert log.getvalue() == "a sentence [that] is longer than the line\n"

@@ -1,4 +1,4 @@
-"""Building once and atomically, with a stand-in for `go` that waits as long as a test wants."""
+"""Building once and atomically, with a fake `go` that blocks as long as a test needs, and the steps of a build."""
 
 import os
 import re
@@ -13,6 +13,9 @@ import pytest
 
 from tests.eventually import eventually
 from tests.local.test_processes import is_running
+from virt_steward_demo.local import LocalError
+from virt_steward_demo.local.build import BuildSteps
+from virt_steward_demo.local.progress import ProgressPrinter
 
 GO = """#!/bin/sh
 if [ "$1" = list ]; then echo "go: downloading some/module v1.0.0" >&2; echo fmt; echo os; exit; fi
@@ -25,7 +28,7 @@ echo program > "$2"
 
 
 @dataclass(frozen=True, slots=True)
-class Yard:
+class BuildSetup:
     """Sources, a cache and a `go`; `hold` in the sources stops the compiler, `fail` makes it fail."""
 
     folder: Path
@@ -55,7 +58,7 @@ class Yard:
         """What is in the cache, without the hash."""
         return {re.sub(r"^controlplane-[^.]*", "controlplane", path.name) for path in self.cache.iterdir()}
 
-    def ask(self) -> subprocess.Popen[str]:
+    def request(self) -> subprocess.Popen[str]:
         argv = [
             sys.executable,
             "-m",
@@ -68,21 +71,21 @@ class Yard:
 
 
 @pytest.fixture
-def yard(tmp_path: Path) -> Iterator[Yard]:
-    yard = Yard(tmp_path)
-    yard.sources.mkdir()
+def build(tmp_path: Path) -> Iterator[BuildSetup]:
+    build = BuildSetup(tmp_path)
+    build.sources.mkdir()
     for name in ("go.sum", "main.go", "toolchain.txt"):
-        (yard.sources / name).touch()
-    (yard.sources / "go.mod").write_text("require (\n\tk8s.io/kubernetes v1.36.3\n)\n")
+        (build.sources / name).touch()
+    (build.sources / "go.mod").write_text("require (\n\tk8s.io/kubernetes v1.36.3\n)\n")
     (tmp_path / "go").write_text(GO)
     (tmp_path / "go").chmod(0o700)
-    yield yard
-    yard.hold.unlink(missing_ok=True)  # whatever has failed: a compiler that waits ends now
+    yield build
+    build.hold.unlink(missing_ok=True)  # also after a failure: a blocked compiler ends now
 
 
-def test_build_leaves_only_programs(yard: Yard) -> None:
-    told, said = yard.ask().communicate()
-    folder = Path(told.strip())
+def test_build_leaves_only_programs(build: BuildSetup) -> None:
+    output, messages = build.request().communicate()
+    folder = Path(output.strip())
     assert {path.name for path in folder.iterdir()} == {
         "controlplane",
         "etcd",
@@ -90,86 +93,122 @@ def test_build_leaves_only_programs(yard: Yard) -> None:
         "kube-controller-manager",
     }
     assert (folder / "etcd").read_text() == "program\n"
-    assert yard.cached() == {"controlplane", "controlplane.lock"}
-    assert [line.split(" (")[0].split(" in ")[0] for line in said.splitlines()] == [
+    assert build.cached() == {"controlplane", "controlplane.lock"}
+    assert [line.split(" (")[0].split(" in ")[0] for line in messages.splitlines()] == [
         "building the control plane v1.36.3",
         "built the control plane",
     ]
 
 
-def test_build_uses_cache(yard: Yard) -> None:
-    first, second = yard.ask().communicate(), yard.ask().communicate()
+def test_build_uses_cache(build: BuildSetup) -> None:
+    first, second = build.request().communicate(), build.request().communicate()
     assert second == (first[0], "")
-    assert len(yard.builds()) == 1
+    assert len(build.builds()) == 1
 
 
-def test_build_repeats_for_changed_source(yard: Yard) -> None:
-    first, _ = yard.ask().communicate()
-    (yard.sources / "main.go").write_text("package main\n")
-    second, _ = yard.ask().communicate()
+def test_build_repeats_for_changed_source(build: BuildSetup) -> None:
+    first, _ = build.request().communicate()
+    (build.sources / "main.go").write_text("package main\n")
+    second, _ = build.request().communicate()
     assert first != second
-    assert len(yard.builds()) == 2
+    assert len(build.builds()) == 2
 
 
-def test_build_runs_once_for_concurrent_requests(yard: Yard) -> None:
-    yard.hold.touch()
-    first = yard.ask()
-    assert eventually(lambda: len(yard.builds()) == 1)
-    second = yard.ask()
+def test_build_runs_once_for_concurrent_requests(build: BuildSetup) -> None:
+    build.hold.touch()
+    first = build.request()
+    assert eventually(lambda: len(build.builds()) == 1)
+    second = build.request()
     assert second.stderr is not None
     assert second.stderr.readline() == f"waiting for process {first.pid}, which is building the control plane\n"
-    yard.hold.unlink()
+    build.hold.unlink()
     answers = {first.communicate()[0], second.communicate()[0]}
     assert len(answers) == 1
-    assert len(yard.builds()) == 1
+    assert len(build.builds()) == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
-def test_interrupted_build_leaves_no_result(yard: Yard, number: signal.Signals) -> None:
-    yard.hold.touch()
-    asker = yard.ask()
-    assert eventually(lambda: len(yard.builds()) == 1)
-    asker.send_signal(number)
-    asker.communicate()
-    assert asker.returncode != 0
-    assert "controlplane" not in yard.cached()
-    assert eventually(lambda: not is_running(yard.builds()[0]))
+def test_interrupted_build_leaves_no_result(build: BuildSetup, number: signal.Signals) -> None:
+    build.hold.touch()
+    request = build.request()
+    assert eventually(lambda: len(build.builds()) == 1)
+    request.send_signal(number)
+    request.communicate()
+    assert request.returncode != 0
+    assert "controlplane" not in build.cached()
+    assert eventually(lambda: not is_running(build.builds()[0]))
 
 
-def test_build_continues_after_killed_builder(yard: Yard) -> None:
-    yard.hold.touch()
-    first = yard.ask()
-    assert eventually(lambda: len(yard.builds()) == 1)
-    second = yard.ask()
+def test_build_continues_after_killed_builder(build: BuildSetup) -> None:
+    build.hold.touch()
+    first = build.request()
+    assert eventually(lambda: len(build.builds()) == 1)
+    second = build.request()
     assert second.stderr is not None
     second.stderr.readline()
     os.kill(first.pid, signal.SIGKILL)
     first.communicate()
-    yard.hold.unlink()
+    build.hold.unlink()
     second.communicate()
     assert second.returncode == 0
-    assert len(yard.builds()) == 2
-    assert yard.cached() == {"controlplane", "controlplane.lock"}
+    assert len(build.builds()) == 2
+    assert build.cached() == {"controlplane", "controlplane.lock"}
 
 
-def test_failed_build_reports_one_line_and_keeps_log(yard: Yard) -> None:
-    yard.fail.touch()
-    asker = yard.ask()
-    _, said = asker.communicate()
-    assert asker.returncode == 1
-    *_, last = said.splitlines()
+def test_failed_build_reports_one_line_and_keeps_log(build: BuildSetup) -> None:
+    build.fail.touch()
+    request = build.request()
+    _, messages = request.communicate()
+    assert request.returncode == 1
+    *_, last = messages.splitlines()
     assert last.startswith(
         "compiling packages failed: main.go:1: no luck today; fix that and try again (the whole log is "
     )
-    assert "some/module" in next(yard.cache.glob("*.log")).read_text()
-    assert yard.cached() == {"controlplane.lock", "controlplane.log"}
+    assert "some/module" in next(build.cache.glob("*.log")).read_text()
+    assert build.cached() == {"controlplane.lock", "controlplane.log"}
 
 
-def test_failed_build_can_be_retried(yard: Yard) -> None:
-    yard.fail.touch()
-    yard.ask().communicate()
-    yard.fail.unlink()
-    again = yard.ask()
+def test_failed_build_can_be_retried(build: BuildSetup) -> None:
+    build.fail.touch()
+    build.request().communicate()
+    build.fail.unlink()
+    again = build.request()
     again.communicate()
     assert again.returncode == 0
-    assert yard.cached() == {"controlplane", "controlplane.lock"}
+    assert build.cached() == {"controlplane", "controlplane.lock"}
+
+
+class InterruptedProgress(ProgressPrinter):
+    """Raises KeyboardInterrupt at the first output."""
+
+    def show(self, step: str, done: int, total: int | None) -> None:
+        super().show(step, done, total)
+        if done:
+            raise KeyboardInterrupt
+
+
+def steps_in(folder: Path, progress: ProgressPrinter) -> BuildSteps:
+    return BuildSteps(folder, os.environ, folder / "log", progress)
+
+
+def test_interrupted_step_leaves_no_process(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        steps_in(tmp_path, InterruptedProgress()).run("sleeping", ["/bin/sh", "-c", "echo $$; exec sleep 60"])
+    assert not is_running(int((tmp_path / "log").read_text()))
+
+
+def test_step_returns_its_own_lines(tmp_path: Path) -> None:
+    steps = steps_in(tmp_path, ProgressPrinter())
+    assert steps.run("first", ["/bin/echo", "one"]) == ["one"]
+    assert steps.run("second", ["/bin/echo", "two"]) == ["two"]
+    assert (tmp_path / "log").read_text() == "one\ntwo\n"
+
+
+def test_step_failure_without_output_is_named(tmp_path: Path) -> None:
+    with pytest.raises(LocalError, match="thinking failed: no output"):
+        steps_in(tmp_path, ProgressPrinter()).run("thinking", ["/bin/false"])
+
+
+def test_step_fails_if_program_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(LocalError, match=r"getting failed: .*No such file"):
+        steps_in(tmp_path, ProgressPrinter()).run("getting", ["/absent/go"])

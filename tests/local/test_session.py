@@ -30,8 +30,8 @@ except LocalError as error:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What a command printed, and how it ended."""
+class CommandResult:
+    """The output and the exit code of a command."""
 
     out: str
     err: str
@@ -45,25 +45,25 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Somebody with a home of their own."""
+    """A user with a separate state folder."""
 
     home: Path
 
-    def begin(self, *arguments: str, **variables: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, **variables: str) -> subprocess.Popen[str]:
         env = {**os.environ, "XDG_STATE_HOME": str(self.home), **variables}
         argv = [sys.executable, "-c", COMMAND, *arguments]
         return subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-    def runs(self, *arguments: str, **variables: str) -> Said:
-        return said(self.begin(*arguments, **variables))
+    def runs(self, *arguments: str, **variables: str) -> CommandResult:
+        return result_of(self.start(*arguments, **variables))
 
     def admin(self) -> PlainClient:
         return PlainClient.from_kubeconfig(self.home / "virt-steward" / "local" / "run" / "kubeconfig")
 
 
-def said(process: subprocess.Popen[str]) -> Said:
+def result_of(process: subprocess.Popen[str]) -> CommandResult:
     out, err = process.communicate()
-    return Said(out, err, process.returncode)
+    return CommandResult(out, err, process.returncode)
 
 
 @pytest.fixture
@@ -74,63 +74,63 @@ def user(tmp_path: Path) -> Iterator[User]:
 
 
 @pytest.fixture(scope="module")
-def starts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[User, list[Said]]]:
-    """A user whose control plane runs, and what was said to the two commands that started it at once."""
+def starts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[User, list[CommandResult]]]:
+    """A user with a running control plane, and the results of the two commands that started it at once."""
     user = User(tmp_path_factory.mktemp("home"))
-    yield user, [said(command) for command in (user.begin("up"), user.begin("up"))]
+    yield user, [result_of(command) for command in (user.start("up"), user.start("up"))]
     assert user.runs("down").out == "stopped\n"
     assert list((user.home / "virt-steward" / "local").glob("run*")) == []
 
 
 @pytest.fixture
-def busy(starts: tuple[User, list[Said]]) -> User:
+def running(starts: tuple[User, list[CommandResult]]) -> User:
     return starts[0]
 
 
-def test_local_up_starts_once_for_concurrent_commands(starts: tuple[User, list[Said]]) -> None:
-    told = [answer.err for answer in starts[1]]
-    assert sum("is ready at" in err for err in told) == 1
-    assert sum("is already running" in err for err in told) == 1
+def test_local_up_starts_once_for_concurrent_commands(starts: tuple[User, list[CommandResult]]) -> None:
+    errors = [answer.err for answer in starts[1]]
+    assert sum("is ready at" in err for err in errors) == 1
+    assert sum("is already running" in err for err in errors) == 1
 
 
-def test_local_up_prints_export_line(starts: tuple[User, list[Said]]) -> None:
+def test_local_up_prints_export_line(starts: tuple[User, list[CommandResult]]) -> None:
     user, answers = starts
     started = next(answer for answer in answers if "is ready at" in answer.err)
     assert started.out == f"export KUBECONFIG={shlex.quote(user.runs('kubeconfig').out.strip())}\n"
     assert user.admin().get(CONFIG_MAPS).code == 200
 
 
-def test_local_up_again_prints_same_line(busy: User) -> None:
-    again = busy.runs("up")
+def test_local_up_again_prints_same_line(running: User) -> None:
+    again = running.runs("up")
     assert "is already running, since" in again.err
     assert again.out.startswith("export KUBECONFIG=")
 
 
-def test_local_up_with_other_data_is_refused_while_running(busy: User) -> None:
-    refused = busy.runs("up", "--keep-data")
+def test_local_up_with_other_data_is_refused_while_running(running: User) -> None:
+    refused = running.runs("up", "--keep-data")
     assert refused.code == 1
     assert "stop it with 'virt-steward local down' first" in refused.err
 
 
-def test_local_status_shows_processes_and_server(busy: User) -> None:
-    told = busy.runs("status", "-o", "json").document
-    assert told["state"] == "running"
-    assert told["version"] == busy.admin().get("/version").body["gitVersion"]
-    assert set(told["pids"]) == {"supervisor", "etcd", "kube-apiserver", "kube-controller-manager"}
-    assert all(is_running(pid) for pid in told["pids"].values())
-    assert told["server"] in busy.runs("status").out
+def test_local_status_shows_processes_and_server(running: User) -> None:
+    status = running.runs("status", "-o", "json").document
+    assert status["state"] == "running"
+    assert status["version"] == running.admin().get("/version").body["gitVersion"]
+    assert set(status["pids"]) == {"supervisor", "etcd", "kube-apiserver", "kube-controller-manager"}
+    assert all(is_running(pid) for pid in status["pids"].values())
+    assert status["server"] in running.runs("status").out
 
 
-def test_local_kubeconfig_prints_path_or_content(busy: User) -> None:
-    path = Path(busy.runs("kubeconfig").out.strip())
-    assert busy.runs("kubeconfig", "--raw").out == path.read_text()
-    assert busy.runs("kubeconfig", "--raw", "-o", "json").document["kind"] == "Config"
+def test_local_kubeconfig_prints_path_or_content(running: User) -> None:
+    path = Path(running.runs("kubeconfig").out.strip())
+    assert running.runs("kubeconfig", "--raw").out == path.read_text()
+    assert running.runs("kubeconfig", "--raw", "-o", "json").document["kind"] == "Config"
 
 
 def test_local_commands_report_stopped_control_plane(user: User) -> None:
-    assert user.runs("status") == Said("not running\n", "", 1)
+    assert user.runs("status") == CommandResult("not running\n", "", 1)
     assert user.runs("status", "-o", "json").document == {"state": "stopped"}
-    assert user.runs("down") == Said("not running\n", "", 0)
+    assert user.runs("down") == CommandResult("not running\n", "", 0)
     assert user.runs("kubeconfig").err == "error: no control plane is running: start one with 'virt-steward local up'\n"
 
 
@@ -149,7 +149,7 @@ def test_local_keep_data_survives_restart(user: User) -> None:
     user.runs("up", "--keep-data")
     assert user.admin().token != admin.token
     assert user.admin().get(f"{CONFIG_MAPS}/kept").code == 200
-    assert replace(user.admin(), token=token).get(CONFIG_MAPS).code == 403  # known still, though without rights
+    assert replace(user.admin(), token=token).get(CONFIG_MAPS).code == 403  # still authenticated, without rights
 
 
 def test_local_up_restarts_after_killed_supervisor(user: User) -> None:
