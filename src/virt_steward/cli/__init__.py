@@ -1,1 +1,1 @@
-"""The command line: one module per group of commands. It prints what others answer, and decides nothing."""
+"""The command line: a module per command, and shared flags and output. It prints answers, and decides nothing."""

@@ -27,7 +27,7 @@ WIDTH = 80
 
 
 class CommandFailed(UserError):
-    """The command did not do what was asked; the text says why."""
+    """The command did not do what the user requested; the text says why."""
 
 
 class Output(StrEnum):

@@ -129,8 +129,8 @@ def run(
     log_level: Annotated[logs.Level, typer.Option(help="Least severe level to log.")] = "info",
 ) -> None:
     """Run controllers against a cluster until SIGTERM or Ctrl-C."""
-    asked = NAMES if names == ALL else chosen((*NAMES, CONSOLE), names_in(names))
-    console_address = console_bind_address or (CONSOLE_ADDRESS if CONSOLE in asked else "0")
+    selected = NAMES if names == ALL else chosen((*NAMES, CONSOLE), names_in(names))
+    console_address = console_bind_address or (CONSOLE_ADDRESS if CONSOLE in selected else "0")
     advice = advisor_flags.options(
         hyperconverged, operator_version, profile_docs_url, namespace, example_profile=example_profile
     )
@@ -161,6 +161,6 @@ def run(
         ),
         console=console_settings(console_address, console_url, names_in(console_proxies) if console_proxies else ()),
     )
-    definitions = [definition(name, settings.options) for name in asked if name != CONSOLE]
+    definitions = [definition(name, settings.options) for name in selected if name != CONSOLE]
     logs.configure(log_format, log_level)
     asyncio.run(app.run(settings, definitions))

@@ -1,4 +1,4 @@
-"""Read-only questions that command line and console share, answered by the controllers' own rules.
+"""Read-only questions of the command line and the console, answered by the controllers' own code.
 
-Not here: rules of its own, or any way to write; an answer that differs from what a controller does is a bug.
+Not here: rules of its own, or writes. An answer that differs from what a controller does is a bug.
 """

@@ -1,4 +1,4 @@
-"""What the advisor would have in its caches, asked for once."""
+"""The advisor's view of a cluster, read once instead of watched."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PATIENCE = 10.0
 
 
 async def look(reader: Reader, options: AdvisorOptions) -> AdvisorClusterView:
-    """The advisor's view, filled once. Raises what the server refuses."""
+    """Fill the advisor's view. Raises the errors of the API server."""
     known = profiles(options)
     informers = Informers(reader, ())
     sources = TargetSources(known, options.hco)
@@ -39,7 +39,7 @@ async def look(reader: Reader, options: AdvisorOptions) -> AdvisorClusterView:
     await asyncio.gather(*(informer.list_once() for informer in informers))
     async with asyncio.TaskGroup() as beside:
         fetching = beside.create_task(schemas.run())
-        with suppress(TimeoutError):  # what could not be read is said by whoever needs it
+        with suppress(TimeoutError):  # a profile that needs a missing schema reports that itself
             async with asyncio.timeout(PATIENCE):
                 await schemas.settled()
         fetching.cancel()

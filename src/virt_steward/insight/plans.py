@@ -124,13 +124,13 @@ async def explain_plan(reader: Reader, name: str, options: AdvisorOptions, now: 
         raise NoPlan(_absence(view, name))
     seen = view.observe(config, profile, now.replace(microsecond=0))
     status = config.status
-    said = next((one for one in status.conditions if one.type == status.phase), None)
+    condition = next((one for one in status.conditions if one.type == status.phase), None)
     return PlanExplanation(
         profile=name,
         action=config.spec.action,
         phase=status.phase or "none yet",
-        reason=said.reason if said else "",
-        because=said.message if said else "",
+        reason=condition.reason if condition else "",
+        because=condition.message if condition else "",
         waits_for=waits_for(config),
         impact=status.impact_severity,
         plan_hash=status.plan_hash,
