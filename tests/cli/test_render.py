@@ -69,10 +69,10 @@ async def test_an_idle_hco_shows_what_would_be_and_says_that_it_is_not(tmp_path:
     ("arguments", "file", "said"),
     [
         pytest.param((), documents_of(a_node()), "expected one object of kind HyperConverged, got Node", id="no-hco"),
-        pytest.param((), "a: [", "the file cannot be read", id="no-yaml"),
+        pytest.param((), "a: [", "the file is invalid", id="no-yaml"),
         pytest.param(("--asset=gone",), None, "there is no asset gone", id="an-unknown-asset"),
         pytest.param(("--output=xml",), None, "'xml' is not one of", id="an-unknown-format"),
-        pytest.param(("--hco-file=gone.yaml",), None, "gone.yaml cannot be read", id="no-file"),
+        pytest.param(("--hco-file=gone.yaml",), None, "cannot read gone.yaml", id="no-file"),
     ],
 )
 async def test_one_line_says_what_is_wrong_with(
