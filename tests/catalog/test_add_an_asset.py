@@ -35,21 +35,21 @@ def catalog(tmp_path: Path, blocks: dict[str, str]) -> Catalog:
     return load(tmp_path)
 
 
-def test_the_page_makes_the_object_that_it_prints(catalog: Catalog, blocks: dict[str, str]) -> None:
+def test_howto_renders_the_object_that_it_prints(catalog: Catalog, blocks: dict[str, str]) -> None:
     seen = offline(blocks["cluster.yaml"], catalog, {})
     line = report(catalog.assets[0], an_observation(seen.context, seen.served), catalog)
     (printed,) = (text for name, text in blocks.items() if name.startswith("virt-steward render"))
     assert line.object == yaml.safe_load(printed)
 
 
-def test_without_the_annotation_of_the_page_there_is_nothing(catalog: Catalog, blocks: dict[str, str]) -> None:
+def test_howto_asset_needs_its_annotation(catalog: Catalog, blocks: dict[str, str]) -> None:
     without = blocks["cluster.yaml"].replace("enable-vm-priority", "enable-something-else")
     seen = offline(without, catalog, {})
     line = report(catalog.assets[0], an_observation(seen.context), catalog)
     assert (line.status, line.reason) == (AssetStatus.EXCLUDED, "Conditions not met")
 
 
-def test_the_page_names_every_key_every_condition_and_every_filter() -> None:
+def test_howto_names_every_key_condition_and_filter() -> None:
     keys = [field.encode_name for field in msgspec.structs.fields(Declaration)]
     types = [condition.__struct_config__.tag for condition in get_args(Condition)]
     text = PAGE.read_text()

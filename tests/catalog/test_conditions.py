@@ -81,7 +81,7 @@ def kubelets(*configs: dict[str, Any]) -> MachineConfigs:
         ),
     ],
 )
-def test_a_condition_is_met_by(condition: Condition, context: dict[str, Any]) -> None:
+def test_condition_is_met(condition: Condition, context: dict[str, Any]) -> None:
     assert condition.check(a_context(**context)) == Met()
 
 
@@ -136,7 +136,7 @@ def test_a_condition_is_met_by(condition: Condition, context: dict[str, Any]) ->
         ),
     ],
 )
-def test_a_condition_is_not_met_by(condition: Condition, context: dict[str, Any], why: str) -> None:
+def test_condition_is_not_met(condition: Condition, context: dict[str, Any], why: str) -> None:
     assert condition.check(a_context(**context)) == Unmet(why)
 
 
@@ -150,7 +150,7 @@ def test_a_condition_is_not_met_by(condition: Condition, context: dict[str, Any]
         pytest.param(KUBELET, id="kubelet-configs"),
     ],
 )
-def test_nobody_can_tell_without_knowing_the(condition: Condition) -> None:
+def test_condition_is_unknown_without_its_input(condition: Condition) -> None:
     assert isinstance(condition.check(a_context()), CannotTell)
 
 
@@ -162,6 +162,6 @@ def test_nobody_can_tell_without_knowing_the(condition: Condition) -> None:
         pytest.param({"kernel_argument": "psi=1", "kubelet": True}, id="an-argument-and-another-thing"),
     ],
 )
-def test_what_must_not_be_set_elsewhere_is_one_thing_and_not(asks: dict[str, Any]) -> None:
+def test_not_set_elsewhere_takes_exactly_one_subject(asks: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="exactly one of"):
         NotSetElsewhereCondition("worker", **asks)

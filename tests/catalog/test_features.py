@@ -2,7 +2,7 @@ from tests.catalog.builders import an_asset
 from virt_steward.catalog.asset import FeatureSummary, Install, features
 
 
-def test_assets_of_one_feature_are_one_entry_as_mature_as_its_least_mature_part() -> None:
+def test_features_sum_up_their_assets() -> None:
     key = "platform.kubevirt.io/enable-logging"
     asked = {"type": "annotation", "key": key, "value": "true"}
     gate = {"type": "feature-gate", "value": "CPUManager"}

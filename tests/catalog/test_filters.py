@@ -18,33 +18,33 @@ values = st.recursive(
 
 
 @given(st.text(st.characters(codec="utf-8")))
-def test_quoted_text_is_read_as_that_text(text: str) -> None:
+def test_quote_is_read_back(text: str) -> None:
     assert yaml.safe_load(f"a: {quote(text)}") == {"a": text}
 
 
 @given(values)
-def test_json_is_yaml_of_the_same_value(value: Any) -> None:
+def test_to_json_is_valid_yaml(value: Any) -> None:
     assert from_yaml(f"a: {to_json(value)}") == {"a": value}
 
 
-def test_yaml_ends_without_a_newline_so_that_the_template_decides_what_follows() -> None:
+def test_to_yaml_ends_without_newline() -> None:
     assert to_yaml({"a": [1, "two"]}) == "a:\n- 1\n- two"
 
 
-def test_a_scalar_as_yaml_is_just_the_scalar() -> None:
+def test_to_yaml_writes_plain_scalars() -> None:
     assert to_yaml("one") == "one"
 
 
 @given(st.binary(max_size=200))
-def test_what_is_compressed_unpacks(data: bytes) -> None:
+def test_gzip_is_read_back(data: bytes) -> None:
     assert gzip.decompress(gzipped(data)) == data
 
 
-def test_what_is_compressed_holds_no_time_and_no_system() -> None:
+def test_gzip_header_has_no_time_and_system() -> None:
     assert gzipped("one")[4:10] == b"\0\0\0\0\x02\xff"
 
 
-def test_a_data_url_holds_the_text() -> None:
+def test_data_url_holds_the_text() -> None:
     head, _, body = data_url("echo\n").partition(",")
     assert (head, b64decode(body)) == ("data:;base64", b"echo\n")
 
@@ -59,15 +59,15 @@ def test_a_data_url_holds_the_text() -> None:
         pytest.param("/a/b/c", "none", id="what-is-below-a-scalar"),
     ],
 )
-def test_digging_gives(path: str, expected: Any) -> None:
+def test_dig_returns_value_or_default(path: str, expected: Any) -> None:
     assert dig({"a": {"b": 1, "null": None, "list": ["x"]}}, path, "none") == expected
 
 
-def test_digging_in_nothing_gives_the_default() -> None:
+def test_dig_in_nothing_returns_default() -> None:
     assert dig(None, "/a", "none") == "none"
 
 
-def test_maps_merge_at_every_level_and_the_second_wins() -> None:
+def test_merged_merges_at_every_level() -> None:
     base = {"keep": 1, "both": {"keep": 1, "change": 1}, "list": [1], "text": "old"}
     changes = {"both": {"change": 2, "new": 2}, "list": [2], "text": {"now": "a map"}}
     assert merged(base, changes) == {
@@ -78,7 +78,7 @@ def test_maps_merge_at_every_level_and_the_second_wins() -> None:
     }
 
 
-def test_merging_into_nothing_gives_the_changes() -> None:
+def test_merged_yaml_of_nothing_is_the_changes() -> None:
     assert merged(None, {"a": 1}) == {"a": 1}
 
 
@@ -92,6 +92,6 @@ def test_merging_into_nothing_gives_the_changes() -> None:
         pytest.param("a: [", id="an-open-end"),
     ],
 )
-def test_yaml_is_not_read_with(text: str) -> None:
+def test_from_yaml_refuses(text: str) -> None:
     with pytest.raises(BadYaml):
         from_yaml(text)

@@ -23,7 +23,7 @@ def a_tuning(name: str) -> dict[str, str]:
     return TUNING | {"name": name}
 
 
-def test_assets_are_found_at_any_depth_and_come_in_the_order_in_which_they_are_applied(tmp_path: Path) -> None:
+def test_load_orders_assets_of_any_depth(tmp_path: Path) -> None:
     write_asset(tmp_path / "b" / "late", object=a_tuning("one"), reconcile_order=2)
     write_asset(tmp_path / "a" / "deeper" / "second", object=a_tuning("two"))
     write_asset(tmp_path / "c" / "first", object=a_tuning("three"))
@@ -32,7 +32,7 @@ def test_assets_are_found_at_any_depth_and_come_in_the_order_in_which_they_are_a
     assert [asset.name for asset in load(tmp_path).assets] == ["golden", "first", "second", "late"]
 
 
-def test_what_a_folder_declares_is_what_the_asset_has(tmp_path: Path) -> None:
+def test_load_reads_the_declaration(tmp_path: Path) -> None:
     write_asset(
         tmp_path / "host" / "fast",
         group="speed",
@@ -56,7 +56,7 @@ def test_what_a_folder_declares_is_what_the_asset_has(tmp_path: Path) -> None:
     assert asset.path == "host/fast/object.yaml.j2"
 
 
-def test_files_are_beside_the_template_or_shared_by_the_topic(tmp_path: Path) -> None:
+def test_load_finds_files_of_asset_and_topic(tmp_path: Path) -> None:
     write_asset(tmp_path / "host" / "fast", files=["own.sh", "shared.sh"])
     (tmp_path / "host" / "fast" / "own.sh").write_text("own")
     (tmp_path / "host" / "shared.sh").write_text("shared")
@@ -100,7 +100,7 @@ def test_files_are_beside_the_template_or_shared_by_the_topic(tmp_path: Path) ->
         pytest.param({"files": ["../fast/asset.yaml"]}, "../fast/asset.yaml", id="a-file-elsewhere"),
     ],
 )
-def test_a_folder_is_refused_by_file_and_key_for(tmp_path: Path, declared: dict[str, Any], named: str) -> None:
+def test_load_refuses_bad_declaration(tmp_path: Path, declared: dict[str, Any], named: str) -> None:
     write_asset(tmp_path / "fast", **declared)
 
     with pytest.raises(CatalogError) as refused:
@@ -109,7 +109,7 @@ def test_a_folder_is_refused_by_file_and_key_for(tmp_path: Path, declared: dict[
     assert named in str(refused.value)
 
 
-def test_yaml_that_is_none_is_refused_by_file(tmp_path: Path) -> None:
+def test_load_refuses_invalid_yaml(tmp_path: Path) -> None:
     write_asset(tmp_path / "fast")
     (tmp_path / "fast" / "asset.yaml").write_text("name: [")
 
@@ -124,7 +124,7 @@ def test_yaml_that_is_none_is_refused_by_file(tmp_path: Path) -> None:
         pytest.param("a/one", "a/two", id="for-one-object"),
     ],
 )
-def test_two_assets_are_refused(tmp_path: Path, first: str, second: str) -> None:
+def test_load_refuses_duplicates(tmp_path: Path, first: str, second: str) -> None:
     write_asset(tmp_path / first)
     write_asset(tmp_path / second)
 
@@ -146,7 +146,7 @@ def bury(root: Path, obj: Any) -> None:
     (root / "tombstones" / "0.1" / "slow.yaml").write_text(yaml_text(obj))
 
 
-def test_a_tombstone_takes_its_plural_from_an_asset_of_the_same_kind(tmp_path: Path) -> None:
+def test_tombstone_takes_plural_from_an_asset(tmp_path: Path) -> None:
     write_asset(tmp_path / "fast")
     bury(tmp_path, a_tombstone(namespace="here"))
     (tombstone,) = load(tmp_path).tombstones
@@ -156,7 +156,7 @@ def test_a_tombstone_takes_its_plural_from_an_asset_of_the_same_kind(tmp_path: P
     assert tombstone.path == "tombstones/0.1/slow.yaml"
 
 
-def test_a_tombstone_of_a_kind_that_no_asset_has_says_its_plural(tmp_path: Path) -> None:
+def test_tombstone_declares_plural_of_unused_kind(tmp_path: Path) -> None:
     bury(tmp_path, a_tombstone(annotations={"platform.kubevirt.io/plural": "tunings"}))
 
     assert load(tmp_path).tombstones[0].ref.kind.plural == "tunings"
@@ -171,7 +171,7 @@ def test_a_tombstone_of_a_kind_that_no_asset_has_says_its_plural(tmp_path: Path)
         pytest.param("slow", "apiVersion", id="being-an-object"),
     ],
 )
-def test_a_tombstone_is_refused_without(tmp_path: Path, obj: Any, problem: str) -> None:
+def test_load_refuses_bad_tombstone(tmp_path: Path, obj: Any, problem: str) -> None:
     bury(tmp_path, obj)
 
     with pytest.raises(CatalogError, match=problem):
@@ -187,15 +187,15 @@ def test_a_tombstone_is_refused_without(tmp_path: Path, obj: Any, problem: str) 
         pytest.param({""}, False, id="nothing"),
     ],
 )
-def test_an_asset_is_in_the_scope_of(names: set[str], inside: bool) -> None:
+def test_asset_is_in_scope_by_name_or_group(names: set[str], inside: bool) -> None:
     assert an_asset(group="speed").in_scope(names) is inside
 
 
-def test_an_asset_without_a_group_is_in_no_scope_by_group() -> None:
+def test_asset_without_group_is_not_in_scope_by_group() -> None:
     assert not an_asset().in_scope({""})
 
 
-def test_what_a_catalog_needs_is_what_all_its_templates_and_conditions_read(tmp_path: Path) -> None:
+def test_catalog_needs_what_its_assets_read(tmp_path: Path) -> None:
     rule = {"apiVersion": "v1", "kind": "ConfigMap", "plural": "configmaps", "name": "rules", "namespace": "here"}
     write_asset(
         tmp_path / "one",

@@ -45,21 +45,21 @@ def read(*objects: dict[str, object]) -> Offline:
     return offline(documents_of(an_hco_object(), *objects), Catalog((a_reader(),)), {})
 
 
-def test_from_the_hco_alone_nodes_topology_and_schemas_are_not_known() -> None:
+def test_offline_hco_alone_leaves_the_rest_unknown() -> None:
     context = read().context
     assert (context.nodes, context.hardware, context.topology, context.schemas) == (None, None, None, {})
     assert context.objects == {THE_RULES: None}
     assert context.hco.name == "kubevirt-hyperconverged"
 
 
-def test_storage_is_what_the_file_has_of_it() -> None:
+def test_offline_reads_storage() -> None:
     claims = [{"accessModes": ["ReadWriteMany"], "volumeMode": "Filesystem"}]
     profile = {"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "StorageProfile", "metadata": {"name": "nfs"}}
     assert read().context.storage == Storage()
     assert read(profile | {"status": {"claimPropertySets": claims}}).context.storage == Storage(("nfs",))
 
 
-def test_what_stands_beside_the_hco_is_what_the_cluster_has() -> None:
+def test_offline_reads_other_objects() -> None:
     context = read(a_node("a"), a_node("b", roles=("master",)), INFRASTRUCTURE, CONFIG_MAP, a_crd()).context
     assert context.nodes
     assert (context.nodes.total, context.nodes.masters) == (2, 1)
@@ -71,24 +71,24 @@ def test_what_stands_beside_the_hco_is_what_the_cluster_has() -> None:
     assert facts.enum(Pointer(("spec", "profiles"))) == ("LongLifecycle",)
 
 
-def test_the_items_of_a_list_count_like_documents() -> None:
+def test_offline_reads_items_of_a_list() -> None:
     listed = {"apiVersion": "v1", "kind": "List", "items": [an_hco_object(), a_node()]}
     context = offline(yaml_text(listed), Catalog(()), {}).context
     assert context.nodes
     assert context.nodes.total == 1
 
 
-def test_a_schema_that_is_not_among_the_crds_of_the_file_is_absent() -> None:
+def test_offline_schema_without_crd_is_absent() -> None:
     assert read(a_crd("others.other.example")).context.schemas == {DESCHEDULERS: None}
 
 
-def test_machine_configs_of_others_are_seen() -> None:
+def test_offline_reads_machine_configs() -> None:
     psi = NotSetElsewhereCondition("worker", kernel_argument="psi=1")
     assert psi.check(read(a_pool()).context) == Met()
     assert isinstance(psi.check(read(a_machine_config("x", arguments=("psi=1",))).context), Unmet)
 
 
-def test_kubelet_configs_of_others_are_seen() -> None:
+def test_offline_reads_kubelet_configs() -> None:
     target = {"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "KubeletConfig", "plural": "kubeletconfigs"}
     ours = Catalog((an_asset(object=target | {"name": "ours"}),))
     file = documents_of(an_hco_object(), a_kubelet_config("ours"), a_kubelet_config("theirs"))
@@ -106,11 +106,11 @@ def test_kubelet_configs_of_others_are_seen() -> None:
         pytest.param("rbac.authorization.k8s.io", "clusterroles", True, id="built-in-with-a-long-name"),
     ],
 )
-def test_with_crds_in_the_file_a_kind_is_served(group: str, plural: str, served: bool) -> None:
+def test_offline_serves_the_crds_of_the_file(group: str, plural: str, served: bool) -> None:
     assert read(a_crd()).served.serves(group, plural) is served
 
 
-def test_without_any_crd_in_the_file_every_kind_is_served() -> None:
+def test_offline_without_crds_serves_every_kind() -> None:
     assert read().served.serves("tuning.example", "tunings")
 
 
@@ -132,11 +132,11 @@ def test_without_any_crd_in_the_file_every_kind_is_served() -> None:
         ),
     ],
 )
-def test_a_file_is_refused_that_is(text: str, problem: str) -> None:
+def test_offline_refuses_bad_file(text: str, problem: str) -> None:
     with pytest.raises(BadFile, match=problem):
         offline(text, Catalog(()), {})
 
 
-def test_images_come_from_the_environment_by_key() -> None:
+def test_related_images_are_read_by_key() -> None:
     environment = {"RELATED_IMAGE_KUBEVIRT_METRICS_EXPORTER": "image:1", "RELATED_IMAGE_NONE": "", "PATH": "/bin"}
     assert related_images(environment) == {"kubevirt-metrics-exporter": "image:1"}

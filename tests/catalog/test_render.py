@@ -27,7 +27,7 @@ def why(*args: Any, **kwargs: Any) -> str:
     return outcome.why
 
 
-def test_an_object_carries_the_label_that_says_who_manages_it() -> None:
+def test_render_adds_managed_by_label() -> None:
     template = TEMPLATE + "  labels: {app: fast}\n"
     assert rendered(an_asset(template))["metadata"]["labels"] == {
         "app": "fast",
@@ -35,15 +35,15 @@ def test_an_object_carries_the_label_that_says_who_manages_it() -> None:
     }
 
 
-def test_an_empty_rendering_wants_nothing() -> None:
+def test_render_of_nothing_is_empty() -> None:
     assert rendering(an_asset("{% if false %}\nkind: Tuning\n{% endif %}\n")) == RenderedNothing()
 
 
-def test_the_last_newline_of_a_block_of_text_is_kept() -> None:
+def test_render_keeps_last_newline_of_a_block() -> None:
     assert rendered(an_asset(SPEC + "  text: |\n    one\n    two\n"))["spec"]["text"] == "one\ntwo\n"
 
 
-def test_a_date_stays_text() -> None:
+def test_render_keeps_dates_as_text() -> None:
     assert rendered(an_asset(SPEC + "  since: 2024-10-01\n"))["spec"]["since"] == "2024-10-01"
 
 
@@ -56,7 +56,7 @@ def test_a_date_stays_text() -> None:
         pytest.param(TEMPLATE + "  namespace: kube-system\n", "namespace 'kube-system'", id="namespace"),
     ],
 )
-def test_an_object_is_refused_that_has_not_the_declared(wrong: str, named: str) -> None:
+def test_render_refuses_undeclared_object(wrong: str, named: str) -> None:
     assert named in why(an_asset(wrong))
 
 
@@ -72,7 +72,7 @@ def test_an_object_is_refused_that_has_not_the_declared(wrong: str, named: str) 
         pytest.param("[" * 2000, id="very-deep-yaml"),
     ],
 )
-def test_a_template_fails_that_renders(template: str) -> None:
+def test_render_fails_for_bad_output(template: str) -> None:
     assert why(an_asset(template)).startswith("fast/object.yaml.j2")
 
 
@@ -91,7 +91,7 @@ def test_a_template_fails_that_renders(template: str) -> None:
         pytest.param("{% include 'other' %}", id="another-template"),
     ],
 )
-def test_a_template_cannot_see_what_its_asset_does_not_declare(expression: str) -> None:
+def test_template_reads_only_what_is_declared(expression: str) -> None:
     everything = a_context(
         nodes=Nodes(1), hardware=Hardware(), topology=Topology(), images={"exporter": "image"}, objects={THE_RULES: {}}
     )
@@ -114,12 +114,12 @@ def test_a_template_cannot_see_what_its_asset_does_not_declare(expression: str) 
         ),
     ],
 )
-def test_within_what_is_declared_a_template_cannot_see(reads: dict[str, Any], expression: str, named: str) -> None:
+def test_template_reads_only_declared_paths(reads: dict[str, Any], expression: str, named: str) -> None:
     context = a_context(schemas={"d.e": SchemaFacts({})})
     assert named in why(an_asset(f"{SPEC}  a: {{{{ {expression} }}}}\n", reads=reads), context)
 
 
-def test_of_an_object_a_template_sees_the_declared_paths_alone() -> None:
+def test_template_reads_declared_paths_of_an_object() -> None:
     asset = an_asset(
         f"{SPEC}  seen: {{{{ objects.rules | to_json }}}}\n",
         reads={"objects": {"rules": {**RULES, "paths": ["/data/a"]}}},
@@ -128,13 +128,13 @@ def test_of_an_object_a_template_sees_the_declared_paths_alone() -> None:
     assert rendered(asset, context)["spec"]["seen"] == {"data": {"a": "one"}}
 
 
-def test_an_object_that_does_not_exist_is_none() -> None:
+def test_template_reads_none_for_missing_object() -> None:
     template = f"{SPEC}  absent: {{{{ (objects.rules is none) | to_json }}}}\n"
     asset = an_asset(template, reads={"objects": {"rules": {**RULES, "paths": []}}})
     assert rendered(asset, a_context(objects={THE_RULES: None}))["spec"] == {"absent": True}
 
 
-def test_of_annotations_a_template_sees_those_that_are_meant_for_us() -> None:
+def test_template_reads_only_our_annotations() -> None:
     hco = an_hco(annotations={"platform.kubevirt.io/enable-x": "true", "secret.example/token": "abc"})
     template = SPEC + (
         "  all: {{ hco.annotations | to_json }}\n"
@@ -148,7 +148,7 @@ def test_of_annotations_a_template_sees_those_that_are_meant_for_us() -> None:
     }
 
 
-def test_a_schema_says_which_fields_there_are_and_what_they_take() -> None:
+def test_template_reads_fields_and_enums_of_a_schema() -> None:
     read = {"crd": "d.e", "paths": ["/spec/profiles", "/spec/mode"]}
     template = SPEC + (
         "  profiles: {{ schemas.d.enum('/spec/profiles') | to_json }}\n"
@@ -159,7 +159,7 @@ def test_a_schema_says_which_fields_there_are_and_what_they_take() -> None:
     assert rendered(asset, a_context(schemas={"d.e": facts}))["spec"] == {"profiles": ["A", "B"], "mode": False}
 
 
-def test_the_schema_of_a_crd_that_is_not_installed_has_no_fields() -> None:
+def test_template_reads_no_fields_of_missing_crd() -> None:
     asset = an_asset(
         f"{SPEC}  has: {{{{ schemas.d.has('/spec/a') | to_json }}}}\n",
         reads={"schemas": {"d": {"crd": "d.e", "paths": ["/spec/a"]}}},
@@ -176,7 +176,7 @@ def test_the_schema_of_a_crd_that_is_not_installed_has_no_fields() -> None:
         pytest.param({"schemas": {"d": {"crd": "d.e", "paths": []}}}, "schema of d.e", id="a-schema"),
     ],
 )
-def test_nothing_is_rendered_from_what_is_not_known(reads: dict[str, Any], named: str) -> None:
+def test_render_fails_with_unknown_inputs(reads: dict[str, Any], named: str) -> None:
     assert why(an_asset(reads=reads)) == f"unknown: {named}"
 
 
@@ -190,15 +190,15 @@ def test_nothing_is_rendered_from_what_is_not_known(reads: dict[str, Any], named
         pytest.param("{{ range(99999999) | list }}", id="all-the-memory"),
     ],
 )
-def test_the_sandbox_keeps_a_template_from(expression: str) -> None:
+def test_sandbox_refuses(expression: str) -> None:
     assert why(an_asset(f"{SPEC}  a: {expression}\n", params={"b": 1}, reads={"hco": []}))
 
 
-def test_a_syntax_error_names_its_line() -> None:
+def test_render_names_line_of_syntax_error() -> None:
     assert why(an_asset(TEMPLATE + "{% if %}\n")).startswith("fast/object.yaml.j2 line 5: ")
 
 
-def test_the_hcos_object_is_written_in_the_version_that_was_read() -> None:
+def test_render_uses_served_version_of_hco() -> None:
     target = {
         "apiVersion": "@served",
         "kind": "HyperConverged",
@@ -220,6 +220,6 @@ def test_the_hcos_object_is_written_in_the_version_that_was_read() -> None:
     assert found["v1"]["metadata"]["namespace"] == "openshift-cnv"
 
 
-def test_a_namespace_of_the_hco_must_be_that_of_the_hco() -> None:
+def test_render_checks_namespace_of_hco() -> None:
     asset = an_asset(TEMPLATE + "  namespace: elsewhere\n", object=TUNING | {"namespace": "@hco"})
     assert "'elsewhere' instead of 'openshift-cnv'" in why(asset)

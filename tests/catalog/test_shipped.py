@@ -61,13 +61,13 @@ def a_cluster(version: str = "v1", **more: Any) -> AssetContext:
     return AssetContext(**(known | more))
 
 
-def test_the_catalog_has_what_it_is_known_for() -> None:
+def test_shipped_catalog_has_all_assets_of_the_seed() -> None:
     assert {asset.name for asset in shipped().assets} >= SEED
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])
 @pytest.mark.parametrize("asset", [asset.name for asset in shipped().assets])
-def test_on_a_cluster_that_has_everything_no_template_fails_for(asset: str, version: str) -> None:
+def test_shipped_template_renders_on_full_cluster(asset: str, version: str) -> None:
     found = shipped().find(asset)
     assert found
     rendering = Renderer(shipped()).render(found, a_cluster(version))
@@ -78,20 +78,20 @@ def lines_on(context: AssetContext) -> list[AssetReport]:
     return [report(asset, an_observation(context), shipped()) for asset in shipped().assets]
 
 
-def test_who_asks_for_everything_gets_nearly_everything() -> None:
+def test_shipped_assets_are_nearly_all_included_on_request() -> None:
     lines = lines_on(a_cluster())
     left = {line.asset.name: line.reason for line in lines if line.status is not AssetStatus.INCLUDED}
     assert set(left.values()) <= {"Conditions not met", "Conditional template rendered empty"}
     assert len(left) < len(lines) / 5, left
 
 
-def test_who_asks_for_nothing_gets_only_what_is_always_wanted() -> None:
+def test_shipped_defaults_include_only_always_assets() -> None:
     bare = a_cluster(hco=Hco.of(an_hco_object()), hardware=Hardware(), topology=Topology(), images={})
     lines = lines_on(bare)
     assert {line.asset.install for line in lines if line.status is AssetStatus.INCLUDED} == {"always"}
 
 
-def test_rendering_twice_gives_the_same() -> None:
+def test_shipped_assets_render_reproducibly() -> None:
     first, second = (
         {asset.name: Renderer(shipped()).render(asset, a_cluster()) for asset in shipped().assets} for _ in range(2)
     )
@@ -99,15 +99,15 @@ def test_rendering_twice_gives_the_same() -> None:
     assert any(isinstance(rendering, Rendered) for rendering in first.values())
 
 
-def test_every_asset_says_in_a_sentence_what_it_does() -> None:
+def test_shipped_summaries_are_sentences() -> None:
     assert not [asset.name for asset in shipped().assets if not asset.summary.endswith(".")]
 
 
-def test_every_tombstone_is_of_a_kind_with_a_plural() -> None:
+def test_shipped_tombstones_have_a_plural() -> None:
     assert all(tombstone.ref.kind.plural for tombstone in shipped().tombstones)
 
 
-def test_every_opt_in_feature_says_how_to_opt_in() -> None:
+def test_shipped_opt_in_features_have_a_key() -> None:
     assert not [
         feature.name for feature in features(shipped().assets) if feature.install == "opt-in" and not feature.opt_in
     ]

@@ -69,7 +69,7 @@ async def test_render_warns_that_autopilot_is_off(tmp_path: Path) -> None:
     ("arguments", "file", "said"),
     [
         pytest.param((), documents_of(a_node()), "expected one object of kind HyperConverged, got Node", id="no-hco"),
-        pytest.param((), "a: [", "the file cannot be read", id="no-yaml"),
+        pytest.param((), "a: [", "the file is invalid", id="no-yaml"),
         pytest.param(("--asset=gone",), None, "Asset gone not found", id="an-unknown-asset"),
         pytest.param(("--output=xml",), None, "'xml' is not one of", id="an-unknown-format"),
         pytest.param(("--hco-file=gone.yaml",), None, "Cannot read gone.yaml", id="no-file"),

@@ -31,7 +31,7 @@ def a_v1beta1(**spec: Any) -> Hco:
         pytest.param(a_v1(virtualization={"liveMigrationConfig": "fast"}), LiveMigration(5, 2), id="nonsense"),
     ],
 )
-def test_live_migration_is_read_from(hco: Hco, expected: LiveMigration) -> None:
+def test_live_migration_limits_are_read(hco: Hco, expected: LiveMigration) -> None:
     assert hco.live_migration == expected
 
 
@@ -43,15 +43,15 @@ def test_live_migration_is_read_from(hco: Hco, expected: LiveMigration) -> None:
         pytest.param(a_v1beta1(ksmConfiguration=KSM), id="in-v1beta1"),
     ],
 )
-def test_a_field_is_found_by_its_path_in_either_layout(hco: Hco, path: str) -> None:
+def test_hco_value_is_found_in_either_layout(hco: Hco, path: str) -> None:
     assert hco.value(Pointer.parse(path)) == KSM
 
 
-def test_null_is_as_good_as_nothing() -> None:
+def test_hco_value_null_is_absent() -> None:
     assert a_v1beta1(ksmConfiguration=None).value(Pointer.parse("/spec/ksmConfiguration"), "none") == "none"
 
 
-def test_a_whole_section_can_be_asked_for() -> None:
+def test_hco_value_of_a_whole_section() -> None:
     assert a_v1(deployment={"a": 1}).value(Pointer.parse("/spec/deployment")) == {"a": 1}
 
 
@@ -69,5 +69,5 @@ def test_a_whole_section_can_be_asked_for() -> None:
         pytest.param(a_v1(), False, id="absent"),
     ],
 )
-def test_a_feature_gate_is(hco: Hco, enabled: bool) -> None:
+def test_has_feature_gate(hco: Hco, enabled: bool) -> None:
     assert hco.has_feature_gate("CPUManager") is enabled

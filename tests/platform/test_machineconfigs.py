@@ -35,7 +35,7 @@ def a_unit(name: str, contents: str | None = None) -> Any:
     return {"systemd": {"units": [{"name": name, "contents": contents}]}}
 
 
-def test_one_entry_may_hold_several_kernel_arguments() -> None:
+def test_machine_config_splits_kernel_arguments() -> None:
     assert facts(a_machine_config("theirs", arguments=("psi=1 audit=0", "quiet"))).arguments == (
         "psi=1",
         "audit=0",
@@ -52,12 +52,12 @@ def test_one_entry_may_hold_several_kernel_arguments() -> None:
         pytest.param(("quiet",), False, id="it-is-missing"),
     ],
 )
-def test_a_kernel_argument_is_in_a_rendered_configuration_if(rendered: tuple[str, ...], *, includes: bool) -> None:
+def test_rendered_config_includes_kernel_argument(rendered: tuple[str, ...], *, includes: bool) -> None:
     ours = facts(a_machine_config("ours", arguments=("psi=1",)))
     assert facts(a_machine_config("rendered", arguments=rendered)).includes(ours) is includes
 
 
-def test_the_last_word_is_that_of_the_last_in_the_order_of_merging() -> None:
+def test_effective_argument_is_that_of_the_last_config() -> None:
     merged = [
         facts(a_machine_config("50-on", arguments=("psi=1",))),
         facts(a_machine_config("98-off", arguments=("psi=1", "psi=0"))),
@@ -89,7 +89,7 @@ def test_the_last_word_is_that_of_the_last_in_the_order_of_merging() -> None:
         pytest.param(None, False, id="nothing"),
     ],
 )
-def test_swap_is_turned_on_by(config: Any, swap: bool) -> None:
+def test_machine_config_turns_on_swap(config: Any, swap: bool) -> None:
     assert facts(a_machine_config("one", config=config)).swap is swap
 
 
@@ -111,7 +111,7 @@ def test_swap_is_turned_on_by(config: Any, swap: bool) -> None:
         pytest.param({"matchLabels": {}}, [], id="nothing"),
     ],
 )
-def test_a_pool_takes_what_it_selects_by(selector: dict[str, Any], selected: list[str]) -> None:
+def test_pool_selects_machine_configs(selector: dict[str, Any], selected: list[str]) -> None:
     configs = (a_machine_config("by-worker"), a_machine_config("by-gpu", role="gpu"), a_machine_config("ours"))
     pool = msgspec.convert(a_pool("pool", selector), Pool)
     known = MachineConfigs(tuple(facts(config) for config in configs), (pool,), frozenset({"ours"}))
@@ -127,13 +127,13 @@ def test_a_pool_takes_what_it_selects_by(selector: dict[str, Any], selected: lis
         pytest.param({}, False, id="nothing"),
     ],
 )
-def test_a_kubelet_config_takes_a_pool_by(selector: dict[str, Any], *, selects: bool) -> None:
+def test_kubelet_config_selects_pools(selector: dict[str, Any], *, selects: bool) -> None:
     theirs = a_kubelet_config("theirs") | {"spec": {"machineConfigPoolSelector": selector}}
     pool = msgspec.convert({"metadata": {"name": "worker", "labels": {"size": "big"}}}, Pool)
     known = MachineConfigs(pools=(pool,), kubelets=(msgspec.convert(theirs, KubeletConfigFacts),))
     assert known.other_kubelets("worker") == (("theirs",) if selects else ())
 
 
-def test_a_pool_that_is_not_there_yet_would_select_by_role() -> None:
+def test_missing_pool_selects_by_role() -> None:
     known = MachineConfigs((facts(a_machine_config("one")), facts(a_machine_config("two", role="gpu"))))
     assert [one.name for one in known.others("gpu")] == ["two"]

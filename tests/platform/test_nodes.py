@@ -43,22 +43,22 @@ def facts(*nodes: dict[str, Any]) -> list[NodeFacts]:
         pytest.param(a_node(labels={f"{FEATURE}/usb-present": "true"}), Hardware(usb=True), id="a-usb-label"),
     ],
 )
-def test_hardware_is_detected_on_a_node_with(node: dict[str, Any], expected: Hardware) -> None:
+def test_node_facts_detect_hardware(node: dict[str, Any], expected: Hardware) -> None:
     assert detect_hardware(facts(node)) == expected
 
 
-def test_hardware_of_any_node_counts() -> None:
+def test_detect_hardware_of_any_node() -> None:
     last = a_node("c", capacity={"nvidia.com/gpu": "1"})
     assert detect_hardware(facts(a_node("a"), a_node("b"), last)) == Hardware(pci=True, gpu=True)
 
 
-def test_a_node_without_labels_or_status_is_a_node() -> None:
+def test_node_facts_of_a_bare_node() -> None:
     bare = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "bare", "uid": "1"}}
     (node,) = facts(bare)
     assert (node.metadata.name, node.hardware, node.worker) == ("bare", Hardware(), False)
 
 
-def test_nodes_are_counted_by_role_and_may_have_two() -> None:
+def test_count_nodes_by_role() -> None:
     nodes = facts(a_node("a", roles=BOTH), a_node("b", roles=("control-plane",)), a_node("c"), a_node("d", roles=()))
     assert count_nodes(nodes) == Nodes(total=4, workers=2, masters=2)
 
@@ -105,7 +105,7 @@ def a_scheduler(*, schedulable: bool) -> Scheduler:
         ),
     ],
 )
-def test_the_topology_follows_from(
+def test_detect_topology(
     infrastructure: Infrastructure | None,
     scheduler: Scheduler | None,
     nodes: tuple[dict[str, Any], ...],

@@ -56,7 +56,7 @@ def seen(pool: Pool, config: Any) -> Any:
     return rollout(OURS, [pool], {"rendered-new": config})
 
 
-def test_a_pool_is_done_when_all_nodes_run_a_configuration_with_our_content() -> None:
+def test_rollout_is_ready_once_all_nodes_run_our_content() -> None:
     assert seen(a_pool(), rendered("quiet", "psi=1")) == Ready(
         "MachineConfigPool 'worker' is ready (all 3 nodes updated)"
     )
@@ -80,13 +80,13 @@ def test_a_pool_is_done_when_all_nodes_run_a_configuration_with_our_content() ->
         pytest.param(a_pool(paused=True), rendered(), "is paused", id="is-paused"),
     ],
 )
-def test_a_pool_is_not_done_that(pool: Pool, config: Any, said: str) -> None:
+def test_rollout_is_not_ready(pool: Pool, config: Any, said: str) -> None:
     found = rollout(OURS, [pool], {"rendered-new": config} if config else {})
     assert isinstance(found, NotReady)
     assert said in found.message
 
 
-def test_a_degraded_pool_says_why() -> None:
+def test_degradation_gives_the_reason() -> None:
     pool = a_pool(done=1)
     condition = {"type": "Degraded", "status": "True", "message": "Node a: no space"}
     status = {**msgspec.to_builtins(pool.status), "degradedMachineCount": 1, "conditions": [condition]}
@@ -97,7 +97,7 @@ def test_a_degraded_pool_says_why() -> None:
     )
 
 
-def test_every_pool_that_selects_it_counts() -> None:
+def test_rollout_considers_every_selecting_pool() -> None:
     pools = [a_pool(), a_pool("gpu", paused=True, current="rendered-old")]
     found = rollout(OURS, pools, {"rendered-new": rendered("psi=1")})
     assert isinstance(found, NotReady)
@@ -116,7 +116,7 @@ def a_machine(name: str, node: str, *, migratable: bool = True) -> VmiFacts:
     return msgspec.convert({"metadata": {"name": name, "namespace": "ns"}, "status": status}, VmiFacts)
 
 
-def test_a_node_belongs_to_its_custom_pool_first_and_machines_move_or_stop() -> None:
+def test_node_belongs_to_its_custom_pool_first() -> None:
     census = Census(
         nodes=(
             a_node("m", "master", "worker"),
@@ -145,7 +145,7 @@ def test_a_node_belongs_to_its_custom_pool_first_and_machines_move_or_stop() -> 
     ("most", "nodes", "rounds"),
     [(None, 5, 5), (2, 5, 3), (0, 3, 3), ("50%", 4, 2), ("10%", 5, 5), ("3", 6, 2), (9, 0, 0)],
 )
-def test_nodes_reboot_in_rounds_of_max_unavailable(most: Any, nodes: int, rounds: int) -> None:
+def test_rounds_follow_max_unavailable(most: Any, nodes: int, rounds: int) -> None:
     assert a_pool(maxUnavailable=most).rounds(nodes) == rounds
 
 
@@ -173,5 +173,5 @@ def test_nodes_reboot_in_rounds_of_max_unavailable(most: Any, nodes: int, rounds
         pytest.param(None, False, id="that-is-gone"),
     ],
 )
-def test_other_kinds_are_judged_by_their_conditions(live: Any, *, works: bool) -> None:
+def test_health_follows_conditions(live: Any, *, works: bool) -> None:
     assert isinstance(by_conditions(live), Ready) == works

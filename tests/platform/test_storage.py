@@ -27,14 +27,14 @@ def a_profile(name: str, *claims: dict[str, Any]) -> bytes:
         pytest.param((), False, id="nobody-knows-whom"),
     ],
 )
-def test_a_file_system_serves(claims: tuple[dict[str, Any], ...], is_shared: bool) -> None:
+def test_profile_with_shared_file_system(claims: tuple[dict[str, Any], ...], is_shared: bool) -> None:
     assert profile_facts(a_profile("fast", *claims)).is_shared is is_shared
 
 
-def test_a_profile_that_cdi_has_not_filled_yet_offers_nothing() -> None:
+def test_empty_profile_is_not_shared() -> None:
     assert not profile_facts(msgspec.json.encode({"metadata": {"name": "new"}, "spec": {}})).is_shared
 
 
-def test_shared_classes_come_by_name() -> None:
+def test_shared_classes_are_sorted() -> None:
     profiles = [a_profile("nfs", SHARED), a_profile("block", SHARED_BLOCK), a_profile("cephfs", SHARED)]
     assert summarize_storage(map(profile_facts, profiles)) == Storage(("cephfs", "nfs"))

@@ -20,7 +20,7 @@ LATEST_TO_COME = "descheduler-dashboard"
         pytest.param("True", id="is no asset, though nearly true"),
     ],
 )
-async def test_nothing_is_written_while_the_annotation(flying: Cockpit, audit_log: AuditLog, scope: str | None) -> None:
+async def test_autopilot_is_idle_without_scope(flying: Cockpit, audit_log: AuditLog, scope: str | None) -> None:
     await flying.engage(scope, patch="touched")
     if scope == "True":
         assert await soon(lambda: flying.told("LikelyTypo"))
@@ -30,7 +30,7 @@ async def test_nothing_is_written_while_the_annotation(flying: Cockpit, audit_lo
     assert set(asked) <= {"watch", "get"}
 
 
-async def test_a_list_of_names_brings_those_assets_and_their_groups_and_no_other(flying: Cockpit) -> None:
+async def test_allow_list_selects_assets_and_groups(flying: Cockpit) -> None:
     await flying.engage("descheduler-loadaware,metrics-service")
     assert await soon(lambda: flying.is_there(LATEST_TO_COME))
     there = {asset.name for asset in flying.catalog.assets if await flying.is_there(asset.name)}
@@ -41,7 +41,7 @@ async def test_a_list_of_names_brings_those_assets_and_their_groups_and_no_other
     assert "labels" not in hco["metadata"], "it is there, as it always is, and not marked"
 
 
-async def test_the_hyperconverged_is_first_and_assets_follow_in_order(flying: Cockpit, audit_log: AuditLog) -> None:
+async def test_assets_are_applied_in_catalog_order(flying: Cockpit, audit_log: AuditLog) -> None:
     await flying.engage("true")
     assert await soon(lambda: flying.is_there(LATEST_TO_COME))
     order = [(asset.object.plural, asset.object.name) for asset in flying.catalog.assets]
@@ -51,7 +51,7 @@ async def test_the_hyperconverged_is_first_and_assets_follow_in_order(flying: Co
     assert begun == sorted(begun)
 
 
-async def test_activation_takes_no_more_than_three_requests_for_an_object(flying: Cockpit, audit_log: AuditLog) -> None:
+async def test_activation_takes_three_requests_per_object(flying: Cockpit, audit_log: AuditLog) -> None:
     mark = audit_log.mark()
     await flying.engage("true")
     assert await soon(lambda: flying.is_there(LATEST_TO_COME))
@@ -62,9 +62,7 @@ async def test_activation_takes_no_more_than_three_requests_for_an_object(flying
     assert len(created) > 8
 
 
-async def test_that_the_platform_is_as_wanted_is_told_once_and_again_only_after_it_was_not(
-    flying: Cockpit, audit_log: AuditLog
-) -> None:
+async def test_compliance_is_reported_once_per_episode(flying: Cockpit, audit_log: AuditLog) -> None:
     await flying.engage("metrics-service,swap-enable")
     assert await soon(lambda: flying.told("ReconcileSucceeded"))
     [event] = await flying.events("ReconcileSucceeded")
@@ -92,7 +90,7 @@ def requests(cockpit: Cockpit, audit_log: AuditLog, mark: Mark) -> list[tuple[st
     ]
 
 
-async def test_a_kind_that_comes_later_is_noticed_and_one_that_nobody_asked_for_is_no_trouble(
+async def test_missing_crd_is_reported_only_if_requested(
     flying: Cockpit,
 ) -> None:
     await uninstall(flying.client, "MetalLB", "ForkliftController")
@@ -105,7 +103,7 @@ async def test_a_kind_that_comes_later_is_noticed_and_one_that_nobody_asked_for_
     assert await soon(lambda: flying.told("CRDDiscovered"))
 
 
-async def test_a_leftover_kind_without_its_namespace_is_left_alone_until_the_namespace_is_there(
+async def test_asset_is_pending_until_its_namespace_exists(
     flying: Cockpit,
 ) -> None:
     namespace = Ref(Kind("", "Namespace"), Key("", "metallb-system"))

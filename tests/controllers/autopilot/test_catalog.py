@@ -71,9 +71,7 @@ async def _has_all(cockpit: Cockpit) -> bool:
     return True
 
 
-async def test_with_everything_asked_for_every_asset_is_there_and_every_right_is_used(
-    complete: Cockpit, audit_log: AuditLog
-) -> None:
+async def test_full_catalog_applies_with_exactly_its_rights(complete: Cockpit, audit_log: AuditLog) -> None:
     for reason in ("ApplyFailed", "RenderFailed", "DriftDetected", "CRDMissing"):
         assert await complete.events(reason) == []
     assert await drifted_and_set_right(complete) == []

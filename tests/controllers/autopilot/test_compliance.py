@@ -55,7 +55,7 @@ def after(*passes: tuple[Verdict, Verdict]) -> list[ComplianceReached | None]:
         pytest.param((CREATED, NO_OPERATOR), 1, id="made-or-of-an-operator-that-is-not-there"),
     ],
 )
-def test_the_platform_is_there_once_everything_was(verdicts: tuple[Verdict, Verdict], in_place: int) -> None:
+def test_compliance_is_reached_once_all_assets_are_in_sync(verdicts: tuple[Verdict, Verdict], in_place: int) -> None:
     again = (AssetInSync(), AssetInSync())
     assert after(verdicts, again, again) == [ComplianceReached(in_place, 2, at(0))] * 3, (
         "the same for as long as it lasts"
@@ -75,18 +75,18 @@ def test_the_platform_is_there_once_everything_was(verdicts: tuple[Verdict, Verd
         pytest.param(AssetPending(PendingReason.EXCLUSIONS_UNREADABLE, "no YAML"), id="may-not-be-written"),
     ],
 )
-def test_it_is_not_there_while_one_asset(trouble: Verdict) -> None:
+def test_compliance_is_not_reached_with_an_unsettled_asset(trouble: Verdict) -> None:
     well, ill = (AssetInSync(), AssetInSync()), (AssetInSync(), trouble)
     assert after(ill, ill, well, well) == [None, None, ComplianceReached(2, 2, at(2)), ComplianceReached(2, 2, at(2))]
 
 
-def test_it_is_not_there_while_nobody_can_tell_what_is_wanted_and_to_know_that_again_is_no_news() -> None:
+def test_compliance_ignores_unknown_assets() -> None:
     well, unknown = (AssetInSync(), AssetInSync()), (AssetInSync(), NOT_KNOWN)
     assert after((CREATED, NOT_KNOWN), unknown, well) == [None, None, ComplianceReached(2, 2, at(2))]
     assert after(unknown, well) == [None, None]
 
 
-def test_what_was_there_and_gets_there_again_is_told_again() -> None:
+def test_compliance_is_reached_again_after_new_work() -> None:
     well, ill = (AssetInSync(), AssetInSync()), (AssetInSync(), REFUSED)
     assert after(ill, well, ill, well) == [None, ComplianceReached(2, 2, at(1)), None, ComplianceReached(2, 2, at(3))]
 
@@ -99,18 +99,18 @@ def test_what_was_there_and_gets_there_again_is_told_again() -> None:
         pytest.param(UNASKED, id="what-nobody-asks-for"),
     ],
 )
-def test_no_news_is(verdict: Verdict) -> None:
+def test_compliance_reports_nothing_without_work(verdict: Verdict) -> None:
     assert after((AssetInSync(), verdict), (AssetInSync(), verdict)) == [None, None]
 
 
-def test_a_look_that_came_too_early_counts_only_once_it_is_repeated() -> None:
+def test_compliance_waits_for_stale_assets() -> None:
     compliance = Compliance(("one",))
     assert compliance.record("one", AssetPending(PendingReason.STALE, "it has just changed", 0.2), NOON) is None
     assert compliance.record("one", AssetInSync(), NOON) is None
     assert compliance.record("one", CREATED, NOON) == ComplianceReached(1, 1, NOON)
 
 
-def test_what_was_before_a_rest_is_forgotten() -> None:
+def test_compliance_reset_forgets_everything() -> None:
     compliance = Compliance(("one",))
     compliance.record("one", REFUSED, NOON)
     compliance.reset()

@@ -134,7 +134,7 @@ def wanted(decision: AssetDecision) -> Wanted:
         ),
     ],
 )
-def test_nothing_is_written_if(
+def test_decide_objects_with_reason(
     asset: Asset, seen: AutopilotObservation, outcome: SkipReason | PendingReason | FailureReason, says: str
 ) -> None:
     decision = decided(asset, seen)
@@ -147,7 +147,7 @@ def test_nothing_is_written_if(
     assert (decision.checks[number].reason, decision.checks[number].decided) == (decision.outcome.message, True)
 
 
-def test_what_passes_every_check_is_wanted_with_each_of_them_named() -> None:
+def test_decide_wants_what_passes_every_check() -> None:
     decision = decided()
     assert wanted(decision).intent["spec"] == {"size": 1, "colour": "red"}
     assert not wanted(decision).is_only_watched
@@ -171,20 +171,20 @@ def test_what_passes_every_check_is_wanted_with_each_of_them_named() -> None:
         ),
     ],
 )
-def test_its_author_hears_of(annotations: dict[str, str], reasons: list[str]) -> None:
+def test_decide_remarks_bad_overrides(annotations: dict[str, str], reasons: list[str]) -> None:
     decision = decided(**annotations)
     assert [remark.reason for remark in decision.remarks] == reasons
     if "mode" not in annotations:
         assert wanted(decision).intent["spec"] == {"size": 1, "colour": "red"}
 
 
-def test_a_drift_mode_that_cannot_be_read_is_a_report_and_said() -> None:
+def test_decide_only_reports_with_unreadable_drift_mode() -> None:
     decision = decided(drift="of course")
     assert wanted(decision).drift is DriftMode.REPORT
     assert [remark.reason for remark in decision.remarks] == ["InvalidDrift"]
 
 
-def test_one_override_comes_before_the_other() -> None:
+def test_decide_follows_the_order_of_overrides() -> None:
     patch = '[{"op": "replace", "path": "/spec/size", "value": 2}]'
     excluded = a_seen(disabled_resources="[{kind: Tuning, name: fast}]")
     everything = {"mode": "unmanaged", "reconcile_paused": "true", "patch": patch, "ignore_fields": "/spec/size"}
@@ -200,17 +200,17 @@ def test_one_override_comes_before_the_other() -> None:
 
 
 @pytest.mark.parametrize("value", ["", "false", "True", "yes"])
-def test_a_pause_is_true_and_nothing_else(value: str) -> None:
+def test_decide_pauses_only_with_true(value: str) -> None:
     assert not wanted(decided(reconcile_paused=value)).is_paused
 
 
-def test_a_pause_passes_no_check_for_it_keeps_nobody_from_looking() -> None:
+def test_decide_still_compares_paused_objects() -> None:
     paused = decided(reconcile_paused="true")
     assert wanted(paused).is_only_watched
     assert {check.result for check in paused.checks} == {"pass"}
 
 
-def test_an_end_is_kept_for_the_next_look_and_lifts_all_but_a_pause() -> None:
+def test_decide_lifts_expired_overrides_but_not_a_pause() -> None:
     until = NOW + timedelta(minutes=5)
     overrides = {"mode": "unmanaged", "drift": "report", "reconcile_paused": "true"}
     before = decided(**overrides, override_until=rfc3339(until))
@@ -222,7 +222,7 @@ def test_an_end_is_kept_for_the_next_look_and_lifts_all_but_a_pause() -> None:
     assert [remark.reason for remark in after.remarks] == ["OverrideLifted"]
 
 
-def test_what_is_not_there_yet_has_no_overrides() -> None:
+def test_decide_without_live_object_has_no_overrides() -> None:
     asset = an_asset(SIZED)
     decision = decide(asset, a_seen(), None, Renderer(Catalog((asset,))), NOW)
     assert wanted(decision).intent["metadata"]["labels"] == {f"{PREFIX}managed-by": "virt-platform-autopilot"}

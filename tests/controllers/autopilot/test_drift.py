@@ -28,9 +28,7 @@ def asked(cockpit: Cockpit, audit_log: AuditLog, mark: Mark) -> list[Request]:
     ]
 
 
-async def test_a_changed_value_is_set_right_with_three_requests_and_said_with_its_author(
-    engaged: Cockpit, audit_log: AuditLog
-) -> None:
+async def test_drift_is_corrected_and_names_its_author(engaged: Cockpit, audit_log: AuditLog) -> None:
     before = spec_of(await engaged.live(ASSET))
     mark = audit_log.mark()
     await engaged.edit(ASSET, {"spec": {"deschedulingIntervalSeconds": 7200}})
@@ -48,7 +46,7 @@ async def _is(cockpit: Cockpit, spec: dict[str, Any]) -> bool:
     return spec_of(await cockpit.live(ASSET)) == spec
 
 
-async def test_a_deleted_object_is_made_again(engaged: Cockpit) -> None:
+async def test_deleted_object_is_recreated(engaged: Cockpit) -> None:
     before = await engaged.live(ASSET)
     assert before
     await engaged.client.delete(engaged.ref(ASSET))
@@ -60,7 +58,7 @@ async def test_a_deleted_object_is_made_again(engaged: Cockpit) -> None:
     assert await soon(is_another)
 
 
-async def test_what_concerns_nobody_costs_no_request(engaged: Cockpit, audit_log: AuditLog) -> None:
+async def test_irrelevant_change_costs_no_request(engaged: Cockpit, audit_log: AuditLog) -> None:
     mark = audit_log.mark()
     await engaged.client.merge_patch(
         engaged.ref("hco-golden-config"), {"metadata": {"annotations": {"example.org/note": "hello"}}}, manager="admin"
@@ -73,7 +71,7 @@ async def test_what_concerns_nobody_costs_no_request(engaged: Cockpit, audit_log
     assert all("dryRun" in one.uri for one in asked(engaged, audit_log, mark) if one.verb == "patch")
 
 
-async def test_fields_of_another_manager_are_kept(engaged: Cockpit) -> None:
+async def test_apply_keeps_fields_of_other_managers(engaged: Cockpit) -> None:
     before = await engaged.live(ASSET)
     assert before
     mine = {**{name: before[name] for name in ("apiVersion", "kind")}, "spec": {"logLevel": "Debug"}}
@@ -87,7 +85,7 @@ async def test_fields_of_another_manager_are_kept(engaged: Cockpit) -> None:
     assert after["metadata"]["labels"]["argocd"] == "yes"
 
 
-async def test_what_is_only_reported_is_said_and_stays(engaged: Cockpit) -> None:
+async def test_drift_report_changes_nothing(engaged: Cockpit) -> None:
     await engaged.annotate(ASSET, drift="report")
     await engaged.edit(ASSET, {"spec": {"deschedulingIntervalSeconds": 7200}})
     assert await soon(lambda: engaged.told("DriftDetected", ASSET))
@@ -109,7 +107,7 @@ async def _has_drifted_again(cockpit: Cockpit) -> bool:
     return "series" in event
 
 
-async def test_an_object_that_admission_refuses_holds_up_no_other(flying: Cockpit) -> None:
+async def test_refused_object_holds_up_no_other(flying: Cockpit) -> None:
     policy = {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicy",

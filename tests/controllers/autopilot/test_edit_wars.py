@@ -11,9 +11,7 @@ from tests.eventually import soon
 from virt_steward_demo.local.controlplane import ControlPlane
 
 
-async def test_a_war_over_one_field_ends_in_one_pause_that_outlives_the_process(
-    cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path
-) -> None:
+async def test_edit_war_pause_survives_restart(cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path) -> None:
     async with at_work(cockpit, control_plane, tmp_path):
         await engage_two(cockpit)
         before = await substance(cockpit)
@@ -42,7 +40,7 @@ async def _has_told(cockpit: Cockpit, wars: int) -> bool:
     return len(await cockpit.events("ThrashingDetected")) == wars
 
 
-async def test_a_flood_of_changes_to_several_fields_is_throttled_then_paused(flying: Cockpit) -> None:
+async def test_edit_war_over_several_fields_is_paused(flying: Cockpit) -> None:
     await engage_two(flying)
     turns = ({"mode": "Predictive"}, {"deschedulingIntervalSeconds": 7200}, {"managementState": "Unmanaged"})
     async with an_opponent(flying, *turns):
@@ -57,7 +55,7 @@ async def test_a_flood_of_changes_to_several_fields_is_throttled_then_paused(fly
     assert {"Throttled", "ThrashingDetected"} <= {line.split()[1].rstrip(":") for line in found.told}
 
 
-async def test_settings_that_change_are_followed_and_are_no_war(flying: Cockpit) -> None:
+async def test_changed_settings_are_no_edit_war(flying: Cockpit) -> None:
     await engage_two(flying)
     for number in range(20, 23):
         settings = {"liveMigrationConfig": {"parallelMigrationsPerCluster": number}}
@@ -74,7 +72,7 @@ async def _limits(cockpit: Cockpit, total: int) -> bool:
     return bool(spec_of(await cockpit.live(ASSET))["evictionLimits"]["total"] == total)
 
 
-async def test_whoever_keeps_deleting_an_object_is_not_fought_for_ever(flying: Cockpit) -> None:
+async def test_repeated_deletion_is_throttled(flying: Cockpit) -> None:
     await engage_two(flying)
     for _ in range(9):
         await flying.client.delete(flying.ref(ASSET))

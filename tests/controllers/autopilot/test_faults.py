@@ -50,7 +50,7 @@ def writes(cockpit: Cockpit, audit_log: AuditLog, mark: Mark) -> list[Request]:
 
 
 @pytest.mark.parametrize("point", ["autopilot.apply.before", "autopilot.apply.after"])
-async def test_killed_around_a_write_the_next_process_writes_the_rest_and_nothing_twice(
+async def test_kill_around_a_write_loses_and_repeats_nothing(
     cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path, audit_log: AuditLog, point: str
 ) -> None:
     kubeconfig = cockpit.account.write_kubeconfig(tmp_path / "kubeconfig", control_plane)
@@ -67,7 +67,7 @@ async def test_killed_around_a_write_the_next_process_writes_the_rest_and_nothin
     assert {HCO.name, cockpit.ref(ASSET).key.name} <= written.keys()
 
 
-async def test_killed_before_a_pause_the_next_process_pauses_and_it_is_told_once(
+async def test_kill_before_a_pause_pauses_after_restart(
     cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     kubeconfig = cockpit.account.write_kubeconfig(tmp_path / "kubeconfig", control_plane)
@@ -87,7 +87,7 @@ async def test_killed_before_a_pause_the_next_process_pauses_and_it_is_told_once
     assert (await substance(cockpit))["spec"] == before["spec"] | {"mode": "Predictive"}
 
 
-async def test_killed_before_a_burial_the_next_process_buries(
+async def test_kill_before_a_tombstone_deletes_after_restart(
     cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path, audit_log: AuditLog
 ) -> None:
     kubeconfig = cockpit.account.write_kubeconfig(tmp_path / "kubeconfig", control_plane)
@@ -122,7 +122,7 @@ async def _is_gone(cockpit: Cockpit, ref: Ref) -> bool:
     return False
 
 
-async def test_kinds_that_vanish_and_come_back_are_looked_after_again(
+async def test_removed_crd_is_managed_again_when_it_returns(
     cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     async with at_work(cockpit, control_plane, tmp_path):
@@ -151,7 +151,7 @@ async def without_rights_to(cockpit: Cockpit, resource: str) -> AsyncIterator[No
         await cockpit.client.merge_patch(ref, {"rules": rules})
 
 
-async def test_a_right_that_is_lacking_holds_up_no_other_asset(
+async def test_missing_right_holds_up_no_other_asset(
     cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     async with without_rights_to(cockpit, "kubedeschedulers"):
@@ -166,7 +166,7 @@ async def test_a_right_that_is_lacking_holds_up_no_other_asset(
             assert "forbidden (403) to watch it" in event["note"]
 
 
-async def test_nodes_that_may_not_be_read_are_said_and_hold_up_only_what_depends_on_them(
+async def test_unreadable_nodes_hold_up_only_dependent_assets(
     cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     async with without_rights_to(cockpit, NODE.plural):
@@ -183,9 +183,7 @@ async def test_nodes_that_may_not_be_read_are_said_and_hold_up_only_what_depends
             assert event["type"] == "Warning"
 
 
-async def test_storage_that_whoever_asks_may_not_list_keeps_no_answer_from_them_but_that_which_depends_on_it(
-    cockpit: Cockpit, control_plane: ControlPlane
-) -> None:
+async def test_explain_without_right_to_list_storage(cockpit: Cockpit, control_plane: ControlPlane) -> None:
     await cockpit.engage(f"{ASSET},{STORAGE}", enable_node_remediation="true")
     async with without_rights_to(cockpit, STORAGE_PROFILE.plural):
         profiles = Ref(STORAGE_PROFILE, Key("", "nfs"))
@@ -200,9 +198,7 @@ async def test_storage_that_whoever_asks_may_not_list_keeps_no_answer_from_them_
     assert (STORAGE, "Left alone", unknown) in told.rows
 
 
-async def test_whoever_may_not_read_an_object_is_not_told_that_it_is_absent(
-    cockpit: Cockpit, control_plane: ControlPlane
-) -> None:
+async def test_explain_does_not_take_forbidden_for_absent(cockpit: Cockpit, control_plane: ControlPlane) -> None:
     async with without_rights_to(cockpit, "kubedeschedulers"):
         assert await soon(partial(_may_not_watch, cockpit, control_plane, cockpit.ref(ASSET)), within=30)
         async with a_client(control_plane, cockpit.account.token) as person:
@@ -220,9 +216,7 @@ async def _may_not_watch(cockpit: Cockpit, control_plane: ControlPlane, ref: Ref
     return False
 
 
-async def test_a_hyperconverged_that_vanishes_with_its_kind_stops_everything_until_it_is_back(
-    flying: Cockpit, audit_log: AuditLog
-) -> None:
+async def test_missing_hyperconverged_stops_everything(flying: Cockpit, audit_log: AuditLog) -> None:
     await engage_two(flying)
     hco = await flying.live(GOLDEN)
     assert hco
@@ -238,9 +232,7 @@ async def test_a_hyperconverged_that_vanishes_with_its_kind_stops_everything_unt
     assert await becomes(flying, mode="Automatic")
 
 
-async def test_an_api_server_that_ends_and_starts_again_is_waited_for(
-    flying: Cockpit, control_plane: ControlPlane
-) -> None:
+async def test_autopilot_survives_api_server_restart(flying: Cockpit, control_plane: ControlPlane) -> None:
     await engage_two(flying)
     before = await substance(flying)
     await flying.edit(ASSET, {"spec": {"mode": "Predictive"}})
@@ -258,7 +250,7 @@ async def test_an_api_server_that_ends_and_starts_again_is_waited_for(
     await is_corrected(flying)
 
 
-async def test_what_changes_while_the_connection_is_cut_is_set_right_afterwards(
+async def test_drift_during_disconnection_is_corrected_afterwards(
     cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path, proxy: FaultProxy
 ) -> None:
     async with at_work(cockpit, control_plane, tmp_path, proxy.server):
@@ -332,7 +324,7 @@ async def installed(cockpit: Cockpit, *objects: Object) -> AsyncIterator[None]:
 
 
 @pytest.mark.parametrize("refusal", [by_policy, by_a_dead_webhook], ids=["admission", "a webhook that does not answer"])
-async def test_all_wait_for_a_hyperconverged_that_is_refused_by(
+async def test_assets_are_pending_while_the_hyperconverged_fails(
     flying: Cockpit, control_plane: ControlPlane, audit_log: AuditLog, refusal: Any
 ) -> None:
     async with installed(flying, *refusal(flying)):

@@ -62,7 +62,7 @@ async def execute(cockpit: Cockpit, spec: Object) -> None:
     await cockpit.client.apply(intent, manager="virt-advisor-operator", force=True)
 
 
-async def test_what_a_plan_has_set_is_left_out_from_its_first_moment_until_its_mark_is_removed(
+async def test_governed_fields_are_left_to_the_advisor(
     engaged: Cockpit,
 ) -> None:
     before = await substance(engaged)
@@ -88,7 +88,7 @@ async def test_what_a_plan_has_set_is_left_out_from_its_first_moment_until_its_m
     await gone(engaged)
 
 
-async def test_an_object_that_is_governed_as_a_whole_counts_as_looked_after(engaged: Cockpit) -> None:
+async def test_wholly_governed_object_is_in_sync(engaged: Cockpit) -> None:
     everything = [f"spec.{name}" for name in spec_of(await engaged.live(ASSET))]
     await plan(engaged, governed=[target(engaged, everything)])
     await execute(engaged, MINE)
@@ -100,7 +100,7 @@ async def test_an_object_that_is_governed_as_a_whole_counts_as_looked_after(enga
     await gone(engaged)
 
 
-async def test_a_plan_for_another_object_or_one_that_waits_governs_nothing(engaged: Cockpit) -> None:
+async def test_pending_plan_governs_nothing(engaged: Cockpit) -> None:
     before = await substance(engaged)
     elsewhere = target(engaged, FIELDS)
     elsewhere["targetRef"]["name"] = "another"
@@ -112,7 +112,7 @@ async def test_a_plan_for_another_object_or_one_that_waits_governs_nothing(engag
     await gone(engaged)
 
 
-async def test_what_a_plan_has_set_stays_also_after_its_config_is_deleted(engaged: Cockpit) -> None:
+async def test_governed_fields_stay_after_config_is_deleted(engaged: Cockpit) -> None:
     before = await substance(engaged)
     await plan(engaged, phase="Completed", governed=[target(engaged, FIELDS)])
     await execute(engaged, MINE)

@@ -19,7 +19,7 @@ def examples() -> dict[str, str]:
     return {name: text for block in blocks for name, text in yaml.safe_load(block)["metadata"]["annotations"].items()}
 
 
-def test_every_annotation_is_named() -> None:
+def test_howto_names_every_annotation() -> None:
     texts = {text for text in vars(annotation_keys).values() if isinstance(text, str)}
     names = {text.removeprefix(annotation_keys.PREFIX) for text in texts if text.startswith(annotation_keys.PREFIX)} - {
         ""
@@ -29,7 +29,7 @@ def test_every_annotation_is_named() -> None:
     assert f"`{annotation_keys.GOVERNED_BY}`" in PAGE
 
 
-def test_the_examples_are_readable() -> None:
+def test_howto_examples_are_valid() -> None:
     given = examples()
     rules = exclusions.parse(given[annotation_keys.EXCLUDED])
     assert isinstance(rules, exclusions.Exclusions)
@@ -46,7 +46,7 @@ def test_howto_selects_events_by_their_reporter() -> None:
     assert re.findall("reportingComponent=([a-z-]+)", PAGE) == [REPORTER]
 
 
-def test_what_ends_by_itself_is_the_rows_before_the_end() -> None:
+def test_howto_lists_expiring_overrides_first() -> None:
     rows = re.findall(r"^\| `([a-z-]+)` \|", PAGE.split("## On an object")[1], re.MULTILINE)
     ends = rows.index(annotation_keys.UNTIL.removeprefix(annotation_keys.PREFIX))
     assert sorted(rows[:ends]) == sorted(name.removeprefix(annotation_keys.PREFIX) for name in EXPIRING)

@@ -24,7 +24,7 @@ EXCLUDES_OLD = "[{kind: ConfigMap, name: old}]"
         pytest.param({}, EXCLUDES_OLD, id="is excluded"),
     ],
 )
-async def test_what_is_obsolete_stays_while_it(
+async def test_tombstone_is_kept_by_override(
     flying: Cockpit, annotations: dict[str, str], excluded: str | None
 ) -> None:
     old: dict[str, Any] = a_map("old", OURS)
@@ -40,7 +40,7 @@ async def test_what_is_obsolete_stays_while_it(
     assert await soon(partial(is_gone, flying, OLD), within=30)
 
 
-async def test_what_takes_its_time_to_go_is_not_deleted_again(flying: Cockpit, audit_log: AuditLog) -> None:
+async def test_tombstone_does_not_delete_a_terminating_object(flying: Cockpit, audit_log: AuditLog) -> None:
     old: dict[str, Any] = a_map("old", OURS)
     old["metadata"]["finalizers"] = ["example.org/later"]
     await flying.client.apply(old, manager="admin", force=True)

@@ -8,7 +8,7 @@ from virt_steward.objects.identity import ref_of
 ASSET = "kubelet-perf-settings"
 
 
-async def test_a_kubelet_that_an_admin_configures_is_left_to_them_until_they_give_it_up(flying: Cockpit) -> None:
+async def test_kubelet_config_of_an_admin_wins(flying: Cockpit) -> None:
     theirs = a_kubelet_config("more-pods")
     await flying.client.create(theirs)
     await flying.engage(f"{ASSET},metrics-service")

@@ -85,9 +85,7 @@ async def serving(cockpit: Cockpit, control_plane: ControlPlane, folder: Path) -
         yield Scraper(f"http://{address}/metrics", session)
 
 
-async def test_compliance_tells_whether_live_is_as_wanted_also_while_nobody_sets_it_right(
-    cockpit: Cockpit, scraper: Scraper
-) -> None:
+async def test_compliance_metric_follows_the_live_object(cockpit: Cockpit, scraper: Scraper) -> None:
     assert await scraper.becomes(cockpit, COMPLIES, 1)
     await cockpit.annotate(ASSET, drift="report")
     assert await scraper.becomes(cockpit, COMPLIES, 1)
@@ -118,7 +116,7 @@ async def test_compliance_tells_whether_live_is_as_wanted_also_while_nobody_sets
     assert await scraper.samples("customization_info") == {}
 
 
-async def test_an_edit_war_counts_once_and_shows_as_a_pause(cockpit: Cockpit, scraper: Scraper) -> None:
+async def test_edit_war_metric_counts_once(cockpit: Cockpit, scraper: Scraper) -> None:
     async with an_opponent(cockpit, {"mode": "Predictive"}):
         assert await soon(partial(is_paused, cockpit), within=60)
         assert await scraper.becomes(cockpit, "paused_resources", 1)
@@ -131,7 +129,7 @@ async def test_an_edit_war_counts_once_and_shows_as_a_pause(cockpit: Cockpit, sc
     assert await scraper.value(cockpit, ASSET, "thrashing_total") == 1
 
 
-async def test_no_series_says_what_nobody_looks_at_or_asks_for(cockpit: Cockpit, scraper: Scraper) -> None:
+async def test_series_are_removed_when_idle(cockpit: Cockpit, scraper: Scraper) -> None:
     await uninstall(cockpit.client, "MetalLB")
     missed: dict[tuple[str, ...], float] = {("metallb.io", "MetalLB", "v1beta1"): 1.0}
 
@@ -152,7 +150,7 @@ async def test_no_series_says_what_nobody_looks_at_or_asks_for(cockpit: Cockpit,
     assert await scraper.becomes(cockpit, COMPLIES, 0), "nothing is set right any more, which an alert should tell"
 
 
-def test_what_fails_is_no_longer_only_reported() -> None:
+def test_failure_ends_report_only_metric() -> None:
     registry = CollectorRegistry()
     gauges, ref = AutopilotMetrics(registry), Ref(Kind("", "Service"), Key("somewhere", "one"))
     labels = {"kind": "Service", "namespace": "somewhere", "name": "one"}
@@ -163,7 +161,7 @@ def test_what_fails_is_no_longer_only_reported() -> None:
     assert registry.get_sample_value("kubevirt_autopilot_compliance_status", labels) == 0
 
 
-async def test_passes_go_on_however_long_an_override_of_the_hyperconverged_lasts(
+async def test_passes_continue_during_an_override(
     cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     hasty = replace(cockpit, options=replace(cockpit.options, period=0.5))
@@ -179,9 +177,7 @@ async def test_passes_go_on_however_long_an_override_of_the_hyperconverged_lasts
         assert await soon(looks_on, within=30)
 
 
-async def test_what_fails_does_not_comply_and_what_somebody_asked_for_is_missed(
-    cockpit: Cockpit, scraper: Scraper
-) -> None:
+async def test_failure_and_missing_crd_metrics(cockpit: Cockpit, scraper: Scraper) -> None:
     missing = ("operator.openshift.io", "KubeDescheduler", "v1")
     assert await scraper.samples("missing_dependency") == {}
     await uninstall(cockpit.client, "KubeDescheduler", "MetalLB")

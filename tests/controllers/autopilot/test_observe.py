@@ -62,7 +62,7 @@ def an_view(
 
 
 @pytest.mark.parametrize("source", [MACHINE_CONFIGS, POOLS, KUBELET_CONFIGS], ids=lambda source: source.kind.plural)
-def test_nobody_can_tell_what_others_set_on_nodes_without_all_of_the(catalog: Catalog, source: Source[Any]) -> None:
+def test_machine_configs_are_unknown_unless_all_are_readable(catalog: Catalog, source: Source[Any]) -> None:
     view, kept = an_view(catalog)
     assert known(view)
     kept[source].denied.add("")
@@ -84,9 +84,7 @@ def seen_of(view: AutopilotClusterView) -> AssetContext:
 
 
 @pytest.mark.parametrize("source", [INFRASTRUCTURES, SCHEDULERS], ids=lambda source: source.kind.plural)
-def test_a_platform_that_cannot_be_seen_is_not_taken_for_another_one_without(
-    catalog: Catalog, source: Source[Any]
-) -> None:
+def test_topology_is_unknown_without_infrastructure_and_scheduler(catalog: Catalog, source: Source[Any]) -> None:
     view, kept = an_view(catalog)
     assert seen_of(view).topology
     assert view.undetected() == ""
@@ -99,7 +97,7 @@ def test_a_platform_that_cannot_be_seen_is_not_taken_for_another_one_without(
     assert view.undetected() == f"{source.kind.name} cluster: it makes no sense"
 
 
-def test_hardware_is_not_known_without_nodes_and_one_that_makes_no_sense_is_said_to(catalog: Catalog) -> None:
+def test_hardware_is_unknown_without_nodes(catalog: Catalog) -> None:
     view, kept = an_view(catalog)
     assert seen_of(view).nodes
     kept[NODES].put_unreadable(Key("", "odd"), "it makes no sense")
@@ -111,7 +109,7 @@ def test_hardware_is_not_known_without_nodes_and_one_that_makes_no_sense_is_said
     assert "forbidden (403) to watch Node" in view.undetected()
 
 
-def test_storage_that_may_be_shared_is_not_known_without_every_profile(catalog: Catalog) -> None:
+def test_storage_is_unknown_unless_all_profiles_are_readable(catalog: Catalog) -> None:
     view, kept = an_view(catalog)
     assert seen_of(view).storage == Storage()
     kept[STORAGE_PROFILES].put_unreadable(Key("", "odd"), "it makes no sense")
@@ -123,7 +121,7 @@ def test_storage_that_may_be_shared_is_not_known_without_every_profile(catalog: 
     assert view.undetected() == "forbidden (403) to watch StorageProfile.cdi.kubevirt.io"
 
 
-def test_an_object_that_may_no_longer_be_watched_is_said_to_be_out_of_sight(catalog: Catalog) -> None:
+def test_unwatchable_object_is_unreadable(catalog: Catalog) -> None:
     view, kept = an_view(catalog)
     first = catalog.assets[0]
     assert not view.unreadable(first.name)
@@ -132,7 +130,7 @@ def test_an_object_that_may_no_longer_be_watched_is_said_to_be_out_of_sight(cata
     assert "forbidden (403) to watch it" in view.unreadable(first.name)
 
 
-def test_what_plans_have_set_is_not_known_while_one_of_them_cannot_be_read(catalog: Catalog) -> None:
+def test_claims_are_unknown_with_an_unreadable_config(catalog: Catalog) -> None:
     view, kept = an_view(catalog)
     [configs] = [store for source, store in kept.items() if source.kind == VIRT_PLATFORM_CONFIG]
     assert view.unknown_claims() == ""
@@ -142,7 +140,7 @@ def test_what_plans_have_set_is_not_known_while_one_of_them_cannot_be_read(catal
     assert "forbidden (403) to watch VirtPlatformConfig" in view.unknown_claims()
 
 
-def test_a_definition_that_is_served_and_was_not_read_yet_is_not_taken_for_one_without_fields(catalog: Catalog) -> None:
+def test_unread_schema_is_unknown(catalog: Catalog) -> None:
     crd = "kubedeschedulers.operator.openshift.io"
     reader = next(asset for asset in catalog.assets if any(read.crd == crd for read in asset.reads.schemas.values()))
     view, _ = an_view(catalog)
@@ -157,7 +155,7 @@ def lacks(view: AutopilotClusterView, asset: Asset) -> tuple[str, ...]:
     return seen.context.lacks(asset)
 
 
-def test_a_hyperconverged_may_have_any_name(catalog: Catalog) -> None:
+def test_hyperconverged_may_have_any_name(catalog: Catalog) -> None:
     mine = Key("virtualization", "mine")
     view, _ = an_view(catalog, mine)
     first, seen = catalog.assets[0], view.seen()

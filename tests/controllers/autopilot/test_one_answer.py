@@ -75,9 +75,7 @@ def images(cockpit: Cockpit) -> dict[str, str]:
     return {f"RELATED_IMAGE_{key.upper().replace('-', '_')}": image for key, image in cockpit.options.images.items()}
 
 
-async def test_controller_debug_page_and_command_line_want_the_same_of_every_asset(
-    cockpit: Cockpit, debug: Debug, control_plane: ControlPlane
-) -> None:
+async def test_controller_debug_page_and_cli_agree(cockpit: Cockpit, debug: Debug, control_plane: ControlPlane) -> None:
     await ask_for_everything(cockpit)
 
     async def all_there() -> bool:
@@ -107,7 +105,7 @@ async def _sent(cockpit: Cockpit, asset: str) -> dict[str, Any]:
     return {**identity, **part, "metadata": metadata | part.get("metadata", {})}
 
 
-async def test_debug_pages_answer_in_yaml_and_json_and_say_what_is_wrong(cockpit: Cockpit, debug: Debug) -> None:
+async def test_debug_pages_answer_in_yaml_and_json(cockpit: Cockpit, debug: Debug) -> None:
     assert (await debug.get("render"))[1] == "application/x-yaml"
     assert (await debug.get("render", method="POST"))[0] == 405
     assert (await debug.get("render?format=xml"))[::2] == (400, "there is no format xml: use yaml or json\n")
@@ -144,9 +142,7 @@ async def _fails(debug: Debug) -> bool:
     return (await debug.get("render"))[0] == 500
 
 
-async def test_a_patch_by_a_person_shows_wherever_the_asset_is_asked_for(
-    cockpit: Cockpit, debug: Debug, control_plane: ControlPlane
-) -> None:
+async def test_patch_shows_in_debug_page_and_cli(cockpit: Cockpit, debug: Debug, control_plane: ControlPlane) -> None:
     asset = "descheduler-loadaware"
     await cockpit.engage(asset)
     assert await soon(lambda: cockpit.is_there(asset), within=30)

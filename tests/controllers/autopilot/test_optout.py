@@ -85,7 +85,7 @@ def an_opt_out(
         ),
     ],
 )
-def test_what_we_made_goes_if_it(one: OptOut, platform: AutopilotObservation) -> None:
+def test_opt_out_deletes_our_object(one: OptOut, platform: AutopilotObservation) -> None:
     assert judge_opt_out(one, platform, (OPT_IN,)) == Deletable()
 
 
@@ -117,7 +117,7 @@ def test_what_we_made_goes_if_it(one: OptOut, platform: AutopilotObservation) ->
         pytest.param(an_opt_out(kind=Kind("", "Namespace")), "all objects in it", id="holds other objects"),
     ],
 )
-def test_an_object_stays_and_that_is_said_if_it_is_one_that(one: OptOut, why: str) -> None:
+def test_opt_out_keeps_object_with_reason(one: OptOut, why: str) -> None:
     judged = judge_opt_out(one, a_platform(), (OPT_IN,))
     assert isinstance(judged, Kept)
     assert why in judged.message
@@ -160,11 +160,11 @@ def test_an_object_stays_and_that_is_said_if_it_is_one_that(one: OptOut, why: st
         pytest.param(an_opt_out(kind=HYPERCONVERGED), a_platform(), id="it is the platform itself"),
     ],
 )
-def test_nothing_happens_to_an_object_if(one: OptOut, platform: AutopilotObservation) -> None:
+def test_opt_out_does_not_apply(one: OptOut, platform: AutopilotObservation) -> None:
     assert judge_opt_out(one, platform, (OPT_IN,)) is None
 
 
-def test_the_conditions_of_these_cases_are_what_they_stand_for() -> None:
+def test_opt_in_keys_of_conditions() -> None:
     assert isinstance(OPT_IN.conditions[0], AnnotationCondition)
     assert OPT_IN.conditions[0].opt_in_key
     assert not HardwareCondition("gpuPresent").opt_in_key
@@ -184,7 +184,7 @@ async def is_gone(cockpit: Cockpit, asset: str) -> bool:
     return not await cockpit.is_there(asset)
 
 
-async def test_what_we_made_goes_and_what_others_made_or_manage_stays(deleting: Cockpit, audit_log: AuditLog) -> None:
+async def test_opt_out_deletes_only_what_we_created(deleting: Cockpit, audit_log: AuditLog) -> None:
     cockpit = deleting
     service = {"apiVersion": "v1", "kind": "Service", "spec": {"ports": [{"name": "theirs", "port": 1}]}}
     theirs = cockpit.ref(OTHER).key
@@ -220,9 +220,7 @@ async def test_what_we_made_goes_and_what_others_made_or_manage_stays(deleting: 
     assert cockpit.account.denied(audit_log.since(mark)) == []
 
 
-async def test_without_the_policy_or_the_right_objects_stay_and_the_missing_right_is_said(
-    cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path
-) -> None:
+async def test_opt_out_needs_policy_and_right(cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path) -> None:
     async with at_work(cockpit, control_plane, tmp_path):
         await cockpit.engage(f"{ASSET},{OTHER}", enable_metallb="true")
         assert await soon(lambda: cockpit.is_there(ASSET), within=30)
@@ -236,7 +234,7 @@ async def test_without_the_policy_or_the_right_objects_stay_and_the_missing_righ
         assert await cockpit.is_there(ASSET)
 
 
-async def test_a_process_that_was_ended_before_it_noted_a_creation_is_made_up_for(
+async def test_creation_is_recorded_after_restart(
     cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     """What it leaves behind is just what an apply by its manager leaves behind."""
@@ -270,7 +268,5 @@ def an_object(applied: str) -> dict[str, Any]:
         pytest.param("12:00:05", False, id="and we had come to it later"),
     ],
 )
-def test_an_object_that_was_found_is_judged_by_what_it_was_before_we_applied_it_again(
-    found: str, is_ours: bool
-) -> None:
+def test_creation_is_judged_by_the_object_before_our_apply(found: str, is_ours: bool) -> None:
     assert optout._lacks_signature(an_object("12:30:00"), an_object(found)) is is_ours

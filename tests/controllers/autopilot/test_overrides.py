@@ -20,7 +20,7 @@ async def engaged(flying: Cockpit) -> Cockpit:
     return flying
 
 
-async def test_a_paused_object_stays_as_it_is_until_the_annotation_is_removed(engaged: Cockpit) -> None:
+async def test_paused_object_is_not_written(engaged: Cockpit) -> None:
     before = await substance(engaged)
     await engaged.annotate(ASSET, reconcile_paused="true")
     await is_corrected(engaged)
@@ -36,7 +36,7 @@ async def test_a_paused_object_stays_as_it_is_until_the_annotation_is_removed(en
     assert await substance(engaged) == before | {"spec": before["spec"] | {"logLevel": "Debug"}}
 
 
-async def test_an_unmanaged_object_is_left_alone_whatever_becomes_of_it(engaged: Cockpit, audit_log: AuditLog) -> None:
+async def test_unmanaged_object_is_not_written(engaged: Cockpit, audit_log: AuditLog) -> None:
     before = await substance(engaged)
     await engaged.annotate(ASSET, mode="unmanaged")
     assert await soon(lambda: engaged.told("UnmanagedMode", ASSET), within=30)
@@ -54,14 +54,14 @@ async def test_an_unmanaged_object_is_left_alone_whatever_becomes_of_it(engaged:
     assert await substance(engaged) == before
 
 
-async def test_an_unknown_mode_is_said_and_does_not_count(engaged: Cockpit) -> None:
+async def test_unknown_mode_is_reported(engaged: Cockpit) -> None:
     await engaged.annotate(ASSET, mode="unmanged")
     assert await soon(lambda: engaged.told("InvalidMode", ASSET), within=30)
     await engaged.edit(ASSET, {"spec": {"mode": "Predictive"}})
     assert await becomes(engaged, mode="Automatic")
 
 
-async def test_a_masked_field_is_its_editors_and_the_others_are_set_right(engaged: Cockpit) -> None:
+async def test_ignored_field_keeps_its_edit(engaged: Cockpit) -> None:
     before = await substance(engaged)
     await engaged.annotate(ASSET, ignore_fields="/spec/deschedulingIntervalSeconds, nonsense, /spec/profiles/0")
     assert await soon(lambda: engaged.told("InvalidIgnoreFields", ASSET), within=30)
@@ -78,7 +78,7 @@ async def test_a_masked_field_is_its_editors_and_the_others_are_set_right(engage
     assert await becomes(engaged, **before["spec"])
 
 
-async def test_a_patch_changes_what_is_wanted_and_a_bad_one_counts_for_nothing(engaged: Cockpit) -> None:
+async def test_patch_applies_unless_invalid(engaged: Cockpit) -> None:
     before = await substance(engaged)
     await engaged.annotate(ASSET, patch=patch("replace", "/spec/deschedulingIntervalSeconds", 300))
     assert await becomes(engaged, deschedulingIntervalSeconds=300)
@@ -117,9 +117,7 @@ async def _count(cockpit: Cockpit, reason: str, number: int) -> bool:
     return len(await cockpit.events(reason, ASSET)) == number
 
 
-async def test_what_is_excluded_is_not_made_and_what_cannot_be_read_holds_every_write(
-    flying: Cockpit, audit_log: AuditLog
-) -> None:
+async def test_excluded_object_is_not_created(flying: Cockpit, audit_log: AuditLog) -> None:
     rules = "- {kind: KubeDescheduler, name: 'clus*'}\n- {kind: Nothing, name: x}"
     await flying.engage(BOTH, disabled_resources=rules)
     assert await soon(lambda: flying.is_there(OTHER), within=30)
@@ -141,7 +139,7 @@ async def test_what_is_excluded_is_not_made_and_what_cannot_be_read_holds_every_
     assert await soon(lambda: flying.told("DriftCorrected", OTHER), within=30)
 
 
-async def test_an_excluded_object_that_exists_is_not_touched(engaged: Cockpit) -> None:
+async def test_excluded_object_is_not_changed(engaged: Cockpit) -> None:
     before = await substance(engaged)
     await engaged.engage(BOTH, disabled_resources="[{kind: KubeDescheduler, name: cluster}]")
     await engaged.edit(ASSET, {"spec": {"mode": "Predictive"}})
@@ -151,7 +149,7 @@ async def test_an_excluded_object_that_exists_is_not_touched(engaged: Cockpit) -
     assert await becomes(engaged, **before["spec"])
 
 
-async def test_an_override_ends_at_its_time_and_says_so_before_and_after(engaged: Cockpit) -> None:
+async def test_override_ends_at_its_time(engaged: Cockpit) -> None:
     until = (datetime.now(UTC) + timedelta(seconds=4)).replace(microsecond=0)
     await engaged.annotate(ASSET, mode="unmanaged", override_until=rfc3339(until))
     assert await soon(lambda: engaged.told("OverrideEnds", ASSET), within=30)
@@ -166,7 +164,7 @@ async def test_an_override_ends_at_its_time_and_says_so_before_and_after(engaged
     assert spec_of(await engaged.live(ASSET))["mode"] == "Predictive", "what ends at no known time is in force"
 
 
-async def test_a_field_that_was_set_right_by_hand_is_the_autopilots_again_when_the_override_ends(
+async def test_autopilot_owns_field_again_after_override(
     engaged: Cockpit,
 ) -> None:
     before = await substance(engaged)

@@ -26,7 +26,7 @@ STORAGE = "node-remediation-storage"
 AVAILABILITY = "openshift-workload-availability"
 
 
-async def test_a_text_that_is_only_added_to_keeps_every_edit_of_its_author(flying: Cockpit) -> None:
+async def test_merged_text_keeps_edits_of_its_author(flying: Cockpit) -> None:
     await flying.engage(TEXT, enable_ksm_zero_only="true")
     assert await soon(lambda: flying.is_there(TEXT), within=30)
     for number in range(5):
@@ -40,9 +40,7 @@ async def has_text(cockpit: Cockpit, text: str) -> bool:
     return live is not None and live["data"]["config.yaml"] == text
 
 
-async def test_nothing_is_made_from_a_text_that_has_changed_since_it_was_read(
-    cockpit: Cockpit, audit_log: AuditLog
-) -> None:
+async def test_converge_is_stale_after_read_object_changed(cockpit: Cockpit, audit_log: AuditLog) -> None:
     before, after = a_map("mine: 1\n"), a_map("mine: 2\n")
     await cockpit.client.apply(after, manager="admin")
     live = await cockpit.live(TEXT)
@@ -69,7 +67,7 @@ def a_map(text: str) -> Object:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"config.yaml": text}}
 
 
-async def test_a_check_that_made_way_for_another_one_is_back_once_that_is_gone(flying: Cockpit) -> None:
+async def test_node_health_check_resumes_after_the_other_is_deleted(flying: Cockpit) -> None:
     self_node = a_template("SelfNodeRemediation", "self-node-remediation-automatic-strategy-template")
     await flying.client.apply(self_node, manager="admin")
     await flying.engage(f"{CHECK},{OTHER_CHECK}")
@@ -90,7 +88,7 @@ async def test_a_check_that_made_way_for_another_one_is_back_once_that_is_gone(f
     assert spec_of(await flying.live(CHECK))["pauseRequests"] == ["an upgrade"], "which is somebody else's"
 
 
-async def test_loss_of_storage_is_detected_on_the_first_class_that_nodes_can_share(flying: Cockpit) -> None:
+async def test_remediation_uses_first_shared_storage_class(flying: Cockpit) -> None:
     await make_storage_profile(flying, "block", "Block")
     await flying.engage(STORAGE, enable_node_remediation="true")
     assert await soon(lambda: flying.told("AssetApplied", STORAGE))

@@ -45,9 +45,7 @@ async def is_gone(cockpit: Cockpit, obj: Object) -> bool:
     return False
 
 
-async def test_what_is_obsolete_and_ours_goes_before_anything_else_and_only_while_active(
-    flying: Cockpit, audit_log: AuditLog
-) -> None:
+async def test_tombstones_are_deleted_first_while_active(flying: Cockpit, audit_log: AuditLog) -> None:
     another = a_map("another", OURS)
     for obj in (OLD, SOMEBODYS, another):
         await flying.client.apply(obj, manager="admin", force=True)
@@ -78,7 +76,7 @@ async def _deleted(cockpit: Cockpit, names: set[str]) -> bool:
     return {one["related"]["name"] for one in await cockpit.events("TombstoneDeleted")} == names
 
 
-async def test_one_that_cannot_be_deleted_is_said_and_holds_up_nothing(flying: Cockpit) -> None:
+async def test_failed_tombstone_holds_up_nothing(flying: Cockpit) -> None:
     async with undeletable(flying, OLD):
         await flying.client.apply(OLDER, manager="admin", force=True)
         await flying.engage("metrics-service")
@@ -91,7 +89,7 @@ async def test_one_that_cannot_be_deleted_is_said_and_holds_up_nothing(flying: C
     assert await soon(lambda: is_gone(flying, OLD), within=30)
 
 
-async def test_nothing_is_deleted_while_it_cannot_be_told_what_is_excluded(flying: Cockpit) -> None:
+async def test_tombstones_are_kept_with_unreadable_exclusions(flying: Cockpit) -> None:
     await flying.client.apply(OLD, manager="admin", force=True)
     await flying.engage("metrics-service", disabled_resources="{")
     assert await soon(lambda: flying.told("InvalidExclusions"), within=30)

@@ -81,9 +81,7 @@ async def is_kept(cockpit: Cockpit) -> bool:
     ],
     indirect=["shape"],
 )
-async def test_the_hyperconverged_is_read_and_marked_in_whichever_versions_are_served(
-    flying: Cockpit, steps: list[str]
-) -> None:
+async def test_hyperconverged_is_managed_in_any_served_version(flying: Cockpit, steps: list[str]) -> None:
     await flying.engage(f"{GOLDEN},{ASSET},{OTHER}")
     assert await soon(partial(is_marked, flying), within=30)
     assert await soon(partial(flying.is_there, ASSET), within=30)
@@ -101,7 +99,7 @@ async def test_the_hyperconverged_is_read_and_marked_in_whichever_versions_are_s
 
 
 @pytest.mark.parametrize("shape", [{"descheduler": "v510"}], indirect=True, ids=["from the oldest"])
-async def test_the_descheduler_gets_what_its_installed_release_knows_also_after_upgrades_in_place(
+async def test_descheduler_follows_its_installed_release(
     flying: Cockpit,
 ) -> None:
     await engage_two(flying)
@@ -119,7 +117,7 @@ async def has_profile(cockpit: Cockpit, name: str) -> bool:
     return bool(spec_of(await cockpit.live(ASSET))["profiles"] == [name])
 
 
-async def test_a_field_that_the_definition_lacks_is_said_and_set_once_it_is_known(flying: Cockpit) -> None:
+async def test_field_unknown_to_the_crd_is_reported(flying: Cockpit) -> None:
     fields = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties"
     await flying.client.json_patch(DESCHEDULERS, [{"op": "remove", "path": f"{fields}/managementState"}])
     await flying.engage(BOTH)
@@ -130,7 +128,7 @@ async def test_a_field_that_the_definition_lacks_is_said_and_set_once_it_is_know
     assert await soon(partial(flying.is_there, ASSET), within=30)
 
 
-async def test_logs_get_room_by_the_number_of_nodes(flying: Cockpit) -> None:
+async def test_log_store_size_follows_the_number_of_nodes(flying: Cockpit) -> None:
     await flying.engage(f"{LOKI},{OTHER}", enable_logging="true")
     assert await soon(partial(flying.is_there, LOKI), within=30)
     assert await soon(partial(has_size, flying, "1x.extra-small"), within=30)

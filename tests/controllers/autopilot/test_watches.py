@@ -57,5 +57,5 @@ def test_rollout_progress_needs_no_pass(catalog: Catalog, source: Source[Any], b
         pytest.param(POOLS, a_pool(), a_pool("2", role="gpu"), id="the-selector-of-a-pool"),
     ],
 )
-def test_full_pass_follows_a_change_of(catalog: Catalog, source: Source[Any], before: Any, after: Any) -> None:
+def test_relevant_change_needs_a_pass(catalog: Catalog, source: Source[Any], before: Any, after: Any) -> None:
     assert keys_after(catalog, source, before, after) == ([PLATFORM], 1)

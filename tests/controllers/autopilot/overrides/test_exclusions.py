@@ -24,7 +24,7 @@ def rules(text: str | None) -> Exclusions:
 
 
 @pytest.mark.parametrize("text", [None, "", "  \n", "# nothing", "[]", "---"])
-def test_nothing_is_excluded_by(text: str | None) -> None:
+def test_parse_excludes_nothing(text: str | None) -> None:
     assert rules(text) == Exclusions()
 
 
@@ -40,7 +40,7 @@ def test_nothing_is_excluded_by(text: str | None) -> None:
         ("Service", "prod-a", "metrics", None),
     ],
 )
-def test_a_rule_covers_by_kind_name_and_namespace(kind: str, namespace: str, name: str, rule: int | None) -> None:
+def test_rule_covers_by_kind_name_and_namespace(kind: str, namespace: str, name: str, rule: int | None) -> None:
     found = rules(TWO).excludes(kind, namespace, name)
     assert (found.number if found else None) == rule
 
@@ -69,7 +69,7 @@ def test_a_rule_covers_by_kind_name_and_namespace(kind: str, namespace: str, nam
         pytest.param("? " * 100_000, None, id="a tower of keys"),
     ],
 )
-def test_it_is_unreadable_and_says_why_with(text: str, rule: int | None) -> None:
+def test_parse_refuses_bad_rules(text: str, rule: int | None) -> None:
     found = parse(text)
     assert isinstance(found, UnreadableExclusions)
     assert found.rule == rule
@@ -77,16 +77,16 @@ def test_it_is_unreadable_and_says_why_with(text: str, rule: int | None) -> None
     assert len(found.why) < 500
 
 
-def test_values_are_text_whatever_they_look_like() -> None:
+def test_parse_reads_values_as_text() -> None:
     parsed = rules("- {kind: A, name: 010}\n- {kind: A, name: on}\n- {kind: A, name: 2024-10-01}")
     assert [rule.name.text for rule in parsed.rules] == ["010", "on", "2024-10-01"]
 
 
-def test_a_tag_means_nothing() -> None:
+def test_parse_ignores_yaml_tags() -> None:
     assert rules("- kind: !!python/name:os.system A\n  name: b").excludes("A", "", "b")
 
 
-def test_rules_that_cover_nothing_are_told() -> None:
+def test_unmatched_lists_rules_without_objects() -> None:
     known = [Ref(Kind("example.com", "KubeDescheduler"), Key("somewhere", "cluster"))]
     assert [str(rule) for rule in rules(TWO).unmatched(known)] == ["rule 2 (Service virt-* in prod-?)"]
 
@@ -106,19 +106,19 @@ def test_rules_that_cover_nothing_are_told() -> None:
         ("", ("",), ("a",)),
     ],
 )
-def test_a_pattern_fits_as_in_a_shell(pattern: str, fits: tuple[str, ...], fits_not: tuple[str, ...]) -> None:
+def test_glob_matches_like_a_shell(pattern: str, fits: tuple[str, ...], fits_not: tuple[str, ...]) -> None:
     glob = Glob.parse(pattern)
     assert all(map(glob.matches, fits))
     assert not any(map(glob.matches, fits_not))
 
 
 @pytest.mark.parametrize("pattern", ["[", "[]", "[^]", "[]a]", "[a", "[a-", "[-a]", "[a-]", "\\", "[\\", "a[b\\]"])
-def test_a_broken_pattern_is_refused(pattern: str) -> None:
+def test_glob_refuses_bad_patterns(pattern: str) -> None:
     with pytest.raises(BadGlob):
         Glob.parse(pattern)
 
 
-def test_no_pattern_takes_long() -> None:
+def test_glob_takes_linear_time() -> None:
     started = time.process_time()
     assert not Glob.parse("*a" * 120 + "b").matches("a" * 253)
     assert not Glob.parse("*?" * 500).matches("a" * 253)

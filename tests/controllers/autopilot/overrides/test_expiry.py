@@ -11,18 +11,18 @@ NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 OVERRIDES = {MODE: "unmanaged", PATCH: "[]", IGNORED: "/spec/a", DRIFT: "report"}
 
 
-def test_overrides_without_an_end_stay_in_force() -> None:
+def test_in_force_without_end() -> None:
     assert in_force({**OVERRIDES, PAUSED: "true"}, NOW) == InForce({**OVERRIDES, PAUSED: "true"})
 
 
-def test_an_end_without_overrides_means_nothing() -> None:
+def test_in_force_ignores_end_without_overrides() -> None:
     assert in_force({UNTIL: "rubbish"}, NOW) == InForce({UNTIL: "rubbish"})
 
 
 @pytest.mark.parametrize(
     "text", ["2026-11-16T12:00:01Z", "2026-11-16t13:00:01+01:00", "2026-11-16 12:00:00.5z", " 2027-01-01T00:00:00Z "]
 )
-def test_overrides_are_in_force_and_their_end_is_told_before(text: str) -> None:
+def test_in_force_remarks_the_end(text: str) -> None:
     annotations = {**OVERRIDES, UNTIL: text}
     found = in_force(annotations, NOW)
     assert found.overrides == annotations
@@ -32,7 +32,7 @@ def test_overrides_are_in_force_and_their_end_is_told_before(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["2026-11-16T12:00:00Z", "2026-11-16T12:30:00+01:00", "0001-01-01T00:00:00Z"])
-def test_overrides_are_lifted_at_their_end_and_that_is_told(text: str) -> None:
+def test_in_force_lifts_expired_overrides(text: str) -> None:
     found = in_force({**OVERRIDES, PAUSED: "true", UNTIL: text}, NOW)
     assert found.overrides == {PAUSED: "true", UNTIL: text}
     assert found.until is None
@@ -55,7 +55,7 @@ def test_overrides_are_lifted_at_their_end_and_that_is_told(text: str) -> None:
         "2026-11-16T12:00:01Z" * 10_000,
     ],
 )
-def test_overrides_stay_in_force_and_a_warning_is_given_with(text: str) -> None:
+def test_in_force_remarks_invalid_end(text: str) -> None:
     found = in_force({**OVERRIDES, UNTIL: text}, NOW)
     assert found.overrides == {**OVERRIDES, UNTIL: text}
     assert found.until is None
@@ -63,7 +63,7 @@ def test_overrides_stay_in_force_and_a_warning_is_given_with(text: str) -> None:
     assert len(found.remarks[0].message) < 500
 
 
-def test_the_end_is_an_instant_not_a_day() -> None:
+def test_in_force_ends_at_an_instant() -> None:
     annotations = {PATCH: "[]", UNTIL: "2026-11-16T12:00:00Z"}
     assert PATCH in in_force(annotations, NOW - timedelta(microseconds=1)).overrides
     assert PATCH not in in_force(annotations, NOW).overrides

@@ -11,25 +11,25 @@ many = settings(max_examples=200, deadline=None, database=None, suppress_health_
 
 @many
 @given(garbage.scopes)
-def test_what_is_on_is_told_for_any_text(text: str) -> None:
+def test_scope_reads_any_text(text: str) -> None:
     garbage.scope_is_told(text)
 
 
 @many
 @given(garbage.exclusion_rules)
-def test_what_is_excluded_is_told_for_any_text(text: str) -> None:
+def test_exclusions_read_any_text(text: str) -> None:
     garbage.exclusions_are_told(text)
 
 
 @many
 @given(garbage.intents, garbage.patches)
-def test_no_patch_writes_what_is_protected(intent: dict[str, Any], text: str) -> None:
+def test_patch_never_writes_protected_fields(intent: dict[str, Any], text: str) -> None:
     garbage.patch_spares_what_is_protected(intent, text)
 
 
 @many
 @given(garbage.masked_objects())
-def test_of_a_masked_field_nothing_but_the_live_value_is_sent(
+def test_mask_sends_nothing_but_live_values(
     scene: tuple[dict[str, Any], dict[str, Any], str],
 ) -> None:
     garbage.mask_sends_no_other_value(*scene)
@@ -37,11 +37,11 @@ def test_of_a_masked_field_nothing_but_the_live_value_is_sent(
 
 @many
 @given(garbage.moments)
-def test_what_is_in_force_is_told_for_any_end(text: str) -> None:
+def test_expiry_reads_any_end(text: str) -> None:
     garbage.expiry_is_told(text)
 
 
-def test_an_annotation_as_large_as_can_be_does_no_harm() -> None:
+def test_largest_annotation_is_handled() -> None:
     for piece in (
         "/spec/a,",
         "/a",

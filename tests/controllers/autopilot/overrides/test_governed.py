@@ -30,20 +30,20 @@ def governed(*paths: str) -> GovernedFields:
     return GovernedFields(frozenset(paths))
 
 
-def test_what_nobody_governs_stays_as_wanted() -> None:
+def test_ungoverned_intent_is_unchanged() -> None:
     intent = a_descheduler(mode="Predictive")
     assert without_governed(intent, LIVE, NOT_GOVERNED) is intent
     assert without_governed(intent, LIVE, governed("spec.mode.deeper", "", "x")) is intent
     assert without_governed(intent, LIVE, governed("spec.profiles")) == intent
 
 
-def test_governed_fields_are_left_out_and_the_others_stay() -> None:
+def test_governed_fields_are_left_out() -> None:
     intent = a_descheduler(mode="Predictive", profiles=["B"], evictionLimits={"total": 5})
     left = without_governed(intent, LIVE, governed("spec.mode", "spec.profiles"))
     assert left == a_descheduler(evictionLimits={"total": 5})
 
 
-def test_a_governed_value_that_only_we_own_yet_is_sent_as_it_is() -> None:
+def test_governed_value_of_ours_alone_is_sent() -> None:
     live = a_descheduler(managed(AUTOPILOT.name, {"f:spec": {"f:mode": {}, "f:size": {}}}), mode="Automatic", size=1)
     left = without_governed(a_descheduler(mode="Predictive", size=2), live, governed("spec.mode"))
     assert left == a_descheduler(mode="Automatic", size=2)
@@ -57,12 +57,12 @@ def test_governed_value_that_the_template_no_longer_renders_is_kept() -> None:
 
 
 @pytest.mark.parametrize("paths", [("spec",), ("spec.mode", "spec.limits"), ("spec.mode", "spec.limits.total", "spec")])
-def test_nothing_is_left_if_all_of_it_is_governed(paths: tuple[str, ...]) -> None:
+def test_wholly_governed_intent_leaves_nothing(paths: tuple[str, ...]) -> None:
     left = without_governed(a_descheduler(mode="Predictive", limits={"total": 5}), LIVE, governed(*paths))
     assert isinstance(left, NothingLeft)
     assert "/spec" in left.message
 
 
-def test_a_name_may_have_dots() -> None:
+def test_governed_path_may_have_dotted_names() -> None:
     intent = a_descheduler(**{"a.b": {"c": 1, "d": 2}})
     assert without_governed(intent, LIVE, governed("spec.a.b.c")) == a_descheduler(**{"a.b": {"d": 2}})

@@ -30,7 +30,7 @@ def pointers(text: str) -> list[str]:
         pytest.param("/", ["/"], id="an empty name"),
     ],
 )
-def test_pointers_are_read_from(text: str, found: list[str]) -> None:
+def test_parse_reads_pointers(text: str, found: list[str]) -> None:
     assert pointers(text) == found
     assert not parse(text).bad
 
@@ -50,27 +50,27 @@ def test_pointers_are_read_from(text: str, found: list[str]) -> None:
         f"/spec{'/a' * 100_000}",
     ],
 )
-def test_a_bad_pointer_is_told_and_the_others_count(text: str) -> None:
+def test_parse_refuses_bad_pointers_only(text: str) -> None:
     mask = parse(f"/spec/a,{text},/spec/b")
     assert [str(pointer) for pointer in mask.pointers] == ["/spec/a", "/spec/b"]
     assert len(mask.bad) == 1
     assert 0 < len(str(mask.bad[0])) < 500
 
 
-def test_there_is_an_end_to_pointers_and_that_is_told() -> None:
+def test_parse_limits_the_number_of_pointers() -> None:
     mask = parse(",".join(f"/spec/f{number}" for number in range(20_000)))
     assert len(mask.pointers) == MOST_POINTERS
-    assert [str(bad) for bad in mask.bad] == ["there are more than 300 pointers: those after do not count"]
+    assert [str(bad) for bad in mask.bad] == ["there are more than 300 pointers; the others are not followed"]
 
 
-def test_a_value_is_sent_as_it_is_while_what_we_own_goes_by_other_names() -> None:
+def test_mask_sends_live_value_of_another_version() -> None:
     ours = {**managed(AUTOPILOT.name, {"f:spec": {"f:liveMigration": {}}}), "apiVersion": "example.com/v1beta1"}
     live = a_gadget({"virtualization": {"liveMigration": 7}, "size": 1}, managedFields=[ours])
     left = masked(a_gadget({"size": 2}), live, AUTOPILOT, parse("/spec/virtualization"))
     assert left.intent == a_gadget({"virtualization": {"liveMigration": 7}, "size": 2})
 
 
-def test_without_a_live_object_masked_fields_are_left_out() -> None:
+def test_mask_without_live_object_leaves_fields_out() -> None:
     intent = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"a": "1", "b": "2"}}
     left = masked(intent, None, AUTOPILOT, parse("/data/a"))
     assert left.intent == {**intent, "data": {"b": "2"}}

@@ -31,15 +31,13 @@ PORTS = [{"name": "web", "port": 80}, {"name": "dns", "port": 53}]
 
 @on_a_server(examples=30)
 @given(data=st.data())
-async def test_a_masked_value_stays_and_all_else_becomes_as_wanted(
-    admin: Client, contraptions: str, data: st.DataObject
-) -> None:
+async def test_masked_values_stay_for_any_history(admin: Client, contraptions: str, data: st.DataObject) -> None:
     await masked_values_stay(admin, await a_scene(admin, contraptions, data))
 
 
 @on_a_server(examples=30)
 @given(data=st.data())
-async def test_a_later_edit_of_a_masked_value_survives(admin: Client, contraptions: str, data: st.DataObject) -> None:
+async def test_masked_edits_survive_for_any_history(admin: Client, contraptions: str, data: st.DataObject) -> None:
     await edits_survive(admin, await a_scene(admin, contraptions, data), data)
 
 
@@ -115,7 +113,7 @@ class Case:
         ),
     ],
 )
-async def test_a_masked_value_keeps_value_and_owners_when_it(admin: Client, contraptions: str, case: Case) -> None:
+async def test_masked_value_keeps_value_and_owners(admin: Client, contraptions: str, case: Case) -> None:
     obj = a_contraption(contraptions, a_name())
     for by, spec in case.writes:
         before = await written(admin, obj, Write(by, spec, {}, as_update=False))
@@ -127,16 +125,14 @@ async def test_a_masked_value_keeps_value_and_owners_when_it(admin: Client, cont
         assert {owner.manager for owner in who_owns(after, pointer)} == case.owners
 
 
-async def test_an_element_of_an_atomic_list_stays_and_the_others_become_as_wanted(
-    admin: Client, contraptions: str
-) -> None:
+async def test_masked_element_of_atomic_list_stays(admin: Client, contraptions: str) -> None:
     obj = a_contraption(contraptions, a_name())
     await written(admin, obj, Write("argocd", {"args": ["a", "b", "c", "d"]}, {}, as_update=False))
     after = await masked_apply(admin, {**obj, "spec": {"args": ["x", "y"]}}, parse("/spec/args/2"))
     assert after["spec"]["args"] == ["x", "y", "c"]
 
 
-async def test_a_value_that_we_applied_in_another_version_stays(admin: Client, contraptions: str) -> None:
+async def test_masked_value_of_another_version_stays(admin: Client, contraptions: str) -> None:
     old = a_contraption(contraptions, a_name(), version="v1beta1")
     spec = {"base": 1, "size": 1, "nested": {"a": 1}, "ports": PORTS}
     before = await written(admin, old, Write(OURS, spec, {}, as_update=False))
@@ -146,7 +142,7 @@ async def test_a_value_that_we_applied_in_another_version_stays(admin: Client, c
         assert after["spec"] == {**before["spec"], "base": 2}
 
 
-async def test_all_metadata_may_be_masked_but_what_says_which_object_it_is(admin: Client, contraptions: str) -> None:
+async def test_masked_metadata_keeps_identity(admin: Client, contraptions: str) -> None:
     obj = a_contraption(contraptions, a_name(), base=1)
     await written(admin, obj, Write(OURS, {"base": 1}, {"l": "ours"}, as_update=False))
     await admin.merge_patch(ref_of(obj), {"metadata": {"labels": {"m": "theirs"}}}, manager="kubectl-edit")
@@ -156,9 +152,7 @@ async def test_all_metadata_may_be_masked_but_what_says_which_object_it_is(admin
 
 
 @pytest.mark.parametrize(("index", "names"), [(0, ["tcp", "new-udp"]), (1, ["new-tcp", "udp"])])
-async def test_a_port_is_known_again_though_the_intent_leaves_its_protocol_to_the_server(
-    admin: Client, index: int, names: list[str]
-) -> None:
+async def test_masked_item_is_found_without_defaulted_key(admin: Client, index: int, names: list[str]) -> None:
     ports = [{"name": "tcp", "port": 53}, {"name": "udp", "port": 53, "protocol": "UDP"}]
     service = {
         "apiVersion": "v1",

@@ -10,7 +10,7 @@ SCOPE = "logging,audit-logging"
 MINE = {"name": "mine", "inputRefs": ["application"], "outputRefs": ["lokistack"]}
 
 
-async def test_audit_logs_are_no_longer_sent_once_nobody_wants_them(flying: Cockpit) -> None:
+async def test_audit_log_pipeline_is_removed_on_opt_out(flying: Cockpit) -> None:
     await flying.engage(SCOPE, enable_logging="true", enable_audit_logging="true")
     assert await soon(partial(pipelines_are, flying, "infra-logs", "app-logs", "audit-logs"), within=30)
     live = await flying.live(ASSET)

@@ -59,7 +59,7 @@ async def made_with(cockpit: Cockpit, **spec: Any) -> None:
     await cockpit.client.apply(obj, manager=AUTOPILOT.name, force=True)
 
 
-async def test_an_idle_autopilot_is_said_to_be_idle_and_what_it_would_do_all_the_same(cockpit: Cockpit) -> None:
+async def test_explain_idle_autopilot(cockpit: Cockpit) -> None:
     found = await explained(cockpit, ASSET)
     assert found.state == "Idle"
     assert "no annotation platform.kubevirt.io/autopilot" in found.checks[0].reason
@@ -77,7 +77,7 @@ async def test_an_idle_autopilot_is_said_to_be_idle_and_what_it_would_do_all_the
         await explained(cockpit, ASSET)
 
 
-async def test_every_filter_and_check_tells_its_verdict_and_the_live_object_is_compared(cockpit: Cockpit) -> None:
+async def test_explain_shows_every_check(cockpit: Cockpit) -> None:
     await cockpit.engage(f"{ASSET},metallb-operator,hco-golden-config")
     left = await explained(cockpit, "metallb-operator")
     assert (left.state, left.live) == ("Left alone", None)
@@ -166,7 +166,7 @@ async def refused(cockpit: Cockpit, asset: str) -> AsyncIterator[None]:
             await cockpit.client.delete(ref_of(one))
 
 
-async def test_what_the_server_refuses_is_found_by_a_dry_run_and_that_of_the_hyperconverged_holds_up_all(
+async def test_explain_finds_rejected_objects_by_dry_run(
     cockpit: Cockpit,
 ) -> None:
     await cockpit.engage(f"{ASSET},hco-golden-config")
@@ -191,9 +191,7 @@ async def test_what_the_server_refuses_is_found_by_a_dry_run_and_that_of_the_hyp
     assert await soon(is_in_place), "an admission policy is in force for a moment longer than it is there"
 
 
-async def test_what_whoever_asks_may_not_try_or_read_is_said_and_the_rest_is_told(
-    cockpit: Cockpit, control_plane: ControlPlane
-) -> None:
+async def test_explain_names_missing_rights_of_the_user(cockpit: Cockpit, control_plane: ControlPlane) -> None:
     await cockpit.engage(f"{ASSET},hco-golden-config")
     visitor = {
         "apiVersion": "v1",
@@ -234,7 +232,7 @@ async def told_to_fail(cockpit: Cockpit, asset: str, when: datetime) -> AsyncIte
         await cockpit.client.delete(ref_of(event))
 
 
-async def test_a_failure_that_nobody_has_told_of_for_two_passes_is_over(cockpit: Cockpit) -> None:
+async def test_explain_ignores_old_failures(cockpit: Cockpit) -> None:
     await cockpit.engage(f"{ASSET},hco-golden-config")
     await made_with(cockpit)
     now = datetime.now(UTC)
@@ -269,7 +267,7 @@ async def leaving(cockpit: Cockpit, namespace: str) -> AsyncIterator[None]:
         await cockpit.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
 
 
-async def test_nothing_fails_for_a_namespace_that_is_just_leaving(cockpit: Cockpit) -> None:
+async def test_explain_terminating_namespace_is_no_failure(cockpit: Cockpit) -> None:
     await cockpit.engage(f"{ASSET},hco-golden-config")
     async with leaving(cockpit, cockpit.ref(ASSET).key.namespace):
         found = await explained(cockpit, ASSET)
@@ -280,7 +278,7 @@ async def test_nothing_fails_for_a_namespace_that_is_just_leaving(cockpit: Cockp
     assert "is being terminated" in remark
 
 
-def test_an_asset_waits_while_nobody_can_tell_what_of_it_is_the_advisors(catalog: Catalog) -> None:
+def test_explain_pending_while_governed_fields_are_unknown(catalog: Catalog) -> None:
     view, kept = an_view(catalog)
     hco = an_hco(HCO, {annotation_keys.SCOPE: "true", annotation_keys.GOVERNED_BY: "load-aware-rebalancing"})
     for source, store in kept.items():

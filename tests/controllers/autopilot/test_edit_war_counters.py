@@ -42,7 +42,7 @@ def exhausted(wars: EditWars, now: float = 0.0) -> None:
         wars.applied(KEY, field(number), now)
 
 
-def test_ten_writes_go_at_once_and_the_next_waits() -> None:
+def test_attempt_throttles_the_eleventh_write() -> None:
     wars = EditWars()
     exhausted(wars)
     answer = wars.attempt(KEY, field(11), 0.0)
@@ -51,7 +51,7 @@ def test_ten_writes_go_at_once_and_the_next_waits() -> None:
     assert "10 updates per minute" in answer.message
 
 
-def test_the_third_throttle_in_a_row_pauses_and_waits_double() -> None:
+def test_attempt_pauses_at_the_third_throttle() -> None:
     wars = EditWars()
     exhausted(wars)
     answers = [wars.attempt(KEY, field(11), now) for now in (0.0, 1.0, 3.0)]
@@ -62,7 +62,7 @@ def test_the_third_throttle_in_a_row_pauses_and_waits_double() -> None:
     assert answers[-1] == PauseObject("it was throttled 3 times in a row")
 
 
-def test_who_asks_too_early_is_not_throttled_once_more() -> None:
+def test_attempt_before_retry_does_not_count() -> None:
     wars = EditWars()
     exhausted(wars)
     answers = [wars.attempt(KEY, field(11), now / 10) for now in range(10)]
@@ -71,7 +71,7 @@ def test_who_asks_too_early_is_not_throttled_once_more() -> None:
     assert answers[-1].retry_in == pytest.approx(0.1)
 
 
-def test_a_write_that_succeeds_ends_the_row() -> None:
+def test_applied_write_resets_throttles() -> None:
     wars = EditWars()
     exhausted(wars)
     assert isinstance(wars.attempt(KEY, field(11), 0.0), WriteThrottled)
@@ -84,17 +84,17 @@ def test_a_write_that_succeeds_ends_the_row() -> None:
 
 
 @pytest.mark.parametrize("every", [0.0, 2.0, 20.0, 300.0])
-def test_a_war_over_one_field_is_ended_after_ten_rounds_however_slow(every: float) -> None:
+def test_attempt_pauses_after_ten_corrections_of_a_field(every: float) -> None:
     *rounds, last = fought(EditWars(), SAME_FIELD + 1, every=every)
     assert rounds == [WriteAllowed()] * SAME_FIELD
     assert last == PauseObject(".spec.f0 was corrected 10 times within an hour")
 
 
-def test_a_field_that_is_set_right_less_often_goes_on_for_ever() -> None:
+def test_attempt_allows_rare_corrections() -> None:
     assert set(fought(EditWars(), 100, every=HOUR / SAME_FIELD)) == {WriteAllowed()}
 
 
-def test_a_field_counts_also_when_others_change_with_it() -> None:
+def test_attempt_counts_each_field_of_a_write() -> None:
     wars = EditWars()
     for number in range(SAME_FIELD):
         both = field(0) | field(number + 1)
@@ -104,7 +104,7 @@ def test_a_field_counts_also_when_others_change_with_it() -> None:
     assert isinstance(wars.attempt(KEY, field(1), 601.0), PauseObject)  # the object is paused, not the field
 
 
-def test_what_only_we_change_our_mind_about_is_throttled_and_never_paused() -> None:
+def test_attempt_never_pauses_without_drift() -> None:
     wars = EditWars()
     answers = []
     for number in range(100):
@@ -115,7 +115,7 @@ def test_what_only_we_change_our_mind_about_is_throttled_and_never_paused() -> N
     assert not any(isinstance(answer, PauseObject) for answer in answers)
 
 
-def test_a_pause_is_said_again_until_somebody_resumes() -> None:
+def test_pause_is_repeated_until_resumed() -> None:
     wars = EditWars()
     answers = fought(wars, SAME_FIELD + 3, every=2.0)
     assert len({*answers[SAME_FIELD:]}) == 1
@@ -124,20 +124,20 @@ def test_a_pause_is_said_again_until_somebody_resumes() -> None:
     assert fought(wars, SAME_FIELD, every=2.0, since=3001.0) == [WriteAllowed()] * SAME_FIELD
 
 
-def test_a_pause_that_nobody_could_mark_ends_after_an_hour() -> None:
+def test_unmarked_pause_ends_after_an_hour() -> None:
     wars = EditWars()
     fought(wars, SAME_FIELD + 1, every=1.0)
     answers = {now: wars.attempt(KEY, field(0), now) for now in (600.0, 1800.0, 3599.0, 3610.0)}
     assert [now for now, answer in answers.items() if answer == WriteAllowed()] == [3610.0]
 
 
-def test_objects_do_not_share_a_bucket() -> None:
+def test_each_object_has_its_own_bucket() -> None:
     wars = EditWars()
     exhausted(wars)
     assert wars.attempt("another", field(11), 0.0) == WriteAllowed()
 
 
-def test_what_is_left_alone_for_an_hour_is_forgotten() -> None:
+def test_unused_counters_are_forgotten_after_an_hour() -> None:
     wars = EditWars()
     for number in range(1000):
         wars.attempt(number, field(0), 0.0)
@@ -149,7 +149,7 @@ def test_what_is_left_alone_for_an_hour_is_forgotten() -> None:
 
 @settings(deadline=None, database=None)
 @given(waits=st.lists(st.floats(0, 40), max_size=120), fields=st.lists(st.integers(0, 3), min_size=120, max_size=120))
-def test_no_pattern_of_edits_gets_more_than_the_limits(waits: list[float], fields: list[int]) -> None:
+def test_limits_hold_for_any_pattern_of_edits(waits: list[float], fields: list[int]) -> None:
     wars = EditWars()
     now, written, in_a_row = 0.0, [], 0
     for wait, number in zip(waits, fields, strict=False):

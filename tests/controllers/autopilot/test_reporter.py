@@ -106,7 +106,7 @@ async def tower(admin: Client, namespace: str, catalog: Catalog) -> AsyncIterato
         await task
 
 
-async def test_what_keeps_failing_fails_for_all_to_see_however_long_that_is(tower: Tower) -> None:
+async def test_reporter_repeats_lasting_failure(tower: Tower) -> None:
     for _ in range(30):
         await tower.tell(REFUSED, after=PASS)
         await tower.expire()
@@ -115,7 +115,7 @@ async def test_what_keeps_failing_fails_for_all_to_see_however_long_that_is(towe
     assert event.times == 30
 
 
-async def test_what_fails_again_in_the_same_words_fails(tower: Tower) -> None:
+async def test_reporter_reports_same_failure_again(tower: Tower) -> None:
     await tower.tell(REFUSED)
     await tower.tell(WRITTEN)
     assert await tower.word() == "In place"
@@ -125,7 +125,7 @@ async def test_what_fails_again_in_the_same_words_fails(tower: Tower) -> None:
     assert await tower.word() == "In place", "though it was written in the same way before"
 
 
-async def test_a_difference_stands_until_it_is_undone_however_long_that_is(tower: Tower) -> None:
+async def test_reporter_repeats_lasting_drift(tower: Tower) -> None:
     await tower.tell(DRIFTED)
     for _ in range(30):
         await tower.tell(STILL_DRIFTED, after=PASS)
@@ -138,9 +138,7 @@ async def test_a_difference_stands_until_it_is_undone_however_long_that_is(tower
     assert await tower.reasons() == ["AssetInOrder", "DriftDetected"]
 
 
-async def test_an_end_is_told_once_and_what_was_never_in_trouble_is_not_told_of(
-    tower: Tower, audit_log: AuditLog
-) -> None:
+async def test_reporter_reports_recovery_once(tower: Tower, audit_log: AuditLog) -> None:
     await tower.tell(AssetInSync())
     assert await tower.reasons() == []
     await tower.tell(REFUSED)
@@ -152,7 +150,7 @@ async def test_an_end_is_told_once_and_what_was_never_in_trouble_is_not_told_of(
     assert [one.uri for one in audit_log.since(mark) if one.is_write and one.resource == "events"] == []
 
 
-async def test_an_end_that_could_not_be_told_is_told_at_the_next_look(tower: Tower) -> None:
+async def test_reporter_retries_recovery_event(tower: Tower) -> None:
     await tower.tell(REFUSED)
     tower.valve.is_open = False
     await tower.tell(AssetInSync())
@@ -162,9 +160,7 @@ async def test_an_end_that_could_not_be_told_is_told_at_the_next_look(tower: Tow
     assert await tower.word() == "In place"
 
 
-async def test_a_success_that_could_not_be_told_is_told_at_the_next_look_and_then_no_more(
-    tower: Tower, audit_log: AuditLog
-) -> None:
+async def test_reporter_retries_compliance_event(tower: Tower, audit_log: AuditLog) -> None:
     reached = ComplianceReached(2, 3, tower.clock.utc())
     tower.valve.is_open = False
     await tower.succeed(reached)
@@ -179,7 +175,7 @@ async def test_a_success_that_could_not_be_told_is_told_at_the_next_look_and_the
     assert [one.uri for one in audit_log.since(mark) if one.is_write and one.resource == "events"] == []
 
 
-async def test_a_success_in_the_same_words_as_the_last_one_is_told_though_that_was_a_moment_ago(tower: Tower) -> None:
+async def test_reporter_reports_compliance_per_episode(tower: Tower) -> None:
     await tower.succeed(ComplianceReached(2, 3, tower.clock.utc()))
     await tower.succeed(ComplianceReached(2, 3, tower.clock.utc()))
     assert await tower.reasons() == ["ReconcileSucceeded", "ReconcileSucceeded"]
