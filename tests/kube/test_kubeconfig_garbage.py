@@ -116,5 +116,5 @@ def test_load_handles_recursive_value() -> None:
     text = yaml.safe_dump(FULL[1]).replace("extension:\n        audience: here", "extension: &self [*self]")
     assert "*self" in text
     assert outcome(text.encode()) == (
-        "cluster here in config: its extension client.authentication.k8s.io/exec is no JSON: correct it"
+        "cluster here in config: extension client.authentication.k8s.io/exec is not valid JSON: correct it"
     )

@@ -82,7 +82,7 @@ async def test_apply_lets_one_of_two_writers_win(client: Client) -> None:
         apply(client, a_gadget(name, color="red"), ADVISOR, SeenAs(seen)),
         apply(client, a_gadget(name, tags=["x"]), AUTOPILOT, SeenAs(seen)),
     )
-    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Applied", "Stale"]
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["ApplyResult", "Stale"]
 
 
 async def test_apply_shares_associative_list(client: Client) -> None:

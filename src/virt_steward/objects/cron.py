@@ -38,7 +38,7 @@ class _Field:
     def _element(self, text: str) -> range:
         found = _ELEMENT.fullmatch(text)
         if not found:
-            raise BadSchedule(f"{text!r} is not a {self.title}")
+            raise BadSchedule(f"{text!r} is not a valid {self.title}")
         step = int(found["step"] or 1)
         if found["all"]:
             return range(self.first, self.last + 1, step)
@@ -57,7 +57,7 @@ class _Field:
             return self.first + self.names.index(text)
         if _NUMBER.fullmatch(text) and len(text) <= len(str(self.last)) and self.first <= int(text) <= self.last:
             return int(text)
-        raise BadSchedule(f"{text!r} is not a {self.title}")
+        raise BadSchedule(f"{text!r} is not a valid {self.title}")
 
 
 _MINUTE = _Field("minute", 0, 59)
