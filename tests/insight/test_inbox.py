@@ -133,7 +133,7 @@ def test_inbox_omits_healthy_machines_and_clusters() -> None:
         return Cluster(KubevirtConfigMeta("east"), status=KubevirtConfigReport(machines=2, conditions=(reachable,)))
 
     assert list(of_clusters([cluster("True", "Answers")])) == []
-    for reason, says in (("NoAnswer", "does not answer"), ("Refuses", "cannot be used")):
+    for reason, says in (("NoAnswer", "is unreachable"), ("Refuses", "cannot be used")):
         [item] = of_clusters([cluster("False", reason)])
         assert item.says == f"{says}; 2 machines placed there"
 

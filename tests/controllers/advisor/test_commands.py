@@ -68,13 +68,13 @@ async def test_plan_works_without_installation_and_changes_nothing(
     assert "enable-psi-metrics (High)" in lines
     assert "  pool worker: 3 nodes reboot in 3 rounds" in lines
     assert "  nodes: 3 (worker-0, worker-1, worker-2)" in lines
-    assert "  virtual machines that move: 5" in lines
-    assert "  virtual machines that cannot move, and stop: 1 (tenants/vm-1-0)" in lines
+    assert "  VMs to migrate: 5" in lines
+    assert "  VMs that cannot migrate and will stop: 1 (tenants/vm-1-0)" in lines
     assert "+  - psi=1" in lines
     assert (
         "configure-descheduler  Medium  Pending  KubeDescheduler openshift-kube-descheduler-operator/cluster" in lines
     )
-    assert "load-aware-rebalancing: 2 changes, impact High; nothing was changed yet" in lines
+    assert "load-aware-rebalancing: 2 changes, impact High. Nothing was changed yet" in lines
     assert asked
     assert not [one for one in asked if one.is_write and "dryRun=All" not in one.uri]
     explained = await steward("explain", "plan", LOAD_AWARE, kubeconfig=control_plane.kubeconfig)
@@ -340,6 +340,6 @@ async def test_approve_watch_follows_rollback(configs: Client, control_plane: Co
         assert await desk.reaches("ReviewRequired", within=30)
         ended = await steward("approve", EXAMPLE, "--watch", kubeconfig=control_plane.kubeconfig)
     assert ended.code == 0, ended.stderr
-    assert "example-profile: the way back, impact " in ended.stderr
+    assert "example-profile: rollback, impact " in ended.stderr
     assert not await desk.exists(target)
     assert (await desk.config())["spec"]["action"] == "Rollback"
