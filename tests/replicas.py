@@ -52,8 +52,8 @@ class Replica:
     @property
     def leads(self) -> bool:
         """According to its own log."""
-        told = [entry["event"] for entry in self.log() if entry["event"] in {"leading", "no longer leading"}]
-        return told[-1:] == ["leading"]
+        events = [entry["event"] for entry in self.log() if entry["event"] in {"leading", "no longer leading"}]
+        return events[-1:] == ["leading"]
 
     def send(self, number: signal.Signals) -> None:
         os.kill(self._child.pid, number)

@@ -34,8 +34,8 @@ async def _footprint(kubeconfig: Path) -> Footprint:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "tests.cacher", str(kubeconfig), stdout=asyncio.subprocess.PIPE
     )
-    told, _ = await process.communicate()
-    return msgspec.json.decode(told, type=Footprint)
+    output, _ = await process.communicate()
+    return msgspec.json.decode(output, type=Footprint)
 
 
 async def _fill(client: Client) -> None:

@@ -62,10 +62,10 @@ class Reaction:
 class _Answering:
     """Answers a changed object with one patch; the watch event of its own patch needs no action."""
 
-    def __init__(self, tools: Toolbox, told: asyncio.Queue[tuple[float, float]]) -> None:
+    def __init__(self, tools: Toolbox, timings: asyncio.Queue[tuple[float, float]]) -> None:
         self._store = tools.store(QUESTIONS)
         self._client = tools.client
-        self._told = told
+        self._timings = timings
         self._seen = 0.0
         self.triggers = (Trigger(QUESTIONS, self._handlers),)
 
@@ -75,7 +75,7 @@ class _Answering:
             return Done()
         seen = self._seen
         await self._client.merge_patch(Ref(CONFIG_MAP, key), {"data": {"answered": found.data.asked}})
-        self._told.put_nowait((seen, time.perf_counter()))
+        self._timings.put_nowait((seen, time.perf_counter()))
         return Done()
 
     def _handlers(self, key: Key, _before: _Question | None, after: _Question | None) -> tuple[Key, ...]:
@@ -87,24 +87,24 @@ class _Answering:
 class Reactions:
     """Triggers a running controller."""
 
-    def __init__(self, client: Client, told: asyncio.Queue[tuple[float, float]]) -> None:
+    def __init__(self, client: Client, timings: asyncio.Queue[tuple[float, float]]) -> None:
         self._client = client
-        self._told = told
+        self._timings = timings
         self._asked = 0
 
     @classmethod
     @asynccontextmanager
     async def of_a_controller(cls, client: Client) -> AsyncIterator[Self]:
-        told: asyncio.Queue[tuple[float, float]] = asyncio.Queue()
+        timings: asyncio.Queue[tuple[float, float]] = asyncio.Queue()
         await client.create(a_config_map(QUESTION.name, asked="", answered=""))
         clock, metrics = SystemClock(), Metrics()
         notifier = Notifier({}, clock, Random(), metrics.registry)
         around = Environment(client.connection, client.discovery, clock, metrics, AGENT, None, 1.0, notifier)
-        definition = ControllerDefinition("bench", Access("bench"), lambda tools: _Answering(tools, told))
+        definition = ControllerDefinition("bench", Access("bench"), lambda tools: _Answering(tools, timings))
         stop = asyncio.Event()
         running = asyncio.create_task(Manager(around, [definition]).run(stop))
         try:
-            yield cls(client, told)
+            yield cls(client, timings)
         finally:
             stop.set()
             await running
@@ -114,5 +114,5 @@ class Reactions:
         self._asked += 1
         asked = time.perf_counter()
         await self._client.merge_patch(Ref(CONFIG_MAP, QUESTION), {"data": {"asked": str(self._asked)}})
-        seen, answered = await asyncio.wait_for(self._told.get(), timeout=30)
+        seen, answered = await asyncio.wait_for(self._timings.get(), timeout=30)
         return Reaction(asked, seen, answered)

@@ -99,10 +99,12 @@ def _download(tree: Tree, go: Path, steps: BuildSteps) -> Path:
     """Answer the module's folder in Go's cache, if its content is what we pinned."""
     phase = f"downloading {tree.module}"
     printed = steps.run(phase, [str(go), "mod", "download", "-json", f"{tree.module}@{tree.version}"])
-    told = json.loads("\n".join(line for line in printed if not line.startswith("go: ")))
-    if told["Sum"] != tree.checksum:
-        raise LocalError(f"{phase}: its checksum is {told['Sum']}, not {tree.checksum}: see who changed {tree.version}")
-    return Path(told["Dir"])
+    found = json.loads("\n".join(line for line in printed if not line.startswith("go: ")))
+    if found["Sum"] != tree.checksum:
+        raise LocalError(
+            f"{phase}: its checksum is {found['Sum']}, not {tree.checksum}: see who changed {tree.version}"
+        )
+    return Path(found["Dir"])
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -27,7 +27,7 @@ class Yard:
     folder: Path
 
     def offer(self, tree: Tree, *, source: str = "", checksum: str = "") -> None:
-        """Put a module in the cache: the right one unless told otherwise."""
+        """Put a module in the cache: the expected one by default."""
         module = self.folder / tree.module
         write(module / tree.loopback_only.file, source or tree.loopback_only.before)
         write(module / "deploy/chart/crds/plans.yaml", "kind: CustomResourceDefinition")

@@ -83,7 +83,7 @@ class Cluster:
 
 @asynccontextmanager
 async def a_cluster(client: Client, *, pace: float = PACE, max_unavailable: int | str = 1) -> AsyncIterator[Cluster]:
-    """With the operator at work, which has rendered and told."""
+    """A cluster whose operator has rendered the pools and written their status."""
     async with nodes_and_a_pool(client, max_unavailable) as cluster, running(MachineConfigController(client, pace)):
         assert await soon(cluster.is_updated)
         cluster.nodes.tell(cluster.look)
