@@ -126,13 +126,13 @@ class _NodeMetadata(msgspec.Struct, rename="camel"):
     annotations: _NodeAnnotations = msgspec.field(default_factory=_NodeAnnotations)
 
 
-class _NodeStatus(msgspec.Struct):
+class _RawNodeStatus(msgspec.Struct):
     capacity: dict[str, str | int] = {}
 
 
 class _RawNode(msgspec.Struct):
     metadata: _NodeMetadata = msgspec.field(default_factory=_NodeMetadata)
-    status: _NodeStatus = msgspec.field(default_factory=_NodeStatus)
+    status: _RawNodeStatus = msgspec.field(default_factory=_RawNodeStatus)
 
 
 _DECODER = msgspec.json.Decoder(_RawNode)
