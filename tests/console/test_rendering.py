@@ -125,8 +125,8 @@ async def test_plan_page_shows_checks(browser: Browser, client: Client) -> None:
 async def test_install_plan_page_shows_checks_of_each_approver(
     browser: Browser, client: Client, namespace: str
 ) -> None:
-    olm = await a_lifecycle(client, namespace)
-    await an_approver(client, namespace, targetNamespaces=[namespace])
+    olm = await a_lifecycle(client, f"{namespace}-olm")
+    await an_approver(client, olm.namespace, targetNamespaces=[olm.namespace])
     await olm.subscribe("db", pin="db.v1.0.0")
     plan = await olm.offer("db.v2.0.0")
     page = await shown(browser, f"/approvals/{plan}", '<li class="fail decided">')
