@@ -13,7 +13,7 @@ from virt_steward.kube.client import Client
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward.objects.meta import Existing, Meta
-from virt_steward.runtime.kinds import BETWEEN_QUESTIONS, Kinds
+from virt_steward.runtime.kinds import MIN_INTERVAL, Kinds
 from virt_steward_demo.local.controlplane import ControlPlane
 
 
@@ -53,7 +53,7 @@ async def test_kinds_refresh_once_for_many_crds() -> None:
     assert await soon(lambda: len(discovery.asked_at) >= 4)
     running.cancel()
     gaps = [later - earlier for earlier, later in pairwise(discovery.asked_at)]
-    assert min(gaps) >= BETWEEN_QUESTIONS * 0.9
+    assert min(gaps) >= MIN_INTERVAL * 0.9
 
 
 async def test_kinds_stop_during_crd_change() -> None:
