@@ -84,9 +84,9 @@ def test_a_text_that_has_the_switch_on_stays_to_the_letter(text: str) -> None:
     ("text", "why"),
     [
         pytest.param("a: [", "did not find", id="is-broken"),
-        pytest.param("- a\n- b\n", "no map", id="is-a-list"),
-        pytest.param("just words", "no map", id="is-a-sentence"),
-        pytest.param("a: 1\n---\nb: 2\n", "2 documents", id="is-two-documents"),
+        pytest.param("- a\n- b\n", "not a map", id="is-a-list"),
+        pytest.param("just words", "not a map", id="is-a-sentence"),
+        pytest.param("a: 1\n---\nb: 2\n", "expected one document, found 2", id="is-two-documents"),
     ],
 )
 def test_a_text_is_not_touched_and_it_is_said_why_if_it(text: str, why: str) -> None:

@@ -209,7 +209,7 @@ async def test_opt_out_deletes_only_what_we_created(deleting: Cockpit, audit_log
     await cockpit.engage("hco-golden-config", on_opt_out="delete", **keys)
     assert await soon(lambda: is_gone(cockpit, ASSET), within=30)
     assert await soon(lambda: cockpit.told("OptOutDeleted", ASSET))
-    for asset, why in ((OTHER, "there before"), ("mtv-operator", "argocd"), ("swap-enable", "reboots")):
+    for asset, why in ((OTHER, "existed before"), ("mtv-operator", "argocd"), ("swap-enable", "reboots")):
         assert await soon(lambda asset=asset: cockpit.told("OptOutSkipped", asset), within=20)
         [event] = await cockpit.events("OptOutSkipped", asset)
         assert why in event["note"]

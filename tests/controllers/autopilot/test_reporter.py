@@ -168,7 +168,7 @@ async def test_reporter_retries_compliance_event(tower: Tower, audit_log: AuditL
     tower.valve.is_open = True
     await tower.succeed(reached, after=PASS)
     [event] = await tower.events()
-    assert event.note.endswith("the others are not asked for, or wait for their operators")
+    assert event.note.endswith("the others are not requested, or their operators are not installed")
     mark = audit_log.mark()
     for _ in range(3):
         await tower.succeed(reached, after=PASS)
