@@ -70,7 +70,7 @@ async def test_a_refusal_is_one_line_and_fails(admin: Client, control_plane: Con
         pytest.param({"phase": "Planning"}, "OLM would not run it", id="that is still planned"),
         pytest.param({"phase": ""}, "phase none yet", id="that has no phase yet"),
         pytest.param({"phase": "Complete", "approved": True}, "approved already", id="that is approved"),
-        pytest.param({"approval": "Automatic"}, "OLM asks nobody", id="that OLM approves itself"),
+        pytest.param({"approval": "Automatic"}, "OLM needs no approval", id="that OLM approves itself"),
     ],
 )
 async def test_nothing_is_done_to_a_plan(

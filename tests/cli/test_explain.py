@@ -30,7 +30,7 @@ async def test_explain_tells_facts_and_the_chain_of_checks(control_plane: Contro
         "  demo-operator.v1.1.0: package demo-operator, pinned demo-operator.v1.0.0, installed demo-operator.v1.0.0",
     ]
     chain = lines[lines.index(next(line for line in lines if f"InstallPlanApprover {refused}/approver" in line)) :]
-    assert chain[0].endswith("move startingCSV to demo-operator.v1.1.0 to upgrade")
+    assert chain[0].endswith("set startingCSV to demo-operator.v1.1.0 to upgrade")
     assert chain[1] == "  [+] not yet approved"
     assert "  [-] every csv is pinned: NotPinned" in chain
 

@@ -107,7 +107,7 @@ async def test_explain_answers_programs_too_by_the_same_settings_as_the_controll
     assert (found["cluster"], found["recorded"], found["reason"]) == ("west", None, None)
     assert found["assumed"]["default_config"] == "west"
     assert found["steps"][-1] == {
-        "strategy": "environment default",
+        "strategy": "Environment default",
         "verdict": "chooses",
         "because": "DEFAULT_KUBEVIRT_CONFIG is west",
     }

@@ -37,7 +37,7 @@ async def test_a_pinned_plan_passes_every_check(admin: Client, operators: str) -
     chain = the_chain(found, f"{operators}/approver")
     assert chain.verdict == "approves"
     assert chain.because == "demo-operator.v1.0.0 is the startingCSV of its Subscription"
-    assert chain.steps == tuple(ApprovalCheck(check.__name__.replace("_", " "), None) for check in CHECKS)
+    assert chain.steps == tuple(ApprovalCheck(check.title, None) for check in CHECKS)
 
 
 async def test_an_upgrade_that_nobody_pinned_is_refused_by_the_check_that_decides(
@@ -65,7 +65,7 @@ async def test_an_upgrade_that_nobody_pinned_is_refused_by_the_check_that_decide
     assert last.check == "every csv is pinned"
     assert last.refusal
     assert last.refusal.reason == "NotPinned"
-    assert "move startingCSV to demo-operator.v1.1.0" in last.refusal.message
+    assert "set startingCSV to demo-operator.v1.1.0" in last.refusal.message
 
 
 async def test_what_waits_for_a_window_says_until_when(admin: Client, operators: str) -> None:
@@ -91,7 +91,7 @@ async def test_an_approver_of_other_namespaces_leaves_the_plan_alone(admin: Clie
     )
     chain = the_chain(await asked(admin, operators), f"{operators}/approver")
     assert chain.verdict == "leaves it alone"
-    assert chain.steps[-1].check == "namespace is in scope"
+    assert chain.steps[-1].check == "Namespace in scope"
 
 
 async def test_labels_of_the_namespace_count(admin: Client, operators: str) -> None:

@@ -133,7 +133,7 @@ async def test_who_cannot_be_asked_is_told_with_the_reason(scene: Scene, proxy: 
     dead, keyless = found.clusters
     assert (dead.vm, keyless.vm) == ("unknown", "unknown")
     assert "cluster dead: unreachable: " in (dead.trouble or "")
-    assert "does not exist: create it" in (keyless.trouble or "")
+    assert "not found: create it" in (keyless.trouble or "")
 
 
 async def test_machines_that_are_left_alone_are_said_to_be_so(scene: Scene) -> None:

@@ -189,7 +189,7 @@ class Plans:
         self.waiting: DerivedCache[Key, PendingInstallPlan] = DerivedCache(
             self, clock, lambda: cache.changed("approvals")
         )
-        for trigger in PlanWakes(self.stores, _nothing, _never).triggers:
+        for trigger in PlanWakes(self.stores).triggers:
             cache.follow(trigger.source, self._touching(trigger.handler))
         cache.follow(PLANS, lambda key, _before, _after: cache.changed("approvals") if key.name else None)
         cache.follow(APPROVERS, lambda *_: cache.changed("approvals"))
@@ -274,12 +274,3 @@ class Assets:
                     self._all_changed()
 
         return touch
-
-
-def _never(_plan: Key) -> bool:
-    """Let go of no plan without a look at it."""
-    return False
-
-
-def _nothing(_plan: Key) -> None:
-    """Nobody measures here how long a plan is open."""

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
     from virt_steward.controllers.approver.decide import ApproverVerdict
     from virt_steward.controllers.approver.observation import ApproverObservation, PlanCsv
+    from virt_steward.controllers.approver.verdicts import Verdict
     from virt_steward.kube.client import Reader
+    from virt_steward.objects.checks import CheckResult
 
 
 class NoAnswer(UserError):
@@ -58,6 +60,8 @@ class Chain:
     because: str
     steps: tuple[ApprovalCheck, ...]
     """Every check up to the one that decides."""
+    checks: tuple[CheckResult, ...] = ()
+    """The whole chain, with the checks that were not reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +136,7 @@ def explained(seen: ApproverObservation, decision: Approved | None, now: datetim
         decision=decision,
         csvs=tuple(_csv(item) for item in items),
         approvers=tuple(
-            _chain(opinion, PlanCase(seen, items, opinion.approver, now)) for opinion in decide(seen, now).opinions
+            _chain(opinion, PlanCase(seen, items, opinion.approver, now)) for opinion in decide(seen, now).verdicts
         ),
     )
 
@@ -143,18 +147,20 @@ def _csv(item: PlanCsv) -> Csv:
 
 def _chain(opinion: ApproverVerdict, case: PlanCase) -> Chain:
     verdict, approver = opinion.verdict, str(opinion.approver.metadata.key)
-    steps = tuple(ApprovalCheck(check.__name__.replace("_", " "), _refusal(answer)) for check, answer in trace(case))
+    checks = trace(case)
+    reached = (one for one in checks if one.result != "not reached")
+    steps = tuple(ApprovalCheck(one.title, _refusal(verdict) if one.decided else None) for one in reached)
     match verdict:
         case ApprovePlan(because):
-            return Chain(approver, "approves", because, steps)
+            return Chain(approver, "approves", because, steps, checks)
         case WaitForPlan(message=message):
-            return Chain(approver, "waits", message, steps)
+            return Chain(approver, "waits", message, steps, checks)
         case LeavePlan(message=message):
-            return Chain(approver, "leaves it alone", message, steps)
+            return Chain(approver, "leaves it alone", message, steps, checks)
 
 
-def _refusal(answer: LeavePlan | WaitForPlan | None) -> ApprovalRefusal | None:
-    if answer is None:
+def _refusal(answer: Verdict) -> ApprovalRefusal | None:
+    if isinstance(answer, ApprovePlan):
         return None
     until = answer.until if isinstance(answer, WaitForPlan) else None
     return ApprovalRefusal(answer.reason, answer.message, rfc3339(until) if until else None)

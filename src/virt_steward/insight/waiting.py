@@ -51,10 +51,10 @@ def waiting(seen: ApproverObservation, now: datetime) -> PendingInstallPlan | No
         return PendingInstallPlan(
             *known, PlanReason.NAMESPACE_DENIED, "not all that bears on it may be read, so nobody can tell why"
         )
-    opinions = decide(seen, now).opinions
+    opinions = decide(seen, now).verdicts
     for one in opinions:
         if isinstance(one.verdict, ApprovePlan):
-            return PendingInstallPlan(*known, APPROVES, one.verdict.because, approver=one.approver.metadata.key)
+            return PendingInstallPlan(*known, APPROVES, one.verdict.reason, approver=one.approver.metadata.key)
     for one in opinions:
         if isinstance(wait := one.verdict, WaitForPlan):
             return PendingInstallPlan(*known, wait.reason, wait.message, wait.until, one.approver.metadata.key)

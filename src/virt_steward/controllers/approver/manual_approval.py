@@ -89,12 +89,12 @@ async def approve_manually(
 def _objection(plan: InstallPlan) -> str | None:
     """Why an approval would do nothing, or harm; None if the plan waits for one."""
     if plan.approved:
-        return f"it is approved already, and in phase {plan.phase or 'none yet'}"
+        return f"it is already approved, in phase {plan.phase or 'not set'}"
     if plan.approval != "Manual":
-        return f"its approval is {plan.approval or 'not set'}: OLM asks nobody"
+        return f"its approval is {plan.approval or 'not set'}, not Manual: OLM needs no approval"
     if plan.phase != REQUIRES_APPROVAL:
         return (
-            f"it is in phase {plan.phase or 'none yet'}, not {REQUIRES_APPROVAL}: approved now, "
-            "OLM would not run it but make plan after plan; try again when it waits"
+            f"it is in phase {plan.phase or 'not set'}, not {REQUIRES_APPROVAL}: approved now, OLM would not run it "
+            "but create new plans; try again when it requires approval"
         )
     return None
