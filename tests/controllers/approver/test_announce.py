@@ -77,7 +77,8 @@ async def test_a_flood_is_told_by_its_number() -> None:
     assert len(each) == EACH.capacity
     assert (sum_of_all.reason, sum_of_all.regarding.uid) == ("ApprovedMany", ANN.metadata.uid)
     assert sum_of_all.note.startswith(
-        f"approved 100 more InstallPlans in 2 namespaces, {FLOOD} in total, the last of them shop-0/install-{FLOOD - 1};"
+        f"approved 100 more InstallPlans in 2 namespaces, {FLOOD} in total, "
+        f"the last of them shop-0/install-{FLOOD - 1};"
     )
     assert desk.texts[-1] == f"100 more InstallPlans were approved by approvers/ann, {FLOOD} in total"
     assert len(desk.texts) == EACH.capacity + 1
