@@ -33,7 +33,7 @@ class PlanCase:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanCheck:
+class InstallPlanCheck:
     """A check with its title for users; `run` returns None if it passes."""
 
     title: str
@@ -267,23 +267,23 @@ def _is_before(one: str, other: str) -> bool:
 
 
 CHECKS = (
-    PlanCheck("Not approved yet", not_approved_yet),
-    PlanCheck("Approval is Manual", approval_is_manual),
-    PlanCheck("Requires approval", requires_approval),
-    PlanCheck("Namespace in scope", namespace_is_in_scope),
-    PlanCheck("Operators in scope", operators_are_in_scope),
-    PlanCheck("Subscriptions in scope", subscriptions_are_in_scope),
-    PlanCheck("Namespace readable", namespace_is_readable),
-    PlanCheck("Every CSV belongs to a Subscription", every_csv_has_a_subscription),
-    PlanCheck("Subscriptions up to date", subscriptions_are_up_to_date),
-    PlanCheck("Not superseded", not_superseded),
-    PlanCheck("Every CSV is pinned", every_csv_is_pinned),
-    PlanCheck("Dependencies allowed", dependencies_are_allowed),
-    PlanCheck("Automatic approval enabled", automatic_approval_is_enabled),
-    PlanCheck("Policy is valid", policy.policy_is_valid),
-    PlanCheck("Versions in range", policy.versions_are_in_range),
-    PlanCheck("First installation", policy.is_first_installation),
-    PlanCheck("Old enough", policy.is_old_enough),
-    PlanCheck("Inside a maintenance window", policy.is_inside_a_window),
-    PlanCheck("Not a dry run", not_a_dry_run),
+    InstallPlanCheck("Not approved yet", not_approved_yet),
+    InstallPlanCheck("Approval is Manual", approval_is_manual),
+    InstallPlanCheck("Requires approval", requires_approval),
+    InstallPlanCheck("Namespace in scope", namespace_is_in_scope),
+    InstallPlanCheck("Operators in scope", operators_are_in_scope),
+    InstallPlanCheck("Subscriptions in scope", subscriptions_are_in_scope),
+    InstallPlanCheck("Namespace readable", namespace_is_readable),
+    InstallPlanCheck("Every CSV belongs to a Subscription", every_csv_has_a_subscription),
+    InstallPlanCheck("Subscriptions up to date", subscriptions_are_up_to_date),
+    InstallPlanCheck("Not superseded", not_superseded),
+    InstallPlanCheck("Every CSV is pinned", every_csv_is_pinned),
+    InstallPlanCheck("Dependencies allowed", dependencies_are_allowed),
+    InstallPlanCheck("Automatic approval enabled", automatic_approval_is_enabled),
+    InstallPlanCheck("Policy is valid", policy.policy_is_valid),
+    InstallPlanCheck("Versions in range", policy.versions_are_in_range),
+    InstallPlanCheck("First installation", policy.is_first_installation),
+    InstallPlanCheck("Old enough", policy.is_old_enough),
+    InstallPlanCheck("Inside a maintenance window", policy.is_inside_a_window),
+    InstallPlanCheck("Not a dry run", not_a_dry_run),
 )

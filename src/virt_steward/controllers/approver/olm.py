@@ -210,7 +210,7 @@ class _WideSpec(msgspec.Struct, rename="camel"):
     cluster_service_version_names: tuple[str, ...] = ()
 
 
-class _Resource(msgspec.Struct):
+class _PlanResource(msgspec.Struct):
     group: str = ""
     kind: str = ""
     name: str = ""
@@ -223,7 +223,7 @@ class _Resource(msgspec.Struct):
 
 class _Step(msgspec.Struct):
     resolving: str = ""
-    resource: _Resource = msgspec.field(default_factory=_Resource)
+    resource: _PlanResource = msgspec.field(default_factory=_PlanResource)
 
 
 class _Lookup(msgspec.Struct):
