@@ -30,12 +30,12 @@ async def test_explain_installplan_shows_facts_and_checks(control_plane: Control
         "  demo-operator.v1.1.0: package demo-operator, pinned: demo-operator.v1.0.0, installed: demo-operator.v1.0.0",
     ]
     chain = lines[lines.index(next(line for line in lines if f"InstallPlanApprover {refused}/approver" in line)) :]
-    assert chain[0] == f"InstallPlanApprover {refused}/approver: does not approve it yet"
-    assert chain[1] == "  ✓ Not yet approved"
+    assert chain[0] == f"InstallPlanApprover {refused}/approver: does not approve it yet (NotPinned)"
+    assert chain[1] == "  ✓ Not approved yet"
     [failed] = [line for line in chain if "✗" in line]
-    assert failed.startswith("  ✗ Every csv is pinned: ")
-    assert "move startingCSV to demo-operator.v1.1.0 to upgrade" in failed
-    assert failed.endswith("(NotPinned). Stopped here")
+    assert failed.startswith("  ✗ Every CSV is pinned: ")
+    assert "set startingCSV to demo-operator.v1.1.0 to upgrade" in failed
+    assert failed.endswith(". Stopped here")
 
 
 async def test_explain_installplan_prints_json(control_plane: ControlPlane, refused: str) -> None:

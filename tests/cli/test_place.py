@@ -44,12 +44,12 @@ async def test_explain_machine_shows_checks_scores_and_clusters(scene: Scene, co
     assert (ended.code, ended.stderr) == (0, "")
     assert ended.stdout.splitlines() == [
         f"Machine {scene.namespace}/web goes to west: round-robin: number 1 in turn",
-        "  ✓ Cluster named by annotation: No vitistack.io/kubevirt-config annotation",
-        "  ✓ Cluster selector: No cluster-selector annotation",
-        "  ✓ Environment default: DEFAULT_KUBEVIRT_CONFIG is not set",
-        "  ✓ Default KubevirtConfig: No KubevirtConfig has spec.default: true",
-        "  ✓ Only one cluster: 2 clusters are available",
-        "  ✓ VM already exists: VM vm-web does not exist in east, west",
+        "  \N{EN DASH} Cluster named by annotation: No vitistack.io/kubevirt-config annotation",
+        "  \N{EN DASH} Cluster selector: No cluster-selector annotation",
+        "  \N{EN DASH} Environment default: DEFAULT_KUBEVIRT_CONFIG is not set",
+        "  \N{EN DASH} Default KubevirtConfig: No KubevirtConfig has spec.default: true",
+        "  \N{EN DASH} Only one cluster: 2 clusters are available",
+        "  \N{EN DASH} VM already exists: VM vm-web does not exist in east, west",
         "  ✓ Placement strategy: round-robin: number 1 in turn. Decided here",
         "",
         "CLUSTER  SCORE",

@@ -11,7 +11,7 @@ import yaml
 
 from tests.runtime.clocks import ManualClock
 from virt_steward.controllers.advisor.reporter import AdvisorMetrics as AdvisorGauges
-from virt_steward.controllers.approver.metrics import ApproverMetrics
+from virt_steward.controllers.approver.reporter import ApproverMetrics
 from virt_steward.controllers.approver.verdicts import PlanReason
 from virt_steward.controllers.placement.reporter import PlacementMetrics
 from virt_steward.controllers.placement.verdicts import PlacementReason as UnplacedReason

@@ -11,7 +11,6 @@ from virt_steward.controllers.approver.checks import CHECKS
 from virt_steward.controllers.approver.olm import APPROVED_AT, APPROVED_BECAUSE, APPROVED_BY, INSTALL_PLAN
 from virt_steward.decisions.installplans import approve_manually
 from virt_steward.insight.approvals import (
-    ApprovalCheck,
     ApprovalExplanation,
     Approved,
     Chain,
@@ -19,6 +18,7 @@ from virt_steward.insight.approvals import (
     explain_approval,
 )
 from virt_steward.kube.client import Client, Reader
+from virt_steward.objects.checks import CheckResult
 from virt_steward.objects.identity import Key, Ref
 
 NOW = datetime(2031, 1, 6, 12, 0, tzinfo=UTC)
@@ -44,7 +44,7 @@ async def test_explain_approval_of_pinned_plan_passes_every_check(admin: Client,
     chain = the_chain(found, f"{operators}/approver")
     assert chain.verdict == "approves"
     assert chain.because == "demo-operator.v1.0.0 is the startingCSV of its Subscription"
-    assert chain.steps == tuple(ApprovalCheck(check.__name__.replace("_", " "), None) for check in CHECKS)
+    assert chain.checks == tuple(CheckResult(check.title, "pass") for check in CHECKS)
 
 
 async def test_explain_approval_shows_failed_check_of_unpinned_upgrade(admin: Client, operators: str) -> None:
@@ -65,12 +65,13 @@ async def test_explain_approval_shows_failed_check_of_unpinned_upgrade(admin: Cl
     )
     chain = the_chain(found, f"{operators}/approver")
     assert chain.verdict == "waits"
-    *passed, last = chain.steps
-    assert all(step.refusal is None for step in passed)
-    assert last.check == "every csv is pinned"
-    assert last.refusal
-    assert last.refusal.reason == "NotPinned"
-    assert "move startingCSV to demo-operator.v1.1.0" in last.refusal.message
+    assert chain.reason == "NotPinned"
+    [failed] = [check for check in chain.checks if check.result == "fail"]
+    assert (failed.title, failed.decided) == ("Every CSV is pinned", True)
+    assert "set startingCSV to demo-operator.v1.1.0" in failed.reason
+    position = chain.checks.index(failed)
+    assert {check.result for check in chain.checks[:position]} == {"pass"}
+    assert {check.result for check in chain.checks[position + 1 :]} == {"not reached"}
 
 
 async def test_explain_approval_says_when_window_opens(admin: Client, operators: str) -> None:
@@ -82,9 +83,7 @@ async def test_explain_approval_says_when_window_opens(admin: Client, operators:
         an_approver(operators, policy={"windows": windows}),
     )
     chain = the_chain(await asked(admin, operators), f"{operators}/approver")
-    assert chain.steps[-1].refusal
-    assert chain.steps[-1].refusal.reason == "OutsideWindow"
-    assert chain.steps[-1].refusal.until == "2031-01-06T22:00:00Z"
+    assert (chain.reason, chain.until) == ("OutsideWindow", "2031-01-06T22:00:00Z")
 
 
 async def test_explain_approval_shows_scope_of_approver(admin: Client, operators: str) -> None:
@@ -96,7 +95,7 @@ async def test_explain_approval_shows_scope_of_approver(admin: Client, operators
     )
     chain = the_chain(await asked(admin, operators), f"{operators}/approver")
     assert chain.verdict == "leaves it alone"
-    assert chain.steps[-1].check == "namespace is in scope"
+    assert [check.title for check in chain.checks if check.decided] == ["Namespace in scope"]
 
 
 async def test_explain_approval_reads_namespace_labels(admin: Client, operators: str) -> None:
@@ -114,9 +113,7 @@ async def test_explain_approval_reports_unreadable_subscription(admin: Client, o
     odd = a_subscription(operators, pin="1.0.0", offered="1.0.0")
     odd["spec"]["startingCSV"] = 7
     await create(admin, a_waiting_plan(operators), odd, an_approver(operators))
-    last = the_chain(await asked(admin, operators), f"{operators}/approver").steps[-1]
-    assert last.refusal
-    assert last.refusal.reason == "SubscriptionUnreadable"
+    assert the_chain(await asked(admin, operators), f"{operators}/approver").reason == "SubscriptionUnreadable"
 
 
 async def test_explain_approval_names_user_and_comment(admin: Client, operators: str) -> None:

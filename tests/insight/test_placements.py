@@ -52,8 +52,9 @@ async def test_explain_placement_of_ambiguous_machine_tries_every_rule(scene: Sc
     await scene.machine("web")
     found = await asked(scene, "web")
     assert (found.cluster, found.reason) == (None, "AmbiguousPlacement")
-    assert [step.strategy for step in found.steps] == [one.title for one in RULES]
-    assert [step.verdict for step in found.steps] == ["abstains"] * 7 + ["blocks"]
+    assert [check.title for check in found.checks] == [one.title for one in RULES]
+    assert [check.result for check in found.checks] == ["not reached"] * 7 + ["fail"]
+    assert [check.decided for check in found.checks] == [False] * 7 + [True]
     assert found.clusters == (
         Candidate("east", 0, schedulable=True, trouble=None, vm="not there"),
         Candidate("west", 0, schedulable=True, trouble=None, vm="not there"),
@@ -66,7 +67,7 @@ async def test_explain_placement_shows_selector_and_scores(scene: Scene) -> None
     await scene.machine("old", annotations={CONFIG_ANNOTATION: "east"})
     await scene.machine("web", annotations={"vitistack.io/cluster-selector": "tier=gold"})
     found = await asked(scene, "web", strategy="least-loaded")
-    assert ("narrows", "east, west match tier=gold") in [(step.verdict, step.because) for step in found.steps]
+    assert ("pass", "east, west match tier=gold") in [(check.result, check.reason) for check in found.checks]
     assert found.cluster == "west"
     assert [(one.cluster, one.words) for one in found.scores] == [("west", "0 machines"), ("east", "1 machines")]
 
@@ -139,7 +140,7 @@ async def test_explain_placement_shows_unreachable_clusters(scene: Scene, proxy:
     dead, keyless = found.clusters
     assert (dead.vm, keyless.vm) == ("unknown", "unknown")
     assert "cluster dead: unreachable: " in (dead.trouble or "")
-    assert "does not exist: create it" in (keyless.trouble or "")
+    assert "not found: create it" in (keyless.trouble or "")
 
 
 async def test_explain_placement_of_foreign_or_deleted_machine(scene: Scene) -> None:

@@ -7,7 +7,6 @@ import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-import msgspec
 import typer
 
 from virt_steward.catalog.load import load
@@ -28,7 +27,7 @@ from virt_steward.cli.place import assumptions, headline
 from virt_steward.cli.plan import impact_lines
 from virt_steward.controllers.autopilot.options import AutopilotOptions, related_images
 from virt_steward.controllers.placement.options import PlacementOptions
-from virt_steward.insight.approvals import ApprovalCheck, explain_approval
+from virt_steward.insight.approvals import explain_approval
 from virt_steward.insight.assets.explain import explain as explain_asset
 from virt_steward.insight.assets.explain import find_asset, gather_evidence
 from virt_steward.insight.assets.survey import survey
@@ -36,11 +35,10 @@ from virt_steward.insight.placements import explain_placement
 from virt_steward.insight.plans import explain_plan
 from virt_steward.kube.client import Reader
 from virt_steward.kube.errors import one_line
-from virt_steward.objects.checks import CheckResult
 from virt_steward.objects.wallclock import rfc3339
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from virt_steward.controllers.advisor.options import AdvisorOptions
     from virt_steward.insight.approvals import ApprovalExplanation, Approved, Chain, Csv
@@ -64,10 +62,7 @@ def installplan(
     Lists the checks of each InstallPlanApprover. Nothing is changed.
     """
     found = asyncio.run(_explain_approval(namespaced(plan), kubeconfig, context))
-    document = msgspec.to_builtins(found)
-    for chain, encoded in zip(found.approvers, document["approvers"], strict=True):
-        encoded["checks"] = checks_of(chain.steps)
-    answer(output, "\n".join(_approval_lines(found)), document)
+    answer(output, "\n".join(_approval_lines(found)), found)
 
 
 @app.command()
@@ -129,27 +124,6 @@ def asset(
     answer(output, "\n".join(asset_lines(found)), found)
 
 
-def checks_of(
-    steps: Iterable[ApprovalCheck],
-) -> tuple[CheckResult, ...]:
-    """The checks of an explanation in the form in which they are printed."""
-    return tuple(_check(step) for step in steps)
-
-
-def _check(step: ApprovalCheck) -> CheckResult:
-    match step:
-        case ApprovalCheck(check, None):
-            return CheckResult(_title(check), "pass")
-        case ApprovalCheck(check, refusal):
-            until = f", until {refusal.until}" if refusal and refusal.until else ""
-            reason = f"{refusal.message} ({refusal.reason}{until})" if refusal else ""
-            return CheckResult(_title(check), "fail", reason, decided=True)
-
-
-def _title(name: str) -> str:
-    return f"{name[:1].upper()}{name[1:]}"
-
-
 async def _explain_approval(plan: Key, kubeconfig: str | None, context: str | None) -> ApprovalExplanation:
     async with quiet_reader(kubeconfig, context) as reader:
         return await explain_approval(reader, plan, datetime.now(UTC))
@@ -191,7 +165,7 @@ def _approval_lines(found: ApprovalExplanation) -> Iterator[str]:
     for chain in found.approvers:
         yield ""
         yield from wrapped(f"InstallPlanApprover {chain.approver}: {_verdict(chain, acting)}", hanging="  ")
-        yield from check_lines(checks_of(chain.steps))
+        yield from check_lines(chain.checks)
 
 
 def _approved_by(decision: Approved) -> str:
@@ -210,7 +184,11 @@ def _csv_facts(csv: Csv, *, approved: bool) -> str:
 def _verdict(chain: Chain, acting: Chain | None) -> str:
     if chain.verdict == "approves" and acting and acting is not chain:
         return f"would approve it, but the older {acting.approver} does"
-    verdicts = {"approves": f"approves it: {chain.because}", "waits": "does not approve it yet"}
+    until = f", until {chain.until}" if chain.until else ""
+    verdicts = {
+        "approves": f"approves it: {chain.because}",
+        "waits": f"does not approve it yet ({chain.reason}{until})",
+    }
     return verdicts.get(chain.verdict, "does not cover it")
 
 

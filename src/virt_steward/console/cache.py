@@ -246,8 +246,7 @@ class InstallPlanCache:
         self.pending: DerivedCache[Key, PendingInstallPlan] = DerivedCache(
             self, clock, lambda: cache.publish("approvals")
         )
-        handlers = ApproverEventHandlers(self.stores, _ignore_plan, _keep_plan)
-        cache.follow_triggers(handlers.triggers, self._touch)
+        cache.follow_triggers(ApproverEventHandlers(self.stores).triggers, self._touch)
         cache.follow(PLANS, lambda key, _before, _after: cache.publish("approvals") if key.name else None)
         cache.follow(APPROVERS, lambda *_: cache.publish("approvals"))
 
@@ -321,12 +320,3 @@ class AssetCache:
         self.view.stale()
         for asset in self.catalog.assets:
             self.states.touch(asset.name)
-
-
-def _keep_plan(_plan: Key) -> bool:
-    """The approver may skip a plan that it has handled; the console evaluates each."""
-    return False
-
-
-def _ignore_plan(_plan: Key) -> None:
-    """The approver measures how long a plan is open; the console does not."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from virt_steward.controllers.approver.decide import ApproverVerdict
     from virt_steward.controllers.approver.observation import ApproverObservation, PlanCsv
     from virt_steward.kube.client import Reader
+    from virt_steward.objects.checks import CheckResult
 
 UNCOVERED = "NoApprover"
 APPROVES = "Approves"
@@ -37,32 +38,17 @@ class NoAnswer(UserError):
 
 
 @dataclass(frozen=True, slots=True)
-class ApprovalRefusal:
-    """What a check objects to."""
-
-    reason: str
-    message: str
-    until: str | None
-    """When time alone removes the objection, if it does."""
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalCheck:
-    """One check, in words, and its objection if it has one."""
-
-    check: str
-    refusal: ApprovalRefusal | None
-
-
-@dataclass(frozen=True, slots=True)
 class Chain:
     """What one approver makes of the plan."""
 
     approver: str
     verdict: Literal["approves", "waits", "leaves it alone"]
     because: str
-    steps: tuple[ApprovalCheck, ...]
-    """Every check up to the one that decides."""
+    reason: str
+    """Why it does not approve, as `status.pending` names it; empty if it approves."""
+    until: str | None
+    """When time alone removes the objection, if it does."""
+    checks: tuple[CheckResult, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +123,7 @@ def explained(seen: ApproverObservation, decision: Approved | None, now: datetim
         decision=decision,
         csvs=tuple(_csv(item) for item in items),
         approvers=tuple(
-            _chain(opinion, PlanCase(seen, items, opinion.approver, now)) for opinion in decide(seen, now).opinions
+            _chain(opinion, PlanCase(seen, items, opinion.approver, now)) for opinion in decide(seen, now).verdicts
         ),
     )
 
@@ -148,21 +134,14 @@ def _csv(item: PlanCsv) -> Csv:
 
 def _chain(opinion: ApproverVerdict, case: PlanCase) -> Chain:
     verdict, approver = opinion.verdict, str(opinion.approver.metadata.key)
-    steps = tuple(ApprovalCheck(check.__name__.replace("_", " "), _refusal(answer)) for check, answer in trace(case))
+    checks = trace(case)
     match verdict:
-        case ApprovePlan(because):
-            return Chain(approver, "approves", because, steps)
-        case WaitForPlan(message=message):
-            return Chain(approver, "waits", message, steps)
-        case LeavePlan(message=message):
-            return Chain(approver, "leaves it alone", message, steps)
-
-
-def _refusal(answer: LeavePlan | WaitForPlan | None) -> ApprovalRefusal | None:
-    if answer is None:
-        return None
-    until = answer.until if isinstance(answer, WaitForPlan) else None
-    return ApprovalRefusal(answer.reason, answer.message, rfc3339(until) if until else None)
+        case ApprovePlan(reason):
+            return Chain(approver, "approves", reason, "", None, checks)
+        case WaitForPlan(reason, message, until):
+            return Chain(approver, "waits", message, reason, rfc3339(until) if until else None, checks)
+        case LeavePlan(reason, message):
+            return Chain(approver, "leaves it alone", message, reason, None, checks)
 
 
 async def _stores(reader: Reader, namespace: str) -> ApproverStores:
@@ -209,10 +188,10 @@ def pending_install_plan(observation: ApproverObservation, now: datetime) -> Pen
     known = plan.metadata.key, plan.csvs, plan.metadata.creation_timestamp
     if observation.is_denied:  # to us, which says nothing about what the approver may read
         return PendingInstallPlan(*known, PlanReason.NAMESPACE_DENIED, FORBIDDEN_TO_YOU)
-    opinions = decide(observation, now).opinions
+    opinions = decide(observation, now).verdicts
     for one in opinions:
         if isinstance(one.verdict, ApprovePlan):
-            return PendingInstallPlan(*known, APPROVES, one.verdict.because, approver=one.approver.metadata.key)
+            return PendingInstallPlan(*known, APPROVES, one.verdict.reason, approver=one.approver.metadata.key)
     for one in opinions:
         if isinstance(wait := one.verdict, WaitForPlan):
             return PendingInstallPlan(*known, wait.reason, wait.message, wait.until, one.approver.metadata.key)

@@ -20,7 +20,7 @@ from virt_steward.controllers.placement.observe import PlacementClusterView
 from virt_steward.controllers.placement.report import recorded_reason
 from virt_steward.controllers.placement.search import Search
 from virt_steward.controllers.placement.secrets import Secrets
-from virt_steward.controllers.placement.verdicts import Abstain, Blocked, Chosen, Narrowed
+from virt_steward.controllers.placement.verdicts import Blocked, Chosen
 from virt_steward.controllers.placement.watches import CONFIGS, MACHINES
 from virt_steward.insight.reading import listed, listed_if_served
 from virt_steward.kube.connection import Connection, unobserved
@@ -30,7 +30,6 @@ from virt_steward.runtime.clock import SystemClock
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from virt_steward.controllers.placement.decide import RuleResult
     from virt_steward.controllers.placement.evaluate import Evaluation
     from virt_steward.controllers.placement.observation import Finding, Machine, MemberCluster
     from virt_steward.controllers.placement.observe import KubevirtConfig
@@ -45,15 +44,6 @@ Presence = Literal["there", "not there", "unknown"]
 
 class NoMachine(UserError):
     """The Machine does not exist or cannot be read; the text says which."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlacementCheck:
-    """One strategy of the chain, and its verdict."""
-
-    strategy: str
-    verdict: Literal["chooses", "narrows", "abstains", "blocks"]
-    because: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +83,6 @@ class PlacementExplanation:
     because: str
     assumed: PlacementRules
     """The settings that this answer assumes: those of the controller cannot be read from the cluster."""
-    steps: tuple[PlacementCheck, ...] = ()
-    """Every rule up to the one that decides."""
     checks: tuple[CheckResult, ...] = ()
     """The whole chain of rules, with those that were not reached."""
     scores: tuple[CandidateScore, ...] = ()
@@ -214,34 +202,19 @@ def _explained(judgement: Evaluation) -> PlacementExplanation:
     seen, decision = judgement.observation, judgement.decision
     outcome = decision.outcome
     chosen = outcome if isinstance(outcome, Chosen) else None
-    steps = tuple(_step(said) for said in decision.steps)
+    checks = trace(decision)
     return PlacementExplanation(
         machine=str(seen.machine.metadata.key),
         recorded=seen.machine.request.config or None,
         recorded_because=recorded_reason(seen.machine) or None,
         cluster=chosen.cluster if chosen else None,
         reason=str(outcome.reason) if isinstance(outcome, Blocked) else None,
-        because=steps[-1].because,
+        because=next(one.reason for one in checks if one.decided),
         assumed=seen.rules,
-        steps=steps,
-        checks=trace(decision),
+        checks=checks,
         scores=tuple(CandidateScore(one.cluster, one.words) for one in chosen.scores) if chosen else (),
         clusters=tuple(_candidate(one, seen.findings.get(one.name)) for one in seen.clusters),
     )
-
-
-def _step(said: RuleResult) -> PlacementCheck:
-    name = said.rule.title
-    match said.verdict:
-        case Chosen(reason=because):
-            return PlacementCheck(name, "chooses", because)
-        case Narrowed(reason=because):
-            return PlacementCheck(name, "narrows", because)
-        case Abstain(because):
-            return PlacementCheck(name, "abstains", because)
-        case Blocked(message=because):
-            return PlacementCheck(name, "blocks", because)
-    raise AssertionError(said)  # clusters that were to be asked have been
 
 
 def _candidate(cluster: MemberCluster, finding: Finding | None) -> Candidate:

@@ -7,7 +7,6 @@ from typing import Any
 
 from virt_steward.apis.installplanapprover import InstallPlanApproverSpec, InstallPlanApproverStatus, Policy
 from virt_steward.controllers.approver.decide import decide
-from virt_steward.controllers.approver.memory import WaitingPlan
 from virt_steward.controllers.approver.observation import (
     Approver,
     ApproverMeta,
@@ -26,6 +25,7 @@ from virt_steward.controllers.approver.olm import (
     SubscriptionSpec,
     SubscriptionStatus,
 )
+from virt_steward.controllers.approver.pending import WaitingPlan
 from virt_steward.controllers.approver.verdicts import Verdict, WaitForPlan
 from virt_steward.controllers.approver.watches import APPROVERS, CSVS, NAMESPACES, PLANS, SUBSCRIPTIONS
 from virt_steward.runtime.store import Store
@@ -36,9 +36,9 @@ NOON = datetime(2030, 1, 7, 12, tzinfo=UTC)  # a Monday
 V1, V2, V3 = "db.v1.0.0", "db.v2.0.0", "db.v3.0.0"
 CACHE, CACHE2 = "cache.v1.0.0", "cache.v2.0.0"
 REMEDY = re.compile(
-    "by hand|delete it|correct it|is corrected|set it|pin that|(move|set) startingCSV|turn it|look at|apply what"
+    "manually|delete it|correct it|is corrected|set it|pin that|set startingCSV|see the logs|apply the output"
 )
-"""In some of these words a refusal says what to do."""
+"""Each message on a pending plan says what to do, in some of these words."""
 
 
 def package_of(csv: str) -> str:
@@ -160,7 +160,7 @@ def waiting(plan: InstallPlan, wait: WaitForPlan, since: datetime = NOON) -> Wai
 
 def verdict(around: ApproverObservation, now: datetime = NOON) -> Verdict:
     """What the oldest approver says."""
-    return decide(around, now).opinions[0].verdict
+    return decide(around, now).verdicts[0].verdict
 
 
 def empty_stores() -> ApproverStores:

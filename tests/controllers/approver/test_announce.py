@@ -10,14 +10,14 @@ from tests.controllers.approver.test_notices import Outbox
 from tests.controllers.approver.test_tell import Listener
 from tests.eventually import soon
 from tests.runtime.clocks import ManualClock
-from virt_steward.controllers.approver.events import ONE_BY_ONE, ApprovalEvents
+from virt_steward.controllers.approver.events import EACH, ApprovalEvents
 from virt_steward.controllers.approver.notifications import PLANS_NAMED, ApproverNotifications
 from virt_steward.controllers.approver.olm import ApprovalStamp, InstallPlan
 from virt_steward.controllers.approver.report import fold, newly_counted
 from virt_steward.objects.wallclock import rfc3339
 
 ANN = an_approver(notify="chat")
-FLOOD = ONE_BY_ONE.capacity + 100
+FLOOD = EACH.capacity + 100
 
 
 def approved(*numbers: int) -> list[InstallPlan]:
@@ -43,13 +43,13 @@ class Desk:
         self.outbox = Outbox()
         self._announcer = ApprovalEvents(self.events, ApproverNotifications(self.outbox, self.clock), self.clock)  # type: ignore[arg-type]
 
-    def tell(self, plans: Iterable[InstallPlan], total: int = 0) -> None:
+    def report(self, plans: Iterable[InstallPlan], total: int = 0) -> None:
         plans = list(plans)
-        self._announcer.tell(ANN, plans, total or len(plans))
+        self._announcer.report(ANN, plans, total or len(plans))
 
     @property
-    def is_telling(self) -> bool:
-        return self._announcer.is_telling(ANN.metadata.key)
+    def is_sending(self) -> bool:
+        return self._announcer.is_sending(ANN.metadata.key)
 
     @property
     def notes(self) -> list[str]:
@@ -62,7 +62,7 @@ class Desk:
 
 async def test_an_approval_is_an_event_on_its_plan_and_a_notice() -> None:
     desk = Desk()
-    desk.tell(approved(1))
+    desk.report(approved(1))
     [event] = desk.events.heard
     assert (event.type, event.reason, event.regarding.uid) == ("Normal", "Approved", "uid-of-shop-1-install-1")
     assert event.note == "approved by InstallPlanApprover approvers/ann: because of 1"
@@ -71,42 +71,43 @@ async def test_an_approval_is_an_event_on_its_plan_and_a_notice() -> None:
 
 async def test_a_flood_is_told_by_its_number() -> None:
     desk = Desk()
-    desk.tell(approved(*range(FLOOD)))
+    desk.report(approved(*range(FLOOD)))
     *each, sum_of_all = desk.events.heard
     assert [one.regarding.ref.key.name for one in each] == [f"install-{number}" for number in range(len(each))]
-    assert len(each) == ONE_BY_ONE.capacity
+    assert len(each) == EACH.capacity
     assert (sum_of_all.reason, sum_of_all.regarding.uid) == ("ApprovedMany", ANN.metadata.uid)
     assert sum_of_all.note.startswith(
-        f"approved 100 more InstallPlans in 2 namespaces, {FLOOD} by now, the last of them shop-0/install-{FLOOD - 1};"
+        f"approved 100 more InstallPlans in 2 namespaces, {FLOOD} in total, "
+        f"the last of them shop-0/install-{FLOOD - 1};"
     )
-    assert desk.texts[-1] == f"100 more InstallPlans were approved by approvers/ann, {FLOOD} by now"
-    assert len(desk.texts) == ONE_BY_ONE.capacity + 1
+    assert desk.texts[-1] == f"100 more InstallPlans were approved by approvers/ann, {FLOOD} in total"
+    assert len(desk.texts) == EACH.capacity + 1
 
 
 async def test_the_notice_of_a_flood_names_its_plans() -> None:
     desk = Desk()
-    desk.tell(approved(*range(ONE_BY_ONE.capacity + PLANS_NAMED + 1)))
+    desk.report(approved(*range(EACH.capacity + PLANS_NAMED + 1)))
     notice = desk.outbox.sent[-1][1]
     assert (notice.type, notice.subject) == ("cloud.bapu.operators.installplans.approved", "approvers/ann")
     assert notice.data["count"] == PLANS_NAMED + 1
-    assert notice.data["plans"][0] == f"shop-1/install-{ONE_BY_ONE.capacity}"
+    assert notice.data["plans"][0] == f"shop-1/install-{EACH.capacity}"
     assert len(notice.data["plans"]) == PLANS_NAMED
     assert len(msgspec.json.encode(notice)) < 2**16
 
 
 async def test_after_a_flood_people_can_follow_again() -> None:
     desk = Desk()
-    desk.tell(approved(*range(FLOOD)))
-    await desk.clock.advance(1 / ONE_BY_ONE.per_second)
-    desk.tell(approved(1000), FLOOD + 1)
+    desk.report(approved(*range(FLOOD)))
+    await desk.clock.advance(1 / EACH.per_second)
+    desk.report(approved(1000), FLOOD + 1)
     assert desk.notes[-1].endswith("because of 1000")
 
 
 async def test_what_is_told_is_not_told_again_while_the_status_cannot_be_written() -> None:
     desk = Desk()
-    desk.tell(approved(1, 2))
-    desk.tell(approved(1, 2, 3))
-    desk.tell(approved(1, 2, 3))
+    desk.report(approved(1, 2))
+    desk.report(approved(1, 2, 3))
+    desk.report(approved(1, 2, 3))
     assert [note[-1] for note in desk.notes] == ["1", "2", "3"]
     assert len(desk.texts) == 3
 
@@ -114,15 +115,15 @@ async def test_what_is_told_is_not_told_again_while_the_status_cannot_be_written
 async def test_the_next_process_tells_the_same_under_the_same_names() -> None:
     killed, heir = Desk(), Desk()
     for desk in (killed, heir):
-        desk.tell(approved(*range(FLOOD)))
+        desk.report(approved(*range(FLOOD)))
     assert [one.key for one in killed.events.heard] == [one.key for one in heir.events.heard]
     assert [one.id for _, one in killed.outbox.sent] == [one.id for _, one in heir.outbox.sent]
 
 
 async def test_a_second_flood_is_told_too() -> None:
     desk = Desk()
-    desk.tell(approved(*range(FLOOD)))
-    desk.tell(approved(*range(1000, 1010)), FLOOD + 10)
+    desk.report(approved(*range(FLOOD)))
+    desk.report(approved(*range(1000, 1010)), FLOOD + 10)
     first, second = desk.events.heard[-2:]
     assert second.note.startswith("approved 10 more")
     assert first.key != second.key
@@ -131,13 +132,13 @@ async def test_a_second_flood_is_told_too() -> None:
 async def test_it_says_whether_events_are_still_on_their_way() -> None:
     desk = Desk()
     desk.events.arrived.clear()
-    desk.tell([])
-    assert not desk.is_telling
-    desk.tell(approved(1, 2))
-    desk.tell(approved(1, 2))
-    assert desk.is_telling
+    desk.report([])
+    assert not desk.is_sending
+    desk.report(approved(1, 2))
+    desk.report(approved(1, 2))
+    assert desk.is_sending
     desk.events.arrived.set()
-    assert await soon(lambda: not desk.is_telling)
+    assert await soon(lambda: not desk.is_sending)
 
 
 def test_what_is_announced_is_what_the_status_counts_anew_the_oldest_first() -> None:

@@ -70,7 +70,7 @@ async def test_an_upgrade_waits_with_its_reason_until_the_pin_moves(
     plan = await olm.offer(V2)
     assert await soon(lambda: shows(cluster, olm, plan, "NotPinned"))
     assert (await status_of(cluster, olm.namespace))["pendingCount"] == 1
-    assert f"move startingCSV to {V2}" in (await event_on(cluster, plan, "NotPinned"))["note"]
+    assert f"set startingCSV to {V2}" in (await event_on(cluster, plan, "NotPinned"))["note"]
     assert approver.said("skipping InstallPlan", plan=str(plan), reason="NotPinned")
     assert not await olm.is_approved(plan)
     begin = audit_log.mark()

@@ -43,7 +43,7 @@ LONG = "a-package-with-a-name-that-leaves-no-room-for-its-namespace-too"
         ),
         pytest.param(
             seen(a_plan(V1, CACHE), PINNED, a_subscription("cache", current=CACHE, approval="Automatic")),
-            f"a person made the Subscription of {CACHE} Automatic",
+            f"the Subscription of {CACHE} was set to Automatic by a person",
             id="operator-beside-one-that-a-person-made-automatic",
         ),
         pytest.param(
@@ -84,7 +84,7 @@ LONG = "a-package-with-a-name-that-leaves-no-room-for-its-namespace-too"
 def test_approved_is_a_pinned(around: ApproverObservation, because: str) -> None:
     found = verdict(around)
     assert isinstance(found, ApprovePlan)
-    assert because in found.because
+    assert because in found.reason
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_approved_is_a_pinned(around: ApproverObservation, because: str) -> None
         pytest.param(
             seen(a_plan(V2), a_subscription(pin=V1, current=V2, installed=V1)),
             PlanReason.NOT_PINNED,
-            f"move startingCSV to {V2}",
+            f"set startingCSV to {V2}",
             id="upgrade-while-the-pin-is-installed",
         ),
         pytest.param(
@@ -102,7 +102,7 @@ def test_approved_is_a_pinned(around: ApproverObservation, because: str) -> None
         pytest.param(
             seen(a_plan(V2), a_subscription(pin=V3, current=V2, installed=V1)),
             PlanReason.INTERMEDIATE_VERSION,
-            f"by way of {V2}",
+            f"OLM upgrades to {V2} on the way",
             id="a-version-on-the-way-to-the-pin",
         ),
         pytest.param(
@@ -126,7 +126,7 @@ def test_approved_is_a_pinned(around: ApproverObservation, because: str) -> None
         pytest.param(
             seen(a_plan(V2), a_subscription(pin=V2, current=V2, installed=V1, generated=True)),
             PlanReason.NOT_PINNED,
-            "was made by OLM, so its startingCSV is no pin",
+            "was made by OLM, so its startingCSV does not pin it",
             id="an-upgrade-of-what-olm-brought-along",
         ),
         pytest.param(
@@ -136,13 +136,13 @@ def test_approved_is_a_pinned(around: ApproverObservation, because: str) -> None
                 a_subscription("cache", pin=CACHE, current=CACHE2, installed=CACHE),
             ),
             PlanReason.RIDES_ALONG,
-            f"also install {CACHE2}, and its pin is {CACHE}",
+            f"also installs {CACHE2}, which is pinned to {CACHE}",
             id="an-upgrade-of-another-that-is-pinned-elsewhere",
         ),
         pytest.param(
             seen(a_plan(V1, CACHE2), PINNED, a_subscription("cache", current=CACHE2, installed=CACHE)),
             PlanReason.RIDES_ALONG,
-            "it has no pin",
+            "which is not pinned",
             id="an-upgrade-of-another-without-pin",
         ),
         pytest.param(
@@ -154,7 +154,7 @@ def test_approved_is_a_pinned(around: ApproverObservation, because: str) -> None
                 ),
             ),
             PlanReason.RIDES_ALONG,
-            "it has no pin",
+            "which is not pinned",
             id="an-upgrade-of-a-dependency-that-olm-itself-made-automatic-and-pinned",
         ),
         pytest.param(
@@ -194,7 +194,7 @@ def test_approved_is_a_pinned(around: ApproverObservation, because: str) -> None
         pytest.param(
             seen(a_plan(V1, CACHE, brings=["cache"]), PINNED, installed=[a_csv("queue.v1.0.0")]),
             PlanReason.UNKNOWN_PACKAGE,
-            "the package of queue.v1.0.0 in the namespace: label that operators.coreos.com/<its package>.shop",
+            "the package of queue.v1.0.0 in the namespace is unknown: label it operators.coreos.com/<its package>.shop",
             id="a-dependency-beside-an-operator-that-does-not-tell-its-package",
         ),
         pytest.param(
@@ -204,7 +204,7 @@ def test_approved_is_a_pinned(around: ApproverObservation, because: str) -> None
                 installed=[a_csv("queue.v1.0.0"), a_csv("cache.v0.9.0", mark="cache.shop")],
             ),
             PlanReason.NO_SUBSCRIPTION,
-            "though cache.v0.9.0 is there",
+            "though cache.v0.9.0 is installed",
             id="a-dependency-of-which-an-older-version-is-there-beside-an-operator-that-tells-nothing",
         ),
         pytest.param(
@@ -226,19 +226,19 @@ def test_approved_is_a_pinned(around: ApproverObservation, because: str) -> None
         pytest.param(
             seen(a_plan(V1), a_subscription(pin=V1, current=V2, generation=2)),
             PlanReason.SUPERSEDED,
-            f"it now offers {V2}, not {V1}",
+            f"OLM now offers {V2} for db, not {V1}",
             id="a-plan-that-olm-left-behind-though-the-pin-moved-back-to-it",
         ),
         pytest.param(
             seen(a_plan(V1, generation=2), a_subscription(pin=V1, current=V2, generation=2)),
             PlanReason.SUPERSEDED,
-            f"it now offers {V2}",
+            f"OLM now offers {V2}",
             id="a-plan-whose-subscription-is-as-new-and-offers-another",
         ),
         pytest.param(
             seen(a_plan(V1), a_subscription(pin=V1, current=V2, installed=V2, generation=2)),
             PlanReason.SUPERSEDED,
-            f"it now offers {V2}",
+            f"OLM now offers {V2}",
             id="a-downgrade",
         ),
         pytest.param(
@@ -250,13 +250,13 @@ def test_approved_is_a_pinned(around: ApproverObservation, because: str) -> None
         pytest.param(
             seen(a_plan(V1), PINNED, siblings=[a_plan(V1, name="install-2", generation=2)]),
             PlanReason.SUPERSEDED,
-            "install-2 is newer",
+            "superseded by the newer plan install-2",
             id="the-older-of-two-twins",
         ),
         pytest.param(
             seen(a_plan(V1), PINNED, siblings=[a_plan(V1, name="install-2", generation=2, approved=True)]),
             PlanReason.SUPERSEDED,
-            "install-2 is newer",
+            "superseded by the newer plan install-2",
             id="the-older-of-two-twins-when-the-newer-is-approved",
         ),
         pytest.param(
@@ -274,7 +274,7 @@ def test_approved_is_a_pinned(around: ApproverObservation, because: str) -> None
         pytest.param(
             a_pinned_install(unreadable=["queue"]),
             PlanReason.UNREADABLE,
-            "Subscription queue cannot be read",
+            "Subscription queue is malformed",
             id="a-subscription-of-the-namespace-that-cannot-be-read",
         ),
         pytest.param(
@@ -308,7 +308,7 @@ def test_approved_is_a_pinned(around: ApproverObservation, because: str) -> None
             id="a-csv-without-name",
         ),
         pytest.param(
-            seen(a_plan(), PINNED), PlanReason.UNKNOWN_PACKAGE, "names no ClusterServiceVersion", id="a-plan-of-nothing"
+            seen(a_plan(), PINNED), PlanReason.UNKNOWN_PACKAGE, "has no ClusterServiceVersion", id="a-plan-of-nothing"
         ),
         pytest.param(
             seen(a_plan("db-extras.v1.0.0"), a_subscription("db", pin="db-extras.v1.0.0", current=V1)),
@@ -370,5 +370,5 @@ def test_dependencies_wait_where_the_policy_allows_none() -> None:
     assert isinstance(found, WaitForPlan)
     assert found.reason == PlanReason.DEPENDENCY_NOT_ALLOWED
     assert CACHE in found.message
-    assert found.message.endswith(": set policy.allowDependencies, or approve it by hand")
+    assert found.message.endswith(": set policy.allowDependencies, or approve it manually")
     assert isinstance(verdict(a_pinned_install(approver)), ApprovePlan)

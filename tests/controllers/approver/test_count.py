@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
 from tests.controllers.approver.builders import NOON, V1, a_plan, an_approver
-from virt_steward.controllers.approver.conditions import Abilities
-from virt_steward.controllers.approver.memory import Memory
+from virt_steward.controllers.approver.conditions import ApproverEnvironment
 from virt_steward.controllers.approver.observation import Approver
 from virt_steward.controllers.approver.olm import ApprovalStamp, InstallPlan
+from virt_steward.controllers.approver.pending import StatusMemory
 from virt_steward.controllers.approver.report import fold
 from virt_steward.objects.wallclock import rfc3339
 
@@ -56,7 +56,7 @@ class Process:
         """Each namespace of those `watched` has a watch of its own; none means that one watch sees all."""
         self._server = server
         self._watched = watched
-        self._memory = Memory()
+        self._memory = StatusMemory()
         self.plans: dict[str, InstallPlan] = {}
         self.see_plans(watched or NAMESPACES)
         self.see_approver()
@@ -73,8 +73,9 @@ class Process:
     def report(self, *, lost: bool) -> None:
         """Fold and write; a lost write reached the server or not, which is the server's business."""
         plans = list(self.plans.values())
-        places = self._memory.places(self.approver, plans) if self._watched else {}
-        status = fold(self.approver, plans, [], NOON, Abilities(watched=self._watched, places=places))
+        namespaces = self._memory.namespaces(self.approver, plans) if self._watched else {}
+        environment = ApproverEnvironment(watched=self._watched, plan_namespaces=namespaces)
+        status = fold(self.approver, plans, [], NOON, environment)
         if not lost:
             self._server.accepts(self.approver, status)
 

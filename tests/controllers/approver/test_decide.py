@@ -196,7 +196,7 @@ def is_pinned_by_a_person(csv: str, around: ApproverObservation) -> bool:
 @given(surroundings())
 def test_nothing_is_approved_that_the_rules_do_not_allow(around: ApproverObservation) -> None:
     plan = around.plan
-    for opinion in decide(around, NOON).opinions:
+    for opinion in decide(around, NOON).verdicts:
         if not isinstance(opinion.verdict, ApprovePlan):
             continue
         spec = opinion.approver.spec
@@ -224,14 +224,14 @@ def test_the_order_of_what_is_seen_changes_no_verdict(around: ApproverObservatio
         siblings=shuffled(around.siblings),
         installed=shuffled(around.installed),
     )
-    kinds = [[type(one.verdict) for one in decide(each, NOON).opinions] for each in (around, other)]
+    kinds = [[type(one.verdict) for one in decide(each, NOON).verdicts] for each in (around, other)]
     assert kinds[0] == kinds[1]
 
 
 @given(surroundings())
 def test_whatever_waits_can_be_reported(around: ApproverObservation) -> None:
     decision = decide(around, NOON)
-    for opinion in decision.opinions:
+    for opinion in decision.verdicts:
         if isinstance(opinion.verdict, WaitForPlan):
             assert decision.waits[opinion.approver.metadata.key] == opinion.verdict
             status = fold(opinion.approver, [around.plan], [waiting(around.plan, opinion.verdict)], NOON)
@@ -239,16 +239,23 @@ def test_whatever_waits_can_be_reported(around: ApproverObservation) -> None:
 
 
 @given(surroundings())
-def test_an_explanation_ends_with_what_decides(around: ApproverObservation) -> None:
-    for opinion in decide(around, NOON).opinions:
-        told = trace(PlanCase(around, csvs_of(around), opinion.approver, NOON))
-        assert [check for check, _ in told] == list(CHECKS[: len(told)])
-        assert all(refusal is None for _, refusal in told[:-1])
-        if isinstance(opinion.verdict, ApprovePlan):
-            assert len(told) == len(CHECKS)
-            assert told[-1][1] is None
-        else:
-            assert told[-1][1] == opinion.verdict
+def test_trace_ends_with_the_check_that_decided(around: ApproverObservation) -> None:
+    for one in decide(around, NOON).verdicts:
+        results = trace(PlanCase(around, csvs_of(around), one.approver, NOON))
+        assert [result.title for result in results] == [check.title for check in CHECKS]
+        if isinstance(one.verdict, ApprovePlan):
+            assert {result.result for result in results} == {"pass"}
+            continue
+        [decided] = [number for number, result in enumerate(results) if result.decided]
+        assert {result.result for result in results[:decided]} <= {"pass"}
+        assert (results[decided].result, results[decided].reason) == ("fail", one.verdict.message)
+        assert {result.result for result in results[decided + 1 :]} <= {"not reached"}
+
+
+def test_trace_has_unique_titles() -> None:
+    titles = [check.title for check in CHECKS]
+    assert len(set(titles)) == len(titles)
+    assert {"Not approved yet", "Every CSV is pinned", "Inside a maintenance window", "Old enough"} <= set(titles)
 
 
 def test_of_two_approvers_that_would_approve_the_first_acts() -> None:

@@ -4,8 +4,8 @@ from prometheus_client import CollectorRegistry
 
 from tests.controllers.approver.builders import NOON, V1, a_plan, waiting
 from virt_steward.apis.installplanapprover import PENDING_SHOWN
-from virt_steward.controllers.approver.memory import WaitingPlan
-from virt_steward.controllers.approver.metrics import ApproverMetrics
+from virt_steward.controllers.approver.pending import WaitingPlan
+from virt_steward.controllers.approver.reporter import ApproverMetrics
 from virt_steward.controllers.approver.verdicts import PlanReason, WaitForPlan
 from virt_steward.objects.identity import Key
 
@@ -27,16 +27,14 @@ def oldest(registry: CollectorRegistry, reason: str) -> float | None:
 
 def test_the_longest_waiting_plan_counts_for_each_reason() -> None:
     registry = CollectorRegistry()
-    ApproverMetrics(registry).show(ANN, plans_for(PlanReason.NOT_PINNED, PlanReason.TOO_YOUNG, PlanReason.NOT_PINNED))
+    ApproverMetrics(registry).set(ANN, plans_for(PlanReason.NOT_PINNED, PlanReason.TOO_YOUNG, PlanReason.NOT_PINNED))
     assert oldest(registry, "NotPinned") == NOON.timestamp()
     assert oldest(registry, "TooYoung") == NOON.timestamp() + 60
 
 
 def test_a_plan_beyond_what_a_status_shows_counts_too() -> None:
     registry = CollectorRegistry()
-    ApproverMetrics(registry).show(
-        ANN, plans_for(*[PlanReason.RIDES_ALONG] * PENDING_SHOWN, PlanReason.NO_SUBSCRIPTION)
-    )
+    ApproverMetrics(registry).set(ANN, plans_for(*[PlanReason.RIDES_ALONG] * PENDING_SHOWN, PlanReason.NO_SUBSCRIPTION))
     labels = {"namespace": "approvers", "approver": "ann"}
     assert registry.get_sample_value("installplan_approver_pending", labels) == PENDING_SHOWN + 1
     assert oldest(registry, "NoSubscription") == NOON.timestamp() + 60 * PENDING_SHOWN
@@ -45,8 +43,8 @@ def test_a_plan_beyond_what_a_status_shows_counts_too() -> None:
 def test_a_reason_that_no_longer_holds_has_no_series() -> None:
     registry = CollectorRegistry()
     gauges = ApproverMetrics(registry)
-    gauges.show(ANN, plans_for(PlanReason.NOT_PINNED, PlanReason.TOO_YOUNG))
-    gauges.show(ANN, plans_for(PlanReason.NOT_PINNED))
+    gauges.set(ANN, plans_for(PlanReason.NOT_PINNED, PlanReason.TOO_YOUNG))
+    gauges.set(ANN, plans_for(PlanReason.NOT_PINNED))
     assert oldest(registry, "TooYoung") is None
     assert oldest(registry, "NotPinned") is not None
 
@@ -54,7 +52,7 @@ def test_a_reason_that_no_longer_holds_has_no_series() -> None:
 def test_an_approver_that_is_gone_has_no_series() -> None:
     registry = CollectorRegistry()
     gauges = ApproverMetrics(registry)
-    gauges.show(ANN, plans_for(PlanReason.NOT_PINNED))
+    gauges.set(ANN, plans_for(PlanReason.NOT_PINNED))
     gauges.remove(ANN)
     gauges.remove(ANN)
     assert [sample for family in registry.collect() for sample in family.samples] == []

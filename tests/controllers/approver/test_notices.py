@@ -10,7 +10,7 @@ import pytest
 from tests.controllers.approver.builders import NOON, V1, a_plan, an_approver, waiting
 from tests.runtime.clocks import ManualClock
 from virt_steward.apis.installplanapprover import PENDING_SHOWN, InstallPlanApproverStatus
-from virt_steward.controllers.approver.conditions import Abilities, conditions_of
+from virt_steward.controllers.approver.conditions import ApproverEnvironment, conditions_of
 from virt_steward.controllers.approver.notifications import ApproverNotifications
 from virt_steward.controllers.approver.observation import Approver
 from virt_steward.controllers.approver.olm import ApprovalStamp, InstallPlan
@@ -52,9 +52,9 @@ def test_an_approval_goes_to_the_endpoint_that_its_approver_names() -> None:
 def test_a_refusal_goes_out_once() -> None:
     outbox = Outbox()
     told, ann = notices(outbox), an_approver(notify="chat")
-    told.waits(a_plan(V1), ann, UNPINNED)
-    told.waits(a_plan(V1), ann, UNPINNED)
-    told.waits(a_plan(V1), ann, WaitForPlan(PlanReason.TOO_YOUNG, "not yet"))
+    told.pending(a_plan(V1), ann, UNPINNED)
+    told.pending(a_plan(V1), ann, UNPINNED)
+    told.pending(a_plan(V1), ann, WaitForPlan(PlanReason.TOO_YOUNG, "not yet"))
     assert [notice.data["reason"] for _, notice in outbox.sent] == ["NotPinned", "TooYoung"]
     assert outbox.sent[0][1].type == "cloud.bapu.operators.installplan.waiting"
 
@@ -63,7 +63,7 @@ def test_a_refusal_that_the_status_tells_already_is_no_news_to_the_next_process(
     outbox = Outbox()
     plan, ann = a_plan(V1), an_approver(notify="chat")
     status = fold(ann, [plan], [waiting(plan, UNPINNED)], NOON)
-    notices(outbox).waits(plan, an_approver(notify="chat", status=status), UNPINNED)
+    notices(outbox).pending(plan, an_approver(notify="chat", status=status), UNPINNED)
     assert outbox.sent == []
 
 
@@ -88,7 +88,7 @@ def test_a_refusal_that_the_status_had_no_room_for_is_no_news_to_the_next_proces
     plans = a_crowd()
     ann, told = after_a_report(plans), notices(outbox)
     for plan in plans:
-        told.waits(plan, ann, UNPINNED)
+        told.pending(plan, ann, UNPINNED)
     assert outbox.sent == []
 
 
@@ -128,7 +128,7 @@ def test_a_refusal_that_the_status_had_no_room_for_is_no_news_to_the_next_proces
 )
 def test_a_refusal_after_a_restart_is_news_if(plan: InstallPlan, wait: WaitForPlan, ann: Approver) -> None:
     outbox = Outbox()
-    notices(outbox).waits(plan, ann, wait)
+    notices(outbox).pending(plan, ann, wait)
     assert [notice.subject for _, notice in outbox.sent] == [str(plan.metadata.key)]
 
 
@@ -137,55 +137,55 @@ def test_once_all_plans_were_looked_at_every_refusal_is_news() -> None:
     plans = a_crowd()
     ann, told = after_a_report(plans), notices(outbox)
     told.caught_up(ann.metadata.key)
-    told.waits(plans[-1], ann, WaitForPlan(PlanReason.TOO_YOUNG, "not yet"))
+    told.pending(plans[-1], ann, WaitForPlan(PlanReason.TOO_YOUNG, "not yet"))
     assert [notice.data["reason"] for _, notice in outbox.sent] == ["TooYoung"]
 
 
 def test_the_same_news_has_the_same_id_whichever_process_tells_it() -> None:
     one, other = Outbox(), Outbox()
     for outbox in (one, other):
-        notices(outbox).waits(a_plan(V1), an_approver(notify="chat"), UNPINNED)
+        notices(outbox).pending(a_plan(V1), an_approver(notify="chat"), UNPINNED)
     assert one.sent[0][1].id == other.sent[0][1].id
 
 
 def test_nothing_goes_out_without_an_endpoint_or_to_an_unknown_one() -> None:
     outbox = Outbox()
     for name in ("", "fax"):
-        notices(outbox).waits(a_plan(V1), an_approver(notify=name), UNPINNED)
+        notices(outbox).pending(a_plan(V1), an_approver(notify=name), UNPINNED)
     assert outbox.sent == []
 
 
 def test_an_unknown_endpoint_is_a_condition() -> None:
-    _, condition = conditions_of(an_approver(notify="fax"), Abilities(endpoints=("chat",)), NOON)
+    _, condition = conditions_of(an_approver(notify="fax"), ApproverEnvironment(endpoints=("chat",)), NOON)
     assert (condition.type, condition.status, condition.reason) == ("Notifying", "False", "UnknownEndpoint")
-    assert "no endpoint is called fax" in condition.message
+    assert "endpoint fax not found" in condition.message
     assert condition.message.endswith("have: chat")
 
 
 def test_a_known_endpoint_is_a_condition_too() -> None:
-    _, condition = conditions_of(an_approver(notify="chat"), Abilities(endpoints=("chat",)), NOON)
+    _, condition = conditions_of(an_approver(notify="chat"), ApproverEnvironment(endpoints=("chat",)), NOON)
     assert (condition.type, condition.status) == ("Notifying", "True")
 
 
 def test_a_denied_namespace_concerns_only_approvers_that_look_after_it() -> None:
-    abilities = Abilities(denied=("shop",))
+    abilities = ApproverEnvironment(denied=("shop",))
     for targets, types in (((), ["PolicyValid", "NamespacesReadable"]), (("bank",), ["PolicyValid"])):
         found = conditions_of(an_approver(target_namespaces=targets), abilities, NOON)
         assert [condition.type for condition in found] == types
 
 
 def test_a_target_that_is_not_watched_is_said() -> None:
-    abilities = Abilities(watched=("shop",))
+    abilities = ApproverEnvironment(watched=("shop",))
     condition = conditions_of(an_approver(target_namespaces=("shop", "bank")), abilities, NOON)[-1]
     assert (condition.type, condition.status, condition.reason) == ("NamespacesReadable", "False", "NotWatched")
-    assert "does not look into bank: add that to its --watch-namespaces" in condition.message
+    assert "does not watch bank: add it to --watch-namespaces" in condition.message
     assert len(conditions_of(an_approver(target_namespaces=("shop",)), abilities, NOON)) == 1
 
 
 def test_a_namespace_allowed_again_is_said_with_the_time() -> None:
-    denied = conditions_of(an_approver(), Abilities(denied=("shop",)), NOON)
+    denied = conditions_of(an_approver(), ApproverEnvironment(denied=("shop",)), NOON)
     before = an_approver(status=InstallPlanApproverStatus(conditions=denied))
     later = NOON + timedelta(hours=1)
-    condition = conditions_of(before, Abilities(), later)[-1]
+    condition = conditions_of(before, ApproverEnvironment(), later)[-1]
     assert (condition.type, condition.status) == ("NamespacesReadable", "True")
     assert condition.last_transition_time == later

@@ -110,7 +110,7 @@ def test_an_operator_that_does_not_tell_its_package_may_be_what_is_upgraded() ->
     found = under({"first_install_only": True}, beside)
     assert isinstance(found, WaitForPlan)
     assert found.reason == PlanReason.NOT_FIRST_INSTALL
-    assert "queue.v1.0.0 is installed, does not tell its package" in found.message
+    assert "queue.v1.0.0 is installed (of an unknown package" in found.message
 
 
 def test_a_plan_waits_until_it_is_old_enough() -> None:
@@ -176,7 +176,7 @@ def test_nothing_is_approved_while_nobody_understands_the(policy: dict[str, Any]
     assert fault
     assert (found.reason, found.message) == (
         PlanReason.BAD_POLICY,
-        f"{fault}; nothing is approved until that is corrected",
+        f"{fault}; nothing is approved until it is corrected",
     )
 
 

@@ -21,9 +21,9 @@ from virt_steward.controllers.approver.observation import Approver
 from virt_steward.controllers.approver.olm import ApprovalStamp, InstallPlan, decode_plan
 from virt_steward.controllers.approver.pending import Pending
 from virt_steward.controllers.approver.reconcile import (
-    A_MOMENT,
     BETWEEN_STATUS_WRITES,
-    LOOK_AGAIN,
+    EVENTS_RECHECK,
+    RECHECK,
     ApproverController,
 )
 from virt_steward.controllers.approver.reporter import ApproverReporter
@@ -51,6 +51,7 @@ class Desk:
             self.listener, ApproverNotifications(Nobody(), self.clock), self.clock, self.registry
         )  # type: ignore[arg-type]
         pending = Pending(self.woken.append)
+        self.reporter = reporter
         self.controller = ApproverController(client, self.stores, pending, reporter, self.clock)
         self.approver = Key(namespace, "ann")
         self._client = client
@@ -59,6 +60,10 @@ class Desk:
         """As its watch would."""
         found = await self._client.get(Ref(INSTALL_PLAN_APPROVER, self.approver))
         self.stores.approvers.put(msgspec.convert(found, Approver, strict=False))
+
+    def opens(self, plan: InstallPlan) -> None:
+        """As its watch would tell the listener."""
+        self.reporter.plan_changed(plan.metadata.key, msgspec.structs.replace(plan, phase=""), plan)
 
     async def status(self) -> dict[str, Any]:
         return await status_of(self._client, self.approver.namespace)
@@ -82,7 +87,7 @@ async def desk(cluster: Client, namespace: str) -> Desk:
 async def test_a_plan_that_another_process_finished_meanwhile_is_not_shown_as_waiting(desk: Desk) -> None:
     desk.stores.plans.put(a_plan(V1))
     desk.stores.subscriptions.put(a_subscription(current=V1))
-    assert await desk.controller.reconcile(HERE) == RequeueAfter(LOOK_AGAIN, "it waits for approval")
+    assert await desk.controller.reconcile(HERE) == RequeueAfter(RECHECK, "it is pending")
     await desk.controller.reconcile(ApproverKey(desk.approver))
     assert (await desk.status())["pendingCount"] == 1
     desk.stores.plans.put(a_plan(V1, approved=True))  # while somebody else leads, nobody here is told
@@ -123,7 +128,7 @@ async def test_status_writes_keep_a_second_between_them(desk: Desk) -> None:
     first = await desk.status()
     await desk.see_approver()
     assert await desk.controller.reconcile(ApproverKey(desk.approver)) == RequeueAfter(
-        BETWEEN_STATUS_WRITES, "more may come"
+        BETWEEN_STATUS_WRITES, "statuses are written at most once a second"
     )
     await desk.clock.advance(BETWEEN_STATUS_WRITES)
     assert await desk.controller.reconcile(ApproverKey(desk.approver)) == Done()
@@ -150,7 +155,7 @@ async def test_a_status_is_put_off_and_keeps_no_worker_until_its_events_have_arr
     desk.stores.plans.put(a_stamped(approver, "install-1"))
     for _ in range(2):
         assert await desk.controller.reconcile(ApproverKey(desk.approver)) == RequeueAfter(
-            A_MOMENT, "its events go first"
+            EVENTS_RECHECK, "its events are sent first"
         )
         desk.stores.plans.put(a_stamped(approver, "install-2"))
     assert await desk.status() == {}
@@ -233,6 +238,7 @@ async def test_time_without_an_approver_in_charge_is_no_latency(desk: Desk, olm:
     desk.stores.subscriptions.put(a_subscription(namespace=olm.namespace, pin=V1, current=V1))
     desk.stores.plans.put(plan)
     assert list(handler(key, None, plan)) == [key]
+    desk.opens(plan)
     assert await desk.controller.reconcile(key) == Done()
     desk.stores.approvers.put(approver)
     assert await desk.controller.reconcile(key) == Done()
@@ -267,12 +273,14 @@ async def test_an_approval_is_measured_also_if_the_watch_is_faster_than_the_answ
     def closed() -> None:
         after = msgspec.structs.replace(plan, approved=True)
         desk.stores.plans.put(after)
+        desk.reporter.plan_changed(key, plan, after)
         woken.extend(handler(key, plan, after))
 
     hasty.tell = closed
     desk.stores.plans.put(plan)
     assert list(handler(key, None, plan)) == [key]
+    desk.opens(plan)
     assert await desk.controller.reconcile(key) == Done()
-    assert woken == [key], "it is looked at once more, to be forgotten"
+    assert woken == [key], "one more reconcile forgets it"
     assert desk.latencies == 1
     assert await desk.controller.reconcile(key) == Done()

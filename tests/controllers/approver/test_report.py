@@ -13,10 +13,10 @@ from virt_steward.apis.installplanapprover import (
     InstallPlanApproverStatus,
 )
 from virt_steward.apis.meta import WindowSpec
-from virt_steward.controllers.approver.conditions import Abilities
-from virt_steward.controllers.approver.memory import Memory
+from virt_steward.controllers.approver.conditions import ApproverEnvironment
 from virt_steward.controllers.approver.observation import Approver
 from virt_steward.controllers.approver.olm import ApprovalStamp, InstallPlan
+from virt_steward.controllers.approver.pending import StatusMemory
 from virt_steward.controllers.approver.report import fold
 from virt_steward.controllers.approver.verdicts import PlanReason, WaitForPlan
 from virt_steward.objects.wallclock import rfc3339
@@ -152,9 +152,9 @@ def test_a_namespace_that_is_not_looked_at_for_a_while_is_not_counted_again() ->
     plan = a_stamped(1, version=5)
     counted = after(ANN, fold(ANN, [plan], [], NOON), version=6)
     elsewhere = a_plan(V1, name="other", version=9)
-    narrowed = after(counted, fold(counted, [elsewhere], [], NOON, Abilities(watched=("other",))), version=10)
+    narrowed = after(counted, fold(counted, [elsewhere], [], NOON, ApproverEnvironment(watched=("other",))), version=10)
     widened = fold(
-        narrowed, [plan, a_plan(V1, name="other", version=11)], [], NOON, Abilities(watched=("other", "shop"))
+        narrowed, [plan, a_plan(V1, name="other", version=11)], [], NOON, ApproverEnvironment(watched=("other", "shop"))
     )
     assert widened.approved_count == 1
 
@@ -167,11 +167,17 @@ class Limited:
 
     def __init__(self, approver: Approver = ANN) -> None:
         self.approver = approver
-        self._memory = Memory()
+        self._memory = StatusMemory()
 
     def report(self, *plans: InstallPlan, denied: tuple[str, ...] = (), version: int = 0) -> InstallPlanApproverStatus:
-        places = self._memory.places(self.approver, plans)
-        status = fold(self.approver, plans, [], NOON, Abilities(denied=denied, watched=WATCHED, places=places))
+        namespaces = self._memory.namespaces(self.approver, plans)
+        status = fold(
+            self.approver,
+            plans,
+            [],
+            NOON,
+            ApproverEnvironment(denied=denied, watched=WATCHED, plan_namespaces=namespaces),
+        )
         self.approver = after(self.approver, status, version=version)
         return status
 
@@ -226,19 +232,19 @@ def said(status: InstallPlanApproverStatus, type_: str) -> tuple[str, str]:
 
 
 def reported(
-    approver: Approver, memory: Memory, waits: list[tuple[InstallPlan, WaitForPlan]], now: datetime
+    approver: Approver, memory: StatusMemory, waits: list[tuple[InstallPlan, WaitForPlan]], now: datetime
 ) -> Approver:
     """The approver after a report of what waits."""
-    return after(approver, fold(approver, [], memory.since(approver, waits, now), now))
+    return after(approver, fold(approver, [], memory.with_times(approver, waits, now), now))
 
 
 def test_a_plan_waits_since_its_reason_came_up() -> None:
     later, last = NOON + timedelta(hours=1), NOON + timedelta(hours=2)
     plan = a_plan(V2)
-    first = reported(ANN, Memory(), [(plan, UNPINNED)], NOON)
-    again = reported(first, Memory(), [(plan, WaitForPlan(PlanReason.NOT_PINNED, "in other words"))], later)
+    first = reported(ANN, StatusMemory(), [(plan, UNPINNED)], NOON)
+    again = reported(first, StatusMemory(), [(plan, WaitForPlan(PlanReason.NOT_PINNED, "in other words"))], later)
     assert (again.status.pending[0].since, again.status.pending[0].message) == (NOON, "in other words")
-    other = reported(again, Memory(), [(plan, WaitForPlan(PlanReason.OUTSIDE_WINDOW, "not now", last))], later)
+    other = reported(again, StatusMemory(), [(plan, WaitForPlan(PlanReason.OUTSIDE_WINDOW, "not now", last))], later)
     assert (other.status.pending[0].since, other.status.pending[0].until) == (later, last)
 
 
@@ -252,7 +258,7 @@ def a_crowd_and_one() -> list[tuple[InstallPlan, WaitForPlan]]:
 
 
 def test_a_plan_that_comes_into_view_has_waited_before() -> None:
-    memory, waits = Memory(), a_crowd_and_one()
+    memory, waits = StatusMemory(), a_crowd_and_one()
     crowded = reported(ANN, memory, waits, NOON)
     assert "shop/zeta" not in {one.plan for one in crowded.status.pending}
     alone = reported(crowded, memory, waits[-1:], NOON + timedelta(hours=1))
@@ -261,20 +267,20 @@ def test_a_plan_that_comes_into_view_has_waited_before() -> None:
 
 def test_a_restart_does_not_make_a_plan_out_of_sight_wait_anew() -> None:
     waits, later = a_crowd_and_one(), NOON + timedelta(hours=1)
-    crowded = reported(ANN, Memory(), waits, NOON)
-    *shown, hidden = Memory().since(crowded, waits, later)
+    crowded = reported(ANN, StatusMemory(), waits, NOON)
+    *shown, hidden = StatusMemory().with_times(crowded, waits, later)
     assert {one.since for one in shown} == {NOON}
     assert hidden.since == BEFORE
     young = an_approver("ann", created=NOON, status=crowded.status)
-    assert Memory().since(young, waits, later)[-1].since == NOON
+    assert StatusMemory().with_times(young, waits, later)[-1].since == NOON
 
 
 def test_a_plan_that_begins_to_wait_waits_since_now_however_old_it_is() -> None:
-    memory, waits, later = Memory(), a_crowd_and_one(), NOON + timedelta(hours=1)
-    assert {one.since for one in Memory().since(ANN, waits, NOON)} == {NOON}
+    memory, waits, later = StatusMemory(), a_crowd_and_one(), NOON + timedelta(hours=1)
+    assert {one.since for one in StatusMemory().with_times(ANN, waits, NOON)} == {NOON}
     crowded = reported(ANN, memory, waits, NOON)
     newcomer = (a_plan(V2, name="zz", created=BEFORE), UNPINNED)
-    assert memory.since(crowded, [*waits, newcomer], later)[-1].since == later
+    assert memory.with_times(crowded, [*waits, newcomer], later)[-1].since == later
 
 
 def test_a_bad_policy_is_a_condition_whose_time_moves_only_with_its_status() -> None:

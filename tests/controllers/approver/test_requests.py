@@ -30,7 +30,7 @@ from tests.installplans import INSTALL_PLAN
 from tests.widgets import define
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER_CRD
 from virt_steward.controllers.approver.definition import ACCESS
-from virt_steward.controllers.approver.events import ONE_BY_ONE
+from virt_steward.controllers.approver.events import EACH
 from virt_steward.kube.client import Client, Object, Selection
 from virt_steward.kube.errors import NotFound
 from virt_steward.kube.events import EVENT
@@ -79,7 +79,7 @@ async def test_each_approval_takes_one_request_and_then_there_is_silence(
     )
     events = [one for one in requests if one.resource == "events"]
     assert sum(one.name.startswith("ann.") for one in events) >= 1  # the rest, by its number
-    assert sum(one.name.startswith("install-") for one in events) == ONE_BY_ONE.capacity < len(jobs)
+    assert sum(one.name.startswith("install-") for one in events) == EACH.capacity < len(jobs)
     assert {one.resource for one in requests if one.verb in {"get", "list"}} <= {"", "leases"}  # "" is discovery
     seconds = (requests[-1].time - requests[0].time).total_seconds()
     assert sum(one.subresource == "status" for one in requests) <= seconds + 1

@@ -83,7 +83,7 @@ def test_every_operator_of_a_plan_must_be_named_but_new_dependencies() -> None:
     refused = verdict(seen(a_plan(V1, CACHE), *both, approvers=[approver]))
     assert isinstance(refused, WaitForPlan)
     assert refused.reason is PlanReason.OUT_OF_SCOPE
-    assert f"carries {V1}, but also {CACHE}" in refused.message
+    assert f"has {V1}, but also {CACHE}" in refused.message
     assert isinstance(verdict(seen(a_plan(CACHE), *both, approvers=[approver])), LeavePlan)
     assert isinstance(verdict(seen(a_plan(V1, CACHE, brings=["cache"]), PINNED, approvers=[approver])), ApprovePlan)
 

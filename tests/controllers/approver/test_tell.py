@@ -58,22 +58,25 @@ class Story:
     def metric(self, name: str, **labels: str) -> float | None:
         return self._registry.get_sample_value(name, labels)
 
+    def opens(self) -> None:
+        self.reporter.plan_changed(PLAN.metadata.key, a_plan(V1, phase=""), PLAN)
+
     def approves(self) -> None:
         approval = decide(a_pinned_install(), NOON).approval
         assert approval
         self.reporter.approved(PLAN, approval)
 
     def waits(self, reason: PlanReason) -> None:
-        self.reporter.waits(
+        self.reporter.pending(
             PLAN, PlanDecision((ApproverVerdict(an_approver(), WaitForPlan(reason, "not now")),)), [ANN]
         )
 
 
 async def test_the_latency_of_an_approval_runs_from_the_plans_opening() -> None:
     story = Story()
-    story.reporter.opened(PLAN.metadata.key)
+    story.opens()
     await story.clock.advance(0.5)
-    story.reporter.opened(PLAN.metadata.key)
+    story.opens()
     story.approves()
     assert story.metric(f"{LATENCY}_sum") == 0.5
     story.approves()
@@ -92,7 +95,7 @@ async def test_the_latency_of_an_approval_runs_from_the_plans_opening() -> None:
 )
 async def test_of_what_a_plan_waits_for(reason: PlanReason, measured: int) -> None:
     story = Story()
-    story.reporter.opened(PLAN.metadata.key)
+    story.opens()
     story.waits(reason)
     story.approves()
     assert story.metric(f"{LATENCY}_count") == measured
@@ -129,8 +132,8 @@ def test_what_a_crowd_out_of_sight_waits_for_is_noticed(reports: int) -> None:
     outbox, plan = Outbox(), a_crowd()[-1]
     story, ann = Story(outbox), after_a_report(a_crowd())
     for _ in range(reports):
-        story.reporter.waiting(ANN, ())
-    story.reporter.waits(plan, PlanDecision((ApproverVerdict(ann, TOO_YOUNG),)), [ANN])
+        story.reporter.all_pending(ANN, ())
+    story.reporter.pending(plan, PlanDecision((ApproverVerdict(ann, TOO_YOUNG),)), [ANN])
     assert len(outbox.sent) == reports
     assert [one.reason for one in story.listener.heard] == ["TooYoung"]  # an event is the same one by its name
 
@@ -139,7 +142,7 @@ def test_only_what_is_news_is_told() -> None:
     story = Story()
     pinned, late = WaitForPlan(PlanReason.NOT_PINNED, "pin it"), WaitForPlan(PlanReason.TOO_YOUNG, "too young")
     decision = PlanDecision((ApproverVerdict(an_approver("ann"), pinned), ApproverVerdict(an_approver("bob"), late)))
-    story.reporter.waits(PLAN, decision, [Key("approvers", "bob")])
+    story.reporter.pending(PLAN, decision, [Key("approvers", "bob")])
     assert [one.reason for one in story.listener.heard] == ["TooYoung"]
     assert story.metric("installplan_approver_decisions_total", reason="NotPinned") is None
     assert story.metric("installplan_approver_decisions_total", reason="TooYoung") == 1
@@ -148,8 +151,8 @@ def test_only_what_is_news_is_told() -> None:
 def test_the_gauge_of_what_waits_goes_with_its_approver() -> None:
     story = Story()
     labels = {"namespace": "approvers", "approver": "ann"}
-    story.reporter.waiting(ANN, [waiting(PLAN, WaitForPlan(PlanReason.NOT_PINNED, "not pinned"))])
+    story.reporter.all_pending(ANN, [waiting(PLAN, WaitForPlan(PlanReason.NOT_PINNED, "not pinned"))])
     assert story.metric("installplan_approver_pending", **labels) == 1
-    story.reporter.gone(ANN)
-    story.reporter.gone(ANN)
+    story.reporter.approver_deleted(ANN)
+    story.reporter.approver_deleted(ANN)
     assert story.metric("installplan_approver_pending", **labels) is None

@@ -110,7 +110,7 @@ async def test_one_namespace_denied_the_other_goes_on_and_a_condition_says_how_t
         assert await soon(lambda: said("False"))
         assert await is_ready(probes)
         message = (await the_condition(admin, here))["message"]
-        assert f"may not look into {there}, so nothing is approved there" in message
+        assert f"forbidden (403) to read {there}, so nothing is approved there" in message
         assert f"virt-steward rbac --controllers approver --target-namespaces {there}" in message
         assert not await is_approved(admin, there)
 

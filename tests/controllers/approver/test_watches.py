@@ -1,4 +1,4 @@
-"""Which plans a change wakes: those that it can concern, and no others."""
+"""Which keys a change maps to: those that it can concern, and no others."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -32,13 +32,7 @@ class Room:
 
     def __init__(self, *objects: Any) -> None:
         self.stores = empty_stores()
-        self.opened: list[Key] = []
-        self.let_go: list[Key] = []
-        self.in_hand: set[Key] = set()
-        self._handlers = {
-            one.source: one.handler
-            for one in ApproverEventHandlers(self.stores, self.opened.append, self._let_go).triggers
-        }
+        self._handlers = {one.source: one.handler for one in ApproverEventHandlers(self.stores).triggers}
         self._places: dict[Source[Any], Any] = {
             PLANS: self.stores.plans,
             SUBSCRIPTIONS: self.stores.subscriptions,
@@ -49,19 +43,14 @@ class Room:
         for source, obj in objects:
             self._places[source].put(obj)
 
-    def _let_go(self, key: Key) -> bool:
-        if key in self.in_hand:
-            return False
-        self.let_go.append(key)
-        return True
-
     def put(self, source: Source[Any], obj: Any) -> list[Any]:
-        before = self._places[source].put(obj)
-        return sorted(self._handlers[source](obj.metadata.key, before, obj), key=str)
+        return self.map(source, obj.metadata.key, self._places[source].put(obj), obj)
 
     def remove(self, source: Source[Any], key: Key) -> list[Any]:
-        before = self._places[source].remove(key)
-        return sorted(self._handlers[source](key, before, None), key=str)
+        return self.map(source, key, self._places[source].remove(key), None)
+
+    def map(self, source: Source[Any], key: Key, before: Any, after: Any) -> list[Any]:
+        return sorted(self._handlers[source](key, before, after), key=str)
 
 
 def two_open_plans(*more: Any) -> Room:
@@ -78,58 +67,53 @@ def changed(plan: InstallPlan, **fields: Any) -> InstallPlan:
     return msgspec.structs.replace(plan, **fields)
 
 
-def test_a_subscription_wakes_the_open_plans_of_its_namespace() -> None:
+def test_subscription_handler_maps_to_open_plans_of_its_namespace() -> None:
     room = two_open_plans()
     assert room.put(SUBSCRIPTIONS, a_subscription(pin=V1)) == [HERE]
     assert room.remove(SUBSCRIPTIONS, Key("shop", "db")) == [HERE]
     assert room.put(SUBSCRIPTIONS, a_subscription(pin=V1, namespace="kitchen")) == []
 
 
-def test_a_csv_wakes_the_open_plans_of_its_namespace() -> None:
+def test_csv_handler_maps_to_open_plans_of_its_namespace() -> None:
     assert two_open_plans().put(CSVS, a_csv(V1)) == [HERE]
 
 
-def test_a_namespace_wakes_its_open_plans_when_its_labels_change() -> None:
+def test_namespace_handler_maps_changed_labels_to_open_plans() -> None:
     room = two_open_plans()
     assert room.put(NAMESPACES, a_namespace()) == [HERE]
     assert room.put(NAMESPACES, a_namespace(version=2)) == []
     assert room.put(NAMESPACES, a_namespace(version=3, stage="prod")) == [HERE]
 
 
-def test_a_plan_wakes_itself_while_it_is_open_and_is_let_go_when_it_stops_being_so() -> None:
+def test_plan_handler_maps_to_the_plan_while_it_is_open_and_when_it_closes() -> None:
     room = Room()
     assert room.put(PLANS, a_plan(V1, phase="")) == []
-    assert room.opened == []
     assert room.put(PLANS, a_plan(V1)) == [HERE]
     assert room.put(PLANS, a_plan(V1, version=2)) == [HERE]
-    assert room.opened == [HERE]
-    assert room.let_go == []
-    assert room.put(PLANS, a_plan(V1, approved=True)) == []
-    assert room.let_go == [HERE]
-    assert room.put(PLANS, a_plan(V1, approved=True, phase="Complete")) == []
-    assert room.let_go == [HERE]
-
-
-def test_a_plan_that_is_closed_before_its_approval_was_told_wakes_itself_once_more() -> None:
-    room = Room((PLANS, a_plan(V1)))
-    room.in_hand.add(HERE)
     assert room.put(PLANS, a_plan(V1, approved=True)) == [HERE]
+    assert room.put(PLANS, a_plan(V1, approved=True, phase="Complete")) == []
 
 
-def test_a_plan_that_goes_while_it_is_open_is_let_go() -> None:
+def test_plan_handler_maps_to_an_open_plan_that_is_deleted() -> None:
     room = Room((PLANS, a_plan(V1)))
-    assert room.remove(PLANS, HERE) == []
-    assert room.let_go == [HERE]
+    assert room.remove(PLANS, HERE) == [HERE]
 
 
-def test_a_plan_that_goes_wakes_the_older_twin_that_it_held_back() -> None:
+def test_handlers_give_the_same_keys_each_time() -> None:
+    """They are pure: a second call with the same change maps to the same keys."""
+    room = two_open_plans()
+    closed = a_plan(V1, approved=True)
+    assert room.map(PLANS, HERE, a_plan(V1), closed) == room.map(PLANS, HERE, a_plan(V1), closed) == [HERE]
+
+
+def test_plan_handler_maps_a_deleted_plan_to_older_ones_with_its_csvs() -> None:
     newer = a_plan(V1, name="install-2", generation=2, approved=True)
     other = a_plan(V1, CACHE, name="install-3")
     room = Room((PLANS, a_plan(V1)), (PLANS, newer), (PLANS, other))
     assert room.remove(PLANS, newer.metadata.key) == [HERE]
 
 
-def test_a_stamp_wakes_the_status_of_who_made_it() -> None:
+def test_plan_handler_maps_a_stamp_to_its_approver() -> None:
     bob = an_approver("bob")
     room = Room((APPROVERS, ANN), (APPROVERS, bob))
     stamped = a_plan(V1, approved=True, stamp=ApprovalStamp(bob.metadata.uid))
@@ -146,25 +130,25 @@ def test_a_stamp_wakes_the_status_of_who_made_it() -> None:
         pytest.param(("kitchen",), [], id="nowhere-if-there-are-none"),
     ],
 )
-def test_a_new_approver_wakes_open_plans(targets: tuple[str, ...], woken: list[Key]) -> None:
+def test_approver_handler_maps_to_open_plans(targets: tuple[str, ...], woken: list[Key]) -> None:
     bob = an_approver("bob", target_namespaces=targets)
     room = two_open_plans()
     assert room.put(APPROVERS, bob) == [*woken, ApproverKey(bob.metadata.key)]
     assert room.remove(APPROVERS, bob.metadata.key) == [*woken, ApproverKey(bob.metadata.key)]
 
 
-def test_an_approver_that_looks_elsewhere_wakes_plans_in_its_old_and_new_namespaces() -> None:
+def test_approver_handler_maps_to_plans_of_old_and_new_namespaces() -> None:
     room = two_open_plans((APPROVERS, an_approver("bob", target_namespaces=("shop",))))
     woken = room.put(APPROVERS, an_approver("bob", target_namespaces=("garden",)))
     assert woken == [THERE, HERE, ApproverKey(Key("approvers", "bob"))]
 
 
-def test_a_status_wakes_no_plan() -> None:
+def test_approver_handler_maps_a_status_to_no_plan() -> None:
     room = two_open_plans()
     assert room.put(APPROVERS, an_approver("ann", version=2)) == [ApproverKey(ANN.metadata.key)]
 
 
-def test_what_bears_on_a_plan_is_what_its_namespace_holds() -> None:
+def test_observe_takes_what_the_namespace_holds() -> None:
     elsewhere = (a_subscription(namespace="garden"), a_plan(V1, namespace="garden"))
     older = an_approver("zoe", created=ANN.metadata.creation_timestamp.replace(year=2020))
     twin = a_plan(V1, name="install-2", approved=True)
@@ -199,7 +183,7 @@ def woken_by(pending: Pending, woken: list[Any], steps: Iterable[tuple[Key, dict
     return list(woken)
 
 
-def test_a_status_is_woken_by_news_of_what_waits() -> None:
+def test_pending_wakes_approvers_whose_verdict_changed() -> None:
     woken: list[Any] = []
     pending = Pending(woken.append)
     ann, bob = Key("approvers", "ann"), Key("approvers", "bob")

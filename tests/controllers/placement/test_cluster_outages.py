@@ -154,7 +154,7 @@ async def test_a_cluster_is_not_called_silent_that_refuses(
         message = (await scene.condition("web"))["message"]
         other.intercept = has_vms()
         assert await soon(partial(scene.is_on, "web", "east"))
-    assert message.startswith(f"vm-web may exist in a cluster that cannot be searched (west: cluster west {says}")
+    assert message.startswith(f"VM vm-web may exist in a cluster that cannot be searched (cluster west{says}")
     assert remedy in message
 
 

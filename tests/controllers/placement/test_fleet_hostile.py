@@ -30,7 +30,7 @@ async def test_probe_never_repeats_our_token(code: int, reason: str, members: Me
     await members.join("east", kubeconfig=members.kubeconfig(gateway.secure_server, SECRET))
     answer = await members.fleet.probe("east")
     assert isinstance(answer, Unreachable)
-    assert answer.message.startswith("cluster east ")
+    assert answer.message.startswith("cluster east: ")
     assert SECRET not in answer.message
 
 

@@ -208,4 +208,4 @@ async def test_a_secret_that_may_not_be_read_is_said_with_the_command_that_helps
     with start():
         assert await soon(partial(scene.waits_for, "web", "SecretUnreadable"))
     message = (await scene.condition("web"))["message"]
-    assert f"'virt-steward rbac --controllers placement --secret-namespaces {scene.namespace}' prints" in message
+    assert f"'virt-steward rbac --controllers placement --secret-namespaces {scene.namespace}'" in message

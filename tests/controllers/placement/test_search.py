@@ -259,7 +259,7 @@ async def test_a_server_that_starts_is_silent_while_it(
     gateway.intercept = starting
     await members.join("east", server=gateway.secure_server)
     assert await search.find(members.namespace, "vm-web", ["east"], since=NOW) == {
-        "east": Unreachable("cluster east fails to answer: see its own logs")
+        "east": Unreachable("cluster east: unreachable: its API server fails; see the logs of that server")
     }
     gateway.intercept = forwarded
     await clock.advance(1)

@@ -146,7 +146,7 @@ async def test_a_secret_that_may_not_be_read_is_not_taken_for_absent_and_found_o
             await settled(watched)
             content = watched.content("east")
             assert isinstance(content, SecretUnreadable)
-            assert f"--secret-namespaces {namespace}' prints" in content.message
+            assert f"--secret-namespaces {namespace}'" in content.message
             assert await soon(lambda: "east" in told)
             told.clear()
             grant = Grant(access.SECRET, WATCH, "to read a kubeconfig", where=namespace, names=("east",))

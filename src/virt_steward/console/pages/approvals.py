@@ -7,7 +7,6 @@ from heapq import nlargest, nsmallest
 from typing import TYPE_CHECKING
 
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
-from virt_steward.console.checks import approval_checks
 from virt_steward.console.page_context import REASON_HIDDEN, PageContent, matches, not_found
 from virt_steward.controllers.approver.observe import observe
 from virt_steward.controllers.approver.olm import INSTALL_PLAN, SUBSCRIPTION
@@ -63,7 +62,7 @@ async def plan(context: PageContext) -> PageContent:
         "reason_hidden": REASON_HIDDEN,
         "is_denied": observation.is_denied,
         "csvs": explanation.csvs if sees_pins else (),
-        "chains": [(chain, approval_checks(chain)) for chain in chains] if sees_pins else [],
+        "chains": [(chain, chain.checks) for chain in chains] if sees_pins else [],
         "hidden_chains": len(explanation.approvers) - len(chains),
         "sees_pins": sees_pins,
         "may_approve": await context.may("patch", INSTALL_PLAN, key.namespace),

@@ -1,4 +1,4 @@
-"""The approver: installs the operator version that Git pins, never another.
+"""The approver: approves InstallPlans whose operator versions are pinned in Git, and no others.
 
-Not here: how OLM resolves versions; a plan is approved as it is, or not at all.
+Not here: how OLM resolves versions. A plan is approved as it is, or not at all.
 """

@@ -1,4 +1,4 @@
-"""The two writes of the approver: a plan is approved, a status is reported."""
+"""The two writes of the approver: the approval of a plan, and the status of an approver."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 async def approve(client: Client, plan: InstallPlan, approval: ApprovalDecision, now: datetime) -> None:
-    """Approve exactly the plan that was judged: one that has changed since is refused by the server."""
+    """Approve exactly the observed version of the plan: if it has changed since, the server answers 409."""
     stamp = {
         APPROVED_BY: approval.approver.metadata.uid,
         APPROVED_AT: rfc3339(now),
-        APPROVED_BECAUSE: approval.because,
+        APPROVED_BECAUSE: approval.reason,
     }
     faults.reach("approver.approve.before")
     await client.merge_patch(
@@ -43,18 +43,18 @@ async def approve(client: Client, plan: InstallPlan, approval: ApprovalDecision,
 
 
 async def write_status(client: Client, approver: Approver, status: InstallPlanApproverStatus) -> None:
-    """Write the whole status, if the approver is still as it was read: what is counted must not be counted twice."""
-    seen = approver.metadata
+    """Write the whole status on the observed version of the approver: nothing is counted twice (see `report.py`)."""
+    metadata = approver.metadata
     faults.reach("approver.status.before")
     await client.apply(
         {
             "apiVersion": f"{INSTALL_PLAN_APPROVER.group}/v1alpha1",
             "kind": INSTALL_PLAN_APPROVER.name,
             "metadata": {
-                "name": seen.name,
-                "namespace": seen.namespace,
-                "uid": seen.uid,
-                "resourceVersion": seen.resource_version,
+                "name": metadata.name,
+                "namespace": metadata.namespace,
+                "uid": metadata.uid,
+                "resourceVersion": metadata.resource_version,
             },
             "status": msgspec.to_builtins(status),
         },

@@ -1,4 +1,4 @@
-"""The state of an approver itself: whether it is understood, heard, and able to see what it looks after."""
+"""The conditions of an approver: on its policy, its notification endpoint, its namespaces and its count."""
 
 from __future__ import annotations
 
@@ -17,103 +17,103 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Abilities:
-    """What this process can do for an approver."""
+class ApproverEnvironment:
+    """What this process knows and may do."""
 
     endpoints: Collection[str] = ()
-    """Where it can send notices, by name."""
+    """The names of its notification endpoints."""
     denied: Collection[str] = ()
-    """Namespaces that it should look at and may not."""
+    """Namespaces that it is forbidden to read."""
     watched: Collection[str] = ()
-    """The only namespaces that it looks at; none means all."""
-    places: Mapping[str, str] = field(default_factory=dict)
-    """The namespaces of approved plans that it has seen, by uid."""
+    """The only namespaces that it watches; none means all."""
+    plan_namespaces: Mapping[str, str] = field(default_factory=dict)
+    """The namespaces of approved plans that it has observed, by uid."""
 
 
-ABLE = Abilities()
+ALL_ALLOWED = ApproverEnvironment()
 
 
 @dataclass(frozen=True, slots=True)
-class _Fact:
+class _ConditionFact:
     type: str
     reason: str
     fault: str = ""
-    """Empty where all is well."""
+    """Empty if the condition is True."""
 
 
 def conditions_of(
-    approver: Approver, abilities: Abilities, now: datetime, counted: Collection[str] = ()
+    approver: Approver, environment: ApproverEnvironment, now: datetime, counted: Collection[str] = ()
 ) -> tuple[Condition, ...]:
-    """`counted` are the plans that the status will remember."""
+    """`counted` are the uids that the status will list."""
     facts = (
         _policy(approver),
-        _notices(approver, abilities),
-        _sight(approver, abilities),
-        _count(approver, abilities, len(counted)),
+        _notifying(approver, environment),
+        _readable(approver, environment),
+        _count_exact(approver, environment, len(counted)),
     )
     return tuple(_condition(fact, approver, now) for fact in facts if fact)
 
 
 def how_to_allow(namespaces: Collection[str]) -> str:
-    """An empty name stands for the whole cluster."""
+    """An empty name means the whole cluster."""
     targets = "" if "" in namespaces else f" --target-namespaces {','.join(sorted(namespaces))}"
     return (
-        f"apply what 'virt-steward rbac --controllers approver{targets}' prints "
-        "(with --namespace, if it is installed elsewhere than in virt-steward)"
+        f"apply the output of 'virt-steward rbac --controllers approver{targets}' "
+        "(with --namespace, unless it is installed in virt-steward)"
     )
 
 
-def _policy(approver: Approver) -> _Fact:
+def _policy(approver: Approver) -> _ConditionFact:
     if fault := fault_of(approver.spec.policy):
-        return _Fact("PolicyValid", "BadPolicy", f"{fault}; nothing is approved until that is corrected")
-    return _Fact("PolicyValid", "Understood")
+        return _ConditionFact("PolicyValid", "BadPolicy", f"{fault}; nothing is approved until it is corrected")
+    return _ConditionFact("PolicyValid", "Understood")
 
 
-def _notices(approver: Approver, abilities: Abilities) -> _Fact | None:
+def _notifying(approver: Approver, environment: ApproverEnvironment) -> _ConditionFact | None:
     name = approver.spec.notify
     if not name:
         return None
-    if name not in abilities.endpoints:
-        known = ", ".join(sorted(abilities.endpoints)) or "none"
-        fault = f"no endpoint is called {name}, so nobody is notified; the controller's settings have: {known}"
-        return _Fact("Notifying", "UnknownEndpoint", fault)
-    return _Fact("Notifying", "EndpointKnown")
+    if name not in environment.endpoints:
+        known = ", ".join(sorted(environment.endpoints)) or "none"
+        fault = f"endpoint {name} not found, so no notifications are sent; the controller's settings have: {known}"
+        return _ConditionFact("Notifying", "UnknownEndpoint", fault)
+    return _ConditionFact("Notifying", "EndpointKnown")
 
 
-def _sight(approver: Approver, abilities: Abilities) -> _Fact | None:
+def _readable(approver: Approver, environment: ApproverEnvironment) -> _ConditionFact | None:
     targets = approver.spec.target_namespaces
-    denied = sorted(name for name in abilities.denied if not name or not targets or name in targets)
+    denied = sorted(name for name in environment.denied if not name or not targets or name in targets)
     if denied:
-        places = "all that it should" if "" in denied else ", ".join(denied)
-        fault = f"the controller may not look into {places}, so nothing is approved there: "
-        return _Fact("NamespacesReadable", "Forbidden", fault + how_to_allow(denied))
-    if left_out := sorted(name for name in targets if abilities.watched and name not in abilities.watched):
+        names = "all namespaces" if "" in denied else ", ".join(denied)
+        fault = f"forbidden (403) to read {names}, so nothing is approved there: "
+        return _ConditionFact("NamespacesReadable", "Forbidden", fault + how_to_allow(denied))
+    if left_out := sorted(name for name in targets if environment.watched and name not in environment.watched):
         names = ", ".join(left_out)
-        fault = f"the controller does not look into {names}: add that to its --watch-namespaces"
-        return _Fact("NamespacesReadable", "NotWatched", fault)
-    return _well_again(approver, "NamespacesReadable", "Allowed")
+        fault = f"the controller does not watch {names}: add it to --watch-namespaces"
+        return _ConditionFact("NamespacesReadable", "NotWatched", fault)
+    return _recovered(approver, "NamespacesReadable", "Allowed")
 
 
-def _count(approver: Approver, abilities: Abilities, counted: int) -> _Fact | None:
+def _count_exact(approver: Approver, environment: ApproverEnvironment, counted: int) -> _ConditionFact | None:
     if counted < COUNTED_PLANS_KEPT:
-        return _well_again(approver, "CountExact", "AllRemembered")
-    full = f"{counted} plans are remembered as counted, and there is no room for more"
-    if abilities.watched:
+        return _recovered(approver, "CountExact", "AllRemembered")
+    full = f"status.countedPlans is full ({counted} plans)"
+    if environment.watched:
         fault = (
-            f"{full}: the oldest of which nothing is known are forgotten, and counted again if their namespaces are "
-            "looked at again; run it once without --watch-namespaces, so that it can tell which of them are gone"
+            f"{full}: the oldest plans of namespaces that are not watched are dropped, and are counted again if these "
+            "are watched again; run the controller once without --watch-namespaces, to drop those that are deleted"
         )
-        return _Fact("CountExact", "OldestForgotten", fault)
-    fault = f"{full}: further approvals are neither counted nor told; delete InstallPlans that are complete"
-    return _Fact("CountExact", "TooManyPlans", fault)
+        return _ConditionFact("CountExact", "OldestForgotten", fault)
+    fault = f"{full}: further approvals are neither counted nor reported; delete InstallPlans that are complete"
+    return _ConditionFact("CountExact", "TooManyPlans", fault)
 
 
-def _well_again(approver: Approver, type_: str, reason: str) -> _Fact | None:
-    """Said only where something else was said before."""
-    return _Fact(type_, reason) if any(one.type == type_ for one in approver.status.conditions) else None
+def _recovered(approver: Approver, type_: str, reason: str) -> _ConditionFact | None:
+    """Report True only if the condition was reported before."""
+    return _ConditionFact(type_, reason) if any(one.type == type_ for one in approver.status.conditions) else None
 
 
-def _condition(fact: _Fact, approver: Approver, now: datetime) -> Condition:
+def _condition(fact: _ConditionFact, approver: Approver, now: datetime) -> Condition:
     new = Condition(
         type=fact.type,
         status="False" if fact.fault else "True",

@@ -1,4 +1,4 @@
-"""From what was seen to what is to be done, without looking anywhere else."""
+"""Decides on a plan from an observation. Pure functions."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 from virt_steward.controllers.approver.checks import CHECKS, PlanCase
 from virt_steward.controllers.approver.observation import csvs_of
 from virt_steward.controllers.approver.verdicts import ApprovePlan, PlanReason, WaitForPlan
+from virt_steward.objects.checks import CheckResult
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from virt_steward.controllers.approver.checks import Check
     from virt_steward.controllers.approver.observation import Approver, ApproverObservation, PlanCsv
-    from virt_steward.controllers.approver.verdicts import LeavePlan, Verdict
+    from virt_steward.controllers.approver.verdicts import Verdict
     from virt_steward.objects.identity import Key
 
 
 @dataclass(frozen=True, slots=True)
 class ApproverVerdict:
-    """What one approver makes of a plan."""
+    """The verdict of one approver on a plan."""
 
     approver: Approver
     verdict: Verdict
@@ -28,73 +28,77 @@ class ApproverVerdict:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalDecision:
-    """Who approves, and why."""
+    """Which approver approves, and why."""
 
     approver: Approver
-    because: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class PlanDecision:
-    """What all approvers make of a plan; the oldest that approves it acts."""
+    """The verdicts of all approvers on a plan, the oldest first: the first that approves it acts."""
 
-    opinions: tuple[ApproverVerdict, ...]
+    verdicts: tuple[ApproverVerdict, ...]
 
     @property
     def approval(self) -> ApprovalDecision | None:
-        for one in self.opinions:
+        for one in self.verdicts:
             if isinstance(one.verdict, ApprovePlan):
-                return ApprovalDecision(one.approver, one.verdict.because)
+                return ApprovalDecision(one.approver, one.verdict.reason)
         return None
 
     def refused(self, message: str) -> PlanDecision:
-        """The same, after the server did not let the approval through."""
+        """The same decision after the API server refused the approval."""
         wait = WaitForPlan(PlanReason.APPROVAL_REFUSED, f"the API server refuses the approval: {message}")
         return PlanDecision(
-            tuple(replace(one, verdict=wait) if isinstance(one.verdict, ApprovePlan) else one for one in self.opinions)
+            tuple(replace(one, verdict=wait) if isinstance(one.verdict, ApprovePlan) else one for one in self.verdicts)
         )
 
     @property
     def waits(self) -> dict[Key, WaitForPlan]:
-        """What each approver that covers the plan waits for."""
-        return {one.approver.metadata.key: one.verdict for one in self.opinions if isinstance(one.verdict, WaitForPlan)}
+        """Why the plan is pending, by approver."""
+        return {one.approver.metadata.key: one.verdict for one in self.verdicts if isinstance(one.verdict, WaitForPlan)}
 
 
-def decide(seen: ApproverObservation, now: datetime) -> PlanDecision:
-    items = csvs_of(seen)
+def decide(observation: ApproverObservation, now: datetime) -> PlanDecision:
+    items = csvs_of(observation)
     return PlanDecision(
-        tuple(ApproverVerdict(approver, _judge(PlanCase(seen, items, approver, now))) for approver in seen.approvers)
+        tuple(
+            ApproverVerdict(approver, _evaluate(PlanCase(observation, items, approver, now)))
+            for approver in observation.approvers
+        )
     )
 
 
-def trace(case: PlanCase) -> list[tuple[Check, LeavePlan | WaitForPlan | None]]:
-    """Every check up to the one that decides, with its answer: for those who ask why."""
-    passed: list[tuple[Check, LeavePlan | WaitForPlan | None]] = []
+def trace(case: PlanCase) -> tuple[CheckResult, ...]:
+    """The whole chain for users: checks after the one that decided are not reached."""
+    results: list[CheckResult] = []
+    decided = False
     for check in CHECKS:
-        refusal = check(case)
-        passed.append((check, refusal))
-        if refusal is not None:
-            break
-    return passed
+        refusal = None if decided else check.run(case)
+        if decided:
+            results.append(CheckResult(check.title, "not reached"))
+        elif refusal is None:
+            results.append(CheckResult(check.title, "pass"))
+        else:
+            decided = True
+            results.append(CheckResult(check.title, "fail", refusal.message, decided))
+    return tuple(results)
 
 
-def _judge(case: PlanCase) -> Verdict:
+def _evaluate(case: PlanCase) -> Verdict:
     for check in CHECKS:
-        refusal = check(case)
+        refusal = check.run(case)
         if refusal is not None:
             return refusal
-    return ApprovePlan(_because(case))
+    return ApprovePlan("; ".join(_reason(item) for item in case.items))
 
 
-def _because(case: PlanCase) -> str:
-    return "; ".join(_why(item) for item in case.items)
-
-
-def _why(item: PlanCsv) -> str:
+def _reason(item: PlanCsv) -> str:
     if item.is_pinned:
         return f"{item.csv} is the startingCSV of its Subscription"
     if item.is_new_dependency:
         return f"{item.csv} is a new dependency"
     if item.is_installed:
         return f"{item.csv} is installed already"
-    return f"a person made the Subscription of {item.csv} Automatic"
+    return f"the Subscription of {item.csv} was set to Automatic by a person"

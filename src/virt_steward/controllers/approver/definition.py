@@ -1,4 +1,4 @@
-"""The approver as the manager knows it: its rights, and how it is put together."""
+"""The definition of the approver controller: its access, and how it is built."""
 
 from __future__ import annotations
 
@@ -46,6 +46,7 @@ def build(tools: Toolbox) -> ApproverController:
     reporter = ApproverReporter(
         tools.recorder, ApproverNotifications(tools.notify, tools.clock), tools.clock, tools.registry
     )
+    tools.informers.of(PLANS).tell(reporter.plan_changed)
     return ApproverController(tools.client, stores, Pending(tools.wake), reporter, tools.clock)
 
 

@@ -1,4 +1,4 @@
-"""Tells people of approvals: one by one as long as they can follow, and a flood by its number."""
+"""Events and notifications of approvals: one for each, or one for many at once."""
 
 from __future__ import annotations
 
@@ -21,65 +21,66 @@ if TYPE_CHECKING:
     from virt_steward.objects.identity import Key
     from virt_steward.runtime.clock import Clock
 
-ONE_BY_ONE = Rate(capacity=25, per_second=1 / 10)
-"""Approvals of one approver that are told each by itself."""
-PATIENCE = 1.0
-"""Seconds that a status is put off for the events that should be there before it."""
+EACH = Rate(capacity=25, per_second=1 / 10)
+"""So many approvals of one approver get an event each; the rest are summed up."""
+LONGEST_FLUSH = 1.0
+"""Seconds for which a status waits for its events to be sent."""
 
 
 class ApprovalEvents:
-    """Events and notices of approvals, told before a status counts them.
+    """Sends the events and notifications of approvals before a status counts them.
 
-    A process that is killed in between leaves them to the next one, which tells all of them again: events are the
-    same by their names, notices by their ids.
+    If the process is killed in between, the next one sends all of them again. That does no harm: the same approval has
+    the same event name and the same notification id.
     """
 
-    def __init__(self, recorder: Recorder, notices: ApproverNotifications, clock: Clock) -> None:
+    def __init__(self, recorder: Recorder, notifications: ApproverNotifications, clock: Clock) -> None:
         self._recorder = recorder
-        self._notices = notices
+        self._notifications = notifications
         self._clock = clock
-        self._pace: KeyedBuckets[Key] = KeyedBuckets(ONE_BY_ONE)
-        self._told: dict[Key, frozenset[str]] = {}
+        self._pace: KeyedBuckets[Key] = KeyedBuckets(EACH)
+        self._reported: dict[Key, frozenset[str]] = {}
         self._sending: dict[Key, asyncio.Task[None]] = {}
 
-    def tell(self, approver: Approver, plans: Sequence[InstallPlan], total: int) -> None:
-        """Tell of plans that the status does not count yet, the oldest first; `total` is its count with them."""
+    def report(self, approver: Approver, plans: Sequence[InstallPlan], total: int) -> None:
+        """Report plans that the status does not count yet, the oldest first; `total` is its count with them."""
         key = approver.metadata.key
-        told = self._told.get(key, frozenset())  # and not counted, since the write of the status was refused
-        self._told[key] = frozenset(plan.metadata.uid for plan in plans)
-        news = [plan for plan in plans if plan.metadata.uid not in told]
-        alone = self._followable(key, len(news))
-        for plan in news[:alone]:
-            self._tell_one(approver, plan)
-        if rest := news[alone:]:
-            self._tell_number(approver, rest, total)
-        if news:
-            self._sending[key] = asyncio.create_task(self._recorder.flush(PATIENCE), name=f"events of {key}")
+        reported = self._reported.get(key, frozenset())  # but not counted, if the write of the status failed
+        self._reported[key] = frozenset(plan.metadata.uid for plan in plans)
+        fresh = [plan for plan in plans if plan.metadata.uid not in reported]
+        single = self._take(key, len(fresh))
+        for plan in fresh[:single]:
+            self._report_one(approver, plan)
+        if rest := fresh[single:]:
+            self._report_many(approver, rest, total)
+        if fresh:
+            self._sending[key] = asyncio.create_task(self._recorder.flush(LONGEST_FLUSH), name=f"events of {key}")
 
-    def is_telling(self, approver: Key) -> bool:
-        """Whether events of it are still on their way to the server, and not for too long."""
+    def is_sending(self, approver: Key) -> bool:
+        """Whether its events are still being sent, and not for too long."""
         sending = self._sending.get(approver)
         return sending is not None and not sending.done()
 
-    def gone(self, approver: Key) -> None:
-        self._told.pop(approver, None)
+    def forget(self, approver: Key) -> None:
+        self._reported.pop(approver, None)
         if sending := self._sending.pop(approver, None):
             sending.cancel()
 
-    def _followable(self, approver: Key, plans: int) -> int:
+    def _take(self, approver: Key, plans: int) -> int:
+        """How many of so many plans get an event each."""
         now = self._clock.now()
         return next((one for one in range(plans) if not isinstance(self._pace.take(approver, now), TokenTaken)), plans)
 
-    def _tell_one(self, approver: Approver, plan: InstallPlan) -> None:
+    def _report_one(self, approver: Approver, plan: InstallPlan) -> None:
         note = f"approved by InstallPlanApprover {approver.metadata.key}: {plan.stamp.because}"
         self._recorder.once(Occurrence(regarding(plan), "Normal", "Approved", "Approve", note))
-        self._notices.approved(plan, approver)
+        self._notifications.approved(plan, approver)
 
-    def _tell_number(self, approver: Approver, plans: Sequence[InstallPlan], total: int) -> None:
-        """On the approver itself: nobody reads hundreds of events, and a server should not have to keep them."""
+    def _report_many(self, approver: Approver, plans: Sequence[InstallPlan], total: int) -> None:
+        """One event on the approver itself: hundreds would be read by nobody, and fill the server."""
         namespaces = len({plan.metadata.namespace for plan in plans})
         note = (
-            f"approved {len(plans)} more InstallPlans in {namespaces} namespaces, {total} by now, the last of them "
+            f"approved {len(plans)} more InstallPlans in {namespaces} namespaces, {total} in total, the last of them "
             f"{plans[-1].metadata.key}; the annotation {APPROVED_BECAUSE} of each says why"
         )
         which = Regarding(
@@ -88,7 +89,7 @@ class ApprovalEvents:
             approver.metadata.uid,
         )
         self._recorder.once(Occurrence(which, "Normal", "ApprovedMany", "Approve", note, episode=str(total)))
-        self._notices.approved_many(plans, approver, total)
+        self._notifications.approved_many(plans, approver, total)
 
 
 def regarding(plan: InstallPlan) -> Regarding:

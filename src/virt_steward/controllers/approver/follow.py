@@ -1,4 +1,4 @@
-"""Follows an approved plan until its operators run, or one of them has failed."""
+"""Watches an approved plan until its operators are installed, or one of them has failed."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from virt_steward.objects.identity import Key, Kind
 
 LASTING = 10.0
-"""Seconds after which an operator that has failed is not expected to recover by itself."""
+"""Seconds after which a failed operator is not expected to recover by itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstallSucceeded:
-    """Every operator of the plan runs."""
+    """Every operator of the plan is installed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class InstallFailed:
 
 @dataclass(frozen=True, slots=True)
 class InstallInProgress:
-    """Not over yet."""
+    """The installation is not over."""
 
     state: str
 
@@ -51,7 +51,7 @@ class CsvPhase(msgspec.Struct, frozen=True):
 
 
 class InstallStage(msgspec.Struct, frozen=True):
-    """A plan or a ClusterServiceVersion, as far as it tells how things go."""
+    """The phase of a plan or a ClusterServiceVersion."""
 
     metadata: Meta
     status: CsvPhase = CsvPhase()
@@ -60,25 +60,25 @@ class InstallStage(msgspec.Struct, frozen=True):
 def progress(
     plan: InstallStage | None, csvs: Mapping[str, InstallStage], wanted: Sequence[str]
 ) -> InstallSucceeded | InstallFailed | InstallInProgress:
-    """How far it has got."""
+    """The state of the installation."""
     if plan is None:
         return InstallFailed("the plan has been deleted")
     if plan.status.phase == "Failed":
-        return InstallFailed(f"the plan failed{_said(plan)}")
+        return InstallFailed(f"the plan failed{_message(plan)}")
     for name in wanted:
         if name in csvs and csvs[name].status.phase == "Failed":
-            return InstallFailed(f"{name} failed{_said(csvs[name])}", may_recover=True)
+            return InstallFailed(f"{name} failed{_message(csvs[name])}", may_recover=True)
     phases = {name: csvs[name].status.phase if name in csvs else "" for name in wanted}
     if plan.status.phase == "Complete" and set(phases.values()) <= {"Succeeded"}:
         return InstallSucceeded()
-    operators = ", ".join(f"{name} {phase or 'not there yet'}" for name, phase in phases.items())
-    return InstallInProgress(f"plan {plan.status.phase or 'in no phase yet'}; {operators}")
+    operators = ", ".join(f"{name} {phase or 'not created yet'}" for name, phase in phases.items())
+    return InstallInProgress(f"plan {plan.status.phase or 'without phase'}; {operators}")
 
 
 async def follow(
     reader: Reader, plan: Key, csvs: Sequence[str], say: Callable[[str], None], *, lasting: float = LASTING
 ) -> InstallSucceeded | InstallFailed:
-    """Watch until it is over, and say each change on the way. Outages are waited out; who may not look is told."""
+    """Watch until it is over, and `say` each change. Outages are waited out; a missing permission is raised."""
     plans = _Stages(reader, INSTALL_PLAN, Selection.one(plan))
     operators = _Stages(reader, CLUSTER_SERVICE_VERSION, Selection(plan.namespace))
     changed = asyncio.Event()
@@ -117,7 +117,7 @@ def _ended(
 
 
 class _Stages:
-    """What one watch knows, by name; None until it is complete."""
+    """The objects of one watch, by name."""
 
     def __init__(self, reader: Reader, kind: Kind, selection: Selection) -> None:
         self._snapshots = snapshots(reader, kind, InstallStage, selection)
@@ -130,5 +130,5 @@ class _Stages:
                 changed.set()
 
 
-def _said(stage: InstallStage) -> str:
+def _message(stage: InstallStage) -> str:
     return f": {stage.status.message}" if stage.status.message else ""

@@ -1,4 +1,4 @@
-"""What an approver tells the endpoint that it names: approvals, and refusals that are news."""
+"""The notifications of an approver: approvals, and plans that are newly pending."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 REMEMBERED = 2048
 PLANS_NAMED = 1000
-"""In one notice, which should stay below the 64 KiB that every receiver of CloudEvents takes."""
+"""In one notification, which should stay below the 64 KiB that every receiver of CloudEvents accepts."""
 
 
 class ApproverNotifications:
-    """Each piece of news goes out once."""
+    """Sends each notification once."""
 
     def __init__(self, notify: NotificationSender, clock: Clock) -> None:
         self._notify = notify
         self._clock = clock
-        self._told: OrderedDict[str, None] = OrderedDict()
+        self._sent: OrderedDict[str, None] = OrderedDict()
         self._caught_up: set[Key] = set()
 
     @property
@@ -47,42 +47,44 @@ class ApproverNotifications:
         self._send(approver, _of_plan(plan, "approved", "Approved", text))
 
     def approved_many(self, plans: Sequence[InstallPlan], approver: Approver, total: int) -> None:
-        """One notice for all of them."""
-        text = f"{len(plans)} more InstallPlans were approved by {approver.metadata.key}, {total} by now"
+        """One notification for all of them."""
+        text = f"{len(plans)} more InstallPlans were approved by {approver.metadata.key}, {total} in total"
         named = [str(plan.metadata.key) for plan in plans[:PLANS_NAMED]]
         data = {"reason": "Approved", "count": len(plans), "plans": named}
-        self._send(approver, _News("installplans.approved", str(approver.metadata.key), str(total), text, data))
+        self._send(approver, _Message("installplans.approved", str(approver.metadata.key), str(total), text, data))
 
-    def waits(self, plan: InstallPlan, approver: Approver, wait: WaitForPlan) -> None:
-        if self._was_told(plan, approver, wait):
+    def pending(self, plan: InstallPlan, approver: Approver, wait: WaitForPlan) -> None:
+        if self._was_sent(plan, approver, wait):
             return
-        text = f"InstallPlan {_named(plan)} waits: {wait.message}"
+        text = f"InstallPlan {_named(plan)} is pending: {wait.message}"
         self._send(approver, _of_plan(plan, "waiting", wait.reason, text))
 
     def caught_up(self, approver: Key) -> None:
-        """All its plans have been looked at since we began: what waits from now on is news."""
+        """All its plans are evaluated since this process began: what becomes pending from now on is new."""
         self._caught_up.add(approver)
 
-    def gone(self, approver: Key) -> None:
+    def forget(self, approver: Key) -> None:
         self._caught_up.discard(approver)
 
-    def _was_told(self, plan: InstallPlan, approver: Approver, wait: WaitForPlan) -> bool:
-        """By a process before us: its last status shows the wait, or had no room for one that was there already."""
+    def _was_sent(self, plan: InstallPlan, approver: Approver, wait: WaitForPlan) -> bool:
+        """Whether an earlier process sent it: its last status lists the plan, or had no room for it."""
         key, status = plan.metadata.key, approver.status
         shown = {one.plan: one.reason for one in status.pending}
         if str(key) in shown:
             return shown[str(key)] == wait.reason
         if approver.metadata.key in self._caught_up or status.pending_count <= len(status.pending):
             return False
-        if would_show(status.pending, key, wait):  # so it was not there, or waited for something else
+        if would_show(status.pending, key, wait):  # so it was not pending then, or for another reason
             return False
-        was_there = plan.metadata.creation_timestamp <= _reported(approver)  # its version rises with a label, too
+        existed = plan.metadata.creation_timestamp <= _reported(
+            approver
+        )  # by time, since a new label raises the version, too
         is_unchanged = int(plan.metadata.resource_version) < int(approver.metadata.resource_version)
-        return was_there and is_unchanged and status.observed_generation == approver.metadata.generation
+        return existed and is_unchanged and status.observed_generation == approver.metadata.generation
 
-    def _send(self, approver: Approver, news: _News) -> None:
+    def _send(self, approver: Approver, message: _Message) -> None:
         name = approver.spec.notify
-        if name not in self._notify.endpoints:  # a condition says so
+        if name not in self._notify.endpoints:  # a condition reports it
             return
         notice = notification(
             Regarding(
@@ -90,43 +92,43 @@ class ApproverNotifications:
                 f"{INSTALL_PLAN_APPROVER.group}/v1alpha1",
                 approver.metadata.uid,
             ),
-            news.type,
-            news.text,
-            episode=(news.type, news.episode),
+            message.type,
+            message.text,
+            episode=(message.type, message.episode),
             time=self._clock.utc(),
-            data={**news.data, "approver": str(approver.metadata.key)},
-            subject=news.subject,
+            data={**message.data, "approver": str(approver.metadata.key)},
+            subject=message.subject,
         )
-        if self._is_news(notice.id):
+        if self._is_new(notice.id):
             self._notify.send(name, notice)
 
-    def _is_news(self, identity: str) -> bool:
-        if identity in self._told:
+    def _is_new(self, identity: str) -> bool:
+        if identity in self._sent:
             return False
-        self._told[identity] = None
-        if len(self._told) > REMEMBERED:
-            self._told.popitem(last=False)
+        self._sent[identity] = None
+        if len(self._sent) > REMEMBERED:
+            self._sent.popitem(last=False)
         return True
 
 
 @dataclass(frozen=True, slots=True)
-class _News:
+class _Message:
     type: str
     subject: str
     episode: str
-    """Tells it from other news of that type."""
+    """Distinguishes it from others of that type."""
     text: str
     data: Mapping[str, Any]
 
 
-def _of_plan(plan: InstallPlan, what: str, reason: str, text: str) -> _News:
+def _of_plan(plan: InstallPlan, what: str, reason: str, text: str) -> _Message:
     episode = "\0".join((plan.metadata.uid, reason, *plan.csvs))
     data = {"reason": reason, "csvs": plan.csvs}
-    return _News(f"installplan.{what}", str(plan.metadata.key), episode, text, data)
+    return _Message(f"installplan.{what}", str(plan.metadata.key), episode, text, data)
 
 
 def _reported(approver: Approver) -> datetime:
-    """When its status was last written, by the server's clock; long ago if that cannot be told."""
+    """When its status was last written, by the server's clock; the epoch if unknown."""
     times = (one.time for one in approver.metadata.managed_fields if one.manager == managers.APPROVER_STATUS.name)
     return max(times, default=EPOCH)
 

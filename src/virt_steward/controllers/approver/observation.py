@@ -1,4 +1,4 @@
-"""The frozen record of what was seen around one plan, and what follows for each of its CSVs."""
+"""The frozen observation of one plan, and what follows for each of its CSVs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ManagedFieldsEntry(msgspec.Struct, frozen=True):
-    """That a field manager has written something, and when."""
+    """That a field manager wrote something, and when."""
 
     manager: str = ""
     time: datetime = EPOCH
@@ -41,7 +41,7 @@ class Approver(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ApproverObservation:
-    """One plan and all that can bear on it."""
+    """One plan and everything that the checks need."""
 
     plan: InstallPlan
     subscriptions: tuple[Subscription, ...]
@@ -51,32 +51,32 @@ class ApproverObservation:
     siblings: tuple[InstallPlan, ...]
     """Other plans of the namespace."""
     installed: tuple[InstalledCsv, ...]
-    """All CSVs of the namespace that are no copies."""
+    """All CSVs of the namespace, without copies."""
     namespace_labels: Mapping[str, str] | None
-    """None: the namespace has not been seen yet."""
+    """None: the namespace has not been read yet."""
     approvers: tuple[Approver, ...]
     """All of them, the oldest first."""
     is_denied: bool = False
-    """Something in the namespace may not be read: what seems absent may be there."""
+    """Something in the namespace is forbidden to read: what seems absent may exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanCsv:
-    """One CSV of a plan, in the light of the namespace."""
+    """One CSV of a plan, with what the namespace has of its package."""
 
     csv: str
     package: str | None
-    """None: it cannot be told, or sources disagree."""
+    """None: unknown, or sources disagree."""
     subscriptions: tuple[Subscription, ...]
     """Those for that package."""
     present: tuple[str, ...]
-    """CSVs of that package that are in the namespace, whoever brought them."""
+    """CSVs of that package in the namespace, however they were installed."""
     is_brought: bool
-    """The plan would create its Subscription."""
+    """The plan creates its Subscription."""
     version: str = ""
-    """As its bundle says; empty if it says nothing."""
+    """The version of its bundle; empty if unknown."""
     unmarked: tuple[str, ...] = ()
-    """Those of `present` that do not tell their package: they may be of another."""
+    """Those of `present` whose package is unknown: they may be of another."""
 
     @property
     def is_new_dependency(self) -> bool:
@@ -85,22 +85,22 @@ class PlanCsv:
 
     @property
     def is_pinned(self) -> bool:
-        """Whether a person pinned it; what OLM writes into a Subscription that it makes itself is no pin."""
+        """Whether a person pinned it; the startingCSV of a Subscription that OLM made does not count."""
         return any(one.spec.starting_csv == self.csv and not one.is_generated for one in self.subscriptions)
 
     @property
     def is_automatic(self) -> bool:
-        """Whether a person wished for every version of it."""
+        """Whether a person set its Subscription to Automatic."""
         return any(one.spec.approval == "Automatic" and not one.is_generated for one in self.subscriptions)
 
     @property
     def is_wanted(self) -> bool:
-        """Whether installing it is what somebody asked for, or changes nothing."""
+        """Whether installing it was requested, or changes nothing."""
         return self.is_pinned or self.is_automatic or self.is_new_dependency or self.is_installed
 
     @property
     def is_current(self) -> bool:
-        """Whether it is what OLM offers now, or what runs already."""
+        """Whether OLM offers it now, or it is installed."""
         return any(self.csv in (one.status.current_csv, one.status.installed_csv) for one in self.subscriptions)
 
     @property
@@ -109,18 +109,18 @@ class PlanCsv:
 
     @property
     def installed(self) -> str:
-        """The CSV that runs now; empty before the first installation."""
+        """The installed CSV; empty before the first installation."""
         return next((one.status.installed_csv for one in self.subscriptions if one.status.installed_csv), "")
 
     @property
     def replaced(self) -> str:
-        """Another CSV of the package that is there, also if no Subscription knows of it; empty if none is."""
+        """Another CSV of the package in the namespace, even if no Subscription refers to it; empty if there is none."""
         known = (csv for csv in self.present if csv not in self.unmarked)
         return next((csv for csv in (self.installed, *known, *self.unmarked) if csv not in ("", self.csv)), "")
 
     @property
     def is_left_to_olm(self) -> bool:
-        """Whether all that is known of it was made by OLM, for a dependency."""
+        """Whether all its Subscriptions were made by OLM, for a dependency."""
         return bool(self.subscriptions) and all(one.is_generated for one in self.subscriptions)
 
     @property
@@ -129,30 +129,34 @@ class PlanCsv:
         return next((pin for pin in pins if pin), "")
 
 
-def csvs_of(seen: ApproverObservation) -> tuple[PlanCsv, ...]:
-    return tuple(_item(csv, seen) for csv in seen.plan.csvs)
+def csvs_of(observation: ApproverObservation) -> tuple[PlanCsv, ...]:
+    return tuple(_item(csv, observation) for csv in observation.plan.csvs)
 
 
-def _item(csv: str, seen: ApproverObservation) -> PlanCsv:
-    package = _package_of(csv, seen)
-    subscriptions = tuple(one for one in seen.subscriptions if one.spec.package == package)
-    present = [one for one in seen.installed if one.metadata.name == csv or (package and one.is_of(package))]
+def _item(csv: str, observation: ApproverObservation) -> PlanCsv:
+    package = _package_of(csv, observation)
+    subscriptions = tuple(one for one in observation.subscriptions if one.spec.package == package)
+    present = [one for one in observation.installed if one.metadata.name == csv or (package and one.is_of(package))]
     return PlanCsv(
         csv,
         package,
         subscriptions,
         tuple(sorted(one.metadata.name for one in present)),
-        is_brought=package in seen.plan.brings.values(),
-        version=seen.plan.versions.get(csv, ""),
+        is_brought=package in observation.plan.brings.values(),
+        version=observation.plan.versions.get(csv, ""),
         unmarked=tuple(sorted(one.metadata.name for one in present if one.is_unmarked and one.metadata.name != csv)),
     )
 
 
-def _package_of(csv: str, seen: ApproverObservation) -> str | None:
-    """What the plan and the Subscriptions say, if they say one thing. A CSV's name proves nothing."""
-    if not csv:  # it would equal whatever is not set
+def _package_of(csv: str, observation: ApproverObservation) -> str | None:
+    """The package that the plan and the Subscriptions agree on. The name of a CSV proves nothing."""
+    if not csv:  # it would match every field that is not set
         return None
-    told = {one.spec.package for one in seen.subscriptions if csv in (one.status.current_csv, one.status.installed_csv)}
-    if csv in seen.plan.packages:
-        told.add(seen.plan.packages[csv])
-    return next(iter(told)) or None if len(told) == 1 else None
+    named = {
+        one.spec.package
+        for one in observation.subscriptions
+        if csv in (one.status.current_csv, one.status.installed_csv)
+    }
+    if csv in observation.plan.packages:
+        named.add(observation.plan.packages[csv])
+    return next(iter(named)) or None if len(named) == 1 else None

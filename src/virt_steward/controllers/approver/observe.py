@@ -1,4 +1,4 @@
-"""Gathers what bears on one plan, from caches alone."""
+"""Makes the observation of one plan from caches."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ EVERYWHERE = ""
 
 @dataclass(frozen=True, slots=True)
 class ApproverStores:
-    """All that the approver reads."""
+    """The caches of the approver."""
 
     plans: Store[InstallPlan]
     subscriptions: Store[Subscription]
@@ -40,11 +40,11 @@ class ApproverStores:
     namespaces: Store[Namespace]
     approvers: Store[Approver]
     watched: tuple[str, ...] = ()
-    """The only namespaces that are looked at; none means all."""
+    """The only namespaces that are watched; none means all."""
 
     @property
     def denied(self) -> frozenset[str]:
-        """Namespaces of which something may not be read, or EVERYWHERE: what is kept of them may be out of date."""
+        """Namespaces that are forbidden to read, or EVERYWHERE: their caches may be out of date."""
         return frozenset().union(
             *(store.denied for store in (self.plans, self.subscriptions, self.csvs, self.approvers))
         )
@@ -71,5 +71,5 @@ def observe(stores: ApproverStores, key: Key) -> ApproverObservation | None:
 
 
 def _age(approver: Approver) -> tuple[object, str]:
-    """The older one counts where two cover a plan."""
+    """If two approvers cover a plan, the older one acts."""
     return approver.metadata.creation_timestamp, approver.metadata.uid

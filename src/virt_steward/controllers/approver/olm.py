@@ -1,4 +1,4 @@
-"""What we read of OLM's objects: a plan of 300 KB becomes a record of a few hundred bytes."""
+"""OLM's objects as the approver reads them: a plan of 300 KB becomes a record of a few hundred bytes."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ APPROVED_BECAUSE = "operators.bapu.cloud/approved-because"
 REQUIRES_APPROVAL = "RequiresApproval"
 
 PACKAGE_LABEL = "operators.coreos.com/"
-"""Goes on with package and namespace."""
+"""Followed by package and namespace."""
 LONGEST_LABEL = 63
 UNREADABLE = (ValueError, RecursionError)
-"""What reading a text that anybody may have written can raise."""
+"""The errors of decoding text that anybody may have written."""
 
 EPOCH = datetime.fromtimestamp(0, UTC)
 NOTHING: dict[str, str] = {}
@@ -38,7 +38,7 @@ NOTHING: dict[str, str] = {}
 
 
 class ApprovalStamp(msgspec.Struct, frozen=True, gc=False):
-    """Our annotations on a plan; all others are not kept."""
+    """Our annotations on a plan; all others are dropped."""
 
     by: str = msgspec.field(default="", name=APPROVED_BY)
     at: str = msgspec.field(default="", name=APPROVED_AT)
@@ -61,11 +61,11 @@ class InstallPlan(msgspec.Struct, frozen=True):
     generation: int
     """Counts up within the namespace: of two plans, the higher is the newer."""
     packages: dict[str, str]
-    """By CSV, as far as the plan itself tells while it is open; empty where it contradicts itself."""
+    """By CSV, as far as the plan names them while it is open; empty where it contradicts itself."""
     brings: dict[str, str]
-    """Subscriptions that the plan would create: their package, by name."""
+    """The packages of the Subscriptions that the plan creates, by name."""
     versions: dict[str, str] = NOTHING
-    """By CSV, as its bundle says, where the name says otherwise: a rebuild is named like a pre-release and is none."""
+    """By CSV, the version of its bundle where the name has another: a rebuild is named like a pre-release."""
 
     @property
     def stamp(self) -> ApprovalStamp:
@@ -73,7 +73,7 @@ class InstallPlan(msgspec.Struct, frozen=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether it waits for an approval that OLM would accept now."""
+        """Whether it requires an approval that OLM would accept now."""
         return not self.approved and self.approval == "Manual" and self.phase == REQUIRES_APPROVAL
 
 
@@ -95,7 +95,7 @@ class SubscriptionStatus(msgspec.Struct, frozen=True):
 
 
 class Subscription(msgspec.Struct, frozen=True):
-    """A wish for an operator, and what OLM makes of it."""
+    """A Subscription."""
 
     metadata: SubscriptionMeta
     spec: SubscriptionSpec = SubscriptionSpec()
@@ -112,21 +112,21 @@ class CsvMeta(Meta, frozen=True):
 
 
 class InstalledCsv(msgspec.Struct, frozen=True):
-    """An operator that is there, whoever brought it."""
+    """A ClusterServiceVersion in a namespace, however it was installed."""
 
     metadata: CsvMeta
     package: str = ""
-    """As its bundle says; empty if it has none, as one that was written by hand."""
+    """Of its bundle; empty if it has none, as one that was created manually."""
 
     @property
     def is_unmarked(self) -> bool:
-        """Whether neither bundle nor label tells its package."""
+        """Whether neither bundle nor label names its package."""
         return not self.package and not any(label.startswith(PACKAGE_LABEL) for label in self.metadata.labels)
 
     def is_of(self, package: str) -> bool:
         """By its bundle, or by the label `operators.coreos.com/<package>.<namespace>`, which OLM cuts if too long.
 
-        One that tells neither may be of any package: whoever asks must not take the package for absent.
+        One without both may be of any package: the package must not be taken for absent.
         """
         if self.package:
             return self.package == package
@@ -138,14 +138,14 @@ class InstalledCsv(msgspec.Struct, frozen=True):
 
 def decode_csv(raw: bytes) -> InstalledCsv:
     wide = _WIDE_CSV.decode(raw)
-    told = _agreed(one.package_name for one in _packages_in(wide.metadata.annotations.properties))
+    mentions = _agreed(one.package_name for one in _packages_in(wide.metadata.annotations.properties))
     kept = wide.metadata
     metadata = CsvMeta(kept.name, kept.namespace, kept.uid, kept.resource_version, labels=kept.labels)
-    return InstalledCsv(metadata, intern(told))
+    return InstalledCsv(metadata, intern(mentions))
 
 
 def decode_plan(raw: bytes) -> InstallPlan:
-    """Read a plan and keep what matters: of its steps, only what they tell of packages, and only while it is open."""
+    """Decode a plan and keep what matters: of its steps only the packages, and only while it is open."""
     wide = _WIDE_PLAN.decode(raw)
     plan = InstallPlan(
         wide.metadata,
@@ -165,42 +165,42 @@ def decode_plan(raw: bytes) -> InstallPlan:
         for step in wide.status.plan
         if step.resource.is_subscription
     }
-    told = _told(wide.status, brings)
+    mentions = _mentions(wide.status, brings)
     return msgspec.structs.replace(
         plan,
         packages={
             intern(csv): intern(_agreed(one.package_name for one in packages))
-            for csv, packages in told.items()
+            for csv, packages in mentions.items()
             if packages
         },
         brings=brings or NOTHING,
-        versions=_versions_not_in_names(told) or NOTHING,
+        versions=_versions_not_in_names(mentions) or NOTHING,
     )
 
 
-def _told(status: _WideStatus, brings: Mapping[str, str]) -> dict[str, list[_Package]]:
-    """All that the plan says of the package and the version of each CSV."""
-    told: dict[str, list[_Package]] = {}
+def _mentions(status: _WideStatus, brings: Mapping[str, str]) -> dict[str, list[_Package]]:
+    """Every mention of the package and the version of each CSV in the plan."""
+    mentions: dict[str, list[_Package]] = {}
     for lookup in status.bundle_lookups:
-        told.setdefault(lookup.identifier, []).extend(_packages_in(lookup.properties))
+        mentions.setdefault(lookup.identifier, []).extend(_packages_in(lookup.properties))
     for step in status.plan:
         resource = step.resource
         if resource.kind == CLUSTER_SERVICE_VERSION.name:
-            told.setdefault(resource.name or step.resolving, []).extend(_packages_of_csv(resource.manifest))
+            mentions.setdefault(resource.name or step.resolving, []).extend(_packages_of_csv(resource.manifest))
         elif resource.is_subscription:
-            told.setdefault(step.resolving, []).append(_Package(brings[resource.name]))
-    return told
+            mentions.setdefault(step.resolving, []).append(_Package(brings[resource.name]))
+    return mentions
 
 
-def _versions_not_in_names(told: Mapping[str, Iterable[_Package]]) -> dict[str, str]:
-    agreed = {csv: _agreed(one.version for one in packages if one.version) for csv, packages in told.items()}
+def _versions_not_in_names(mentions: Mapping[str, Iterable[_Package]]) -> dict[str, str]:
+    agreed = {csv: _agreed(one.version for one in packages if one.version) for csv, packages in mentions.items()}
     return {csv: version for csv, version in agreed.items() if version and not csv.endswith(version)}
 
 
 def _agreed(words: Iterable[str]) -> str:
-    """What all say; empty where they contradict each other."""
-    said = set(words)
-    return said.pop() if len(said) == 1 else ""
+    """The value that all have; empty where they differ."""
+    distinct = set(words)
+    return distinct.pop() if len(distinct) == 1 else ""
 
 
 class _WideSpec(msgspec.Struct, rename="camel"):
@@ -210,7 +210,7 @@ class _WideSpec(msgspec.Struct, rename="camel"):
     cluster_service_version_names: tuple[str, ...] = ()
 
 
-class _Resource(msgspec.Struct):
+class _PlanResource(msgspec.Struct):
     group: str = ""
     kind: str = ""
     name: str = ""
@@ -223,7 +223,7 @@ class _Resource(msgspec.Struct):
 
 class _Step(msgspec.Struct):
     resolving: str = ""
-    resource: _Resource = msgspec.field(default_factory=_Resource)
+    resource: _PlanResource = msgspec.field(default_factory=_PlanResource)
 
 
 class _Lookup(msgspec.Struct):
@@ -293,7 +293,7 @@ def _packages_of_csv(manifest: msgspec.Raw) -> list[_Package]:
 
 
 def _packages_in(properties: str) -> list[_Package]:
-    """What `olm.package` says, in OLM's list of properties."""
+    """The values of `olm.package` in OLM's list of properties."""
     try:
         listed = msgspec.json.decode(properties or "{}", type=_Properties)
         return [msgspec.json.decode(one.value, type=_Package) for one in listed.properties if one.type == "olm.package"]

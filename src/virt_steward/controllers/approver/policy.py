@@ -1,4 +1,4 @@
-"""The conditions that an approver adds of its own. Each only narrows what is approved."""
+"""The checks of an approver's policy. Each only narrows what is approved."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from virt_steward.controllers.approver.observation import PlanCsv
 
 
-def the_policy_is_understood(case: PlanCase) -> WaitForPlan | None:
-    """All of it: who wrote one range wrong may have meant to hold back what another would let through."""
+def policy_is_valid(case: PlanCase) -> WaitForPlan | None:
+    """All of it must be valid: a range with a mistake may be meant to exclude what another one includes."""
     if fault := fault_of(case.approver.spec.policy):
-        return WaitForPlan(PlanReason.BAD_POLICY, f"{fault}; nothing is approved until that is corrected")
+        return WaitForPlan(PlanReason.BAD_POLICY, f"{fault}; nothing is approved until it is corrected")
     return None
 
 
@@ -34,49 +34,49 @@ def versions_are_in_range(case: PlanCase) -> WaitForPlan | None:
             continue
         version = _version(item)
         if isinstance(version, Unversioned):
-            message = f"{version.message}, and the policy wants {wanted}: take {item.package} out of policy.versions"
-            return WaitForPlan(PlanReason.VERSION_OUT_OF_RANGE, f"{message}, or approve it by hand")
+            message = f"{version.message}, and the policy requires {wanted}: remove {item.package} from policy.versions"
+            return WaitForPlan(PlanReason.VERSION_OUT_OF_RANGE, f"{message}, or approve it manually")
         if version not in Range.parse(wanted):
-            message = f"{item.csv} is not within {wanted}, which the policy wants: widen policy.versions"
-            return WaitForPlan(PlanReason.VERSION_OUT_OF_RANGE, f"{message}, or approve it by hand")
+            message = f"{item.csv} is not in the range {wanted} of the policy: extend policy.versions"
+            return WaitForPlan(PlanReason.VERSION_OUT_OF_RANGE, f"{message}, or approve it manually")
     return None
 
 
 def _version(item: PlanCsv) -> Version | Unversioned:
-    """As the bundle says it, else as the name tells it: operators rebuilt as 1.2.3+0.1 are named like pre-releases."""
+    """The version of the bundle, else of the name: an operator rebuilt as 1.2.3+0.1 is named like a pre-release."""
     try:
         return Version.parse(item.version)
     except BadVersion:
         return version_of(item.csv)
 
 
-def only_first_installs(case: PlanCase) -> WaitForPlan | None:
+def is_first_installation(case: PlanCase) -> WaitForPlan | None:
     policy = case.approver.spec.policy
     for item in case.items:
         if policy and policy.first_install_only and item.replaced:
-            doubt = ", does not tell its package and may be of this one" if item.replaced in item.unmarked else ""
-            message = f"{item.replaced} is installed{doubt}, and the policy leaves upgrades to a person"
-            return WaitForPlan(PlanReason.NOT_FIRST_INSTALL, f"{message}: approve it by hand")
+            doubt = " (of an unknown package, maybe this one)" if item.replaced in item.unmarked else ""
+            message = f"{item.replaced} is installed{doubt}, and the policy allows first installations only"
+            return WaitForPlan(PlanReason.NOT_FIRST_INSTALL, f"{message}: approve it manually")
     return None
 
 
-def old_enough(case: PlanCase) -> WaitForPlan | None:
+def is_old_enough(case: PlanCase) -> WaitForPlan | None:
     policy = case.approver.spec.policy
     if not policy or not policy.minimum_age:
         return None
     try:
-        ripe = case.seen.plan.metadata.creation_timestamp + parse_duration(policy.minimum_age)
+        old = case.observation.plan.metadata.creation_timestamp + parse_duration(policy.minimum_age)
     except OverflowError:
-        fault = f"policy.minimumAge: {policy.minimum_age} is longer than any plan can live"
-        return WaitForPlan(PlanReason.BAD_POLICY, f"{fault}; nothing is approved until that is corrected")
-    if case.now < ripe:
+        fault = f"policy.minimumAge: {policy.minimum_age} is too long"
+        return WaitForPlan(PlanReason.BAD_POLICY, f"{fault}; nothing is approved until it is corrected")
+    if case.now < old:
         return WaitForPlan(
-            PlanReason.TOO_YOUNG, f"the plan is younger than {policy.minimum_age}, until {rfc3339(ripe)}", ripe
+            PlanReason.TOO_YOUNG, f"the plan is younger than {policy.minimum_age}, until {rfc3339(old)}", old
         )
     return None
 
 
-def a_window_is_open(case: PlanCase) -> WaitForPlan | None:
+def is_inside_a_window(case: PlanCase) -> WaitForPlan | None:
     policy = case.approver.spec.policy
     if not policy or not policy.windows:
         return None
@@ -84,20 +84,23 @@ def a_window_is_open(case: PlanCase) -> WaitForPlan | None:
     if not isinstance(now, Closed):
         return None
     if now.until is None:
-        return WaitForPlan(PlanReason.OUTSIDE_WINDOW, "none of the policy's windows ever opens: correct its schedule")
-    return WaitForPlan(PlanReason.OUTSIDE_WINDOW, f"the next window opens at {rfc3339(now.until)}", now.until)
-
-
-CHECKS = (the_policy_is_understood, versions_are_in_range, only_first_installs, old_enough, a_window_is_open)
+        return WaitForPlan(
+            PlanReason.OUTSIDE_WINDOW, "no maintenance window of the policy ever opens: correct its schedule"
+        )
+    return WaitForPlan(
+        PlanReason.OUTSIDE_WINDOW,
+        f"outside the maintenance windows; the next one opens at {rfc3339(now.until)}",
+        now.until,
+    )
 
 
 def windows_of(policy: Policy) -> list[Window]:
     return [Window.parse(one.schedule, one.duration, one.time_zone) for one in policy.windows]
 
 
-@lru_cache(maxsize=128)  # every plan asks, and policies are few
+@lru_cache(maxsize=128)  # called for every plan, and policies are few
 def fault_of(policy: Policy | None) -> str | None:
-    """What of the policy cannot be understood, though the server accepted it; None if all can."""
+    """What is invalid in the policy though the server accepted it; None if all is valid."""
     if policy is None:
         return None
     field = ""

@@ -1,4 +1,23 @@
-"""An approver's status: what was approved, counted exactly, and what waits, with its reason."""
+"""The status of an approver: the approvals, counted exactly, and the pending plans with their reasons. Pure functions.
+
+How approvals are counted exactly, although a process may be killed between any two requests:
+
+1. The write that approves a plan also stamps it: the annotations `approved-by` (the approver's uid), `approved-at` and
+   `approved-because`. An approval without a stamp, or a stamp without an approval, cannot exist.
+2. `status.countedPlans` lists the uids of the plans that `status.approvedCount` includes. A status is computed from the
+   stamped plans in the cache: those whose uid is not listed are added to the count and to the list, in one write.
+3. That write carries the resourceVersion of the approver that it was computed from. If another process wrote a status
+   meanwhile, the server answers 409, and the status is computed again from the newer one.
+
+Example: the count is 7. Plan A is approved and stamped, and the process is killed before it writes the status. The next
+process finds the stamp of A, whose uid is not listed: it writes count 8 and the list with A. Should it be killed after
+that write, the process after it finds A listed, and leaves the count at 8.
+
+A uid may leave the list only when its plan is deleted, or else the plan would be counted again. That a plan is missing
+in the cache is no proof: the cache may be older than the status (see `_still_counted`). Beyond its limit the list takes
+no more uids, and the count stops and says so (condition `CountExact`): better so than to count the same plans again
+and again.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +34,7 @@ from virt_steward.apis.installplanapprover import (
     PendingPlan,
 )
 from virt_steward.apis.meta import Time
-from virt_steward.controllers.approver.conditions import ABLE, conditions_of
+from virt_steward.controllers.approver.conditions import ALL_ALLOWED, conditions_of
 from virt_steward.controllers.approver.observe import EVERYWHERE
 from virt_steward.controllers.approver.verdicts import NEED_NOBODY, PlanReason
 from virt_steward.objects.identity import Key
@@ -24,10 +43,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
     from datetime import datetime
 
-    from virt_steward.controllers.approver.conditions import Abilities
-    from virt_steward.controllers.approver.memory import WaitingPlan
+    from virt_steward.controllers.approver.conditions import ApproverEnvironment
     from virt_steward.controllers.approver.observation import Approver
     from virt_steward.controllers.approver.olm import InstallPlan
+    from virt_steward.controllers.approver.pending import WaitingPlan
     from virt_steward.controllers.approver.verdicts import WaitForPlan
 
 CSVS_SHOWN = 100
@@ -39,21 +58,17 @@ def fold(
     plans: Collection[InstallPlan],
     waiting: Collection[WaitingPlan],
     now: datetime,
-    abilities: Abilities = ABLE,
+    environment: ApproverEnvironment = ALL_ALLOWED,
 ) -> InstallPlanApproverStatus:
-    """The status after all that is known now, of all `plans` that there are.
-
-    A stamp is counted once: the uids that are counted already stand in the status itself, and the write that
-    adds to them is refused if the status has changed since it was read.
-    """
+    """The next status, from the present one and all `plans` in the cache; see above for how they are counted."""
     before = approver.status
-    counted = _still_counted(approver, plans, abilities)
+    counted = _still_counted(approver, plans, environment)
     known = set(counted)
     fresh = _newest_first(
         plan for plan in plans if plan.stamp.by == approver.metadata.uid and plan.metadata.uid not in known
     )
-    counted = _with_room(counted, len(fresh), abilities)
-    room = COUNTED_PLANS_KEPT - len(counted)  # beyond it, a count that stops is better than one that runs away
+    counted = _with_room(counted, len(fresh), environment)
+    room = COUNTED_PLANS_KEPT - len(counted)
     fresh = fresh[:room]
     counted += [plan.metadata.uid for plan in reversed(fresh)]
     history = (*(_approval(plan, now) for plan in fresh[:HISTORY_KEPT]), *before.history)[:HISTORY_KEPT]
@@ -66,20 +81,20 @@ def fold(
         pending=_pending(waiting),
         history=history,
         counted_plans=tuple(counted),
-        conditions=conditions_of(approver, abilities, now, counted),
+        conditions=conditions_of(approver, environment, now, counted),
     )
 
 
 def newly_counted(
     before: InstallPlanApproverStatus, after: InstallPlanApproverStatus, plans: Iterable[InstallPlan]
 ) -> list[InstallPlan]:
-    """The plans by which one status is ahead of the other, oldest first."""
+    """The plans that one status counts and the one before does not, oldest first."""
     fresh = set(after.counted_plans).difference(before.counted_plans)
     return _newest_first(plan for plan in plans if plan.metadata.uid in fresh)[::-1] if fresh else []
 
 
 def would_show(pending: Sequence[PendingPlan], plan: Key, wait: WaitForPlan) -> bool:
-    """Whether a status that shows these had room for a plan that waits so, or would have shown it before the last."""
+    """Whether a status with these pending plans had room for this one, or would have listed it before the last."""
     return len(pending) < PENDING_SHOWN or _rank(plan, wait) < _rank(Key.parse(pending[-1].plan), pending[-1])
 
 
@@ -87,35 +102,36 @@ def _newest_first(plans: Iterable[InstallPlan]) -> list[InstallPlan]:
     return sorted(plans, key=lambda plan: (plan.stamp.at, plan.metadata.key), reverse=True)
 
 
-def _still_counted(approver: Approver, plans: Collection[InstallPlan], abilities: Abilities) -> list[str]:
-    """The uids that must stay in the status, lest their plans be counted again; the oldest first.
+def _still_counted(approver: Approver, plans: Collection[InstallPlan], environment: ApproverEnvironment) -> list[str]:
+    """The uids that must stay in the list, or else their plans would be counted again; the oldest first.
 
-    That a plan is gone can be told only from plans that were read after the status: a cache that is behind
-    may not have heard yet of one that is counted. Where not all namespaces are looked at, it must also be known
-    that the plan was in one of those that are: each of them has a watch of its own.
+    A plan that is missing in the cache is known to be deleted only if the cache is newer than the status, that is, if
+    it holds a plan with a higher resourceVersion. Each watched namespace has a watch of its own, and any may be behind.
+    So where not all namespaces are watched, the plan must also be known to be of a namespace whose watch is newer.
     """
-    there = {plan.metadata.uid for plan in plans}
-    ahead = _seen_after(approver, plans)
-    if abilities.watched or abilities.denied:
-        ahead = set() if EVERYWHERE in abilities.denied else ahead.difference(abilities.denied)
-        return [uid for uid in approver.status.counted_plans if uid in there or abilities.places.get(uid) not in ahead]
-    return [uid for uid in approver.status.counted_plans if uid in there or not ahead]
+    present = {plan.metadata.uid for plan in plans}
+    counted, newer = approver.status.counted_plans, _newer_namespaces(approver, plans)
+    if environment.watched or environment.denied:
+        newer = set() if EVERYWHERE in environment.denied else newer.difference(environment.denied)
+        namespace_of = environment.plan_namespaces.get
+        return [uid for uid in counted if uid in present or namespace_of(uid) not in newer]
+    return [uid for uid in counted if uid in present or not newer]
 
 
-def _seen_after(approver: Approver, plans: Collection[InstallPlan]) -> set[str]:
-    """Namespaces of which something was read that is newer than the approver's status."""
+def _newer_namespaces(approver: Approver, plans: Collection[InstallPlan]) -> set[str]:
+    """The namespaces with a plan that is newer than the approver's status."""
     status = int(approver.metadata.resource_version)
     return {plan.metadata.namespace for plan in plans if int(plan.metadata.resource_version) >= status}
 
 
-def _with_room(counted: list[str], fresh: int, abilities: Abilities) -> list[str]:
-    """Where some namespaces are not looked at, the oldest plans that were never seen here give way to new ones."""
+def _with_room(counted: list[str], fresh: int, environment: ApproverEnvironment) -> list[str]:
+    """If the list is full and not all namespaces are watched, drop the oldest plans that were never observed here."""
     excess = len(counted) + fresh - COUNTED_PLANS_KEPT
-    if excess <= 0 or not abilities.watched:
+    if excess <= 0 or not environment.watched:
         return counted
-    unseen = [uid for uid in counted if uid not in abilities.places]
-    given_up = set(unseen[:excess])
-    return [uid for uid in counted if uid not in given_up]
+    unobserved = [uid for uid in counted if uid not in environment.plan_namespaces]
+    dropped = set(unobserved[:excess])
+    return [uid for uid in counted if uid not in dropped]
 
 
 def _approval(plan: InstallPlan, now: datetime) -> ApprovalRecord:
@@ -148,9 +164,9 @@ def _rank(plan: Key, wait: WaitForPlan | PendingPlan) -> tuple[int, Key]:
 
 
 def _urgency(wait: WaitForPlan | PendingPlan) -> int:
-    """What needs a person comes first, an upgrade that nobody has pinned yet after what is blocked.
+    """Plans that need a person come first, and among them those that are blocked before those that are not pinned.
 
-    What time settles, and what OLM left behind, which may be dozens, comes last.
+    Plans that only need time, and superseded plans, of which there may be dozens, come last.
     """
     if wait.reason == PlanReason.SUPERSEDED:
         return 3
@@ -160,5 +176,5 @@ def _urgency(wait: WaitForPlan | PendingPlan) -> int:
 
 
 def _shown(csvs: tuple[str, ...]) -> tuple[str, ...]:
-    """As the schema of our status wants them: one odd plan must not keep all others from being reported."""
+    """Within the limits of the schema: one odd plan must not make the whole status invalid."""
     return tuple(csv[:LONGEST_CSV] for csv in csvs if csv)[:CSVS_SHOWN]

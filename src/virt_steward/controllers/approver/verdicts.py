@@ -1,4 +1,4 @@
-"""What can come of a plan: approve it, wait, or leave it alone."""
+"""The verdicts on a plan: approve it, keep it pending, or ignore it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class PlanReason(StrEnum):
-    """Why a plan is not approved, for machines."""
+    """Why a plan is not approved, for programs."""
 
     # Nothing for an approver to do.
     ALREADY_APPROVED = "AlreadyApproved"
@@ -26,7 +26,7 @@ class PlanReason(StrEnum):
     PIN_NOT_OFFERED = "PinNotOffered"
     RIDES_ALONG = "UnpinnedUpgradeRidesAlong"
     DEPENDENCY_NOT_ALLOWED = "DependencyNotAllowed"
-    # It cannot be told.
+    # It cannot be determined.
     UNKNOWN_PACKAGE = "UnknownPackage"
     NO_SUBSCRIPTION = "NoSubscription"
     UNREADABLE = "SubscriptionUnreadable"
@@ -43,19 +43,19 @@ class PlanReason(StrEnum):
 
 
 NEED_NOBODY = frozenset({PlanReason.SUPERSEDED, PlanReason.SUBSCRIPTION_BEHIND})
-"""What OLM leaves behind, or removes by itself."""
+"""Plans that OLM leaves behind, or resolves by itself: nobody has to act."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovePlan:
-    """Every check holds."""
+    """Every check passes."""
 
-    because: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class WaitForPlan:
-    """Not now: the plan is listed as pending with this reason."""
+    """The plan is pending, with this reason in the status."""
 
     reason: PlanReason
     message: str
@@ -64,7 +64,7 @@ class WaitForPlan:
 
 @dataclass(frozen=True, slots=True)
 class LeavePlan:
-    """Not ours to decide; nobody needs to be told."""
+    """The plan is out of scope, and not reported."""
 
     reason: PlanReason
     message: str

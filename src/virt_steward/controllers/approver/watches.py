@@ -1,4 +1,4 @@
-"""What the approver watches, and which plans a change may concern."""
+"""What the approver watches, and which plans and approvers a change may concern. Handlers are pure."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from virt_steward.kube.watch import Projected
     from virt_steward.objects.identity import Key
 
-    Wake = Callable[[Key, Any, Any], Iterable[Key | "ApproverKey"]]
+    Handler = Callable[[Key, Any, Any], Iterable[Key | "ApproverKey"]]
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class ApproverKey:
-    """The key under which an approver's status is reported; plans go under their own."""
+    """The key under which an approver's status is reported; plans have their own."""
 
     approver: Key
 
@@ -58,7 +58,7 @@ PLANS = Source(
     where=Reach.TARGETS,
 )
 SUBSCRIPTIONS = Source(SUBSCRIPTION, projection(Subscription), indexes={"namespace": _namespace}, where=Reach.TARGETS)
-# Copies are an operator's shadow in the namespaces that it looks after: they may be thousands, and install nothing.
+# OLM copies the CSV of an operator into its target namespaces: there may be thousands, and they install nothing.
 CSVS = Source(
     CLUSTER_SERVICE_VERSION,
     decode_csv,
@@ -73,11 +73,8 @@ APPROVERS = Source(INSTALL_PLAN_APPROVER, projection(Approver), where=Reach.TARG
 class ApproverEventHandlers:
     """Maps each event to the keys that it can concern."""
 
-    def __init__(self, stores: ApproverStores, opened: Callable[[Key], None], let_go: Callable[[Key], bool]) -> None:
-        """`let_go` forgets a plan that is closed; if it says that it did, no key need be woken for that."""
+    def __init__(self, stores: ApproverStores) -> None:
         self._stores = stores
-        self._opened = opened
-        self._let_go = let_go
 
     @property
     def triggers(self) -> tuple[Trigger[Any], ...]:
@@ -89,8 +86,8 @@ class ApproverEventHandlers:
             Trigger(APPROVERS, self._or_by_access(self._by_approver)),
         )
 
-    def _or_by_access(self, handler: Wake) -> Wake:
-        """A key without a name stands for its namespace: what may be read there has changed."""
+    def _or_by_access(self, handler: Handler) -> Handler:
+        """A key without a name means its namespace: the permission to read there has changed."""
         return lambda key, before, after: handler(key, before, after) if key.name else self._by_access(key.namespace)
 
     def _by_access(self, namespace: str) -> Iterable[Key | ApproverKey]:
@@ -98,13 +95,11 @@ class ApproverEventHandlers:
         yield from (ApproverKey(approver.metadata.key) for approver in self._stores.approvers)
 
     def _by_plan(self, key: Key, before: InstallPlan | None, after: InstallPlan | None) -> Iterable[Key | ApproverKey]:
-        if after and after.is_open and not (before and before.is_open):
-            self._opened(key)
-        if (after and after.is_open) or (before and before.is_open and not self._let_go(key)):
+        if any(plan and plan.is_open for plan in (before, after)):
             yield key
-        if before and after is None:  # an older twin was held back by it
-            twins = self._stores.plans.by("open", key.namespace)
-            yield from (one.metadata.key for one in twins if set(one.csvs) == set(before.csvs))
+        if before and after is None:  # it superseded older plans with the same CSVs
+            plans = self._stores.plans.by("open", key.namespace)
+            yield from (one.metadata.key for one in plans if set(one.csvs) == set(before.csvs))
         stamps = {plan.stamp.by for plan in (before, after) if plan and plan.stamp.by}
         if stamps and (before is None or after is None or before.stamp != after.stamp):
             yield from (ApproverKey(one.metadata.key) for one in self._stores.approvers if one.metadata.uid in stamps)
@@ -129,6 +124,6 @@ class ApproverEventHandlers:
             yield from (plan.metadata.key for plan in self._stores.plans if plan.is_open)
 
     def _open_plans_in(self, namespace: str) -> Iterable[Key]:
-        if not namespace:  # all of the cluster was denied, or is allowed again
+        if not namespace:  # the permission for the whole cluster has changed
             return [plan.metadata.key for plan in self._stores.plans if plan.is_open]
         return [plan.metadata.key for plan in self._stores.plans.by("open", namespace)]

@@ -127,7 +127,7 @@ class _NodeStatus(msgspec.Struct):
     allocatable: _Amounts = msgspec.field(default_factory=_Amounts)
 
 
-class _Node(msgspec.Struct):
+class _CapacityNode(msgspec.Struct):
     status: _NodeStatus = msgspec.field(default_factory=_NodeStatus)
 
 
@@ -170,7 +170,11 @@ def _free_part(used: float, total: float) -> float:
 async def _allocatable(reader: Reader) -> _Sum:
     pages = reader.pages(NODE, EVERYTHING, page=PAGE)
     return _sum(
-        [msgspec.json.decode(item, type=_Node).status.allocatable async for page in pages for item in page.items]
+        [
+            msgspec.json.decode(item, type=_CapacityNode).status.allocatable
+            async for page in pages
+            for item in page.items
+        ]
     )
 
 

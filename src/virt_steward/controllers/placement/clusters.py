@@ -34,7 +34,7 @@ JITTER = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class ClusterProbe:
     """The result of the last probe of a cluster."""
 
     edition: int
@@ -57,7 +57,7 @@ class ClusterStatusWriter:
     interval: float
     clock: Clock
     rng: Random
-    _probes: dict[str, Probe] = field(default_factory=dict)
+    _probes: dict[str, ClusterProbe] = field(default_factory=dict)
     _written: dict[str, float] = field(default_factory=dict)
     _probing: set[str] = field(default_factory=set)
 
@@ -82,7 +82,7 @@ class ClusterStatusWriter:
             await write_config_status(self.client, config, status)
         return next_probe
 
-    async def _last_probe(self, name: str) -> Probe | None:
+    async def _last_probe(self, name: str) -> ClusterProbe | None:
         """The last one, if it is still valid; None if too many others are being probed."""
         known = self._probes.get(name)
         if known and self._is_valid(name, known):
@@ -96,14 +96,14 @@ class ClusterStatusWriter:
         finally:
             self._probing.discard(name)
         next_probe = self.clock.now() + self._interval(name, answer)
-        self._probes[name] = probe = Probe(edition, answer, self._has_failed(name), next_probe)
+        self._probes[name] = probe = ClusterProbe(edition, answer, self._has_failed(name), next_probe)
         if isinstance(answer, ClusterReached) and known and not isinstance(known.answer, ClusterReached):
             for machine in self.pending:  # it may be the cluster that they need
                 self.pending.note_change(machine)
                 self.wake(machine)
         return probe
 
-    def _is_valid(self, name: str, probe: Probe) -> bool:
+    def _is_valid(self, name: str, probe: ClusterProbe) -> bool:
         """Until its time is over, the cluster is another one, or a search got another result.
 
         Whether a cluster can be asked at all is known without a request, so it is checked every time.

@@ -53,7 +53,7 @@ def decide(observation: PlacementObservation) -> PlacementDecision:
 
 
 def trace(decision: PlacementDecision) -> tuple[CheckResult, ...]:
-    """The whole chain for users. A rule passes if it chose or narrowed; one that does not apply fails undecided."""
+    """The whole chain for users. A rule that does not apply to this Machine counts as not reached, and says why."""
     applied = tuple(_check(one, decided=one is decision.steps[-1]) for one in decision.steps)
     return applied + tuple(CheckResult(rule.title, "not reached") for rule in RULES[len(applied) :])
 
@@ -63,7 +63,7 @@ def _check(step: RuleResult, *, decided: bool) -> CheckResult:
         case Chosen(reason=reason) | Narrowed(reason=reason):
             return CheckResult(step.rule.title, "pass", reason, decided)
         case Abstain(reason):
-            return CheckResult(step.rule.title, "fail", reason, decided)
+            return CheckResult(step.rule.title, "not reached", reason, decided)
         case Blocked(message=message):
             return CheckResult(step.rule.title, "fail", message, decided)
         case Ask(clusters):

@@ -248,13 +248,13 @@ class _CachedClient:
     client: _ClusterClient | UnusableCluster
 
 
-class _Version(msgspec.Struct, rename={"git_version": "gitVersion"}):
+class _ClusterVersion(msgspec.Struct, rename={"git_version": "gitVersion"}):
     git_version: str
 
 
 async def _version(reader: Reader) -> ClusterReached:
     try:
-        found = msgspec.json.decode(await reader.raw("/version"), type=_Version)
+        found = msgspec.json.decode(await reader.raw("/version"), type=_ClusterVersion)
     except Forbidden:  # it answers, but its version may not be read
         return ClusterReached("")
     return ClusterReached(one_line(found.git_version)[:LONGEST_VERSION])
