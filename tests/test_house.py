@@ -5,6 +5,8 @@ import importlib
 import re
 import subprocess
 import sys
+from collections import defaultdict
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +19,25 @@ SOURCE = ROOT / "src" / "virt_steward"
 DEMO = ROOT / "demo" / "src" / "virt_steward_demo"
 LONGEST_MODULE = 400
 
+BANNED = (
+    "teller",
+    "wishes",
+    "deeds",
+    "doings",
+    "burial",
+    "outlook",
+    "foretells?",
+    "foretold",
+    "asleep",
+    "as you wish",
+    "ways? back",
+    "set(s|ting)? right",
+    "no longer as applied",
+    "carr(y|ies|ied) (it |them )?out",
+    "is left alone",
+    "c[ao]mes? true",
+)
+"""Words and phrases that the vocabulary replaces, as regular expressions."""
 LOCKS = ("requirements/dev.txt", "requirements/run.txt", "requirements/uv.txt", "controlplane/toolchain.txt")
 
 REGISTRIES = re.compile(
@@ -162,3 +183,39 @@ def test_reference_is_up_to_date() -> None:
     command = [sys.executable, "docs/generate.py", "--check"]
     checked = subprocess.run(command, cwd=ROOT, capture_output=True, check=False, text=True)
     assert checked.returncode == 0, checked.stderr
+
+
+def trees() -> dict[str, ast.Module]:
+    return {name: ast.parse(text) for name, text in modules().items() if name.startswith(("src/", "demo/src/"))}
+
+
+def test_class_names_are_unique() -> None:
+    places: dict[str, list[str]] = defaultdict(list)
+    for name, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(name)
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+def words_of(node: ast.AST) -> Iterator[str]:
+    """The text of a string, or the words of an identifier."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield " ".join(node.value.split())
+    for field in ("name", "id", "attr", "arg"):
+        if isinstance(value := getattr(node, field, None), str):
+            yield re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", value)
+
+
+@pytest.mark.parametrize("word", BANNED)
+def test_source_uses_no_banned_word(word: str) -> None:
+    pattern = re.compile(rf"\b{word}\b", re.IGNORECASE)
+    found = {
+        f"{name}:{getattr(node, 'lineno', 1)}"
+        for name, tree in trees().items()
+        if name.startswith("src/")
+        for node in ast.walk(tree)
+        for text in words_of(node)
+        if pattern.search(text)
+    }
+    assert sorted(found) == []
