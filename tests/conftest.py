@@ -10,7 +10,7 @@ from tests.clients import a_client
 from tests.cluster import a_control_plane
 from tests.gateway import Gateway, a_gateway
 from tests.proxy import FaultProxy
-from tests.widgets import a_definition, define
+from tests.widgets import a_crd, install_crd
 from virt_steward.kube.client import Client
 from virt_steward_demo.local.controlplane import ControlPlane
 
@@ -55,7 +55,7 @@ async def namespace(admin: Client) -> str:
 @pytest.fixture
 async def widgets(admin: Client, namespace: str) -> str:
     """A namespace on a cluster that serves widgets."""
-    await define(admin, a_definition("Widget"))
+    await install_crd(admin, a_crd("Widget"))
     return namespace
 
 

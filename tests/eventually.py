@@ -4,11 +4,11 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-PATIENCE = 30.0
+TIMEOUT = 30.0
 """Seconds. Long, because the machine may be busy; a condition that holds earlier ends the wait."""
 
 
-def eventually(condition: Callable[[], bool], *, within: float = PATIENCE) -> bool:
+def eventually_blocking(condition: Callable[[], bool], *, within: float = TIMEOUT) -> bool:
     """Poll until the condition holds or the time is up; assert the result. Blocks the event loop."""
     deadline = time.monotonic() + within
     while not condition():
@@ -18,7 +18,7 @@ def eventually(condition: Callable[[], bool], *, within: float = PATIENCE) -> bo
     return True
 
 
-async def soon(condition: Callable[[], bool | Awaitable[bool]], *, within: float = PATIENCE) -> bool:
+async def eventually(condition: Callable[[], bool | Awaitable[bool]], *, within: float = TIMEOUT) -> bool:
     """Poll like `eventually`, without blocking the event loop."""
     deadline = time.monotonic() + within
     while True:

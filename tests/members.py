@@ -14,7 +14,7 @@ from tests.clients import a_client
 from tests.fleet import a_machine_definition, a_vm, the_vm
 from tests.grants import Account, an_account
 from tests.kube.kubeconfigs import b64
-from tests.widgets import define
+from tests.widgets import install_crd
 from virt_steward.controllers.placement.search import VIRTUAL_MACHINE
 from virt_steward.kube.client import Client
 from virt_steward.kube.errors import AlreadyExists
@@ -92,7 +92,7 @@ async def _prepared(control_planes: Sequence[ControlPlane]) -> tuple[Member, ...
 
 async def _member(control_plane: ControlPlane) -> Member:
     async with a_client(control_plane) as client:
-        await define(client, a_machine_definition())
+        await install_crd(client, a_machine_definition())
         await _have_namespace(client, HOME)
         return Member(control_plane, await an_account(client, LISTS_VMS, Installation(HOME, prefix="member")))
 

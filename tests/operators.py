@@ -25,7 +25,7 @@ def csv_of(version: str, package: str = PACKAGE) -> str:
     return f"{package}.v{version}"
 
 
-def a_waiting_plan(
+def a_pending_plan(
     namespace: str, version: str = "1.0.0", *, name: str = "install-1", phase: str = "RequiresApproval", **spec: Any
 ) -> Object:
     """A plan for one version of the demo operator, with the name of its package in the bundle lookups."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from tests.eventually import soon
+from tests.eventually import eventually
 from virt_steward.kube.client import Client
 from virt_steward.kube.errors import AlreadyExists, NotServed, Unavailable
 from virt_steward.objects.identity import Key, Kind, Ref
@@ -40,7 +40,7 @@ def the_widget(namespace: str, name: str = "one") -> Ref:
     return Ref(WIDGET, Key(namespace, name))
 
 
-def a_definition(
+def a_crd(
     kind: str, *, plural: str = "", versions: tuple[str, ...] = ("v1",), scope: str = "Namespaced"
 ) -> dict[str, Any]:
     """A CRD with any spec and a status; the last version is the stored one."""
@@ -75,13 +75,13 @@ def a_new_kind() -> Kind:
     return Kind(GROUP, f"Gadget{number}", f"gadget{number}s")
 
 
-async def define(client: Client, definition: dict[str, Any]) -> None:
+async def install_crd(client: Client, definition: dict[str, Any]) -> None:
     """Create a CRD and wait until the server serves it."""
     with suppress(AlreadyExists):
         await client.create(definition)
     spec = definition["spec"]
     kind = Kind(spec["group"], spec["names"]["kind"])
-    assert await soon(lambda: _is_listed(client, kind), within=20)
+    assert await eventually(lambda: _is_listed(client, kind), within=20)
 
 
 async def _is_listed(client: Client, kind: Kind) -> bool:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tests.clients import a_client
-from tests.widgets import define
+from tests.widgets import install_crd
 from virt_steward.apis.meta import Condition
 from virt_steward.apis.virtplatformconfig import (
     API_VERSION,
@@ -63,7 +63,7 @@ def higher_density(**options: Any) -> dict[str, Any]:
 def installed(control_plane: ControlPlane) -> ControlPlane:
     async def install() -> None:
         async with a_client(control_plane) as client:
-            await define(client, VIRT_PLATFORM_CONFIG_CRD.manifest())
+            await install_crd(client, VIRT_PLATFORM_CONFIG_CRD.manifest())
 
     asyncio.run(install())
     return control_plane

@@ -17,7 +17,7 @@ from tests.bench.figures import Figure, Report
 from tests.clients import a_client
 from tests.cluster import a_control_plane
 from tests.installplans import DEFINITION
-from tests.widgets import define
+from tests.widgets import install_crd
 from virt_steward import logs
 from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.local.progress import ProgressPrinter
@@ -25,7 +25,7 @@ from virt_steward_demo.local.progress import ProgressPrinter
 
 async def measure(control_plane: ControlPlane, progress: ProgressPrinter, folder: Path) -> Report:
     async with a_client(control_plane) as client:
-        await define(client, DEFINITION)
+        await install_crd(client, DEFINITION)
         bare = await Bare.on(client)
         audit_log = AuditLog(control_plane.audit_log)
         progress.say("measuring latency")

@@ -11,7 +11,7 @@ from tests.bench.figures import Figure, Round
 from tests.controllers.approver.process import a_process
 from tests.controllers.autopilot.cockpit import Cockpit, an_autopilots_account
 from tests.controllers.autopilot.everything import SHAPE, ask_for_everything, options_for
-from tests.eventually import soon
+from tests.eventually import eventually
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG_CRD
 from virt_steward.catalog.load import MANAGED_BY, MANAGER, load
 from virt_steward.controllers.autopilot.options import HCO
@@ -35,7 +35,7 @@ async def measure(client: Client, control_plane: ControlPlane, bare: Bare, folde
         await ask_for_everything(cockpit)
         kubeconfig = account.write_kubeconfig(folder / "autopilot", control_plane)
         with a_process(kubeconfig, HCO.namespace, controller="autopilot"):
-            assert await soon(partial(is_at_rest, cockpit, audit_log), within=180)
+            assert await eventually(partial(is_at_rest, cockpit, audit_log), within=180)
             rounds = [await round_of_drifts(cockpit, audit_log, bare) for _ in range(ROUNDS)]
         await cockpit.clear()
     return Figure("drift → reverted", "ms", PATCH, tuple(rounds))
@@ -49,8 +49,8 @@ async def round_of_drifts(cockpit: Cockpit, audit_log: AuditLog, bare: Bare) -> 
             continue
         mark = audit_log.mark()
         await cockpit.edit(asset.name, {"metadata": {"labels": {MANAGED_BY: "somebody"}}})
-        assert await soon(partial(is_ours, cockpit, asset.name), within=30)
-        assert await soon(partial(_has_written, cockpit, audit_log, mark), within=10)
+        assert await eventually(partial(is_ours, cockpit, asset.name), within=30)
+        assert await eventually(partial(_has_written, cockpit, audit_log, mark), within=10)
         edit = next(one for one in audit_log.since(mark) if one.name == asset.object.name)
         revert = writes(cockpit, audit_log, mark)[0]
         reverts.append((revert.time - edit.time).total_seconds() * 1000)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.eventually import eventually
+from tests.eventually import eventually_blocking
 from virt_steward_demo.local.processes import Child
 
 
@@ -17,7 +17,9 @@ def a_demo(folder: Path) -> Iterator[Child]:
     argv = [sys.executable, "-m", "virt_steward", "demo", "--console-bind-address", "127.0.0.1:0"]
     child = Child(argv, log=folder.with_suffix(".log"), env=keeping_all_in(folder))
     try:
-        assert eventually(lambda: "Ctrl-C stops it" in child.log.read_text(), within=120), child.log.read_text()
+        assert eventually_blocking(lambda: "Ctrl-C stops it" in child.log.read_text(), within=120), (
+            child.log.read_text()
+        )
         yield child
     finally:
         child.kill()

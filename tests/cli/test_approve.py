@@ -10,10 +10,10 @@ from aiohttp import web
 from tests.audit import AuditLog
 from tests.cli.commands import Ended, steward
 from tests.clients import a_client
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.gateway import Gateway, no_streaming_list
 from tests.grants import an_account
-from tests.operators import a_csv, a_waiting_plan, create, csv_of, the_csv, the_plan
+from tests.operators import a_csv, a_pending_plan, create, csv_of, the_csv, the_plan
 from virt_steward.controllers.approver.follow import (
     CsvPhase,
     InstallFailed,
@@ -41,7 +41,7 @@ def approve(kubeconfig: Path, namespace: str, *options: str) -> Any:
 async def test_approve_records_user_time_and_comment(
     admin: Client, control_plane: ControlPlane, operators: str
 ) -> None:
-    await create(admin, a_waiting_plan(operators))
+    await create(admin, a_pending_plan(operators))
     ended: Ended = await approve(control_plane.kubeconfig, operators, "--comment", "agreed in the change board")
     plan = await admin.get(the_plan(operators))
     assert ended.code == 0
@@ -54,7 +54,7 @@ async def test_approve_records_user_time_and_comment(
 
 
 async def test_approve_fails_with_one_line(admin: Client, control_plane: ControlPlane, operators: str) -> None:
-    await create(admin, a_waiting_plan(operators, phase="Planning"))
+    await create(admin, a_pending_plan(operators, phase="Planning"))
     ended: Ended = await approve(control_plane.kubeconfig, operators)
     assert (ended.code, ended.stdout) == (1, "")
     [line] = ended.stderr.splitlines()
@@ -73,7 +73,7 @@ async def test_approve_fails_with_one_line(admin: Client, control_plane: Control
 async def test_approve_manually_refuses_plan_that_is_not_pending(
     plan: dict[str, Any], why: str, admin: Client, operators: str, audit_log: AuditLog
 ) -> None:
-    await create(admin, a_waiting_plan(operators, **plan))
+    await create(admin, a_pending_plan(operators, **plan))
     mark = audit_log.mark()
     answer = await approve_manually(admin, the_plan(operators).key, "", datetime.now(UTC))
     assert isinstance(answer, NotApproved)
@@ -84,7 +84,7 @@ async def test_approve_manually_refuses_plan_that_is_not_pending(
 async def test_approve_manually_refuses_plan_that_changes_meanwhile(
     admin: Client, control_plane: ControlPlane, gateway: Gateway, operators: str
 ) -> None:
-    await create(admin, a_waiting_plan(operators))
+    await create(admin, a_pending_plan(operators))
 
     async def changed_meanwhile(request: web.Request) -> None:
         if "selfsubjectreviews" in request.path:
@@ -100,7 +100,7 @@ async def test_approve_manually_refuses_plan_that_changes_meanwhile(
 async def test_approve_wait_succeeds_when_operator_runs(
     admin: Client, control_plane: ControlPlane, operators: str
 ) -> None:
-    await create(admin, a_waiting_plan(operators))
+    await create(admin, a_pending_plan(operators))
     waiting = asyncio.create_task(approve(control_plane.kubeconfig, operators, "--wait", "-o", "json"))
     await _approved(admin, operators)
     await create(admin, a_csv(operators, "1.0.0", "Installing"))
@@ -121,10 +121,10 @@ async def test_approve_wait_succeeds_when_operator_runs(
     ],
 )
 async def test_follow_reports_failure(plan_phase: str, csv_phase: str, why: str, admin: Client, operators: str) -> None:
-    await create(admin, a_waiting_plan(operators, phase="Installing"))
+    await create(admin, a_pending_plan(operators, phase="Installing"))
     said: list[str] = []
     following = asyncio.create_task(follow(admin, the_plan(operators).key, [csv_of("1.0.0")], said.append, lasting=0.2))
-    assert await soon(lambda: said == ["plan Installing; demo-operator.v1.0.0 not there yet"])
+    assert await eventually(lambda: said == ["plan Installing; demo-operator.v1.0.0 not there yet"])
     await create(admin, a_csv(operators, "1.0.0", csv_phase, "no such image"))
     await admin.merge_patch(the_plan(operators), {"status": {"phase": plan_phase}}, subresource="status")
     ended = await asyncio.wait_for(following, 30)
@@ -133,7 +133,7 @@ async def test_follow_reports_failure(plan_phase: str, csv_phase: str, why: str,
 
 
 async def test_follow_waits_for_operator_that_recovers(admin: Client, operators: str) -> None:
-    await create(admin, a_waiting_plan(operators, phase="Complete"))
+    await create(admin, a_pending_plan(operators, phase="Complete"))
     await create(admin, a_csv(operators, "1.0.0", "Failed", "requirements not met"))
     following = asyncio.create_task(follow(admin, the_plan(operators).key, [csv_of("1.0.0")], print))
     csv = the_csv(operators, "1.0.0")
@@ -153,14 +153,14 @@ async def test_follow_works_without_streaming_lists(
     admin: Client, control_plane: ControlPlane, gateway: Gateway, operators: str
 ) -> None:
     gateway.intercept = no_streaming_list
-    await create(admin, a_waiting_plan(operators, phase="Complete"))
+    await create(admin, a_pending_plan(operators, phase="Complete"))
     await create(admin, a_csv(operators, "1.0.0", "Succeeded"))
     async with a_client(control_plane, server=gateway.server) as client:
         assert await follow(client, the_plan(operators).key, [csv_of("1.0.0")], print) == InstallSucceeded()
 
 
 async def test_approve_wait_times_out(admin: Client, control_plane: ControlPlane, operators: str) -> None:
-    await create(admin, a_waiting_plan(operators))
+    await create(admin, a_pending_plan(operators))
     ended: Ended = await approve(control_plane.kubeconfig, operators, "--wait", "--timeout", "1s")
     assert ended.code == 1
     assert "is approved, but not installed within 0:00:01; OLM continues" in ended.stderr
@@ -170,7 +170,7 @@ async def _approved(admin: Client, namespace: str) -> None:
     async def is_approved() -> bool:
         return bool((await admin.get(the_plan(namespace)))["spec"]["approved"])
 
-    assert await soon(is_approved, within=20)
+    assert await eventually(is_approved, within=20)
 
 
 def a_stage(phase: str, message: str = "") -> InstallStage:

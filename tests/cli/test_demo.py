@@ -17,7 +17,7 @@ from tests.cli.commands import steward
 from tests.cli.demos import a_demo, keeping_all_in
 from tests.cli.kubectl import carry_out, commands_in, object_of
 from tests.console.rig import Browser
-from tests.eventually import eventually, soon
+from tests.eventually import eventually, eventually_blocking
 from tests.local.test_processes import is_running
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.app import connected
@@ -61,7 +61,7 @@ async def test_each_link_opens_the_console_once_and_the_next_one_is_printed(demo
 
 async def _link(demo: Child, number: int) -> tuple[str, str]:
     """The newest, when so many were printed."""
-    assert await soon(lambda: len(LINK.findall(demo.log.read_text())) == number), demo.log.read_text()
+    assert await eventually(lambda: len(LINK.findall(demo.log.read_text())) == number), demo.log.read_text()
     origin, path = LINK.findall(demo.log.read_text())[-1]
     return origin, path
 
@@ -123,7 +123,7 @@ async def _comes_to_be(client: Client, ref: Ref, holds: Callable[[Object], bool]
         except (KeyError, NotFound):  # nobody has said anything about it yet
             return False
 
-    return await soon(now, within=60)
+    return await eventually(now, within=60)
 
 
 def _is_there(_: Object) -> bool:
@@ -136,7 +136,7 @@ def test_ctrl_c_stops_the_demo_and_leaves_nothing_behind(tmp_path: Path) -> None
         programs = _children(demo.pid)
         assert Counter(programs.values()) == PROGRAMS
         os.kill(demo.pid, signal.SIGINT)
-        assert eventually(lambda: not demo.alive, within=30)
+        assert eventually_blocking(lambda: not demo.alive, within=30)
         assert {name for pid, name in programs.items() if is_running(pid)} == set()
         assert demo.log.read_text().endswith("nothing is left behind\n")
         assert [*folder.iterdir()] == []

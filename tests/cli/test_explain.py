@@ -4,7 +4,7 @@ import re
 import pytest
 
 from tests.cli.commands import steward
-from tests.operators import a_subscription, a_waiting_plan, an_approver, create
+from tests.operators import a_pending_plan, a_subscription, an_approver, create
 from virt_steward.kube.client import Client
 from virt_steward_demo.local.controlplane import ControlPlane
 
@@ -14,7 +14,7 @@ async def refused(admin: Client, operators: str) -> str:
     """A namespace with a plan that its approver does not approve."""
     await create(
         admin,
-        a_waiting_plan(operators, "1.1.0"),
+        a_pending_plan(operators, "1.1.0"),
         a_subscription(operators, pin="1.0.0", offered="1.1.0", installed="1.0.0"),
         an_approver(operators),
     )
@@ -57,7 +57,7 @@ async def test_explain_installplan_names_older_approver_and_window(
     never = {"windows": [{"schedule": "0 0 1 1 *", "duration": "1s"}]}
     await create(
         admin,
-        a_waiting_plan(operators),
+        a_pending_plan(operators),
         a_subscription(operators, pin="1.0.0", offered="1.0.0"),
         an_approver(operators, "one"),
         an_approver(operators, "two"),
@@ -76,7 +76,7 @@ async def test_explain_installplan_names_older_approver_and_window(
 async def test_explain_installplan_names_user_and_comment(
     admin: Client, control_plane: ControlPlane, operators: str
 ) -> None:
-    await create(admin, a_waiting_plan(operators))
+    await create(admin, a_pending_plan(operators))
     plan = ("installplan", f"{operators}/install-1")
     await steward("approve", *plan, "--comment", "CHG-7: tested", kubeconfig=control_plane.kubeconfig)
     ended = await steward("explain", *plan, kubeconfig=control_plane.kubeconfig)
@@ -88,7 +88,7 @@ async def test_explain_installplan_of_approved_plan_knows_its_csv(
 ) -> None:
     await create(
         admin,
-        a_waiting_plan(operators, phase="Complete", approved=True),
+        a_pending_plan(operators, phase="Complete", approved=True),
         a_subscription(operators, pin="1.1.0", offered="1.1.0", installed="1.1.0"),
     )
     ended = await steward("explain", "installplan", f"{operators}/install-1", kubeconfig=control_plane.kubeconfig)

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from tests.console.objects import the_config
 from tests.console.people import People
 from tests.console.rig import Answer, Browser, a_console
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.gateway import Gateway, a_gateway
 from tests.grants import Account
 from virt_steward.apis.virtplatformconfig import LOAD_AWARE
@@ -23,7 +23,7 @@ async def shown(browser: Browser, path: str, text: str) -> Answer:
     async def is_shown() -> bool:
         return text in (await browser.get(path)).text
 
-    assert await soon(is_shown), (await browser.get(path)).text[-3000:]
+    assert await eventually(is_shown), (await browser.get(path)).text[-3000:]
     return await browser.get(path)
 
 

@@ -12,7 +12,7 @@ import aiohttp
 from yarl import URL
 
 from tests.clients import a_client
-from tests.eventually import soon
+from tests.eventually import eventually
 from virt_steward.console.authentication import Authenticator, SignInLink
 from virt_steward.console.cache import PlatformOptions
 from virt_steward.console.handlers import COOKIE
@@ -186,7 +186,7 @@ async def a_console(
         running = asyncio.create_task(manager.run(stop) if is_filled else stop.wait())
         await console.start()
         try:
-            assert not is_filled or await soon(lambda: _is_filled(manager.informers), within=60)
+            assert not is_filled or await eventually(lambda: _is_filled(manager.informers), within=60)
             yield Served(console, links)
         finally:
             await console.stop()

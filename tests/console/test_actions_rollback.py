@@ -11,7 +11,7 @@ from tests.console.objects import OTHER_PLAN, PLAN, a_review, no_approved_plans,
 from tests.console.people import People
 from tests.console.rig import Browser
 from tests.controllers.advisor.desk import Desk, a_descheduler, advising, no_reboots
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.gateway import a_status
 from tests.grants import Account, an_account
 from virt_steward.apis.virtplatformconfig import HIGHER_DENSITY, LOAD_AWARE
@@ -81,7 +81,7 @@ async def test_rejected_plan_leaves_inbox_until_replanned(browser: Browser, clie
     await shown(browser, "/", review)
     form = (await shown(browser, PAGE, PLAN)).form_with("plan")
     await browser.post(f"{PAGE}/reject", {**form, "comment": "not now"})
-    assert await soon(is_decided)
+    assert await eventually(is_decided)
     page = (await shown(browser, PAGE, "This plan was rejected by")).text
     assert "not now" in page
     assert "Approve this plan" in page, "minds may change"
@@ -268,7 +268,7 @@ async def test_rollback_is_cancelled_or_replanned_with_advisor(browser: Browser,
     page = await shown(browser, PAGE, "New rollback plan")
     answer = await browser.post(f"{PAGE}/plan-anew", page.form_with("plan"))
     assert "is being drafted" in answer.text
-    assert await soon(lambda: is_another_way_back(advised, way_back), within=15), await advised.status()
+    assert await eventually(lambda: is_another_way_back(advised, way_back), within=15), await advised.status()
 
 
 async def is_another_way_back(advised: Desk, known: str) -> bool:

@@ -5,7 +5,7 @@ import pytest
 
 from tests.console.people import People, user_of
 from tests.console.rig import Browser, Served, a_console
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.grants import Account
 from tests.runtime.clocks import ManualClock
 from virt_steward.console.handlers import COOKIE
@@ -101,8 +101,8 @@ async def test_revoked_token_closes_live_pages(served: Served, people: People) -
     async with served.browser() as browser:
         await browser.sign_in(token)
         async with browser.live("/") as stream:
-            assert await soon(lambda: stream.received("page"))
+            assert await eventually(lambda: stream.received("page"))
             await people.dismiss(token)
-            assert await soon(lambda: stream.received("bye"), within=40)
-            assert await soon(lambda: stream.ended)
+            assert await eventually(lambda: stream.received("bye"), within=40)
+            assert await eventually(lambda: stream.ended)
         assert "Cluster token" in (await browser.get("/")).text

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from tests.eventually import soon
+from tests.eventually import eventually
 from virt_steward.console.derived_cache import DerivedCache
 from virt_steward.runtime.clock import SystemClock
 
@@ -47,7 +47,7 @@ async def test_derived_cache_derives_touched_key_once(rule: Doubling, derived: D
     derived.touch("a")
     derived.touch("a")
     assert derived.is_behind
-    assert await soon(lambda: derived.get("a") == 2)
+    assert await eventually(lambda: derived.get("a") == 2)
     assert (rule.asked, derived.is_behind) == (1, False)
 
 
@@ -55,22 +55,22 @@ async def test_derived_cache_survives_bad_key(rule: Doubling, derived: DerivedCa
     rule.known["good"] = 3
     derived.touch("bad")
     derived.touch("good")
-    assert await soon(lambda: derived.get("good") == 6)
+    assert await eventually(lambda: derived.get("good") == 6)
     assert list(derived) == [6]
 
 
 async def test_derived_cache_derives_expired_value_again(rule: Doubling, derived: DerivedCache[str, int]) -> None:
     rule.known["a"], rule.ends = 1, SystemClock().utc() + timedelta(seconds=0.1)
     derived.touch("a")
-    assert await soon(lambda: derived.get("a") == 2)
+    assert await eventually(lambda: derived.get("a") == 2)
     rule.known["a"] = 5
-    assert await soon(lambda: derived.get("a") == 10)
+    assert await eventually(lambda: derived.get("a") == 10)
 
 
 async def test_derived_cache_drops_key_without_value(rule: Doubling, derived: DerivedCache[str, int]) -> None:
     rule.known["none"] = 1
     derived.touch("none")
-    assert await soon(lambda: rule.asked == 1)
+    assert await eventually(lambda: rule.asked == 1)
     assert len(derived) == 0
 
 
@@ -79,7 +79,7 @@ async def test_derived_cache_stops_despite_new_touch(rule: Doubling) -> None:
     rule.known["a"], rule.ends = 1, SystemClock().utc() + timedelta(hours=1)
     derived.touch("a")
     running = asyncio.create_task(derived.run())
-    assert await soon(lambda: derived.get("a") == 2)
+    assert await eventually(lambda: derived.get("a") == 2)
     derived.touch("a")
     running.cancel()
-    assert await soon(running.cancelled)
+    assert await eventually(running.cancelled)

@@ -8,7 +8,7 @@ from tests.console.objects import a_drift, no_config, put, put_config
 from tests.console.people import People, a_rule
 from tests.console.rig import Browser, Served
 from tests.controllers.advisor.desk import a_descheduler
-from tests.eventually import soon
+from tests.eventually import eventually
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI
 from virt_steward.kube.client import Client, Object
 from virt_steward_demo.simulation.install import make_namespace
@@ -46,7 +46,7 @@ async def test_drift_shows_live_and_applied_fields(browser: Browser, client: Cli
     async def is_over() -> bool:
         return MINUS not in (await browser.get(PAGE)).text
 
-    assert await soon(is_over)
+    assert await eventually(is_over)
     await client.delete(DESCHEDULER)
     page = (await shown(browser, PAGE, "The object was deleted")).text
     assert PLUS in page

@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from tests.console.objects import a_condition, a_review, an_item, put, put_config
 from tests.console.rig import Browser
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.machines import a_config, a_machine, the_config, the_machine
 from virt_steward.apis.virtplatformconfig import LOAD_AWARE
 from virt_steward.controllers import REPORTERS
@@ -61,7 +61,7 @@ async def test_pages_escape_object_text(browser: Browser, path: str) -> None:
     async def is_there() -> bool:
         return ESCAPED in (await browser.get(path)).text
 
-    assert await soon(is_there, within=20), (await browser.get(path)).text[-4000:]
+    assert await eventually(is_there, within=20), (await browser.get(path)).text[-4000:]
     for text in ((await browser.get(path)).text, await _live(browser, path)):
         assert "<script>alert" not in text
         assert "<img src=x" not in text
@@ -77,7 +77,7 @@ async def test_pages_escape_query(browser: Browser) -> None:
 
 async def _live(browser: Browser, path: str) -> str:
     async with browser.live(path) as stream:
-        assert await soon(lambda: stream.received("page"))
+        assert await eventually(lambda: stream.received("page"))
         return str(json.loads(stream.events[0][1])["page"])
 
 

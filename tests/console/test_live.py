@@ -10,7 +10,7 @@ from tests.audit import AuditLog, Request
 from tests.console.objects import OTHER_PLAN, PLAN, a_review, put_config
 from tests.console.people import People, user_of
 from tests.console.rig import Browser, Served, Stream, a_console
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.gateway import a_gateway, a_status, forwarded
 from tests.grants import Account
 from tests.installplans import an_install_plan, create_install_plan
@@ -34,24 +34,24 @@ REVIEWS = {"selfsubjectreviews", "selfsubjectaccessreviews"}
 async def test_live_sends_changes(browser: Browser, client: Client) -> None:
     await put_config(client, a_review())
     async with browser.live(PAGE) as stream:
-        assert await soon(lambda: stream.has(PLAN))
+        assert await eventually(lambda: stream.has(PLAN))
         await put_config(client, a_review(plan=OTHER_PLAN))
-        assert await soon(lambda: stream.has(OTHER_PLAN))
+        assert await eventually(lambda: stream.has(OTHER_PLAN))
 
 
 async def test_live_sends_unchanged_page_once(browser: Browser) -> None:
     async with browser.live("/placement") as stream:
-        assert await soon(lambda: stream.received("page"))
-        assert await soon(lambda: stream.heartbeats >= 3)
+        assert await eventually(lambda: stream.received("page"))
+        assert await eventually(lambda: stream.heartbeats >= 3)
         assert len(stream.events) == 1
 
 
 async def test_live_updates_navigation_counts(browser: Browser, client: Client, namespace: str) -> None:
     async with browser.live("/activity") as stream:
-        assert await soon(lambda: stream.received("page"))
+        assert await eventually(lambda: stream.received("page"))
         count = len(stream.events)
         await create_install_plan(client, an_install_plan("install-new", namespace))
-        assert await soon(lambda: len(stream.events) > count)
+        assert await eventually(lambda: len(stream.events) > count)
 
 
 async def test_subscription_wakes_for_its_topics() -> None:
@@ -81,11 +81,11 @@ async def test_live_clears_trouble_message(control_plane: ControlPlane, account:
     ):
         await browser.sign_in(await people.admin())
         async with browser.live("/placement") as stream:
-            assert await soon(lambda: stream.received("page"))
+            assert await eventually(lambda: stream.received("page"))
             gateway.intercept = _no_reviews
-            assert await soon(lambda: stream.received("trouble"))
+            assert await eventually(lambda: stream.received("trouble"))
             gateway.intercept = forwarded
-            assert await soon(lambda: stream.events[-1][0] == "page")
+            assert await eventually(lambda: stream.events[-1][0] == "page")
         pages = [data for name, data in stream.events if name == "page"]
         assert len(set(pages)) == 1, "it is the same"
 
@@ -106,7 +106,7 @@ async def test_viewers_share_watches(
         def all_have_it() -> bool:
             return all(stream.has("install-for-all") for stream in streams)
 
-        assert await soon(all_have_it, within=30)
+        assert await eventually(all_have_it, within=30)
         asked = audit_log.since(mark)
     ours = [one for one in asked if one.user == account.user and one.resource]
     assert [one.uri for one in ours if one.verb != "watch"] == []
@@ -190,5 +190,5 @@ async def _look(stack: AsyncExitStack, served: Served, token: str) -> Stream:
     await browser.sign_in(token)
     stream = await stack.enter_async_context(browser.live("/approvals"))
     async with asyncio.timeout(30):
-        assert await soon(lambda: stream.received("page"), within=30)
+        assert await eventually(lambda: stream.received("page"), within=30)
     return stream

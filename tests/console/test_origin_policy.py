@@ -8,7 +8,7 @@ import pytest
 from tests.console.objects import PLAN, a_review, put_config, the_config
 from tests.console.people import People
 from tests.console.rig import Browser, Served, a_console
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.grants import Account
 from virt_steward.apis.virtplatformconfig import LOAD_AWARE
 from virt_steward.console import origin_policy
@@ -41,7 +41,7 @@ async def test_policy_refuses_unknown_host(browser: Browser, path: str) -> None:
 )
 async def test_policy_refuses_cross_site_form(browser: Browser, client: Client, headers: dict[str, str]) -> None:
     await put_config(client, a_review())
-    assert await soon(lambda: _is_shown(browser))
+    assert await eventually(lambda: _is_shown(browser))
     form = (await browser.get(f"/profiles/{LOAD_AWARE}")).form_with("plan")
     answer = await browser.post(APPROVE, form, **headers)
     assert answer.status == 403
@@ -54,7 +54,7 @@ async def test_action_refuses_form_without_csrf_token(
     await put_config(client, a_review())
     async with served.browser() as other:
         await other.sign_in(await people.admin())
-        assert await soon(lambda: _is_shown(other))
+        assert await eventually(lambda: _is_shown(other))
         theirs = (await other.get(f"/profiles/{LOAD_AWARE}")).form_with("plan")["csrf"]
         for csrf in ("", "guess", theirs):
             answer = await browser.post(APPROVE, {"plan": PLAN, "csrf": csrf})
@@ -66,7 +66,7 @@ async def test_approve_is_forbidden_for_readers(client: Client, served: Served, 
     await put_config(client, a_review())
     async with served.browser() as watcher:
         await watcher.sign_in(await people.watcher())
-        assert await soon(lambda: _is_shown(watcher))
+        assert await eventually(lambda: _is_shown(watcher))
         page = await watcher.get(f"/profiles/{LOAD_AWARE}")
         assert "Your account may not approve this plan" in page.text
         answer = await watcher.post(APPROVE, page.form_with("plan"))

@@ -11,7 +11,7 @@ import pytest
 from tests.console.objects import PLAN, a_review, put_config
 from tests.console.people import People, a_rule, user_of
 from tests.console.rig import Browser
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.grants import Account
 from virt_steward.apis.virtplatformconfig import LOAD_AWARE
 from virt_steward.console.access import ACCESS
@@ -41,14 +41,14 @@ async def test_console_runs_alone_and_prints_link(
     kubeconfig = account.write_kubeconfig(tmp_path / "kubeconfig", control_plane)
     options = ("--controllers=console", "--console-bind-address=127.0.0.1:0")
     with a_process(kubeconfig, *options) as process:
-        assert await soon(lambda: bool(LINK.search(process.log.read_text())), within=30), process.log.read_text()
+        assert await eventually(lambda: bool(LINK.search(process.log.read_text())), within=30), process.log.read_text()
         found = LINK.search(process.log.read_text())
         assert found
         async with Browser(found[1]) as browser:
             page = await browser.get(found[2])
             assert "Inbox" in page.text
             assert account.user in page.text
-        assert await soon(lambda: len(LINK.findall(process.log.read_text())) == 2), "the next link is printed"
+        assert await eventually(lambda: len(LINK.findall(process.log.read_text())) == 2), "the next link is printed"
 
 
 async def test_console_names_kinds_it_may_not_read(
@@ -59,7 +59,7 @@ async def test_console_names_kinds_it_may_not_read(
     kubeconfig = Account(ACCESS, user_of(token), token).write_kubeconfig(tmp_path / "kubeconfig", control_plane)
     options = ("--controllers=console", "--console-bind-address=127.0.0.1:0")
     with a_process(kubeconfig, *options) as process:
-        assert await soon(lambda: bool(LINK.search(process.log.read_text())), within=30), process.log.read_text()
+        assert await eventually(lambda: bool(LINK.search(process.log.read_text())), within=30), process.log.read_text()
         found = LINK.search(process.log.read_text())
         assert found
         async with Browser(found[1]) as browser:
@@ -69,7 +69,7 @@ async def test_console_names_kinds_it_may_not_read(
                 page = (await browser.get(f"/profiles/{LOAD_AWARE}")).text
                 return PLAN in page and "Loading:" not in page
 
-            assert await soon(is_read, within=30)
+            assert await eventually(is_read, within=30)
             page = (await browser.get("/")).text
             for kind in ("customresourcedefinitions.apiextensions.k8s.io", "installplans.operators.coreos.com"):
                 assert f"<code>{kind}</code>" in page.partition('id="denied"')[2].partition("</p>")[0]
@@ -81,7 +81,7 @@ async def test_console_follows_hyperconverged_flag(control_plane: ControlPlane, 
     kubeconfig.write_text(control_plane.kubeconfig.read_text())
     options = ("--controllers=console", "--console-bind-address=127.0.0.1:0", "--hyperconverged=elsewhere/another")
     with a_process(kubeconfig, *options) as process:
-        assert await soon(lambda: bool(LINK.search(process.log.read_text())), within=30), process.log.read_text()
+        assert await eventually(lambda: bool(LINK.search(process.log.read_text())), within=30), process.log.read_text()
         found = LINK.search(process.log.read_text())
         assert found
         async with Browser(found[1]) as browser:
@@ -90,7 +90,7 @@ async def test_console_follows_hyperconverged_flag(control_plane: ControlPlane, 
             async def is_missing() -> bool:
                 return "missing:" in (await browser.get("/profiles")).text
 
-            assert await soon(is_missing, within=30)
+            assert await eventually(is_missing, within=30)
             assert "HyperConverged elsewhere/another" in (await browser.get("/profiles")).text
 
 
@@ -103,5 +103,5 @@ async def test_console_follows_hyperconverged_flag(control_plane: ControlPlane, 
 )
 async def test_console_refuses_invalid_flags(control_plane: ControlPlane, options: tuple[str, ...], says: str) -> None:
     with a_process(control_plane.kubeconfig, *options) as process:
-        assert await soon(lambda: not process.alive, within=20)
+        assert await eventually(lambda: not process.alive, within=20)
         assert says in process.log.read_text()

@@ -7,7 +7,7 @@ from tests.console.objects import PLAN, a_condition, a_review, put_config
 from tests.console.people import People, a_rule
 from tests.console.rig import Browser, Served, a_console
 from tests.controllers.approver.lifecycle import a_lifecycle, an_approver
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.grants import Account
 from tests.installplans import an_install_plan, create_install_plan
 from tests.machines import a_machine, the_machine
@@ -59,7 +59,7 @@ async def test_pending_plan_is_unknown_when_approvers_are_denied(
     dim = await people.somebody(a_rule("apiextensions.k8s.io"), a_rule("operators.coreos.com", "", resources=RESOURCES))
     async with a_console(control_plane, dim) as served, served.browser() as browser:
         await browser.sign_in(await people.admin())
-        assert await soon(lambda: _shows(browser, "/approvals", PlanReason.NAMESPACE_DENIED))
+        assert await eventually(lambda: _shows(browser, "/approvals", PlanReason.NAMESPACE_DENIED))
         for path in ("/", "/approvals", f"/approvals/{namespace}/install-dim"):
             page = (await browser.get(path)).text
             assert "install-dim" in page
@@ -87,15 +87,15 @@ async def test_page_is_unavailable_when_rights_are_unknown(
             await browser.sign_in(await people.admin())
             assert (await browser.get("/profiles")).status == 200
             async with browser.live("/profiles") as stream:
-                assert await soon(lambda: stream.received("page"))
+                assert await eventually(lambda: stream.received("page"))
                 proxy.refuse()
                 await proxy.cut()
                 page = await browser.get("/profiles")
                 assert page.status == 503
                 assert "Your rights cannot be checked now" in page.text
-                assert await soon(lambda: stream.received("trouble"))
+                assert await eventually(lambda: stream.received("trouble"))
                 await proxy.accept()
-                assert await soon(lambda: _answers(browser))
+                assert await eventually(lambda: _answers(browser))
 
 
 async def _shows(browser: Browser, path: str, text: str) -> bool:

@@ -9,7 +9,7 @@ from tests.console.objects import a_review, put, put_config
 from tests.console.people import SHOWN, People, a_rule
 from tests.console.rig import Browser, Served
 from tests.controllers.approver.lifecycle import a_lifecycle, an_approver
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.installplans import an_install_plan, create_install_plan
 from virt_steward.apis.virtplatformconfig import LOAD_AWARE
 from virt_steward.console.page_context import REASON_HIDDEN
@@ -43,7 +43,7 @@ async def shows(browser: Browser, path: str, *texts: str) -> bool:
         page = (await browser.get(path)).text
         return all(text in page for text in texts)
 
-    return await soon(is_shown)
+    return await eventually(is_shown)
 
 
 async def test_pages_hide_plans_of_other_namespaces(served: Served, people: People, places: tuple[str, str]) -> None:
@@ -66,10 +66,10 @@ async def test_live_hides_changes_of_other_namespaces(
     async with served.browser() as browser:
         await browser.sign_in(await people.neighbour(mine))
         async with browser.live("/approvals") as stream:
-            assert await soon(lambda: stream.received("page"))
+            assert await eventually(lambda: stream.received("page"))
             await create_install_plan(client, an_install_plan("install-secret", theirs))
             await create_install_plan(client, an_install_plan("install-open", mine))
-            assert await soon(lambda: stream.has("install-open"))
+            assert await eventually(lambda: stream.has("install-open"))
             assert not stream.has("install-secret")
 
 
@@ -142,7 +142,7 @@ async def test_revoked_rights_hide_objects(served: Served, people: People, place
         async def is_hidden() -> bool:
             return f"install-{places[1]}" not in (await browser.get("/approvals")).text
 
-        assert await soon(is_hidden, within=20)
+        assert await eventually(is_hidden, within=20)
 
 
 def _words(page: str, name: str) -> str:

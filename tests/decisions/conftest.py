@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.console.objects import no_config
-from tests.widgets import define
+from tests.widgets import install_crd
 from virt_steward.apis.virtplatformconfig import EXAMPLE, VIRT_PLATFORM_CONFIG_CRD
 from virt_steward.kube.client import Client
 
 
 @pytest.fixture
 async def configs(admin: Client) -> AsyncIterator[Client]:
-    await define(admin, VIRT_PLATFORM_CONFIG_CRD.manifest())
+    await install_crd(admin, VIRT_PLATFORM_CONFIG_CRD.manifest())
     await no_config(admin, EXAMPLE)
     yield admin
     await no_config(admin, EXAMPLE)

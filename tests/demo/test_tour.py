@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from tests.console.objects import a_review, an_item, define_all, no_config, put_config, the_config
-from tests.eventually import soon
+from tests.eventually import eventually
 from virt_steward.controllers import NAMES
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER
 from virt_steward.kube.client import Client, Object
@@ -59,7 +59,7 @@ class FaultyAdvisor:
         await self._report("Drifted", action="Apply")
 
     async def _wait_until(self, holds: Callable[[], Awaitable[bool]]) -> None:
-        assert await soon(holds, within=60)
+        assert await eventually(holds, within=60)
 
     async def _report(self, phase: str, action: str) -> None:
         rolling: Object = {"message": "Updated: 1/3, Ready: 1/3", "blastRadius": {"message": "3 nodes reboot"}}

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.audit import AuditLog
-from tests.operators import a_csv, a_subscription, a_waiting_plan, an_approver, create, csv_of
+from tests.operators import a_csv, a_pending_plan, a_subscription, an_approver, create, csv_of
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.controllers.approver.checks import CHECKS
 from virt_steward.controllers.approver.olm import APPROVED_AT, APPROVED_BECAUSE, APPROVED_BY, INSTALL_PLAN
@@ -36,7 +36,7 @@ def the_chain(found: ApprovalExplanation, approver: str) -> Chain:
 async def test_explain_approval_of_pinned_plan_passes_every_check(admin: Client, operators: str) -> None:
     await create(
         admin,
-        a_waiting_plan(operators),
+        a_pending_plan(operators),
         a_subscription(operators, pin="1.0.0", offered="1.0.0"),
         an_approver(operators),
     )
@@ -50,7 +50,7 @@ async def test_explain_approval_of_pinned_plan_passes_every_check(admin: Client,
 async def test_explain_approval_shows_failed_check_of_unpinned_upgrade(admin: Client, operators: str) -> None:
     await create(
         admin,
-        a_waiting_plan(operators, "1.1.0"),
+        a_pending_plan(operators, "1.1.0"),
         a_subscription(operators, pin="1.0.0", offered="1.1.0", installed="1.0.0"),
         a_csv(operators, "1.0.0", "Succeeded"),
         an_approver(operators),
@@ -78,7 +78,7 @@ async def test_explain_approval_says_when_window_opens(admin: Client, operators:
     windows = [{"schedule": "0 22 * * *", "duration": "4h"}]
     await create(
         admin,
-        a_waiting_plan(operators),
+        a_pending_plan(operators),
         a_subscription(operators, pin="1.0.0", offered="1.0.0"),
         an_approver(operators, policy={"windows": windows}),
     )
@@ -89,7 +89,7 @@ async def test_explain_approval_says_when_window_opens(admin: Client, operators:
 async def test_explain_approval_shows_scope_of_approver(admin: Client, operators: str) -> None:
     await create(
         admin,
-        a_waiting_plan(operators),
+        a_pending_plan(operators),
         a_subscription(operators, pin="1.0.0", offered="1.0.0"),
         an_approver(operators, targetNamespaces=["elsewhere"]),
     )
@@ -102,7 +102,7 @@ async def test_explain_approval_reads_namespace_labels(admin: Client, operators:
     selector = {"matchLabels": {"kubernetes.io/metadata.name": operators}}
     await create(
         admin,
-        a_waiting_plan(operators),
+        a_pending_plan(operators),
         a_subscription(operators, pin="1.0.0", offered="1.0.0"),
         an_approver(operators, namespaceSelector=selector),
     )
@@ -112,12 +112,12 @@ async def test_explain_approval_reads_namespace_labels(admin: Client, operators:
 async def test_explain_approval_reports_unreadable_subscription(admin: Client, operators: str) -> None:
     odd = a_subscription(operators, pin="1.0.0", offered="1.0.0")
     odd["spec"]["startingCSV"] = 7
-    await create(admin, a_waiting_plan(operators), odd, an_approver(operators))
+    await create(admin, a_pending_plan(operators), odd, an_approver(operators))
     assert the_chain(await asked(admin, operators), f"{operators}/approver").reason == "SubscriptionUnreadable"
 
 
 async def test_explain_approval_names_user_and_comment(admin: Client, operators: str) -> None:
-    await create(admin, a_waiting_plan(operators))
+    await create(admin, a_pending_plan(operators))
     assert (await asked(admin, operators)).decision is None
     await approve_manually(admin, Key(operators, "install-1"), "CHG-7: tested", NOW)
     found = await asked(admin, operators)
@@ -127,7 +127,7 @@ async def test_explain_approval_names_user_and_comment(admin: Client, operators:
 
 @pytest.mark.parametrize("exists", [True, False], ids=["that-exists", "that-is-gone"])
 async def test_explain_approval_names_approver(admin: Client, operators: str, exists: bool) -> None:
-    await create(admin, a_waiting_plan(operators), an_approver(operators))
+    await create(admin, a_pending_plan(operators), an_approver(operators))
     approver = Ref(INSTALL_PLAN_APPROVER, Key(operators, "approver"))
     uid = (await admin.get(approver))["metadata"]["uid"]
     stamp = {APPROVED_BY: uid, APPROVED_AT: "2031-01-06T12:00:00Z", APPROVED_BECAUSE: "it is pinned"}
@@ -141,19 +141,19 @@ async def test_explain_approval_names_approver(admin: Client, operators: str, ex
 
 
 async def test_explain_approval_without_signature_has_no_decision(admin: Client, operators: str) -> None:
-    await create(admin, a_waiting_plan(operators, approved=True))
+    await create(admin, a_pending_plan(operators, approved=True))
     found = await asked(admin, operators)
     assert (found.approved, found.decision) == (True, None)
 
 
 async def test_explain_approval_of_missing_plan_lists_existing(admin: Client, operators: str) -> None:
-    await create(admin, a_waiting_plan(operators))
+    await create(admin, a_pending_plan(operators))
     with pytest.raises(NoAnswer, match=f"InstallPlan {operators}/other not found; .*: install-1"):
         await asked(admin, operators, "other")
 
 
 async def test_explain_approval_reports_undecodable_plan(admin: Client, operators: str) -> None:
-    await create(admin, a_waiting_plan(operators, clusterServiceVersionNames=[7]))
+    await create(admin, a_pending_plan(operators, clusterServiceVersionNames=[7]))
     with pytest.raises(NoAnswer, match="cannot be decoded"):
         await asked(admin, operators)
 
@@ -161,7 +161,7 @@ async def test_explain_approval_reports_undecodable_plan(admin: Client, operator
 async def test_explain_approval_writes_nothing(admin: Client, operators: str, audit_log: AuditLog) -> None:
     await create(
         admin,
-        a_waiting_plan(operators),
+        a_pending_plan(operators),
         a_subscription(operators, pin="1.0.0", offered="1.0.0"),
         an_approver(operators),
     )

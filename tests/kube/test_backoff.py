@@ -3,7 +3,15 @@ import random
 import pytest
 
 from virt_steward.kube.backoff import RetryBackoff
-from virt_steward.kube.errors import Expired, Forbidden, KubeError, ServerError, TimedOut, TooManyRequests, Unreachable
+from virt_steward.kube.errors import (
+    Expired,
+    Forbidden,
+    KubeError,
+    ServerError,
+    ServerUnreachable,
+    TimedOut,
+    TooManyRequests,
+)
 
 GONE = Expired(410, "Expired", "too old")
 DENIED = Forbidden(403, "Forbidden", "no")
@@ -18,7 +26,7 @@ def delays(backoff: RetryBackoff, error: KubeError, times: int = 12) -> list[flo
     [
         pytest.param(GONE, 0.0, 2.0, id="an expired past, at once"),
         pytest.param(TimedOut("silent"), 0.0, 2.0, id="a silent stream, at once"),
-        pytest.param(Unreachable("refused"), 0.1, 2.0, id="a refused connection, soon"),
+        pytest.param(ServerUnreachable("refused"), 0.1, 2.0, id="a refused connection, soon"),
         pytest.param(ServerError("starting", 60.0), 0.5, 30.0, id="a failing server, at our own pace"),
         pytest.param(DENIED, 2.0, 60.0, id="a missing right, rarely"),
     ],
@@ -36,17 +44,17 @@ def test_backoff_honours_retry_after() -> None:
 
 def test_backoff_counts_each_cause_separately() -> None:
     backoff = RetryBackoff(random.Random(3))
-    delays(backoff, Unreachable("refused"), times=20)
+    delays(backoff, ServerUnreachable("refused"), times=20)
     assert backoff.after(ServerError("starting")) <= 0.5
 
 
 def test_backoff_resets_on_success() -> None:
     backoff = RetryBackoff(random.Random(3))
-    delays(backoff, Unreachable("refused"))
+    delays(backoff, ServerUnreachable("refused"))
     backoff.succeeded()
-    assert backoff.after(Unreachable("refused")) <= 0.1
+    assert backoff.after(ServerUnreachable("refused")) <= 0.1
 
 
 def test_backoff_has_jitter() -> None:
-    error = Unreachable("refused")
+    error = ServerUnreachable("refused")
     assert delays(RetryBackoff(random.Random(1)), error) != delays(RetryBackoff(random.Random(2)), error)

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from tests.audit import AuditLog
 from tests.clients import a_client
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.gateway import Gateway, a_status
 from tests.kube.certificates import an_authority
 from tests.kube.kubeconfigs import a_kubeconfig, b64, written
@@ -22,7 +22,7 @@ from tests.widgets import V1, a_widget, the_widget
 from virt_steward.kube.client import Caller, Client
 from virt_steward.kube.connection import Connection, ConnectionPool, Request, unobserved
 from virt_steward.kube.discovery import Discovery
-from virt_steward.kube.errors import NotLeading, TimedOut, TooManyRequests, Unauthorized, Unreachable, Untrusted
+from virt_steward.kube.errors import NotLeading, ServerUnreachable, TimedOut, TooManyRequests, Unauthorized, Untrusted
 from virt_steward.kube.kubeconfig import load_from_bytes, load_kubeconfig
 from virt_steward_demo.local.controlplane import ControlPlane, ReservedPort
 
@@ -79,10 +79,10 @@ async def test_slow_requests_do_not_delay_lease(proxy: FaultProxy, control_plane
     async with a_client(control_plane, server=proxy.server) as client:
         proxy.freeze()
         slow = [asyncio.ensure_future(client.connection.send(VERSION)) for _ in range(20)]
-        assert await soon(lambda: proxy.accepted == ConnectionPool.REQUESTS.value)
+        assert await eventually(lambda: proxy.accepted == ConnectionPool.REQUESTS.value)
         lease = Request("get", "GET", "/version", what="renew", pool=ConnectionPool.LEASE)
         renewals = [asyncio.ensure_future(client.connection.send(lease)) for _ in range(3)]
-        assert await soon(lambda: proxy.accepted == ConnectionPool.REQUESTS.value + len(renewals))
+        assert await eventually(lambda: proxy.accepted == ConnectionPool.REQUESTS.value + len(renewals))
         proxy.thaw()
         assert {answer.status for answer in await asyncio.gather(*renewals, *slow)} == {200}
 
@@ -105,7 +105,7 @@ async def test_send_reports_refused_connection_at_once(control_plane: ControlPla
     try:
         nowhere = f"https://127.0.0.1:{port.number}"
         async with asyncio.timeout(PATIENCE), a_client(control_plane, server=nowhere) as client:
-            with pytest.raises(Unreachable, match=f"{nowhere} unreachable: Connection refused"):
+            with pytest.raises(ServerUnreachable, match=f"{nowhere} unreachable: Connection refused"):
                 await client.raw("/version")
     finally:
         port.release()
@@ -113,9 +113,9 @@ async def test_send_reports_refused_connection_at_once(control_plane: ControlPla
 
 async def test_send_distinguishes_tls_failure_from_untrusted(gateway: Gateway, control_plane: ControlPlane) -> None:
     async with a_client(control_plane, server=gateway.server.replace("http:", "https:")) as client:
-        with pytest.raises(Unreachable, match="TLS handshake failed") as error:
+        with pytest.raises(ServerUnreachable, match="TLS handshake failed") as error:
             await client.raw("/version")
-    assert type(error.value) is Unreachable
+    assert type(error.value) is ServerUnreachable
 
 
 async def test_send_hides_proxy_password(gateway: Gateway, control_plane: ControlPlane) -> None:
@@ -128,7 +128,7 @@ async def test_send_hides_proxy_password(gateway: Gateway, control_plane: Contro
     cluster = load_from_bytes(text.encode(), source="tests", trusted=True, env={})
     connection = Connection(cluster, user_agent="tests", observe=unobserved)
     try:
-        with pytest.raises(Unreachable, match="the proxy answered 407") as error:
+        with pytest.raises(ServerUnreachable, match="the proxy answered 407") as error:
             await Client(connection, Discovery(connection)).raw("/version")
         assert "S3CRET" not in str(error.value)
     finally:
@@ -156,7 +156,7 @@ async def test_send_refuses_after_close(admin: Client) -> None:
     connection = Connection(admin.connection.cluster, user_agent="tests", observe=unobserved)
     assert (await connection.send(VERSION)).status == 200
     await connection.close()
-    with pytest.raises(Unreachable, match="is closed"):
+    with pytest.raises(ServerUnreachable, match="is closed"):
         await connection.send(VERSION)
 
 
@@ -171,7 +171,7 @@ async def test_send_reports_cut_answer_as_unreachable(gateway: Gateway, control_
 
     gateway.intercept = cut
     async with a_client(control_plane, server=gateway.server) as client:
-        with pytest.raises(Unreachable):
+        with pytest.raises(ServerUnreachable):
             await client.raw("/version")
 
 
@@ -346,7 +346,7 @@ async def test_send_observes_each_attempt(control_plane: ControlPlane, proxy: Fa
         await client.apply(a_widget(widgets), manager="me")
         proxy.refuse()
         await proxy.cut()
-        with pytest.raises(Unreachable):
+        with pytest.raises(ServerUnreachable):
             await client.get(the_widget(widgets))
     finally:
         await connection.close()
@@ -361,4 +361,4 @@ async def test_close_leaves_no_socket_open(proxy: FaultProxy, control_plane: Con
         )
         async with client.connection.stream(watch, silence=60):
             assert proxy.open_connections == 6
-    assert await soon(lambda: proxy.open_connections == 0)
+    assert await eventually(lambda: proxy.open_connections == 0)

@@ -6,9 +6,9 @@ from aiohttp import web
 
 from tests.audit import AuditLog
 from tests.clients import a_client
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.gateway import Gateway
-from tests.widgets import GROUP, WIDGET, a_definition, a_new_kind, a_version, define
+from tests.widgets import GROUP, WIDGET, a_crd, a_new_kind, a_version, install_crd
 from virt_steward.kube.client import Client
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION, Discovery
 from virt_steward.kube.errors import NotServed, Unavailable
@@ -32,7 +32,7 @@ async def refreshed_until(discovery: Discovery, kind: Kind, version: str | None)
         except NotServed:
             return version is None
 
-    return await soon(holds)
+    return await eventually(holds)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ async def test_discovery_fetches_once_for_many_callers(admin: Client, audit_log:
 async def test_discovery_follows_crd_changes(admin: Client) -> None:
     kind = a_new_kind()
     odd = f"{kind.plural[:-1]}kinder"
-    definition = a_definition(kind.name, plural=odd, versions=("v1alpha1",), scope="Cluster")
+    definition = a_crd(kind.name, plural=odd, versions=("v1alpha1",), scope="Cluster")
     with pytest.raises(NotServed):
         await admin.discovery.resource(kind)
     await admin.create(definition)
@@ -110,14 +110,14 @@ async def test_changed_returns_only_on_change(admin: Client) -> None:
     await admin.discovery.resource(CONFIG_MAP)
     assert not waiting.done()
     kind = a_new_kind()
-    await admin.create(a_definition(kind.name))
+    await admin.create(a_crd(kind.name))
     assert await refreshed_until(admin.discovery, kind, "v1")
     await asyncio.wait_for(waiting, 30)
 
 
 async def test_discovery_refreshes_after_page_not_found(admin: Client) -> None:
     kind = a_new_kind()
-    await define(admin, a_definition(kind.name))
+    await install_crd(admin, a_crd(kind.name))
     await admin.delete(the_definition(kind.plural))
 
     async def gone() -> bool:
@@ -129,7 +129,7 @@ async def test_discovery_refreshes_after_page_not_found(admin: Client) -> None:
             return True
         return False
 
-    assert await soon(gone)
+    assert await eventually(gone)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from virt_steward.kube.client import Client
 from virt_steward.kube.connection import Connection, unobserved
 from virt_steward.kube.discovery import Discovery
 from virt_steward.kube.environment_proxy import is_excepted
-from virt_steward.kube.errors import BadConfig, Unreachable
+from virt_steward.kube.errors import BadConfig, ServerUnreachable
 from virt_steward.kube.kubeconfig import load_from_bytes, load_kubeconfig
 
 PROXY = "http://proxy.example:3128"
@@ -99,7 +99,7 @@ async def test_requests_use_environment_proxy(gateway: Gateway, tmp_path: Path) 
     cluster = load_kubeconfig(config, env={"HTTPS_PROXY": gateway.server})
     connection = Connection(cluster, user_agent="tests", observe=unobserved)
     try:
-        with pytest.raises(Unreachable, match="the proxy answered 407"):
+        with pytest.raises(ServerUnreachable, match="the proxy answered 407"):
             await Client(connection, Discovery(connection)).raw("/version")
     finally:
         await connection.close()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.eventually import eventually, soon
+from tests.eventually import eventually, eventually_blocking
 from tests.kube.certificates import a_pair, an_authority
 from tests.kube.kubeconfigs import SECRET, a_kubeconfig, b64, written
 from virt_steward.kube.credentials import Authentication, Credentials
@@ -216,11 +216,11 @@ async def test_exec_plugin_times_out(fake: Fake) -> None:
 async def test_exec_plugin_is_killed_with_its_children(fake: Fake) -> None:
     running = asyncio.create_task(run(a_plugin(fake.script("sleep 600 & echo $! >new; mv new child; wait")), HOUR))
     child = fake.folder / "child"
-    assert await soon(child.exists)
+    assert await eventually(child.exists)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert await soon(lambda: not is_running(int(child.read_text())))
+    assert await eventually(lambda: not is_running(int(child.read_text())))
 
 
 @pytest.mark.parametrize("turns", range(2, 8))
@@ -230,11 +230,11 @@ async def test_exec_plugin_is_killed_while_it_starts(fake: Fake, turns: int) -> 
     for _ in range(turns):
         await asyncio.sleep(0)
     child = fake.folder / "child"
-    assert eventually(child.exists)
+    assert eventually_blocking(child.exists)
     running.cancel()
     await asyncio.wait((running,), timeout=WAIT)
     assert running.cancelled()
-    assert await soon(lambda: not is_running(int(child.read_text())))
+    assert await eventually(lambda: not is_running(int(child.read_text())))
 
 
 async def test_exec_plugin_does_not_wait_for_daemon(fake: Fake) -> None:

@@ -11,21 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.clients import a_client
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.gateway import Gateway, a_status, no_streaming_list
 from tests.kube.watches import Followed, followed
 from tests.proxy import FaultProxy
 from tests.widgets import V1, WIDGET, Widget, a_widget, the_widget
 from virt_steward.kube.client import Client, Reader, Selection
 from virt_steward.kube.connection import Request
-from virt_steward.kube.errors import (
-    Expired,
-    Invalid,
-    NotServed,
-    TooManyRequests,
-    Unavailable,
-    Unreachable,
-)
+from virt_steward.kube.errors import Expired, Invalid, NotServed, ServerUnreachable, TooManyRequests, Unavailable
 from virt_steward.kube.watch import (
     MAX_DEPTH,
     Lines,
@@ -85,10 +78,10 @@ async def test_watch_resumes_broken_stream(
         await proxy.cut()
         await admin.delete(the_widget(widgets, "two"))
         await admin.create(a_widget(widgets, "three"))
-        assert await events.until(Unreachable.__name__) == [Unreachable.__name__]
+        assert await events.until(ServerUnreachable.__name__) == [ServerUnreachable.__name__]
         await proxy.accept()
         told = await events.until("put three")
-        assert [word for word in told if word != Unreachable.__name__] == ["Synced", "gone two", "put three"]
+        assert [word for word in told if word != ServerUnreachable.__name__] == ["Synced", "gone two", "put three"]
 
 
 async def test_watch_lists_again_after_expiry(
@@ -162,7 +155,7 @@ async def test_watch_backs_off_from_short_streams(
     gateway.intercept = intercept
     async with a_client(control_plane, server=gateway.server) as client, followed(client, widgets) as events:
         reading = asyncio.create_task(events.until("the end of time"))
-        assert await soon(lambda: watches() > 0)
+        assert await eventually(lambda: watches() > 0)
         await asyncio.wait((reading,), timeout=0.5)
         assert not reading.done()
         reading.cancel()

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from tests.clients import a_client
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.gateway import Gateway
 from tests.kube.watches import PATIENCE, Followed, followed
 from tests.proxy import FaultProxy
@@ -57,7 +57,7 @@ async def test_watch_without_bookmarks_reopens_without_trouble(
             events = Followed(stream)
             await events.until("Synced")
             reading = asyncio.create_task(events.until("put something"))
-            assert await soon(lambda: resumed() > 2)
+            assert await eventually(lambda: resumed() > 2)
             await admin.create(an_event(widgets, "something"))
             assert set(await reading) == {"Synced", "put something"}
 

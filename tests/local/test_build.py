@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.eventually import eventually
+from tests.eventually import eventually_blocking
 from tests.local.test_processes import is_running
 from virt_steward_demo.local import LocalError
 from virt_steward_demo.local.build import BuildSteps
@@ -117,7 +117,7 @@ def test_build_repeats_for_changed_source(build: BuildSetup) -> None:
 def test_build_runs_once_for_concurrent_requests(build: BuildSetup) -> None:
     build.hold.touch()
     first = build.request()
-    assert eventually(lambda: len(build.builds()) == 1)
+    assert eventually_blocking(lambda: len(build.builds()) == 1)
     second = build.request()
     assert second.stderr is not None
     assert second.stderr.readline() == f"waiting for process {first.pid}, which is building the control plane\n"
@@ -131,18 +131,18 @@ def test_build_runs_once_for_concurrent_requests(build: BuildSetup) -> None:
 def test_interrupted_build_leaves_no_result(build: BuildSetup, number: signal.Signals) -> None:
     build.hold.touch()
     request = build.request()
-    assert eventually(lambda: len(build.builds()) == 1)
+    assert eventually_blocking(lambda: len(build.builds()) == 1)
     request.send_signal(number)
     request.communicate()
     assert request.returncode != 0
     assert "controlplane" not in build.cached()
-    assert eventually(lambda: not is_running(build.builds()[0]))
+    assert eventually_blocking(lambda: not is_running(build.builds()[0]))
 
 
 def test_build_continues_after_killed_builder(build: BuildSetup) -> None:
     build.hold.touch()
     first = build.request()
-    assert eventually(lambda: len(build.builds()) == 1)
+    assert eventually_blocking(lambda: len(build.builds()) == 1)
     second = build.request()
     assert second.stderr is not None
     second.stderr.readline()

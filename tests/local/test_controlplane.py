@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import Answer, PlainClient
-from tests.eventually import eventually
+from tests.eventually import eventually_blocking
 from virt_steward_demo.local import LocalError
 from virt_steward_demo.local.binaries import Binaries
 from virt_steward_demo.local.certificates import Identity
@@ -85,7 +85,7 @@ def test_control_plane_deletes_namespaces(admin: PlainClient) -> None:
     admin.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "short-lived"}})
     admin.create(f"{NAMESPACES}/short-lived/configmaps", a_config_map("content"))
     admin.ask("DELETE", f"{NAMESPACES}/short-lived")
-    assert eventually(lambda: admin.get(f"{NAMESPACES}/short-lived").code == 404, within=20)
+    assert eventually_blocking(lambda: admin.get(f"{NAMESPACES}/short-lived").code == 404, within=20)
 
 
 def test_control_plane_collects_garbage(admin: PlainClient) -> None:
@@ -93,7 +93,7 @@ def test_control_plane_collects_garbage(admin: PlainClient) -> None:
     reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["uid"]}
     assert admin.create(CONFIG_MAPS, a_config_map("owned", ownerReferences=[reference])).code == 201
     admin.ask("DELETE", f"{CONFIG_MAPS}/owner")
-    assert eventually(lambda: admin.get(f"{CONFIG_MAPS}/owned").code == 404, within=20)
+    assert eventually_blocking(lambda: admin.get(f"{CONFIG_MAPS}/owned").code == 404, within=20)
 
 
 def test_control_plane_issues_service_account_tokens(admin: PlainClient) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.eventually import eventually
+from tests.eventually import eventually_blocking
 from virt_steward_demo.local import die_with_parent
 from virt_steward_demo.local.processes import Child
 
@@ -36,9 +36,9 @@ def test_child_exits_with_killed_parent(tmp_path: Path) -> None:
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None
         child = int(parent.stdout.readline())
-        assert eventually(lambda: log.read_text() == "started\n")
+        assert eventually_blocking(lambda: log.read_text() == "started\n")
         parent.send_signal(signal.SIGKILL)
-    assert eventually(lambda: not is_running(child))
+    assert eventually_blocking(lambda: not is_running(child))
 
 
 def test_child_does_not_start_without_parent(tmp_path: Path) -> None:
@@ -52,15 +52,15 @@ def test_child_does_not_start_without_parent(tmp_path: Path) -> None:
 def test_child_kill_reaches_grandchildren(tmp_path: Path) -> None:
     log = tmp_path / "log"
     child = Child(["/bin/sh", "-c", "sleep 60 & echo $!; wait"], log=log)
-    assert eventually(lambda: log.read_text().endswith("\n"))
+    assert eventually_blocking(lambda: log.read_text().endswith("\n"))
     child.kill()
-    assert eventually(lambda: not is_running(int(log.read_text())))
+    assert eventually_blocking(lambda: not is_running(int(log.read_text())))
 
 
 def test_child_stop_kills_after_grace(tmp_path: Path) -> None:
     log = tmp_path / "log"
     child = Child(["/bin/sh", "-c", "trap '' TERM; echo deaf; sleep 5"], log=log)
-    assert eventually(lambda: log.read_text() == "deaf\n")
+    assert eventually_blocking(lambda: log.read_text() == "deaf\n")
     child.stop(grace=0.1)
     assert child.exit_code == -signal.SIGKILL
 

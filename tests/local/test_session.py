@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.cluster import PlainClient
-from tests.eventually import eventually
+from tests.eventually import eventually_blocking
 from tests.local.test_processes import is_running
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -155,11 +155,11 @@ def test_local_keep_data_survives_restart(user: User) -> None:
 def test_local_up_restarts_after_killed_supervisor(user: User) -> None:
     pids = user.runs("up", "-o", "json").document["pids"]
     os.kill(pids["supervisor"], signal.SIGKILL)
-    assert eventually(lambda: not any(is_running(pid) for pid in pids.values()))
+    assert eventually_blocking(lambda: not any(is_running(pid) for pid in pids.values()))
     assert user.runs("status").out == "not running\n"
     again = user.runs("up", "-o", "json").document["pids"]
     os.kill(again["etcd"], signal.SIGKILL)
-    assert eventually(lambda: not any(is_running(pid) for pid in again.values()))
+    assert eventually_blocking(lambda: not any(is_running(pid) for pid in again.values()))
     assert "etcd has exited" in (user.home / "virt-steward" / "local" / "supervisor.log").read_text()
 
 

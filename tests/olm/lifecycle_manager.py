@@ -13,10 +13,10 @@ import yaml
 
 from tests.clients import a_client
 from tests.cluster import a_control_plane
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.olm.catalog import write_catalog
 from tests.olm.recipe import DEFINITIONS, Recipe
-from tests.widgets import define
+from tests.widgets import install_crd
 from virt_steward.kube.client import Client
 from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward_demo.local import LocalError
@@ -99,13 +99,13 @@ async def _define_kinds(control_plane: ControlPlane, definitions: list[dict[str,
     async with a_client(control_plane) as client:
         await client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         for definition in definitions:
-            await define(client, definition)
+            await install_crd(client, definition)
 
 
 async def _connect_catalog(olm: LifecycleManager, port: int) -> None:
     async with a_client(olm.control_plane) as client:
         await client.create(_catalog_source(port))
-        if not await soon(lambda: _is_connected(olm, client), within=READY_SECONDS):
+        if not await eventually(lambda: _is_connected(olm, client), within=READY_SECONDS):
             raise LocalError(f"OLM has no connection to the catalog after {READY_SECONDS} s: see {olm.children[0].log}")
 
 

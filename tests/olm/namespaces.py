@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.installplans import INSTALL_PLAN
 from tests.olm.catalog import CHANNEL, Operator
 from tests.olm.lifecycle_manager import CATALOG, GROUP
@@ -95,7 +95,7 @@ class OperatorNamespace:
         async def exists() -> bool:
             return bool(await self.pending_plans(*csvs))
 
-        if not await soon(exists, within=within):
+        if not await eventually(exists, within=within):
             raise TimeoutError(f"no plan for {', '.join(csvs)} after {within} s among {await self.plans()}")
         return (await self.pending_plans(*csvs))[-1]
 
@@ -103,7 +103,7 @@ class OperatorNamespace:
         async def are_installed() -> bool:
             return all([await self.phase(csv) == "Succeeded" for csv in csvs])
 
-        if not await soon(are_installed, within=within):
+        if not await eventually(are_installed, within=within):
             phases = {csv: await self.phase(csv) for csv in csvs}
             raise TimeoutError(f"not installed after {within} s: {phases}")
 

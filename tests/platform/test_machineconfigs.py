@@ -13,7 +13,7 @@ from virt_steward.platform.machineconfigs import (
     KubeletConfigFacts,
     MachineConfigFacts,
     MachineConfigs,
-    effective_argument,
+    effective_kernel_argument,
     machine_config_facts,
 )
 from virt_steward.platform.pools import Pool
@@ -63,9 +63,9 @@ def test_effective_argument_is_that_of_the_last_config() -> None:
         facts(a_machine_config("98-off", arguments=("psi=1", "psi=0"))),
         facts(a_machine_config("99-quiet", arguments=("quiet",))),
     ]
-    assert effective_argument("psi", merged) == KernelArgument("psi=0", "98-off")
-    assert effective_argument("quiet", merged) == KernelArgument("quiet", "99-quiet")
-    assert effective_argument("ps", merged) is None
+    assert effective_kernel_argument("psi", merged) == KernelArgument("psi=0", "98-off")
+    assert effective_kernel_argument("quiet", merged) == KernelArgument("quiet", "99-quiet")
+    assert effective_kernel_argument("ps", merged) is None
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from virt_steward.plans.blast_radius import Census, VmiFacts, blast_radius
-from virt_steward.platform.health import NotReady, Ready, by_conditions
+from virt_steward.platform.health import NotReady, Ready, health_from_conditions
 from virt_steward.platform.machineconfigs import ROLE, machine_config_facts
 from virt_steward.platform.nodes import NodeFacts
-from virt_steward.platform.pools import Pool, rollout
+from virt_steward.platform.pools import Pool, rollout_health
 
 OURS = machine_config_facts(
     msgspec.json.encode(
@@ -53,7 +53,7 @@ def a_pool(name: str = "worker", *, current: str = "rendered-new", done: int = 3
 
 
 def seen(pool: Pool, config: Any) -> Any:
-    return rollout(OURS, [pool], {"rendered-new": config})
+    return rollout_health(OURS, [pool], {"rendered-new": config})
 
 
 def test_rollout_is_ready_once_all_nodes_run_our_content() -> None:
@@ -81,7 +81,7 @@ def test_rollout_is_ready_once_all_nodes_run_our_content() -> None:
     ],
 )
 def test_rollout_is_not_ready(pool: Pool, config: Any, said: str) -> None:
-    found = rollout(OURS, [pool], {"rendered-new": config} if config else {})
+    found = rollout_health(OURS, [pool], {"rendered-new": config} if config else {})
     assert isinstance(found, NotReady)
     assert said in found.message
 
@@ -99,10 +99,10 @@ def test_degradation_gives_the_reason() -> None:
 
 def test_rollout_considers_every_selecting_pool() -> None:
     pools = [a_pool(), a_pool("gpu", paused=True, current="rendered-old")]
-    found = rollout(OURS, pools, {"rendered-new": rendered("psi=1")})
+    found = rollout_health(OURS, pools, {"rendered-new": rendered("psi=1")})
     assert isinstance(found, NotReady)
     assert "'gpu' is paused" in found.message
-    assert rollout(OURS, [], {}) == Ready("No MachineConfigPool selects it, so no node changes")
+    assert rollout_health(OURS, [], {}) == Ready("No MachineConfigPool selects it, so no node changes")
 
 
 def a_node(name: str, *roles: str) -> NodeFacts:
@@ -174,4 +174,4 @@ def test_rounds_follow_max_unavailable(most: Any, nodes: int, rounds: int) -> No
     ],
 )
 def test_health_follows_conditions(live: Any, *, works: bool) -> None:
-    assert isinstance(by_conditions(live), Ready) == works
+    assert isinstance(health_from_conditions(live), Ready) == works

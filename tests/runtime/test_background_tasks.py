@@ -2,7 +2,7 @@
 
 import asyncio
 
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.runtime.managers import GRACE, WATCHER, Reconcile, Watcher, a_source, nothing, running
 from tests.stamper import CONFIG_MAP, a_paper
 from virt_steward.kube.client import Client
@@ -51,17 +51,17 @@ async def test_background_task_settles_before_reconciles(
 
     await admin.create(a_paper(namespace, "one"))
     async with running(control_plane, an_accompanied_watcher(namespace, cache, note)) as process:
-        assert await soon(lambda: "asked" in cache.steps and process.manager.not_ready() is None)
+        assert await eventually(lambda: "asked" in cache.steps and process.manager.not_ready() is None)
         assert "reconciled" not in cache.steps
         cache.may_settle.set()
-        assert await soon(lambda: "reconciled" in cache.steps)
+        assert await eventually(lambda: "reconciled" in cache.steps)
     assert cache.steps == ["runs", "asked", "reconciled", "ended"]
 
 
 async def test_manager_stops_before_background_task_settles(control_plane: ControlPlane, namespace: str) -> None:
     cache = Cache()
     async with running(control_plane, an_accompanied_watcher(namespace, cache, nothing)) as process:
-        assert await soon(lambda: "asked" in cache.steps)
+        assert await eventually(lambda: "asked" in cache.steps)
         assert await process.stop() < GRACE
     assert cache.steps[-1] == "ended"
 
@@ -81,7 +81,7 @@ async def test_debug_page_waits_for_caches(control_plane: ControlPlane, admin: C
     async with running(control_plane, ControllerDefinition("watcher", WATCHER, build)) as process:
         [unit] = process.manager.units
         answer = unit.pages["/debug/watcher"]
-        assert await soon(lambda: "asked" in cache.steps)
+        assert await eventually(lambda: "asked" in cache.steps)
         assert await answer(DebugRequest()) == DebugReply(
             "watcher: caches are not complete yet; try again\n", status=503
         )
@@ -90,4 +90,4 @@ async def test_debug_page_waits_for_caches(control_plane: ControlPlane, admin: C
         async def is_told() -> bool:
             return bool(await answer(DebugRequest()) == "all of it")
 
-        assert await soon(is_told)
+        assert await eventually(is_told)

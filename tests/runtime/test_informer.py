@@ -7,11 +7,11 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from tests.clients import a_client
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.gateway import Gateway, forwarded
 from tests.proxy import FaultProxy
 from tests.runtime.informers import Told, informed, kinds_followed, sizes, widgets_of
-from tests.widgets import GROUP, WIDGET, a_definition, a_new_kind, a_version, a_widget, define, the_widget
+from tests.widgets import GROUP, WIDGET, a_crd, a_new_kind, a_version, a_widget, install_crd, the_widget
 from virt_steward.kube.client import Client, Selection
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.kube.errors import NotServed
@@ -46,7 +46,7 @@ async def test_informer_calls_handlers_with_before_and_after(admin: Client, widg
         await admin.merge_patch(the_widget(widgets), {"spec": {"size": 2}})
         await admin.create(a_widget(widgets, "two", size=5))
         await admin.delete(the_widget(widgets))
-        assert await soon(lambda: len(told.changes) == 4)
+        assert await eventually(lambda: len(told.changes) == 4)
         assert told.changes[1:] == [("one", 1, 2), ("two", None, 5), ("one", 2, None)]
         assert sizes(informer) == {"two": 5}
 
@@ -68,14 +68,14 @@ async def test_informer_keeps_unreadable_object(admin: Client, widgets: str) -> 
         async with informed(admin, widgets_of(widgets)) as (informer, told):
             await settled(informer)
             await admin.merge_patch(the_widget(widgets, "bad"), {"spec": {"size": "large"}})
-            assert await soon(lambda: informer.store.unreadable(key) is not None)
+            assert await eventually(lambda: informer.store.unreadable(key) is not None)
             assert informer.store.get(key) is None
             await admin.merge_patch(the_widget(widgets, "bad"), {"spec": {"size": 2}})
-            assert await soon(lambda: sizes(informer) == {"bad": 2})
+            assert await eventually(lambda: sizes(informer) == {"bad": 2})
             assert informer.store.unreadable(key) is None
             await admin.merge_patch(the_widget(widgets, "bad"), {"spec": {"size": "large"}})
             await admin.delete(the_widget(widgets, "bad"))
-            assert await soon(lambda: len(told.changes) == 5)
+            assert await eventually(lambda: len(told.changes) == 5)
     first, *others = told.changes
     assert first == ("bad", None, 1)
     assert others == [("bad", 1, None), ("bad", None, 2), ("bad", 2, None), ("bad", None, None)]
@@ -96,13 +96,13 @@ async def test_informer_reports_changes_after_outage(
         told.changes.clear()
         proxy.refuse()
         await proxy.cut()
-        assert await soon(lambda: informer.state is InformerState.BROKEN)
+        assert await eventually(lambda: informer.state is InformerState.BROKEN)
         assert f"{proxy.server} unreachable" in informer.trouble
         await admin.merge_patch(the_widget(widgets, "changed"), {"spec": {"size": 2}})
         await admin.delete(the_widget(widgets, "deleted"))
         await admin.create(a_widget(widgets, "made", size=3))
         await proxy.accept()
-        assert await soon(lambda: len(told.changes) == 3, within=RESYNC)
+        assert await eventually(lambda: len(told.changes) == 3, within=RESYNC)
         assert set(told.changes) == {("changed", 1, 2), ("deleted", 1, None), ("made", None, 3)}
         assert (informer.state, informer.trouble) == (InformerState.SYNCED, "")
 
@@ -132,7 +132,7 @@ async def test_informer_reports_only_differences_of_new_list(
         await settled(informer)
         told.changes.clear()
         with capture_logs() as logged:
-            assert await soon(lambda: len(told.changes) == 3)
+            assert await eventually(lambda: len(told.changes) == 3)
         levels = {line["log_level"] for line in logged if line["event"] == "watch interrupted"}
         assert levels == {"info"}, "an expired resourceVersion is part of normal operation"
         assert sorted(told.changes, key=str) == [("changed", 1, 2), ("deleted", 1, None), ("made", None, 3)]
@@ -146,13 +146,13 @@ async def test_informer_survives_server_restart(control_plane: ControlPlane, adm
         await settled(informer)
         told.changes.clear()
         control_plane.kill_apiserver()
-        assert await soon(lambda: informer.state is InformerState.BROKEN)
+        assert await eventually(lambda: informer.state is InformerState.BROKEN)
         control_plane.start_apiserver()
         await asyncio.to_thread(control_plane.wait_until_ready)
         back = time.monotonic()
         await admin.delete(the_widget(widgets, "deleted"))
         await admin.create(a_widget(widgets, "made", size=3))
-        assert await soon(lambda: sizes(informer) == {"kept": 1, "made": 3}, within=RESYNC)
+        assert await eventually(lambda: sizes(informer) == {"kept": 1, "made": 3}, within=RESYNC)
         assert time.monotonic() - back <= RESYNC
         assert sorted(told.changes) == [("deleted", 1, None), ("made", None, 3)]
         assert informer.state is InformerState.SYNCED
@@ -163,15 +163,15 @@ async def test_informer_follows_kind_that_is_removed_and_added(admin: Client, na
     async with kinds_followed(admin, admin.discovery), informed(admin, widgets_of(namespace, kind)) as (informer, told):
         await settled(informer)
         assert informer.state is InformerState.ABSENT
-        await define(admin, a_definition(kind.name))
+        await install_crd(admin, a_crd(kind.name))
         await admin.create(a_gadget(kind, namespace, "old", size=1))
-        assert await soon(lambda: sizes(informer) == {"old": 1})
+        assert await eventually(lambda: sizes(informer) == {"old": 1})
         await admin.delete(the_definition(kind))
-        assert await soon(lambda: informer.state is InformerState.ABSENT)
+        assert await eventually(lambda: informer.state is InformerState.ABSENT)
         assert sizes(informer) == {}
-        await define(admin, a_definition(kind.name))
+        await install_crd(admin, a_crd(kind.name))
         await admin.create(a_gadget(kind, namespace, "new", size=2))
-        assert await soon(lambda: sizes(informer) == {"new": 2})
+        assert await eventually(lambda: sizes(informer) == {"new": 2})
         assert told.changes == [("old", None, 1), ("old", 1, None), ("new", None, 2)]
 
 
@@ -179,7 +179,7 @@ async def test_informer_removes_objects_of_kind_removed_in_outage(
     proxy: FaultProxy, control_plane: ControlPlane, admin: Client, namespace: str
 ) -> None:
     kind = a_new_kind()
-    await define(admin, a_definition(kind.name))
+    await install_crd(admin, a_crd(kind.name))
     await admin.create(a_gadget(kind, namespace, size=1))
     source = widgets_of(namespace, kind)
     async with a_client(control_plane, server=proxy.server) as client, informed(client, source) as (informer, told):
@@ -187,9 +187,9 @@ async def test_informer_removes_objects_of_kind_removed_in_outage(
         proxy.refuse()
         await proxy.cut()
         await admin.delete(the_definition(kind))
-        assert await soon(lambda: _is_absent(admin, kind))
+        assert await eventually(lambda: _is_absent(admin, kind))
         await proxy.accept()
-        assert await soon(lambda: informer.state is InformerState.ABSENT)
+        assert await eventually(lambda: informer.state is InformerState.ABSENT)
         assert told.changes == [("one", None, 1), ("one", 1, None)]
 
 
@@ -203,15 +203,15 @@ async def _is_absent(client: Client, kind: Kind) -> bool:
 
 async def test_informer_follows_kind_to_another_version(admin: Client, namespace: str) -> None:
     kind = a_new_kind()
-    await define(admin, a_definition(kind.name, versions=("v1alpha1",)))
+    await install_crd(admin, a_crd(kind.name, versions=("v1alpha1",)))
     await admin.create(a_gadget(kind, namespace, version="v1alpha1", size=1))
     async with kinds_followed(admin, admin.discovery), informed(admin, widgets_of(namespace, kind)) as (informer, told):
         await settled(informer)
         switched = [a_version("v1alpha1", served=False), a_version("v1", stored=True)]
         await admin.merge_patch(the_definition(kind), {"spec": {"versions": switched}})
-        assert await soon(lambda: _prefers(admin, kind, "v1"))
+        assert await eventually(lambda: _prefers(admin, kind, "v1"))
         await admin.create(a_gadget(kind, namespace, "two", size=2))
-        assert await soon(lambda: sizes(informer) == {"one": 1, "two": 2})
+        assert await eventually(lambda: sizes(informer) == {"one": 1, "two": 2})
         assert [change for change in told.changes if change[2] is None] == []
 
 
@@ -238,10 +238,10 @@ async def test_informer_keeps_objects_when_discovery_lags(
         await client.discovery.refresh()
         gateway.intercept = forwarded
         await admin.create(a_widget(widgets, "two", size=2))
-        assert await soon(lambda: len(told.changes) == 2)
+        assert await eventually(lambda: len(told.changes) == 2)
         await client.discovery.refresh()
         await admin.create(a_widget(widgets, "three", size=3))
-        assert await soon(lambda: len(told.changes) == 3)
+        assert await eventually(lambda: len(told.changes) == 3)
         assert told.changes == [("one", None, 1), ("two", None, 2), ("three", None, 3)]
 
 
@@ -264,10 +264,10 @@ async def test_informer_keeps_objects_when_server_lags(
         gateway.intercept = lagging
         await gateway.cut()
         before = len(gateway.requests)
-        assert await soon(lambda: any(one.path == "/apis" for one in gateway.requests[before:]))
+        assert await eventually(lambda: any(one.path == "/apis" for one in gateway.requests[before:]))
         gateway.intercept = forwarded
         await admin.create(a_widget(widgets, "two", size=2))
-        assert await soon(lambda: told.changes == [("one", None, 1), ("two", None, 2)])
+        assert await eventually(lambda: told.changes == [("one", None, 1), ("two", None, 2)])
 
 
 async def test_informer_finds_absent_kind_again(
@@ -281,9 +281,9 @@ async def test_informer_finds_absent_kind_again(
         await settled(informer)
         gateway.intercept = lagging
         await gateway.cut()
-        assert await soon(lambda: informer.state is InformerState.ABSENT)
+        assert await eventually(lambda: informer.state is InformerState.ABSENT)
         gateway.intercept = forwarded
-        assert await soon(lambda: informer.state is InformerState.SYNCED)
+        assert await eventually(lambda: informer.state is InformerState.SYNCED)
         assert told.changes == [("one", None, 1), ("one", 1, None), ("one", None, 1)]
 
 
@@ -298,7 +298,7 @@ async def test_informer_recovers_when_right_is_granted(
         a_client(control_plane, answer["status"]["token"]) as poor,
         informed(poor, widgets_of(widgets)) as (informer, _),
     ):
-        assert await soon(lambda: "forbidden" in informer.trouble)
+        assert await eventually(lambda: "forbidden" in informer.trouble)
         waiting = asyncio.create_task(informer.settled())
         assert informer.state is InformerState.STARTING
         assert informer.is_denied
@@ -310,7 +310,7 @@ async def test_informer_recovers_when_right_is_granted(
         subjects = [{"kind": "ServiceAccount", **_named(widgets)}]
         await admin.create({**rbac, "kind": "RoleBinding", "roleRef": role, "subjects": subjects})
         assert not waiting.done(), "whoever acts on it must not take it for empty"
-        assert await soon(lambda: sizes(informer) == {"one": 1})
+        assert await eventually(lambda: sizes(informer) == {"one": 1})
         assert (informer.state, informer.trouble) == (InformerState.SYNCED, "")
         assert informer.store.denied == set()
         assert not informer.is_denied
@@ -333,10 +333,10 @@ async def test_informer_updates_indexes(admin: Client, widgets: str) -> None:
 
         assert (names("red"), names("blue")) == (["one", "two"], [])
         await admin.merge_patch(the_widget(widgets, "one"), {"spec": {"colour": "blue"}})
-        assert await soon(lambda: names("blue") == ["one"])
+        assert await eventually(lambda: names("blue") == ["one"])
         assert names("red") == ["two"]
         await admin.delete(the_widget(widgets, "two"))
-        assert await soon(lambda: names("red") == [])
+        assert await eventually(lambda: names("red") == [])
 
 
 async def test_informer_watches_metadata_only(admin: Client, widgets: str) -> None:

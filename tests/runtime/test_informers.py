@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.clients import a_client
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.grants import an_account
 from tests.runtime.informers import running, widgets_of
 from tests.widgets import WIDGET, a_widget
@@ -96,6 +96,6 @@ async def test_informers_survive_denied_namespace(
 
             told.clear()
             await an_account(admin, ACCESS, Installation(here, prefix=here, target_namespaces=two))
-            assert await soon(lambda: watched.store.denied == set(), within=15)
+            assert await eventually(lambda: watched.store.denied == set(), within=15)
             assert told == [Key(there, "one"), Key(there, "")]
             assert known(watched) == set(two)

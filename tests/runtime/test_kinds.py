@@ -5,10 +5,10 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from tests.clients import a_client
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.gateway import Gateway, a_status, forwarded
 from tests.runtime.informers import kinds_followed
-from tests.widgets import GROUP, a_definition, a_new_kind
+from tests.widgets import GROUP, a_crd, a_new_kind
 from virt_steward.kube.client import Client
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.objects.identity import Key, Kind, Ref
@@ -24,10 +24,10 @@ def serves(client: Client, kind: Kind) -> bool:
 async def test_kinds_refresh_discovery_on_crd_changes(admin: Client) -> None:
     kind = a_new_kind()
     async with kinds_followed(admin, admin.discovery):
-        await admin.create(a_definition(kind.name))
-        assert await soon(lambda: serves(admin, kind))
+        await admin.create(a_crd(kind.name))
+        assert await eventually(lambda: serves(admin, kind))
         await admin.delete(Ref(CUSTOM_RESOURCE_DEFINITION, Key("", f"{kind.plural}.{GROUP}")))
-        assert await soon(lambda: not serves(admin, kind))
+        assert await eventually(lambda: not serves(admin, kind))
 
 
 class Counted:
@@ -50,7 +50,7 @@ async def test_kinds_refresh_once_for_many_crds() -> None:
     for number in range(100):
         kinds.handle(Key("", f"gadgets{number}.{GROUP}"), None, Existing(Meta(f"gadgets{number}")))
         await asyncio.sleep(0.005)
-    assert await soon(lambda: len(discovery.asked_at) >= 4)
+    assert await eventually(lambda: len(discovery.asked_at) >= 4)
     running.cancel()
     gaps = [later - earlier for earlier, later in pairwise(discovery.asked_at)]
     assert min(gaps) >= MIN_INTERVAL * 0.9
@@ -61,10 +61,10 @@ async def test_kinds_stop_during_crd_change() -> None:
     kinds = Kinds(discovery)  # type: ignore[arg-type]
     running = asyncio.create_task(kinds.run())
     kinds.handle(Key("", f"gadgets.{GROUP}"), None, Existing(Meta("gadgets")))
-    assert await soon(lambda: bool(discovery.asked_at))
+    assert await eventually(lambda: bool(discovery.asked_at))
     kinds.handle(Key("", f"gizmos.{GROUP}"), None, Existing(Meta("gizmos")))
     running.cancel()
-    assert await soon(running.cancelled)
+    assert await eventually(running.cancelled)
 
 
 async def test_kinds_retry_after_outage(gateway: Gateway, control_plane: ControlPlane, admin: Client) -> None:
@@ -76,7 +76,7 @@ async def test_kinds_retry_after_outage(gateway: Gateway, control_plane: Control
         with capture_logs() as logged:
             async with kinds_followed(client, client.discovery):
                 gateway.intercept = no_discovery
-                await admin.create(a_definition(kind.name))
-                assert await soon(lambda: any(line["event"] == "discovery failed" for line in logged))
+                await admin.create(a_crd(kind.name))
+                assert await eventually(lambda: any(line["event"] == "discovery failed" for line in logged))
                 gateway.intercept = forwarded
-                assert await soon(lambda: serves(client, kind))
+                assert await eventually(lambda: serves(client, kind))

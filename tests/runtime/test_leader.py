@@ -13,7 +13,7 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from tests.clients import a_client
-from tests.eventually import PATIENCE, soon
+from tests.eventually import TIMEOUT, eventually
 from tests.gateway import Gateway
 from tests.grants import an_account
 from tests.proxy import FaultProxy
@@ -70,7 +70,7 @@ class Candidate:
             await self.elector.hold()
 
     async def _has_acted(self) -> None:
-        assert await soon(lambda: self.clock.sleepers == 1)
+        assert await eventually(lambda: self.clock.sleepers == 1)
 
 
 @asynccontextmanager
@@ -236,7 +236,7 @@ async def test_elector_stops_when_lease_is_deleted(ann: Candidate, admin: Client
     await admin.delete(Ref(LEASE, lease))
     holding = asyncio.create_task(ann.elector.hold())
     await ann.clock.advance(LONGEST_PAUSE)
-    await asyncio.wait_for(holding, timeout=PATIENCE)
+    await asyncio.wait_for(holding, timeout=TIMEOUT)
     assert not ann.leads
     await ann.start()
     assert ann.leads
@@ -332,7 +332,7 @@ async def test_elector_reports_forbidden_lease(control_plane: ControlPlane, leas
     async with a_client(control_plane, stranger.token) as client:
         elector = Elector(client, Candidacy(lease, "ann", "tests-lease", TIMES), ManualClock(), Random(1))
         campaign = asyncio.create_task(elector.campaign())
-        assert await soon(lambda: "forbidden" in elector.trouble)
+        assert await eventually(lambda: "forbidden" in elector.trouble)
         campaign.cancel()
         await asyncio.gather(campaign, return_exceptions=True)
 
@@ -346,17 +346,17 @@ async def test_elector_stops_before_another_leads(control_plane: ControlPlane, l
         await ann.campaign()
         holding = asyncio.create_task(ann.hold())
         campaign = asyncio.create_task(bob.campaign())
-        assert await soon(lambda: bob.holder == "ann")
+        assert await eventually(lambda: bob.holder == "ann")
         proxy.freeze()
         left, frozen_at = ann.remaining(), time.monotonic()
         assert left <= MOMENTS.usable
-        await asyncio.wait_for(holding, timeout=PATIENCE)
+        await asyncio.wait_for(holding, timeout=TIMEOUT)
         stopped_after = time.monotonic() - frozen_at
         assert not bob.leads
         assert stopped_after < left + MOMENTS.usable
         with pytest.raises(NotLeading):
             ann.remaining()
-        await asyncio.wait_for(campaign, timeout=PATIENCE)
+        await asyncio.wait_for(campaign, timeout=TIMEOUT)
         assert bob.leads
         proxy.thaw()
         assert not ann.leads

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from tests.audit import AuditLog
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.gateway import Gateway, a_status, forwarded
 from tests.grants import Account, an_account
 from tests.runtime.managers import (
@@ -28,7 +28,7 @@ from tests.stamper import CONFIG_MAP, COUNT, a_paper, a_stamper
 from tests.widgets import a_new_kind
 from virt_steward import app
 from virt_steward.kube.client import Client
-from virt_steward.kube.errors import Unreachable
+from virt_steward.kube.errors import ServerUnreachable
 from virt_steward.objects.identity import Key, Ref
 from virt_steward.runtime.access import SECRET, Installation
 from virt_steward.runtime.addresses import Address
@@ -97,11 +97,11 @@ async def test_controller_runs_with_declared_access(
     begin = audit_log.mark()
     await admin.create(a_paper(namespace, "early"))
     async with the_process(settings, a_stamper(namespace)):
-        assert await soon(lambda: stamps(admin, namespace, "early", "1"))
+        assert await eventually(lambda: stamps(admin, namespace, "early", "1"))
         await admin.create(a_paper(namespace, "late"))
-        assert await soon(lambda: stamps(admin, namespace, "late", "1"))
+        assert await eventually(lambda: stamps(admin, namespace, "late", "1"))
         await admin.merge_patch(Ref(CONFIG_MAP, Key(namespace, "late")), {"data": {"content": "changed"}})
-        assert await soon(lambda: stamps(admin, namespace, "late", "2"))
+        assert await eventually(lambda: stamps(admin, namespace, "late", "2"))
     assert await holder(admin, the_lease(namespace, account.access)) == ""
     requests = audit_log.since(begin)
     assert account.denied(requests) == []
@@ -116,7 +116,7 @@ async def stamps(admin: Client, namespace: str, name: str, count: str) -> bool:
 async def test_manager_exports_metrics(admin: Client, namespace: str, settings: Settings) -> None:
     await admin.create(a_paper(namespace, "one"))
     async with the_process(settings, a_stamper(namespace)):
-        assert await soon(lambda: stamps(admin, namespace, "one", "1"))
+        assert await eventually(lambda: stamps(admin, namespace, "one", "1"))
         _, text = await fetch(settings.addresses.metrics, "/metrics")
     series = {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in text.splitlines() if line[0] != "#"}
     assert series['leader_election_master_status{name="stamper"}'] == 1
@@ -146,10 +146,10 @@ async def test_manager_is_ready_after_sync(
             status, text = await fetch(health, "/readyz")
             return status == 503 and "ConfigMap watch ConfigMap" in text and "not yet" in text
 
-        assert await soon(says_why)
+        assert await eventually(says_why)
         assert (await fetch(health, "/healthz"))[0] == 200
         gateway.intercept = forwarded
-        assert await soon(is_ready)
+        assert await eventually(is_ready)
 
 
 async def test_run_reports_unreachable_server_at_start(
@@ -157,7 +157,7 @@ async def test_run_reports_unreachable_server_at_start(
 ) -> None:
     nowhere = f"https://127.0.0.1:{a_free_port()}"
     kubeconfig = account.write_kubeconfig(tmp_path / "kubeconfig", control_plane, nowhere)
-    with pytest.raises(Unreachable, match=nowhere):
+    with pytest.raises(ServerUnreachable, match=nowhere):
         await app.run(the_settings(kubeconfig, namespace), (a_stamper(namespace),), asyncio.Event())
 
 
@@ -165,7 +165,7 @@ async def test_manager_is_ready_without_unserved_kind(control_plane: ControlPlan
     definition = a_watcher(namespace, nothing, kind=a_new_kind())
     async with running(control_plane, definition, election=an_election(namespace)) as process:
         assert process.manager.not_ready() is not None
-        assert await soon(lambda: process.manager.not_ready() is None)
+        assert await eventually(lambda: process.manager.not_ready() is None)
 
 
 async def test_manager_reconciles_after_caches_are_complete(
@@ -199,7 +199,7 @@ async def test_manager_reconciles_after_caches_are_complete(
     async with running(
         control_plane, ControllerDefinition("watcher", WATCHER, build), server=gateway.server
     ) as process:
-        assert await soon(lambda: bool(known))
+        assert await eventually(lambda: bool(known))
         assert all(informer.state is InformerState.SYNCED for informer in process.manager.informers)
     assert known == [1]
 
@@ -214,7 +214,7 @@ async def test_manager_standby_is_ready_and_queues_nothing(
         await admin.create(a_paper(namespace, "one"))
         (unit,) = process.manager.units
         papers = next(one for one in process.manager.informers if one.source.kind == CONFIG_MAP)
-        assert await soon(lambda: len(papers.store) == 1 and process.manager.not_ready() is None)
+        assert await eventually(lambda: len(papers.store) == 1 and process.manager.not_ready() is None)
         assert len(unit.queue) == 0
         assert b'leader_election_master_status{name="watcher"} 0.0' in process.metrics.exposition()
 
@@ -228,4 +228,4 @@ async def test_manager_is_not_ready_without_lease_access(
     gateway.intercept = forbidden
     definition = a_watcher(namespace, nothing)
     async with running(control_plane, definition, election=an_election(namespace), server=gateway.server) as process:
-        assert await soon(lambda: "no leases for you" in (process.manager.not_ready() or ""))
+        assert await eventually(lambda: "no leases for you" in (process.manager.not_ready() or ""))

@@ -14,7 +14,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.kube.certificates import a_pair
 from tests.runtime.clocks import ManualClock
 from tests.runtime.managers import a_watcher, running
@@ -72,7 +72,7 @@ async def test_notifier_posts_cloud_event(receiver: Receiver) -> None:
     notifier, registry = a_notifier(SystemClock(), audit=Endpoint(receiver.url))
     async with notifier.running():
         notifier.send("audit", NOTICE)
-        assert await soon(lambda: counted(registry, "audit", "sent") == 1)
+        assert await eventually(lambda: counted(registry, "audit", "sent") == 1)
     assert receiver.got == [
         (
             "application/cloudevents+json",
@@ -94,7 +94,7 @@ async def test_notifier_posts_escaped_text_to_slack(receiver: Receiver) -> None:
     notifier, _ = a_notifier(SystemClock(), chat=Endpoint(receiver.url, "slack"))
     async with notifier.running():
         notifier.send("chat", NOTICE)
-        assert await soon(lambda: bool(receiver.got))
+        assert await eventually(lambda: bool(receiver.got))
     text = "InstallPlan shop/install-1 was approved, within &gt;=1.0 &lt;2.0"
     assert receiver.got == [("application/json", {"text": text})]
 
@@ -107,10 +107,10 @@ async def test_notifier_retries_failed_delivery(status: int, receiver: Receiver)
     async with notifier.running():
         notifier.send("chat", NOTICE)
         for attempts in (1, 2):
-            assert await soon(lambda: clock.sleepers == 1)
+            assert await eventually(lambda: clock.sleepers == 1)
             assert len(receiver.got) == attempts
             await clock.advance(2.0)
-        assert await soon(lambda: counted(registry, "chat", "sent") == 1)
+        assert await eventually(lambda: counted(registry, "chat", "sent") == 1)
     assert len(receiver.got) == 3
 
 
@@ -120,7 +120,7 @@ async def test_notifier_drops_refused_notification(receiver: Receiver) -> None:
     async with notifier.running():
         notifier.send("chat", NOTICE)
         notifier.send("chat", replace(NOTICE, id="43"))
-        assert await soon(lambda: counted(registry, "chat", "sent") == 1)
+        assert await eventually(lambda: counted(registry, "chat", "sent") == 1)
     assert counted(registry, "chat", "refused") == 1
     assert [body["id"] for _, body in receiver.got] == ["42", "43"]
 
@@ -131,11 +131,11 @@ async def test_notifier_isolates_dead_endpoint(receiver: Receiver) -> None:
     with capture_logs() as logged:
         async with notifier.running():
             notifier.send("dead", NOTICE)
-            assert await soon(lambda: any(line["event"] == "notification not sent, retrying" for line in logged))
+            assert await eventually(lambda: any(line["event"] == "notification not sent, retrying" for line in logged))
             for _ in range(QUEUE_SIZE + 3):
                 notifier.send("dead", NOTICE)
             notifier.send("chat", NOTICE)
-            assert await soon(lambda: counted(registry, "chat", "sent") == 1)
+            assert await eventually(lambda: counted(registry, "chat", "sent") == 1)
             assert counted(registry, "dead", "lost") == 3
             assert waiting(registry, "dead") == QUEUE_SIZE + 1  # with the one that is tried
             assert waiting(registry, "chat") == 0
@@ -156,7 +156,7 @@ async def test_notifier_rereads_authorization_file(receiver: Receiver, tmp_path:
         for number, value in enumerate(("Bearer one", "Bearer two"), start=1):
             secret.write_text(f"{value}\n")
             notifier.send("chat", NOTICE)
-            assert await soon(lambda number=number: counted(registry, "chat", "sent") == number)  # type: ignore[misc]
+            assert await eventually(lambda number=number: counted(registry, "chat", "sent") == number)  # type: ignore[misc]
     assert receiver.authorizations == ["Bearer one", "Bearer two"]
 
 
@@ -172,7 +172,7 @@ async def test_notifier_refuses_untrusted_certificate(tmp_path: Path) -> None:
         with capture_logs() as logged:
             async with notifier.running():
                 notifier.send("chat", NOTICE)
-                assert await soon(lambda: clock.sleepers == 1)
+                assert await eventually(lambda: clock.sleepers == 1)
         assert receiver.got == []
     assert [line["error"] for line in logged] == ["ClientConnectorCertificateError"]
 
@@ -273,7 +273,7 @@ async def test_manager_sends_warning_events_to_the_endpoint(
 
     await admin.create(a_paper(namespace, "one"))
     async with running(control_plane, a_watcher(namespace, record), endpoint=Endpoint(receiver.url)):
-        assert await soon(lambda: len(receiver.got) > 0)
+        assert await eventually(lambda: len(receiver.got) > 0)
     [(_, sent)] = receiver.got
     assert sent["type"] == "io.k8s.configmap.warningfound"
     assert sent["subject"] == f"{namespace}/one"

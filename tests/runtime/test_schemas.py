@@ -8,10 +8,10 @@ from aiohttp import web
 
 from tests.audit import AuditLog
 from tests.clients import a_client
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.gateway import Gateway, a_status
 from tests.runtime.informers import running
-from tests.widgets import GROUP, a_definition, a_new_kind, define
+from tests.widgets import GROUP, a_crd, a_new_kind, install_crd
 from virt_steward.kube.backoff import RetryBackoff
 from virt_steward.kube.client import Client
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
@@ -32,9 +32,9 @@ def named(kind: Kind) -> str:
     return f"{kind.plural}.{GROUP}"
 
 
-def a_crd(kind: Kind, *profiles: str) -> dict[str, Any]:
+def a_crd_with_profiles(kind: Kind, *profiles: str) -> dict[str, Any]:
     """A definition whose spec.profiles takes these values."""
-    definition = a_definition(kind.name, plural=kind.plural)
+    definition = a_crd(kind.name, plural=kind.plural)
     items = {"type": "string", "enum": list(profiles)}
     spec = {"type": "object", "properties": {"profiles": {"type": "array", "items": items}}}
     schema = {"type": "object", "properties": {"spec": spec}}
@@ -59,7 +59,7 @@ def facts(*profiles: str) -> SchemaFacts:
 
 async def test_schemas_settle_with_all_facts(admin: Client) -> None:
     kind, absent = a_new_kind(), a_new_kind()
-    await define(admin, a_crd(kind, "A", "B"))
+    await install_crd(admin, a_crd_with_profiles(kind, "A", "B"))
     async with followed(admin, kind, absent) as (schemas, _):
         assert schemas.facts(named(kind)) == facts("A", "B")
         assert schemas.facts(named(absent)) is None
@@ -68,24 +68,24 @@ async def test_schemas_settle_with_all_facts(admin: Client) -> None:
 async def test_schemas_follow_crd(admin: Client) -> None:
     kind = a_new_kind()
     async with followed(admin, kind) as (schemas, told):
-        await define(admin, a_crd(kind, "A"))
-        assert await soon(lambda: schemas.facts(named(kind)) == facts("A"))
+        await install_crd(admin, a_crd_with_profiles(kind, "A"))
+        assert await eventually(lambda: schemas.facts(named(kind)) == facts("A"))
         change = [{"op": "replace", "path": _ENUM, "value": ["A", "B"]}]
         await admin.json_patch(_definition(kind), change)
-        assert await soon(lambda: schemas.facts(named(kind)) == facts("A", "B"))
+        assert await eventually(lambda: schemas.facts(named(kind)) == facts("A", "B"))
         await admin.delete(_definition(kind))
-        assert await soon(lambda: schemas.facts(named(kind)) is None)
+        assert await eventually(lambda: schemas.facts(named(kind)) is None)
         assert told == [named(kind)] * 3
 
 
 async def test_schemas_fetch_only_changed_crd(admin: Client, audit_log: AuditLog) -> None:
     kind, other = a_new_kind(), a_new_kind()
-    await define(admin, a_crd(kind, "A"))
+    await install_crd(admin, a_crd_with_profiles(kind, "A"))
     async with followed(admin, kind) as (schemas, told):
         mark = audit_log.mark()
-        await define(admin, a_crd(other, "X"))
+        await install_crd(admin, a_crd_with_profiles(other, "X"))
         await admin.merge_patch(_definition(kind), {"metadata": {"annotations": {"seen": "true"}}})
-        assert await soon(lambda: len(_fetched(audit_log, mark)) == 1)
+        assert await eventually(lambda: len(_fetched(audit_log, mark)) == 1)
         await asyncio.wait_for(schemas.settled(), 30)
         assert _fetched(audit_log, mark) == [named(kind)]
         assert told == [], "what changed is nothing that anybody asked for"
@@ -93,8 +93,8 @@ async def test_schemas_fetch_only_changed_crd(admin: Client, audit_log: AuditLog
 
 async def test_schemas_retry_unreadable_crd(control_plane: ControlPlane, admin: Client, gateway: Gateway) -> None:
     kind, troubled = a_new_kind(), a_new_kind()
-    await define(admin, a_crd(kind, "A"))
-    await define(admin, a_crd(troubled, "X"))
+    await install_crd(admin, a_crd_with_profiles(kind, "A"))
+    await install_crd(admin, a_crd_with_profiles(troubled, "X"))
     healed = asyncio.Event()
 
     async def refuse(request: web.BaseRequest) -> web.StreamResponse | None:
@@ -108,7 +108,7 @@ async def test_schemas_retry_unreadable_crd(control_plane: ControlPlane, admin: 
         wanted = {named(kind): (PROFILES,), named(troubled): (PROFILES,)}
         schemas = Schemas(client, SharedInformer([definitions]), wanted, RetryBackoff(Random(1)))
         async with running(definitions), running(schemas):
-            assert await soon(lambda: schemas.facts(named(kind)) == facts("A"))
+            assert await eventually(lambda: schemas.facts(named(kind)) == facts("A"))
             settled = asyncio.ensure_future(schemas.settled())
             assert schemas.facts(named(troubled)) is None
             assert not settled.done()

@@ -4,7 +4,7 @@ import asyncio
 
 from aiohttp import web
 
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.gateway import Gateway, a_status
 from tests.runtime.managers import GRACE, MOMENTS, a_watcher, an_election, holder, nothing, running, the_lease
 from tests.stamper import CONFIG_MAP, a_paper
@@ -41,7 +41,7 @@ async def test_stop_lets_reconcile_write_within_grace(
     gate = Gate()
     await admin.create(a_paper(namespace, "one"))
     async with running(control_plane, a_watcher(namespace, gate), election=an_election(namespace)) as process:
-        assert await soon(lambda: gate.entered == 1)
+        assert await eventually(lambda: gate.entered == 1)
         stopping = asyncio.create_task(process.stop())
         asyncio.get_running_loop().call_later(1.5 * MOMENTS.duration, gate.may_end.set)  # it renews meanwhile
         await stopping
@@ -57,7 +57,7 @@ async def test_stop_cancels_reconcile_and_keeps_lease(
     await admin.create(a_paper(namespace, "one"))
     definition = a_watcher(namespace, gate)
     async with running(control_plane, definition, election=an_election(namespace), grace=0.3) as process:
-        assert await soon(lambda: gate.entered == 1)
+        assert await eventually(lambda: gate.entered == 1)
         assert 0.3 <= await process.stop() < GRACE
     assert gate.cut_off == 1
     assert await holder(admin, the_lease(namespace)) == "ann"  # what was sent may still be executed
@@ -67,7 +67,7 @@ async def test_cancelled_manager_stops_workers(control_plane: ControlPlane, admi
     gate = Gate()
     await admin.create(a_paper(namespace, "one"))
     async with running(control_plane, a_watcher(namespace, gate), election=an_election(namespace)) as process:
-        assert await soon(lambda: gate.entered == 1)
+        assert await eventually(lambda: gate.entered == 1)
         await process.abort()
         assert gate.cut_off == 1
         assert [task for task in asyncio.all_tasks() if task.get_name().startswith("watcher")] == []
@@ -77,13 +77,13 @@ async def test_lost_lease_cancels_reconcile(control_plane: ControlPlane, admin: 
     gate = Gate()
     await admin.create(a_paper(namespace, "one"))
     async with running(control_plane, a_watcher(namespace, gate), election=an_election(namespace)) as process:
-        assert await soon(lambda: gate.entered == 1)
+        assert await eventually(lambda: gate.entered == 1)
         await admin.merge_patch(the_lease(namespace), {"spec": {"holderIdentity": "bob"}})
-        assert await soon(lambda: gate.cut_off == 1)
+        assert await eventually(lambda: gate.cut_off == 1)
         gate.may_end.set()
         (unit,) = process.manager.units
         assert not unit.elector.leads
-        assert await soon(lambda: gate.entered >= 2 and unit.elector.leads)  # its write wakes it once more
+        assert await eventually(lambda: gate.entered >= 2 and unit.elector.leads)  # its write wakes it once more
 
 
 async def test_stop_before_leading(control_plane: ControlPlane, namespace: str, gateway: Gateway) -> None:
@@ -92,5 +92,5 @@ async def test_stop_before_leading(control_plane: ControlPlane, namespace: str, 
 
     gateway.intercept = unavailable
     async with running(control_plane, a_watcher(namespace, nothing), server=gateway.server) as process:
-        assert await soon(lambda: any("configmaps" in request.path for request in gateway.requests))
+        assert await eventually(lambda: any("configmaps" in request.path for request in gateway.requests))
         assert await process.stop() < GRACE

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.audit import AuditLog, Request
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.grants import Account
 from tests.proxy import FaultProxy
 from tests.replicas import Replicas, effective, some_replicas
@@ -51,16 +51,16 @@ async def test_stopped_leader_hands_over_at_once(
 ) -> None:
     begin = audit_log.mark()
     first = replicas.start(ann, "--lease-duration=60", "--lease-retry=1")
-    assert await soon(lambda: first.leads)
+    assert await eventually(lambda: first.leads)
     second = replicas.start(bob, "--lease-duration=60", "--lease-retry=0.1")
-    assert await soon(lambda: looks(audit_log.since(begin), bob) > 0)
+    assert await eventually(lambda: looks(audit_log.since(begin), bob) > 0)
     assert not second.leads
     first.send(signal.SIGTERM)
-    assert await soon(lambda: second.leads)
+    assert await eventually(lambda: second.leads)
     assert first.exit_code == 0
     assert first.log()[-1]["event"] == "stopped"
     second.send(signal.SIGINT)
-    assert await soon(lambda: not second.alive)
+    assert await eventually(lambda: not second.alive)
     assert second.exit_code == 0
     lease = await admin.get(Ref(LEASE, Key(replicas.namespace, ann.access.lease)))
     assert lease["spec"] == {"leaseTransitions": 1}
@@ -68,13 +68,13 @@ async def test_stopped_leader_hands_over_at_once(
 
 async def test_second_signal_ends_process(replicas: Replicas, ann: Account, proxy: FaultProxy) -> None:
     replica = replicas.start(ann, "--lease-duration=60", "--lease-retry=10", server=proxy.server)
-    assert await soon(lambda: replica.leads)
+    assert await eventually(lambda: replica.leads)
     proxy.freeze()  # it cannot release its lease now, and waits for that
     replica.send(signal.SIGTERM)
-    assert await soon(lambda: not replica.catches(signal.SIGTERM))
+    assert await eventually(lambda: not replica.catches(signal.SIGTERM))
     assert replica.alive
     replica.send(signal.SIGTERM)
-    assert await soon(lambda: not replica.alive)
+    assert await eventually(lambda: not replica.alive)
     assert replica.exit_code == -signal.SIGTERM
 
 
@@ -82,16 +82,16 @@ async def test_suspended_leader_writes_nothing_after_lease(
     replicas: Replicas, ann: Account, bob: Account, audit_log: AuditLog
 ) -> None:
     first = replicas.start(ann, *MOMENTS, fault="stamp.before:stop")
-    assert await soon(lambda: first.leads)
+    assert await eventually(lambda: first.leads)
     await replicas.ask_for_stamps("one")
-    assert await soon(lambda: first.is_stopped)
+    assert await eventually(lambda: first.is_stopped)
     second = replicas.start(bob, *MOMENTS)
-    assert await soon(lambda: second.leads)
+    assert await eventually(lambda: second.leads)
     takeover = audit_log.mark()
     first.send(signal.SIGCONT)
-    assert await soon(lambda: first.said("no longer leading"))
-    assert await soon(lambda: looks(audit_log.since(takeover), ann) > 2)
-    assert await soon(replicas.all_are_stamped)
+    assert await eventually(lambda: first.said("no longer leading"))
+    assert await eventually(lambda: looks(audit_log.since(takeover), ann) > 2)
+    assert await eventually(replicas.all_are_stamped)
     assert [one for one in audit_log.since(takeover) if one.user == ann.user and one.is_write] == []
     assert await replicas.stamps() == {"one": 1}
 
@@ -101,19 +101,19 @@ async def test_late_write_after_takeover_fails(
 ) -> None:
     begin = audit_log.mark()
     first = replicas.start(ann, "--lease-duration=2", fault="stamp.before:stop", server=proxy.server)
-    assert await soon(lambda: first.leads)
+    assert await eventually(lambda: first.leads)
     second = replicas.start(bob, "--lease-duration=2")
-    assert await soon(lambda: looks(audit_log.since(begin), bob) > 0)
+    assert await eventually(lambda: looks(audit_log.since(begin), bob) > 0)
     await replicas.ask_for_stamps("one")
-    assert await soon(lambda: first.is_stopped)
+    assert await eventually(lambda: first.is_stopped)
     proxy.freeze()
     first.send(signal.SIGCONT)  # in time: the write goes out, and gets stuck on its way
-    assert await soon(lambda: first.said("no longer leading"))
-    assert await soon(replicas.all_are_stamped)
+    assert await eventually(lambda: first.said("no longer leading"))
+    assert await eventually(replicas.all_are_stamped)
     assert second.leads
     takeover = audit_log.mark()
     proxy.thaw()
-    assert await soon(lambda: bool(attempts(audit_log.since(takeover), ann)))
+    assert await eventually(lambda: bool(attempts(audit_log.since(takeover), ann)))
     codes = {one.code for one in attempts(audit_log.since(takeover), ann)}
     assert codes <= {409, 504}  # the object has changed; or the server saw that nobody waits for its answer
     assert effective(audit_log.since(takeover), ann.user) == []
@@ -124,14 +124,14 @@ async def test_frozen_server_never_has_two_leaders(
     replicas: Replicas, ann: Account, bob: Account, control_plane: ControlPlane
 ) -> None:
     both = [replicas.start(account, *MOMENTS) for account in (ann, bob)]
-    assert await soon(lambda: any(one.leads for one in both))
+    assert await eventually(lambda: any(one.leads for one in both))
     await replicas.ask_for_stamps(*(f"before-{number}" for number in range(10)))
     control_plane.freeze()
     try:
-        assert await soon(lambda: not any(one.leads for one in both))
+        assert await eventually(lambda: not any(one.leads for one in both))
     finally:
         control_plane.thaw()
     await replicas.ask_for_stamps(*(f"after-{number}" for number in range(10)))
-    assert await soon(replicas.all_are_stamped)
+    assert await eventually(replicas.all_are_stamped)
     assert [(one, other) for one, other in product(*(one.terms() for one in both)) if one.overlaps(other)] == []
     assert set((await replicas.stamps()).values()) == {1}

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
 from tests.runtime.clocks import ManualClock, settle
-from virt_steward.kube.errors import Conflict, NotLeading, TooManyRequests, Unreachable
+from virt_steward.kube.errors import Conflict, NotLeading, ServerUnreachable, TooManyRequests
 from virt_steward.runtime import log_context
 from virt_steward.runtime.metrics import Metrics
 from virt_steward.runtime.outcomes import Done, Outcome, RequeueAfter, Terminal
@@ -95,7 +95,7 @@ async def test_worker_requeues_after_delay() -> None:
     "error",
     [
         pytest.param(Conflict(409, "Conflict", "changed meanwhile"), id="a-refusal"),
-        pytest.param(Unreachable("connection refused"), id="a-silent-server"),
+        pytest.param(ServerUnreachable("connection refused"), id="a-silent-server"),
         pytest.param(KeyError("spec"), id="a-bug"),
         pytest.param(None, id="a-reconcile-that-forgot-its-outcome"),
         pytest.param(asyncio.CancelledError("by others"), id="a-cancellation-that-nobody-asked-for"),
@@ -133,7 +133,7 @@ async def test_worker_resets_backoff_on_success() -> None:
 
     async def reconcile(_: str) -> Outcome:
         if failing:
-            raise Unreachable("connection refused")
+            raise ServerUnreachable("connection refused")
         return Done()
 
     bench = Bench(reconcile)
@@ -171,7 +171,7 @@ async def test_worker_binds_log_context(logged: list[EventDict]) -> None:
 @pytest.mark.parametrize(
     ("error", "level", "with_traceback"),
     [
-        pytest.param(Unreachable("connection refused"), "warning", False, id="a-failed-request-in-one-line"),
+        pytest.param(ServerUnreachable("connection refused"), "warning", False, id="a-failed-request-in-one-line"),
         pytest.param(KeyError("spec"), "error", True, id="a-bug-with-its-traceback"),
         pytest.param(Terminal("no such time zone"), "error", False, id="a-terminal-error-in-one-line"),
     ],

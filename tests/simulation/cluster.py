@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.runtime.informers import running
 from virt_steward.kube.client import Client
 from virt_steward.kube.errors import NotFound
@@ -85,7 +85,7 @@ class Cluster:
 async def a_cluster(client: Client, *, pace: float = PACE, max_unavailable: int | str = 1) -> AsyncIterator[Cluster]:
     """A cluster whose operator has rendered the pools and written their status."""
     async with nodes_and_a_pool(client, max_unavailable) as cluster, running(MachineConfigController(client, pace)):
-        assert await soon(cluster.is_updated)
+        assert await eventually(cluster.is_updated)
         cluster.nodes.tell(cluster.look)
         yield cluster
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.eventually import soon
+from tests.eventually import eventually
 from virt_steward.kube.client import Client
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.kube.errors import NotServed
@@ -92,7 +92,7 @@ async def test_webhook_supports_change_of_served_versions(
     with pytest.raises(NotServed):
         await admin.discovery.resource(HYPER_CONVERGED, "v1")
     await install(admin, hyper_converged("v1", conversion=converter.conversion).definition())
-    assert await soon(lambda: _reads_by_topic(admin, ref))
+    assert await eventually(lambda: _reads_by_topic(admin, ref))
     with pytest.raises(NotServed):
         await admin.discovery.resource(HYPER_CONVERGED, "v1beta1")
 

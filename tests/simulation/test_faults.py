@@ -1,6 +1,6 @@
 """Another editor who sets a field again and again."""
 
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.widgets import a_widget, the_widget
 from virt_steward.kube.client import Client
 from virt_steward_demo.simulation.control_loop import in_background
@@ -11,7 +11,7 @@ async def test_other_editor_edits_until_it_is_cancelled(admin: Client, widgets: 
     await admin.create(a_widget(widgets, size=1, colour="red"))
     editor = OtherEditor(admin, the_widget(widgets), ("spec", "size"), (7, 8), interval=0.01)
     async with in_background(editor):
-        assert await soon(lambda: editor.edits > 4)
+        assert await eventually(lambda: editor.edits > 4)
     edits = editor.edits
     found = await admin.get(the_widget(widgets))
     assert found["spec"] == {"size": 7 if edits % 2 else 8, "colour": "red"}
@@ -23,4 +23,4 @@ async def test_other_editor_continues_after_a_refusal(admin: Client, widgets: st
     editor = OtherEditor(admin, the_widget(widgets, "late"), ("spec", "size"), (7,), interval=0.01)
     async with in_background(editor):
         await admin.create(a_widget(widgets, "late", size=1))
-        assert await soon(lambda: editor.edits > 0)
+        assert await eventually(lambda: editor.edits > 0)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.eventually import soon
+from tests.eventually import eventually
 from virt_steward.kube.client import Client
 from virt_steward.kube.errors import Invalid, NotServed
 from virt_steward_demo.simulation.install import install, uninstall
@@ -36,7 +36,7 @@ async def test_descheduler_release_accepts_only_its_profiles(
 ) -> None:
     """Also when the definition of another release was there before."""
     await install(admin, kube_descheduler(release).definition())
-    assert await soon(lambda: _takes(admin, namespace, ["LongLifecycle", *load_aware]))
+    assert await eventually(lambda: _takes(admin, namespace, ["LongLifecycle", *load_aware]))
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ async def test_descheduler_release_drops_unknown_field(
     admin: Client, namespace: str, release: str, kept: tuple[Any, Any]
 ) -> None:
     await install(admin, kube_descheduler(release).definition())
-    assert await soon(lambda: _keeps(admin, namespace, *kept))
+    assert await eventually(lambda: _keeps(admin, namespace, *kept))
 
 
 async def test_descheduler_mode_defaults_to_predictive(admin: Client, namespace: str) -> None:

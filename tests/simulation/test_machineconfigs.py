@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.runtime.informers import running
 from tests.simulation.cluster import PACE, Cluster, a_cluster, nodes_and_a_pool
 from virt_steward.kube.client import Client
@@ -24,7 +24,7 @@ async def test_pool_rolls_out_configuration(admin: Client, max_unavailable: int 
     async with a_cluster(admin, max_unavailable=max_unavailable) as cluster:
         before = await cluster.boots()
         await cluster.configure("99-psi", kernelArguments=["psi=1"])
-        assert await soon(lambda: cluster.has_rolled("psi=1"))
+        assert await eventually(lambda: cluster.has_rolled("psi=1"))
         after = await cluster.boots()
         assert all(after[name] != boot for name, boot in before.items())
         assert max(map(len, cluster.away)) == at_once
@@ -42,7 +42,7 @@ async def test_node_update_cordons_reboots_and_uncordons(admin: Client) -> None:
 
         cluster.nodes.tell(look)
         await cluster.configure("99-psi", kernelArguments=["psi=1"])
-        assert await soon(lambda: cluster.has_rolled("psi=1"))
+        assert await eventually(lambda: cluster.has_rolled("psi=1"))
         steps = [step for number, step in enumerate(seen) if number == 0 or step != seen[number - 1]]
         assert steps == [
             (False, "Done", True),
@@ -61,22 +61,22 @@ async def test_pool_is_not_updated_while_nodes_run_old_configuration(admin: Clie
         await faults.pause_pool(admin, "worker")
         before = (await cluster.status())["configuration"]
         await cluster.configure("99-psi", kernelArguments=["psi=1"])
-        assert await soon(lambda: _is_asked_for_another(cluster, before))
-        assert await soon(lambda: _says_it_is_paused(cluster))
+        assert await eventually(lambda: _is_asked_for_another(cluster, before))
+        assert await eventually(lambda: _says_it_is_paused(cluster))
         status = await cluster.status()
         assert status["configuration"] == before
         assert (status["machineCount"], status["updatedMachineCount"]) == (3, 0)
         assert not is_true(status["conditions"], "Updated")
         assert not cluster.away[-1]
         await faults.resume_pool(admin, "worker")
-        assert await soon(lambda: cluster.has_rolled("psi=1"))
+        assert await eventually(lambda: cluster.has_rolled("psi=1"))
 
 
 async def test_pool_stops_at_failed_node_until_repair(admin: Client) -> None:
     async with a_cluster(admin) as cluster:
         await faults.break_node(admin, "worker-1", "no space left on the boot partition")
         await cluster.configure("99-psi", kernelArguments=["psi=1"])
-        assert await soon(lambda: _is_degraded(cluster))
+        assert await eventually(lambda: _is_degraded(cluster))
         status = await cluster.status()
         counts = [status[f"{name}MachineCount"] for name in ("updated", "unavailable", "degraded")]
         assert counts == [1, 1, 1]
@@ -84,7 +84,7 @@ async def test_pool_stops_at_failed_node_until_repair(admin: Client) -> None:
         assert degraded
         assert degraded.message == "Node worker-1: no space left on the boot partition"
         await faults.repair_node(admin, "worker-1")
-        assert await soon(lambda: cluster.has_rolled("psi=1"))
+        assert await eventually(lambda: cluster.has_rolled("psi=1"))
         assert not await _is_degraded(cluster)
 
 
@@ -93,11 +93,11 @@ async def test_invalid_configuration_degrades_only_its_pool(admin: Client) -> No
         await add_base_config(admin, "master")
         await add_pool(admin, "master")
         await cluster.configure("99-bad", config={"storage": {"files": [{"contents": "of a file without a path"}]}})
-        assert await soon(lambda: _is_degraded(cluster))
+        assert await eventually(lambda: _is_degraded(cluster))
         assert is_true((await cluster.status())["conditions"], "RenderDegraded")
-        assert await soon(lambda: cluster.is_updated("master"))
+        assert await eventually(lambda: cluster.is_updated("master"))
         await admin.delete(Ref(MACHINE_CONFIG, Key("", "99-bad")))
-        assert await soon(lambda: _is_sound(cluster))
+        assert await eventually(lambda: _is_sound(cluster))
 
 
 async def test_slow_pool_does_not_delay_other_pool(admin: Client) -> None:
@@ -108,7 +108,7 @@ async def test_slow_pool_does_not_delay_other_pool(admin: Client) -> None:
         await cluster.configure("99-psi", kernelArguments=["psi=1"])
         for argument in ("a", "b", "c", "d", "e"):
             await cluster.configure("99-infra", role="infra", kernelArguments=[argument])
-            assert await soon(lambda: cluster.has_rolled(argument, "infra"))  # noqa: B023 - awaited before the next
+            assert await eventually(lambda: cluster.has_rolled(argument, "infra"))  # noqa: B023 - awaited before the next
         assert await _has_one_away(cluster)
         assert (await cluster.status())["updatedMachineCount"] == 0
 
@@ -117,11 +117,11 @@ async def test_custom_pool_node_is_updated_once(admin: Client) -> None:
     async with a_cluster(admin) as cluster:
         await add_pool(admin, "infra")
         await add_node(admin, Node("infra-0", roles=("worker", "infra")))
-        assert await soon(lambda: cluster.is_updated("infra"))
+        assert await eventually(lambda: cluster.is_updated("infra"))
         await cluster.configure("99-psi", kernelArguments=["psi=1"])
         await cluster.configure("99-infra", role="infra", kernelArguments=["quiet"])
-        assert await soon(lambda: cluster.has_rolled("psi=1"))
-        assert await soon(lambda: cluster.has_rolled("quiet", "infra"))
+        assert await eventually(lambda: cluster.has_rolled("psi=1"))
+        assert await eventually(lambda: cluster.has_rolled("quiet", "infra"))
         assert await cluster.has_rolled("psi=1", "infra")
         assert (await cluster.status("infra"))["machineCount"] == 1
         assert (await cluster.status("worker"))["machineCount"] == 3
@@ -133,7 +133,7 @@ async def test_pool_without_nodes_is_updated_at_once(admin: Client) -> None:
         await add_base_config(admin, "master")
         await add_pool(admin, "master")
         await cluster.configure("99-master-psi", role="master", kernelArguments=["psi=1"])
-        assert await soon(lambda: cluster.has_rolled("psi=1", "master"))
+        assert await eventually(lambda: cluster.has_rolled("psi=1", "master"))
         assert (await cluster.status("master"))["machineCount"] == 0
 
 
@@ -144,7 +144,7 @@ async def test_render_merges_files_and_units_by_name(admin: Client) -> None:
             units = [{"name": "swap.service", "dropins": [{"name": f"{text}.conf"}]}]
             config = {"ignition": {"version": "3.2.0"}, "storage": {"files": files}, "systemd": {"units": units}}
             await cluster.configure(name, config=config, kernelArguments=[text])
-        assert await soon(lambda: cluster.has_rolled("two"))
+        assert await eventually(lambda: cluster.has_rolled("two"))
         rendered = await cluster.rendered()
         files = {one["path"]: one["contents"]["source"] for one in rendered["config"]["storage"]["files"]}
         assert files["/etc/swap.conf"] == "data:,two"
@@ -160,21 +160,21 @@ async def test_kubelet_config_is_rolled_out_and_removed(admin: Client) -> None:
         spec = {"machineConfigPoolSelector": selector, "kubeletConfig": {"maxPods": 500}}
         metadata = {"name": "virt-perf"}
         await admin.create({"apiVersion": API_VERSION, "kind": "KubeletConfig", "metadata": metadata, "spec": spec})
-        assert await soon(lambda: _runs_a_file(cluster, "/etc/kubernetes/kubelet.conf"))
+        assert await eventually(lambda: _runs_a_file(cluster, "/etc/kubernetes/kubelet.conf"))
         ref = Ref(KUBELET_CONFIG, Key("", "virt-perf"))
         assert is_true((await admin.get(ref))["status"]["conditions"], "Success")
         await admin.delete(ref)
-        assert await soon(lambda: _runs(cluster, before))
+        assert await eventually(lambda: _runs(cluster, before))
 
 
 async def test_interrupted_rollout_is_continued(admin: Client) -> None:
     async with nodes_and_a_pool(admin) as cluster:
         async with running(MachineConfigController(admin, pace=600)):
-            assert await soon(cluster.is_updated)
+            assert await eventually(cluster.is_updated)
             await cluster.configure("99-psi", kernelArguments=["psi=1"])
-            assert await soon(lambda: _has_one_away(cluster))
+            assert await eventually(lambda: _has_one_away(cluster))
         async with running(MachineConfigController(admin, PACE)):
-            assert await soon(lambda: cluster.has_rolled("psi=1"))
+            assert await eventually(lambda: cluster.has_rolled("psi=1"))
 
 
 async def test_unrelated_change_updates_no_node(admin: Client) -> None:
@@ -182,7 +182,7 @@ async def test_unrelated_change_updates_no_node(admin: Client) -> None:
         versions = await _versions(cluster)
         await cluster.configure("99-other", role="nobody", kernelArguments=["psi=1"])
         await add_node(admin, Node("worker-3"))
-        assert await soon(lambda: _has_joined(cluster, "worker-3"))
+        assert await eventually(lambda: _has_joined(cluster, "worker-3"))
         assert await _versions(cluster) == versions
 
 

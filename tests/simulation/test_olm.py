@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.audit import AuditLog
-from tests.eventually import soon
+from tests.eventually import eventually
 from virt_steward.controllers.approver.olm import CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION
 from virt_steward.kube.client import Client, Selection
 from virt_steward.kube.watch import Put, Watch, projection
@@ -69,9 +69,9 @@ class Namespace:
     async def installs(self, package: str, csv: str, *, pin: str = "") -> None:
         """Subscribe and approve."""
         await self.subscribe(package, pin=pin or csv)
-        assert await soon(lambda: self.waits_for(package, csv))
+        assert await eventually(lambda: self.waits_for(package, csv))
         await self.approve((await self.plans())[-1])
-        assert await soon(lambda: self._runs(csv))
+        assert await eventually(lambda: self._runs(csv))
 
     async def _runs(self, csv: str) -> bool:
         return (await self.phases()).get(csv) == "Succeeded"
@@ -98,14 +98,14 @@ def csvs_of(plan: dict[str, Any]) -> set[str]:
 
 async def test_olm_installs_pinned_version_after_approval(place: Namespace) -> None:
     await place.subscribe("demo", pin="demo.v1.0.0")
-    assert await soon(lambda: place.waits_for("demo", "demo.v1.0.0"))
+    assert await eventually(lambda: place.waits_for("demo", "demo.v1.0.0"))
     (plan,) = await place.plans()
     assert plan["status"]["phase"] == "RequiresApproval"
     assert plan["spec"]["approved"] is False
     assert await place.phases() == {}
     await place.approve(plan)
-    assert await soon(lambda: place.has("demo.v1.0.0"))
-    assert await soon(lambda: _has_phase(place, plan, "Complete"))
+    assert await eventually(lambda: place.has("demo.v1.0.0"))
+    assert await eventually(lambda: _has_phase(place, plan, "Complete"))
 
 
 async def test_olm_writes_plan_then_status_then_subscription(admin: Client, audit_log: AuditLog) -> None:
@@ -113,7 +113,7 @@ async def test_olm_writes_plan_then_status_then_subscription(admin: Client, audi
     mark = audit_log.mark()
     async with a_place(admin, lag) as place:
         await place.subscribe("demo", pin="demo.v1.0.0")
-        assert await soon(lambda: place.waits_for("demo", "demo.v1.0.0"))
+        assert await eventually(lambda: place.waits_for("demo", "demo.v1.0.0"))
     written = [one for one in audit_log.since(mark) if one.namespace == place.name and one.is_write]
     written = [one for one in written if one.resource == "installplans" or one.subresource == "status"]
     assert [(one.verb, one.resource, one.subresource) for one in written] == [
@@ -126,48 +126,48 @@ async def test_olm_writes_plan_then_status_then_subscription(admin: Client, audi
 
 async def test_olm_offers_upgrade_after_installation(place: Namespace) -> None:
     await place.installs("demo", "demo.v1.0.0")
-    assert await soon(lambda: place.waits_for("demo", "demo.v1.1.0"))
+    assert await eventually(lambda: place.waits_for("demo", "demo.v1.1.0"))
     status = await place.status("demo")
     old, new = await place.plans()
     assert status["installedCSV"] == "demo.v1.0.0"
     assert status["installPlanRef"]["name"] == new["metadata"]["name"]
     assert (old["spec"]["generation"], new["spec"]["generation"]) == (1, 2)
     await place.approve(new)
-    assert await soon(lambda: place.has("demo.v1.1.0"))
+    assert await eventually(lambda: place.has("demo.v1.1.0"))
 
 
 async def test_olm_ignores_moved_pin(place: Namespace) -> None:
     await place.installs("demo", "demo.v1.0.0")
-    assert await soon(lambda: place.waits_for("demo", "demo.v1.1.0"))
+    assert await eventually(lambda: place.waits_for("demo", "demo.v1.1.0"))
     before = await place.status("demo"), [plan["metadata"]["name"] for plan in await place.plans()]
     ref = Ref(SUBSCRIPTION, Key(place.name, "demo"))
     await place.client.merge_patch(ref, {"spec": {"startingCSV": "demo.v1.1.0"}})
     await place.subscribe("extra")  # whose plan shows that the pin was seen before
-    assert await soon(lambda: place.waits_for("extra", "extra.v2.1.0"))
+    assert await eventually(lambda: place.waits_for("extra", "extra.v2.1.0"))
     assert (await place.status("demo"), [plan["metadata"]["name"] for plan in (await place.plans())[:2]]) == before
 
 
 async def test_olm_puts_two_subscriptions_into_one_plan(place: Namespace) -> None:
     """The first keeps its reference to the older plan, which stays as it is."""
     await place.installs("demo", "demo.v1.0.0")
-    assert await soon(lambda: place.waits_for("demo", "demo.v1.1.0"))
+    assert await eventually(lambda: place.waits_for("demo", "demo.v1.1.0"))
     await place.subscribe("extra", pin="extra.v2.0.0")
-    assert await soon(lambda: place.waits_for("extra", "extra.v2.0.0"))
+    assert await eventually(lambda: place.waits_for("extra", "extra.v2.0.0"))
     _, older, combined = await place.plans()
     assert csvs_of(combined) == {"demo.v1.1.0", "extra.v2.0.0"}
     assert (await place.status("demo"))["installPlanRef"]["name"] == older["metadata"]["name"]
     await place.approve(combined)
-    assert await soon(lambda: place.has("demo.v1.1.0", "extra.v2.0.0"))
+    assert await eventually(lambda: place.has("demo.v1.1.0", "extra.v2.0.0"))
     assert await _has_phase(place, older, "RequiresApproval")
 
 
 async def test_olm_creates_subscription_for_dependency(place: Namespace) -> None:
     await place.subscribe("app")
-    assert await soon(lambda: place.waits_for("app", "app.v3.0.0"))
+    assert await eventually(lambda: place.waits_for("app", "app.v3.0.0"))
     (plan,) = await place.plans()
     assert csvs_of(plan) == {"app.v3.0.0", "demo.v1.1.0"}
     await place.approve(plan)
-    assert await soon(lambda: place.has("app.v3.0.0", "demo.v1.1.0"))
+    assert await eventually(lambda: place.has("app.v3.0.0", "demo.v1.1.0"))
     generated = await place.subscription("demo-stable-simulated-catalog-openshift-marketplace")
     assert generated["metadata"]["annotations"] == {GENERATED_BY: plan["metadata"]["name"]}
     assert generated["spec"]["installPlanApproval"] == "Automatic"
@@ -175,13 +175,13 @@ async def test_olm_creates_subscription_for_dependency(place: Namespace) -> None
 
 async def test_olm_installs_automatic_subscription_at_once(place: Namespace) -> None:
     await place.subscribe("demo", pin="demo.v1.0.0", approval="Automatic")
-    assert await soon(lambda: place.has("demo.v1.1.0"))
+    assert await eventually(lambda: place.has("demo.v1.1.0"))
 
 
 async def test_olm_keeps_latest_plans_only(place: Namespace) -> None:
     await place.subscribe("chain", pin="chain.v1.0.0", approval="Automatic")
-    assert await soon(lambda: place.has("chain.v7.0.0"), within=30)
-    assert await soon(lambda: _has_generations(place, [3, 4, 5, 6, 7]))
+    assert await eventually(lambda: place.has("chain.v7.0.0"), within=30)
+    assert await eventually(lambda: _has_generations(place, [3, 4, 5, 6, 7]))
 
 
 async def test_olm_never_executes_plan_approved_too_early(admin: Client) -> None:
@@ -194,7 +194,7 @@ async def test_olm_never_executes_plan_approved_too_early(admin: Client) -> None
             if isinstance(event, Put):
                 await admin.merge_patch(Ref(INSTALL_PLAN, event.object.key), {"spec": {"approved": True}})
                 break
-        assert await soon(lambda: place.waits_for("demo", "demo.v1.0.0"))
+        assert await eventually(lambda: place.waits_for("demo", "demo.v1.0.0"))
         first, second = await place.plans()
         assert "status" not in first
         assert csvs_of(first) == csvs_of(second)
@@ -203,12 +203,12 @@ async def test_olm_never_executes_plan_approved_too_early(admin: Client) -> None
 
 async def test_olm_replaces_deleted_plan_by_current_pin(place: Namespace) -> None:
     await place.subscribe("demo", pin="demo.v1.0.0")
-    assert await soon(lambda: place.waits_for("demo", "demo.v1.0.0"))
+    assert await eventually(lambda: place.waits_for("demo", "demo.v1.0.0"))
     ref = Ref(SUBSCRIPTION, Key(place.name, "demo"))
     await place.client.merge_patch(ref, {"spec": {"startingCSV": "demo.v1.1.0"}})
     (plan,) = await place.plans()
     await place.client.delete(Ref(INSTALL_PLAN, Key(place.name, plan["metadata"]["name"])))
-    assert await soon(lambda: place.waits_for("demo", "demo.v1.1.0"))
+    assert await eventually(lambda: place.waits_for("demo", "demo.v1.1.0"))
     (again,) = await place.plans()
     assert again["spec"]["generation"] == 2
 

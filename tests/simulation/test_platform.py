@@ -6,7 +6,7 @@ import pytest
 
 from tests.audit import AuditLog
 from tests.clients import a_client
-from tests.eventually import soon
+from tests.eventually import eventually
 from virt_steward.kube.client import Caller, Client
 from virt_steward.kube.errors import NotServed
 from virt_steward.objects.corekinds import NODE
@@ -31,7 +31,7 @@ async def test_platform_exists_until_end_of_block(admin: Client) -> None:
         assert sorted(nodes) == ["gpu-0", "master-0", "master-1", "worker-0", "worker-1"]
         assert nodes["gpu-0"]["status"]["capacity"]["nvidia.com/gpu"] == "2"
         assert not any("taints" in one["spec"] for one in nodes.values())
-        assert await soon(lambda: _all_pools_are_updated(admin))
+        assert await eventually(lambda: _all_pools_are_updated(admin))
         hco = await admin.get(Ref(HYPER_CONVERGED, Key("openshift-cnv", "kubevirt-hyperconverged")))
         assert is_true(hco["status"]["conditions"], "Available")
         await admin.discovery.resource(KUBE_DESCHEDULER)
@@ -42,9 +42,9 @@ async def test_platform_exists_until_end_of_block(admin: Client) -> None:
 async def test_platform_vms_migrate_or_stop_during_node_update(admin: Client) -> None:
     async with SimulatedPlatform(admin, SHAPE):
         before = await _places(admin)
-        assert await soon(lambda: _all_pools_are_updated(admin))
+        assert await eventually(lambda: _all_pools_are_updated(admin))
         await _configure(admin, "psi=1")
-        assert await soon(lambda: _has_rolled(admin))
+        assert await eventually(lambda: _has_rolled(admin))
         after = await _places(admin)
         assert after.keys() == before.keys()
         assert after["vm-1-0"] == "worker-1"  # it has a device there
@@ -87,11 +87,11 @@ async def test_platform_makes_no_requests_for_unrelated_objects(
     async with a_client(control_plane) as client:
         own = Client(client.connection, client.discovery, Caller(agent="simulation"))
         async with SimulatedPlatform(own, SHAPE):
-            assert await soon(lambda: _all_pools_are_updated(admin))
+            assert await eventually(lambda: _all_pools_are_updated(admin))
             mark = audit_log.mark()
             await _configure(admin, "psi=1", role="nobody")
             await add_node(admin, Node("sentinel"))  # it is answered after whatever came before
-            assert await soon(lambda: _counts_workers(admin, 4))
+            assert await eventually(lambda: _counts_workers(admin, 4))
             asked = [one for one in audit_log.since(mark) if one.user_agent == "simulation" and one.verb != "watch"]
             assert asked
             assert {one.name for one in asked} == {"sentinel", "worker"}

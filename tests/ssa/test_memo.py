@@ -9,10 +9,10 @@ from tests.objects.strategies import modest
 from tests.ssa.gadgets import Object, a_config_map, a_gadget
 from virt_steward.objects.identity import Kind, ref_of
 from virt_steward.ssa.managers import ADVISOR, AUTOPILOT
-from virt_steward.ssa.memo import DryRunMemo, Sighting
+from virt_steward.ssa.memo import DryRunMemo, LiveDigest
 
 INTENT = a_gadget("one", size=1)
-SIGHTING = Sighting("u", b"digest")
+SIGHTING = LiveDigest("u", b"digest")
 HOUR = 3600.0
 
 
@@ -34,11 +34,11 @@ def test_memo_knows_what_it_remembered() -> None:
     ("intent", "sighting"),
     [
         pytest.param(a_gadget("one", size=2), SIGHTING, id="the intent"),
-        pytest.param(INTENT, Sighting("v", b"digest"), id="the object, which was recreated"),
-        pytest.param(INTENT, Sighting("u", b"drifted"), id="the content"),
+        pytest.param(INTENT, LiveDigest("v", b"digest"), id="the object, which was recreated"),
+        pytest.param(INTENT, LiveDigest("u", b"drifted"), id="the content"),
     ],
 )
-def test_memo_forgets_on_change(intent: Object, sighting: Sighting) -> None:
+def test_memo_forgets_on_change(intent: Object, sighting: LiveDigest) -> None:
     assert not a_memo_of_the_intent().knows(intent, AUTOPILOT, sighting, now=1.0)
 
 

@@ -26,7 +26,7 @@ from virt_steward.objects.fieldsets import FieldSet
 from virt_steward.objects.identity import ref_of
 from virt_steward.objects.normalize import sanitized
 from virt_steward.ssa.apply import apply
-from virt_steward.ssa.locks import SeenAs, Stale
+from virt_steward.ssa.locks import ObservedAs, Stale
 from virt_steward.ssa.managers import AUTOPILOT, RELEASE
 from virt_steward.ssa.ownership import carried, owned_alone
 from virt_steward.ssa.preview import Unchanged, preview
@@ -46,7 +46,7 @@ BEFORE: dict[str, Any] = {
 async def applied_by_us(client: Client, intent: Object) -> Object:
     """Return the object after the intent was applied on top of what fell away from it."""
     seen = await live(client, intent)
-    outcome = await apply(client, carried(intent, seen, AUTOPILOT), AUTOPILOT, SeenAs(seen))
+    outcome = await apply(client, carried(intent, seen, AUTOPILOT), AUTOPILOT, ObservedAs(seen))
     assert isinstance(outcome, ApplyResult)
     return outcome.object
 

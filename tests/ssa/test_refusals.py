@@ -6,7 +6,7 @@ from tests.objects.builders import managed
 from tests.ssa.gadgets import Object, a_gadget, a_gadget_status, a_name, annotated, live, written
 from virt_steward.kube.client import Client
 from virt_steward.ssa.apply import apply
-from virt_steward.ssa.locks import Absent, SeenAs, Unlocked
+from virt_steward.ssa.locks import Absent, ObservedAs, Unlocked
 from virt_steward.ssa.managers import ADVISOR, ADVISOR_STATUS, AUTOPILOT, PAUSE, PLACEMENT, WHOLE, FieldManager, Force
 from virt_steward.ssa.refusals import (
     NotInTable,
@@ -20,9 +20,9 @@ from virt_steward.ssa.refusals import (
 OURS, THEIRS = ADVISOR_STATUS.name, "its-owner"
 
 
-def seen(obj: Object, *entries: Object) -> SeenAs:
+def seen(obj: Object, *entries: Object) -> ObservedAs:
     metadata = {**obj["metadata"], "uid": "u", "resourceVersion": "7", "managedFields": [*entries]}
-    return SeenAs({**obj, "metadata": metadata})
+    return ObservedAs({**obj, "metadata": metadata})
 
 
 def on_status(manager: str, fields: dict[str, Any], operation: str = "Apply") -> Object:
@@ -70,7 +70,7 @@ def test_refuses_bypass_for_partial_managers(manager: FieldManager) -> None:
 
 def test_lock_requires_read_object() -> None:
     with pytest.raises(ValueError, match="not read from a server"):
-        SeenAs(a_gadget("one", size=1))
+        ObservedAs(a_gadget("one", size=1))
 
 
 async def test_refuses_partial_intent(client: Client) -> None:
@@ -82,9 +82,9 @@ async def test_refuses_partial_intent(client: Client) -> None:
     assert "size" not in answer.object.get("spec", {})
 
     with pytest.raises(PartialIntent, match="alone owns fields in spec"):
-        await apply(client, partial, AUTOPILOT, SeenAs(before))
+        await apply(client, partial, AUTOPILOT, ObservedAs(before))
     with pytest.raises(PartialIntent):
-        await apply(client, {**partial, "spec": {}}, AUTOPILOT, SeenAs(before))
+        await apply(client, {**partial, "spec": {}}, AUTOPILOT, ObservedAs(before))
     assert await live(client, whole) == before
 
 
@@ -93,7 +93,7 @@ async def test_allows_missing_shared_section(client: Client) -> None:
     await written(client, whole, by=ADVISOR.name)
     before = await written(client, whole, by="kubectl")
     bare = annotated({name: value for name, value in whole.items() if name != "spec"}, x="y")
-    await apply(client, bare, ADVISOR, SeenAs(before))
+    await apply(client, bare, ADVISOR, ObservedAs(before))
     assert (await live(client, whole))["spec"]["size"] == 1
 
 

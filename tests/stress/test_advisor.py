@@ -9,7 +9,7 @@ import pytest
 from tests.controllers.advisor.conftest import account, asked, desk, platform, shape, start  # noqa: F401 - fixtures
 from tests.controllers.advisor.desk import Desk, a_descheduler, advising, observing, true_phases
 from tests.controllers.advisor.process import DRAFTING, EXECUTION, Asked, Start, runs_through_a_kill
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.grants import Account
 from virt_steward.kube.client import Client
 from virt_steward_demo.local.controlplane import ControlPlane
@@ -57,7 +57,7 @@ async def test_advisor_plans_within_a_few_bare_requests(
     plans, bare = [], []
     async with advising(control_plane, account), observing(desk.client) as seen:
         await desk.ask("Ignore")
-        assert await soon(lambda: bool(seen) and seen[-1].phase == "Ignored")
+        assert await eventually(lambda: bool(seen) and seen[-1].phase == "Ignored")
         for _ in range(ROUNDS):
             bare.append(await a_bare_dry_run(desk.client))
             await desk.ask("DryRun")
@@ -66,7 +66,7 @@ async def test_advisor_plans_within_a_few_bare_requests(
                 await asyncio.sleep(0.001)
             plans.append(time.perf_counter() - begin)
             await desk.ask("Ignore")
-            assert await soon(lambda: seen[-1].phase == "Ignored")
+            assert await eventually(lambda: seen[-1].phase == "Ignored")
     ratio = statistics.median(plans) / statistics.median(bare)
     print(f"time of a plan: {ratio:.1f} times a bare dry run ({statistics.median(bare) * 1000:.1f} ms)")
     assert ratio <= AT_MOST

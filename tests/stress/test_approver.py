@@ -20,7 +20,7 @@ from tests.clients import a_client
 from tests.controllers.approver.builders import V1, V2
 from tests.controllers.approver.lifecycle import Lifecycle, a_lifecycle, an_approver, at_once, status_of
 from tests.controllers.approver.process import Process, a_process, an_installation, home_of
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.grants import Account
 from tests.installplans import INSTALL_PLAN, sizes
 from virt_steward.kube.client import Client, Selection
@@ -106,17 +106,17 @@ async def test_approver_counts_are_exact_after_50_kills(arena: Arena) -> None:
 
     for kill in range(KILLS):
         with arena.process() as process:
-            assert await soon(partial(process.said, "started"))
+            assert await eventually(partial(process.said, "started"))
             burst = asyncio.create_task(at_once(partial(offer, job) for job in offers[kill::KILLS]))
             await asyncio.sleep(rng.uniform(0.0, 0.5))  # a kill at any moment is what is tried
             process.kill()
             await burst
     with arena.process():
-        assert await soon(partial(arena.has_counted, places[0], len(wanted)), within=60)
+        assert await eventually(partial(arena.has_counted, places[0], len(wanted)), within=60)
         await places[0].subscribe("last", "last.v1.0.0")
         offers.append(partial(places[0].offer, "last.v1.0.0"))
         await offers[-1]()
-        assert await soon(partial(arena.has_counted, places[0], len(wanted) + 1))  # nothing was counted meanwhile
+        assert await eventually(partial(arena.has_counted, places[0], len(wanted) + 1))  # nothing was counted meanwhile
     approved = await arena.approved(places)
     assert {plan for plan, yes in approved.items() if not yes} == refused
     assert len(approved) == len(offers)
@@ -152,15 +152,15 @@ async def a_burst(arena: Arena) -> Burst:
     await at_once(partial(subscribe_to_all, place) for place in places)
     await at_once(partial(place.offer, f"op-{number}.v1.0.0") for place in places for number in range(PLANS))
     with arena.process() as process:
-        assert await soon(partial(process.said, "watch settled", kind="InstallPlanApprover.operators.bapu.cloud"))
-        assert await soon(partial(is_at_rest, process))
+        assert await eventually(partial(process.said, "watch settled", kind="InstallPlanApprover.operators.bapu.cloud"))
+        assert await eventually(partial(is_at_rest, process))
         used, mark = process.cpu, arena.audit_log.mark()
         await arena.approver(places)
-        assert await soon(partial(arena.has_counted, places[0], NAMESPACES * PLANS), within=60)
+        assert await eventually(partial(arena.has_counted, places[0], NAMESPACES * PLANS), within=60)
         requests = [one for one in arena.audit_log.since(mark) if one.resource.startswith("installplan")]
         began = next(one.time for one in requests if one.verb == "create")
         approvals = [one.time for one in requests if one.resource == "installplans" and one.verb == "patch"]
-        assert await soon(partial(is_at_rest, process))
+        assert await eventually(partial(is_at_rest, process))
         cpu = process.cpu - used
     return Burst(len(approvals), (max(approvals) - began).total_seconds(), cpu)
 
@@ -178,13 +178,13 @@ async def test_approver_with_5000_plans_is_fast_and_small(arena: Arena) -> None:
     bare = await Bare.on(arena.client)
     numbers = count()
     with arena.process() as process:
-        assert await soon(partial(process.said, "started"))
+        assert await eventually(partial(process.said, "started"))
         await reactions(arena, place, bare, numbers)  # warm
         alone, patch = await reactions(arena, place, bare, numbers)
         crowd = await a_crowd(arena)
-        assert await soon(partial(is_at_rest, process), within=30)
+        assert await eventually(partial(is_at_rest, process), within=30)
         in_crowd, patch_in_crowd = await reactions(arena, place, bare, numbers)
-        assert await soon(partial(is_at_rest, process))
+        assert await eventually(partial(is_at_rest, process))
         rss, used, mark = process.rss, process.cpu, arena.audit_log.mark()
         await asyncio.sleep(IDLE)  # what is measured is that nothing happens
         asked = [one for one in arena.audit_log.since(mark) if one.user == arena.account.user]
@@ -213,7 +213,7 @@ async def reactions(arena: Arena, place: Lifecycle, bare: Bare, numbers: Iterato
         plan = await place.plan(csv)
         await place.catch_up(plan, csv)
         await place.set_phase(plan, "RequiresApproval", csv)
-        assert await soon(partial(place.is_approved, plan))
+        assert await eventually(partial(place.is_approved, plan))
         started = perf_counter()
         await bare.patch()
         patches.append(perf_counter() - started)

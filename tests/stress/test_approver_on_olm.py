@@ -13,7 +13,7 @@ import pytest
 
 from tests.clients import a_client
 from tests.controllers.approver.process import ALONE, Process, a_process
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.grants import an_account
 from tests.installplans import INSTALL_PLAN
 from tests.olm.catalog import APP, DEMO, EXTRA
@@ -73,7 +73,7 @@ class Stage:
         async def does() -> bool:
             return (await self.pending(namespace)).get(",".join(sorted(csvs))) == reason
 
-        return await soon(does, within=60)
+        return await eventually(does, within=60)
 
     async def turn(self, *, on: bool) -> None:
         await self.client.merge_patch(Ref(INSTALL_PLAN_APPROVER, APPROVER), {"spec": {"autoApprove": on}})
@@ -126,7 +126,7 @@ async def test_approver_on_olm_approves_upgrade_after_moved_pin(stage: Stage) ->
     moved = time.monotonic()
     await namespace.move_pin(DEMO, "1.1.0")
     key = Key(namespace.name, upgrade["metadata"]["name"])
-    assert await soon(lambda: key in stage.phases_at_approval, within=5)
+    assert await eventually(lambda: key in stage.phases_at_approval, within=5)
     seconds = time.monotonic() - moved
     print(f"\ntime from a moved pin to the approval: {seconds * 1000:.0f} ms")
     assert seconds <= 1
@@ -183,7 +183,7 @@ async def test_approver_on_olm_handles_20_namespaces_at_once(stage: Stage) -> No
     async def counted() -> bool:
         return await _count(stage) == before + CROWD
 
-    assert await soon(counted)
+    assert await eventually(counted)
 
 
 async def _count(stage: Stage) -> int:

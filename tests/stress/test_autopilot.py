@@ -23,7 +23,7 @@ from tests.controllers.approver.lifecycle import at_once
 from tests.controllers.approver.process import Process, a_process
 from tests.controllers.autopilot.cockpit import Cockpit, an_autopilots_account
 from tests.controllers.autopilot.everything import SHAPE, ask_for_everything, options_for
-from tests.eventually import soon
+from tests.eventually import eventually
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG_CRD
 from virt_steward.catalog.load import MANAGED_BY, load
 from virt_steward.controllers.autopilot.options import HCO
@@ -107,13 +107,13 @@ async def test_autopilot_with_400_crds_is_small_fast_and_idle(range_: Range) -> 
     cockpit, rng = range_.cockpit, random.Random(5)
     crowd = [a_definition(number, rng) for number in range(DEFINITIONS)]
     await at_once(partial(cockpit.client.apply, one, manager="crowd") for one in crowd)
-    assert await soon(partial(_are_served, cockpit.client, crowd), within=300)
+    assert await eventually(partial(_are_served, cockpit.client, crowd), within=300)
     await ask_for_everything(cockpit)
     bare = await Bare.on(cockpit.client)
     with range_.process() as process:
-        assert await soon(range_.is_at_rest, within=180)
+        assert await eventually(range_.is_at_rest, within=180)
         rounds = [await round_of_drifts(cockpit, range_.audit_log, bare) for _ in range(ROUNDS)]
-        assert await soon(range_.is_at_rest, within=60)
+        assert await eventually(range_.is_at_rest, within=60)
         rss, used, mark = process.rss, process.cpu, range_.audit_log.mark()
         await asyncio.sleep(IDLE)  # what is measured is that nothing happens
         asked, cpu = range_.asked(mark), process.cpu - used
@@ -142,7 +142,7 @@ async def test_autopilot_pauses_fast_and_slow_edit_war_only(range_: Range) -> No
     await cockpit.engage("true")
     wars = {"descheduler-loadaware": QUICK, "metrics-service": SLOW}
     with range_.process() as process:
-        assert await soon(range_.is_at_rest, within=120)
+        assert await eventually(range_.is_at_rest, within=120)
         async with asyncio.TaskGroup() as fights:
             for asset, every in wars.items():
                 fights.create_task(_fight(cockpit, asset, every))
@@ -173,7 +173,7 @@ async def _drift_calmly(range_: Range, asset: str) -> int:
     """Change another object now and then; gives how often it was set right."""
     for turn in range(4):
         await range_.cockpit.edit(asset, {"metadata": {"labels": {MANAGED_BY: "somebody"}}})
-        if not await soon(partial(is_ours, range_.cockpit, asset), within=30):
+        if not await eventually(partial(is_ours, range_.cockpit, asset), within=30):
             return turn
         await asyncio.sleep(SLOW / 2)
     return 4
@@ -185,10 +185,10 @@ async def test_autopilot_creates_each_object_once_despite_kills(range_: Range) -
     for _ in range(KILLS):
         begin = range_.audit_log.mark()
         with range_.process() as process:
-            assert await soon(partial(_has_asked, range_, process, begin), within=60)
+            assert await eventually(partial(_has_asked, range_, process, begin), within=60)
             await asyncio.sleep(rng.uniform(0.0, 0.2))  # a kill at any moment is what is tried
     with range_.process():
-        assert await soon(range_.is_at_rest, within=180)
+        assert await eventually(range_.is_at_rest, within=180)
     written = writes(range_.cockpit, range_.audit_log, range_.cockpit.begin)
     created = Counter(one.uri for one in written if one.code == 201)
     present = await range_.present()

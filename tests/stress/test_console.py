@@ -8,7 +8,7 @@ import msgspec
 
 from tests.clients import a_client
 from tests.console.rig import Browser, a_console
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.installplans import an_install_plan, create_install_plan
 from virt_steward.apis import CRDS
 from virt_steward.catalog.load import Catalog, load
@@ -34,8 +34,8 @@ async def test_console_pages_are_fast_with_many_objects(empty_cluster: ControlPl
         platform = PlatformOptions(catalog=_many_assets())
         async with a_console(empty_cluster, empty_cluster.token, platform=platform) as served:
             cache = served.console.cache
-            assert await soon(lambda: len(cache.plans.waiting) == PLANS, within=120)
-            assert await soon(lambda: len(cache.assets.states) >= ASSETS, within=120)
+            assert await eventually(lambda: len(cache.plans.waiting) == PLANS, within=120)
+            assert await eventually(lambda: len(cache.assets.states) >= ASSETS, within=120)
             async with served.browser() as browser:
                 await browser.sign_in(empty_cluster.token)
                 paints = {page: await _seconds(browser, page) for page in PAGES}
@@ -59,10 +59,10 @@ async def _seconds(browser: Browser, page: str) -> float:
 
 async def _delay(client: Client, browser: Browser) -> float:
     async with browser.live("/approvals?q=install-late") as stream:
-        assert await soon(lambda: stream.said("page"))
+        assert await eventually(lambda: stream.said("page"))
         await create_install_plan(client, an_install_plan("install-late", "crowd-0"))
         written = time.monotonic()
-        assert await soon(lambda: stream.has("crowd-0/install-late"))
+        assert await eventually(lambda: stream.has("crowd-0/install-late"))
         return time.monotonic() - written
 
 

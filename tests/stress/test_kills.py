@@ -6,7 +6,7 @@ from itertools import cycle
 from pathlib import Path
 from random import Random
 
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.replicas import Replica, some_replicas
 from virt_steward.kube.client import Client
 from virt_steward_demo.local.controlplane import ControlPlane
@@ -37,14 +37,14 @@ async def test_replicas_stamp_each_object_once_despite_kills(
 
         pair = [a_replica(next(cuts)) for _ in range(2)]  # one waits, so that the next begins a moment later
         for kill in range(KILLS):
-            assert await soon(lambda: any(map(has_begun, pair)), within=30)
+            assert await eventually(lambda: any(map(has_begun, pair)), within=30)
             await replicas.ask_for_stamps(*(f"paper-{kill}-{number}" for number in range(BURST)))
             await asyncio.sleep(rng.uniform(0, 0.3))
             leader = next(filter(has_begun, pair))
             leader.kill()
             left_behind += sum(count == 0 for count in (await replicas.stamps()).values())
             pair[pair.index(leader)] = a_replica(next(cuts))
-        assert await soon(replicas.all_are_stamped, within=60)
+        assert await eventually(replicas.all_are_stamped, within=60)
         stamps = await replicas.stamps()
     print(
         f"\n{KILLS} kills (seed {seed}) in {time.monotonic() - started:.0f} s, "

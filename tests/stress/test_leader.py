@@ -7,7 +7,7 @@ from itertools import count, pairwise
 from random import Random
 
 from tests.clients import a_client
-from tests.eventually import soon
+from tests.eventually import eventually
 from virt_steward.kube.client import Caller, Client
 from virt_steward.kube.connection import ConnectionPool
 from virt_steward.kube.errors import KubeError
@@ -86,7 +86,7 @@ async def test_leader_is_unique_while_api_server_freezes(
         running = [asyncio.create_task(ruler.run()) for ruler in (ann, bob)]
         gaps = []
         for _ in range(FREEZES):
-            assert await soon(lambda: ann.elector.leads or bob.elector.leads, within=30)
+            assert await eventually(lambda: ann.elector.leads or bob.elector.leads, within=30)
             await asyncio.sleep(rng.uniform(0, 0.6))
             control_plane.freeze()
             try:
@@ -94,7 +94,7 @@ async def test_leader_is_unique_while_api_server_freezes(
             finally:
                 control_plane.thaw()
             thawed = time.monotonic()
-            assert await soon(lambda: ann.elector.leads or bob.elector.leads, within=30)
+            assert await eventually(lambda: ann.elector.leads or bob.elector.leads, within=30)
             gaps.append(time.monotonic() - thawed)
         await cancelled(*running)
     chronicle = (await admin.get(Ref(CONFIG_MAP, Key(namespace, "chronicle"))))["data"]["terms"]

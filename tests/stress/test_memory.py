@@ -9,7 +9,7 @@ import msgspec
 
 from tests.cacher import Footprint
 from tests.clients import a_client
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.installplans import DEFINITION, INSTALL_PLAN, an_install_plan, create_install_plan, sizes
 from virt_steward.kube.client import Client
 from virt_steward_demo.local.controlplane import ControlPlane
@@ -21,7 +21,7 @@ LIMIT_MIB = 60
 async def test_informer_caches_5000_install_plans_in_60_mib(empty_cluster: ControlPlane) -> None:
     async with a_client(empty_cluster) as client:
         await client.apply(DEFINITION, manager="tests")
-        assert await soon(lambda: _is_served(client))
+        assert await eventually(lambda: _is_served(client))
         total = await _fill(client)
     command = [sys.executable, "-m", "tests.cacher", str(empty_cluster.kubeconfig)]
     answer = await asyncio.to_thread(subprocess.run, command, capture_output=True, check=True)

@@ -18,7 +18,7 @@ from tests.clients import a_client
 from tests.controllers.approver.lifecycle import at_once
 from tests.controllers.approver.process import ALONE, Process, a_process, home_of
 from tests.controllers.placement.scene import Scene, an_installation
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.grants import Account, an_account
 from virt_steward.controllers.placement.observation import CONFIG_ANNOTATION, MACHINE, Machine
 from virt_steward.controllers.placement.options import SearchTimeouts
@@ -102,13 +102,13 @@ async def test_placement_distributes_1000_machines_with_few_requests(fleet: Flee
     users = await fleet.join(5)
     mark = fleet.audit_log.mark()
     with fleet.process() as process:
-        assert await soon(partial(process.said, "started"))
+        assert await eventually(partial(process.said, "started"))
         started = perf_counter()
         await fleet.burst(MACHINES)
         created = perf_counter() - started
-        assert await soon(partial(fleet.has_placed, MACHINES), within=60)
+        assert await eventually(partial(fleet.has_placed, MACHINES), within=60)
         took = perf_counter() - started
-        assert await soon(partial(fleet.has_reported, MACHINES))
+        assert await eventually(partial(fleet.has_reported, MACHINES))
         cpu, troubles = process.cpu, process.troubles
     spread = Counter((await fleet.placed()).values())
     writes = fleet.writes(mark)
@@ -139,8 +139,8 @@ async def test_placement_with_20_clusters_uses_80_mib(fleet: Fleet) -> None:
     users = await fleet.join(20)
     with fleet.process() as process:
         await fleet.burst(100)
-        assert await soon(partial(fleet.has_placed, 100), within=60)
-        assert await soon(partial(fleet.has_reported, 100))
+        assert await eventually(partial(fleet.has_placed, 100), within=60)
+        assert await eventually(partial(fleet.has_reported, 100))
         rss = process.rss
     asked = {one.user for one in fleet.audit_log.since(BEGINNING) if one.resource == VIRTUAL_MACHINE.plural}
     print(f"\nmemory with {len(users)} clusters: {rss:.1f} MiB RSS")
@@ -155,13 +155,13 @@ async def test_placement_places_each_machine_once_despite_kills(fleet: Fleet) ->
         burst = asyncio.create_task(fleet.burst(MACHINES))
         for _ in range(KILLS):
             with fleet.process() as process:
-                assert await soon(partial(process.said, "started"))
+                assert await eventually(partial(process.said, "started"))
                 await asyncio.sleep(rng.uniform(0.0, 1.0))  # a kill at any moment is what is tried
                 process.kill()
         await burst
         with fleet.process():
-            assert await soon(partial(fleet.has_placed, MACHINES), within=60)
-        assert await soon(lambda: len(choices) == MACHINES)
+            assert await eventually(partial(fleet.has_placed, MACHINES), within=60)
+        assert await eventually(lambda: len(choices) == MACHINES)
     spread = Counter((await fleet.placed()).values())
     print(f"\n{KILLS} kills: {len(choices)} Machines, each placed once: {dict(sorted(spread.items()))}")
     assert {len(clusters) for clusters in choices.values()} == {1}

@@ -9,7 +9,7 @@ import pytest
 from tests.controllers.placement.builders import a_cluster, a_machine, a_view
 from tests.fleet import Members, a_fleet, a_machine_definition
 from tests.proxy import FaultProxy
-from tests.widgets import define
+from tests.widgets import install_crd
 from virt_steward.controllers.placement.decide import decide
 from virt_steward.controllers.placement.observation import Unreachable, VmAbsent
 from virt_steward.controllers.placement.options import FleetTimeouts, SearchTimeouts
@@ -28,7 +28,7 @@ TWENTY = [f"c{number:02}" for number in range(20)]
 @pytest.fixture
 async def vms(admin: Client, namespace: str) -> str:
     """A namespace that may hold VMs."""
-    await define(admin, a_machine_definition())
+    await install_crd(admin, a_machine_definition())
     return namespace
 
 

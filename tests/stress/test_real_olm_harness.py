@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.clients import a_client
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.olm.catalog import APP, DEMO
 from tests.olm.lifecycle_manager import LifecycleManager
 from tests.olm.namespaces import OperatorNamespace
@@ -51,7 +51,7 @@ async def test_real_olm_installs_dependency_with_own_subscription(namespace: Ope
     plan = await namespace.wait_for_plan(*csvs)
     await namespace.approve(plan)
     await namespace.wait_until_installed(*csvs)
-    assert await soon(lambda: _has_generated(namespace, plan["metadata"]["name"]))
+    assert await eventually(lambda: _has_generated(namespace, plan["metadata"]["name"]))
 
 
 async def _has_generated(namespace: OperatorNamespace, plan: str) -> bool:

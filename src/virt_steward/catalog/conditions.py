@@ -10,7 +10,7 @@ import msgspec
 from virt_steward.catalog.reads import Needs
 from virt_steward.objects.paths import Pointer
 from virt_steward.platform.hco import PREFIX
-from virt_steward.platform.machineconfigs import effective_argument
+from virt_steward.platform.machineconfigs import effective_kernel_argument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -217,7 +217,7 @@ class NotSetElsewhereCondition(_Condition, frozen=True, tag="not-set-elsewhere",
         others = known.others(self.pool)
         if self.swap:
             return [one.name for one in others if one.swap]
-        given = effective_argument(self.kernel_argument.partition("=")[0], others)
+        given = effective_kernel_argument(self.kernel_argument.partition("=")[0], others)
         return [given.by] if given and given.argument == self.kernel_argument else []
 
 

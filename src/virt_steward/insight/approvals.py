@@ -96,7 +96,7 @@ async def explain_approval(reader: Reader, plan: Key, now: datetime) -> Approval
     if seen is None:
         there = ", ".join(sorted(one.metadata.name for one in stores.plans)) or "none"
         raise NoAnswer(f"InstallPlan {plan} not found; existing in that namespace: {there}")
-    return explained(seen, await _decision(reader, seen), now)
+    return explain_observation(seen, await _decision(reader, seen), now)
 
 
 async def _decision(reader: Reader, seen: ApproverObservation) -> Approved | None:
@@ -112,7 +112,7 @@ async def _decision(reader: Reader, seen: ApproverObservation) -> Approved | Non
     return Approved(f"{signature.user}, manually", signature.at or None, signature.comment or None)
 
 
-def explained(seen: ApproverObservation, decision: Approved | None, now: datetime) -> ApprovalExplanation:
+def explain_observation(seen: ApproverObservation, decision: Approved | None, now: datetime) -> ApprovalExplanation:
     """Decide on an observation as the approver would, wherever the observation comes from."""
     plan, items = seen.plan, csvs_of(seen)
     return ApprovalExplanation(

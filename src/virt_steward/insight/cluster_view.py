@@ -26,7 +26,7 @@ PATIENCE = 10.0
 """Seconds for the schemas of a few definitions."""
 
 
-async def look(reader: Reader, options: AdvisorOptions) -> AdvisorClusterView:
+async def read_advisor_view(reader: Reader, options: AdvisorOptions) -> AdvisorClusterView:
     """Fill the advisor's view. Raises the errors of the API server."""
     known = profiles(options)
     informers = Informers(reader, ())

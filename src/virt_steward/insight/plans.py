@@ -16,7 +16,7 @@ from virt_steward.controllers.advisor.observation import VirtPlatformConfig, Vir
 from virt_steward.controllers.advisor.profiles import OFF_BY_DEFAULT, profiles
 from virt_steward.controllers.advisor.steps import LackPrerequisites, Settle
 from virt_steward.controllers.advisor.watches import CONFIGS
-from virt_steward.insight.cluster_view import look
+from virt_steward.insight.cluster_view import read_advisor_view
 from virt_steward.insight.reading import dry_run_client
 from virt_steward.kube.whoami import lacking
 from virt_steward.objects.errors import UserError
@@ -96,7 +96,7 @@ async def preview_plan(
     dry_runs = dry_run_client(client)
     profile = profile_named(name, options)
     for _ in range(ATTEMPTS):
-        view = await look(dry_runs, options)
+        view = await read_advisor_view(dry_runs, options)
         config = _config_to_preview(view, profile, change)
         seen = view.observe(config, profile, now)
         match decide(seen, now):
@@ -118,7 +118,7 @@ async def preview_plan(
 async def explain_plan(reader: Reader, name: str, options: AdvisorOptions, now: datetime) -> PlanExplanation:
     """Read what the advisor reads, and decide as it would. Raises NoPlan."""
     profile = profile_named(name, options)
-    view = await look(reader, options)
+    view = await read_advisor_view(reader, options)
     config = view.config(Key("", name))
     if config is None:
         raise NoPlan(_absence(view, name))

@@ -10,11 +10,11 @@ from virt_steward.kube.errors import (
     Expired,
     Forbidden,
     KubeError,
+    ServerUnreachable,
     TimedOut,
     TooManyRequests,
     Unauthorized,
     Unavailable,
-    Unreachable,
 )
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Pace:
 PACES: tuple[tuple[type[KubeError], Pace], ...] = (
     (Expired, Pace(0.0, 2.0)),
     (TimedOut, Pace(0.0, 2.0)),
-    (Unreachable, Pace(0.1, 2.0)),
+    (ServerUnreachable, Pace(0.1, 2.0)),
     (Unavailable, Pace(0.5, 30.0)),
     (Unauthorized, Pace(2.0, 60.0)),
     (Forbidden, Pace(2.0, 60.0)),

@@ -29,11 +29,11 @@ from yarl import URL
 
 from virt_steward.kube.errors import (
     KubeError,
+    ServerUnreachable,
     TimedOut,
     TooManyRequests,
     Unauthorized,
     Unavailable,
-    Unreachable,
     Untrusted,
     error_from,
 )
@@ -225,7 +225,7 @@ class Connection:
 
     def _session(self, pool: ConnectionPool) -> aiohttp.ClientSession:
         if self._is_closed:
-            raise Unreachable(f"the connection to {self.cluster.server} is closed")
+            raise ServerUnreachable(f"the connection to {self.cluster.server} is closed")
         if pool not in self._sessions:
             connector = _Connector(limit=pool.value, keepalive_timeout=KEEPALIVE)
             self._sessions[pool] = aiohttp.ClientSession(
@@ -259,7 +259,7 @@ class Connection:
             )
         if isinstance(error, TimeoutError):
             return TimedOut(f"{request.what}: {server} unreachable: timed out after {seconds:.3g} s")
-        return Unreachable(
+        return ServerUnreachable(
             f"{request.what}: {server} unreachable: {_in_words(error)}; "
             f"check that it runs, and that context {self.cluster.context} is the right one"
         )

@@ -63,11 +63,11 @@ class Unavailable(KubeError):
         self.retry_after = retry_after
 
 
-class Unreachable(Unavailable):
+class ServerUnreachable(Unavailable):
     """Refused, reset, or no such host."""
 
 
-class Untrusted(Unreachable):
+class Untrusted(ServerUnreachable):
     """The server's certificate is not trusted."""
 
 

@@ -26,7 +26,7 @@ class NotReady:
 Health = Ready | NotReady
 
 
-def by_conditions(live: Mapping[str, Any] | None) -> Health:
+def health_from_conditions(live: Mapping[str, Any] | None) -> Health:
     """Judge an object by its status conditions; without any it counts as ready."""
     if live is None:
         return NotReady("the object is not there (any more)")

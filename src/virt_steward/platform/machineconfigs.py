@@ -79,7 +79,7 @@ class KernelArgument:
     by: str
 
 
-def effective_argument(key: str, merged: Iterable[MachineConfigFacts]) -> KernelArgument | None:
+def effective_kernel_argument(key: str, merged: Iterable[MachineConfigFacts]) -> KernelArgument | None:
     """Return what a node gets for this key from MachineConfigs, given in the order of their names."""
     given = [KernelArgument(one.effective[key], one.name) for one in merged if key in one.effective]
     return given[-1] if given else None

@@ -112,7 +112,9 @@ def _pool_of(node: NodeFacts, pools: Sequence[Pool]) -> str:
     return next((name for name in ranked if name in names), "")
 
 
-def rollout(config: MachineConfigFacts, pools: Iterable[Pool], rendered: Mapping[str, MachineConfigFacts]) -> Health:
+def rollout_health(
+    config: MachineConfigFacts, pools: Iterable[Pool], rendered: Mapping[str, MachineConfigFacts]
+) -> Health:
     """Whether every node of the pools that select this MachineConfig runs with its content."""
     affected = pools_selecting(config.metadata.labels, pools)
     if not affected:
@@ -129,7 +131,7 @@ def rollout(config: MachineConfigFacts, pools: Iterable[Pool], rendered: Mapping
     )
 
 
-def removal(name: str, labels: Mapping[str, str], pools: Iterable[Pool]) -> Health:
+def removal_health(name: str, labels: Mapping[str, str], pools: Iterable[Pool]) -> Health:
     """Whether no node runs with a removed MachineConfig any more."""
     affected = pools_selecting(labels, pools)
     pending = [message for pool in affected if (message := _pending_removal(pool, name))]

@@ -11,7 +11,7 @@ _NEVER_AN_OBJECTS = "1"  # as a resourceVersion it creates or fails; "0", or non
 
 
 @dataclass(frozen=True, slots=True)
-class SeenAs:
+class ObservedAs:
     """The object as it was read, with its managedFields."""
 
     live: Object
@@ -34,7 +34,7 @@ class Unlocked:
     why: str
 
 
-Lock = SeenAs | Absent | Unlocked
+Lock = ObservedAs | Absent | Unlocked
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +44,13 @@ class Stale:
     because: str
 
 
-def lock_on(live: Object | None) -> SeenAs | Absent:
-    return Absent() if live is None else SeenAs(live)
+def lock_on(live: Object | None) -> ObservedAs | Absent:
+    return Absent() if live is None else ObservedAs(live)
 
 
-def seen_by(lock: Lock) -> Object | None:
+def observed_object(lock: Lock) -> Object | None:
     """The live object of a lock, if there is one."""
-    return lock.live if isinstance(lock, SeenAs) else None
+    return lock.live if isinstance(lock, ObservedAs) else None
 
 
 def locked(intent: Object, lock: Lock) -> Object:
@@ -59,7 +59,7 @@ def locked(intent: Object, lock: Lock) -> Object:
     The uid is as important as the resourceVersion: without it, an object that was deleted meanwhile would be created.
     """
     match lock:
-        case SeenAs(live):
+        case ObservedAs(live):
             preconditions = {name: live["metadata"][name] for name in ("uid", "resourceVersion")}
         case Absent():
             preconditions = {"resourceVersion": _NEVER_AN_OBJECTS}

@@ -39,14 +39,14 @@ _JITTER = (0.8, 1.2)
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class LiveDigest:
     """A live object as the memo compares it: its uid, and a digest of its content."""
 
     uid: str
     digest: bytes
 
     @classmethod
-    def of(cls, live: Object) -> Sighting:
+    def of(cls, live: Object) -> LiveDigest:
         return cls(live["metadata"]["uid"], content_digest(live))
 
 
@@ -68,7 +68,9 @@ class DryRunMemo:
     def __len__(self) -> int:
         return len(self._findings)
 
-    def knows(self, intent: Object, manager: FieldManager, sighting: Sighting, now: float, *, basis: str = "") -> bool:
+    def knows(
+        self, intent: Object, manager: FieldManager, sighting: LiveDigest, now: float, *, basis: str = ""
+    ) -> bool:
         """Whether a dry run of this intent found nothing to change on this content.
 
         `basis` is anything else that the sent intent depends on, such as the fields that were left out of it.
@@ -84,7 +86,7 @@ class DryRunMemo:
         return True
 
     def remember(
-        self, intent: Object, manager: FieldManager, sighting: Sighting, now: float, *, basis: str = ""
+        self, intent: Object, manager: FieldManager, sighting: LiveDigest, now: float, *, basis: str = ""
     ) -> None:
         """Note that a dry run of this intent found nothing to change on this content."""
         key = (ref_of(intent), manager.name)
@@ -112,6 +114,6 @@ class DryRunMemo:
             del self._findings[key]
 
 
-def _fingerprint(intent: Object, sighting: Sighting, basis: str) -> bytes:
+def _fingerprint(intent: Object, sighting: LiveDigest, basis: str) -> bytes:
     parts = (canonical(intent), sighting.uid.encode(), sighting.digest, basis.encode())
     return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).digest()

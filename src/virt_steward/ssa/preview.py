@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from virt_steward.kube.errors import Conflict, FieldConflict, NotFound, NotServed
 from virt_steward.objects.normalize import content_digest
 from virt_steward.objects.ownership import owned_by
-from virt_steward.ssa.locks import Lock, SeenAs, Stale, lock_on, locked
+from virt_steward.ssa.locks import Lock, ObservedAs, Stale, lock_on, locked
 from virt_steward.ssa.managers import AT_ONCE
 from virt_steward.ssa.refusals import RefusedIntent, refuse_unsafe
 
@@ -89,7 +89,7 @@ async def preview(client: Client, intent: Object, manager: FieldManager, live: O
 async def _contested(
     client: Client, intent: Object, manager: FieldManager, lock: Lock, conflict: FieldConflict
 ) -> Conflicts | Stale:
-    if not isinstance(lock, SeenAs):  # an object that does not exist has no owners
+    if not isinstance(lock, ObservedAs):  # an object that does not exist has no owners
         return Stale(str(conflict))
     try:
         planned = await _dry_run(client, intent, manager, lock, force=True)

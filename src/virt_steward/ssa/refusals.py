@@ -17,7 +17,7 @@ from virt_steward.objects.canonical import same
 from virt_steward.objects.fieldpaths import Field, FieldPath, Step, item_steps, readable
 from virt_steward.objects.ownership import owned_by_anyone, owners
 from virt_steward.objects.paths import Pointer, leaves
-from virt_steward.ssa.locks import Lock, Unlocked, seen_by
+from virt_steward.ssa.locks import Lock, Unlocked, observed_object
 from virt_steward.ssa.managers import MANAGERS, FieldManager, Force
 from virt_steward.ssa.ownership import is_entry_of, owned_alone
 
@@ -70,7 +70,7 @@ def refuse_unsafe(intent: Object, manager: FieldManager, lock: Lock, taking: fro
         raise NotInTable(f"{manager.name} is not in the table of field managers")
     _only_its_fields(intent, manager)
     _only_its_force(manager, lock, taking)
-    live = seen_by(lock)
+    live = observed_object(lock)
     if live is not None:
         _every_section(intent, manager, live)
         _nothing_undivided_of_others(intent, manager, live, taking)

@@ -14,7 +14,7 @@ from tests.controllers.advisor.desk import Desk
 from tests.controllers.advisor.process import Asked, Start
 from tests.controllers.approver.process import Process, a_process, home_of
 from tests.grants import Account, an_account
-from tests.widgets import define
+from tests.widgets import install_crd
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, VIRT_PLATFORM_CONFIG_CRD
 from virt_steward.controllers.advisor.definition import definition
 from virt_steward.controllers.advisor.options import AdvisorOptions
@@ -37,7 +37,7 @@ def account(control_plane: ControlPlane) -> Account:
     async def install() -> Account:
         namespace = f"steward-{uuid.uuid4().hex[:8]}"
         async with a_client(control_plane) as client:
-            await define(client, VIRT_PLATFORM_CONFIG_CRD.manifest())
+            await install_crd(client, VIRT_PLATFORM_CONFIG_CRD.manifest())
             for name in (namespace, *NAMESPACES):
                 await make_namespace(client, name)
             access = definition(AdvisorOptions(example_profile=True)).access

@@ -10,7 +10,7 @@ import msgspec
 
 from tests.clients import a_client
 from tests.controllers.approver.process import home_of
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.grants import Account
 from virt_steward.apis.virtplatformconfig import (
     API_VERSION,
@@ -110,7 +110,7 @@ class Desk:
                 and (not reason or said.get("reason") == reason)
             )
 
-        return await soon(is_there, within=within)
+        return await eventually(is_there, within=within)
 
     async def says(self, item: str, text: str) -> bool:
         """Whether an item comes to say something."""
@@ -118,7 +118,7 @@ class Desk:
         async def is_said() -> bool:
             return any(one.name == item and text in one.message for one in (await self.status()).items)
 
-        return await soon(is_said, within=20)
+        return await eventually(is_said, within=20)
 
     async def descheduler(self) -> Object:
         return await self.client.get(DESCHEDULER)
@@ -173,10 +173,10 @@ class Advisor:
 
     async def shows_drift(self, value: float | None) -> bool:
         """Whether the metric comes to this: it follows the status, a moment later."""
-        return await soon(lambda: self.sample("virt_advisor_drift", profile=LOAD_AWARE) == value)
+        return await eventually(lambda: self.sample("virt_advisor_drift", profile=LOAD_AWARE) == value)
 
     async def has_told(self, *reasons: str) -> bool:
-        return await soon(lambda: [one.data["reason"] for one in self.listener.heard] == list(reasons))
+        return await eventually(lambda: [one.data["reason"] for one in self.listener.heard] == list(reasons))
 
 
 @asynccontextmanager
@@ -229,7 +229,7 @@ async def observing(client: Client, profile: str = LOAD_AWARE) -> AsyncIterator[
     task = asyncio.create_task(look())
     try:
         yield seen
-        assert await soon(has_seen_the_last)
+        assert await eventually(has_seen_the_last)
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from tests.audit import Request
 from tests.controllers.advisor.desk import Desk
 from tests.controllers.approver.process import Process
-from tests.eventually import soon
+from tests.eventually import eventually
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI
 from virt_steward.objects.identity import key_of
 from virt_steward.plans.preimage import CONTROLLER_REVISION
@@ -45,7 +45,7 @@ async def runs_through_a_kill(desk: Desk, start: Start, asked: Asked, point: str
     """Kill the process at a point, start another one, and see that everything was done, and done once."""
     await desk.ask("Apply")
     with start(fault=f"{point}:kill") as first:
-        assert await soon(lambda: first.was_killed, within=40), first.log()[-3:]
+        assert await eventually(lambda: first.was_killed, within=40), first.log()[-3:]
     with start():
         assert await desk.reaches("Completed", within=40), await desk.status()
     requests = asked()

@@ -7,7 +7,7 @@ import pytest
 
 from tests.clients import a_client
 from tests.controllers.advisor.desk import the_config
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.grants import Account, an_account
 from virt_steward.apis.virtplatformconfig import API_VERSION, EXAMPLE, VIRT_PLATFORM_CONFIG
 from virt_steward.controllers.advisor.admission import POLICIES
@@ -44,7 +44,7 @@ async def guarded(configs: Client) -> AsyncIterator[Client]:
     """An admin of a server that enforces the policy."""
     for policy in POLICIES:
         await configs.create(policy)
-    assert await soon(lambda: _is_refused(configs), within=60)
+    assert await eventually(lambda: _is_refused(configs), within=60)
     yield configs
     for policy in POLICIES:
         await configs.delete(ref_of(policy))

@@ -10,7 +10,7 @@ from tests.controllers.advisor.desk import Desk, advising, no_reboots
 from tests.controllers.autopilot.cockpit import Cockpit, an_autopilots_account, at_work
 from tests.controllers.autopilot.everything import options_for
 from tests.controllers.autopilot.pair import engage_two, is_corrected
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.grants import Account
 from virt_steward.catalog.load import load
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER
@@ -63,4 +63,4 @@ async def test_autopilot_does_not_write_governed_fields(
         async def is_taken_back() -> bool:
             return await interval(desk) == usual
 
-        assert await soon(is_taken_back, within=20)
+        assert await eventually(is_taken_back, within=20)

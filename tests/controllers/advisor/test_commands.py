@@ -16,9 +16,9 @@ from tests.audit import AuditLog
 from tests.cli.commands import PROGRAM, Ended, steward
 from tests.controllers.advisor.desk import Desk, advising, no_reboots
 from tests.controllers.advisor.reviews import config_in_review, write_status
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.grants import Account, an_account
-from tests.widgets import define
+from tests.widgets import install_crd
 from virt_steward.apis.virtplatformconfig import (
     EXAMPLE,
     HIGHER_DENSITY,
@@ -51,9 +51,9 @@ async def uninstalled(platform: SimulatedPlatform) -> AsyncIterator[Client]:
         await client.discovery.refresh()
         return not client.discovery.serves(VIRT_PLATFORM_CONFIG.group, VIRT_PLATFORM_CONFIG.plural)
 
-    assert await soon(is_gone, within=30)
+    assert await eventually(is_gone, within=30)
     yield client
-    await define(client, manifest)
+    await install_crd(client, manifest)
 
 
 async def test_plan_works_without_installation_and_changes_nothing(

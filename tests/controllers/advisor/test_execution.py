@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.controllers.advisor.desk import HCO, Desk, a_descheduler, advising, no_reboots, observing
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.grants import Account
 from virt_steward.apis.virtplatformconfig import EXAMPLE, HIGHER_DENSITY
 from virt_steward.controllers.advisor.options import AdvisorOptions
@@ -188,7 +188,7 @@ async def test_execution_waits_for_custom_pools(desk: Desk, control_plane: Contr
         async def workers_are_done() -> bool:
             return "'worker'" not in (await desk.item("enable-psi-metrics")).message
 
-        assert await soon(workers_are_done)
+        assert await eventually(workers_are_done)
         assert (await desk.item("enable-psi-metrics")).state == "InProgress"
         await resume_pool(desk.client, "gpu")
         assert await desk.reaches("Completed")
@@ -251,7 +251,7 @@ async def test_example_profile_is_not_reconciled_unless_it_is_on(
         async with advising(control_plane, account, known=profiles(AdvisorOptions())):
             await desk.ask("Apply")
             expected = {"event": "profile is off", "profile": EXAMPLE, "flag": "--example-profile"}
-            assert await soon(lambda: any(expected.items() <= one.items() for one in logged))
+            assert await eventually(lambda: any(expected.items() <= one.items() for one in logged))
     assert (await desk.status()).phase is None
 
 

@@ -9,7 +9,7 @@ from tests.clients import a_client
 from tests.controllers.advisor.builders import EARLIER, PLAN, a_config, a_status, an_item
 from tests.controllers.advisor.desk import the_config
 from tests.controllers.advisor.reviews import config_in_review
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.gateway import Gateway, no_streaming_list
 from tests.grants import an_account
 from virt_steward.apis.meta import Condition
@@ -87,6 +87,6 @@ async def test_follow_ends_when_config_is_deleted(configs: Client) -> None:
     await config_in_review(configs, action="Apply")
     said: list[str] = []
     following = asyncio.create_task(follow(configs, EXAMPLE, PLAN, said.append))
-    assert await soon(lambda: said == ["approved; the advisor has not started it yet"])
+    assert await eventually(lambda: said == ["approved; the advisor has not started it yet"])
     await configs.delete(the_config(EXAMPLE))
     assert await asyncio.wait_for(following, 20) == PlanFailed("the VirtPlatformConfig has been deleted")

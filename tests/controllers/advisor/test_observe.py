@@ -7,13 +7,13 @@ from structlog.testing import capture_logs
 
 from tests.controllers.advisor.builders import NOON
 from tests.controllers.advisor.desk import Desk, advising, the_config
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.grants import Account
-from tests.widgets import define
+from tests.widgets import install_crd
 from virt_steward.apis.virtplatformconfig import EXAMPLE, VIRT_PLATFORM_CONFIG, VIRT_PLATFORM_CONFIG_CRD
 from virt_steward.controllers.advisor.options import AdvisorOptions
 from virt_steward.controllers.advisor.watches import CONFIGS
-from virt_steward.insight.cluster_view import look
+from virt_steward.insight.cluster_view import read_advisor_view
 from virt_steward.insight.plans import profile_named
 from virt_steward.kube.client import Client
 from virt_steward.objects.identity import Key, Kind, ref_of
@@ -24,7 +24,7 @@ from virt_steward_demo.local.controlplane import ControlPlane
 async def test_observation_is_unsettled_while_watch_is_broken(configs: Client) -> None:
     await Desk(configs, EXAMPLE).ask("Apply")
     options = AdvisorOptions(example_profile=True)
-    view = await look(configs, options)
+    view = await read_advisor_view(configs, options)
     config = view.config(Key("", EXAMPLE))
     assert config
     profile = profile_named(EXAMPLE, options)
@@ -44,14 +44,14 @@ async def test_profiles_are_offered_again_when_crd_returns(
         return await desk.exists(the_config())
 
     async with advising(control_plane, account):
-        assert await soon(is_offered)
+        assert await eventually(is_offered)
         try:
             with capture_logs() as logged:
                 await desk.client.delete(ref_of(definition))
-                assert await soon(lambda: is_absent(logged, VIRT_PLATFORM_CONFIG), within=20)
+                assert await eventually(lambda: is_absent(logged, VIRT_PLATFORM_CONFIG), within=20)
         finally:
-            await define(desk.client, definition)
-        assert await soon(is_offered)
+            await install_crd(desk.client, definition)
+        assert await eventually(is_offered)
 
 
 def is_absent(logged: Iterable[Any], kind: Kind) -> bool:

@@ -7,7 +7,7 @@ from tests.audit import AuditLog, Mark, Request
 from tests.controllers.advisor.desk import HCO, Desk, advising, no_reboots
 from tests.controllers.advisor.process import Asked, Start, runs_through_a_kill, written
 from tests.controllers.approver.process import SHORT_LEASE
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.grants import Account
 from virt_steward.apis.virtplatformconfig import EXAMPLE, LOAD_AWARE
 from virt_steward.controllers.advisor.options import AdvisorOptions
@@ -76,7 +76,7 @@ async def test_requests_are_few_for_plan_and_none_when_completed(
         def has_looked() -> bool:
             return (advisor.sample(RECONCILES, controller="advisor", result="success") or 0.0) >= done + 3
 
-        assert await soon(has_looked)
+        assert await eventually(has_looked)
         assert since(mark) == []
 
 
@@ -96,7 +96,7 @@ async def test_dry_run_writes_only_status(
         async def is_planned_anew() -> bool:
             return "+    total: 9" in (await desk.item("configure-descheduler")).diff
 
-        assert await soon(is_planned_anew)
+        assert await eventually(is_planned_anew)
         desk.profile = EXAMPLE
         await desk.ask("DryRun")
         assert await desk.reaches("ReviewRequired")
@@ -132,7 +132,7 @@ async def test_second_replica_continues_rollout(desk: Desk, start: Start, asked:
     with start(*SHORT_LEASE) as first:
         assert await desk.says("enable-psi-metrics", "Updated: 2/3")
         with start(*SHORT_LEASE) as second:
-            assert await soon(lambda: second.said("started"), within=20)
+            assert await eventually(lambda: second.said("started"), within=20)
             first.kill()
             await repair_node(desk.client, "worker-2")
             assert await desk.reaches("Completed", within=30)

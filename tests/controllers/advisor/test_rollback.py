@@ -7,7 +7,7 @@ import pytest
 from tests.controllers.advisor.desk import Desk, a_descheduler, advising, no_reboots
 from tests.controllers.advisor.process import Start
 from tests.controllers.approver.process import home_of
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.grants import Account
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI
 from virt_steward.kube.client import Object, Selection
@@ -180,7 +180,7 @@ async def test_rollback_survives_kill(desk: Desk, start: Start, fault: str) -> N
     assert not process.alive
     await approve(desk)
     with start(fault=f"{fault}:kill") as cut:
-        assert await soon(lambda: cut.was_killed, within=30)
+        assert await eventually(lambda: cut.was_killed, within=30)
     with start():
         assert await desk.reaches("Completed", within=60)
     after = await desk.descheduler()

@@ -6,7 +6,7 @@ import pytest
 from aiohttp import web
 
 from tests.controllers.advisor.desk import Desk, a_descheduler, advising, no_reboots, the_config
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.gateway import Gateway
 from tests.grants import Account
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI
@@ -75,7 +75,7 @@ async def test_stale_target_is_not_written(
             async def is_said() -> bool:
                 return await desk.condition("PlanStale") == ("True", "TargetsChanged")
 
-            assert await soon(is_said)
+            assert await eventually(is_said)
             assert (await desk.status()).phase == "ReviewRequired"
         await desk.ask("Apply")
         assert await desk.reaches("Failed", reason="PlanStale")
@@ -110,7 +110,7 @@ async def test_bypass_mode_overwrites_stale_target_with_warning(
         await desk.ask("Apply")
         assert await desk.reaches("Completed")
         assert await interval(desk) == 60
-        assert await soon(is_warned)
+        assert await eventually(is_warned)
     assert ["KubeDescheduler cluster had changed since the plan was made" in one for one in await warnings()] == [True]
 
 
@@ -122,7 +122,7 @@ async def test_completed_item_stays_when_second_target_changes(
         await desk.ask("DryRun")
         assert await desk.reaches("ReviewRequired")
         await desk.ask("Apply")
-        assert await soon(desk.has_psi)
+        assert await eventually(desk.has_psi)
         await change(desk)  # while nodes reboot for the first item
         assert await desk.reaches("Failed", reason="PlanStale")
     status = await desk.status()

@@ -16,7 +16,7 @@ from tests.controllers.advisor.desk import (
     the_config,
     true_phases,
 )
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.grants import Account
 from virt_steward.apis.virtplatformconfig import VirtPlatformConfigStatus
 from virt_steward.controllers.advisor.options import AdvisorOptions
@@ -132,7 +132,7 @@ async def test_drift_is_reported_until_repaired(desk: Desk, control_plane: Contr
         async def is_enforced() -> bool:
             return bool((await desk.descheduler())["spec"]["mode"] == "Automatic")
 
-        assert await soon(is_enforced)
+        assert await eventually(is_enforced)
         assert await desk.reaches("Completed")
 
 
@@ -224,7 +224,7 @@ async def test_upgrade_is_adopted_offered_or_ends(desk: Desk, control_plane: Con
         return await version() == V2
 
     async with advising(control_plane, account, version=V2):  # the same logic
-        assert await soon(is_adopted)
+        assert await eventually(is_adopted)
         assert (await desk.status()).phase == "Completed"
         assert await desk.condition("UpgradeAvailable") == ("False", "NoLogicChange")
     async with advising(control_plane, account, version="v3", known=[newer(2)]):
@@ -288,7 +288,7 @@ async def soon_is(desk: Desk, condition: str, said: tuple[str, str]) -> bool:
     async def is_said() -> bool:
         return await desk.condition(condition) == said
 
-    return await soon(is_said)
+    return await eventually(is_said)
 
 
 async def test_profiles_are_offered_again_and_owned_by_user(
@@ -301,7 +301,7 @@ async def test_profiles_are_offered_again_and_owned_by_user(
         return [one.get("status", {}).get("phase") for one in found] == ["Ignored", "Ignored"]
 
     async with advising(control_plane, account):
-        assert await soon(are_ignored)
+        assert await eventually(are_ignored)
         config = await desk.config()
         assert config["spec"] == {
             "profile": desk.profile,
@@ -326,7 +326,7 @@ async def test_profiles_are_offered_again_and_owned_by_user(
                 return False
             return bool((await desk.client.get(offered[1]))["metadata"]["uid"] != deleted)
 
-        assert await soon(is_back)
+        assert await eventually(is_back)
     async with advising(control_plane, account):
         assert await desk.reaches("ReviewRequired")
         assert (await desk.config())["spec"]["action"] == "DryRun"

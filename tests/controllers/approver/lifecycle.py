@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.controllers.approver.builders import package_of
 from tests.installplans import GROUP, INSTALL_PLAN
-from tests.widgets import define
+from tests.widgets import install_crd
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER, INSTALL_PLAN_APPROVER_CRD
 from virt_steward.controllers.approver.olm import SUBSCRIPTION
 from virt_steward.kube.client import Client, Object
@@ -25,7 +25,7 @@ OLM_DEFINITIONS = tuple(map(definition, OLM_KINDS))
 
 async def define_all(client: Client) -> None:
     for one in (*OLM_DEFINITIONS, INSTALL_PLAN_APPROVER_CRD.manifest()):
-        await define(client, one)
+        await install_crd(client, one)
 
 
 async def at_once(jobs: Iterable[Callable[[], Awaitable[object]]]) -> None:

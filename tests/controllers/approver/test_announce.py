@@ -8,7 +8,7 @@ import msgspec
 from tests.controllers.approver.builders import NOON, V1, a_plan, an_approver
 from tests.controllers.approver.test_notices import Outbox
 from tests.controllers.approver.test_tell import Listener
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.runtime.clocks import ManualClock
 from virt_steward.controllers.approver.events import EACH, ApprovalEvents
 from virt_steward.controllers.approver.notifications import PLANS_NAMED, ApproverNotifications
@@ -138,7 +138,7 @@ async def test_it_says_whether_events_are_still_on_their_way() -> None:
     desk.report(approved(1, 2))
     assert desk.is_sending
     desk.events.arrived.set()
-    assert await soon(lambda: not desk.is_sending)
+    assert await eventually(lambda: not desk.is_sending)
 
 
 def test_what_is_announced_is_what_the_status_counts_anew_the_oldest_first() -> None:

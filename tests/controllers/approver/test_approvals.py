@@ -7,7 +7,7 @@ from tests.controllers.approver.builders import CACHE, CACHE2, V1, V2
 from tests.controllers.approver.conftest import Asked, Lifecycles
 from tests.controllers.approver.lifecycle import Lifecycle, an_approver, status_of
 from tests.controllers.approver.process import Process
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.installplans import INSTALL_PLAN
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.controllers.approver.olm import SUBSCRIPTION
@@ -25,7 +25,7 @@ async def event_on(client: Client, plan: Key, reason: str) -> Object:
         told[:] = [one for one in found if (one["regarding"]["name"], one["reason"]) == (plan.name, reason)]
         return bool(told)
 
-    assert await soon(is_told)
+    assert await eventually(is_told)
     return told[0]
 
 
@@ -47,10 +47,10 @@ async def test_a_pinned_plan_is_approved_and_told(cluster: Client, olm: Lifecycl
     ann = await an_approver(cluster, olm.namespace, targetNamespaces=[olm.namespace])
     await olm.subscribe("db", V1)
     plan = await olm.offer(V1)
-    assert await soon(lambda: olm.is_approved(plan))
+    assert await eventually(lambda: olm.is_approved(plan))
     stamp = (await cluster.get(Ref(INSTALL_PLAN, plan)))["metadata"]["annotations"]
     assert stamp["operators.bapu.cloud/approved-by"] == ann["metadata"]["uid"]
-    assert await soon(lambda: has_counted(cluster, olm.namespace, 1))
+    assert await eventually(lambda: has_counted(cluster, olm.namespace, 1))
     status = await status_of(cluster, olm.namespace)
     assert status["lastApprovedPlan"] == str(plan)
     assert [(one["plan"], one["csvs"]) for one in status["history"]] == [(str(plan), [V1])]
@@ -68,20 +68,20 @@ async def test_an_upgrade_waits_with_its_reason_until_the_pin_moves(
     subscription = Ref(SUBSCRIPTION, Key(olm.namespace, "db"))
     await cluster.merge_patch(subscription, {"status": {"installedCSV": V1}}, subresource="status")
     plan = await olm.offer(V2)
-    assert await soon(lambda: shows(cluster, olm, plan, "NotPinned"))
+    assert await eventually(lambda: shows(cluster, olm, plan, "NotPinned"))
     assert (await status_of(cluster, olm.namespace))["pendingCount"] == 1
     assert f"set startingCSV to {V2}" in (await event_on(cluster, plan, "NotPinned"))["note"]
     assert approver.said("skipping InstallPlan", plan=str(plan), reason="NotPinned")
     assert not await olm.is_approved(plan)
     begin = audit_log.mark()
     await olm.pin("db", V2)
-    assert await soon(lambda: olm.is_approved(plan))
+    assert await eventually(lambda: olm.is_approved(plan))
     requests = [one for one in audit_log.since(begin) if one.verb == "patch" and one.namespace == olm.namespace]
     moved = next(one.time for one in requests if one.resource == "subscriptions")
     approved = next(one.time for one in requests if one.resource == "installplans")
     assert (approved - moved).total_seconds() < 30, "it waited for the safety net"
-    assert await soon(lambda: has_counted(cluster, olm.namespace, 1))
-    assert await soon(lambda: shows_nothing(cluster, olm))
+    assert await eventually(lambda: has_counted(cluster, olm.namespace, 1))
+    assert await eventually(lambda: shows_nothing(cluster, olm))
 
 
 async def shows_nothing(client: Client, olm: Lifecycle) -> bool:
@@ -94,11 +94,11 @@ async def test_a_plan_that_carries_an_unpinned_upgrade_is_refused(cluster: Clien
     await olm.subscribe("db", V1)
     await olm.subscribe("cache", CACHE)
     plan = await olm.offer(V1, CACHE2)
-    assert await soon(lambda: shows(cluster, olm, plan, "UnpinnedUpgradeRidesAlong"))
+    assert await eventually(lambda: shows(cluster, olm, plan, "UnpinnedUpgradeRidesAlong"))
     assert (await event_on(cluster, plan, "UnpinnedUpgradeRidesAlong"))["type"] == "Warning"
     assert not await olm.is_approved(plan)
     await olm.pin("cache", CACHE2)
-    assert await soon(lambda: olm.is_approved(plan))
+    assert await eventually(lambda: olm.is_approved(plan))
 
 
 @pytest.mark.usefixtures("approver")
@@ -114,10 +114,10 @@ async def test_nothing_is_approved_before_it_waits_for_approval(
     later = await lifecycles()
     await later.subscribe("db", V1)
     plan = await later.offer(V1)
-    assert await soon(lambda: later.is_approved(plan))  # what was written before it has been seen
+    assert await eventually(lambda: later.is_approved(plan))  # what was written before it has been seen
     assert not await olm.is_approved(early)
     await olm.set_phase(early, "RequiresApproval", V1)
-    assert await soon(lambda: olm.is_approved(early))
+    assert await eventually(lambda: olm.is_approved(early))
 
 
 async def test_two_approvers_make_one_approval_and_one_count(
@@ -128,7 +128,7 @@ async def test_two_approvers_make_one_approval_and_one_count(
     ]
     await olm.subscribe("db", V1)
     plan = await olm.offer(V1)
-    assert await soon(lambda: olm.is_approved(plan))
+    assert await eventually(lambda: olm.is_approved(plan))
     stamp = (await cluster.get(Ref(INSTALL_PLAN, plan)))["metadata"]["annotations"]["operators.bapu.cloud/approved-by"]
     older = min(both, key=lambda one: (one["metadata"]["creationTimestamp"], one["metadata"]["uid"]))["metadata"]
     assert stamp == older["uid"]
@@ -140,7 +140,7 @@ async def test_two_approvers_make_one_approval_and_one_count(
     async def is_counted() -> bool:
         return (await counts())[older["name"]] == 1
 
-    assert await soon(is_counted)
+    assert await eventually(is_counted)
     assert sum((await counts()).values()) == 1
     assert [one.code for one in asked() if one.resource == "installplans" and one.verb == "patch"] == [200]
     assert approver.troubles == []
@@ -156,11 +156,11 @@ async def test_a_subscription_that_cannot_be_read_holds_its_namespace_back_and_n
     for one in (olm, other):
         await one.subscribe("db", V1)
     held, free = await olm.offer(V1), await other.offer(V1)
-    assert await soon(lambda: other.is_approved(free))
-    assert await soon(lambda: shows(cluster, olm, held, "SubscriptionUnreadable"))
+    assert await eventually(lambda: other.is_approved(free))
+    assert await eventually(lambda: shows(cluster, olm, held, "SubscriptionUnreadable"))
     assert not await olm.is_approved(held)
     await cluster.merge_patch(Ref(SUBSCRIPTION, Key(olm.namespace, "odd")), {"spec": {"name": "odd"}})
-    assert await soon(lambda: olm.is_approved(held))
+    assert await eventually(lambda: olm.is_approved(held))
 
 
 async def test_a_bad_policy_is_said_and_approves_nothing(cluster: Client, olm: Lifecycle, approver: Process) -> None:
@@ -168,11 +168,11 @@ async def test_a_bad_policy_is_said_and_approves_nothing(cluster: Client, olm: L
     await an_approver(cluster, olm.namespace, targetNamespaces=[olm.namespace], policy={"windows": [window]})
     await olm.subscribe("db", V1)
     plan = await olm.offer(V1)
-    assert await soon(lambda: shows(cluster, olm, plan, "BadPolicy"))
+    assert await eventually(lambda: shows(cluster, olm, plan, "BadPolicy"))
     condition = (await status_of(cluster, olm.namespace))["conditions"][0]
     assert (condition["type"], condition["status"]) == ("PolicyValid", "False")
     assert not await olm.is_approved(plan)
     good = {"spec": {"policy": {"windows": [{**window, "schedule": "* * * * *", "timeZone": "UTC"}]}}}
     await cluster.merge_patch(Ref(INSTALL_PLAN_APPROVER, Key(olm.namespace, "ann")), good)
-    assert await soon(lambda: olm.is_approved(plan))
+    assert await eventually(lambda: olm.is_approved(plan))
     assert approver.alive

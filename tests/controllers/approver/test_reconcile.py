@@ -11,7 +11,7 @@ from tests.clients import a_client
 from tests.controllers.approver.builders import V1, a_plan, a_subscription, empty_stores
 from tests.controllers.approver.lifecycle import Lifecycle, an_approver, status_of
 from tests.controllers.approver.test_tell import Listener, Nobody
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.grants import an_account
 from tests.installplans import INSTALL_PLAN
 from tests.runtime.clocks import ManualClock
@@ -166,11 +166,11 @@ async def test_a_status_is_put_off_and_keeps_no_worker_until_its_events_have_arr
     async def is_written() -> bool:
         return await desk.controller.reconcile(ApproverKey(desk.approver)) == Done()
 
-    assert await soon(is_written)
+    assert await eventually(is_written)
     assert [one["plan"] for one in (await desk.status())["history"]] == ["shop/install-1"], "only what was told"
     await desk.see_approver()
     await desk.clock.advance(BETWEEN_STATUS_WRITES)
-    assert await soon(is_written)
+    assert await eventually(is_written)
     assert (await desk.status())["approvedCount"] == 2
     assert [one.regarding.ref.key.name for one in desk.listener.heard] == ["install-1", "install-2"]
 
@@ -189,7 +189,7 @@ async def test_events_are_not_told_again_if_the_approver_changes_while_they_are_
     async def is_written() -> bool:
         return await desk.controller.reconcile(ApproverKey(desk.approver)) == Done()
 
-    assert await soon(is_written)
+    assert await eventually(is_written)
     status = await desk.status()
     assert (status["approvedCount"], status["observedGeneration"]) == (1, 2)
     assert len(desk.listener.heard) == 1

@@ -23,11 +23,11 @@ from tests.controllers.approver.lifecycle import (
     status_of,
 )
 from tests.controllers.approver.process import SHORT_LEASE, a_process
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.gateway import Gateway
 from tests.grants import Account, an_account
 from tests.installplans import INSTALL_PLAN
-from tests.widgets import define
+from tests.widgets import install_crd
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER_CRD
 from virt_steward.controllers.approver.definition import ACCESS
 from virt_steward.controllers.approver.events import EACH
@@ -69,10 +69,10 @@ async def test_each_approval_takes_one_request_and_then_there_is_silence(
     await an_approver(cluster, places[0].namespace, targetNamespaces=[one.namespace for one in places])
     jobs = [partial(olm.offer, f"op-{number}.v1.0.0") for olm in places for number in range(PLANS)]
     with start(*SHORT_LEASE) as process:
-        assert await soon(lambda: process.said("leading"))
+        assert await eventually(lambda: process.said("leading"))
         await at_once(jobs)
-        assert await soon(lambda: has_counted(cluster, places[0].namespace, len(jobs)), within=20)
-        assert await soon(lambda: is_silent(asked()))
+        assert await eventually(lambda: has_counted(cluster, places[0].namespace, len(jobs)), within=20)
+        assert await eventually(lambda: is_silent(asked()))
     requests = asked()
     assert sorted((one.namespace, one.name, one.code) for one in patches_of_plans(requests)) == sorted(
         (olm.namespace, f"install-{number}", 200) for olm in places for number in range(1, PLANS + 1)
@@ -125,7 +125,7 @@ async def test_a_plan_that_changes_on_the_way_is_judged_again_and(
             waits = (await status_of(olm.client, olm.namespace)).get("pendingCount", 0)
             return await olm.is_approved(plan) if meddling.approved else bool(meddled) and waits == 1
 
-        assert await soon(is_judged_again)
+        assert await eventually(is_judged_again)
     codes = [one.code for one in patches_of_plans(asked())]
     assert codes[0] == 409
     assert (codes[-1] == 200) == meddling.approved
@@ -153,10 +153,10 @@ async def test_counts_are_exact_though_the_process_is_killed_at(
         return (status.get("approvedCount", 0), status.get("pendingCount", 0)) == (4, 1)
 
     with start(fault=f"{point}:kill") as first:
-        assert await soon(lambda: first.was_killed)
+        assert await eventually(lambda: first.was_killed)
     with start():
         plans.append(await olm.offer(csvs[3]))  # so that what the first process did is counted before the end
-        assert await soon(all_is_told)
+        assert await eventually(all_is_told)
     status = await status_of(cluster, olm.namespace)
     assert sorted(one["plan"] for one in status["history"]) == sorted(map(str, plans))
     assert len(status["countedPlans"]) == 4
@@ -178,17 +178,17 @@ async def test_olm_may_come_late_go_and_come_again(tmp_path: Path) -> None:
             account = await an_account(client, ACCESS, Installation("steward"))
             kubeconfig = account.write_kubeconfig(tmp_path / "kubeconfig", control_plane)
             with a_process(kubeconfig, "steward", *SHORT_LEASE) as process:
-                assert await soon(lambda: process.said("leading"))
-                await define(client, INSTALL_PLAN_APPROVER_CRD.manifest())
+                assert await eventually(lambda: process.said("leading"))
+                await install_crd(client, INSTALL_PLAN_APPROVER_CRD.manifest())
                 await an_approver(client, "default")
-                assert await soon(lambda: is_reported(client))
+                assert await eventually(lambda: is_reported(client))
                 for number, name in enumerate(("first", "second"), start=1):
                     await define_all(client)
                     olm = await a_lifecycle(client, name)
                     await olm.subscribe("db", V1)
                     plan = await olm.offer(V1)
-                    assert await soon(partial(olm.is_approved, plan))
-                    assert await soon(partial(has_counted, client, "default", number))
+                    assert await eventually(partial(olm.is_approved, plan))
+                    assert await eventually(partial(has_counted, client, "default", number))
                     await remove_olm(client)
                     assert process.alive
                 errors = [entry for entry in process.log() if entry["level"] == "error"]
@@ -212,5 +212,5 @@ async def remove_olm(client: Client) -> None:
         return False
 
     for definition in OLM_DEFINITIONS:
-        assert await soon(partial(is_gone, definition))
+        assert await eventually(partial(is_gone, definition))
     client.discovery.forget()

@@ -11,9 +11,9 @@ import pytest
 
 from tests.audit import AuditLog
 from tests.controllers.approver.lifecycle import define_all
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.grants import Account, an_account
-from tests.operators import a_subscription, a_waiting_plan, an_approver, create, the_plan
+from tests.operators import a_pending_plan, a_subscription, an_approver, create, the_plan
 from virt_steward import app
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.controllers.approver.definition import ACCESS, DEFINITION
@@ -37,7 +37,7 @@ async def two(admin: Client, namespace: str) -> tuple[str, str]:
     await admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": other}})
     await create(admin, an_approver(namespace, targetNamespaces=[namespace, other]))
     for name in (namespace, other):
-        await create(admin, a_subscription(name, pin="1.0.0", offered="1.0.0"), a_waiting_plan(name))
+        await create(admin, a_subscription(name, pin="1.0.0", offered="1.0.0"), a_pending_plan(name))
     return namespace, other
 
 
@@ -91,8 +91,8 @@ async def test_a_role_in_each_namespace_is_all_that_it_takes(
     account = await an_account_for(admin, here, here, there)
     mark = audit_log.mark()
     async with running(account.write_kubeconfig(tmp_path / "config", control_plane), two):
-        assert await soon(lambda: is_approved(admin, here))
-        assert await soon(lambda: is_approved(admin, there))
+        assert await eventually(lambda: is_approved(admin, here))
+        assert await eventually(lambda: is_approved(admin, there))
     assert account.denied(audit_log.since(mark)) == []
 
 
@@ -106,8 +106,8 @@ async def test_one_namespace_denied_the_other_goes_on_and_a_condition_says_how_t
         return (await the_condition(admin, here)).get("status") == status
 
     async with running(account.write_kubeconfig(tmp_path / "config", control_plane), two) as probes:
-        assert await soon(lambda: is_approved(admin, here))
-        assert await soon(lambda: said("False"))
+        assert await eventually(lambda: is_approved(admin, here))
+        assert await eventually(lambda: said("False"))
         assert await is_ready(probes)
         message = (await the_condition(admin, here))["message"]
         assert f"forbidden (403) to read {there}, so nothing is approved there" in message
@@ -115,8 +115,8 @@ async def test_one_namespace_denied_the_other_goes_on_and_a_condition_says_how_t
         assert not await is_approved(admin, there)
 
         await an_account_for(admin, here, here, there)
-        assert await soon(lambda: is_approved(admin, there), within=15)
-        assert await soon(lambda: said("True"))
+        assert await eventually(lambda: is_approved(admin, there), within=15)
+        assert await eventually(lambda: said("True"))
 
 
 async def test_an_approval_is_not_counted_again_after_its_namespace_was_denied_for_a_while(
@@ -133,13 +133,13 @@ async def test_an_approval_is_not_counted_again_after_its_namespace_was_denied_f
         return (status.get("approvedCount"), known) == (number, condition)
 
     async with running(kubeconfig, two):
-        assert await soon(lambda: has_counted(2, ""))
+        assert await eventually(lambda: has_counted(2, ""))
     await admin.delete(binding)
     await admin.merge_patch(the_plan(here), {"metadata": {"labels": {"touched": "later"}}})  # newer than the status
     async with running(kubeconfig, two):
-        assert await soon(lambda: has_counted(2, "False"))
+        assert await eventually(lambda: has_counted(2, "False"))
         await an_account_for(admin, here, here, there)
-        assert await soon(lambda: has_counted(2, "True"), within=15)
+        assert await eventually(lambda: has_counted(2, "True"), within=15)
 
 
 async def test_a_plan_that_is_gone_from_a_watched_namespace_is_no_longer_remembered(
@@ -153,10 +153,10 @@ async def test_a_plan_that_is_gone_from_a_watched_namespace_is_no_longer_remembe
         return (status.get("approvedCount"), len(status.get("countedPlans", ()))) == (2, number)
 
     async with running(account.write_kubeconfig(tmp_path / "config", control_plane), two):
-        assert await soon(lambda: remembers(2))
+        assert await eventually(lambda: remembers(2))
         await admin.delete(the_plan(there))
-        await create(admin, a_waiting_plan(there, "2.0.0", name="install-2", generation=2))
-        assert await soon(lambda: remembers(1))
+        await create(admin, a_pending_plan(there, "2.0.0", name="install-2", generation=2))
+        assert await eventually(lambda: remembers(1))
 
 
 async def test_a_namespace_of_which_one_kind_is_denied_is_not_guessed_at(
@@ -176,6 +176,6 @@ async def test_a_namespace_of_which_one_kind_is_denied_is_not_guessed_at(
         return [one["reason"] for one in approver.get("status", {}).get("pending", [])] == ["NamespaceDenied"]
 
     async with running(account.write_kubeconfig(tmp_path / "config", control_plane), two):
-        assert await soon(lambda: is_approved(admin, here))
-        assert await soon(is_pending)
+        assert await eventually(lambda: is_approved(admin, here))
+        assert await eventually(is_pending)
         assert not await is_approved(admin, there)

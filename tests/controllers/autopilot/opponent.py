@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.controllers.autopilot.cockpit import Cockpit, spec_of
 from tests.controllers.autopilot.pair import ASSET
-from tests.eventually import soon
+from tests.eventually import eventually
 
 PAUSED = "platform.kubevirt.io/reconcile-paused"
 
@@ -26,7 +26,7 @@ class Opponent:
             turn = self._turns[number % len(self._turns)]
             await self._cockpit.edit(ASSET, {"spec": turn}, manager="opponent")
             self.edits += 1
-            await soon(lambda turn=turn: self._has_lost(turn), within=60)  # type: ignore[misc]
+            await eventually(lambda turn=turn: self._has_lost(turn), within=60)  # type: ignore[misc]
 
     async def _has_lost(self, turn: dict[str, Any]) -> bool:
         return not turn.items() <= spec_of(await self._cockpit.live(ASSET)).items()

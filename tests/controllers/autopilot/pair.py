@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 from tests.controllers.autopilot.cockpit import Cockpit, spec_of
-from tests.eventually import soon
+from tests.eventually import eventually
 
 ASSET = "descheduler-loadaware"
 OTHER = "metrics-service"
@@ -17,7 +17,7 @@ Object = dict[str, Any]
 async def engage_two(cockpit: Cockpit) -> None:
     await cockpit.engage(BOTH)
     for asset in (ASSET, OTHER):
-        assert await soon(partial(cockpit.told, "AssetApplied", asset), within=30)
+        assert await eventually(partial(cockpit.told, "AssetApplied", asset), within=30)
 
 
 async def substance(cockpit: Cockpit, asset: str = ASSET) -> Object:
@@ -37,11 +37,11 @@ async def is_corrected(cockpit: Cockpit) -> None:
     async def as_before() -> bool:
         return await substance(cockpit, OTHER) == before
 
-    assert await soon(as_before, within=30)
+    assert await eventually(as_before, within=30)
 
 
 async def becomes(cockpit: Cockpit, **spec: Any) -> bool:
     async def is_so() -> bool:
         return spec.items() <= spec_of(await cockpit.live(ASSET)).items()
 
-    return await soon(is_so, within=30)
+    return await eventually(is_so, within=30)

@@ -2,7 +2,7 @@ import pytest
 
 from tests.audit import AuditLog, Mark
 from tests.controllers.autopilot.cockpit import Cockpit
-from tests.eventually import soon
+from tests.eventually import eventually
 from virt_steward.kube.errors import NotFound
 from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward_demo.simulation.install import install, uninstall
@@ -23,16 +23,16 @@ LATEST_TO_COME = "descheduler-dashboard"
 async def test_autopilot_is_idle_without_scope(flying: Cockpit, audit_log: AuditLog, scope: str | None) -> None:
     await flying.engage(scope, patch="touched")
     if scope == "True":
-        assert await soon(lambda: flying.told("LikelyTypo"))
+        assert await eventually(lambda: flying.told("LikelyTypo"))
     await flying.engage("no-such-asset")  # once this is said, what came before it was seen
-    assert await soon(lambda: flying.told("UnknownAsset"))
+    assert await eventually(lambda: flying.told("UnknownAsset"))
     asked = [verb for verb, _, _ in requests(flying, audit_log, flying.begin)]
     assert set(asked) <= {"watch", "get"}
 
 
 async def test_allow_list_selects_assets_and_groups(flying: Cockpit) -> None:
     await flying.engage("descheduler-loadaware,metrics-service")
-    assert await soon(lambda: flying.is_there(LATEST_TO_COME))
+    assert await eventually(lambda: flying.is_there(LATEST_TO_COME))
     there = {asset.name for asset in flying.catalog.assets if await flying.is_there(asset.name)}
     groups = {asset.name for asset in flying.catalog.assets if asset.group == "descheduler-loadaware"}
     assert there == {"hco-golden-config", "descheduler-loadaware", "metrics-service"} | groups - {"psi-enable-master"}
@@ -43,7 +43,7 @@ async def test_allow_list_selects_assets_and_groups(flying: Cockpit) -> None:
 
 async def test_assets_are_applied_in_catalog_order(flying: Cockpit, audit_log: AuditLog) -> None:
     await flying.engage("true")
-    assert await soon(lambda: flying.is_there(LATEST_TO_COME))
+    assert await eventually(lambda: flying.is_there(LATEST_TO_COME))
     order = [(asset.object.plural, asset.object.name) for asset in flying.catalog.assets]
     patched = [one[1:] for one in requests(flying, audit_log, flying.begin) if one[0] == "patch"]
     begun = [order.index(which) for which in dict.fromkeys(patched)]  # one that was written may be looked at again
@@ -54,8 +54,8 @@ async def test_assets_are_applied_in_catalog_order(flying: Cockpit, audit_log: A
 async def test_activation_takes_three_requests_per_object(flying: Cockpit, audit_log: AuditLog) -> None:
     mark = audit_log.mark()
     await flying.engage("true")
-    assert await soon(lambda: flying.is_there(LATEST_TO_COME))
-    assert await soon(lambda: flying.told("AssetApplied", LATEST_TO_COME))
+    assert await eventually(lambda: flying.is_there(LATEST_TO_COME))
+    assert await eventually(lambda: flying.told("AssetApplied", LATEST_TO_COME))
     asked = [one for one in requests(flying, audit_log, mark) if one[0] != "watch"]
     created = {which[1:] for which in asked}
     assert len(asked) <= 3 * len(created)
@@ -64,15 +64,15 @@ async def test_activation_takes_three_requests_per_object(flying: Cockpit, audit
 
 async def test_compliance_is_reported_once_per_episode(flying: Cockpit, audit_log: AuditLog) -> None:
     await flying.engage("metrics-service,swap-enable")
-    assert await soon(lambda: flying.told("ReconcileSucceeded"))
+    assert await eventually(lambda: flying.told("ReconcileSucceeded"))
     [event] = await flying.events("ReconcileSucceeded")
     assert event["note"].startswith(f"2 of {len(flying.catalog.assets)} assets are in sync")
     assert (event["type"], event["reportingController"]) == ("Normal", "virt-platform-autopilot")
     mark = audit_log.mark()
     await flying.engage("metrics-service,swap-enable,no-such-asset")
-    assert await soon(lambda: flying.told("UnknownAsset")), "another pass"
+    assert await eventually(lambda: flying.told("UnknownAsset")), "another pass"
     await flying.engage("metrics-service,swap-enable,descheduler-loadaware")
-    assert await soon(lambda: has_succeeded(flying, times=2)), "something was made"
+    assert await eventually(lambda: has_succeeded(flying, times=2)), "something was made"
     told = [one for one in audit_log.since(mark) if one.resource == "events" and one.is_write]
     assert [one.verb for one in told if one.user == flying.account.user and one.name == event["metadata"]["name"]] == []
 
@@ -95,12 +95,12 @@ async def test_missing_crd_is_reported_only_if_requested(
 ) -> None:
     await uninstall(flying.client, "MetalLB", "ForkliftController")
     await flying.engage("true", enable_metallb="true")
-    assert await soon(lambda: flying.told("CRDMissing"))
+    assert await eventually(lambda: flying.told("CRDMissing"))
     [event] = await flying.events("CRDMissing")
     assert "MetalLB" in event["note"]
     await install(flying.client, "MetalLB", "ForkliftController")
-    assert await soon(lambda: flying.is_there("metallb-operator"))
-    assert await soon(lambda: flying.told("CRDDiscovered"))
+    assert await eventually(lambda: flying.is_there("metallb-operator"))
+    assert await eventually(lambda: flying.told("CRDDiscovered"))
 
 
 async def test_asset_is_pending_until_its_namespace_exists(
@@ -109,11 +109,11 @@ async def test_asset_is_pending_until_its_namespace_exists(
     namespace = Ref(Kind("", "Namespace"), Key("", "metallb-system"))
     await gone(flying, namespace)
     await flying.engage("metallb-operator,metrics-service", enable_metallb="true")
-    assert await soon(lambda: flying.is_there("metrics-service"))
+    assert await eventually(lambda: flying.is_there("metrics-service"))
     assert not await flying.is_there("metallb-operator")
     assert await flying.events("ApplyFailed") == []
     await flying.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "metallb-system"}})
-    assert await soon(lambda: flying.is_there("metallb-operator"))
+    assert await eventually(lambda: flying.is_there("metallb-operator"))
 
 
 async def gone(cockpit: Cockpit, ref: Ref) -> None:
@@ -126,4 +126,4 @@ async def gone(cockpit: Cockpit, ref: Ref) -> None:
             return True
         return False
 
-    assert await soon(is_gone, within=20)
+    assert await eventually(is_gone, within=20)

@@ -8,7 +8,7 @@ import pytest
 from tests.audit import AuditLog
 from tests.controllers.autopilot.cockpit import Cockpit, at_work
 from tests.controllers.autopilot.everything import SHAPE, ask_for_everything, expected
-from tests.eventually import soon
+from tests.eventually import eventually
 from virt_steward.controllers.autopilot.asset_report import AssetReport
 from virt_steward.insight.assets.survey import render_online
 from virt_steward.kube.client import Reader
@@ -59,7 +59,7 @@ async def complete(cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path
     """Every asset is there."""
     await ask_for_everything(cockpit)
     async with at_work(cockpit, control_plane, tmp_path):
-        await soon(lambda: _has_all(cockpit), within=60)
+        await eventually(lambda: _has_all(cockpit), within=60)
         assert [name for name in expected(cockpit.catalog) if not await cockpit.is_there(name)] == []
         yield cockpit
 
@@ -97,7 +97,7 @@ async def drifted_and_set_right(cockpit: Cockpit) -> list[str]:
                 del left[name]
         return not left
 
-    await soon(all_right, within=60)
+    await eventually(all_right, within=60)
     return sorted(f"{drifted[name]} of {name}" for name in left)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.audit import AuditLog, Mark, Request
 from tests.controllers.autopilot.cockpit import Cockpit, spec_of
-from tests.eventually import soon
+from tests.eventually import eventually
 from virt_steward.kube.errors import Refused
 from virt_steward.objects.identity import ref_of
 
@@ -15,8 +15,8 @@ ASSET = "descheduler-loadaware"
 async def engaged(flying: Cockpit) -> Cockpit:
     """Some assets are there, and everything is as it should be."""
     await flying.engage(f"{ASSET},metrics-service,swap-enable")
-    assert await soon(lambda: flying.is_there("descheduler-dashboard"))
-    assert await soon(lambda: flying.told("AssetApplied", "descheduler-dashboard"))
+    assert await eventually(lambda: flying.is_there("descheduler-dashboard"))
+    assert await eventually(lambda: flying.told("AssetApplied", "descheduler-dashboard"))
     return flying
 
 
@@ -32,8 +32,8 @@ async def test_drift_is_corrected_and_names_its_author(engaged: Cockpit, audit_l
     before = spec_of(await engaged.live(ASSET))
     mark = audit_log.mark()
     await engaged.edit(ASSET, {"spec": {"deschedulingIntervalSeconds": 7200}})
-    assert await soon(lambda: _is(engaged, before))
-    assert await soon(lambda: engaged.told("DriftCorrected", ASSET))
+    assert await eventually(lambda: _is(engaged, before))
+    assert await eventually(lambda: engaged.told("DriftCorrected", ASSET))
     [event] = await engaged.events("DriftDetected", ASSET)
     assert ".spec.deschedulingIntervalSeconds (set by editor)" in event["note"]
     assert "platform.kubevirt.io/ignore-fields" in event["note"]
@@ -55,7 +55,7 @@ async def test_deleted_object_is_recreated(engaged: Cockpit) -> None:
         now = await engaged.live(ASSET)
         return now is not None and now["metadata"]["uid"] != before["metadata"]["uid"]
 
-    assert await soon(is_another)
+    assert await eventually(is_another)
 
 
 async def test_irrelevant_change_costs_no_request(engaged: Cockpit, audit_log: AuditLog) -> None:
@@ -66,7 +66,7 @@ async def test_irrelevant_change_costs_no_request(engaged: Cockpit, audit_log: A
     await engaged.client.merge_patch(
         engaged.ref(ASSET), {"metadata": {"annotations": {"platform.kubevirt.io/patch": "[]"}}}, manager="admin"
     )
-    assert await soon(lambda: engaged.told("PatchApplied", ASSET)), "by then, what came before it was seen"
+    assert await eventually(lambda: engaged.told("PatchApplied", ASSET)), "by then, what came before it was seen"
     assert {one.name for one in asked(engaged, audit_log, mark)} <= {engaged.ref(ASSET).key.name}
     assert all("dryRun" in one.uri for one in asked(engaged, audit_log, mark) if one.verb == "patch")
 
@@ -78,7 +78,7 @@ async def test_apply_keeps_fields_of_other_managers(engaged: Cockpit) -> None:
     mine["metadata"] = {"name": "cluster", "namespace": before["metadata"]["namespace"], "labels": {"argocd": "yes"}}
     await engaged.client.apply(mine, manager="argocd")
     await engaged.edit(ASSET, {"spec": {"deschedulingIntervalSeconds": 7200}})
-    assert await soon(lambda: engaged.told("DriftCorrected", ASSET))
+    assert await eventually(lambda: engaged.told("DriftCorrected", ASSET))
     after = await engaged.live(ASSET)
     assert after
     assert after["spec"]["logLevel"] == "Debug"
@@ -88,17 +88,17 @@ async def test_apply_keeps_fields_of_other_managers(engaged: Cockpit) -> None:
 async def test_drift_report_changes_nothing(engaged: Cockpit) -> None:
     await engaged.annotate(ASSET, drift="report")
     await engaged.edit(ASSET, {"spec": {"deschedulingIntervalSeconds": 7200}})
-    assert await soon(lambda: engaged.told("DriftDetected", ASSET))
+    assert await eventually(lambda: engaged.told("DriftDetected", ASSET))
     await engaged.edit("metrics-service", {"metadata": {"labels": {"app": "other"}}})
-    assert await soon(lambda: engaged.told("DriftCorrected", "metrics-service"))
+    assert await eventually(lambda: engaged.told("DriftCorrected", "metrics-service"))
     assert spec_of(await engaged.live(ASSET))["deschedulingIntervalSeconds"] == 7200
     assert await engaged.events("AssetInOrder", ASSET) == []
     await engaged.edit(ASSET, {"spec": {"deschedulingIntervalSeconds": 60}})
-    assert await soon(lambda: engaged.told("AssetInOrder", ASSET)), "somebody has set it right by hand"
+    assert await eventually(lambda: engaged.told("AssetInOrder", ASSET)), "somebody has set it right by hand"
     await engaged.edit(ASSET, {"spec": {"deschedulingIntervalSeconds": 7200}})
-    assert await soon(lambda: _has_drifted_again(engaged)), "and wrong again"
+    assert await eventually(lambda: _has_drifted_again(engaged)), "and wrong again"
     await engaged.annotate(ASSET, drift=None)
-    assert await soon(lambda: engaged.told("DriftCorrected", ASSET))
+    assert await eventually(lambda: engaged.told("DriftCorrected", ASSET))
     assert spec_of(await engaged.live(ASSET))["deschedulingIntervalSeconds"] == 60
 
 
@@ -137,17 +137,17 @@ async def test_refused_object_holds_up_no_other(flying: Cockpit) -> None:
     await flying.client.apply(policy, manager="admin")
     await flying.client.apply(binding, manager="admin")
     try:
-        assert await soon(lambda: _refuses(flying))
+        assert await eventually(lambda: _refuses(flying))
         await flying.engage("swap-enable,metrics-service,descheduler-loadaware")
-        assert await soon(lambda: flying.is_there("descheduler-dashboard"))
-        assert await soon(lambda: flying.told("ApplyFailed", "swap-enable"))
+        assert await eventually(lambda: flying.is_there("descheduler-dashboard"))
+        assert await eventually(lambda: flying.told("ApplyFailed", "swap-enable"))
         [event] = await flying.events("ApplyFailed", "swap-enable")
         assert "no swap here" in event["note"]
     finally:
         for one in (binding, policy):
             await flying.client.delete(ref_of(one))
-    assert await soon(lambda: flying.is_there("swap-enable"), within=30), "the queue tries again by itself"
-    assert await soon(lambda: flying.told("AssetInOrder", "swap-enable"), within=30)
+    assert await eventually(lambda: flying.is_there("swap-enable"), within=30), "the queue tries again by itself"
+    assert await eventually(lambda: flying.told("AssetInOrder", "swap-enable"), within=30)
 
 
 async def _refuses(cockpit: Cockpit) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.controllers.autopilot.cockpit import Cockpit, at_work, explained, spec_of
 from tests.controllers.autopilot.opponent import an_opponent, is_paused
 from tests.controllers.autopilot.pair import ASSET, BOTH, becomes, engage_two, is_corrected, substance
-from tests.eventually import soon
+from tests.eventually import eventually
 from virt_steward_demo.local.controlplane import ControlPlane
 
 
@@ -16,8 +16,8 @@ async def test_edit_war_pause_survives_restart(cockpit: Cockpit, control_plane: 
         await engage_two(cockpit)
         before = await substance(cockpit)
         async with an_opponent(cockpit, {"mode": "Predictive"}) as opponent:
-            assert await soon(partial(is_paused, cockpit), within=60)
-            assert await soon(partial(cockpit.told, "ThrashingDetected", ASSET), within=30)
+            assert await eventually(partial(is_paused, cockpit), within=60)
+            assert await eventually(partial(cockpit.told, "ThrashingDetected", ASSET), within=30)
             assert 10 <= opponent.edits <= 20
             await is_corrected(cockpit)
         paused = await substance(cockpit)
@@ -27,13 +27,13 @@ async def test_edit_war_pause_survives_restart(cockpit: Cockpit, control_plane: 
         assert await substance(cockpit) == paused
         assert len(await cockpit.events("ThrashingDetected")) == 1
         told = int(time.time())
-        assert await soon(lambda: time.time() >= told + 1), "wars are told apart by their second"
+        assert await eventually(lambda: time.time() >= told + 1), "wars are told apart by their second"
         await cockpit.annotate(ASSET, reconcile_paused=None)
         assert await becomes(cockpit, **before["spec"])
         assert await substance(cockpit) == before
         async with an_opponent(cockpit, {"mode": "Predictive"}):
-            assert await soon(partial(is_paused, cockpit), within=60)
-        assert await soon(partial(_has_told, cockpit, 2), within=30), "the next war is told, too"
+            assert await eventually(partial(is_paused, cockpit), within=60)
+        assert await eventually(partial(_has_told, cockpit, 2), within=30), "the next war is told, too"
 
 
 async def _has_told(cockpit: Cockpit, wars: int) -> bool:
@@ -44,10 +44,10 @@ async def test_edit_war_over_several_fields_is_paused(flying: Cockpit) -> None:
     await engage_two(flying)
     turns = ({"mode": "Predictive"}, {"deschedulingIntervalSeconds": 7200}, {"managementState": "Unmanaged"})
     async with an_opponent(flying, *turns):
-        assert await soon(partial(is_paused, flying), within=60)
-        assert await soon(partial(flying.told, "Throttled", ASSET), within=30)
+        assert await eventually(partial(is_paused, flying), within=60)
+        assert await eventually(partial(flying.told, "Throttled", ASSET), within=30)
         await is_corrected(flying)
-    assert await soon(partial(_has_told, flying, 1), within=30)
+    assert await eventually(partial(_has_told, flying, 1), within=30)
     found = await explained(flying, ASSET)
     assert found.state == "Paused"
     [reason] = [check.reason for check in found.checks if check.title == "Writes enabled"]
@@ -62,7 +62,7 @@ async def test_changed_settings_are_no_edit_war(flying: Cockpit) -> None:
         await flying.client.merge_patch(
             flying.ref("hco-golden-config"), {"spec": {"virtualization": settings}}, manager="admin"
         )
-        assert await soon(partial(_limits, flying, number), within=30)
+        assert await eventually(partial(_limits, flying, number), within=30)
     assert not await is_paused(flying)
     for reason in ("DriftDetected", "ThrashingDetected"):
         assert await flying.events(reason, ASSET) == []
@@ -76,9 +76,9 @@ async def test_repeated_deletion_is_throttled(flying: Cockpit) -> None:
     await engage_two(flying)
     for _ in range(9):
         await flying.client.delete(flying.ref(ASSET))
-        assert await soon(partial(flying.is_there, ASSET), within=30)
+        assert await eventually(partial(flying.is_there, ASSET), within=30)
     await flying.client.delete(flying.ref(ASSET))
-    assert await soon(partial(flying.told, "Throttled", ASSET), within=30)
+    assert await eventually(partial(flying.told, "Throttled", ASSET), within=30)
     await is_corrected(flying)
     assert not await flying.is_there(ASSET)
     await flying.engage(BOTH, enable_metallb="true")

@@ -11,7 +11,7 @@ import pytest
 from tests.clients import a_client
 from tests.controllers.autopilot.cockpit import Cockpit, Object, explained
 from tests.controllers.autopilot.test_observe import an_hco, an_view
-from tests.eventually import soon
+from tests.eventually import eventually
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.catalog.load import Catalog
 from virt_steward.catalog.render import Renderer
@@ -72,7 +72,7 @@ async def test_explain_idle_autopilot(cockpit: Cockpit) -> None:
     async def is_told() -> bool:
         return "there is no HyperConverged openshift-cnv/" in (await status(cockpit)).summary
 
-    assert await soon(is_told)
+    assert await eventually(is_told)
     with pytest.raises(NoPlatform):
         await explained(cockpit, ASSET)
 
@@ -159,7 +159,7 @@ async def refused(cockpit: Cockpit, asset: str) -> AsyncIterator[None]:
     for one in (policy, binding):
         await cockpit.client.apply(one, manager="admin")
     try:
-        assert await soon(is_in_force)
+        assert await eventually(is_in_force)
         yield
     finally:
         for one in (binding, policy):
@@ -188,7 +188,7 @@ async def test_explain_finds_rejected_objects_by_dry_run(
     async def is_in_place() -> bool:
         return (await explained(cockpit, ASSET)).state == "In place"
 
-    assert await soon(is_in_place), "an admission policy is in force for a moment longer than it is there"
+    assert await eventually(is_in_place), "an admission policy is in force for a moment longer than it is there"
 
 
 async def test_explain_names_missing_rights_of_the_user(cockpit: Cockpit, control_plane: ControlPlane) -> None:
@@ -263,7 +263,7 @@ async def leaving(cockpit: Cockpit, namespace: str) -> AsyncIterator[None]:
         yield
     finally:
         await cockpit.client.merge_patch(ref_of(held), {"metadata": {"finalizers": None}})
-        assert await soon(is_gone)
+        assert await eventually(is_gone)
         await cockpit.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
 
 

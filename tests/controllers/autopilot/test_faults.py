@@ -16,7 +16,7 @@ from tests.controllers.approver.process import a_process
 from tests.controllers.autopilot.cockpit import Cockpit, at_work, spec_of
 from tests.controllers.autopilot.opponent import an_opponent, is_paused
 from tests.controllers.autopilot.pair import ASSET, BOTH, OTHER, becomes, engage_two, is_corrected, substance
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.proxy import FaultProxy
 from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.insight.assets.explain import explain
@@ -56,10 +56,10 @@ async def test_kill_around_a_write_loses_and_repeats_nothing(
     kubeconfig = cockpit.account.write_kubeconfig(tmp_path / "kubeconfig", control_plane)
     await cockpit.engage(f"{GOLDEN},{BOTH}")
     with a_process(kubeconfig, HCO.namespace, fault=f"{point}#2:kill", controller="autopilot") as cut:
-        assert await soon(lambda: cut.was_killed, within=60)
+        assert await eventually(lambda: cut.was_killed, within=60)
     with a_process(kubeconfig, HCO.namespace, controller="autopilot"):
         for asset in (ASSET, OTHER):
-            assert await soon(partial(cockpit.is_there, asset), within=60)
+            assert await eventually(partial(cockpit.is_there, asset), within=60)
         await is_corrected(cockpit)
     written = Counter(one.name for one in writes(cockpit, audit_log, cockpit.begin) if MINE in one.uri)
     assert written.pop(cockpit.ref(OTHER).key.name) == 2, "this one was corrected, too"
@@ -73,15 +73,15 @@ async def test_kill_before_a_pause_pauses_after_restart(
     kubeconfig = cockpit.account.write_kubeconfig(tmp_path / "kubeconfig", control_plane)
     await cockpit.engage(BOTH)
     with a_process(kubeconfig, HCO.namespace, fault="autopilot.pause.before:kill", controller="autopilot") as cut:
-        assert await soon(partial(cockpit.is_there, ASSET), within=60)
+        assert await eventually(partial(cockpit.is_there, ASSET), within=60)
         before = await substance(cockpit)
         async with an_opponent(cockpit, {"mode": "Predictive"}):
-            assert await soon(lambda: cut.was_killed, within=60)
+            assert await eventually(lambda: cut.was_killed, within=60)
     assert not await is_paused(cockpit)
     with a_process(kubeconfig, HCO.namespace, controller="autopilot"):
         async with an_opponent(cockpit, {"mode": "Predictive"}):
-            assert await soon(partial(is_paused, cockpit), within=60)
-        assert await soon(partial(cockpit.told, "ThrashingDetected", ASSET), within=30)
+            assert await eventually(partial(is_paused, cockpit), within=60)
+        assert await eventually(partial(cockpit.told, "ThrashingDetected", ASSET), within=30)
         await is_corrected(cockpit)
     assert len(await cockpit.events("ThrashingDetected")) == 1
     assert (await substance(cockpit))["spec"] == before["spec"] | {"mode": "Predictive"}
@@ -94,11 +94,11 @@ async def test_kill_before_a_tombstone_deletes_after_restart(
     await cockpit.client.apply(an_obsolete_check(), manager="admin")
     await cockpit.engage(BOTH)
     with a_process(kubeconfig, HCO.namespace, fault="autopilot.bury.before:kill", controller="autopilot") as cut:
-        assert await soon(lambda: cut.was_killed, within=60)
+        assert await eventually(lambda: cut.was_killed, within=60)
     assert writes(cockpit, audit_log, cockpit.begin) == []
     with a_process(kubeconfig, HCO.namespace, controller="autopilot"):
-        assert await soon(partial(_is_gone, cockpit, OBSOLETE), within=60)
-        assert await soon(partial(cockpit.is_there, ASSET), within=60)
+        assert await eventually(partial(_is_gone, cockpit, OBSOLETE), within=60)
+        assert await eventually(partial(cockpit.is_there, ASSET), within=60)
     assert [one.verb for one in writes(cockpit, audit_log, cockpit.begin)].count("delete") == 1
 
 
@@ -131,11 +131,11 @@ async def test_removed_crd_is_managed_again_when_it_returns(
         for _ in range(2):
             await uninstall(cockpit.client, "KubeDescheduler")
             await is_corrected(cockpit)
-            assert await soon(partial(cockpit.told, "CRDMissing")), "else nobody noticed that it was away"
+            assert await eventually(partial(cockpit.told, "CRDMissing")), "else nobody noticed that it was away"
             await install(cockpit.client, "KubeDescheduler")
-            assert await soon(partial(cockpit.is_there, ASSET), within=30)
+            assert await eventually(partial(cockpit.is_there, ASSET), within=30)
             assert spec_of(await cockpit.live(ASSET)) == before
-        assert await soon(partial(cockpit.told, "CRDDiscovered"), within=30)
+        assert await eventually(partial(cockpit.told, "CRDDiscovered"), within=30)
         assert await cockpit.events("ApplyFailed") == []
 
 
@@ -155,13 +155,13 @@ async def test_missing_right_holds_up_no_other_asset(
     cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     async with without_rights_to(cockpit, "kubedeschedulers"):
-        assert await soon(partial(_may_not_watch, cockpit, control_plane, cockpit.ref(ASSET)), within=30), (
+        assert await eventually(partial(_may_not_watch, cockpit, control_plane, cockpit.ref(ASSET)), within=30), (
             "an authorizer learns it later"
         )
         async with at_work(cockpit, control_plane, tmp_path):
             await cockpit.engage(BOTH)
-            assert await soon(partial(cockpit.told, "AssetApplied", OTHER), within=30)
-            assert await soon(partial(cockpit.told, "ApplyFailed", ASSET), within=30)
+            assert await eventually(partial(cockpit.told, "AssetApplied", OTHER), within=30)
+            assert await eventually(partial(cockpit.told, "ApplyFailed", ASSET), within=30)
             [event] = await cockpit.events("ApplyFailed", ASSET)
             assert "forbidden (403) to watch it" in event["note"]
 
@@ -171,13 +171,13 @@ async def test_unreadable_nodes_hold_up_only_dependent_assets(
 ) -> None:
     async with without_rights_to(cockpit, NODE.plural):
         nodes = Ref(NODE, Key("", "worker-0"))
-        assert await soon(partial(_may_not_watch, cockpit, control_plane, nodes), within=30)
+        assert await eventually(partial(_may_not_watch, cockpit, control_plane, nodes), within=30)
         async with at_work(cockpit, control_plane, tmp_path):
             await cockpit.engage("True")
-            assert await soon(partial(cockpit.told, "LikelyTypo"), within=30)
+            assert await eventually(partial(cockpit.told, "LikelyTypo"), within=30)
             assert await cockpit.events("HardwareDetectionFailed") == [], "nobody asks for it yet"
             await engage_two(cockpit)
-            assert await soon(partial(cockpit.told, "HardwareDetectionFailed"), within=30)
+            assert await eventually(partial(cockpit.told, "HardwareDetectionFailed"), within=30)
             [event] = await cockpit.events("HardwareDetectionFailed")
             assert "forbidden (403) to watch Node" in event["note"]
             assert event["type"] == "Warning"
@@ -187,7 +187,7 @@ async def test_explain_without_right_to_list_storage(cockpit: Cockpit, control_p
     await cockpit.engage(f"{ASSET},{STORAGE}", enable_node_remediation="true")
     async with without_rights_to(cockpit, STORAGE_PROFILE.plural):
         profiles = Ref(STORAGE_PROFILE, Key("", "nfs"))
-        assert await soon(partial(_may_not_watch, cockpit, control_plane, profiles), within=30)
+        assert await eventually(partial(_may_not_watch, cockpit, control_plane, profiles), within=30)
         async with a_client(control_plane, cockpit.account.token) as person:
             reader = Reader(person.connection, person.discovery)
             found = await survey(reader, cockpit.catalog, cockpit.options, datetime.now(UTC))
@@ -200,7 +200,7 @@ async def test_explain_without_right_to_list_storage(cockpit: Cockpit, control_p
 
 async def test_explain_does_not_take_forbidden_for_absent(cockpit: Cockpit, control_plane: ControlPlane) -> None:
     async with without_rights_to(cockpit, "kubedeschedulers"):
-        assert await soon(partial(_may_not_watch, cockpit, control_plane, cockpit.ref(ASSET)), within=30)
+        assert await eventually(partial(_may_not_watch, cockpit, control_plane, cockpit.ref(ASSET)), within=30)
         async with a_client(control_plane, cockpit.account.token) as person:
             reader = Reader(person.connection, person.discovery)
             with pytest.raises(Forbidden, match="kubedeschedulers"):
@@ -246,7 +246,7 @@ async def test_autopilot_survives_api_server_restart(flying: Cockpit, control_pl
         except KubeError:  # a connection of ours has ended, too
             return False
 
-    assert await soon(as_before, within=60)
+    assert await eventually(as_before, within=60)
     await is_corrected(flying)
 
 
@@ -328,23 +328,25 @@ async def test_assets_are_pending_while_the_hyperconverged_fails(
     flying: Cockpit, control_plane: ControlPlane, audit_log: AuditLog, refusal: Any
 ) -> None:
     async with installed(flying, *refusal(flying)):
-        assert await soon(partial(_is_refused, flying, control_plane), within=30), "it takes a moment to be in force"
+        assert await eventually(partial(_is_refused, flying, control_plane), within=30), (
+            "it takes a moment to be in force"
+        )
         await flying.engage("false", disabled_resources="[{kind: HyperConverged, name: '*'}]")
         await flying.engage(BOTH)
-        assert await soon(partial(flying.is_there, OTHER), within=30), "an excluded one makes nobody wait"
+        assert await eventually(partial(flying.is_there, OTHER), within=30), "an excluded one makes nobody wait"
         await flying.clear()
         await flying.client.delete(flying.ref(ASSET))
         await flying.engage("false", disabled_resources=None)
         await flying.clear()
         mark = audit_log.mark()
         await flying.engage(f"{GOLDEN},{BOTH}")
-        assert await soon(partial(_failed, flying, audit_log, mark, 4), within=60)
+        assert await eventually(partial(_failed, flying, audit_log, mark, 4), within=60)
         assert {one.resource for one in writes(flying, audit_log, mark)} <= {HYPERCONVERGED.plural}
-        assert await soon(partial(flying.told, "ApplyFailed", GOLDEN), within=30)
+        assert await eventually(partial(flying.told, "ApplyFailed", GOLDEN), within=30)
         await flying.annotate(GOLDEN, mode="unmanaged")
-        assert await soon(partial(flying.is_there, OTHER), within=30), "nor does one that is unmanaged"
+        assert await eventually(partial(flying.is_there, OTHER), within=30), "nor does one that is unmanaged"
         await flying.annotate(GOLDEN, mode=None)
-    assert await soon(partial(flying.told, "AssetApplied", GOLDEN), within=60), "the queue tries again by itself"
+    assert await eventually(partial(flying.told, "AssetApplied", GOLDEN), within=60), "the queue tries again by itself"
     await is_corrected(flying)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.controllers.autopilot.cockpit import Cockpit, spec_of
 from tests.controllers.autopilot.pair import ASSET, becomes, engage_two, is_corrected, substance
-from tests.eventually import soon
+from tests.eventually import eventually
 from virt_steward.apis.virtplatformconfig import API_VERSION, VIRT_PLATFORM_CONFIG
 from virt_steward.kube.errors import NotFound
 from virt_steward.objects.identity import Key, Ref
@@ -69,7 +69,7 @@ async def test_governed_fields_are_left_to_the_advisor(
     item = target(engaged, FIELDS) | {"name": "configure-descheduler", "impactSeverity": "Low", "state": "Pending"}
     await plan(engaged, phase="InProgress", items=[item])
     await execute(engaged, MINE)
-    assert await soon(lambda: engaged.told("GovernedByAdvisor", ASSET), within=30)
+    assert await eventually(lambda: engaged.told("GovernedByAdvisor", ASSET), within=30)
     await is_corrected(engaged)
     assert spec_of(await engaged.live(ASSET)) == before["spec"] | MINE, "the plan runs, and says only later what it did"
     await plan(engaged, phase="Completed", items=[], governed=[target(engaged, FIELDS)])
@@ -92,7 +92,7 @@ async def test_wholly_governed_object_is_in_sync(engaged: Cockpit) -> None:
     everything = [f"spec.{name}" for name in spec_of(await engaged.live(ASSET))]
     await plan(engaged, governed=[target(engaged, everything)])
     await execute(engaged, MINE)
-    assert await soon(lambda: engaged.told("GovernedByAdvisor", ASSET), within=30)
+    assert await eventually(lambda: engaged.told("GovernedByAdvisor", ASSET), within=30)
     await engaged.edit(ASSET, {"spec": {"mode": "Predictive"}})
     await is_corrected(engaged)
     assert MINE.items() <= spec_of(await engaged.live(ASSET)).items()
@@ -116,7 +116,7 @@ async def test_governed_fields_stay_after_config_is_deleted(engaged: Cockpit) ->
     before = await substance(engaged)
     await plan(engaged, phase="Completed", governed=[target(engaged, FIELDS)])
     await execute(engaged, MINE)
-    assert await soon(lambda: engaged.told("GovernedByAdvisor", ASSET), within=30)
+    assert await eventually(lambda: engaged.told("GovernedByAdvisor", ASSET), within=30)
     await gone(engaged)
     await engaged.edit(ASSET, {"spec": {"mode": "Predictive"}})
     assert await becomes(engaged, mode="Automatic"), "other fields are still looked after"
@@ -136,4 +136,4 @@ async def gone(cockpit: Cockpit) -> None:
             return True
         return False
 
-    assert await soon(is_gone, within=30)
+    assert await eventually(is_gone, within=30)

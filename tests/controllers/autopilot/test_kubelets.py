@@ -2,7 +2,7 @@
 
 from tests.catalog.builders import a_kubelet_config
 from tests.controllers.autopilot.cockpit import Cockpit
-from tests.eventually import soon
+from tests.eventually import eventually
 from virt_steward.objects.identity import ref_of
 
 ASSET = "kubelet-perf-settings"
@@ -12,11 +12,11 @@ async def test_kubelet_config_of_an_admin_wins(flying: Cockpit) -> None:
     theirs = a_kubelet_config("more-pods")
     await flying.client.create(theirs)
     await flying.engage(f"{ASSET},metrics-service")
-    assert await soon(lambda: flying.is_there("metrics-service"), within=30), "which comes later"
+    assert await eventually(lambda: flying.is_there("metrics-service"), within=30), "which comes later"
     assert not await flying.is_there(ASSET)
     await flying.client.delete(ref_of(theirs))
-    assert await soon(lambda: flying.is_there(ASSET), within=30)
+    assert await eventually(lambda: flying.is_there(ASSET), within=30)
     await flying.client.create(theirs)
     await flying.engage("true")
-    assert await soon(lambda: flying.told("AssetApplied", "descheduler-dashboard"), within=60)
+    assert await eventually(lambda: flying.told("AssetApplied", "descheduler-dashboard"), within=60)
     assert await flying.is_there(ASSET), "it works, so it is not withdrawn"

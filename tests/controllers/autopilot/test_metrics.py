@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.controllers.autopilot.cockpit import Cockpit, at_work
 from tests.controllers.autopilot.opponent import an_opponent, is_paused
 from tests.controllers.autopilot.pair import ASSET, BOTH, OTHER, becomes, engage_two, is_corrected
-from tests.eventually import soon
+from tests.eventually import eventually
 from virt_steward.controllers.autopilot.metrics import AutopilotMetrics
 from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward.runtime.addresses import Address
@@ -58,7 +58,7 @@ class Scraper:
         async def is_so() -> bool:
             return await self.value(cockpit, ASSET, name, *more) == value
 
-        return await soon(is_so, within=30)
+        return await eventually(is_so, within=30)
 
     async def counts(self, name: str, asset: str = ASSET) -> float:
         return (await self.samples(f"{name}_total")).get((asset,), 0.0)
@@ -118,7 +118,7 @@ async def test_compliance_metric_follows_the_live_object(cockpit: Cockpit, scrap
 
 async def test_edit_war_metric_counts_once(cockpit: Cockpit, scraper: Scraper) -> None:
     async with an_opponent(cockpit, {"mode": "Predictive"}):
-        assert await soon(partial(is_paused, cockpit), within=60)
+        assert await eventually(partial(is_paused, cockpit), within=60)
         assert await scraper.becomes(cockpit, "paused_resources", 1)
         await is_corrected(cockpit)
     assert await scraper.value(cockpit, ASSET, "thrashing_total") == 1
@@ -138,9 +138,9 @@ async def test_series_are_removed_when_idle(cockpit: Cockpit, scraper: Scraper) 
 
     for stop in (partial(cockpit.engage, BOTH), partial(cockpit.engage, "false")):
         await cockpit.engage(f"{BOTH},metallb-operator")
-        assert await soon(partial(misses, missed), within=30)
+        assert await eventually(partial(misses, missed), within=30)
         await stop()
-        assert await soon(partial(misses, {}), within=30)
+        assert await eventually(partial(misses, {}), within=30)
     assert await cockpit.events("CRDDiscovered") == [], "it is still missing"
     assert await scraper.samples("tombstone_status") == {}, "nobody looks for them"
     await cockpit.engage(BOTH)
@@ -168,13 +168,13 @@ async def test_passes_continue_during_an_override(
     async with serving(hasty, control_plane, tmp_path) as scraper:
         await engage_two(hasty)
         await hasty.engage(BOTH + ",hco-golden-config", drift="report", override_until="2999-01-01T00:00:00Z")
-        assert await soon(lambda: hasty.told("OverrideEnds", "hco-golden-config"), within=30)
+        assert await eventually(lambda: hasty.told("OverrideEnds", "hco-golden-config"), within=30)
         looks = await scraper.counts("asset_reconcile")
 
         async def looks_on() -> bool:
             return await scraper.counts("asset_reconcile") >= looks + 5
 
-        assert await soon(looks_on, within=30)
+        assert await eventually(looks_on, within=30)
 
 
 async def test_failure_and_missing_crd_metrics(cockpit: Cockpit, scraper: Scraper) -> None:
@@ -185,12 +185,12 @@ async def test_failure_and_missing_crd_metrics(cockpit: Cockpit, scraper: Scrape
     async def is_missed() -> bool:
         return await scraper.samples("missing_dependency") == {missing: 1.0}
 
-    assert await soon(is_missed, within=30), "nobody asked for MetalLB"
+    assert await eventually(is_missed, within=30), "nobody asked for MetalLB"
     assert await scraper.becomes(cockpit, COMPLIES, None)
     await cockpit.engage(OTHER)
-    assert await soon(scraper.misses_nothing, within=30)
+    assert await eventually(scraper.misses_nothing, within=30)
     await cockpit.engage(f"{OTHER},psi-enable")
-    assert await soon(is_missed, within=30), "what an asset waits for is missed as well as what it makes"
+    assert await eventually(is_missed, within=30), "what an asset waits for is missed as well as what it makes"
     await cockpit.engage(BOTH)
     await install(cockpit.client, "KubeDescheduler", "MetalLB")
     assert await scraper.becomes(cockpit, COMPLIES, 1)
@@ -200,7 +200,7 @@ async def test_failure_and_missing_crd_metrics(cockpit: Cockpit, scraper: Scrape
     async def is_forgotten() -> bool:
         return await scraper.value(cockpit, OTHER, COMPLIES) is None
 
-    assert await soon(is_forgotten, within=30)
+    assert await eventually(is_forgotten, within=30)
     await cockpit.annotate(ASSET, patch='[{"op": "replace", "path": "/spec/mode", "value": "Whatever"}]')
     assert await scraper.becomes(cockpit, COMPLIES, 0)
     assert await scraper.counts("asset_reconcile_errors") >= 1

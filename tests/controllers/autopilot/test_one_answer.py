@@ -12,7 +12,7 @@ import yaml
 from tests.cli.commands import steward
 from tests.controllers.autopilot.cockpit import Cockpit, at_work
 from tests.controllers.autopilot.everything import RIVALS, SHAPE, ask_for_everything, expected
-from tests.eventually import soon
+from tests.eventually import eventually
 from virt_steward.objects.coverage import lacking
 from virt_steward.objects.extract import extract
 from virt_steward.objects.ownership import owned_by
@@ -60,7 +60,7 @@ async def debug(cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path) -
         aiohttp.ClientSession(f"http://{address}") as session,
     ):
         found = Debug(session)
-        assert await soon(lambda: _is_up(found), within=60)
+        assert await eventually(lambda: _is_up(found), within=60)
         yield found
 
 
@@ -81,7 +81,7 @@ async def test_controller_debug_page_and_cli_agree(cockpit: Cockpit, debug: Debu
     async def all_there() -> bool:
         return all([await cockpit.is_there(name) for name in expected(cockpit.catalog)])
 
-    assert await soon(all_there, within=90)
+    assert await eventually(all_there, within=90)
     page = await debug.records("render?format=json&show-excluded=true")
     command = ("render", "--show-excluded", "--output=json")
     ended = await steward(*command, kubeconfig=control_plane.kubeconfig, **images(cockpit))
@@ -121,7 +121,7 @@ async def test_debug_pages_answer_in_yaml_and_json(cockpit: Cockpit, debug: Debu
     assert "no annotation platform.kubevirt.io/autopilot" in (await debug.idle("render"))
     rules = "[{kind: MachineConfig, name: '*psi*'}]"
     await cockpit.engage("descheduler-loadaware,metallb-operator", disabled_resources=rules)
-    assert await soon(lambda: cockpit.is_there("descheduler-loadaware"), within=30)
+    assert await eventually(lambda: cockpit.is_there("descheduler-loadaware"), within=30)
     assert await debug.idle("render") == ""
     left = {one["asset"]: one for one in await debug.records("exclusions?format=json")}
     assert left["metallb-operator"]["details"] == {
@@ -134,7 +134,7 @@ async def test_debug_pages_answer_in_yaml_and_json(cockpit: Cockpit, debug: Debu
     assert (shown["status"], shown["component"]) == ("INCLUDED", "KubeDescheduler")
 
     await cockpit.client.delete(cockpit.ref("hco-golden-config"))
-    assert await soon(lambda: _fails(debug), within=30)
+    assert await eventually(lambda: _fails(debug), within=30)
     assert (await debug.get("render"))[2].endswith("there is no HyperConverged openshift-cnv/kubevirt-hyperconverged\n")
 
 
@@ -145,10 +145,10 @@ async def _fails(debug: Debug) -> bool:
 async def test_patch_shows_in_debug_page_and_cli(cockpit: Cockpit, debug: Debug, control_plane: ControlPlane) -> None:
     asset = "descheduler-loadaware"
     await cockpit.engage(asset)
-    assert await soon(lambda: cockpit.is_there(asset), within=30)
+    assert await eventually(lambda: cockpit.is_there(asset), within=30)
     operation = {"op": "replace", "path": "/spec/deschedulingIntervalSeconds", "value": 1800}
     await cockpit.annotate(asset, patch=json.dumps([operation]))
-    assert await soon(lambda: cockpit.told("PatchApplied", asset), within=30)
+    assert await eventually(lambda: cockpit.told("PatchApplied", asset), within=30)
     (page,) = await debug.records(f"render/{asset}?format=json")
     command = ("render", f"--asset={asset}", "--output=json")
     ended = await steward(*command, kubeconfig=control_plane.kubeconfig, **images(cockpit))

@@ -10,7 +10,7 @@ import pytest
 from tests.audit import AuditLog
 from tests.catalog.builders import a_context, an_asset, an_hco
 from tests.controllers.autopilot.cockpit import Cockpit, at_work
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.grants import an_account
 from virt_steward.catalog.conditions import AnnotationCondition, HardwareCondition
 from virt_steward.controllers.autopilot import annotation_keys, optout
@@ -194,8 +194,8 @@ async def test_opt_out_deletes_only_what_we_created(deleting: Cockpit, audit_log
     keys = {"enable_metallb": "true", "enable_mtv": "true"}
     await cockpit.engage(assets, on_opt_out="delete", **keys)
     for asset in (ASSET, "mtv-operator", "swap-enable"):
-        assert await soon(lambda asset=asset: cockpit.is_there(asset), within=30)
-    assert await soon(lambda: cockpit.told("AssetApplied", OTHER), within=30)
+        assert await eventually(lambda asset=asset: cockpit.is_there(asset), within=30)
+    assert await eventually(lambda: cockpit.told("AssetApplied", OTHER), within=30)
     metallb = await cockpit.live(ASSET)
     assert metallb
     assert metallb["metadata"]["annotations"][annotation_keys.CREATED] == metallb["metadata"]["uid"]
@@ -207,10 +207,10 @@ async def test_opt_out_deletes_only_what_we_created(deleting: Cockpit, audit_log
 
     mark = audit_log.mark()
     await cockpit.engage("hco-golden-config", on_opt_out="delete", **keys)
-    assert await soon(lambda: is_gone(cockpit, ASSET), within=30)
-    assert await soon(lambda: cockpit.told("OptOutDeleted", ASSET))
+    assert await eventually(lambda: is_gone(cockpit, ASSET), within=30)
+    assert await eventually(lambda: cockpit.told("OptOutDeleted", ASSET))
     for asset, why in ((OTHER, "existed before"), ("mtv-operator", "argocd"), ("swap-enable", "reboots")):
-        assert await soon(lambda asset=asset: cockpit.told("OptOutSkipped", asset), within=20)
+        assert await eventually(lambda asset=asset: cockpit.told("OptOutSkipped", asset), within=20)
         [event] = await cockpit.events("OptOutSkipped", asset)
         assert why in event["note"]
         assert await cockpit.is_there(asset)
@@ -223,12 +223,12 @@ async def test_opt_out_deletes_only_what_we_created(deleting: Cockpit, audit_log
 async def test_opt_out_needs_policy_and_right(cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path) -> None:
     async with at_work(cockpit, control_plane, tmp_path):
         await cockpit.engage(f"{ASSET},{OTHER}", enable_metallb="true")
-        assert await soon(lambda: cockpit.is_there(ASSET), within=30)
+        assert await eventually(lambda: cockpit.is_there(ASSET), within=30)
         await cockpit.engage(OTHER, enable_metallb=None, on_opt_out="Delete")
-        assert await soon(lambda: cockpit.told("InvalidOptOut"), within=20)
+        assert await eventually(lambda: cockpit.told("InvalidOptOut"), within=20)
         assert await cockpit.is_there(ASSET)
         await cockpit.engage(OTHER, enable_metallb=None, on_opt_out="delete")
-        assert await soon(lambda: cockpit.told("OptOutForbidden", ASSET), within=20)
+        assert await eventually(lambda: cockpit.told("OptOutForbidden", ASSET), within=20)
         [event] = await cockpit.events("OptOutForbidden", ASSET)
         assert "virt-steward rbac --controllers autopilot --opt-out-deletes" in event["note"]
         assert await cockpit.is_there(ASSET)
@@ -245,7 +245,7 @@ async def test_creation_is_recorded_after_restart(
     )
     async with at_work(cockpit, control_plane, tmp_path):
         await cockpit.engage(ASSET, enable_metallb="true")
-        assert await soon(lambda: _is_noted(cockpit), within=30)
+        assert await eventually(lambda: _is_noted(cockpit), within=30)
 
 
 async def _is_noted(cockpit: Cockpit) -> bool:

@@ -6,7 +6,7 @@ from random import Random
 from tests.audit import AuditLog
 from tests.controllers.autopilot.cockpit import Cockpit, Object, spec_of
 from tests.controllers.autopilot.everything import make_storage_profile
-from tests.eventually import soon
+from tests.eventually import eventually
 from virt_steward.catalog.render import Renderer
 from virt_steward.controllers.autopilot.annotation_keys import DriftMode
 from virt_steward.controllers.autopilot.converge import RenderedFrom, Task, Toolkit, converge
@@ -28,11 +28,11 @@ AVAILABILITY = "openshift-workload-availability"
 
 async def test_merged_text_keeps_edits_of_its_author(flying: Cockpit) -> None:
     await flying.engage(TEXT, enable_ksm_zero_only="true")
-    assert await soon(lambda: flying.is_there(TEXT), within=30)
+    assert await eventually(lambda: flying.is_there(TEXT), within=30)
     for number in range(5):
         mine = f"# edit {number}\nprometheusK8s:\n  retention: {number}d\n"
         await flying.edit(TEXT, {"data": {"config.yaml": mine}}, manager="admin")
-        assert await soon(partial(has_text, flying, mine + OURS), within=15), number
+        assert await eventually(partial(has_text, flying, mine + OURS), within=15), number
 
 
 async def has_text(cockpit: Cockpit, text: str) -> bool:
@@ -71,32 +71,32 @@ async def test_node_health_check_resumes_after_the_other_is_deleted(flying: Cock
     self_node = a_template("SelfNodeRemediation", "self-node-remediation-automatic-strategy-template")
     await flying.client.apply(self_node, manager="admin")
     await flying.engage(f"{CHECK},{OTHER_CHECK}")
-    assert await soon(lambda: flying.is_there(CHECK), within=30)
+    assert await eventually(lambda: flying.is_there(CHECK), within=30)
     fence_agents = a_template("FenceAgentsRemediation", "fenceagentsremediationtemplate-default")
     await flying.client.apply(fence_agents, manager="admin")
     await flying.engage(f"{CHECK},{OTHER_CHECK}", enable_node_remediation="true")
-    assert await soon(lambda: flying.is_there(OTHER_CHECK), within=30)
-    assert await soon(lambda: is_paused(flying, 1), within=30)
+    assert await eventually(lambda: flying.is_there(OTHER_CHECK), within=30)
+    assert await eventually(lambda: is_paused(flying, 1), within=30)
     requests = [*spec_of(await flying.live(CHECK))["pauseRequests"], "an upgrade"]
     await flying.edit(CHECK, {"spec": {"pauseRequests": requests}})
     await flying.engage(f"{CHECK},{OTHER_CHECK}", enable_node_remediation=None)
     await flying.engage(f"{CHECK},{OTHER_CHECK},no-such-asset")
-    assert await soon(lambda: flying.told("UnknownAsset"), within=30)
+    assert await eventually(lambda: flying.told("UnknownAsset"), within=30)
     assert await is_paused(flying, 2), "the other check is still there"
     await flying.client.delete(flying.ref(OTHER_CHECK))
-    assert await soon(lambda: is_paused(flying, 1), within=30)
+    assert await eventually(lambda: is_paused(flying, 1), within=30)
     assert spec_of(await flying.live(CHECK))["pauseRequests"] == ["an upgrade"], "which is somebody else's"
 
 
 async def test_remediation_uses_first_shared_storage_class(flying: Cockpit) -> None:
     await make_storage_profile(flying, "block", "Block")
     await flying.engage(STORAGE, enable_node_remediation="true")
-    assert await soon(lambda: flying.told("AssetApplied", STORAGE))
+    assert await eventually(lambda: flying.told("AssetApplied", STORAGE))
     assert "sharedStorageClass" not in spec_of(await flying.live(STORAGE))
     await make_storage_profile(flying, "nfs", "Filesystem")
-    assert await soon(lambda: uses(flying, "nfs")), "as soon as there is one"
+    assert await eventually(lambda: uses(flying, "nfs")), "as soon as there is one"
     await flying.engage(STORAGE, sbr_storage_class="mine")
-    assert await soon(lambda: uses(flying, "mine")), "whatever is shared"
+    assert await eventually(lambda: uses(flying, "mine")), "whatever is shared"
 
 
 async def uses(cockpit: Cockpit, storage_class: str) -> bool:

@@ -3,7 +3,7 @@
 from functools import partial
 
 from tests.controllers.autopilot.cockpit import Cockpit, spec_of
-from tests.eventually import soon
+from tests.eventually import eventually
 
 ASSET = "logging-forwarder"
 SCOPE = "logging,audit-logging"
@@ -12,7 +12,7 @@ MINE = {"name": "mine", "inputRefs": ["application"], "outputRefs": ["lokistack"
 
 async def test_audit_log_pipeline_is_removed_on_opt_out(flying: Cockpit) -> None:
     await flying.engage(SCOPE, enable_logging="true", enable_audit_logging="true")
-    assert await soon(partial(pipelines_are, flying, "infra-logs", "app-logs", "audit-logs"), within=30)
+    assert await eventually(partial(pipelines_are, flying, "infra-logs", "app-logs", "audit-logs"), within=30)
     live = await flying.live(ASSET)
     assert live
     names = {part: live["metadata"][part] for part in ("name", "namespace")}
@@ -24,7 +24,7 @@ async def test_audit_log_pipeline_is_removed_on_opt_out(flying: Cockpit) -> None
     }
     await flying.client.apply(addition, manager="admin")
     await flying.engage(SCOPE, enable_audit_logging=None)
-    assert await soon(partial(pipelines_are, flying, "infra-logs", "app-logs", "mine"), within=30)
+    assert await eventually(partial(pipelines_are, flying, "infra-logs", "app-logs", "mine"), within=30)
     filters = {one["name"] for one in spec_of(await flying.live(ASSET))["filters"]}
     assert filters == {"drop-verbose", "drop-probes"}
     assert await flying.events("DriftDetected", ASSET) == [], "only the wish has changed"

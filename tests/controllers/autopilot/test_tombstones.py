@@ -9,7 +9,7 @@ import pytest
 
 from tests.audit import AuditLog
 from tests.controllers.autopilot.cockpit import Cockpit
-from tests.eventually import soon
+from tests.eventually import eventually
 from virt_steward.catalog.load import Catalog, Tombstone, load
 from virt_steward.kube.errors import NotFound, Refused
 from virt_steward.objects.identity import Kind, Ref, key_of, ref_of
@@ -51,13 +51,13 @@ async def test_tombstones_are_deleted_first_while_active(flying: Cockpit, audit_
         await flying.client.apply(obj, manager="admin", force=True)
     await flying.engage("false")
     await flying.engage("True")
-    assert await soon(lambda: flying.told("LikelyTypo"), within=30), "by then, the others were seen"
+    assert await eventually(lambda: flying.told("LikelyTypo"), within=30), "by then, the others were seen"
     assert not await is_gone(flying, OLD), "it rests"
     mark = audit_log.mark()
     await flying.engage("metrics-service")
-    assert await soon(lambda: is_gone(flying, OLD), within=30)
-    assert await soon(lambda: flying.told("TombstoneSkipped"), within=30)
-    assert await soon(lambda: flying.is_there("metrics-service"), within=30)
+    assert await eventually(lambda: is_gone(flying, OLD), within=30)
+    assert await eventually(lambda: flying.told("TombstoneSkipped"), within=30)
+    assert await eventually(lambda: flying.is_there("metrics-service"), within=30)
     writes = [
         (one.verb, one.name)
         for one in audit_log.since(mark)
@@ -67,8 +67,8 @@ async def test_tombstones_are_deleted_first_while_active(flying: Cockpit, audit_
     assert not await is_gone(flying, SOMEBODYS), "its label says whose it is"
     assert not await is_gone(flying, another), "nobody has said that it is obsolete"
     await flying.client.apply(OLDER, manager="admin", force=True)
-    assert await soon(lambda: is_gone(flying, OLDER), within=30), "once it is ours, it goes, too"
-    assert await soon(lambda: _deleted(flying, {"old", "older"}), within=30)
+    assert await eventually(lambda: is_gone(flying, OLDER), within=30), "once it is ours, it goes, too"
+    assert await eventually(lambda: _deleted(flying, {"old", "older"}), within=30)
     await flying.client.delete(ref_of(another))
 
 
@@ -80,24 +80,24 @@ async def test_failed_tombstone_holds_up_nothing(flying: Cockpit) -> None:
     async with undeletable(flying, OLD):
         await flying.client.apply(OLDER, manager="admin", force=True)
         await flying.engage("metrics-service")
-        assert await soon(lambda: flying.told("TombstoneFailed"), within=30)
-        assert await soon(lambda: flying.is_there("metrics-service"), within=30)
-        assert await soon(lambda: is_gone(flying, OLDER), within=30)
+        assert await eventually(lambda: flying.told("TombstoneFailed"), within=30)
+        assert await eventually(lambda: flying.is_there("metrics-service"), within=30)
+        assert await eventually(lambda: is_gone(flying, OLDER), within=30)
         [event] = await flying.events("TombstoneFailed")
         assert "maps stay" in event["note"]
         assert not await is_gone(flying, OLD)
-    assert await soon(lambda: is_gone(flying, OLD), within=30)
+    assert await eventually(lambda: is_gone(flying, OLD), within=30)
 
 
 async def test_tombstones_are_kept_with_unreadable_exclusions(flying: Cockpit) -> None:
     await flying.client.apply(OLD, manager="admin", force=True)
     await flying.engage("metrics-service", disabled_resources="{")
-    assert await soon(lambda: flying.told("InvalidExclusions"), within=30)
+    assert await eventually(lambda: flying.told("InvalidExclusions"), within=30)
     await flying.engage("metrics-service,no-such", disabled_resources="{")
-    assert await soon(lambda: flying.told("UnknownAsset"), within=30)
+    assert await eventually(lambda: flying.told("UnknownAsset"), within=30)
     assert not await is_gone(flying, OLD)
     await flying.engage("metrics-service", disabled_resources=None)
-    assert await soon(lambda: is_gone(flying, OLD), within=30)
+    assert await eventually(lambda: is_gone(flying, OLD), within=30)
 
 
 @asynccontextmanager
@@ -124,13 +124,13 @@ async def undeletable(cockpit: Cockpit, obj: Object) -> AsyncIterator[None]:
     }
     for one in (obj, policy, binding):
         await cockpit.client.apply(one, manager="admin", force=True)
-    assert await soon(lambda: _refuses(cockpit, obj), within=30)
+    assert await eventually(lambda: _refuses(cockpit, obj), within=30)
     try:
         yield
     finally:
         for one in (binding, policy):
             await cockpit.client.delete(ref_of(one))
-        assert await soon(lambda: _allows(cockpit, obj), within=30)
+        assert await eventually(lambda: _allows(cockpit, obj), within=30)
 
 
 async def _refuses(cockpit: Cockpit, obj: Object) -> bool:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.controllers.autopilot.cockpit import Cockpit, spec_of
 from tests.controllers.autopilot.pair import ASSET, BOTH, OTHER, engage_two, is_corrected
-from tests.eventually import soon
+from tests.eventually import eventually
 from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.objects.identity import Key, Kind, Ref
@@ -54,7 +54,7 @@ async def follows(cockpit: Cockpit, version: str, number: int) -> bool:
     async def is_so() -> bool:
         return bool(spec_of(await cockpit.live(ASSET))["evictionLimits"]["total"] == number)
 
-    return await soon(is_so, within=30)
+    return await eventually(is_so, within=30)
 
 
 async def is_marked(cockpit: Cockpit) -> bool:
@@ -65,7 +65,7 @@ async def is_marked(cockpit: Cockpit) -> bool:
 async def is_kept(cockpit: Cockpit) -> bool:
     """Whether the mark of the HyperConverged is set right after a change."""
     await cockpit.edit(GOLDEN, {"metadata": {"labels": {LABEL: "somebody"}}})
-    return await soon(partial(is_marked, cockpit), within=30)
+    return await eventually(partial(is_marked, cockpit), within=30)
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ async def is_kept(cockpit: Cockpit) -> bool:
 )
 async def test_hyperconverged_is_managed_in_any_served_version(flying: Cockpit, steps: list[str]) -> None:
     await flying.engage(f"{GOLDEN},{ASSET},{OTHER}")
-    assert await soon(partial(is_marked, flying), within=30)
-    assert await soon(partial(flying.is_there, ASSET), within=30)
+    assert await eventually(partial(is_marked, flying), within=30)
+    assert await eventually(partial(flying.is_there, ASSET), within=30)
     for number, step in enumerate(steps, start=10):
         versions = step.split()
         if number > 10:
@@ -105,7 +105,7 @@ async def test_descheduler_follows_its_installed_release(
     await engage_two(flying)
     for release in (*RELEASES, RELEASES[0]):
         await install(flying.client, kube_descheduler(release.name).definition())
-        assert await soon(partial(has_profile, flying, PROFILES[release.name]), within=30)
+        assert await eventually(partial(has_profile, flying, PROFILES[release.name]), within=30)
         spec = spec_of(await flying.live(ASSET))
         assert spec["evictionLimits"] == LIMITS.get(release.name, {"total": 5})
         assert ("profileCustomizations" in spec) is (PROFILES[release.name] == "LongLifecycle"), release.name
@@ -121,24 +121,24 @@ async def test_field_unknown_to_the_crd_is_reported(flying: Cockpit) -> None:
     fields = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties"
     await flying.client.json_patch(DESCHEDULERS, [{"op": "remove", "path": f"{fields}/managementState"}])
     await flying.engage(BOTH)
-    assert await soon(partial(flying.told, "ApplyFailed", ASSET), within=30)
+    assert await eventually(partial(flying.told, "ApplyFailed", ASSET), within=30)
     [event] = await flying.events("ApplyFailed", ASSET)
     assert ".spec.managementState" in event["note"]
     await install(flying.client, "KubeDescheduler")
-    assert await soon(partial(flying.is_there, ASSET), within=30)
+    assert await eventually(partial(flying.is_there, ASSET), within=30)
 
 
 async def test_log_store_size_follows_the_number_of_nodes(flying: Cockpit) -> None:
     await flying.engage(f"{LOKI},{OTHER}", enable_logging="true")
-    assert await soon(partial(flying.is_there, LOKI), within=30)
-    assert await soon(partial(has_size, flying, "1x.extra-small"), within=30)
+    assert await eventually(partial(flying.is_there, LOKI), within=30)
+    assert await eventually(partial(has_size, flying, "1x.extra-small"), within=30)
     for number in range(8):
         await add_node(flying.client, Node(f"more-{number}"))
-    assert await soon(partial(has_size, flying, "1x.medium"), within=30)
+    assert await eventually(partial(has_size, flying, "1x.medium"), within=30)
     for number in range(8):
         await flying.client.delete(Ref(NODE, Key("", f"more-{number}")))
     await flying.client.delete(Ref(NODE, Key("", "worker-0")))
-    assert await soon(partial(has_size, flying, "1x.pico"), within=30)
+    assert await eventually(partial(has_size, flying, "1x.pico"), within=30)
     assert await flying.events("DriftDetected", LOKI) == []
 
 

@@ -8,7 +8,7 @@ from tests.fleet import a_machine_definition, a_secret, a_vm, the_secret
 from tests.grants import Account, an_account
 from tests.kube.kubeconfigs import b64
 from tests.machines import a_config, a_definition_of_machines, a_machine, cluster_of, placed, the_config, the_machine
-from tests.widgets import define
+from tests.widgets import install_crd
 from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG, KUBEVIRT_CONFIG_CRD
 from virt_steward.controllers.placement.definition import ACCESS
 from virt_steward.controllers.placement.observation import MACHINE
@@ -26,7 +26,7 @@ async def an_installation(control_plane: ControlPlane) -> Account:
     home = f"steward-{uuid.uuid4().hex[:8]}"
     async with a_client(control_plane) as client:
         for definition in DEFINITIONS:
-            await define(client, definition)
+            await install_crd(client, definition)
         await client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": home}})
         return await an_account(client, ACCESS, Installation(home, prefix=home, secret_namespaces=(home,)))
 
@@ -41,9 +41,9 @@ class Scene:
         """The namespace in which they are, each named as its config."""
         self._control_plane = control_plane
 
-    async def define(self) -> None:
+    async def install_crd(self) -> None:
         for definition in DEFINITIONS:
-            await define(self.client, definition)
+            await install_crd(self.client, definition)
 
     def ref(self, config: str) -> Ref:
         return the_config(config)

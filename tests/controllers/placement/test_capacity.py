@@ -12,10 +12,10 @@ from tests.clients import a_client
 from tests.controllers.placement.builders import a_cluster
 from tests.controllers.placement.conftest import Start
 from tests.controllers.placement.scene import Scene
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.gateway import Gateway, a_status
 from tests.runtime.clocks import ManualClock
-from tests.widgets import define
+from tests.widgets import install_crd
 from virt_steward.apis.kubevirtconfig import Capacity, KubevirtConfigSpec
 from virt_steward.controllers.placement.assignments import Assignments
 from virt_steward.controllers.placement.capacity import NODE_METRICS, CapacityCache, FreeCapacity, capacity_request
@@ -49,7 +49,7 @@ DEFINITION: Object = {
 @pytest.fixture
 async def measured(admin: Client) -> AsyncIterator[None]:
     """Two nodes of 8 GiB and 4 cores, of which 4 GiB and 4 cores are used."""
-    await define(admin, DEFINITION)
+    await install_crd(admin, DEFINITION)
     made = []
     for name, memory, cpu in (("one", "3Gi", "3500m"), ("two", "1048576Ki", "500000000n")):
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
@@ -207,7 +207,7 @@ async def test_the_cluster_with_more_room_is_chosen_though_it_has_more_machines_
     await scene.machine("web", annotations={LEAST_LOADED: "least-loaded"} if own else {})
     with start(*([] if own else ["--placement-strategy=least-loaded"])):
         because = "least-loaded: 75% of its memory and 50% of its CPU are free, 1 machines"
-        assert await soon(partial(is_because, scene, "web", because))
+        assert await eventually(partial(is_because, scene, "web", because))
     assert await scene.cluster_of("web") == "west"
 
 
@@ -216,7 +216,7 @@ async def test_clusters_that_do_not_tell_are_compared_by_their_machines(scene: S
     await scene.machine("old", annotations={"vitistack.io/kubevirt-config": "east"})
     await scene.machine("web")
     with start("--placement-strategy=least-loaded"):
-        assert await soon(partial(is_because, scene, "web", "least-loaded: 0 machines"))
+        assert await eventually(partial(is_because, scene, "web", "least-loaded: 0 machines"))
     assert await scene.cluster_of("web") == "west"
 
 
@@ -225,6 +225,6 @@ async def test_nodes_are_listed_only_where_a_choice_goes_by_them(scene: Scene, s
     await scene.join("west")
     await scene.machine("web")
     with start("--placement-strategy=round-robin", "--probe-interval=0.1"):
-        assert await soon(partial(scene.is_on, "web", "east"))
-        assert await soon(lambda: sum(one.path == "/version" for one in gateway.requests) > 3)
+        assert await eventually(partial(scene.is_on, "web", "east"))
+        assert await eventually(lambda: sum(one.path == "/version" for one in gateway.requests) > 3)
     assert not any(one.path.endswith("/nodes") for one in gateway.requests)

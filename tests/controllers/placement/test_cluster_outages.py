@@ -9,7 +9,7 @@ from aiohttp import web
 from tests.controllers.placement.conftest import Asked, Start
 from tests.controllers.placement.scene import Scene
 from tests.controllers.placement.test_placer import has_event
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.gateway import Gateway, Interception, a_gateway, a_status
 from tests.proxy import FaultProxy
 from virt_steward_demo.local.controlplane import ControlPlane
@@ -57,10 +57,10 @@ async def test_a_status_tells_what_there_is_and_is_written_only_when_that_change
     await scene.join("main", server=other.secure_server)
     await scene.machine("web")
     with start(*QUICK) as process:
-        assert await soon(partial(counts, scene, "main", 1))
-        assert await soon(partial(tells, scene, "main", Reachable="True", CredentialsValid="True"))
+        assert await eventually(partial(counts, scene, "main", 1))
+        assert await eventually(partial(tells, scene, "main", Reachable="True", CredentialsValid="True"))
         before = await scene.status("main")
-        assert await soon(is_asked(other, "/version", 5))
+        assert await eventually(is_asked(other, "/version", 5))
         assert await scene.status("main") == before
         assert process.troubles == []
     assert before["version"].startswith("v1.")
@@ -74,7 +74,7 @@ async def test_what_others_have_put_into_a_status_stays(scene: Scene, start: Sta
     theirs = {"name": "Main Street", "message": "built last year"}
     await scene.client.merge_patch(scene.ref("main"), {"status": theirs}, subresource="status")
     with start():
-        assert await soon(partial(tells, scene, "main", Reachable="True", CredentialsValid="True"))
+        assert await eventually(partial(tells, scene, "main", Reachable="True", CredentialsValid="True"))
     assert theirs.items() <= (await scene.status("main")).items()
 
 
@@ -84,16 +84,16 @@ async def test_a_cluster_that_falls_silent_blocks_by_name_until_it_is_back(
     await scene.join("east", labels={"side": "east"})
     await scene.join("west", server=proxy.server)
     with start(*QUICK, "--placement-strategy=round-robin"):
-        assert await soon(partial(tells, scene, "west", Reachable="True", CredentialsValid="True"))
+        assert await eventually(partial(tells, scene, "west", Reachable="True", CredentialsValid="True"))
         proxy.refuse()
         await proxy.cut()
-        assert await soon(partial(tells, scene, "west", Reachable="False", CredentialsValid="Unknown"))
+        assert await eventually(partial(tells, scene, "west", Reachable="False", CredentialsValid="Unknown"))
         await scene.machine("web")
-        assert await soon(partial(scene.waits_for, "web", "ClustersSilent"))
+        assert await eventually(partial(scene.waits_for, "web", "ClustersSilent"))
         message = (await scene.condition("web"))["message"]
         await proxy.accept()
-        assert await soon(partial(scene.is_on, "web", "east"))
-        assert await soon(partial(tells, scene, "west", Reachable="True", CredentialsValid="True"))
+        assert await eventually(partial(scene.is_on, "web", "east"))
+        assert await eventually(partial(tells, scene, "west", Reachable="True", CredentialsValid="True"))
     assert "VM vm-web may exist in a cluster that is unreachable (cluster west: unreachable: " in message
 
 
@@ -106,8 +106,8 @@ async def test_a_vm_that_was_found_is_adopted_and_who_was_silent_is_named(
     other.intercept = has_vms("vm-legacy")
     await scene.machine("legacy")
     with start(*QUICK):
-        assert await soon(partial(scene.is_on, "legacy", "north"))
-        assert await soon(partial(has_note, scene, "legacy", "VM vm-legacy exists there; south unreachable"))
+        assert await eventually(partial(scene.is_on, "legacy", "north"))
+        assert await eventually(partial(has_note, scene, "legacy", "VM vm-legacy exists there; south unreachable"))
 
 
 async def has_note(scene: Scene, name: str, text: str) -> bool:
@@ -123,9 +123,9 @@ async def test_a_strict_search_waits_for_those_who_are_silent(
     other.intercept = has_vms("vm-legacy")
     await scene.machine("legacy")
     with start(*QUICK, "--search=strict"):
-        assert await soon(partial(scene.waits_for, "legacy", "ClustersSilent"))
+        assert await eventually(partial(scene.waits_for, "legacy", "ClustersSilent"))
         await proxy.accept()
-        assert await soon(partial(scene.is_on, "legacy", "north"))
+        assert await eventually(partial(scene.is_on, "legacy", "north"))
 
 
 @pytest.mark.parametrize(
@@ -149,11 +149,11 @@ async def test_a_cluster_is_not_called_silent_that_refuses(
     await scene.join("west", server=other.secure_server)
     await scene.machine("web")
     with start(*QUICK, "--placement-strategy=round-robin"):
-        assert await soon(partial(scene.waits_for, "web", reason))
-        assert await soon(partial(has_event, scene, "web", reason))
+        assert await eventually(partial(scene.waits_for, "web", reason))
+        assert await eventually(partial(has_event, scene, "web", reason))
         message = (await scene.condition("web"))["message"]
         other.intercept = has_vms()
-        assert await soon(partial(scene.is_on, "web", "east"))
+        assert await eventually(partial(scene.is_on, "web", "east"))
     assert message.startswith(f"VM vm-web may exist in a cluster that cannot be searched (cluster west{says}")
     assert remedy in message
 
@@ -165,10 +165,10 @@ async def test_a_vm_in_two_clusters_is_a_conflict_until_one_is_gone(scene: Scene
     other.intercept = has_vms("vm-twin")
     await scene.machine("twin")
     with start(*QUICK):
-        assert await soon(partial(scene.waits_for, "twin", "FoundTwice"))
+        assert await eventually(partial(scene.waits_for, "twin", "FoundTwice"))
         assert "vm-twin exists in north and south" in (await scene.condition("twin"))["message"]
         other.intercept = has_vms()
-        assert await soon(partial(scene.is_on, "twin", "south"))
+        assert await eventually(partial(scene.is_on, "twin", "south"))
 
 
 async def test_a_vm_that_somebody_makes_ends_an_ambiguity(scene: Scene, start: Start, other: Gateway) -> None:
@@ -176,9 +176,9 @@ async def test_a_vm_that_somebody_makes_ends_an_ambiguity(scene: Scene, start: S
     await scene.join("south")
     await scene.machine("web")
     with start(*QUICK):
-        assert await soon(partial(scene.waits_for, "web", "AmbiguousPlacement"))
+        assert await eventually(partial(scene.waits_for, "web", "AmbiguousPlacement"))
         await scene.vm("vm-web")
-        assert await soon(partial(scene.is_on, "web", "south"))
+        assert await eventually(partial(scene.is_on, "web", "south"))
 
 
 async def test_nothing_that_a_run_produces_shows_a_secret(
@@ -195,9 +195,9 @@ async def test_nothing_that_a_run_produces_shows_a_secret(
     await scene.machine("web")
     await scene.machine("bad", annotations={"vitistack.io/kubevirt-config": "garbage"})
     with start(*QUICK, "--log-level=debug") as process:
-        assert await soon(partial(scene.waits_for, "web", "BadKubeconfig"))
-        assert await soon(partial(scene.waits_for, "bad", "BadKubeconfig"))
-        assert await soon(partial(tells, scene, "rejected", Reachable="True", CredentialsValid="False"))
+        assert await eventually(partial(scene.waits_for, "web", "BadKubeconfig"))
+        assert await eventually(partial(scene.waits_for, "bad", "BadKubeconfig"))
+        assert await eventually(partial(tells, scene, "rejected", Reachable="True", CredentialsValid="False"))
         produced = [process.log(), *[await scene.status(name) for name in ("rejected", "repeated", "garbage")]]
     produced += [await scene.condition("web"), await scene.condition("bad")]
     produced += [await scene.events("web"), await scene.events("bad")]

@@ -12,13 +12,13 @@ from prometheus_client import CollectorRegistry
 
 from tests.clients import a_client
 from tests.controllers.placement.builders import a_machine
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.fleet import Members, a_fleet
 from tests.gateway import Gateway, a_status
 from tests.machines import a_config, the_config
 from tests.proxy import FaultProxy
 from tests.runtime.clocks import ManualClock
-from tests.widgets import define
+from tests.widgets import install_crd
 from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG_CRD
 from virt_steward.controllers.placement.assignments import Assignments
 from virt_steward.controllers.placement.capacity import CapacityCache
@@ -102,7 +102,7 @@ class Desk:
 
 @pytest.fixture
 async def desk(control_plane: ControlPlane, admin: Client, namespace: str, proxy: FaultProxy) -> AsyncIterator[Desk]:
-    await define(admin, KUBEVIRT_CONFIG_CRD.manifest())
+    await install_crd(admin, KUBEVIRT_CONFIG_CRD.manifest())
     clock = ManualClock()
     async with a_fleet(control_plane, admin, namespace, clock=clock) as members:
         await members.join("east", server=proxy.server)
@@ -172,7 +172,7 @@ async def test_a_rotated_secret_is_looked_at_at_once(desk: Desk, proxy: FaultPro
     await desk.report()
     edition = desk.members.fleet.edition("east")
     await desk.members.rotate("east", desk.members.kubeconfig(proxy.server) + "# rotated\n")
-    assert await soon(lambda: desk.members.fleet.edition("east") != edition)
+    assert await eventually(lambda: desk.members.fleet.edition("east") != edition)
     await desk.report()
     assert desk.looks == 2
 
@@ -190,7 +190,7 @@ async def test_a_server_that_answers_with_nonsense_is_looked_at_no_more_often_th
 ) -> None:
     gateway.intercept = knows_nothing
     await desk.members.rotate("east", desk.members.kubeconfig(gateway.secure_server))
-    assert await soon(partial(leads_to, desk, gateway))
+    assert await eventually(partial(leads_to, desk, gateway))
     before = desk.looks
     assert seconds(await desk.report()) >= INTERVAL * (1 - JITTER)
     for _ in range(3):
@@ -201,7 +201,7 @@ async def test_a_server_that_answers_with_nonsense_is_looked_at_no_more_often_th
 async def test_a_web_page_in_place_of_a_cluster_is_told_as_a_refusal(desk: Desk, gateway: Gateway) -> None:
     gateway.intercept = knows_nothing
     await desk.members.rotate("east", desk.members.kubeconfig(gateway.secure_server))
-    assert await soon(partial(leads_to, desk, gateway))
+    assert await eventually(partial(leads_to, desk, gateway))
     await desk.report()
     assert await desk.reasons() == {"Refuses"}
 
@@ -229,7 +229,7 @@ async def test_a_definition_without_a_status_does_not_make_it_write_every_second
 async def test_another_trouble_with_the_credentials_is_told_at_once(desk: Desk) -> None:
     for content, reason in (("garbage: [", "BadKubeconfig"), ("", "SecretKeyMissing")):
         await desk.members.rotate("east", content)
-        assert await soon(partial(is_unusable, desk, reason))
+        assert await eventually(partial(is_unusable, desk, reason))
         await desk.report()
         await desk.see()
         assert reason in await desk.reasons()

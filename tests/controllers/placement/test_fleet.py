@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from tests.controllers.placement.conftest import SOON
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.fleet import PATIENCE, Members, a_spec, the_secret
 from tests.grants import an_account
 from tests.kube.kubeconfigs import SECRET, a_kubeconfig
@@ -244,10 +244,10 @@ async def test_fleet_replaces_client_of_changed_kubeconfig(
     assert await members.fleet.probe("east") == VERSION
     await admin.merge_patch(the_secret(namespace, "east"), {"metadata": {"labels": {"a": "b"}}})
     await members.rotate("east", "garbage")
-    assert await soon(lambda: members.fleet.why_unusable("east") is not None)
-    assert await soon(lambda: proxy.open_connections == 0)
+    assert await eventually(lambda: members.fleet.why_unusable("east") is not None)
+    assert await eventually(lambda: proxy.open_connections == 0)
     await members.rotate("east", members.kubeconfig())
-    assert await soon(lambda: members.fleet.why_unusable("east") is None)
+    assert await eventually(lambda: members.fleet.why_unusable("east") is None)
     assert members.fleet.edition("east") not in (edition, NOWHERE)
     assert await members.fleet.probe("east") == VERSION
     assert proxy.accepted == 1
@@ -258,7 +258,7 @@ async def test_fleet_drops_backoff_of_replaced_credentials(members: Members) -> 
     assert isinstance(await members.fleet.probe("east"), ClusterRejected)
     edition = members.fleet.edition("east")
     await members.rotate("east", members.kubeconfig())
-    assert await soon(lambda: members.fleet.edition("east") != edition)
+    assert await eventually(lambda: members.fleet.edition("east") != edition)
     assert await members.fleet.probe("east") == VERSION
 
 
@@ -275,7 +275,7 @@ async def test_fleet_closes_client_of_removed_config(
     await members.join("east", server=proxy.server)
     assert await members.fleet.probe("east") == VERSION
     end(members.fleet)
-    assert await soon(lambda: proxy.open_connections == 0)
+    assert await eventually(lambda: proxy.open_connections == 0)
     assert isinstance(await members.fleet.probe("east"), UnusableCluster)
 
 
@@ -293,7 +293,7 @@ async def test_ask_leaves_no_connection_of_removed_config(members: Members, prox
     async def twice(reader: Reader) -> bytes:
         await reader.raw("/version")
         members.fleet.follow("east", None)
-        assert await soon(lambda: proxy.open_connections == 0)
+        assert await eventually(lambda: proxy.open_connections == 0)
         return await reader.raw("/version")
 
     answer = await members.fleet.ask("east", twice)

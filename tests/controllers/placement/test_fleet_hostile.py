@@ -5,7 +5,7 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from tests.controllers.placement.test_fleet import VERSION, a_question
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.fleet import PATIENCE, Members, a_fleet
 from tests.gateway import Gateway, a_status
 from tests.kube.kubeconfigs import SECRET, b64
@@ -82,7 +82,7 @@ async def test_fleet_closes_all_connections_at_the_end(
         assert proxy.open_connections == 1
     assert not members.fleet._closing
     assert isinstance(await members.fleet.ask("east", a_question), Unreachable), "and none is opened any more"
-    assert await soon(lambda: proxy.open_connections == 0)
+    assert await eventually(lambda: proxy.open_connections == 0)
 
 
 @pytest.mark.parametrize("code", [200, 500])

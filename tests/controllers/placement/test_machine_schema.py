@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.audit import AuditLog
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.machines import a_definition_of_machines
-from tests.widgets import define
+from tests.widgets import install_crd
 from virt_steward.controllers.placement.act import MACHINE_CRD, MachineSchema
 from virt_steward.kube.client import Client
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
@@ -40,12 +40,12 @@ class Known:
 
 @pytest.fixture
 async def known(admin: Client) -> AsyncIterator[Known]:
-    await define(admin, a_definition_of_machines())
+    await install_crd(admin, a_definition_of_machines())
     known = Known(admin)
     await known.look()
     yield known
     await known.serve()
-    assert await soon(known.schema.has_conditions)
+    assert await eventually(known.schema.has_conditions)
 
 
 def a_schema(root: dict[str, Any]) -> dict[str, Any]:
@@ -83,10 +83,10 @@ async def test_the_definition_is_read_once_until_it_changes(known: Known, audit_
 
 
 async def test_where_there_is_no_definition_nothing_is_kept(admin: Client) -> None:
-    await define(admin, a_definition_of_machines())
+    await install_crd(admin, a_definition_of_machines())
     await admin.delete(THE_DEFINITION)
-    assert await soon(lambda: keeps_nothing(admin))
-    await define(admin, a_definition_of_machines())
+    assert await eventually(lambda: keeps_nothing(admin))
+    await install_crd(admin, a_definition_of_machines())
 
 
 async def keeps_nothing(client: Client) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from tests.controllers.approver.process import SHORT_LEASE
 from tests.controllers.placement.conftest import Asked, Start
 from tests.controllers.placement.scene import Scene
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.fleet import a_secret, the_secret
 from tests.grants import Account
 from tests.machines import a_config, the_machine
@@ -25,8 +25,8 @@ async def test_a_choice_is_one_write_with_its_reason_and_one_event(scene: Scene,
     await scene.join("main")
     await scene.machine("web")
     with start() as process:
-        assert await soon(partial(scene.is_on, "web", "main"))
-        assert await soon(partial(has_event, scene, "web", "Placed"))
+        assert await eventually(partial(scene.is_on, "web", "main"))
+        assert await eventually(partial(has_event, scene, "web", "Placed"))
     machine = await scene.client.get(the_machine(scene.namespace, "web"))
     [entry] = [one for one in machine["metadata"]["managedFields"] if one["manager"] == managers.PLACEMENT.name]
     ours = {f"f:{key}": {} for key in (CONFIG_ANNOTATION, BECAUSE_ANNOTATION)}
@@ -51,11 +51,11 @@ async def test_what_blocks_a_machine_is_a_condition_until_it_is_gone(scene: Scen
     status = {"status": {"phase": "Pending", "conditions": [ready]}}
     await scene.client.merge_patch(the_machine(scene.namespace, "web"), status, subresource="status")
     with start():
-        assert await soon(partial(scene.waits_for, "web", "AmbiguousPlacement"))
+        assert await eventually(partial(scene.waits_for, "web", "AmbiguousPlacement"))
         message = (await scene.condition("web"))["message"]
-        assert await soon(partial(has_event, scene, "web", "AmbiguousPlacement"))
+        assert await eventually(partial(has_event, scene, "web", "AmbiguousPlacement"))
         await scene.annotate("web", kubevirt_config="west")
-        assert await soon(partial(is_placed, scene, "web"))
+        assert await eventually(partial(is_placed, scene, "web"))
     assert message == AMBIGUOUS.format(machine=f"{scene.namespace}/web")
     machine = await scene.client.get(the_machine(scene.namespace, "web"))
     assert machine["status"]["conditions"][0] == ready
@@ -76,9 +76,9 @@ async def test_the_condition_of_a_machine_that_had_to_wait_says_why_it_was_place
     await scene.join("east", "west")
     await scene.machine("web")
     with start():
-        assert await soon(partial(scene.waits_for, "web", "AmbiguousPlacement"))
+        assert await eventually(partial(scene.waits_for, "web", "AmbiguousPlacement"))
         await (scene.change("west", default=True) if ours else scene.annotate("web", kubevirt_config="west"))
-        assert await soon(partial(is_placed, scene, "web"))
+        assert await eventually(partial(is_placed, scene, "web"))
     assert (await scene.condition("web"))["message"] == says
 
 
@@ -91,13 +91,13 @@ async def test_a_recorded_choice_is_never_changed_even_if_its_cluster_is_gone(sc
     await scene.machine("web", annotations={CONFIG_ANNOTATION: "west"})
     with start("--default-kubevirt-config=east"):
         await scene.machine("other")
-        assert await soon(partial(scene.is_on, "other", "east"))
+        assert await eventually(partial(scene.is_on, "other", "east"))
         assert await scene.condition("web") == {}
         await scene.leave("west")
-        assert await soon(partial(scene.waits_for, "web", "ConfigNotFound"))
+        assert await eventually(partial(scene.waits_for, "web", "ConfigNotFound"))
         assert await scene.cluster_of("web") == "west"
         await scene.configure("west")
-        assert await soon(partial(is_placed, scene, "web"))
+        assert await eventually(partial(is_placed, scene, "web"))
     assert await scene.cluster_of("web") == "west"
 
 
@@ -116,8 +116,8 @@ async def test_an_empty_annotation_is_no_choice_whoever_wrote_it_by(scene: Scene
             manager="ann",
         )
     with start():
-        assert await soon(partial(scene.is_on, "web", "main"))
-        assert await soon(partial(has_event, scene, "web", "Placed"))
+        assert await eventually(partial(scene.is_on, "web", "main"))
+        assert await eventually(partial(has_event, scene, "web", "Placed"))
     [event] = await scene.events("web")
     assert "the empty annotation was taken from" in event["note"]
 
@@ -131,9 +131,9 @@ async def test_a_note_that_came_with_a_copy_is_replaced_and_a_persons_own_choice
     await scene.machine("own", annotations={CONFIG_ANNOTATION: "other"})
     before = await scene.client.get(the_machine(scene.namespace, "own"))
     with start():
-        assert await soon(partial(scene.is_on, "copy", "main"))
-        assert await soon(partial(has_event, scene, "copy", "Placed"))
-        assert await soon(partial(counts, scene, "other", 1))
+        assert await eventually(partial(scene.is_on, "copy", "main"))
+        assert await eventually(partial(has_event, scene, "copy", "Placed"))
+        assert await eventually(partial(counts, scene, "other", 1))
     copy = await scene.client.get(the_machine(scene.namespace, "copy"))
     assert copy["metadata"]["annotations"][BECAUSE_ANNOTATION] == "main: its KubevirtConfig has spec.default: true"
     [event] = await scene.events("copy")
@@ -156,7 +156,7 @@ async def test_machines_of_other_providers_and_those_on_their_way_out_are_left_a
     await scene.client.delete(the_machine(scene.namespace, "going"))
     with start():
         await scene.machine("ours", providerConfig={"name": "kubevirt"})
-        assert await soon(partial(scene.is_on, "ours", "main"))
+        assert await eventually(partial(scene.is_on, "ours", "main"))
     assert [await scene.cluster_of(name) for name in ("cloud", "going")] == ["", ""]
     assert {one.name for one in asked() if one.resource == "machines" and one.is_write} == {"ours"}
     await scene.client.merge_patch(the_machine(scene.namespace, "going"), {"metadata": {"finalizers": []}})
@@ -168,11 +168,11 @@ async def test_it_needs_all_rights_that_it_declares_and_no_other(
     await scene.join("east", "west")
     await scene.machine("web")
     with start(election=SHORT_LEASE):
-        assert await soon(partial(scene.waits_for, "web", "AmbiguousPlacement"))
+        assert await eventually(partial(scene.waits_for, "web", "AmbiguousPlacement"))
         await scene.change("west", default=True)
-        assert await soon(partial(scene.is_on, "web", "west"))
-        assert await soon(partial(is_placed, scene, "web"))
-        assert await soon(partial(reports, scene, "west", "Reachable", "True"))
+        assert await eventually(partial(scene.is_on, "web", "west"))
+        assert await eventually(partial(is_placed, scene, "web"))
+        assert await eventually(partial(reports, scene, "west", "Reachable", "True"))
     assert account.denied(asked()) == []
     assert account.unused(asked()) == []
     secrets = [one for one in asked() if one.resource == "secrets"]
@@ -191,13 +191,13 @@ async def test_a_secret_that_comes_late_or_is_broken_meanwhile_is_said_and_then_
     await scene.configure("main")
     await scene.machine("web")
     with start():
-        assert await soon(partial(scene.waits_for, "web", "SecretNotFound"))
+        assert await eventually(partial(scene.waits_for, "web", "SecretNotFound"))
         await scene.join_secret("main", "garbage: [")
-        assert await soon(partial(scene.waits_for, "web", "BadKubeconfig"))
+        assert await eventually(partial(scene.waits_for, "web", "BadKubeconfig"))
         await scene.rotate("main", scene.kubeconfig())
-        assert await soon(partial(scene.is_on, "web", "main"))
+        assert await eventually(partial(scene.is_on, "web", "main"))
         await scene.client.delete(the_secret(scene.secrets, "main"))
-        assert await soon(partial(scene.waits_for, "web", "SecretNotFound"))
+        assert await eventually(partial(scene.waits_for, "web", "SecretNotFound"))
     assert await scene.cluster_of("web") == "main"
 
 
@@ -206,6 +206,6 @@ async def test_a_secret_that_may_not_be_read_is_said_with_the_command_that_helps
     await scene.client.create(a_config("main", Key(scene.namespace, "main")))
     await scene.machine("web")
     with start():
-        assert await soon(partial(scene.waits_for, "web", "SecretUnreadable"))
+        assert await eventually(partial(scene.waits_for, "web", "SecretUnreadable"))
     message = (await scene.condition("web"))["message"]
     assert f"'virt-steward rbac --controllers placement --secret-namespaces {scene.namespace}'" in message

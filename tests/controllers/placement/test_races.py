@@ -9,7 +9,7 @@ from aiohttp import web
 from tests.controllers.placement.conftest import Asked, Start
 from tests.controllers.placement.scene import Scene
 from tests.controllers.placement.test_placer import has_event, is_placed
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.gateway import Gateway
 from tests.machines import the_machine
 
@@ -36,10 +36,10 @@ async def test_a_choice_that_somebody_makes_meanwhile_stands(
     seen = before_the_choice(gateway, partial(scene.annotate, "web", kubevirt_config="west"))
     await scene.machine("web")
     with start("--default-kubevirt-config=east", server=gateway.server):
-        assert await soon(lambda: bool(seen))
+        assert await eventually(lambda: bool(seen))
         await scene.machine("next")
-        assert await soon(partial(scene.is_on, "next", "east"))
-        assert await soon(partial(counts, scene, west=1, east=1))
+        assert await eventually(partial(scene.is_on, "next", "east"))
+        assert await eventually(partial(counts, scene, west=1, east=1))
     assert await scene.cluster_of("web") == "west"
     codes = {one.code for one in asked() if (one.resource, one.verb, one.name) == ("machines", "patch", "web")}
     assert codes == {409}
@@ -56,7 +56,7 @@ async def test_a_change_that_is_no_choice_only_delays_ours(scene: Scene, start: 
     seen = before_the_choice(gateway, deed)
     await scene.machine("web")
     with start(server=gateway.server) as process:
-        assert await soon(partial(scene.is_on, "web", "east"))
+        assert await eventually(partial(scene.is_on, "web", "east"))
         assert process.troubles == []
     assert len(seen) == 2
 
@@ -66,10 +66,10 @@ async def test_a_machine_that_goes_meanwhile_is_not_made_anew(scene: Scene, star
     seen = before_the_choice(gateway, partial(scene.client.delete, the_machine(scene.namespace, "web")))
     await scene.machine("web")
     with start(server=gateway.server):
-        assert await soon(lambda: bool(seen))
+        assert await eventually(lambda: bool(seen))
         await scene.machine("next")
-        assert await soon(partial(scene.is_on, "next", "east"))
-        assert await soon(partial(counts, scene, east=1))
+        assert await eventually(partial(scene.is_on, "next", "east"))
+        assert await eventually(partial(counts, scene, east=1))
     assert not await scene.exists("web")
 
 
@@ -79,13 +79,13 @@ async def test_a_machine_is_placed_once_though_the_process_is_killed_at(scene: S
     await scene.machine("web")
     options = ("--placement-strategy=round-robin",)
     with start(*options, fault=f"{point}:kill") as first:
-        assert await soon(lambda: first.was_killed)
+        assert await eventually(lambda: first.was_killed)
     chosen = await scene.cluster_of("web")
     with start(*options):
         await scene.machine("next")
-        assert await soon(partial(is_somewhere, scene, "next"))
-        assert await soon(partial(is_somewhere, scene, "web"))
-        assert await soon(partial(has_event, scene, "web", "Placed"))
+        assert await eventually(partial(is_somewhere, scene, "next"))
+        assert await eventually(partial(is_somewhere, scene, "web"))
+        assert await eventually(partial(has_event, scene, "web", "Placed"))
     assert chosen in ("", await scene.cluster_of("web"))
     [event] = await scene.events("web")
     assert event["note"] == f"placed on cluster {await scene.cluster_of('web')}: round-robin: number 1 in turn"
@@ -102,12 +102,12 @@ async def test_what_blocks_a_machine_is_said_once_though_the_process_is_killed_a
 ) -> None:
     await scene.machine("web")
     with start(fault=f"{point}:kill") as first:
-        assert await soon(lambda: first.was_killed)
+        assert await eventually(lambda: first.was_killed)
     with start():
-        assert await soon(partial(scene.waits_for, "web", "NoConfigs"))
-        assert await soon(partial(has_event, scene, "web", "NoConfigs"))
+        assert await eventually(partial(scene.waits_for, "web", "NoConfigs"))
+        assert await eventually(partial(has_event, scene, "web", "NoConfigs"))
         await scene.join("east")
-        assert await soon(partial(is_placed, scene, "web"))
+        assert await eventually(partial(is_placed, scene, "web"))
     machine = await scene.client.get(the_machine(scene.namespace, "web"))
     assert len(machine["status"]["conditions"]) == 1
 
@@ -117,8 +117,8 @@ async def test_placer_reports_no_ambiguity_for_a_machine_made_right_after_its_vm
     await scene.join("east", "west")
     with start():
         await scene.machine("db")
-        assert await soon(partial(scene.waits_for, "db", "AmbiguousPlacement"))
+        assert await eventually(partial(scene.waits_for, "db", "AmbiguousPlacement"))
         await scene.vm("vm-web")
         await scene.machine("web")
-        assert await soon(partial(has_event, scene, "web", "FoundTwice"))
+        assert await eventually(partial(has_event, scene, "web", "FoundTwice"))
     assert {one["reason"] for one in await scene.events("web")} == {"FoundTwice"}

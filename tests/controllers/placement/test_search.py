@@ -8,13 +8,13 @@ from aiohttp import web
 from tests.audit import AuditLog
 from tests.clients import a_client
 from tests.cluster import a_control_plane
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.fleet import AGENT, Members, a_fleet, a_machine_definition, a_vm, the_vm
 from tests.gateway import Gateway, a_status, forwarded
 from tests.kube.kubeconfigs import SECRET
 from tests.proxy import FaultProxy
 from tests.runtime.clocks import ManualClock, settle
-from tests.widgets import define
+from tests.widgets import install_crd
 from virt_steward.controllers.placement.observation import KubeVirtMissing, Unreachable, VmAbsent, VmFound
 from virt_steward.controllers.placement.options import SearchTimeouts
 from virt_steward.controllers.placement.search import Search
@@ -32,7 +32,7 @@ Unready = Callable[[], web.Response | None]
 @pytest.fixture
 async def vms(admin: Client, namespace: str) -> str:
     """A namespace that may hold VMs."""
-    await define(admin, a_machine_definition())
+    await install_crd(admin, a_machine_definition())
     return namespace
 
 
@@ -200,7 +200,7 @@ async def test_a_changed_secret_makes_what_was_remembered_void(
     assert await search.find(vms, "vm-web", ["east"], since=NOW) == {"east": VmFound()}
     edition = members.fleet.edition("east")
     await members.rotate("east", members.kubeconfig(token=SECRET))
-    assert await soon(lambda: members.fleet.edition("east") != edition)
+    assert await eventually(lambda: members.fleet.edition("east") != edition)
     assert isinstance((await search.find(vms, "vm-web", ["east"], since=NOW))["east"], Unreachable)
 
 
@@ -223,7 +223,7 @@ async def test_an_answer_of_the_cluster_that_a_name_stood_for_before_does_not_co
     await asyncio.wait_for(asked.wait(), 30)
     edition = members.fleet.edition("east")
     await members.rotate("east", members.kubeconfig())
-    assert await soon(lambda: members.fleet.edition("east") != edition)
+    assert await eventually(lambda: members.fleet.edition("east") != edition)
     answered.set()
     assert await finding == {"east": VmFound()}
 
@@ -235,7 +235,7 @@ async def test_a_cluster_without_kubevirt_says_so_until_it_has_it(
         await members.join("bare", kubeconfig=bare.kubeconfig.read_text())
         assert await search.find("default", "vm-web", ["bare"], since=NOW) == {"bare": KubeVirtMissing()}
         async with a_client(bare) as admin:
-            await define(admin, a_machine_definition())
+            await install_crd(admin, a_machine_definition())
             await admin.create(a_vm("default", "vm-web"))
         await clock.advance(1)
         assert await search.find("default", "vm-web", ["bare"], since=clock.now()) == {"bare": VmFound()}

@@ -5,7 +5,7 @@ import pytest
 
 from tests.audit import AuditLog
 from tests.clients import a_client
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.fleet import a_secret, at_work, the_secret
 from tests.grants import an_account
 from tests.kube.kubeconfigs import SECRET, b64
@@ -61,14 +61,14 @@ async def test_the_config_is_told_of_every_change_of_the_kubeconfig_and_of_nothi
     watched = Secrets(admin, changed=lambda config: told.append(watched.content(config)))
     watched.follow("east", Key(namespace, "east"))
     async with at_work(watched):
-        assert await soon(lambda: told == [SecretAbsent()])
+        assert await eventually(lambda: told == [SecretAbsent()])
         await admin.create(a_secret(namespace, "east", "one"))
         await admin.create(a_secret(namespace, "neighbour", "other"))
         await admin.merge_patch(the_secret(namespace, "east"), {"metadata": {"labels": {"a": "b"}}})
         await admin.merge_patch(the_secret(namespace, "east"), {"data": {"more": b64("more")}})
         await admin.merge_patch(the_secret(namespace, "east"), {"data": {"kubeconfig": b64("two")}})
         await admin.delete(the_secret(namespace, "east"))
-        assert await soon(lambda: len(told) == 4)
+        assert await eventually(lambda: len(told) == 4)
     assert told == [SecretAbsent(), SecretPresent(b"one"), SecretPresent(b"two"), SecretAbsent()]
 
 
@@ -87,13 +87,13 @@ async def test_configs_that_name_the_same_secret_share_a_watch_until_the_last_ha
             assert watched.content("west") == SecretPresent(b"one")
             told.clear()
             await admin.merge_patch(the_secret(namespace, "both"), {"data": {"kubeconfig": b64("two")}})
-            assert await soon(lambda: told == ["east", "west"])
+            assert await eventually(lambda: told == ["east", "west"])
             assert proxy.open_connections == connections
             watched.follow("east", None)
             assert watched.content("east") == SecretUnknown()
             assert watched.content("west") == SecretPresent(b"two")
             watched.follow("west", None)
-            assert await soon(lambda: proxy.open_connections == connections - 1)
+            assert await eventually(lambda: proxy.open_connections == connections - 1)
 
 
 async def test_a_config_that_names_another_secret_sees_that_one(admin: Client, namespace: str) -> None:
@@ -147,12 +147,12 @@ async def test_a_secret_that_may_not_be_read_is_not_taken_for_absent_and_found_o
             content = watched.content("east")
             assert isinstance(content, SecretUnreadable)
             assert f"--secret-namespaces {namespace}'" in content.message
-            assert await soon(lambda: "east" in told)
+            assert await eventually(lambda: "east" in told)
             told.clear()
             grant = Grant(access.SECRET, WATCH, "to read a kubeconfig", where=namespace, names=("east",))
             await an_account(admin, Access(name, (grant,)), home)
-            assert await soon(lambda: "east" in told)
-            assert await soon(lambda: watched.content("east") == SecretPresent(b"one"))
+            assert await eventually(lambda: "east" in told)
+            assert await eventually(lambda: watched.content("east") == SecretPresent(b"one"))
 
 
 async def test_nothing_shows_what_a_secret_holds(admin: Client, namespace: str) -> None:

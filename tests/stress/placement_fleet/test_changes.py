@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.machines import a_config
 from tests.stress.placement_fleet.clusters import FIVE, Fleet
 from tests.stress.placement_fleet.conftest import Start
@@ -19,10 +19,10 @@ async def test_placement_blocks_while_vm_exists_twice(fleet: Fleet, start: Start
         await fleet.run_vm(holder, "vm-my-vm")
     await fleet.machine("my-vm")
     with start():
-        assert await soon(partial(fleet.waits_for, "my-vm", "FoundTwice"), within=30)
+        assert await eventually(partial(fleet.waits_for, "my-vm", "FoundTwice"), within=30)
         message = (await fleet.condition("my-vm"))["message"]
         await fleet.stands_for["b"].remove_vm(fleet.namespace, "vm-my-vm")
-        assert await soon(partial(fleet.is_on, "my-vm", "d"))
+        assert await eventually(partial(fleet.is_on, "my-vm", "d"))
     assert message == (
         "VM vm-my-vm exists in b and d: delete all but one, or set the annotation vitistack.io/kubevirt-config "
         "to choose a cluster"
@@ -39,15 +39,15 @@ async def test_placement_names_unreachable_clusters_until_vm_is_found(fleet: Fle
         with start("--placement-strategy=round-robin"):
             await fleet.machine("found")
             await fleet.machine("lost")
-            assert await soon(partial(fleet.is_on, "found", "a"), within=30)
-            assert await soon(
+            assert await eventually(partial(fleet.is_on, "found", "a"), within=30)
+            assert await eventually(
                 partial(fleet.has_note, "found", "placed on cluster a: VM vm-found exists there; b, d unreachable")
             )
-            assert await soon(partial(fleet.waits_for, "lost", "ClustersSilent"), within=30)
+            assert await eventually(partial(fleet.waits_for, "lost", "ClustersSilent"), within=30)
             message = (await fleet.condition("lost"))["message"]
             for one in frozen:
                 one.thaw()
-            assert await soon(partial(fleet.is_somewhere, "lost"), within=30)
+            assert await eventually(partial(fleet.is_somewhere, "lost"), within=30)
     finally:
         for one in frozen:
             one.thaw()
@@ -65,11 +65,11 @@ async def test_placement_strict_search_waits_for_all_clusters(fleet: Fleet, star
     try:
         with start("--search=strict"):
             await fleet.machine("my-vm")
-            assert await soon(partial(fleet.waits_for, "my-vm", "ClustersSilent"), within=30)
+            assert await eventually(partial(fleet.waits_for, "my-vm", "ClustersSilent"), within=30)
             message = (await fleet.condition("my-vm"))["message"]
             assert await fleet.cluster_of("my-vm") == ""
             last.thaw()
-            assert await soon(partial(fleet.is_on, "my-vm", "a"), within=30)
+            assert await eventually(partial(fleet.is_on, "my-vm", "a"), within=30)
     finally:
         last.thaw()
     assert "cluster e: unreachable: timed out after 1 s" in message
@@ -83,26 +83,26 @@ async def test_placement_uses_cluster_again_after_outage(fleet: Fleet, start: St
     with start():
         await fleet.machine("my-vm")
         try:
-            assert await soon(partial(fleet.says, "my-vm", "ClustersSilent", "Connection refused"), within=30)
+            assert await eventually(partial(fleet.says, "my-vm", "ClustersSilent", "Connection refused"), within=30)
         finally:
             down.start_apiserver()
-        assert await soon(partial(fleet.is_on, "my-vm", "b"), within=60)
+        assert await eventually(partial(fleet.is_on, "my-vm", "b"), within=60)
 
 
 async def test_placement_follows_added_and_deleted_configs(fleet: Fleet, start: Start) -> None:
     await fleet.machine("my-vm")
     with start():
-        assert await soon(partial(fleet.waits_for, "my-vm", "NoConfigs"), within=30)
+        assert await eventually(partial(fleet.waits_for, "my-vm", "NoConfigs"), within=30)
         await fleet.machine("kept", annotations={CONFIG_ANNOTATION: "b"})
-        assert await soon(partial(fleet.says, "kept", "ConfigNotFound", "KubevirtConfig b not found"))
+        assert await eventually(partial(fleet.says, "kept", "ConfigNotFound", "KubevirtConfig b not found"))
         await fleet.connect("a", fleet.members[0], schedulable=False)
         await fleet.connect("b", fleet.members[1])
-        assert await soon(partial(fleet.says, "my-vm", "AmbiguousPlacement", "and 2 configs are available"))
-        assert await soon(partial(fleet.is_confirmed, "kept"))
+        assert await eventually(partial(fleet.says, "my-vm", "AmbiguousPlacement", "and 2 configs are available"))
+        assert await eventually(partial(fleet.is_confirmed, "kept"))
         await fleet.leave("a")
-        assert await soon(partial(fleet.is_on, "my-vm", "b"))
+        assert await eventually(partial(fleet.is_on, "my-vm", "b"))
         await fleet.leave("b")
-        assert await soon(partial(fleet.says, "my-vm", "ConfigNotFound", "KubevirtConfig b not found"))
+        assert await eventually(partial(fleet.says, "my-vm", "ConfigNotFound", "KubevirtConfig b not found"))
     assert [await fleet.cluster_of(name) for name in ("my-vm", "kept")] == ["b", "b"]
 
 
@@ -111,9 +111,9 @@ async def test_placement_searches_late_config(fleet: Fleet, start: Start) -> Non
     await fleet.members[2].run_vm(fleet.namespace, "vm-my-vm")
     await fleet.machine("my-vm")
     with start():
-        assert await soon(partial(fleet.waits_for, "my-vm", "AmbiguousPlacement"), within=30)
+        assert await eventually(partial(fleet.waits_for, "my-vm", "AmbiguousPlacement"), within=30)
         await fleet.connect("c", fleet.members[2])
-        assert await soon(partial(fleet.is_on, "my-vm", "c"))
+        assert await eventually(partial(fleet.is_on, "my-vm", "c"))
 
 
 async def test_placement_forgets_results_after_changed_secret(fleet: Fleet, start: Start) -> None:
@@ -121,9 +121,9 @@ async def test_placement_forgets_results_after_changed_secret(fleet: Fleet, star
     await fleet.members[4].run_vm(fleet.namespace, "vm-my-vm")
     await fleet.machine("my-vm")
     with start("--search-memory=600"):
-        assert await soon(partial(fleet.waits_for, "my-vm", "AmbiguousPlacement"), within=30)
+        assert await eventually(partial(fleet.waits_for, "my-vm", "AmbiguousPlacement"), within=30)
         await fleet.rotate("b", fleet.members[4].kubeconfig)
-        assert await soon(partial(fleet.is_on, "my-vm", "b"))
+        assert await eventually(partial(fleet.is_on, "my-vm", "b"))
 
 
 BROKEN = [
@@ -147,28 +147,28 @@ async def test_placement_continues_after_fixed_secret(
     await fleet.machine("searching")
     await fleet.machine("settled", annotations={CONFIG_ANNOTATION: "b"})
     with start():
-        assert await soon(partial(fleet.waits_for, "searching", "AmbiguousPlacement"), within=30)
+        assert await eventually(partial(fleet.waits_for, "searching", "AmbiguousPlacement"), within=30)
         await fleet.rotate("b", content)
-        assert await soon(partial(fleet.says, "settled", reason, words))
-        assert await soon(partial(fleet.says, "searching", reason, words))
+        assert await eventually(partial(fleet.says, "settled", reason, words))
+        assert await eventually(partial(fleet.says, "searching", reason, words))
         await fleet.run_vm("b", "vm-searching")
         await fleet.rotate("b", fleet.members[1].kubeconfig)
-        assert await soon(partial(fleet.is_on, "searching", "b"))
-        assert await soon(partial(fleet.is_confirmed, "settled"))
+        assert await eventually(partial(fleet.is_on, "searching", "b"))
+        assert await eventually(partial(fleet.is_confirmed, "settled"))
 
 
 async def test_placement_distinguishes_unauthorized_from_unreachable(fleet: Fleet, start: Start) -> None:
     await fleet.connect_all("a", "b")
     await fleet.machine("my-vm")
     with start():
-        assert await soon(partial(fleet.waits_for, "my-vm", "AmbiguousPlacement"), within=30)
+        assert await eventually(partial(fleet.waits_for, "my-vm", "AmbiguousPlacement"), within=30)
         await fleet.rotate("b", fleet.members[1].with_token("revoked"))
-        assert await soon(partial(fleet.says, "my-vm", "Unauthorized", "cluster b: unauthorized (401)"))
-        assert await soon(partial(fleet.is_in, "CredentialsInvalid", "b"))
+        assert await eventually(partial(fleet.says, "my-vm", "Unauthorized", "cluster b: unauthorized (401)"))
+        assert await eventually(partial(fleet.is_in, "CredentialsInvalid", "b"))
         await fleet.run_vm("b", "vm-my-vm")
         await fleet.rotate("b", fleet.members[1].with_certificate())
-        assert await soon(partial(fleet.is_on, "my-vm", "b"))
-        assert await soon(partial(fleet.is_in, "Ready", "b"))
+        assert await eventually(partial(fleet.is_on, "my-vm", "b"))
+        assert await eventually(partial(fleet.is_in, "Ready", "b"))
 
 
 async def test_placement_reason_is_specific_for_named_cluster(fleet: Fleet, start: Start) -> None:
@@ -189,6 +189,6 @@ async def test_placement_reason_is_specific_for_named_cluster(fleet: Fleet, star
         await fleet.machine(config, annotations={CONFIG_ANNOTATION: config})
     with start():
         for machine, reason in troubles.items():
-            assert await soon(partial(fleet.waits_for, machine, reason), within=30), machine
+            assert await eventually(partial(fleet.waits_for, machine, reason), within=30), machine
     messages = {machine: (await fleet.condition(machine))["message"] for machine in troubles}
     assert all(machine in message for machine, message in messages.items())

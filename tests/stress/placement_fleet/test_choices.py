@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.machines import the_machine
 from tests.stress.placement_fleet.clusters import FIVE, Fleet
 from tests.stress.placement_fleet.conftest import Start, Written
@@ -185,10 +185,10 @@ async def test_placement_chooses_cluster(
     await fleet.machine(choice.name, annotations=choice.machine)
     monkeypatch.setenv("DEFAULT_KUBEVIRT_CONFIG", choice.default)
     with start(*choice.options) as process:
-        assert await soon(partial(fleet.counts, choice.chosen, 1), within=30)
+        assert await eventually(partial(fleet.counts, choice.chosen, 1), within=30)
         if choice.because:
             note = f"placed on cluster {choice.chosen}: {choice.because}"
-            assert await soon(partial(fleet.has_note, choice.name, note))
+            assert await eventually(partial(fleet.has_note, choice.name, note))
         assert process.troubles == []
     assert await fleet.cluster_of(choice.name) == choice.chosen
     assert await fleet.condition(choice.name) == {}
@@ -223,8 +223,8 @@ async def test_placement_no_configs_message_is_exact(fleet: Fleet, start: Start)
 
 async def assert_waits(fleet: Fleet, start: Start, reason: str, text: str, *options: str) -> None:
     with start(*options):
-        assert await soon(partial(fleet.waits_for, "my-vm", reason), within=30)
-        assert await soon(partial(fleet.has_event, "my-vm", reason, text))
+        assert await eventually(partial(fleet.waits_for, "my-vm", reason), within=30)
+        assert await eventually(partial(fleet.has_event, "my-vm", reason, text))
     condition = await fleet.condition("my-vm")
     assert (condition["status"], condition["message"]) == ("False", text)
     assert await fleet.cluster_of("my-vm") == ""

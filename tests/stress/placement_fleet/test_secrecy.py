@@ -10,7 +10,7 @@ import yaml
 from aiohttp import web
 
 from tests.cli.commands import steward
-from tests.eventually import soon
+from tests.eventually import eventually
 from tests.gateway import Gateway, a_gateway, a_status
 from tests.kube.kubeconfigs import a_kubeconfig
 from tests.members import secrets_in
@@ -87,11 +87,11 @@ async def test_placement_never_shows_secrets(
     silent.freeze()
     try:
         with start("--log-level=debug", *addresses) as process:
-            assert await soon(partial(fleet.waits_for, "searching", "Forbidden"), within=30)
+            assert await eventually(partial(fleet.waits_for, "searching", "Forbidden"), within=30)
             for broken in ("garbage", "shapeless", "command"):
-                assert await soon(partial(fleet.waits_for, f"on-{broken}", "BadKubeconfig"))
-            assert await soon(partial(fleet.is_in, "CredentialsInvalid", "revoked"))
-            assert await soon(partial(fleet.is_in, "Unreachable", "silent"))
+                assert await eventually(partial(fleet.waits_for, f"on-{broken}", "BadKubeconfig"))
+            assert await eventually(partial(fleet.is_in, "CredentialsInvalid", "revoked"))
+            assert await eventually(partial(fleet.is_in, "Unreachable", "silent"))
             produced = {"log": str(process.log()), **await pages(ports), **await objects(fleet)}
         produced |= await answers(fleet, control_plane)
     finally:

@@ -10,7 +10,7 @@ from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.console.page_context import REASON_HIDDEN, PageContent, matches, not_found
 from virt_steward.controllers.approver.observe import observe
 from virt_steward.controllers.approver.olm import INSTALL_PLAN, SUBSCRIPTION
-from virt_steward.insight.approvals import explained
+from virt_steward.insight.approvals import explain_observation
 from virt_steward.objects.identity import Key, Ref
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ async def plan(context: PageContext) -> PageContent:
     observation = observe(stores, key) if context.scope.sees(INSTALL_PLAN, key.namespace) else None
     if observation is None:
         return not_found(f"InstallPlan {key}", INSTALL_PLAN)
-    explanation = explained(observation, None, context.now)
+    explanation = explain_observation(observation, None, context.now)
     visible = {str(one.metadata.key) for one in context.approvers}
     chains = [chain for chain in explanation.approvers if chain.approver in visible]
     sees_pins = context.scope.sees(SUBSCRIPTION, key.namespace) and not observation.is_denied

@@ -21,9 +21,9 @@ from virt_steward.plans.fingerprint import fields_hash
 from virt_steward.plans.intent import ref_to
 from virt_steward.plans.rollback import deletes, is_rolled_back
 from virt_steward.platform.hco import HYPERCONVERGED, Hco
-from virt_steward.platform.health import NotReady, Ready, by_conditions
+from virt_steward.platform.health import NotReady, Ready, health_from_conditions
 from virt_steward.platform.machineconfigs import MACHINE_CONFIG, machine_config_facts
-from virt_steward.platform.pools import removal, rollout
+from virt_steward.platform.pools import removal_health, rollout_health
 from virt_steward.platform.sources import MACHINE_CONFIGS, POOLS
 from virt_steward.runtime.informer import InformerState
 from virt_steward.runtime.kinds import DEFINITIONS
@@ -152,17 +152,17 @@ class AdvisorClusterView:
         if rollback and deletes(item):
             return self._removal(item)
         if ref_to(item.target_ref).kind != MACHINE_CONFIG:
-            return by_conditions(live)
+            return health_from_conditions(live)
         if live is None:
             return NotReady(f"MachineConfig '{item.target_ref.name}' is not found")
         rendered = {one.name: one for one in self.informers.of(MACHINE_CONFIGS).store}
-        return rollout(machine_config_facts(msgspec.json.encode(live)), self.informers.of(POOLS).store, rendered)
+        return rollout_health(machine_config_facts(msgspec.json.encode(live)), self.informers.of(POOLS).store, rendered)
 
     def _removal(self, item: PlanItem) -> Health:
         if ref_to(item.target_ref).kind != MACHINE_CONFIG:
             return Ready("Removed")
         labels = item.desired_state["metadata"].get("labels", {})
-        return removal(item.target_ref.name, labels, self.informers.of(POOLS).store)
+        return removal_health(item.target_ref.name, labels, self.informers.of(POOLS).store)
 
     def _missing(self, config: VirtPlatformConfig, profile: Profile) -> Iterator[str]:
         for one in profile.prerequisites(config.options):

@@ -11,7 +11,7 @@ from virt_steward.controllers.autopilot.annotation_keys import CREATED, GOVERNED
 from virt_steward.objects.meta import Meta
 from virt_steward.objects.normalize import content_digest
 from virt_steward.ssa.managers import ADVISOR, AUTOPILOT, CREATION, PAUSE
-from virt_steward.ssa.memo import Sighting
+from virt_steward.ssa.memo import LiveDigest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,8 +40,8 @@ class LiveSummary:
     """Fields that the advisor owns, if its annotation is on the object; as plans list them: `spec.profiles`."""
 
     @property
-    def sighting(self) -> Sighting:
-        return Sighting(self.metadata.uid, self.digest)
+    def sighting(self) -> LiveDigest:
+        return LiveDigest(self.metadata.uid, self.digest)
 
     @property
     def is_paused(self) -> bool:
@@ -75,7 +75,7 @@ def live_summary(obj: Mapping[str, Any]) -> LiveSummary:
     )
 
 
-def sighting_of_object(obj: Mapping[str, Any]) -> Sighting:
+def sighting_of_object(obj: Mapping[str, Any]) -> LiveDigest:
     """Return the uid and the digest, without our own annotation that we created it."""
     metadata = obj["metadata"]
     annotations = metadata.get("annotations") or {}
@@ -83,7 +83,7 @@ def sighting_of_object(obj: Mapping[str, Any]) -> Sighting:
         left = {name: value for name, value in annotations.items() if name != CREATED}
         rest = {name: value for name, value in metadata.items() if name != "annotations"}
         obj = {**obj, "metadata": rest | ({"annotations": left} if left else {})}
-    return Sighting(metadata["uid"], content_digest(obj))
+    return LiveDigest(metadata["uid"], content_digest(obj))
 
 
 def managers_beside_us(metadata: Mapping[str, Any]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from virt_steward.controllers.placement.observation import UnusableCluster
 from virt_steward.controllers.placement.secrets import SecretAbsent, SecretKeyMissing, SecretUnknown, SecretUnreadable
 from virt_steward.controllers.placement.verdicts import PlacementReason
-from virt_steward.kube.errors import Forbidden, KubeError, Refused, TimedOut, TooManyRequests, Unreachable
+from virt_steward.kube.errors import Forbidden, KubeError, Refused, ServerUnreachable, TimedOut, TooManyRequests
 from virt_steward.objects.identity import Key
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def describe_error(error: KubeError) -> str:
             return f"request refused (HTTP {code}): check that its kubeconfig has the address of an API server"
         case TooManyRequests():
             return "unreachable: too many requests (429)"
-        case Unreachable() | TimedOut():
+        case ServerUnreachable() | TimedOut():
             # Without the path of the request, so that a cluster that is down has one message for all requests.
             return f"unreachable: {str(error).partition(': ')[2] or error}"
         case _:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.clients import a_client
 from tests.controllers.autopilot.overrides.contraptions import DEFINITION
-from tests.widgets import define
+from tests.widgets import install_crd
 from virt_steward_demo.local.controlplane import ControlPlane
 
 NAMESPACE = "default"
@@ -18,7 +18,7 @@ def contraptions(control_plane: ControlPlane) -> str:
 
     async def serve() -> None:
         async with a_client(control_plane) as client:
-            await define(client, DEFINITION)
+            await install_crd(client, DEFINITION)
 
     asyncio.run(serve())
     return NAMESPACE

@@ -14,7 +14,7 @@ from virt_steward.controllers.autopilot.overrides.mask import masked
 from virt_steward.kube.errors import Invalid
 from virt_steward.objects.identity import ref_of
 from virt_steward.objects.paths import escape
-from virt_steward.ssa.locks import SeenAs, locked
+from virt_steward.ssa.locks import ObservedAs, locked
 from virt_steward.ssa.managers import AUTOPILOT
 from virt_steward.ssa.refusals import refuse_unsafe
 
@@ -166,8 +166,8 @@ async def masked_apply(client: Client, intent: Object, mask: Mask) -> Object:
     live = await client.get(ref_of(intent))
     left = masked(intent, live, AUTOPILOT, mask)
     assert len(left.notes) == len(mask.pointers)
-    refuse_unsafe(left.intent, AUTOPILOT, SeenAs(live))
-    return await sent(client, locked(left.intent, SeenAs(live)))
+    refuse_unsafe(left.intent, AUTOPILOT, ObservedAs(live))
+    return await sent(client, locked(left.intent, ObservedAs(live)))
 
 
 async def unrecorded(client: Client, obj: Object) -> Object:

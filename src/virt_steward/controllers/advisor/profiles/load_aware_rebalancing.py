@@ -11,7 +11,7 @@ from virt_steward.objects.paths import Pointer
 from virt_steward.plans.fields import fields_set_by
 from virt_steward.plans.intent import Impacts, Intent
 from virt_steward.platform.hco import HYPERCONVERGED
-from virt_steward.platform.machineconfigs import MACHINE_CONFIG, ROLE, KernelArgument, effective_argument
+from virt_steward.platform.machineconfigs import MACHINE_CONFIG, ROLE, KernelArgument, effective_kernel_argument
 
 if TYPE_CHECKING:
     from virt_steward.controllers.advisor.options import AdvisorOptions
@@ -125,7 +125,7 @@ def _psi_off(context: ProfileContext) -> str:
 
 
 def _psi_of_others(context: ProfileContext) -> KernelArgument | None:
-    return effective_argument(KEY, context.selected_by(POOL, but=PSI.key.name))
+    return effective_kernel_argument(KEY, context.selected_by(POOL, but=PSI.key.name))
 
 
 def _descheduler(context: ProfileContext) -> Intent:
