@@ -38,8 +38,11 @@ GROUPS = {
     "Console": ("console", "decisions"),
     "Connecting to a cluster": ("kube", "ssa"),
     "Command line": ("cli", "insight", "settings", "packaging", "runtime", "app", "objects", "controllers", "apis"),
+    "Reasons of RBAC rules, in manifests": (),
 }
 """Where users see the messages of a package; the longest prefix counts."""
+
+RBAC = list(GROUPS)[-1]
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -109,8 +112,9 @@ def _of_module(module: str, tree: ast.Module, source: Source) -> Iterator[Messag
     group = _group(module)
     for scope in (tree, *(node for node in ast.walk(tree) if isinstance(node, Function))):
         for call in _calls(scope):
+            place = RBAC if _last_name(call.func) == "Grant" else group
             for reason, text in _of_call(call, scope, source):
-                yield Message(group, reason, text, module)
+                yield Message(place, reason, text, module)
     if module.rpartition(".")[2] == "messages":
         for node in tree.body:
             value = node.value if isinstance(node, ast.Assign) else None

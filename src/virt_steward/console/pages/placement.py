@@ -67,7 +67,7 @@ async def machine(context: PageContext) -> PageContent:
         return not_found(f"Machine {key}", MACHINE)
     values = {
         "machine": _machine(found),
-        "annotations": found.wishes,
+        "annotations": found.request,
         "checks": _checks(found),
         "clusters": [one.metadata.name for one in context.clusters],
         "may_choose": await context.may("patch", MACHINE, key.namespace),
