@@ -124,7 +124,7 @@ async def test_follow_reports_failure(plan_phase: str, csv_phase: str, why: str,
     await create(admin, a_pending_plan(operators, phase="Installing"))
     said: list[str] = []
     following = asyncio.create_task(follow(admin, the_plan(operators).key, [csv_of("1.0.0")], said.append, lasting=0.2))
-    assert await eventually(lambda: said == ["plan Installing; demo-operator.v1.0.0 not there yet"])
+    assert await eventually(lambda: said == ["plan Installing; demo-operator.v1.0.0 not created yet"])
     await create(admin, a_csv(operators, "1.0.0", csv_phase, "no such image"))
     await admin.merge_patch(the_plan(operators), {"status": {"phase": plan_phase}}, subresource="status")
     ended = await asyncio.wait_for(following, 30)
@@ -194,7 +194,7 @@ def a_stage(phase: str, message: str = "") -> InstallStage:
         pytest.param(
             "Complete",
             {"a": "Succeeded"},
-            InstallInProgress("plan Complete; a Succeeded, b not there yet"),
+            InstallInProgress("plan Complete; a Succeeded, b not created yet"),
             id="of one of two",
         ),
         pytest.param(

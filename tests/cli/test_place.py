@@ -25,7 +25,7 @@ ASSUMED = (
 async def scene(admin: Client, control_plane: ControlPlane, namespace: str) -> AsyncIterator[Scene]:
     """Two clusters, neither of which has a VM."""
     scene = Scene(admin, control_plane, namespace, namespace)
-    await scene.define()
+    await scene.install_crds()
     await scene.join("east", "west")
     yield scene
     await scene.clear()

@@ -98,7 +98,7 @@ async def test_console_follows_hyperconverged_flag(control_plane: ControlPlane, 
     ("options", "says"),
     [
         (("--controllers=console", "--console-bind-address=:8090"), "--console-url https://HOST"),
-        (("--controllers=consle",), "there are: advisor, autopilot, approver, placement, console"),
+        (("--controllers=consle",), "choose from advisor, autopilot, approver, placement, console"),
     ],
 )
 async def test_console_refuses_invalid_flags(control_plane: ControlPlane, options: tuple[str, ...], says: str) -> None:

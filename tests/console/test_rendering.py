@@ -14,7 +14,7 @@ from tests.machines import a_machine, the_machine
 from tests.proxy import FaultProxy
 from virt_steward.apis.virtplatformconfig import LOAD_AWARE
 from virt_steward.controllers.approver.verdicts import PlanReason
-from virt_steward.insight.waiting import UNCOVERED
+from virt_steward.insight.approvals import UNCOVERED
 from virt_steward.kube.client import Client
 from virt_steward_demo.local.controlplane import ControlPlane
 

@@ -6,15 +6,15 @@ import pytest
 
 from tests.controllers.advisor.builders import PLAN, a_config, a_status
 from tests.controllers.advisor.desk import Desk
-from tests.controllers.advisor.waiting import tell, waiting
+from tests.controllers.advisor.reviews import config_in_review, write_status
 from virt_steward.apis.virtplatformconfig import EXAMPLE, Input
-from virt_steward.controllers.advisor.observation import (
+from virt_steward.controllers.advisor.annotation_keys import (
     APPROVED_PLAN,
     REJECTED_BY,
     REJECTED_PLAN,
     REJECTION_COMMENT,
-    VirtPlatformConfig,
 )
+from virt_steward.controllers.advisor.observation import VirtPlatformConfig
 from virt_steward.decisions.outcomes import Decided, NotDecided
 from virt_steward.decisions.plans import action_after_rejection, reject_plan
 from virt_steward.decisions.profiles import (
@@ -65,7 +65,7 @@ def test_rollback_lasts_until_it_is_completed(action: str, status: Any, expected
 
 
 async def test_reject_records_who_and_why(configs: Client) -> None:
-    desk = await waiting(configs)
+    desk = await config_in_review(configs)
     assert isinstance(await reject_plan(configs, EXAMPLE, PLAN, "after the audit"), Decided)
     annotations = (await desk.config())["metadata"]["annotations"]
     assert (annotations[REJECTED_PLAN], annotations[REJECTED_BY]) == (PLAN, "admin")
@@ -74,13 +74,13 @@ async def test_reject_records_who_and_why(configs: Client) -> None:
 
 
 async def test_reject_refuses_another_plan(configs: Client) -> None:
-    desk = await waiting(configs)
+    desk = await config_in_review(configs)
     assert isinstance(await reject_plan(configs, EXAMPLE, "another", ""), NotDecided)
     assert await action_of(desk) == "DryRun"
 
 
 async def test_roll_back_asks_for_a_plan_that_needs_an_approval(configs: Client) -> None:
-    desk = await waiting(configs, action="Apply")
+    desk = await config_in_review(configs, action="Apply")
     await desk.annotate(approved_plan=PLAN)
     await roll_back(configs, EXAMPLE)
     assert await action_of(desk) == "Rollback"
@@ -88,21 +88,21 @@ async def test_roll_back_asks_for_a_plan_that_needs_an_approval(configs: Client)
 
 
 async def test_cancel_rollback_manages_the_profile_again(configs: Client) -> None:
-    desk = await waiting(configs, action="Rollback")
+    desk = await config_in_review(configs, action="Rollback")
     assert isinstance(await cancel_rollback(configs, EXAMPLE), Decided)
     assert await action_of(desk) == "DryRun"
     assert isinstance(await cancel_rollback(configs, EXAMPLE), NotDecided)
 
 
 async def test_stop_managing_sets_ignore(configs: Client) -> None:
-    desk = await waiting(configs, action="Apply")
+    desk = await config_in_review(configs, action="Apply")
     await stop_managing(configs, EXAMPLE)
     assert await action_of(desk) == "Ignore"
 
 
 @pytest.mark.parametrize(("before", "writes"), [("DryRun", 2), ("Apply", 1), ("Ignore", 1)])
 async def test_replan_changes_the_spec_and_ends_with_dry_run(configs: Client, before: str, writes: int) -> None:
-    desk = await waiting(configs, action=before)
+    desk = await config_in_review(configs, action=before)
     generation = (await desk.config())["metadata"]["generation"]
     assert isinstance(await replan(configs, EXAMPLE), Decided)
     config = await desk.config()
@@ -115,8 +115,8 @@ async def test_activate_creates_the_config(configs: Client) -> None:
 
 
 async def test_activate_replans_an_active_profile(configs: Client) -> None:
-    desk = await waiting(configs)
-    await tell(desk, phase="Completed")
+    desk = await config_in_review(configs)
+    await write_status(desk, phase="Completed")
     generation = (await desk.config())["metadata"]["generation"]
     assert isinstance(await activate(configs, EXAMPLE, no_options), Decided)
     config = await desk.config()

@@ -71,7 +71,7 @@ def test_image_contains_only_main_package() -> None:
 @pytest.mark.parametrize("command", ["demo", "local"])
 def test_command_without_demo_package_says_how_to_install_it(command: str) -> None:
     ended = run_without_demo(command)
-    message = f"{command} is not part of this installation; pip install 'virt-steward[demo]' adds it"
+    message = f"{command} is not installed; add it with: pip install 'virt-steward[demo]'"
     assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"virt-steward: {message}\n")
 
 

@@ -33,7 +33,7 @@ from virt_steward_demo.local.controlplane import ControlPlane
 @pytest.fixture
 async def scene(admin: Client, control_plane: ControlPlane, namespace: str) -> AsyncIterator[Scene]:
     scene = Scene(admin, control_plane, namespace, namespace)
-    await scene.define()
+    await scene.install_crds()
     yield scene
     await scene.clear()
 

@@ -30,7 +30,7 @@ PENDING = {"csvs": ["a.v1"], "reason": "NotPinned", "message": "pin it", "since"
 async def reader(admin: Client, control_plane: ControlPlane, operators: str) -> AsyncIterator[Reader]:
     """A reader of a cluster on which every section has a row."""
     scene = Scene(admin, control_plane, operators, operators)
-    await scene.define()
+    await scene.install_crds()
     await install(admin, VIRT_PLATFORM_CONFIG_CRD.manifest())
     async with SimulatedPlatform(admin, PlatformShape(machines_per_worker=0, packages=())):
         await admin.merge_patch(Ref(HYPERCONVERGED, HCO), {"metadata": {"annotations": {SCOPE: "true"}}})

@@ -69,7 +69,7 @@ def run(
     notify: Annotated[
         str | None,
         typer.Option(
-            metavar="CONTROLLER=ENDPOINT[,…]",
+            metavar="CONTROLLER=ENDPOINT[,...]",
             help="Send the Warning events of autopilot or placement to an endpoint of --notify-config.",
         ),
     ] = None,

@@ -158,7 +158,7 @@ async def test_patch_shows_in_debug_page_and_cli(cockpit: Cockpit, debug: Debug,
     assert why["state"] == "In place"
     assert why["overrides"]["platform.kubevirt.io/patch"] == json.dumps([operation])
     assert why["remarks"] == ["PatchApplied: 1 operation(s) of platform.kubevirt.io/patch applied"]
-    assert {check["result"] for check in why["steps"]} == {"pass"}
+    assert {check["result"] for check in why["checks"]} == {"pass"}
     assert why["live"]["made_by_us"] is True
     assert why["live"]["others"] == ["admin"]
 

@@ -41,7 +41,7 @@ class Scene:
         """The namespace in which they are, each named as its config."""
         self._control_plane = control_plane
 
-    async def install_crd(self) -> None:
+    async def install_crds(self) -> None:
         for definition in DEFINITIONS:
             await install_crd(self.client, definition)
 

@@ -47,7 +47,10 @@ def up(
 
 @app.command()
 def down(output: OutputOption = Output.TEXT) -> None:
-    """Stop the control plane. Its data is deleted unless it was started with --keep-data or --data-dir."""
+    """Stop the control plane.
+
+    Its data is deleted unless it was started with --keep-data or --data-dir.
+    """
     match _session().down():
         case ClusterRunning(kept=True, data=data):
             text = f"stopped; its data is kept in {data}"

@@ -91,7 +91,7 @@ class ApproverReporter:
     def approved(self, plan: InstallPlan, approval: ApprovalDecision) -> None:
         """Log and measure it. Events and notifications follow when the status counts it."""
         key, by = plan.metadata.key, approval.approver.metadata.key
-        log.info("installplan approved", plan=str(key), csvs=plan.csvs, approver=str(by), reason=approval.reason)
+        log.info("approved InstallPlan", plan=str(key), csvs=plan.csvs, approver=str(by), reason=approval.reason)
         self._approved.inc()
         self._approvals.labels(key.namespace).inc()
         if (since := self._opened.pop(key, None)) is not None:
@@ -106,7 +106,7 @@ class ApproverReporter:
             self.closed(plan.metadata.key)  # the time in which a plan is pending is no latency
             self._decisions.labels(wait.reason).inc()
             log.info(
-                "installplan not approved",
+                "skipping InstallPlan",
                 plan=str(plan.metadata.key),
                 csvs=plan.csvs,
                 approver=str(approver),

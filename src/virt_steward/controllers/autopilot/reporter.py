@@ -71,7 +71,7 @@ class AutopilotReporter:
     def report_idle(self, message: str) -> None:
         """Logged when the autopilot becomes idle, or idle for another reason."""
         if message != self._idle:
-            log.info("autopilot idle", reason=message, annotation=annotation_keys.SCOPE)
+            log.info("autopilot not enabled, keeping idle", reason=message, annotation=annotation_keys.SCOPE)
         self._idle = message
 
     def report_active(self) -> None:
