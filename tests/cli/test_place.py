@@ -51,6 +51,7 @@ async def test_explain_machine_shows_checks_scores_and_clusters(scene: Scene, co
         "  \N{EN DASH} Only one cluster: 2 clusters are available",
         "  \N{EN DASH} VM already exists: VM vm-web does not exist in east, west",
         "  ✓ Placement strategy: round-robin: number 1 in turn. Decided here",
+        "  \N{EN DASH} Unambiguous: not reached",
         "",
         "CLUSTER  SCORE",
         "west     number 1 in turn",

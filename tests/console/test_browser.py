@@ -106,7 +106,7 @@ async def advised(control_plane: ControlPlane, client: Client, namespace: str) -
     await no_config(client)
     await no_approved_plans(client)
     installation = Installation(namespace, prefix=f"{namespace}-advisor")
-    rights = await an_account(client, definition(AdvisorOptions()).access, installation)
+    rights = await an_account(client, definition(AdvisorOptions(example_profile=True)).access, installation)
     async with SimulatedPlatform(client, PlatformShape(workers=3, pace=0.6)), advising(control_plane, rights):
         yield client
     await no_config(client)
