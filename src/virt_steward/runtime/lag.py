@@ -1,0 +1,131 @@
+"""Finds what blocks the event loop: how long, in which task, and at which line. An idle process pays nothing for it.
+
+Everything in this process shares one event loop: a callback that computes for a second delays every health probe,
+lease renewal and page for that second. The monitor arms a timer signal when the loop begins to work. If the signal
+finds the loop at the same turn as THRESHOLD before, something blocks it; the signal interrupts just that code, so that
+the current task and line are known. A timer that finds the loop waiting is not armed again before the next turn, and a
+busy loop arms it twenty times a second at the most. Example of the log line:
+
+    event loop blocked  seconds=0.31  task=autopilot-worker-2  at=jsonpatch.py:131 in apply
+
+A system call or a single call into C is reported when it returns. Only the loop of the main thread can be monitored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from contextlib import contextmanager
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Protocol
+
+import structlog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from selectors import BaseSelector
+    from types import FrameType
+
+log = structlog.get_logger()
+
+THRESHOLD = 0.05
+"""Seconds of work without a pause that are too long."""
+LOG_INTERVAL = 10.0
+"""Seconds between two log lines: what blocks the loop once tends to do so again."""
+
+
+class LagMetric(Protocol):
+    def __call__(self, seconds: float) -> None:
+        """Record one blocked turn of the loop."""
+
+
+class LagMonitor:
+    """Watches the running loop. `blocked` gets every blocked turn: seconds, the task's name, and where it was."""
+
+    def __init__(self, blocked: Callable[[float, str, str], None], threshold: float = THRESHOLD) -> None:
+        self._blocked = blocked
+        self._threshold = threshold
+        self._since: float | None = None
+        """When the loop began to work; None while it waits."""
+        self._is_armed = False
+        self._caught: tuple[str, str] | None = None
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Monitor the running loop until the block ends."""
+        loop: Any = asyncio.get_running_loop()
+        inner = loop._selector  # noqa: SLF001 - asyncio has no public hook around its wait
+        before = signal.signal(signal.SIGALRM, self._late)
+        loop._selector = _Selector(inner, self._pause, self._resume)  # noqa: SLF001
+        self._resume()
+        try:
+            yield
+        finally:
+            self._pause()
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            loop._selector = inner  # noqa: SLF001
+            signal.signal(signal.SIGALRM, before)
+
+    def _resume(self) -> None:
+        self._since = time.monotonic()
+        if not self._is_armed:
+            self._arm(self._threshold)
+
+    def _pause(self) -> None:
+        since, self._since = self._since, None
+        if self._caught is not None and since is not None:
+            task, place = self._caught
+            self._caught = None
+            self._blocked(time.monotonic() - since, task, place)
+
+    def _arm(self, seconds: float) -> None:
+        self._is_armed = True
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+    def _late(self, _number: int, frame: FrameType | None) -> None:
+        """Runs in the middle of whatever the loop does, so it only takes note."""
+        self._is_armed = False
+        if self._since is None:
+            return  # the loop waits; the next turn arms the timer again
+        left = self._since + self._threshold - time.monotonic()
+        if left > 0:
+            self._arm(left)  # this turn began after the timer was armed
+            return
+        task = asyncio.current_task() if asyncio._get_running_loop() else None  # noqa: SLF001 - None outside of a loop
+        place = f"{PurePath(frame.f_code.co_filename).name}:{frame.f_lineno} in {frame.f_code.co_name}" if frame else ""
+        self._caught = (task.get_name() if task else "none", place)
+
+
+class LagReporter:
+    """Turns blocked turns into a metric and, now and then, a log line."""
+
+    def __init__(self, metric: LagMetric) -> None:
+        self._metric = metric
+        self._silent_until = 0.0
+
+    def __call__(self, seconds: float, task: str, place: str) -> None:
+        self._metric(seconds)
+        now = time.monotonic()
+        if now >= self._silent_until:
+            self._silent_until = now + LOG_INTERVAL
+            log.warning("event loop blocked", seconds=round(seconds, 3), task=task, at=place)
+
+
+class _Selector:
+    """A selector that reports when it begins to wait and when it has waited."""
+
+    def __init__(self, inner: BaseSelector, pause: Callable[[], None], resume: Callable[[], None]) -> None:
+        self._inner = inner
+        self._pause = pause
+        self._resume = resume
+
+    def select(self, timeout: float | None = None) -> Any:
+        self._pause()
+        try:
+            return self._inner.select(timeout)
+        finally:
+            self._resume()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)

@@ -1,0 +1,64 @@
+"""The monitor of the event loop: it names what blocks, and nothing else."""
+
+import asyncio
+import signal
+import time
+
+import pytest
+from structlog.testing import capture_logs
+
+from virt_steward.runtime.lag import LagMonitor, LagReporter
+
+
+def compute(seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+
+
+async def test_lag_monitor_names_task_and_line() -> None:
+    blocked: list[tuple[float, str, str]] = []
+    with LagMonitor(lambda *found: blocked.append(found), threshold=0.02).running():
+        await asyncio.create_task(asyncio.to_thread(time.sleep, 0), name="innocent")
+
+        async def culprit() -> None:
+            compute(0.2)
+
+        await asyncio.create_task(culprit(), name="culprit")
+        await asyncio.sleep(0)
+    [(seconds, task, place)] = [one for one in blocked if one[1] == "culprit"]
+    assert seconds >= 0.2
+    assert place.startswith("test_lag.py:")
+    assert place.endswith("in compute")
+
+
+async def test_lag_monitor_ignores_short_work_and_waiting() -> None:
+    blocked: list[tuple[float, str, str]] = []
+    with LagMonitor(lambda *found: blocked.append(found), threshold=0.5).running():
+        for _ in range(20):
+            compute(0.001)
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0.6)
+    assert blocked == []
+
+
+async def test_lag_monitor_restores_loop_and_signal() -> None:
+    handler = signal.getsignal(signal.SIGALRM)
+    selector = asyncio.get_running_loop()._selector  # type: ignore[attr-defined]
+    with LagMonitor(lambda *_: None).running():
+        assert asyncio.get_running_loop()._selector is not selector  # type: ignore[attr-defined]
+    assert asyncio.get_running_loop()._selector is selector  # type: ignore[attr-defined]
+    assert signal.getsignal(signal.SIGALRM) is handler
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+
+
+def test_lag_reporter_counts_all_and_logs_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter((100.0, 101.0, 120.0))
+    monkeypatch.setattr(time, "monotonic", lambda: next(times))
+    recorded: list[float] = []
+    report = LagReporter(recorded.append)
+    with capture_logs() as logs:
+        for seconds in (0.1, 0.2, 0.3):
+            report(seconds, "worker", "patch.py:1 in apply")
+    assert recorded == [0.1, 0.2, 0.3]
+    assert [line["seconds"] for line in logs] == [0.1, 0.3]
