@@ -129,8 +129,30 @@ def test_apply_limits_doubling_copies() -> None:
 
 def test_apply_limits_many_copies() -> None:
     again = [op("add", "/a", value=[0] * 100_000), *[op("copy", "/b", from_="/a")] * 400]
-    with pytest.raises(jsonpatch.PatchFailed, match="add more than 8388608 bytes"):
+    with pytest.raises(jsonpatch.PatchFailed, match="move more than 1048576 bytes"):
         patched({}, *again)
+
+
+WIDE = {f"k{number}": 0 for number in range(10_000)}
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        pytest.param([op("test", "/small", value=1)] * 499, id="tests-of-large-object"),
+        pytest.param([op("replace", "/small", value=1)] * 499, id="small-changes-of-large-object"),
+        pytest.param([op("add", f"/wide/n{number}", value=1) for number in range(499)], id="changes-in-wide-map"),
+        pytest.param(
+            [op("move", f"/wide{number + 1}", from_=f"/wide{number or ''}") for number in range(499)], id="moves"
+        ),
+    ],
+)
+def test_apply_cost_does_not_grow_with_operations_times_size(operations: list[dict[str, Any]]) -> None:
+    obj = {"small": 1, "wide": WIDE, "text": "x" * 700_000}
+    started = time.process_time()
+    with suppress(jsonpatch.PatchFailed):
+        patched(obj, *operations)
+    assert time.process_time() - started < 0.3  # it took 4 to 14 s while the object was measured after each operation
 
 
 def nested(levels: int) -> Any:

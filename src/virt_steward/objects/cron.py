@@ -6,6 +6,7 @@ Where both day of month and day of week are restricted, either may match; if one
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import product
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _ELEMENT = re.compile(r"(?:(?P<all>\*)|(?P<first>[0-9a-z]+)(?:-(?P<last>[0-9a-z]+))?)(?:/(?P<step>[1-9][0-9]?))?")
 _NUMBER = re.compile("[0-9]{1,2}")
 _SUNDAY, _SUNDAY_AS_LAST = 0, 7
+LEAP_YEAR = 2024
 
 
 class BadSchedule(ValueError):
@@ -95,6 +97,13 @@ class Schedule:
             both_days="*" in (day[0], weekday[0]),
             by_interval="*" in (minute[0], hour[0]),
         )
+
+    @property
+    def has_a_day(self) -> bool:
+        """Whether any date ever matches: `0 0 30 2 *` has none."""
+        if not self.both_days:
+            return True  # some weekday matches by itself
+        return any(day <= monthrange(LEAP_YEAR, month)[1] for month in self.months for day in self.days)
 
     def falls_on(self, day: date) -> bool:
         if day.month not in self.months:

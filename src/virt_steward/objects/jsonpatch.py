@@ -14,8 +14,8 @@ DEEPEST = 100
 """Levels of nesting: more than any API has, and fewer than decoders support."""
 LARGEST = 1024 * 1024
 """Bytes of the object as JSON, after each operation: less than what an API server accepts."""
-MOST_BROUGHT = 8 * LARGEST
-"""Bytes that all operations together may add: this limits their run time."""
+MOST_WORK = LARGEST
+"""Bytes that all operations together may bring in or remove, and entries that they may copy: it bounds their time."""
 
 _APPEND = "-"
 _LONGEST_QUOTE = 200
@@ -47,6 +47,10 @@ class _Record(msgspec.Struct, frozen=True, tag_field="op"):
         """The value that the operation adds to the object."""
         return None
 
+    def drops(self, obj: Any) -> int:  # noqa: ARG002 - some only add
+        """Return the size of the value that leaves the object."""
+        return 0
+
     def applied(self, obj: Any) -> Any:
         raise NotImplementedError
 
@@ -62,16 +66,25 @@ class _Given(_Record, frozen=True):
 
 
 class Add(_Given, frozen=True, tag="add"):
+    def drops(self, obj: Any) -> int:
+        return _replaced_by_add(obj, Pointer.parse(self.path))
+
     def applied(self, obj: Any) -> Any:
         return _with(obj, Pointer.parse(self.path), self.value)
 
 
 class Remove(_Record, frozen=True, tag="remove"):
+    def drops(self, obj: Any) -> int:
+        return len(canonical(get(obj, Pointer.parse(self.path))))
+
     def applied(self, obj: Any) -> Any:
         return without(obj, _below_root(self.path))
 
 
 class Replace(_Given, frozen=True, tag="replace"):
+    def drops(self, obj: Any) -> int:
+        return len(canonical(get(obj, Pointer.parse(self.path))))
+
     def applied(self, obj: Any) -> Any:
         pointer = Pointer.parse(self.path)
         get(obj, pointer)
@@ -92,6 +105,10 @@ class _Carry(_Record, frozen=True):
 
 
 class Move(_Carry, frozen=True, tag="move"):
+    def drops(self, obj: Any) -> int:
+        """The value leaves its old place; what it replaces at the new one goes too."""
+        return len(canonical(self.brings(obj))) + _replaced_by_add(obj, Pointer.parse(self.path))
+
     def applied(self, obj: Any) -> Any:
         source, target = _below_root(self.source), Pointer.parse(self.path)
         if target == source:
@@ -103,6 +120,9 @@ class Move(_Carry, frozen=True, tag="move"):
 
 
 class Copy(_Carry, frozen=True, tag="copy"):
+    def drops(self, obj: Any) -> int:
+        return _replaced_by_add(obj, Pointer.parse(self.path))
+
     def applied(self, obj: Any) -> Any:
         return _with(obj, Pointer.parse(self.path), self.brings(obj))
 
@@ -143,19 +163,45 @@ def parse(text: str) -> tuple[Operation, ...]:
 
 
 def apply(obj: Any, operations: tuple[Operation, ...]) -> Any:
-    """Return the patched object, or raise PatchFailed if any operation fails. The original stays as it is."""
-    brought = 0
+    """Return the patched object, or raise PatchFailed if any operation fails. The original stays as it is.
+
+    The size of the object is not measured after each operation, since that would cost operations times size: 78 KB of
+    copies and tests once blocked the process for ten seconds. It is tracked instead: what an operation brings in is
+    added, what it removes or replaces is subtracted, and both count as work together with the maps and lists that the
+    operation copies on its way. So the time is bounded by MOST_WORK, whatever the patch does.
+    """
+    size, work = len(canonical(obj)), 0
     for number, operation in enumerate(operations, start=1):
         try:
             value = operation.brings(obj)
-            brought += len(canonical(value))  # at most as large as the object, which is limited
-            _not_too_much(brought)
+            brought, dropped = len(canonical(value)), operation.drops(obj)
+            size += brought - dropped
+            work += brought + dropped + sum(_width(obj, pointer) for pointer in operation.pointers())
+            _not_too_large(size)
+            _not_too_much(work)
             _not_too_deep(value, len(operation.pointers()[0].tokens))
             obj = operation.applied(obj)
-            _not_too_large(obj)
         except (PathError, PatchFailed) as error:
             raise PatchFailed(_named(number, operation, error)) from None
+    _not_too_large(len(canonical(obj)))  # keys and commas were not counted
     return obj
+
+
+def _width(obj: Any, pointer: Pointer) -> int:
+    """How many entries the maps and lists have that lead to a place: each of them is copied when it changes."""
+    entries = 0
+    for token in pointer.tokens:
+        if not isinstance(obj, dict | list):
+            break
+        entries += len(obj)
+        obj = _entry(obj, token)
+    return entries
+
+
+def _entry(held: dict[str, Any] | list[Any], token: str) -> Any:
+    if isinstance(held, dict):
+        return held.get(token)
+    return held[int(token)] if token.isascii() and token.isdigit() and int(token) < len(held) else None
 
 
 def _with(obj: Any, pointer: Pointer, value: Any) -> Any:
@@ -192,9 +238,18 @@ def _equal(one: Any, other: Any) -> bool:
     return isinstance(one, bool) is isinstance(other, bool) and bool(one == other)
 
 
-def _not_too_much(brought: int) -> None:
-    if brought > MOST_BROUGHT:
-        raise PatchFailed(f"the operations up to here add more than {MOST_BROUGHT} bytes")
+def _replaced_by_add(obj: Any, pointer: Pointer) -> int:
+    """The size of what an add overwrites: a value in a map or the whole object. Into a list it inserts."""
+    if not pointer.tokens:
+        return len(canonical(obj))
+    *parents, token = pointer.tokens
+    holder = get(obj, Pointer(tuple(parents)))
+    return len(canonical(holder[token])) if isinstance(holder, dict) and token in holder else 0
+
+
+def _not_too_much(work: int) -> None:
+    if work > MOST_WORK:
+        raise PatchFailed(f"the operations up to here move more than {MOST_WORK} bytes; use fewer or smaller ones")
 
 
 def _not_too_deep(value: Any, depth: int) -> None:
@@ -206,8 +261,8 @@ def _not_too_deep(value: Any, depth: int) -> None:
         raise PatchFailed(f"the object would be nested more than {DEEPEST} levels deep")
 
 
-def _not_too_large(obj: Any) -> None:
-    if len(canonical(obj)) > LARGEST:
+def _not_too_large(size: int) -> None:
+    if size > LARGEST:
         raise PatchFailed(f"the object would be larger than {LARGEST} bytes")
 
 

@@ -7,6 +7,7 @@ at both if the hour or the minute begins with `*`, since such a schedule says ho
 
 from __future__ import annotations
 
+from calendar import monthrange
 from dataclasses import dataclass
 from datetime import date, timedelta
 from heapq import merge
@@ -145,7 +146,24 @@ def _runs(schedule: Schedule, duration: timedelta) -> Iterator[_Run]:
 
 
 def _days(schedule: Schedule, ordinals: range) -> Iterator[date]:
-    return (day for day in map(date.fromordinal, ordinals) if schedule.falls_on(day))
+    """Yield the days of the schedule. Months that it does not name are skipped whole: decades may lie between two days."""
+    if not schedule.has_a_day:
+        return
+    ordinal = ordinals.start
+    while ordinal in ordinals:
+        day = date.fromordinal(ordinal)
+        if day.month in schedule.months:
+            if schedule.falls_on(day):
+                yield day
+            ordinal += ordinals.step
+        else:
+            ordinal = _beyond_month(day, ordinals.step)
+
+
+def _beyond_month(day: date, step: int) -> int:
+    """The first day after this month; the last day before it, if the search goes back."""
+    first = day.replace(day=1).toordinal()
+    return first - 1 if step < 0 else first + monthrange(day.year, day.month)[1]
 
 
 def _day(moment: datetime, zone: ZoneInfo) -> int:
