@@ -23,6 +23,8 @@ from virt_steward.kube.discovery import Discovery
 from virt_steward.kube.kubeconfig import IN_CLUSTER, load_kubeconfig
 from virt_steward.runtime.clock import SystemClock
 from virt_steward.runtime.debug import queues_page
+from virt_steward.runtime.http_server import raise_open_files_limit
+from virt_steward.runtime.lag import LagMonitor, LagReporter
 from virt_steward.runtime.manager import Election, Environment, Manager
 from virt_steward.runtime.metrics import Metrics
 from virt_steward.runtime.notifications import Notifier, load_endpoints
@@ -58,6 +60,7 @@ async def run(
     """Run the controllers until SIGTERM, SIGINT or `stop`. `tell` gets one-time links to the console."""
     if point := faults.arm(os.environ):
         log.warning("fault point armed", point=point)
+    raise_open_files_limit()
     metrics = Metrics()
     endpoints = load_endpoints(settings.notify_config) if settings.notify_config else {}
     check_endpoints(settings.notify, endpoints)
@@ -92,8 +95,9 @@ async def run(
             log.info(
                 "started", version=__version__, server=cluster.server, controllers=[unit.name for unit in manager.units]
             )
-            async with notifier.running():
-                await manager.run(stop)
+            with LagMonitor(LagReporter(metrics.loop_blocked)).running():
+                async with notifier.running():
+                    await manager.run(stop)
         finally:
             await console.stop()
             await probes.stop()

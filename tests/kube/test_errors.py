@@ -1,11 +1,13 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.widgets import a_widget
 from virt_steward.kube.client import Client
 from virt_steward.kube.errors import (
+    LONGEST_PAUSE,
     AlreadyExists,
     BadRequest,
     Claim,
@@ -124,3 +126,23 @@ async def test_field_conflict_names_owners_on_real_server(admin: Client, widgets
     with pytest.raises(FieldConflict) as of_status:
         await admin.apply(status, manager="second", subresource="status")
     assert of_status.value.claims == (Claim("its status", ".status.phase"),)
+
+
+@pytest.mark.parametrize(
+    ("header", "details", "pause"),
+    [
+        ("3", 0, 3.0),
+        ("86400", 0, LONGEST_PAUSE),
+        ("²", 0, None),
+        ("-5", 0, None),
+        ("9" * 5000, 0, None),
+        ("Wed, 21 Oct 2026 07:28:00 GMT", 0, None),
+        (None, 86400, LONGEST_PAUSE),
+        (None, -1, None),
+    ],
+)
+def test_retry_after_is_bounded(header: str | None, details: int, pause: float | None) -> None:
+    body = msgspec.json.encode({"code": 429, "details": {"retryAfterSeconds": details}})
+    error = error_from(429, body, what="list pods", retry_after=header)
+    assert isinstance(error, TooManyRequests)
+    assert error.retry_after == pause

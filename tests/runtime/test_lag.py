@@ -26,7 +26,7 @@ async def test_lag_monitor_names_task_and_line() -> None:
 
         await asyncio.create_task(culprit(), name="culprit")
         await asyncio.sleep(0)
-    [(seconds, task, place)] = [one for one in blocked if one[1] == "culprit"]
+    [(seconds, _, place)] = [one for one in blocked if one[1] == "culprit"]
     assert seconds >= 0.2
     assert place.startswith("test_lag.py:")
     assert place.endswith("in compute")

@@ -18,6 +18,7 @@ from virt_steward.console.rendering import PageRenderer
 from virt_steward.console.rights import RightsCache
 from virt_steward.console.routes import add_routes
 from virt_steward.console.sessions import ViewerSessions
+from virt_steward.runtime.http_server import HttpServer
 
 if TYPE_CHECKING:
     from virt_steward.console.authentication import Authenticator, SignInLink
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 LONGEST_FORM = 64 * 1024
-SHUTDOWN_TIMEOUT = 1.0
+MOST_CONNECTIONS = 500
+"""Of browsers: each open page holds one for its live updates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class Console:
         self.cache = Cache(parts.informers, parts.reader, changes, parts.clock, parts.platform)
         self._renderer = PageRenderer(self.cache, parts.clock, parts.authenticator.cluster.context)
         self._live = LiveUpdates(self._renderer, changes, self._sessions, heartbeat=settings.heartbeat)
-        self._runner: web.AppRunner | None = None
+        self._server: HttpServer | None = None
         self._running: asyncio.Task[None] | None = None
         self.address: Address = settings.address
 
@@ -65,9 +67,9 @@ class Console:
         """Raises BadAddress if it cannot listen there."""
         listening = _listen(self._settings.address)
         self.address = replace(self._settings.address, port=listening.getsockname()[1])
-        self._runner = web.AppRunner(self._application(), access_log=None, shutdown_timeout=SHUTDOWN_TIMEOUT)
-        await self._runner.setup()
-        await web.SockSite(self._runner, listening).start()
+        application = self._application()
+        self._server = HttpServer(application, self.address, listening=listening, most_connections=MOST_CONNECTIONS)
+        await self._server.start()
         self._running = asyncio.create_task(self.cache.run(), name="console")
         self._running.add_done_callback(_log_failure)
         log.info("console started", address=str(self.address))
@@ -76,8 +78,8 @@ class Console:
 
     async def stop(self) -> None:
         self._live.stop()
-        if self._runner:
-            await self._runner.cleanup()
+        if self._server:
+            await self._server.stop()
         if self._running:
             self._running.cancel()
             await asyncio.wait((self._running,))

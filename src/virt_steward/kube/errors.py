@@ -164,6 +164,9 @@ class ApiStatus(msgspec.Struct):
     details: _Details | None = None
 
 
+LONGEST_PAUSE = 60.0
+"""Seconds that a server may ask us to wait. A longer pause would let it stop us for a day."""
+
 REFUSALS: dict[int, type[Refused]] = {
     400: BadRequest,
     401: Unauthorized,
@@ -186,8 +189,9 @@ def error_from(code: int, body: bytes, *, what: str, retry_after: str | None = N
     prefix = f"{_NAMED_IN_MESSAGES[code]} ({code}): " if code in _NAMED_IN_MESSAGES else ""
     message = one_line(f"{what}: {prefix}{status.message or status.reason or f'HTTP {code}'}")
     if code == 429 or code >= 500:
-        delay = _seconds(retry_after) or (status.details.retryAfterSeconds if status.details else 0) or None
-        return (TooManyRequests if code == 429 else ServerError)(message, delay)
+        delay = _seconds(retry_after) or (status.details.retryAfterSeconds if status.details else 0)
+        pause = min(delay, LONGEST_PAUSE) if delay > 0 else None
+        return (TooManyRequests if code == 429 else ServerError)(message, pause)
     causes = status.details.causes if status.details else []
     claims = tuple(
         Claim(_manager_in(cause.message), cause.field) for cause in causes if cause.reason == "FieldManagerConflict"
@@ -207,8 +211,10 @@ def _status(code: int, body: bytes) -> ApiStatus:
         return ApiStatus(code=code, message=f"HTTP {code} {text}".strip())
 
 
-def _seconds(header: str | None) -> float | None:
-    return float(header) if header and header.isdigit() else None  # dates are not used by API servers
+def _seconds(header: str | None) -> float:
+    """Retry-After in seconds; 0 for a date, which API servers do not send, and for anything else."""
+    is_number = header is not None and header.isascii() and header.isdigit() and len(header) < 10
+    return float(header or 0) if is_number else 0.0
 
 
 def _manager_in(message: str) -> str:

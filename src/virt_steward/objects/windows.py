@@ -146,7 +146,7 @@ def _runs(schedule: Schedule, duration: timedelta) -> Iterator[_Run]:
 
 
 def _days(schedule: Schedule, ordinals: range) -> Iterator[date]:
-    """Yield the days of the schedule. Months that it does not name are skipped whole: decades may lie between two days."""
+    """Yield the days of the schedule. Months that it does not name are skipped: decades may lie between two days."""
     if not schedule.has_a_day:
         return
     ordinal = ordinals.start

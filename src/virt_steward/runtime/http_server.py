@@ -7,6 +7,7 @@ send nothing use up the file descriptors of the process, and then it can reach n
 from __future__ import annotations
 
 import asyncio
+import os
 import resource
 from contextlib import suppress
 from dataclasses import replace
@@ -14,9 +15,10 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from virt_steward.objects.errors import UserError
-
 if TYPE_CHECKING:
+    import socket
+
+    from virt_steward.objects.errors import UserError
     from virt_steward.runtime.addresses import Address
 
 IDLE_TIMEOUT = 15.0
@@ -36,10 +38,13 @@ class HttpServer:
         application: web.Application,
         address: Address,
         *,
+        listening: socket.socket | None = None,
         most_connections: int = MOST_CONNECTIONS,
         idle_timeout: float = IDLE_TIMEOUT,
     ) -> None:
+        """Listen at the address, or on a socket that listens there already."""
         self._address = address
+        self._listening = listening
         self._most_connections = most_connections
         self._runner = web.AppRunner(
             application, access_log=None, shutdown_timeout=STOP_TIMEOUT, keepalive_timeout=idle_timeout
@@ -56,10 +61,13 @@ class HttpServer:
         """Raises BadAddress if it cannot listen there."""
         await self._runner.setup()
         loop = asyncio.get_running_loop()
+        waiting = self._most_connections
         try:
-            self._listener = await loop.create_server(
-                self._protocol, self._address.host or None, self._address.port, backlog=self._most_connections
-            )
+            if self._listening:
+                self._listener = await loop.create_server(self._protocol, sock=self._listening, backlog=waiting)
+            else:
+                host, port = self._address.host or None, self._address.port
+                self._listener = await loop.create_server(self._protocol, host, port, backlog=waiting)
         except OSError as error:
             await self._runner.cleanup()
             raise self._refused(error) from error
@@ -84,7 +92,10 @@ class HttpServer:
         return server()
 
     def _refused(self, error: OSError) -> UserError:
-        return self._address.error(f"{error.strerror or error}; choose another address, or 0 to turn it off")
+        """In the system's words, without the address that asyncio repeats."""
+        number = error.errno or 0
+        words = os.strerror(number) if number > 0 else error.strerror or str(error)
+        return self._address.error(f"{words}; choose another address, or 0 to turn it off")
 
 
 class _Refused(asyncio.Protocol):

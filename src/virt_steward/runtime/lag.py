@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import threading
 import time
 from contextlib import contextmanager
 from pathlib import PurePath
@@ -31,6 +32,7 @@ log = structlog.get_logger()
 
 THRESHOLD = 0.05
 """Seconds of work without a pause that are too long."""
+SHORTEST = 0.001
 LOG_INTERVAL = 10.0
 """Seconds between two log lines: what blocks the loop once tends to do so again."""
 
@@ -53,7 +55,13 @@ class LagMonitor:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Monitor the running loop until the block ends."""
+        """Monitor the running loop until the block ends. Does nothing where the signal is not ours to take."""
+        if (
+            threading.current_thread() is not threading.main_thread()
+            or signal.getsignal(signal.SIGALRM) != signal.SIG_DFL
+        ):
+            yield
+            return
         loop: Any = asyncio.get_running_loop()
         inner = loop._selector  # noqa: SLF001 - asyncio has no public hook around its wait
         before = signal.signal(signal.SIGALRM, self._late)
@@ -90,9 +98,11 @@ class LagMonitor:
             return  # the loop waits; the next turn arms the timer again
         left = self._since + self._threshold - time.monotonic()
         if left > 0:
-            self._arm(left)  # this turn began after the timer was armed
+            self._arm(max(left, SHORTEST))  # this turn began after the timer was armed
             return
         task = asyncio.current_task() if asyncio._get_running_loop() else None  # noqa: SLF001 - None outside of a loop
+        while frame and frame.f_code.co_filename == __file__:  # the timer may come while it is set
+            frame = frame.f_back
         place = f"{PurePath(frame.f_code.co_filename).name}:{frame.f_lineno} in {frame.f_code.co_name}" if frame else ""
         self._caught = (task.get_name() if task else "none", place)
 

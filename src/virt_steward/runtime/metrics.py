@@ -65,6 +65,12 @@ class Metrics:
         self._requests = Counter(
             "rest_client_requests", "Requests to API servers.", ["verb", "code"], registry=self.registry
         )
+        self._loop_blocked = Histogram(
+            "virt_steward_event_loop_blocked_seconds",
+            "Seconds for which one callback or task step held the event loop, if longer than 0.05.",
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
         self._request_series: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
         self._request_seconds = Histogram(
             "rest_client_request_duration_seconds",
@@ -98,6 +104,10 @@ class Metrics:
             self._request_series[verb, code] = series
         series[0].inc()
         series[1].observe(seconds)
+
+    def loop_blocked(self, seconds: float) -> None:
+        """Record that something held the event loop."""
+        self._loop_blocked.observe(seconds)
 
     def exposition(self) -> bytes:
         """All metrics, in the Prometheus text format 0.0.4."""

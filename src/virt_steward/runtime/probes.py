@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,6 +13,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from virt_steward.runtime.addresses import Address, loopback_only
 from virt_steward.runtime.debug import DebugPage, DebugReply, DebugRequest, tasks_page
+from virt_steward.runtime.http_server import HttpServer
 
 if TYPE_CHECKING:
     from virt_steward.runtime.metrics import Metrics
@@ -25,7 +25,6 @@ Check = Callable[[], str | None]
 
 PAGE_TIMEOUT = 30.0
 """Seconds until a debug page times out."""
-_SECONDS_TO_FINISH = 1.0  # for answers in progress when the server stops
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,47 +44,19 @@ class Addresses:
     health: Address | None
 
 
-class Server:
-    """An HTTP server with routes on one address."""
-
-    def __init__(self, address: Address, routes: Mapping[str, Handler]) -> None:
-        self._address = address
-        application = web.Application()
-        for path, handler in routes.items():
-            application.router.add_get(path, handler)
-        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=_SECONDS_TO_FINISH)
-
-    @property
-    def bound(self) -> Address:
-        """Where it listens, with the actual port if any free one was allowed."""
-        return replace(self._address, port=self._runner.addresses[0][1])
-
-    async def start(self) -> None:
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, self._address.host or None, self._address.port)
-        try:
-            await site.start()
-        except OSError as error:
-            await self._runner.cleanup()
-            raise self._address.error(f"{_reason(error)}; choose another address, or 0 to turn it off") from error
-
-    async def stop(self) -> None:
-        await self._runner.cleanup()
-
-
 class Probes:
     """The servers for metrics, debug pages and health. `pages` are the debug pages, by path."""
 
     def __init__(self, addresses: Addresses, metrics: Metrics, checks: Checks, pages: Mapping[str, DebugPage]) -> None:
-        self.servers: dict[str, Server] = {}
+        self.servers: dict[str, HttpServer] = {}
         if addresses.metrics:
-            self.servers["metrics"] = Server(addresses.metrics, {"/metrics": _metrics_handler(metrics)})
+            self.servers["metrics"] = _server(addresses.metrics, {"/metrics": _metrics_handler(metrics)})
         if addresses.debug:
             all_pages = {"/debug/tasks": tasks_page, **pages}
-            self.servers["debug"] = Server(loopback_only(addresses.debug), _debug_routes(all_pages))
+            self.servers["debug"] = _server(loopback_only(addresses.debug), _debug_routes(all_pages))
         if addresses.health:
             routes = {"/healthz": _check_handler(checks.alive), "/readyz": _check_handler(checks.ready)}
-            self.servers["health"] = Server(addresses.health, routes)
+            self.servers["health"] = _server(addresses.health, routes)
 
     async def start(self) -> None:
         """Start all servers, or none: raises BadAddress."""
@@ -99,6 +70,13 @@ class Probes:
     async def stop(self) -> None:
         for server in self.servers.values():
             await server.stop()
+
+
+def _server(address: Address, routes: Mapping[str, Handler]) -> HttpServer:
+    application = web.Application()
+    for path, handler in routes.items():
+        application.router.add_get(path, handler)
+    return HttpServer(application, address)
 
 
 def _metrics_handler(metrics: Metrics) -> Handler:
@@ -145,9 +123,3 @@ def _page_handler(page: DebugPage) -> Handler:
         return web.Response(body=body, content_type="application/json")
 
     return answer
-
-
-def _reason(error: OSError) -> str:
-    """The system's message, without the address that asyncio adds."""
-    number = error.errno or 0
-    return os.strerror(number) if number > 0 else error.strerror or str(error)
