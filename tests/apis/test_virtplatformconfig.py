@@ -9,24 +9,26 @@ import pytest
 from tests.clients import a_client
 from tests.widgets import install_crd
 from virt_steward.apis.meta import Condition
-from virt_steward.apis.virtplatformconfig import (
-    API_VERSION,
+from virt_steward.apis.profiles import (
     EXAMPLE,
     HIGHER_DENSITY,
-    HISTORY_KEPT,
     LOAD_AWARE,
+    HigherDensityOptions,
+    LoadAwareOptions,
+    ProfileOptions,
+)
+from virt_steward.apis.virtplatformconfig import (
+    API_VERSION,
+    HISTORY_KEPT,
     VIRT_PLATFORM_CONFIG,
     VIRT_PLATFORM_CONFIG_CRD,
     BlastRadius,
     Execution,
     GovernedTarget,
-    HigherDensityOptions,
     Input,
-    LoadAwareOptions,
     PlanApproval,
     PlanItem,
     PoolRadius,
-    ProfileOptions,
     TakenField,
     TargetRef,
     VirtPlatformConfigSpec,

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from virt_steward.catalog.asset import Asset
+from virt_steward.catalog.conditions import Met
 from virt_steward.catalog.context import AssetContext
 from virt_steward.catalog.load import Catalog, load
 from virt_steward.catalog.render import Rendered, Renderer, Rendering
@@ -99,3 +100,10 @@ def rendered(name: str, cluster: Cluster) -> Object:
     made = rendering(name, cluster)
     assert isinstance(made, Rendered), made
     return made.object
+
+
+def is_wanted(name: str, cluster: Cluster) -> bool:
+    """Whether all conditions of the asset are met; `rendered` does not look at them."""
+    context, conditions = cluster.context(), an_asset(name).conditions
+    assert conditions
+    return all(condition.check(context) == Met() for condition in conditions)

@@ -3,8 +3,7 @@
 import msgspec
 import pytest
 
-from tests.assets.contexts import Cluster, catalog, rendered
-from tests.assets.test_machine_configs import is_wanted
+from tests.assets.contexts import Cluster, catalog, is_wanted, rendered
 from tests.catalog.builders import a_kubelet_config
 from virt_steward.platform.machineconfigs import KubeletConfigFacts, MachineConfigs
 

@@ -8,10 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.assets.contexts import Cluster, an_asset, catalog, rendered, rendering
+from tests.assets.contexts import Cluster, catalog, is_wanted, rendered, rendering
 from tests.assets.hosts import ASSETS, SCRIPTS
 from tests.assets.ignition import files_of, units_of
-from virt_steward.catalog.conditions import Met
 from virt_steward.catalog.load import MANAGED_BY, MANAGER
 from virt_steward.catalog.render import RenderedNothing
 from virt_steward.platform.machineconfigs import MachineConfigs, machine_config_facts
@@ -180,12 +179,6 @@ def test_permitted_usb_devices_are_kept_awake() -> None:
 @pytest.mark.parametrize("name", ["vfio-assign", "usb-passthrough"])
 def test_nothing_is_wanted_while_no_device_is_permitted_by(name: str) -> None:
     assert rendering(name, Cluster()) == RenderedNothing()
-
-
-def is_wanted(name: str, cluster: Cluster) -> bool:
-    context, conditions = cluster.context(), an_asset(name).conditions
-    assert conditions
-    return all(condition.check(context) == Met() for condition in conditions)
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,7 @@ def test_load_finds_files_of_asset_and_topic(tmp_path: Path) -> None:
     [
         pytest.param({"colour": "red"}, "`colour`", id="an-unknown-key"),
         pytest.param({"install": "sometimes"}, "`$.install`", id="an-unknown-way-to-install"),
+        pytest.param({"install": "opt-in"}, "needs a condition to opt in by", id="opt-in-without-condition"),
         pytest.param({"conditions": [{"type": "moon-phase"}]}, "moon-phase", id="an-unknown-condition"),
         pytest.param({"conditions": [{"type": "annotation"}]}, "`key`", id="a-condition-without-its-key"),
         pytest.param(

@@ -5,7 +5,8 @@ import re
 import pytest
 
 from tests.controllers.advisor.builders import an_item
-from virt_steward.apis.virtplatformconfig import LOAD_AWARE, BlastRadius, PlanItem, PoolRadius, ProfileOptions
+from virt_steward.apis.profiles import LOAD_AWARE, ProfileOptions
+from virt_steward.apis.virtplatformconfig import BlastRadius, PlanItem, PoolRadius
 from virt_steward.cli.plan import desired_manifests, plan_lines
 from virt_steward.insight.plans import PlannedChanges
 

@@ -9,7 +9,7 @@ from tests.console.rig import Answer, Browser, a_console
 from tests.eventually import eventually
 from tests.gateway import Gateway, a_gateway
 from tests.grants import Account
-from virt_steward.apis.virtplatformconfig import LOAD_AWARE
+from virt_steward.apis.profiles import LOAD_AWARE
 from virt_steward.kube.client import Client, Object
 from virt_steward_demo.local.controlplane import ControlPlane
 

@@ -12,7 +12,7 @@ from tests.console.objects import define_all, no_config
 from tests.console.people import People
 from tests.console.rig import Browser, Served, a_console
 from tests.grants import Account, an_account
-from virt_steward.apis.virtplatformconfig import HIGHER_DENSITY, LOAD_AWARE
+from virt_steward.apis.profiles import HIGHER_DENSITY, LOAD_AWARE
 from virt_steward.console.access import ACCESS
 from virt_steward.kube.client import Client
 from virt_steward.runtime.access import Installation

@@ -3,7 +3,8 @@
 from typing import Any
 
 from virt_steward.apis import CRDS
-from virt_steward.apis.virtplatformconfig import API_VERSION, LOAD_AWARE, VIRT_PLATFORM_CONFIG
+from virt_steward.apis.profiles import LOAD_AWARE
+from virt_steward.apis.virtplatformconfig import API_VERSION, VIRT_PLATFORM_CONFIG
 from virt_steward.controllers.approver.olm import INSTALL_PLAN
 from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.kube.client import Client, Object

@@ -13,7 +13,7 @@ from tests.installplans import an_install_plan, create_install_plan
 from tests.machines import a_config, a_machine, cluster_of, the_machine
 from tests.machines import the_config as the_cluster
 from tests.proxy import FaultProxy
-from virt_steward.apis.virtplatformconfig import HIGHER_DENSITY
+from virt_steward.apis.profiles import HIGHER_DENSITY
 from virt_steward.controllers.approver.manual_approval import APPROVAL_COMMENT, APPROVED_BY_USER
 from virt_steward.controllers.approver.olm import INSTALL_PLAN
 from virt_steward.controllers.placement.observation import CONFIG_ANNOTATION

@@ -14,7 +14,7 @@ from tests.controllers.advisor.desk import Desk, a_descheduler, advising, no_reb
 from tests.eventually import eventually
 from tests.gateway import a_status
 from tests.grants import Account, an_account
-from virt_steward.apis.virtplatformconfig import HIGHER_DENSITY, LOAD_AWARE
+from virt_steward.apis.profiles import HIGHER_DENSITY, LOAD_AWARE
 from virt_steward.controllers.advisor.definition import definition
 from virt_steward.controllers.advisor.options import AdvisorOptions
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER

@@ -30,7 +30,7 @@ from tests.installplans import an_install_plan, create_install_plan
 from tests.machines import a_config as a_cluster
 from tests.machines import a_machine, the_machine
 from tests.machines import the_config as the_cluster
-from virt_steward.apis.virtplatformconfig import LOAD_AWARE
+from virt_steward.apis.profiles import LOAD_AWARE
 from virt_steward.controllers.advisor.definition import definition
 from virt_steward.controllers.advisor.options import AdvisorOptions
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.console.rig import Nobody
-from virt_steward.apis.virtplatformconfig import HIGHER_DENSITY
+from virt_steward.apis.profiles import HIGHER_DENSITY
 from virt_steward.console.access import EVENTS
 from virt_steward.console.cache import Cache, PlatformOptions
 from virt_steward.console.live import Broadcaster

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from virt_steward.apis.virtplatformconfig import EXAMPLE, HIGHER_DENSITY, LOAD_AWARE
+from virt_steward.apis.profiles import EXAMPLE, HIGHER_DENSITY, LOAD_AWARE
 from virt_steward.console.forms import BadOption, fields, read
 
 HELD = {"kind": "big", "zone": "a"}

@@ -10,7 +10,7 @@ from tests.console.objects import a_condition, a_review, an_item, put, put_confi
 from tests.console.rig import Browser
 from tests.eventually import eventually
 from tests.machines import a_config, a_machine, the_config, the_machine
-from virt_steward.apis.virtplatformconfig import LOAD_AWARE
+from virt_steward.apis.profiles import LOAD_AWARE
 from virt_steward.controllers import REPORTERS
 from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.kube.client import Client

@@ -14,7 +14,7 @@ from tests.eventually import eventually
 from tests.gateway import a_gateway, a_status, forwarded
 from tests.grants import Account
 from tests.installplans import an_install_plan, create_install_plan
-from virt_steward.apis.virtplatformconfig import LOAD_AWARE
+from virt_steward.apis.profiles import LOAD_AWARE
 from virt_steward.console.live import Broadcaster, Topic
 from virt_steward.kube.client import Client
 from virt_steward.objects.corekinds import NAMESPACE

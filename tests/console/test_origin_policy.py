@@ -10,7 +10,7 @@ from tests.console.people import People
 from tests.console.rig import Browser, Served, a_console
 from tests.eventually import eventually
 from tests.grants import Account
-from virt_steward.apis.virtplatformconfig import LOAD_AWARE
+from virt_steward.apis.profiles import LOAD_AWARE
 from virt_steward.console import origin_policy
 from virt_steward.kube.client import Client
 from virt_steward_demo.local.controlplane import ControlPlane

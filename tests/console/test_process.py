@@ -13,7 +13,7 @@ from tests.console.people import People, a_rule, user_of
 from tests.console.rig import Browser
 from tests.eventually import eventually
 from tests.grants import Account
-from virt_steward.apis.virtplatformconfig import LOAD_AWARE
+from virt_steward.apis.profiles import LOAD_AWARE
 from virt_steward.console.access import ACCESS
 from virt_steward.kube.client import Client
 from virt_steward_demo.local.controlplane import ControlPlane

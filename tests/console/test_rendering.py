@@ -12,7 +12,7 @@ from tests.grants import Account
 from tests.installplans import an_install_plan, create_install_plan
 from tests.machines import a_machine, the_machine
 from tests.proxy import FaultProxy
-from virt_steward.apis.virtplatformconfig import LOAD_AWARE
+from virt_steward.apis.profiles import LOAD_AWARE
 from virt_steward.controllers.approver.verdicts import PlanReason
 from virt_steward.insight.approvals import UNCOVERED
 from virt_steward.kube.client import Client

@@ -11,7 +11,7 @@ from tests.console.rig import Browser, Served
 from tests.controllers.approver.lifecycle import a_lifecycle, an_approver
 from tests.eventually import eventually
 from tests.installplans import an_install_plan, create_install_plan
-from virt_steward.apis.virtplatformconfig import LOAD_AWARE
+from virt_steward.apis.profiles import LOAD_AWARE
 from virt_steward.console.page_context import REASON_HIDDEN
 from virt_steward.controllers import REPORTERS
 from virt_steward.controllers.autopilot.options import HCO

@@ -6,7 +6,8 @@ import pytest
 
 from tests.console.objects import no_config
 from tests.widgets import install_crd
-from virt_steward.apis.virtplatformconfig import EXAMPLE, VIRT_PLATFORM_CONFIG_CRD
+from virt_steward.apis.profiles import EXAMPLE
+from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG_CRD
 from virt_steward.kube.client import Client
 
 

@@ -9,7 +9,7 @@ from tests.clients import a_client
 from tests.controllers.advisor.builders import PLAN, a_config, a_status, true
 from tests.controllers.advisor.reviews import config_in_review, write_status
 from tests.gateway import Gateway
-from virt_steward.apis.virtplatformconfig import EXAMPLE
+from virt_steward.apis.profiles import EXAMPLE
 from virt_steward.controllers.advisor.annotation_keys import APPROVAL_COMMENT, APPROVED_BY, APPROVED_PLAN
 from virt_steward.controllers.advisor.observation import VirtPlatformConfig
 from virt_steward.decisions.outcomes import NotApproved

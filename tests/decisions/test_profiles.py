@@ -7,7 +7,8 @@ import pytest
 from tests.controllers.advisor.builders import PLAN, a_config, a_status
 from tests.controllers.advisor.desk import Desk
 from tests.controllers.advisor.reviews import config_in_review, write_status
-from virt_steward.apis.virtplatformconfig import EXAMPLE, Input
+from virt_steward.apis.profiles import EXAMPLE
+from virt_steward.apis.virtplatformconfig import Input
 from virt_steward.controllers.advisor.annotation_keys import (
     APPROVED_PLAN,
     REJECTED_BY,

@@ -10,7 +10,8 @@ from tests.controllers.approver.builders import an_approver as an_observed_appro
 from tests.controllers.placement.scene import Scene
 from tests.operators import an_approver, create
 from virt_steward.apis.installplanapprover import InstallPlanApproverStatus, PendingPlan
-from virt_steward.apis.virtplatformconfig import API_VERSION, LOAD_AWARE, VIRT_PLATFORM_CONFIG_CRD
+from virt_steward.apis.profiles import LOAD_AWARE
+from virt_steward.apis.virtplatformconfig import API_VERSION, VIRT_PLATFORM_CONFIG_CRD
 from virt_steward.controllers.approver.observation import Approver
 from virt_steward.controllers.autopilot.annotation_keys import SCOPE
 from virt_steward.controllers.autopilot.options import HCO

@@ -89,6 +89,8 @@ class Declaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
             raise ValueError(f"{self.name!r} is not a valid name: use lower-case letters, digits and dashes")
         if (self.phase == 0) is not (self.object.kind == HYPERCONVERGED):
             raise ValueError(f"phase 0 is for the {HYPERCONVERGED.name} only")
+        if self.install is Install.OPT_IN and not self.conditions:
+            raise ValueError("an opt-in asset needs a condition to opt in by, such as an annotation")
 
 
 class Asset(Declaration, frozen=True, kw_only=True):

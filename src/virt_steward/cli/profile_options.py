@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from virt_steward.apis.virtplatformconfig import OPTIONS_OF, ProfileOptions
+from virt_steward.apis.profiles import OPTIONS_OF, ProfileOptions
 from virt_steward.objects.paths import Pointer, with_value
 from virt_steward.settings import BadSetting
 

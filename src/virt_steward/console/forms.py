@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from virt_steward.apis.profiles import OPTIONS_OF
 from virt_steward.apis.schema import schema_of
-from virt_steward.apis.virtplatformconfig import OPTIONS_OF
 from virt_steward.objects.errors import UserError
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, ProfileOptions, VirtPlatformConfigSpec
+from virt_steward.apis.profiles import ProfileOptions
+from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, VirtPlatformConfigSpec
 from virt_steward.controllers.advisor.act import draft_plan
 from virt_steward.controllers.advisor.conditions import STALE
 from virt_steward.controllers.advisor.decide import decide, trace

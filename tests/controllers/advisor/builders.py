@@ -7,12 +7,11 @@ from typing import Any
 import msgspec
 
 from virt_steward.apis.meta import Condition
+from virt_steward.apis.profiles import LOAD_AWARE, ProfileOptions
 from virt_steward.apis.virtplatformconfig import (
-    LOAD_AWARE,
     GovernedTarget,
     Input,
     PlanItem,
-    ProfileOptions,
     TargetRef,
     VirtPlatformConfigSpec,
     VirtPlatformConfigStatus,

@@ -12,13 +12,8 @@ from tests.clients import a_client
 from tests.controllers.approver.process import home_of
 from tests.eventually import eventually
 from tests.grants import Account
-from virt_steward.apis.virtplatformconfig import (
-    API_VERSION,
-    LOAD_AWARE,
-    VIRT_PLATFORM_CONFIG,
-    PlanItem,
-    VirtPlatformConfigStatus,
-)
+from virt_steward.apis.profiles import LOAD_AWARE
+from virt_steward.apis.virtplatformconfig import API_VERSION, VIRT_PLATFORM_CONFIG, PlanItem, VirtPlatformConfigStatus
 from virt_steward.controllers.advisor.definition import of_profiles
 from virt_steward.controllers.advisor.observation import VirtPlatformConfig
 from virt_steward.controllers.advisor.options import AdvisorOptions

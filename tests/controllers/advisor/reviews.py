@@ -6,7 +6,7 @@ import msgspec
 
 from tests.controllers.advisor.builders import a_status
 from tests.controllers.advisor.desk import Desk, the_config
-from virt_steward.apis.virtplatformconfig import EXAMPLE
+from virt_steward.apis.profiles import EXAMPLE
 from virt_steward.kube.client import Client
 
 

@@ -19,7 +19,8 @@ from tests.controllers.advisor.builders import (
     an_item,
     true,
 )
-from virt_steward.apis.virtplatformconfig import Action, GovernedTarget, ItemState, LoadAwareOptions, ProfileOptions
+from virt_steward.apis.profiles import LoadAwareOptions, ProfileOptions
+from virt_steward.apis.virtplatformconfig import Action, GovernedTarget, ItemState
 from virt_steward.controllers.advisor.observation import ALWAYS, AdvisorObservation, InvalidWindow, VersionChange
 from virt_steward.controllers.advisor.phases import PHASES
 from virt_steward.objects.windows import Closed

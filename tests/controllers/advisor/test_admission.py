@@ -9,7 +9,8 @@ from tests.clients import a_client
 from tests.controllers.advisor.desk import the_config
 from tests.eventually import eventually
 from tests.grants import Account, an_account
-from virt_steward.apis.virtplatformconfig import API_VERSION, EXAMPLE, VIRT_PLATFORM_CONFIG
+from virt_steward.apis.profiles import EXAMPLE
+from virt_steward.apis.virtplatformconfig import API_VERSION, VIRT_PLATFORM_CONFIG
 from virt_steward.controllers.advisor.admission import POLICIES
 from virt_steward.controllers.advisor.annotation_keys import (
     APPROVAL_COMMENT,

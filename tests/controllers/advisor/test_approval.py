@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tests.controllers.advisor.builders import FIVE, NOON, PLAN, TEN, a_config, a_status, an_item, an_observation, done
-from virt_steward.apis.virtplatformconfig import Input, LoadAwareOptions, ProfileOptions
+from virt_steward.apis.profiles import LoadAwareOptions, ProfileOptions
+from virt_steward.apis.virtplatformconfig import Input
 from virt_steward.controllers.advisor.approval import rejected, step_for_new_plan
 from virt_steward.controllers.advisor.decide import decide
 from virt_steward.controllers.advisor.observation import AdvisorObservation, VersionChange

@@ -19,13 +19,8 @@ from tests.controllers.advisor.reviews import config_in_review, write_status
 from tests.eventually import eventually
 from tests.grants import Account, an_account
 from tests.widgets import install_crd
-from virt_steward.apis.virtplatformconfig import (
-    EXAMPLE,
-    HIGHER_DENSITY,
-    LOAD_AWARE,
-    VIRT_PLATFORM_CONFIG,
-    VIRT_PLATFORM_CONFIG_CRD,
-)
+from virt_steward.apis.profiles import EXAMPLE, HIGHER_DENSITY, LOAD_AWARE
+from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, VIRT_PLATFORM_CONFIG_CRD
 from virt_steward.controllers.advisor.approval import PLAN_READY
 from virt_steward.controllers.advisor.definition import definition
 from virt_steward.controllers.advisor.options import AdvisorOptions

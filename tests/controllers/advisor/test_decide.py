@@ -20,7 +20,8 @@ from tests.controllers.advisor.builders import (
     an_observation,
     done,
 )
-from virt_steward.apis.virtplatformconfig import LoadAwareOptions, PlanApproval, ProfileOptions
+from virt_steward.apis.profiles import LoadAwareOptions, ProfileOptions
+from virt_steward.apis.virtplatformconfig import PlanApproval
 from virt_steward.controllers.advisor.approval import step_for_new_plan
 from virt_steward.controllers.advisor.decide import decide
 from virt_steward.controllers.advisor.observation import AdvisorObservation, InvalidWindow, VersionChange

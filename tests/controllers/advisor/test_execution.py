@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from tests.controllers.advisor.desk import HCO, Desk, a_descheduler, advising, no_reboots, observing
 from tests.eventually import eventually
 from tests.grants import Account
-from virt_steward.apis.virtplatformconfig import EXAMPLE, HIGHER_DENSITY
+from virt_steward.apis.profiles import EXAMPLE, HIGHER_DENSITY
 from virt_steward.controllers.advisor.options import AdvisorOptions
 from virt_steward.controllers.advisor.profiles import profiles
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI

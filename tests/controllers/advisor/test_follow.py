@@ -13,7 +13,7 @@ from tests.eventually import eventually
 from tests.gateway import Gateway, no_streaming_list
 from tests.grants import an_account
 from virt_steward.apis.meta import Condition
-from virt_steward.apis.virtplatformconfig import EXAMPLE
+from virt_steward.apis.profiles import EXAMPLE
 from virt_steward.controllers.advisor.follow import PlanCompleted, PlanFailed, PlanInProgress, follow, progress
 from virt_steward.controllers.advisor.observation import VirtPlatformConfig
 from virt_steward.kube.client import Client

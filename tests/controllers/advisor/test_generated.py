@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from tests.controllers.advisor.builders import NOON
 from tests.controllers.advisor.desk import true_phases
 from tests.controllers.advisor.specimens import observations
-from virt_steward.apis.virtplatformconfig import ProfileOptions
+from virt_steward.apis.profiles import ProfileOptions
 from virt_steward.controllers.advisor.approval import step_for_new_plan
 from virt_steward.controllers.advisor.decide import decide
 from virt_steward.controllers.advisor.observation import AdvisorObservation

@@ -10,7 +10,8 @@ from tests.controllers.advisor.desk import Desk, advising, the_config
 from tests.eventually import eventually
 from tests.grants import Account
 from tests.widgets import install_crd
-from virt_steward.apis.virtplatformconfig import EXAMPLE, VIRT_PLATFORM_CONFIG, VIRT_PLATFORM_CONFIG_CRD
+from virt_steward.apis.profiles import EXAMPLE
+from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, VIRT_PLATFORM_CONFIG_CRD
 from virt_steward.controllers.advisor.options import AdvisorOptions
 from virt_steward.controllers.advisor.watches import CONFIGS
 from virt_steward.insight.cluster_view import read_advisor_view

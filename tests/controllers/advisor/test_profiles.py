@@ -7,18 +7,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from virt_steward.apis.schema import schema_of, validations
-from virt_steward.apis.virtplatformconfig import (
+from virt_steward.apis.profiles import (
     EXAMPLE,
     OPTIONS_OF,
     PROFILES_WITHOUT_OPTIONS,
     HigherDensityOptions,
-    Input,
     KsmConfiguration,
     LoadAwareOptions,
     ProfileOptions,
-    VirtPlatformConfigSpec,
 )
+from virt_steward.apis.schema import schema_of, validations
+from virt_steward.apis.virtplatformconfig import Input, VirtPlatformConfigSpec
 from virt_steward.cli.profile_options import wished
 from virt_steward.console.forms import fields
 from virt_steward.controllers.advisor.options import AdvisorOptions

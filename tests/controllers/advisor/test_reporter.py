@@ -10,7 +10,8 @@ from prometheus_client import CollectorRegistry
 from tests.controllers.advisor.builders import EARLIER, NOON, TEN, a_config, a_status, an_item, an_observation, done
 from tests.controllers.advisor.desk import Listener
 from tests.runtime.clocks import ManualClock
-from virt_steward.apis.virtplatformconfig import LOAD_AWARE, PlanApproval, VirtPlatformConfigStatus
+from virt_steward.apis.profiles import LOAD_AWARE
+from virt_steward.apis.virtplatformconfig import PlanApproval, VirtPlatformConfigStatus
 from virt_steward.controllers.advisor.report import next_status, with_plan
 from virt_steward.controllers.advisor.reporter import AdvisorReporter
 from virt_steward.controllers.advisor.steps import (

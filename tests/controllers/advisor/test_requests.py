@@ -9,7 +9,7 @@ from tests.controllers.advisor.process import Asked, Start, runs_through_a_kill,
 from tests.controllers.approver.process import SHORT_LEASE
 from tests.eventually import eventually
 from tests.grants import Account
-from virt_steward.apis.virtplatformconfig import EXAMPLE, LOAD_AWARE
+from virt_steward.apis.profiles import EXAMPLE, LOAD_AWARE
 from virt_steward.controllers.advisor.options import AdvisorOptions
 from virt_steward.controllers.advisor.profiles import profiles
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI

@@ -1,5 +1,7 @@
 """The placement strategies: which of several suitable clusters is chosen."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.controllers.placement.builders import a_cluster, a_machine, a_view
@@ -106,6 +108,13 @@ def test_strategy_skips_cluster_without_kubevirt() -> None:
     assert verdicts["existing_vm"] == Abstain(
         "VM vm-my-vm does not exist in east, west; KubeVirt is not installed in east"
     )
+
+
+def test_every_strategy_is_tested_and_documented() -> None:
+    [table] = [mark for mark in test_strategy_chooses_cluster.pytestmark if mark.name == "parametrize"]
+    page = (Path(__file__).parents[3] / "docs" / "howto" / "place-a-machine.md").read_text()
+    assert {row.values[0] for row in table.args[1]} >= set(STRATEGIES)
+    assert [name for name in STRATEGIES if f"`{name}`" not in page] == []
 
 
 def test_registry_lists_every_strategy_with_its_help() -> None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, ProfileOptions
+from virt_steward.apis.profiles import ProfileOptions
+from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.console import forms
 from virt_steward.console.diffs import diff_lines, drift_of
 from virt_steward.console.page_context import PageContent, matches, not_found

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from virt_steward.apis.virtplatformconfig import PlanApproval, PlanItem, ProfileOptions
+from virt_steward.apis.profiles import ProfileOptions
+from virt_steward.apis.virtplatformconfig import PlanApproval, PlanItem
 from virt_steward.controllers.advisor.annotation_keys import APPROVAL_COMMENT, APPROVED_BY
 from virt_steward.controllers.advisor.steps import AwaitReview, Begin, NothingToDo
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from virt_steward.apis.profiles import ProfileOptions
 from virt_steward.apis.virtplatformconfig import (
     Impact,
     Input,
     PlanItem,
-    ProfileOptions,
     VirtPlatformConfigSpec,
     VirtPlatformConfigStatus,
 )

@@ -1,7 +1,7 @@
 """The profiles, one per module.
 
 To add one: its module and its line in `BUILDERS`; if it has options, their type and their field in `ProfileOptions`
-(`apis/virtplatformconfig.py`). A test fails if one of these is missing.
+(`apis/profiles.py`). A test fails if one of these is missing.
 
 Not here: reading the cluster or changing it; a profile declares what it reads and what it wants.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from virt_steward.apis.virtplatformconfig import EXAMPLE, HIGHER_DENSITY, LOAD_AWARE
+from virt_steward.apis.profiles import EXAMPLE, HIGHER_DENSITY, LOAD_AWARE
 from virt_steward.controllers.advisor.profiles import example_profile, load_aware_rebalancing, virt_higher_density
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from virt_steward.apis.virtplatformconfig import EXAMPLE
+from virt_steward.apis.profiles import EXAMPLE
 from virt_steward.controllers.advisor.profiles.profile import Profile, ProfileDescription
 from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward.plans.fields import fields_set_by

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from virt_steward.apis.virtplatformconfig import LOAD_AWARE, Input, LoadAwareOptions, ProfileOptions
+from virt_steward.apis.profiles import LOAD_AWARE, LoadAwareOptions, ProfileOptions
+from virt_steward.apis.virtplatformconfig import Input
 from virt_steward.controllers.advisor.profiles.profile import Prerequisite, Profile, ProfileDescription
 from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward.objects.paths import Pointer

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from virt_steward.apis.virtplatformconfig import API_VERSION, Impact, Input, ProfileOptions
+from virt_steward.apis.profiles import ProfileOptions
+from virt_steward.apis.virtplatformconfig import API_VERSION, Impact, Input
 from virt_steward.objects.identity import Kind, Ref
 from virt_steward.platform.hco import LiveMigration
 from virt_steward.platform.machineconfigs import MACHINE_CONFIG

@@ -9,13 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from virt_steward.apis.virtplatformconfig import (
-    HIGHER_DENSITY,
-    HigherDensityOptions,
-    Input,
-    KsmConfiguration,
-    ProfileOptions,
-)
+from virt_steward.apis.profiles import HIGHER_DENSITY, HigherDensityOptions, KsmConfiguration, ProfileOptions
+from virt_steward.apis.virtplatformconfig import Input
 from virt_steward.controllers.advisor.profiles.profile import Prerequisite, Profile, ProfileDescription
 from virt_steward.objects.identity import Key, Ref
 from virt_steward.plans.fields import fields_set_by, values

@@ -12,7 +12,15 @@ from virt_steward.controllers.placement.strategies.weight import WEIGHT
 
 NO_STRATEGY = "none"
 
-STRATEGIES: dict[str, PlacementStrategy] = {one.name: one for one in (ROUND_ROBIN, LEAST_LOADED, SPREAD, WEIGHT)}
+STRATEGIES: dict[str, PlacementStrategy] = {
+    one.name: one
+    for one in (
+        ROUND_ROBIN,
+        LEAST_LOADED,
+        SPREAD,
+        WEIGHT,
+    )
+}
 
 STRATEGY_NAMES = (NO_STRATEGY, *STRATEGIES)
 STRATEGY_HELP = "; ".join(f"{one.name}: {one.help}" for one in STRATEGIES.values())
