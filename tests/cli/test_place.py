@@ -26,6 +26,7 @@ async def scene(admin: Client, control_plane: ControlPlane, namespace: str) -> A
     """Two clusters, neither of which has a VM."""
     scene = Scene(admin, control_plane, namespace, namespace)
     await scene.install_crds()
+    await scene.clear()  # other tests share this cluster
     await scene.join("east", "west")
     yield scene
     await scene.clear()

@@ -34,6 +34,7 @@ from virt_steward_demo.local.controlplane import ControlPlane
 async def scene(admin: Client, control_plane: ControlPlane, namespace: str) -> AsyncIterator[Scene]:
     scene = Scene(admin, control_plane, namespace, namespace)
     await scene.install_crds()
+    await scene.clear()  # other tests share this cluster
     yield scene
     await scene.clear()
 
