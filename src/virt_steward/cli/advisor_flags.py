@@ -10,7 +10,6 @@ from virt_steward.controllers.advisor.options import AdvisorOptions
 from virt_steward.objects.identity import Key
 from virt_steward.settings import BadSetting
 
-PANEL = "Plans"
 _USUAL = AdvisorOptions()
 
 HcoOption = Annotated[
@@ -19,7 +18,6 @@ HcoOption = Annotated[
         "--hyperconverged",
         metavar="NAMESPACE/NAME",
         help="The HyperConverged object of the platform.",
-        rich_help_panel=PANEL,
     ),
 ]
 VersionOption = Annotated[
@@ -27,7 +25,6 @@ VersionOption = Annotated[
     typer.Option(
         metavar="VERSION",
         help="Version recorded in plans; a plan of another version is offered an upgrade.",
-        rich_help_panel=PANEL,
     ),
 ]
 DocsOption = Annotated[
@@ -36,7 +33,6 @@ DocsOption = Annotated[
         metavar="URL",
         help="Base URL of the profiles' documentation, for the annotation documentation-url.",
         show_default=False,
-        rich_help_panel=PANEL,
     ),
 ]
 ExampleOption = Annotated[
@@ -44,7 +40,6 @@ ExampleOption = Annotated[
     typer.Option(
         "--example-profile",
         help="Turn on example-profile, which writes a ConfigMap, to try the workflow.",
-        rich_help_panel=PANEL,
     ),
 ]
 
