@@ -164,7 +164,7 @@ class ApiStatus(msgspec.Struct):
     details: _Details | None = None
 
 
-LONGEST_PAUSE = 60.0
+LONGEST_PAUSE = 3600.0
 """Seconds that a server may ask us to wait. A longer pause would let it stop us for a day."""
 
 REFUSALS: dict[int, type[Refused]] = {
