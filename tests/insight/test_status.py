@@ -32,6 +32,7 @@ async def reader(admin: Client, control_plane: ControlPlane, operators: str) -> 
     """A reader of a cluster on which every section has a row."""
     scene = Scene(admin, control_plane, operators, operators)
     await scene.install_crds()
+    await scene.clear()  # other tests share this cluster
     await install(admin, VIRT_PLATFORM_CONFIG_CRD.manifest())
     async with SimulatedPlatform(admin, PlatformShape(machines_per_worker=0, packages=())):
         await admin.merge_patch(Ref(HYPERCONVERGED, HCO), {"metadata": {"annotations": {SCOPE: "true"}}})

@@ -79,14 +79,6 @@ def test_report_includes_asset(asset: Asset, platform: AutopilotObservation) -> 
             id="whose-gate-is-not-installed",
         ),
         pytest.param(
-            an_asset(install="opt-in"),
-            a_platform(),
-            "EXCLUDED",
-            "Conditions not met",
-            {"install": "opt-in, and nothing to opt in by"},
-            id="that-is-opt-in-without-conditions",
-        ),
-        pytest.param(
             an_asset(conditions=[ASKED, GPU]),
             a_platform(),
             "EXCLUDED",
@@ -131,7 +123,7 @@ def test_report_gives_the_reason_that_an_asset_is_not_applied(
 
 
 def test_first_objection_decides() -> None:
-    hopeless = an_asset("{{ gone }}", install="opt-in", gate_crd="others.other.example")
+    hopeless = an_asset("{{ gone }}", conditions=[ASKED], gate_crd="others.other.example")
     nothing = Serves(())
     reasons = [
         report(hopeless, platform).reason

@@ -115,8 +115,8 @@ class Scene:
         return [one for one in found if one["regarding"]["name"] == name]
 
     async def clear(self) -> None:
-        """No config outlives the test that made it, and no machine, which would count for the next."""
-        for one in await self.client.list(MACHINE, Selection(self.namespace)):
+        """No config and no machine of any test outlives it: either would count for the next."""
+        for one in await self.client.list(MACHINE):
             await self.client.delete(ref_of(one))
         for one in await self.client.list(KUBEVIRT_CONFIG):
             await self.client.delete(ref_of(one))

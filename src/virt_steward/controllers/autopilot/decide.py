@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from virt_steward.catalog.asset import Install
 from virt_steward.catalog.conditions import AnnotationCondition, CannotTell, FeatureGateCondition, Met, Unmet
 from virt_steward.catalog.render import Rendered, RenderedNothing, labelled
 from virt_steward.controllers.autopilot import annotation_keys
@@ -128,11 +127,8 @@ def gate_crd_installed(case: AssetCase) -> AssetCase | AssetSkipped:
 
 def conditions_met(case: AssetCase) -> AssetCase | AssetSkipped:
     """An unmet condition decides before an unknown one: whatever the unknown one is, the asset is not wanted."""
-    asset, context = case.asset, case.observation.context
-    if asset.install is Install.OPT_IN and not asset.conditions:
-        details = {"install": "opt-in, and nothing to opt in by"}
-        return _skipped(SkipReason.CONDITIONS, "Conditions not met", details)
-    results = {str(condition): condition.check(context) for condition in asset.conditions}
+    context = case.observation.context
+    results = {str(condition): condition.check(context) for condition in case.asset.conditions}
     if unmet := {name: result.why for name, result in results.items() if isinstance(result, Unmet)}:
         return _skipped(SkipReason.CONDITIONS, "Conditions not met", unmet)
     if unknown := {name: result.why for name, result in results.items() if isinstance(result, CannotTell)}:
