@@ -55,6 +55,12 @@ class Replica:
         events = [entry["event"] for entry in self.log() if entry["event"] in {"leading", "no longer leading"}]
         return events[-1:] == ["leading"]
 
+    @property
+    def stands_by(self) -> bool:
+        """According to its own log."""
+        events = [entry["event"] for entry in self.log() if entry["event"].endswith("standing by")]
+        return events[-1:] == ["standing by"]
+
     def send(self, number: signal.Signals) -> None:
         os.kill(self._child.pid, number)
 

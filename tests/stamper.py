@@ -103,7 +103,13 @@ def a_paper(namespace: str, name: str, content: str = "something") -> dict[str, 
 
 def a_stamper(namespace: str) -> ControllerDefinition:
     grant = Grant(CONFIG_MAP, (*WATCH, *PATCH), "to stamp ConfigMaps with the label", where=namespace)
-    return ControllerDefinition(NAME, Access(NAME, (grant,)), lambda tools: Stamper(tools, namespace))
+    access = Access(NAME, (grant,), other_lease=other_lease(namespace))
+    return ControllerDefinition(NAME, access, lambda tools: Stamper(tools, namespace))
+
+
+def other_lease(namespace: str) -> str:
+    """The name of the Lease of another stamper for this namespace, wherever that one runs."""
+    return f"other-stamper-of-{namespace}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

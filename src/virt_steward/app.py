@@ -79,6 +79,7 @@ async def run(
             notifier,
             settings.watch_namespaces,
             settings.notify,
+            settings.stand_by,
         )
         manager = Manager(around, definitions)
         console = _console(settings, around, manager, cluster, tell)

@@ -73,6 +73,8 @@ class Settings:
     """Path of a file with the endpoints that `spec.notify` and `--notify` may name."""
     notify: Mapping[str, str] = field(default_factory=dict)
     """The endpoint that gets the Warning events of a controller, by its name."""
+    stand_by: bool = True
+    """Whether a controller stands by while another implementation of it runs."""
     options: ControllerOptions = field(default_factory=ControllerOptions)
     """The options of each controller."""
     console: ConsoleSettings | None = None

@@ -74,6 +74,9 @@ def run(
         ),
     ] = None,
     leader_elect: Annotated[bool, typer.Option(help="Let only one of several replicas act.")] = True,
+    stand_by: Annotated[
+        bool, typer.Option(help="Write nothing while a Go operator that does the same work renews its Lease.")
+    ] = True,
     lease_duration: Annotated[
         int, typer.Option(metavar="SECONDS", min=1, help="Time without renewal after which a leader is replaced.")
     ] = 15,
@@ -139,6 +142,7 @@ def run(
         context=context,
         namespace=namespace,
         leader_elect=leader_elect,
+        stand_by=stand_by,
         lease=lease_times(lease_duration, lease_retry),
         grace=grace,
         addresses=Addresses(

@@ -94,6 +94,8 @@ class Access:
     """Optional grants of an installation, each in a role of its own, by name."""
     only_looks: bool = False
     """It never writes, so it needs neither a lease nor events."""
+    other_lease: str = ""
+    """The name of the Lease of another implementation of this controller; it stands by while that one is renewed."""
 
     @property
     def lease(self) -> str:
@@ -106,9 +108,12 @@ class Access:
         kinds = Grant(CUSTOM_RESOURCE_DEFINITION, WATCH, "to notice when kinds are added or removed")
         if self.only_looks:
             return (*self.grants, kinds)
+        why = "to stand by while another operator does the same work"
+        other = (Grant(LEASE, WATCH, why, names=(self.other_lease,)),) if self.other_lease else ()
         return (
             *self.grants,
             Grant(LEASE, (*READ, *APPLY), "to elect a leader", where=Reach.OWN, names=(self.lease,)),
+            *other,
             Grant(EVENT, ("create", "patch"), "to record events", where=Reach.TARGETS),
             kinds,
         )

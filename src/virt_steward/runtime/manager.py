@@ -19,6 +19,7 @@ from virt_steward.runtime.informers import Informers, InformerView
 from virt_steward.runtime.kinds import DEFINITIONS, Kinds
 from virt_steward.runtime.leader import Candidacy, Elector, LeasesOnly, LeaseTimes, Unopposed
 from virt_steward.runtime.notifications import WarningNotifications
+from virt_steward.runtime.standby import StandBy, other_leases
 from virt_steward.runtime.throttle import KeyedBuckets, Rate, TokenTaken
 from virt_steward.runtime.worker import Workers
 from virt_steward.runtime.workqueue import WorkQueue
@@ -71,6 +72,8 @@ class Environment:
     """The namespaces that this process watches; none means the whole cluster."""
     notify_warnings: Mapping[str, str] = field(default_factory=dict)
     """The endpoint to which the Warning events of a controller go, by the controller's name."""
+    stand_by: bool = True
+    """Whether a controller stands by while another implementation of it runs."""
 
 
 class ControllerRunner:
@@ -86,8 +89,15 @@ class ControllerRunner:
         self._is_settled = False
         agent = f"{around.agent} {definition.name}"
         self.elector = self._candidate(definition, agent)
-        client = Client(around.connection, around.discovery, Caller(agent, permit=self.elector.permit))
+        self.standby = StandBy(self.elector, around.clock)
+        if definition.access.other_lease and around.stand_by:
+            self._informers.of(other_leases(definition.access.other_lease)).tell(self.standby.handle)
+        client = Client(around.connection, around.discovery, Caller(agent, permit=self.standby))
         self.recorder = self._recorder(definition, client, agent)
+        # Its own, since the controller's may not write while it stands by.
+        self.standby_recorder = self._recorder(
+            definition, Client(around.connection, around.discovery, Caller(agent)), agent
+        )
         self.queue: WorkQueue[Any] = WorkQueue(definition.name, around.clock, Random(), around.metrics)  # noqa: S311 - jitter
         tools = Toolbox(
             self._informers,
@@ -106,6 +116,7 @@ class ControllerRunner:
         for informer, handler in self._triggers:
             informer.tell(self._handler(handler))
         around.metrics.leads(self.name, leading=False)
+        around.metrics.stands_by(self.name, standing_by=False)
         around.metrics.events(self.name, lambda: self.recorder.dropped)
 
     def not_ready(self) -> str | None:
@@ -116,10 +127,23 @@ class ControllerRunner:
         """Work whenever this process leads, until `stop`."""
         await _first(self._settled(), stop.wait())
         while not stop.is_set():
-            await _first(self.elector.campaign(), stop.wait())
+            await _first(self._stand_by(), stop.wait())
+            await _first(self.elector.campaign(), self.standby.appeared(), stop.wait())
             if self.elector.leads:
                 await self._lead(stop)
         self.queue.shut_down()
+
+    async def _stand_by(self) -> None:
+        """Wait while another implementation of this controller runs."""
+        if rival := self.standby.rival:
+            log.warning("standing by", controller=self.name, lease=str(rival.lease), holder=rival.holder)
+            self.standby_recorder.once(rival.occurrence)
+            self._around.metrics.stands_by(self.name, standing_by=True)
+            await self.standby.gone()
+            self._around.metrics.stands_by(self.name, standing_by=False)
+            log.info("no longer standing by", controller=self.name)
+        else:
+            await self.standby.gone()
 
     async def _settled(self) -> None:
         """Wait for the informers first: background tasks may depend on them."""
@@ -142,8 +166,9 @@ class ControllerRunner:
         self._workers.start()
         holding = asyncio.create_task(self.elector.hold(), name=f"{self.name}-lease")
         try:
-            await _first(asyncio.shield(holding), stop.wait())
-            abandoned = await self._workers.stop(self._around.grace if self.elector.leads else 0.0)
+            await _first(asyncio.shield(holding), self.standby.appeared(), stop.wait())
+            may_write = self.elector.leads and not self.standby.rival
+            abandoned = await self._workers.stop(self._around.grace if may_write else 0.0)
             if self.elector.leads:
                 await self.recorder.flush(FLUSH)
         except BaseException:  # cancelled, or the lease is lost: no worker may go on
@@ -223,6 +248,7 @@ class Manager:
                     ("kinds", self._kinds.run()),
                     *((f"informer-{informer.source.kind}", informer.run()) for informer in self.informers),
                     *((f"{unit.name}-events", unit.recorder.run()) for unit in self.units),
+                    *((f"{unit.name}-standby", unit.standby_recorder.run()) for unit in self.units),
                     *((f"{unit.name}-companion", one.run()) for unit in self.units for one in unit.companions),
                 )
             ]

@@ -56,6 +56,12 @@ class Metrics:
         self._leading = Gauge(
             "leader_election_master_status", "1 while this process leads.", ["name"], registry=self.registry
         )
+        self._standing_by = Gauge(
+            "virt_steward_standing_by",
+            "1 while another operator does the work of this controller.",
+            ["controller"],
+            registry=self.registry,
+        )
         self._events_dropped = Gauge(
             "virt_steward_events_dropped",
             "Events dropped by the rate limit or a full queue.",
@@ -95,6 +101,10 @@ class Metrics:
     def leads(self, name: str, *, leading: bool) -> None:
         """Export whether this process is the leader of that controller."""
         self._leading.labels(name).set(leading)
+
+    def stands_by(self, name: str, *, standing_by: bool) -> None:
+        """Export whether that controller stands by while another implementation of it runs."""
+        self._standing_by.labels(name).set(standing_by)
 
     def request_observed(self, verb: str, code: str, seconds: float) -> None:
         """Count one answered or failed request to an API server."""

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 
 NAME = "advisor"
+GO_LEASE = "8f83cc6e.kubevirt.io"
+"""The Lease by which the Go operator of this name elects its leader."""
 
 
 def definition(options: AdvisorOptions) -> ControllerDefinition:
@@ -73,7 +75,7 @@ def _build(tools: Toolbox, known: Sequence[Profile], options: AdvisorOptions) ->
 
 
 def access_for(profiles: Sequence[Profile], options: AdvisorOptions) -> Access:
-    return Access(NAME, tuple(_grants(profiles, options)))
+    return Access(NAME, tuple(_grants(profiles, options)), other_lease=GO_LEASE)
 
 
 def _grants(profiles: Sequence[Profile], options: AdvisorOptions) -> Iterator[Grant]:

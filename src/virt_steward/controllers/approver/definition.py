@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from virt_steward.runtime.controller import Toolbox
 
 NAME = "approver"
+GO_LEASE = "08a05259.bapu.cloud"
+"""The Lease by which the Go operator of this name elects its leader."""
 
 ACCESS = Access(
     NAME,
@@ -31,6 +33,7 @@ ACCESS = Access(
         Grant(INSTALL_PLAN_APPROVER, WATCH, "to know what may be approved", Reach.TARGETS),
         Grant(INSTALL_PLAN_APPROVER, PATCH, "to report", Reach.TARGETS, subresource="status"),
     ),
+    other_lease=GO_LEASE,
 )
 
 

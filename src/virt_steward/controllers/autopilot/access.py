@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from virt_steward.catalog.load import Catalog
     from virt_steward.objects.identity import Key, Ref
 
+GO_LEASE = "virt-platform-autopilot.kubevirt.io"
+"""The Lease by which the Go operator of this name elects its leader."""
 CLUSTER_ROLE = Kind(RBAC, "ClusterRole", "clusterroles")
 CLUSTER_ROLE_BINDING = Kind(RBAC, "ClusterRoleBinding", "clusterrolebindings")
 
@@ -54,6 +56,7 @@ def access(name: str, catalog: Catalog, hco: Key) -> Access:
             *_handed_on(catalog),
         ),
         {OPT_OUT_DELETES: tuple(_by_kind(_deletable(wanted), ("delete",), "to delete what is not requested any more"))},
+        other_lease=GO_LEASE,
     )
 
 
