@@ -9,13 +9,14 @@ from tests.controllers.approver.builders import NOON
 from tests.controllers.approver.builders import an_approver as an_observed_approver
 from tests.controllers.placement.scene import Scene
 from tests.operators import an_approver, create
+from tests.otheroperator import OtherOperator
 from virt_steward.apis.installplanapprover import InstallPlanApproverStatus, PendingPlan
 from virt_steward.apis.profiles import LOAD_AWARE
 from virt_steward.apis.virtplatformconfig import API_VERSION, VIRT_PLATFORM_CONFIG_CRD
 from virt_steward.controllers.approver.observation import Approver
 from virt_steward.controllers.autopilot.annotation_keys import SCOPE
 from virt_steward.controllers.autopilot.options import HCO
-from virt_steward.insight.status import SECTIONS, Section, collect_sections, of_approvers
+from virt_steward.insight.status import GO_LEASES, SECTIONS, Section, collect_sections, of_approvers
 from virt_steward.kube.client import Client, Reader
 from virt_steward.objects.identity import Key, Ref, ref_of
 from virt_steward.platform.hco import HYPERCONVERGED
@@ -62,6 +63,15 @@ async def test_sections_list_profiles_assets_pending_plans_and_clusters(reader: 
     assert (f"{operators}/install-1", "NotPinned", "2030-01-01T00:00:00Z", "pin it") in found["approver"].rows
     assert found["placement"].rows == (("east", "Ready", "4", "v1.36.3", ""),)
     assert found["placement"].summary == "clusters: 1; machines without a cluster: 1"
+
+
+async def test_section_says_that_its_controller_stands_by(reader: Reader, admin: Client, operators: str) -> None:
+    other = OtherOperator(admin, Key(operators, GO_LEASES["approver"]))
+    await other.renew("go-1")
+    found = await sections(reader)
+    await other.delete()
+    assert found["approver"].summary.startswith(f"standing by: go-1 holds Lease {operators}/08a05259.bapu.cloud.")
+    assert not found["autopilot"].summary.startswith("standing by")
 
 
 async def test_every_row_of_a_section_has_its_columns(reader: Reader) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from virt_steward.catalog.load import load
+from virt_steward.controllers.advisor.definition import GO_LEASE as ADVISOR_LEASE
 from virt_steward.controllers.advisor.watches import CONFIGS as PROFILE_CONFIGS
+from virt_steward.controllers.approver.definition import GO_LEASE as APPROVER_LEASE
 from virt_steward.controllers.approver.watches import APPROVERS
+from virt_steward.controllers.autopilot.access import GO_LEASE as AUTOPILOT_LEASE
 from virt_steward.controllers.autopilot.options import HCO, AutopilotOptions
 from virt_steward.controllers.autopilot.overrides.scope import Idle
 from virt_steward.controllers.placement.report import placed_condition
@@ -19,6 +22,7 @@ from virt_steward.insight.assets.survey import NoPlatform, survey
 from virt_steward.insight.reading import listed_if_served
 from virt_steward.kube.errors import Forbidden, one_line
 from virt_steward.objects.wallclock import rfc3339
+from virt_steward.runtime.standby import other_leases, standing_by
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
@@ -28,6 +32,9 @@ if TYPE_CHECKING:
     from virt_steward.controllers.placement.observe import KubevirtConfig
     from virt_steward.kube.client import Reader
     from virt_steward.objects.identity import Key
+
+GO_LEASES = {"advisor": ADVISOR_LEASE, "autopilot": AUTOPILOT_LEASE, "approver": APPROVER_LEASE}
+"""The Lease of the Go operator that does the work of a controller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +49,19 @@ class Section:
 
 async def collect_sections(reader: Reader, hco: Key) -> tuple[Section, ...]:
     """Read the statuses of one cluster; `hco` is the HyperConverged of its platform."""
-    return tuple([await section(reader, hco) for section in SECTIONS])
+    return tuple([await _with_standby(reader, await section(reader, hco)) for section in SECTIONS])
+
+
+async def _with_standby(reader: Reader, section: Section) -> Section:
+    """Say so where the controller stands by, since then the rest of the section is another operator's work."""
+    if section.controller not in GO_LEASES:
+        return section
+    leases = await listed_if_served(reader, other_leases(GO_LEASES[section.controller]))
+    now = datetime.now(UTC)
+    found = sorted((one.metadata.key, one.spec.holder_identity or "") for one in leases if one.is_renewed(now))
+    if not found:
+        return section
+    return replace(section, summary=f"{standing_by(*found[0])}; {section.summary}")
 
 
 async def advisor(reader: Reader, _hco: Key) -> Section:
