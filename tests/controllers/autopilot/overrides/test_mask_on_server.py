@@ -66,6 +66,10 @@ class Case:
         ),
         pytest.param(Case([(OURS, {"base": 1})], {"size": 2}, "/spec/size", set()), id="is absent"),
         pytest.param(Case([("argocd", {"base": 1})], {}, "/spec/base", {"argocd"}), id="is all that is wanted"),
+        pytest.param(
+            Case([(OURS, SIZE), ("argocd", {"base": 1})], {"base": 1}, "/spec/base", {"argocd"}),
+            id="is all that is wanted, beside a field of ours that is not",
+        ),
         pytest.param(Case([(OURS, {"base": 1})], {}, "/spec/mode", set()), id="is a default of the server"),
         pytest.param(
             Case([(OURS, {"args": ["a", "b"]})], {"args": ["x", "y"]}, "/spec/args/1", {OURS}), id="is in our list"

@@ -34,7 +34,7 @@ from virt_steward.controllers.autopilot.overrides.path_resolution import (
     overlaid,
     resolve_path,
 )
-from virt_steward.objects.fieldpaths import Field, FieldPath, Keyed, Valued, readable
+from virt_steward.objects.fieldpaths import Field, FieldPath, Keyed, Step, Valued, readable
 from virt_steward.objects.fieldsets import FieldSet
 from virt_steward.objects.ownership import owners
 from virt_steward.objects.paths import BadPointer, Pointer
@@ -173,12 +173,14 @@ class _Keeper:
         """Return the fields that the server would delete if they were not sent: the masked ones.
 
         Besides, items of a list before a masked one stay: without them its index would be that of another item. For
-        example, with the mask `/spec/ports/1` and the live ports web and dns, to drop web would unmask dns.
+        example, with the mask `/spec/ports/1` and the live ports web and dns, to drop web would unmask dns. And a
+        section of which the mask leaves nothing stays as it is: an apply without it is taken for a mistake.
         """
-        found = (resolve_path(self._view, pointer) for pointer in mask.pointers)
+        found = [resolve_path(self._view, pointer) for pointer in mask.pointers]
         paths = [one.path for one in found if isinstance(one, PathFound | AtomicValue)]
         before = (item for path in paths for item in self._items_before(intent, path))
-        return FieldSet.union(_within(self._alone, path) for path in (*paths, *before))
+        sections = {one.path[:1] for one in found if one.path and not _has_section(intent, one.path[0])}
+        return FieldSet.union(_within(self._alone, path) for path in (*paths, *before, *sections))
 
     def _items_before(self, intent: Object, path: FieldPath) -> Iterator[FieldPath]:
         """List the items that the intent lacks, in each list that the path leads through, before the path's own."""
@@ -240,6 +242,11 @@ class _Keeper:
         if not _reaches(self._alone, path):
             return f"left to {', '.join(others) or 'its last writer'}"
         return "the live value is sent" + (f", as far as it is not owned by {', '.join(others)}" if others else "")
+
+
+def _has_section(intent: Object, step: Step) -> bool:
+    """Whether the intent has fields in this section; metadata, which identifies the object, is always there."""
+    return not isinstance(step, Field) or step.name == "metadata" or bool(intent.get(step.name))
 
 
 def _noted(done: Masked, pointer: Pointer, intent: Object, note: str) -> Masked:
