@@ -12,7 +12,7 @@ from tests.audit import AuditLog
 from tests.clients import a_client
 from tests.controllers.advisor.desk import Desk
 from tests.controllers.advisor.process import Asked, Start
-from tests.controllers.approver.process import Process, a_process, home_of
+from tests.controllers.approver.process import ALONE, Process, a_process, home_of
 from tests.grants import Account, an_account
 from tests.widgets import install_crd
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, VIRT_PLATFORM_CONFIG_CRD
@@ -111,6 +111,7 @@ def start(control_plane: ControlPlane, account: Account, tmp_path: Path) -> Star
 
     def started(*options: str, fault: str = "") -> AbstractContextManager[Process]:
         kubeconfig = account.write_kubeconfig(tmp_path / "kubeconfig", control_plane)
-        return a_process(kubeconfig, home_of(account), "--example-profile", *options, fault=fault, controller="advisor")
+        options = ("--example-profile", *(options or ALONE))
+        return a_process(kubeconfig, home_of(account), *options, fault=fault, controller="advisor")
 
     return started
