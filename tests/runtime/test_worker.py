@@ -15,6 +15,7 @@ from virt_steward.runtime.metrics import Metrics
 from virt_steward.runtime.outcomes import Done, Outcome, RequeueAfter, Terminal
 from virt_steward.runtime.worker import Workers
 from virt_steward.runtime.workqueue import QueueBackoff, WorkQueue
+from virt_steward.ssa.refusals import PartialIntent
 
 RETRIES_WITHIN = 10.0
 
@@ -172,6 +173,7 @@ async def test_worker_binds_log_context(logged: list[EventDict]) -> None:
     ("error", "level", "with_traceback"),
     [
         pytest.param(ServerUnreachable("connection refused"), "warning", False, id="a-failed-request-in-one-line"),
+        pytest.param(PartialIntent("the intent lacks spec"), "warning", False, id="a-refused-intent-in-one-line"),
         pytest.param(KeyError("spec"), "error", True, id="a-bug-with-its-traceback"),
         pytest.param(Terminal("no such time zone"), "error", False, id="a-terminal-error-in-one-line"),
     ],

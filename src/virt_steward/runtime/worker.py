@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import structlog
 
-from virt_steward.kube.errors import KubeError, NotLeading, Unavailable
+from virt_steward.kube.errors import NotLeading, Unavailable
+from virt_steward.objects.errors import UserError
 from virt_steward.runtime import log_context
 from virt_steward.runtime.outcomes import Done, Outcome, RequeueAfter, Terminal
 from virt_steward.runtime.workqueue import ShutDown, WorkQueue
@@ -132,7 +133,7 @@ class Workers(Generic[K]):
                 self._queue.forget(key)
                 log.error("reconcile failed, no retry before the next event", error=str(ended))
                 return "terminal"
-            case KubeError():
+            case UserError():  # it explains itself, and is no bug: no traceback
                 floor = ended.retry_after or 0.0 if isinstance(ended, Unavailable) else 0.0
                 delay = self._queue.retry(key, at_least=floor)
                 log.warning("reconcile failed", error=str(ended), kind=type(ended).__name__, retry_in=round(delay, 3))

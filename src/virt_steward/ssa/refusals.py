@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from virt_steward.kube.errors import Claim
 from virt_steward.objects.canonical import same
+from virt_steward.objects.errors import UserError
 from virt_steward.objects.fieldpaths import Field, FieldPath, Step, item_steps, readable
 from virt_steward.objects.ownership import owned_by_anyone, owners
 from virt_steward.objects.paths import Pointer, leaves
@@ -36,7 +37,7 @@ _SET_BY_SERVER = frozenset(
 _UNRECORDED = "(not recorded)"
 
 
-class RefusedIntent(ValueError):
+class RefusedIntent(UserError):
     """An unsafe intent; nothing was sent."""
 
 
