@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import structlog
 from aiohttp import web
 
 from virt_steward.console.cache import Cache
+from virt_steward.console.form_body import LONGEST_FORM
 from virt_steward.console.handlers import RequestHandlers
 from virt_steward.console.live import Broadcaster, LiveUpdates
 from virt_steward.console.origin_policy import add_headers, enforcing, origin_policy_at
@@ -18,7 +18,7 @@ from virt_steward.console.rendering import PageRenderer
 from virt_steward.console.rights import RightsCache
 from virt_steward.console.routes import add_routes
 from virt_steward.console.sessions import ViewerSessions
-from virt_steward.runtime.http_server import HttpServer
+from virt_steward.runtime.http_server import HttpServer, listen
 
 if TYPE_CHECKING:
     from virt_steward.console.authentication import Authenticator, SignInLink
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-LONGEST_FORM = 64 * 1024
 MOST_CONNECTIONS = 500
 """Of browsers: each open page holds one for its live updates."""
 
@@ -65,7 +64,7 @@ class Console:
 
     async def start(self) -> None:
         """Raises BadAddress if it cannot listen there."""
-        listening = _listen(self._settings.address)
+        listening = listen(self._settings.address)
         self.address = replace(self._settings.address, port=listening.getsockname()[1])
         application = self._application()
         self._server = HttpServer(application, self.address, listening=listening, most_connections=MOST_CONNECTIONS)
@@ -104,12 +103,3 @@ def _log_failure(running: asyncio.Task[None]) -> None:
     """Without this task, pages would silently show old data."""
     if not running.cancelled() and (error := running.exception()):
         log.critical("Live updates stopped; restart the console", exc_info=error)
-
-
-def _listen(address: Address) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    host = "127.0.0.1" if address.host == "localhost" else address.host
-    try:
-        return socket.create_server((host, address.port), family=family)
-    except OSError as error:
-        raise address.error(f"{error.strerror}; choose another address, or 0 to turn it off") from error
