@@ -2,7 +2,7 @@
 
 import pytest
 
-from virt_steward.console.form_body import MEDIA_TYPE, MOST_FIELDS, BadRequest, parse_form
+from virt_steward.console.form_body import MEDIA_TYPE, MOST_FIELDS, RefusedRequest, parse_form
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_parse_form_reads_our_own_forms(content_type: str, body: bytes, fields: 
 def test_parse_form_refuses_other_bodies_with_reason(
     headers: dict[str, str], body: bytes, status: int, reason: str
 ) -> None:
-    with pytest.raises(BadRequest) as refused:
+    with pytest.raises(RefusedRequest) as refused:
         parse_form(headers, body)
     assert refused.value.status == status
     assert reason in str(refused.value)

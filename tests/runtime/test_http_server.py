@@ -130,6 +130,19 @@ async def test_http_server_logs_refused_connections_once(monkeypatch: pytest.Mon
     assert logs[0]["error"] == "Too many open files"
 
 
+async def test_http_server_failure_says_that_it_no_longer_accepts() -> None:
+    class BrokenSocket(socket.socket):
+        def accept(self) -> tuple[socket.socket, object]:
+            raise ZeroDivisionError
+
+    broken = BrokenSocket()
+    broken.bind(("127.0.0.1", 0))
+    async with serving(listening=broken) as server:
+        assert server.failure() is None
+        assert await eventually(lambda: server.failure() is not None)
+        assert "ended: ZeroDivisionError()" in str(server.failure())
+
+
 @pytest.mark.parametrize(
     "sent",
     [

@@ -20,7 +20,7 @@ LONGEST_FORM = 64 * 1024
 MOST_FIELDS = 100
 
 
-class BadRequest(UserError):
+class RefusedRequest(UserError):
     """A request that no page of ours sends."""
 
     def __init__(self, status: int, reason: str) -> None:
@@ -29,23 +29,23 @@ class BadRequest(UserError):
 
 
 def parse_form(headers: Mapping[str, str], body: bytes) -> dict[str, str]:
-    """The fields by name; of a repeated name, the last one. Raises BadRequest."""
+    """The fields by name; of a repeated name, the last one. Raises RefusedRequest."""
     content_type = headers.get("Content-Type", "")
     media_type, _, parameters = content_type.partition(";")
     if not body and not content_type:
         return {}
     if media_type.strip().lower() != MEDIA_TYPE or "Content-Encoding" in headers:
-        raise BadRequest(415, f"Send forms as {MEDIA_TYPE}, without compression.")
+        raise RefusedRequest(415, f"Send forms as {MEDIA_TYPE}, without compression.")
     if not _is_utf8(parameters):
-        raise BadRequest(415, "Send forms in UTF-8.")
+        raise RefusedRequest(415, "Send forms in UTF-8.")
     try:
         fields = parse_qsl(
             body.decode(), keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS, separator="&"
         )
     except UnicodeDecodeError:
-        raise BadRequest(400, "The form is not valid UTF-8.") from None
+        raise RefusedRequest(400, "The form is not valid UTF-8.") from None
     except ValueError:
-        raise BadRequest(400, f"The form has more than {MOST_FIELDS} fields.") from None
+        raise RefusedRequest(400, f"The form has more than {MOST_FIELDS} fields.") from None
     return dict(fields)
 
 

@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestPayloadError
 
-from virt_steward.console.form_body import BadRequest, parse_form
+from virt_steward.console.form_body import RefusedRequest, parse_form
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -96,20 +96,20 @@ def enforcing(policy: OriginPolicy) -> Middleware:
         try:
             await _admit(request, policy)
             return await handler(request)
-        except BadRequest as refused:
+        except RefusedRequest as refused:
             return web.Response(status=refused.status, text=f"{refused}\n")
 
     return enforce
 
 
 async def _admit(request: web.Request, policy: OriginPolicy) -> None:
-    """Check everything that does not depend on the path, and read the form. Raises BadRequest."""
+    """Check everything that does not depend on the path, and read the form. Raises RefusedRequest."""
     if request.host not in policy.hosts:  # DNS rebinding: another name that resolves to this address
-        raise BadRequest(421, "The console does not answer under this host name.")
+        raise RefusedRequest(421, "The console does not answer under this host name.")
     if not request.raw_path.isascii():  # browsers encode all else
-        raise BadRequest(400, "The address is not a valid URL.")
+        raise RefusedRequest(400, "The address is not a valid URL.")
     if request.method not in ("GET", "HEAD") and not _is_same_origin(request, policy):
-        raise BadRequest(403, "Cross-site request refused. Nothing was changed.")
+        raise RefusedRequest(403, "Cross-site request refused. Nothing was changed.")
     request[FORM] = await _form(request) if request.method == "POST" else {}
 
 
@@ -118,9 +118,9 @@ async def _form(request: web.Request) -> dict[str, str]:
         async with asyncio.timeout(FORM_TIMEOUT):
             return parse_form(request.headers, await request.read())
     except TimeoutError:
-        raise BadRequest(408, "The form did not arrive in time. Nothing was changed.") from None
+        raise RefusedRequest(408, "The form did not arrive in time. Nothing was changed.") from None
     except (HttpProcessingError, RequestPayloadError):
-        raise BadRequest(400, "The form arrived damaged. Nothing was changed.") from None
+        raise RefusedRequest(400, "The form arrived damaged. Nothing was changed.") from None
 
 
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:

@@ -19,6 +19,7 @@ from virt_steward.console.rights import RightsCache
 from virt_steward.console.routes import add_routes
 from virt_steward.console.sessions import ViewerSessions
 from virt_steward.runtime.http_server import HttpServer, listen
+from virt_steward.runtime.supervision import essential, failure_of
 
 if TYPE_CHECKING:
     from virt_steward.console.authentication import Authenticator, SignInLink
@@ -69,8 +70,7 @@ class Console:
         application = self._application()
         self._server = HttpServer(application, self.address, listening=listening, most_connections=MOST_CONNECTIONS)
         await self._server.start()
-        self._running = asyncio.create_task(self.cache.run(), name="console")
-        self._running.add_done_callback(_log_failure)
+        self._running = essential(self.cache.run(), "console cache")
         log.info("console started", address=str(self.address))
         if self._parts.link:
             self._parts.link.offer(f"http://{self.address}")
@@ -83,6 +83,11 @@ class Console:
             self._running.cancel()
             await asyncio.wait((self._running,))
         await self._sessions.end_all()
+
+    def failure(self) -> str | None:
+        """Why pages are no longer served or updated; None if they are."""
+        server = self._server.failure() if self._server else None
+        return server or (failure_of((self._running,)) if self._running else None)
 
     def _application(self) -> web.Application:
         settings, parts = self._settings, self._parts
@@ -97,9 +102,3 @@ class Console:
             ),
         )
         return application
-
-
-def _log_failure(running: asyncio.Task[None]) -> None:
-    """Without this task, pages would silently show old data."""
-    if not running.cancelled() and (error := running.exception()):
-        log.critical("Live updates stopped; restart the console", exc_info=error)

@@ -20,6 +20,8 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestPayloadError
 
+from virt_steward.runtime.supervision import essential, failure_of
+
 if TYPE_CHECKING:
     from virt_steward.runtime.addresses import Address
 
@@ -76,7 +78,7 @@ class HttpServer:
         self._listening.listen(self._most_connections)
         self._listening.setblocking(False)
         await self._runner.setup()
-        self._accepting = asyncio.create_task(self._accept(self._listening), name=f"http {self._address}")
+        self._accepting = essential(self._accept(self._listening), f"http {self._address}")
 
     async def stop(self) -> None:
         if self._accepting is not None:
@@ -85,6 +87,10 @@ class HttpServer:
         if self._listening is not None:
             self._listening.close()
         await self._runner.cleanup()
+
+    def failure(self) -> str | None:
+        """Why it no longer accepts connections; None if it does."""
+        return failure_of((self._accepting,)) if self._accepting else None
 
     async def _accept(self, listening: socket.socket) -> None:
         """Ends only by cancellation.
