@@ -14,7 +14,7 @@ from tests.widgets import a_crd, install_crd
 from virt_steward.kube.client import Client
 from virt_steward_demo.local.controlplane import ControlPlane
 
-pytest_plugins = ("tests.time_limits",)
+pytest_plugins = ("tests.time_limits", "tests.lag_limits")
 
 
 @pytest.fixture(scope="session")

@@ -35,6 +35,9 @@ async def serving(
     async def hello(_: web.Request) -> web.Response:
         return web.Response(text="hello")
 
+    async def form(request: web.Request) -> web.Response:
+        return web.Response(body=await request.read())
+
     async def slow(_: web.Request) -> web.Response:
         if in_progress:
             in_progress.release()
@@ -44,6 +47,7 @@ async def serving(
     application = web.Application()
     application.router.add_get("/", hello)
     application.router.add_get("/slow", slow)
+    application.router.add_post("/form", form)
     address = parse_address("--metrics-bind-address", "127.0.0.1:0")
     assert address
     server = HttpServer(
@@ -162,6 +166,15 @@ async def test_http_server_answers_malformed_request_without_traceback(
             assert (await reader.read()).startswith(b"HTTP/1.0 400 Bad Request\r\n")
             writer.close()
     assert caplog.records == []
+
+
+async def test_http_server_logs_nothing_about_aborted_request(caplog: pytest.LogCaptureFixture) -> None:
+    async with serving() as server, asyncio.timeout(10):
+        with caplog.at_level(logging.DEBUG):
+            _, writer = await connect(server, b"POST /form HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf")
+            writer.transport.abort()
+            assert await eventually(lambda: bool(caplog.records))
+    assert [record.levelname for record in caplog.records] == ["DEBUG"]
 
 
 async def test_http_server_names_address_in_use() -> None:

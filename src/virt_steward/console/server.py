@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import structlog
 from aiohttp import web
 
+from virt_steward.console import html
 from virt_steward.console.cache import Cache
 from virt_steward.console.form_body import LONGEST_FORM
 from virt_steward.console.handlers import RequestHandlers
@@ -61,6 +62,7 @@ class Console:
         self._live = LiveUpdates(self._renderer, changes, self._sessions, heartbeat=settings.heartbeat)
         self._server: HttpServer | None = None
         self._running: asyncio.Task[None] | None = None
+        self._loading: asyncio.Task[None] | None = None
         self.address: Address = settings.address
 
     async def start(self) -> None:
@@ -71,6 +73,7 @@ class Console:
         self._server = HttpServer(application, self.address, listening=listening, most_connections=MOST_CONNECTIONS)
         await self._server.start()
         self._running = essential(self.cache.run(), "console cache")
+        self._loading = asyncio.create_task(asyncio.to_thread(html.load_templates), name="console templates")
         log.info("console started", address=str(self.address))
         if self._parts.link:
             self._parts.link.offer(f"http://{self.address}")
@@ -79,6 +82,8 @@ class Console:
         self._live.stop()
         if self._server:
             await self._server.stop()
+        if self._loading:
+            await self._loading
         if self._running:
             self._running.cancel()
             await asyncio.wait((self._running,))

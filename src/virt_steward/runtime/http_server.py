@@ -154,10 +154,10 @@ def listen(address: Address) -> socket.socket:
 
 
 class _RequestLog(logging.LoggerAdapter[logging.Logger]):
-    """The log of aiohttp, without what clients cause: a malformed request is answered, and costs no traceback."""
+    """The log of aiohttp, without what clients cause: a malformed or aborted request costs no traceback."""
 
     def exception(self, msg: object, *args: Any, exc_info: Any = True, **facts: Any) -> None:
-        is_from_client = isinstance(exc_info, HttpProcessingError | RequestPayloadError)
+        is_from_client = isinstance(exc_info, HttpProcessingError | RequestPayloadError | ConnectionError)
         report = self.debug if is_from_client else self.error
         report(msg, *args, exc_info=exc_info, **facts)
 
