@@ -23,6 +23,8 @@ from aiohttp.web_protocol import RequestPayloadError
 from virt_steward.runtime.supervision import essential, failure_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from virt_steward.runtime.addresses import Address
 
 log = structlog.get_logger()
@@ -30,6 +32,8 @@ log = structlog.get_logger()
 IDLE_TIMEOUT = 15.0
 """Seconds for a complete request header to arrive, on a new connection and between two requests."""
 MOST_CONNECTIONS = 100
+WAITING_CONNECTIONS = 1024
+"""Connections that wait to be accepted. The system drops those beyond that, and their clients wait for a second."""
 STOP_TIMEOUT = 1.0
 """Seconds for answers under way when the server stops."""
 ACCEPT_PAUSE = 1.0
@@ -75,7 +79,7 @@ class HttpServer:
     async def start(self) -> None:
         """Raises BadAddress if it cannot listen there."""
         self._listening = self._listening or listen(self._address)
-        self._listening.listen(self._most_connections)
+        self._listening.listen(WAITING_CONNECTIONS)
         self._listening.setblocking(False)
         await self._runner.setup()
         self._accepting = essential(self._accept(self._listening), f"http {self._address}")
@@ -106,7 +110,7 @@ class HttpServer:
                 continue
             except OSError as error:
                 self._note_refusal(error)
-                self._close_longest_idle()
+                _close_longest_idle(self._open())
                 await asyncio.sleep(ACCEPT_PAUSE)
                 continue
             with suppress(OSError):  # the client went away
@@ -123,22 +127,23 @@ class HttpServer:
         """Called for each new connection."""
         server = self._runner.server
         assert server is not None  # noqa: S101 - setup made it
-        if len(self._open()) < self._most_connections or self._close_longest_idle():
-            return server()
-        return _Refused()
+        connections = self._open()
+        has_room = len(connections) < self._most_connections or _close_longest_idle(connections)
+        return server() if has_room else _Refused()
 
     def _open(self) -> list[web.RequestHandler]:
         """All connections but those that are being closed, which aiohttp lists until their task has ended."""
         server = self._runner.server
         return [one for one in server.connections if not one._force_close] if server else []  # noqa: SLF001 - no other way
 
-    def _close_longest_idle(self) -> bool:
-        """Whether there was an idle connection."""
-        longest = next((one for one in self._open() if not one._request_in_progress), None)  # noqa: SLF001 - as above
-        if longest is None:
-            return False
-        longest.force_close()
-        return True
+
+def _close_longest_idle(connections: Iterable[web.RequestHandler]) -> bool:
+    """Whether there was an idle connection; the oldest is first."""
+    longest = next((one for one in connections if not one._request_in_progress), None)  # noqa: SLF001 - no other way
+    if longest is None:
+        return False
+    longest.force_close()
+    return True
 
 
 def listen(address: Address) -> socket.socket:
