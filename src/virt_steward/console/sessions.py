@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from virt_steward.runtime.clock import Clock
 
 MOST = 500
-MOST_PER_USER = 10
+MOST_PER_USER = 50
+"""A tenth of all. Several people may share an account, such as that of a team."""
 SERVICE_ACCOUNT = "system:serviceaccount:"
 IDLE = 30 * 60.0
 LONGEST = 12 * 3600.0
