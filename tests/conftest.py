@@ -4,7 +4,6 @@ import uuid
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
-import structlog
 
 from tests.audit import AuditLog
 from tests.clients import a_client
@@ -15,15 +14,7 @@ from tests.widgets import a_crd, install_crd
 from virt_steward.kube.client import Client
 from virt_steward_demo.local.controlplane import ControlPlane
 
-# Without this, structlog shows local variables with a traceback, which takes seconds.
-structlog.configure(
-    processors=[
-        structlog.processors.add_log_level,
-        structlog.processors.format_exc_info,
-        structlog.dev.ConsoleRenderer(colors=False),
-    ]
-)
-pytest_plugins = ("tests.time_limits",)
+pytest_plugins = ("tests.time_limits", "tests.lag_limits")
 
 
 @pytest.fixture(scope="session")

@@ -85,7 +85,10 @@ async def run(
         console = _console(settings, around, manager, cluster, tell)
         await around.discovery.refresh()  # fail at once if the cluster is unreachable at start
         stop = stop or stop_on_signals()  # before this, a signal ends the process
-        checks = Checks(ready={"caches": manager.not_ready})
+        checks = Checks(
+            alive={"controllers": manager.failure, "console": console.failure, "notifications": notifier.failure},
+            ready={"caches": manager.not_ready},
+        )
         pages = {path: page for unit in manager.units for path, page in unit.pages.items()}
         pages["/debug/queues"] = queues_page([unit.queue for unit in manager.units])
         probes = Probes(settings.addresses, metrics, checks, pages)
@@ -126,6 +129,9 @@ class NoConsole:
 
     async def stop(self) -> None:
         """Do nothing."""
+
+    def failure(self) -> None:
+        """Never."""
 
 
 def _console(

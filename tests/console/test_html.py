@@ -128,17 +128,22 @@ async def _asset(client: Client) -> None:
     metadata = {"name": HCO.name, "namespace": HCO.namespace, "annotations": notes}
     hco = {"apiVersion": "hco.kubevirt.io/v1", "kind": HYPERCONVERGED.name, "metadata": metadata}
     await put(client, hco)
-    await _event(client, "evil-asset", REPORTERS["autopilot"], related=("HyperConverged", HCO.namespace, HCO.name))
+    on_hco = {"kind": HYPERCONVERGED.name, "namespace": HCO.namespace, "name": HCO.name}
+    await _event(client, "evil-asset", REPORTERS["autopilot"], on_hco, on_hco)
 
 
 async def _event(
-    client: Client, name: str = "evil", controller: str = "approver", related: tuple[str, str, str] | None = None
+    client: Client,
+    name: str = "evil",
+    controller: str = "approver",
+    regarding: dict[str, str] | None = None,
+    related: dict[str, str] | None = None,
 ) -> None:
-    reference = {"kind": EVIL, "namespace": PLACE, "name": EVIL, "apiVersion": "v1"}
+    reference = regarding or {"kind": "InstallPlan", "namespace": PLACE, "name": EVIL, "apiVersion": EVIL}
     event = {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"name": name, "namespace": PLACE},
+        "metadata": {"name": name, "namespace": reference["namespace"]},
         "eventTime": "2026-03-01T12:00:00.000000Z",
         "reportingController": controller,
         "reportingInstance": "tests",
@@ -149,6 +154,5 @@ async def _event(
         "regarding": reference,
     }
     if related:
-        kind, namespace, named = related
-        event["related"] = {"kind": kind, "namespace": namespace, "name": named}
+        event["related"] = related
     await put(client, event)

@@ -3,6 +3,7 @@
 import asyncio
 from ipaddress import ip_network
 
+import aiohttp
 import pytest
 
 from tests.console.objects import PLAN, a_review, put_config, the_config
@@ -107,6 +108,40 @@ async def test_token_header_of_configured_proxy_signs_in(
         await browser.get("/", **{"X-Forwarded-Access-Token": another})
         assert browser.session != session, "another user came by the same browser"
         assert (await browser.get("/", **{"X-Forwarded-Access-Token": "nonsense"})).url.path == "/sign-in"
+
+
+@pytest.mark.parametrize(
+    ("headers", "is_secure"),
+    [
+        pytest.param({}, False, id="plain-loopback"),
+        pytest.param({"Host": "steward.example"}, True, id="proxy-keeps-host"),
+        pytest.param({"X-Forwarded-Proto": "https"}, True, id="proxy-says-https"),
+        pytest.param({"Origin": "https://steward.example"}, True, id="proxy-replaces-host"),
+    ],
+)
+async def test_cookie_is_secure_behind_tls_proxy(
+    control_plane: ControlPlane, account: Account, people: People, headers: dict[str, str], *, is_secure: bool
+) -> None:
+    settings = {"external_url": "https://steward.example"}
+    async with a_console(control_plane, account.token, is_filled=False, **settings) as served:
+        form = {"token": await people.watcher()}
+        async with aiohttp.ClientSession() as browser:
+            common = {"Origin": headers.get("Origin", served.origin)}
+            if "Host" in headers:
+                common["Origin"] = "https://steward.example"
+            answer = await browser.post(
+                f"{served.origin}/sign-in", data=form, headers=common | headers, allow_redirects=False
+            )
+        cookie = answer.headers["Set-Cookie"]
+    assert cookie.startswith("virt_steward_session=")
+    assert ("; Secure" in cookie) is is_secure
+
+
+async def test_cookie_of_proxy_user_is_secure(control_plane: ControlPlane, account: Account, people: People) -> None:
+    settings = {"external_url": "https://steward.example", "proxies": (ip_network("127.0.0.0/8"),)}
+    async with a_console(control_plane, account.token, **settings) as served, aiohttp.ClientSession() as browser:
+        answer = await browser.get(served.origin, headers={"X-Forwarded-Access-Token": await people.watcher()})
+        assert "; Secure" in answer.headers["Set-Cookie"]
 
 
 async def _is_shown(browser: Browser) -> bool:

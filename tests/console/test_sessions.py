@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.runtime.clocks import ManualClock
-from virt_steward.console.sessions import Note, ViewerSessions
+from virt_steward.console.sessions import MOST_PER_USER, Note, ViewerSessions
 
 
 class Guest:
@@ -40,6 +40,28 @@ async def test_sessions_end_the_idlest_when_full(clock: ManualClock) -> None:
     assert [guest.has_left for guest in guests] == [False, True, False]
 
 
+async def test_sessions_of_one_user_never_end_those_of_others(clock: ManualClock) -> None:
+    sessions = ViewerSessions(clock, most=100)
+    ann = await sessions.begin(Guest("ann"), None)  # type: ignore[arg-type]
+    mine = []
+    for _ in range(505):
+        await clock.advance(0.1)
+        mine.append(await sessions.begin(Guest("ben"), None))  # type: ignore[arg-type]
+    assert sessions.is_open(ann)
+    assert [sessions.is_open(one) for one in mine] == [False] * (505 - MOST_PER_USER) + [True] * MOST_PER_USER
+
+
+async def test_sessions_of_one_namespace_never_end_those_of_others(clock: ManualClock) -> None:
+    sessions = ViewerSessions(clock, most=20)
+    others = [await sessions.begin(Guest(name), None) for name in ("ann", "system:serviceaccount:ops:ben")]  # type: ignore[arg-type]
+    mine = []
+    for number in range(60):
+        await clock.advance(0.1)
+        mine.append(await sessions.begin(Guest(f"system:serviceaccount:tenant-x:{number}"), None))  # type: ignore[arg-type]
+    assert all(sessions.is_open(one) for one in others)
+    assert sum(sessions.is_open(one) for one in mine) == 18
+
+
 async def test_session_ends_with_token(clock: ManualClock) -> None:
     sessions, guest = ViewerSessions(clock), Guest("ann", clock.utc() + timedelta(seconds=5))
     session = await sessions.begin(guest, None)  # type: ignore[arg-type]
@@ -67,4 +89,5 @@ async def test_session_accepts_only_its_csrf_token_and_shows_note_once(clock: Ma
     assert (ann.take_note(), ann.take_note()) == (Note("done"), None)
     assert ann.accepts(ann.csrf)
     assert not ann.accepts(ben.csrf)
+    assert not ann.accepts("\ud800")
     assert ann.id != ben.id

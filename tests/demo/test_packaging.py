@@ -68,6 +68,14 @@ def test_image_contains_only_main_package() -> None:
     assert copied == ["requirements/run.txt", "src/virt_steward"]
 
 
+def test_image_is_built_on_pinned_base_only() -> None:
+    text = (ROOT / "Containerfile").read_text()
+    bases = re.findall(r"^FROM (\S+)", text, re.MULTILINE)
+    assert bases
+    assert all(re.search(r"@(\$\{BASE_DIGEST\}|sha256:[0-9a-f]{64})$", base) for base in bases)
+    assert re.findall(r"^ARG (.*)", text, re.MULTILINE) == ["BASE_DIGEST"], "a default could be outdated"
+
+
 @pytest.mark.parametrize("command", ["demo", "local"])
 def test_command_without_demo_package_says_how_to_install_it(command: str) -> None:
     ended = run_without_demo(command)

@@ -2,11 +2,13 @@
 
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 
 from virt_steward.controllers import NAMES, REPORTERS, definition
 from virt_steward.controllers.options import ControllerOptions
-from virt_steward.insight.activity import EventRecord, Series, Subject, summary, timeline
+from virt_steward.insight.activity import EventRecord, Series, Subject, is_recorded_there, summary, timeline
+from virt_steward.objects.identity import Key
 from virt_steward.objects.meta import Meta
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -63,6 +65,51 @@ def test_timeline_filters_by_controller() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_reporters_match_definitions(name: str) -> None:
     assert REPORTERS[name] == (definition(name, ControllerOptions()).reporter or name)
+
+
+HCO = Key("kubevirt-hyperconverged", "kubevirt-hyperconverged")
+ON_HCO = Subject("hco.kubevirt.io/v1", "HyperConverged", HCO.namespace, HCO.name)
+PLAN = Subject("operators.coreos.com/v1alpha1", "InstallPlan", "shop", "install-1")
+CONFIG = Subject("advisor.kubevirt.io/v1alpha1", "VirtPlatformConfig", "", "density")
+FOREIGN_HCO = Subject("hco.kubevirt.io/v1", "HyperConverged", "tenant-x", HCO.name)
+SECRET = Subject("v1", "Secret", "tenant-x", "any")
+
+
+def recorded(controller: str, namespace: str, regarding: Subject, related: Subject | None = None) -> EventRecord:
+    name = REPORTERS.get(controller, controller)
+    return EventRecord(Meta("one", namespace), reporting_controller=name, regarding=regarding, related=related)
+
+
+@pytest.mark.parametrize(
+    ("event", "counts", "is_verified"),
+    [
+        pytest.param(recorded("autopilot", HCO.namespace, ON_HCO, CONFIG), True, True, id="asset"),
+        pytest.param(recorded("advisor", "default", CONFIG), True, True, id="config"),
+        pytest.param(recorded("approver", "shop", PLAN), True, False, id="plan"),
+        pytest.param(recorded("autopilot", "tenant-x", SECRET, ON_HCO), False, True, id="asset-of-tenant"),
+        pytest.param(recorded("autopilot", "tenant-x", FOREIGN_HCO, ON_HCO), False, True, id="hco-of-tenant"),
+        pytest.param(recorded("advisor", "tenant-x", CONFIG), False, True, id="config-in-other-namespace"),
+        pytest.param(recorded("advisor", "shop", PLAN), False, True, id="kind-of-another-controller"),
+        pytest.param(recorded("approver", "tenant-x", PLAN), False, False, id="plan-of-another-namespace"),
+        pytest.param(recorded("kubelet", "default", CONFIG), False, True, id="another-controller"),
+    ],
+)
+def test_event_counts_only_where_its_controller_records_it(
+    event: EventRecord, *, counts: bool, is_verified: bool
+) -> None:
+    assert is_recorded_there(event, HCO) is counts
+    assert not counts or event.is_verified is is_verified
+
+
+def test_event_is_about_related_object_only_for_autopilot() -> None:
+    assert recorded("autopilot", HCO.namespace, ON_HCO, CONFIG).about == CONFIG
+    assert recorded("approver", "shop", PLAN, CONFIG).about == PLAN
+
+
+def test_summary_marks_what_tenants_can_write() -> None:
+    plans = [msgspec.structs.replace(an_event("Approved"), regarding=PLAN)]
+    assert not summary(plans, NOON)[0].is_verified
+    assert summary([an_event("DriftCorrected", 0, "autopilot")], NOON)[0].is_verified
 
 
 def test_summary_counts_recent_events() -> None:

@@ -7,7 +7,7 @@ import time
 import pytest
 from structlog.testing import capture_logs
 
-from virt_steward.runtime.lag import LagMonitor, LagReporter
+from virt_steward.runtime.lag import BlockedTurn, LagMonitor, LagReporter
 
 
 def compute(seconds: float) -> None:
@@ -17,8 +17,8 @@ def compute(seconds: float) -> None:
 
 
 async def test_lag_monitor_names_task_and_line() -> None:
-    blocked: list[tuple[float, str, str]] = []
-    with LagMonitor(lambda *found: blocked.append(found), threshold=0.02).running():
+    blocked: list[BlockedTurn] = []
+    with LagMonitor(blocked.append, threshold=0.02).running():
         await asyncio.create_task(asyncio.to_thread(time.sleep, 0), name="innocent")
 
         async def culprit() -> None:
@@ -26,15 +26,24 @@ async def test_lag_monitor_names_task_and_line() -> None:
 
         await asyncio.create_task(culprit(), name="culprit")
         await asyncio.sleep(0)
-    [(seconds, _, place)] = [one for one in blocked if one[1] == "culprit"]
-    assert seconds >= 0.2
-    assert place.startswith("test_lag.py:")
-    assert place.endswith("in compute")
+    [found] = [one for one in blocked if one.task == "culprit"]
+    assert found.seconds >= 0.2
+    assert 0 < found.cpu <= found.seconds + 0.05
+    assert found.place.startswith("test_lag.py:")
+    assert found.place.endswith("in compute")
+
+
+async def test_lag_monitor_tells_waiting_from_computing() -> None:
+    blocked: list[BlockedTurn] = []
+    with LagMonitor(blocked.append, threshold=0.05).running():
+        time.sleep(0.3)  # noqa: ASYNC251 - as a system call would block the loop
+        await asyncio.sleep(0)
+    assert [one.seconds >= 0.3 and one.cpu < 0.2 for one in blocked] == [True]
 
 
 async def test_lag_monitor_ignores_short_work_and_waiting() -> None:
-    blocked: list[tuple[float, str, str]] = []
-    with LagMonitor(lambda *found: blocked.append(found), threshold=0.5).running():
+    blocked: list[BlockedTurn] = []
+    with LagMonitor(blocked.append, threshold=0.5).running():
         for _ in range(20):
             compute(0.001)
             await asyncio.sleep(0.001)
@@ -59,6 +68,6 @@ def test_lag_reporter_counts_all_and_logs_one(monkeypatch: pytest.MonkeyPatch) -
     report = LagReporter(recorded.append)
     with capture_logs() as logs:
         for seconds in (0.1, 0.2, 0.3):
-            report(seconds, "worker", "patch.py:1 in apply")
+            report(BlockedTurn(seconds, seconds, "worker", "patch.py:1 in apply"))
     assert recorded == [0.1, 0.2, 0.3]
     assert [line["seconds"] for line in logs] == [0.1, 0.3]

@@ -147,7 +147,8 @@ async def test_manager_is_ready_after_sync(
             return status == 503 and "ConfigMap watch ConfigMap" in text and "not yet" in text
 
         assert await eventually(says_why)
-        assert (await fetch(health, "/healthz"))[0] == 200
+        checks = "[+] controllers\n[+] console\n[+] notifications\nok\n"
+        assert await fetch(health, "/healthz?verbose") == (200, checks), "an unreachable API server needs no restart"
         gateway.intercept = forwarded
         assert await eventually(is_ready)
 

@@ -196,6 +196,11 @@ def test_load_endpoints_reads_file(tmp_path: Path) -> None:
         pytest.param("chat: {format: slack}", "missing required field `url`", id="lacks an address"),
         pytest.param("chat: {url: 'ftp://s3cr3t.example'}", "https://", id="has an address that is not of the web"),
         pytest.param("chat: {url: 'https://[s3cr3t'}", "url is invalid", id="has an address that makes no sense"),
+        pytest.param(
+            "chat: {url: 'http://s3cr3t.example', authorizationFile: /etc/authorization}",
+            "unencrypted over http://: use https://",
+            id="sends a secret unencrypted",
+        ),
         pytest.param("chat: {url: 'https://a:s3cr3t@b.example'}", "authorizationFile", id="has a password inside"),
     ],
 )
@@ -208,6 +213,27 @@ def test_load_endpoints_refuses_invalid_file(text: str, complaint: str, tmp_path
     assert complaint in str(refused.value)
     assert "\n" not in str(refused.value)
     assert "s3cr3t" not in str(refused.value)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8080", "localhost", "[::1]:8080"])
+def test_load_endpoints_allows_authorization_to_loopback(host: str, tmp_path: Path) -> None:
+    path = tmp_path / "notify.yaml"
+    path.write_text(f"chat: {{url: 'http://{host}/hook', authorizationFile: /etc/authorization}}")
+    assert load_endpoints(str(path))["chat"].authorization_file == "/etc/authorization"
+
+
+async def test_notifier_failure_names_endpoint_whose_task_ended(receiver: Receiver) -> None:
+    class BrokenRandom(Random):
+        def uniform(self, _a: float, _b: float) -> float:
+            raise ZeroDivisionError("no jitter")
+
+    receiver.answers = [503]
+    notifier = Notifier({"chat": Endpoint(receiver.url)}, SystemClock(), BrokenRandom(), CollectorRegistry())
+    async with notifier.running():
+        assert notifier.failure() is None
+        notifier.send("chat", NOTICE)
+        assert await eventually(lambda: notifier.failure() is not None)
+        assert notifier.failure() == "notify-chat ended: ZeroDivisionError('no jitter')"
 
 
 def test_load_endpoints_names_missing_file(tmp_path: Path) -> None:

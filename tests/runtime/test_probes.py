@@ -21,9 +21,10 @@ class Client:
         self._probes = probes
         self._session = session
 
-    async def get(self, server: str, path: str) -> tuple[int, str, str]:
+    async def get(self, server: str, path: str, **headers: str) -> tuple[int, str, str]:
         """Status, type and text."""
-        async with self._session.get(f"http://{self._probes.servers[server].bound}{path}") as answer:
+        url = f"http://{self._probes.servers[server].bound}{path}"
+        async with self._session.get(url, headers=headers) as answer:
             return answer.status, answer.content_type, await answer.text()
 
 
@@ -157,6 +158,27 @@ async def test_debug_index_lists_pages() -> None:
         "application/json",
         ["{", '"numbers":', "[", "1,", "2", "]", "}"],
     )
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        pytest.param("localhost", 200, id="localhost"),
+        pytest.param("localhost:9999", 200, id="another-port"),
+        pytest.param("127.0.0.1:8081", 200, id="ipv4"),
+        pytest.param("[::1]:8081", 200, id="ipv6"),
+        pytest.param("rebound.example:8081", 421, id="foreign-name"),
+        pytest.param("localhost.rebound.example", 421, id="foreign-subdomain"),
+        pytest.param("10.0.0.7:8081", 421, id="foreign-address"),
+        pytest.param("[", 421, id="nonsense"),
+    ],
+)
+async def test_debug_pages_answer_under_loopback_names_only(host: str, status: int) -> None:
+    async with running() as client:
+        assert (await client.get("debug", "/debug/tasks", Host=host))[0] == status
+        answer = await client.get("debug", "/debug/", Host=host)
+        assert answer[0] == status
+        assert ("/debug/tasks" in answer[2]) is (status == 200)
 
 
 async def test_debug_page_gets_request_and_returns_reply() -> None:

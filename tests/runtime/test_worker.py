@@ -247,3 +247,18 @@ async def test_workers_end_on_queue_shutdown() -> None:
     bench.queue.shut_down()
     await settle()
     assert all(task.done() for task in bench.workers._tasks)
+
+
+class FatalError(BaseException):
+    """Not an error of one key."""
+
+
+async def test_workers_failure_names_crashed_worker() -> None:
+    bench = Bench(ends_with(FatalError("out of memory")), concurrency=2)
+    await bench.work_on()
+    assert bench.workers.failure() is None
+    await bench.work_on("a")
+    assert "tested-worker-" in str(bench.workers.failure())
+    assert "FatalError('out of memory')" in str(bench.workers.failure())
+    await bench.workers.stop(0.0)
+    assert bench.workers.failure() is None

@@ -106,7 +106,7 @@ class SignInLink:
 
     def redeem(self, code: str) -> ClusterConfig | None:
         """The owner's credentials; None if the code is not the valid one."""
-        if not self._code or not hmac.compare_digest(self._code.encode(), code.encode()):
+        if not self._code or not is_same_secret(self._code, code):
             return None
         self._renew()
         return self._owner
@@ -129,4 +129,14 @@ async def _name_of(client: Client) -> str:
 
 
 def fingerprint_of(text: str) -> str:
-    return hashlib.sha256(text.strip().encode()).hexdigest()
+    return hashlib.sha256(_bytes_of(text.strip())).hexdigest()
+
+
+def is_same_secret(ours: str, given: str) -> bool:
+    """Compare in constant time; what is given may be any text."""
+    return hmac.compare_digest(_bytes_of(ours), _bytes_of(given))
+
+
+def _bytes_of(text: str) -> bytes:
+    """Also of text that is not valid Unicode, such as a header with stray bytes."""
+    return text.encode(errors="surrogatepass")

@@ -35,6 +35,7 @@ from virt_steward.controllers.autopilot.overrides.scope import Idle
 from virt_steward.controllers.autopilot.watches import AssetKey, Watchlist
 from virt_steward.controllers.placement.watches import CONFIGS as CLUSTERS
 from virt_steward.controllers.placement.watches import MACHINES
+from virt_steward.insight.activity import is_recorded_there
 from virt_steward.insight.approvals import pending_install_plan
 from virt_steward.insight.assets.state import state_of
 from virt_steward.kube.backoff import RetryBackoff
@@ -83,6 +84,7 @@ class Cache:
         self.informers = InformerView(informers)
         self._sources: list[Source[Any]] = []
         self._changes = changes
+        self._hco = platform.autopilot.hco
         self.configs = self._store_of(CONFIGS, "profiles")
         self.pools = self._store_of(POOLS, "rollout")
         self.nodes = self._store_of(NODES, "rollout")
@@ -95,11 +97,12 @@ class Cache:
 
     @property
     def events(self) -> Iterator[EventRecord]:
-        return (event for store in self._events for event in store)
+        return (event for store in self._events for event in store if is_recorded_there(event, self._hco))
 
     def events_about(self, subject: str) -> list[EventRecord]:
         """Events about one object, as its reference is written."""
-        return [event for store in self._events for event in store.by("about", subject)]
+        found = (event for store in self._events for event in store.by("about", subject))
+        return [event for event in found if is_recorded_there(event, self._hco)]
 
     def trouble(self) -> str:
         """Why what is shown may be out of date; empty if it is not."""

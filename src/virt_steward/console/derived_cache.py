@@ -102,9 +102,10 @@ class DerivedCache(Generic[K, V]):
         self._due.pop(key, None)
         try:
             value = self._rule.derive(key)
+            due = None if value is None else self._rule.expires(value)
         except Exception:  # one bad object must not hide the others
             log.exception("value not derived", key=str(key))
             return None
-        if value is not None and (due := self._rule.expires(value)):
+        if due:
             self._due[key] = due
         return value

@@ -13,6 +13,7 @@ from aiohttp import web
 from virt_steward.console import html
 from virt_steward.console.actions import SubmittedForm, UnknownAsset
 from virt_steward.console.authentication import NotSignedIn, fingerprint_of
+from virt_steward.console.origin_policy import FORM
 from virt_steward.console.page_context import PageContent
 from virt_steward.console.rendering import THEMES, PageRequest, is_own_path
 from virt_steward.console.sessions import Note
@@ -86,7 +87,7 @@ class RequestHandlers:
     async def _act(
         self, request: web.Request, action: Action, page: PageRequest, session: ViewerSession
     ) -> web.Response:
-        fields = {name: value for name, value in (await request.post()).items() if isinstance(value, str)}
+        fields = request[FORM]
         theme, user = _theme(request), session.viewer.user
         if not session.accepts(fields.get("csrf", "")):
             return await self._result(session, page, theme, WRONG_SESSION, 403)
@@ -134,10 +135,9 @@ class RequestHandlers:
         return self._sign_in_form(request, own_path(request.query.get("to", "/")))
 
     async def sign_in(self, request: web.Request) -> web.StreamResponse:
-        form = await request.post()
-        to = own_path(str(form.get("to", "/")))
+        to = own_path(request[FORM].get("to", "/"))
         try:
-            viewer = await self.authenticator.with_token(str(form.get("token", "")))
+            viewer = await self.authenticator.with_token(request[FORM].get("token", ""))
         except NotSignedIn as error:
             return self._sign_in_form(request, to, str(error))
         return await self._start_session(request, viewer, to)
@@ -154,17 +154,15 @@ class RequestHandlers:
 
     async def sign_out(self, request: web.Request) -> web.StreamResponse:
         session = await self._session(request)
-        form = await request.post()
-        if session and session.accepts(str(form.get("csrf", ""))):
+        if session and session.accepts(request[FORM].get("csrf", "")):
             await self.sessions.end(session)
         response = web.Response(status=303, headers={"Location": "/sign-in"})
         response.del_cookie(COOKIE, path="/")
         return response
 
     async def set_theme(self, request: web.Request) -> web.StreamResponse:
-        form = await request.post()
-        response = web.Response(status=303, headers={"Location": own_path(str(form.get("to", "/")))})
-        theme = str(form.get("theme", ""))
+        response = web.Response(status=303, headers={"Location": own_path(request[FORM].get("to", "/"))})
+        theme = request[FORM].get("theme", "")
         if theme in THEMES:
             response.set_cookie(THEME, theme, path="/", httponly=True, samesite="Strict", max_age=365 * 24 * 3600)
         return response
@@ -184,7 +182,7 @@ class RequestHandlers:
             await self.sessions.end(earlier)
         session = await self._begin(viewer)
         response = web.Response(status=303, headers={"Location": to})
-        self._set_cookie(response, session)
+        self._set_cookie(request, response, session)
         log.info("signed in", user=viewer.user)
         return response
 
@@ -214,13 +212,12 @@ class RequestHandlers:
         self, response: web.StreamResponse, session: ViewerSession, request: web.Request
     ) -> web.StreamResponse:
         if request.cookies.get(COOKIE) != session.id:  # users of a proxy never sign in
-            self._set_cookie(response, session)
+            self._set_cookie(request, response, session)
         return response
 
-    def _set_cookie(self, response: web.StreamResponse, session: ViewerSession) -> None:
-        response.set_cookie(
-            COOKIE, session.id, path="/", httponly=True, samesite="Strict", secure=self.policy.is_secure
-        )
+    def _set_cookie(self, request: web.Request, response: web.StreamResponse, session: ViewerSession) -> None:
+        is_secure = self.policy.is_secure(request)
+        response.set_cookie(COOKIE, session.id, path="/", httponly=True, samesite="Strict", secure=is_secure)
 
 
 def own_path(path: str) -> str:

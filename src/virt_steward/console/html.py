@@ -76,6 +76,12 @@ def _environment() -> Environment:
     return environment
 
 
+def load_templates() -> None:
+    """Compile all templates, which takes longer than a page may hold the event loop. For a thread."""
+    for name in _environment().list_templates(extensions=["html"]):
+        _environment().get_template(name)
+
+
 def whole(context: PageContext, page: PageContent, nav: str, frame: Frame) -> str:
     return _rendered("layout.html", _values(context, page, nav, frame))
 

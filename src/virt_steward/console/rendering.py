@@ -58,7 +58,10 @@ class PageRequest:
         """Find the page at another address with the application's router; None if there is none."""
         if not is_own_path(address):
             return None
-        url = URL(address)
+        try:
+            url = URL(address)
+        except ValueError:
+            return None
         match = await request.app.router.resolve(request.clone(rel_url=url))
         resource = match.route.resource
         route = request.app[PAGES_BY_PATH].get(resource.canonical) if resource else None

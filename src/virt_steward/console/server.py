@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import structlog
 from aiohttp import web
 
+from virt_steward.console import html
 from virt_steward.console.cache import Cache
+from virt_steward.console.form_body import LONGEST_FORM
 from virt_steward.console.handlers import RequestHandlers
 from virt_steward.console.live import Broadcaster, LiveUpdates
 from virt_steward.console.origin_policy import add_headers, enforcing, origin_policy_at
@@ -18,7 +19,8 @@ from virt_steward.console.rendering import PageRenderer
 from virt_steward.console.rights import RightsCache
 from virt_steward.console.routes import add_routes
 from virt_steward.console.sessions import ViewerSessions
-from virt_steward.runtime.http_server import HttpServer
+from virt_steward.runtime.http_server import HttpServer, listen
+from virt_steward.runtime.supervision import essential, failure_of
 
 if TYPE_CHECKING:
     from virt_steward.console.authentication import Authenticator, SignInLink
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-LONGEST_FORM = 64 * 1024
 MOST_CONNECTIONS = 500
 """Of browsers: each open page holds one for its live updates."""
 
@@ -61,17 +62,18 @@ class Console:
         self._live = LiveUpdates(self._renderer, changes, self._sessions, heartbeat=settings.heartbeat)
         self._server: HttpServer | None = None
         self._running: asyncio.Task[None] | None = None
+        self._loading: asyncio.Task[None] | None = None
         self.address: Address = settings.address
 
     async def start(self) -> None:
         """Raises BadAddress if it cannot listen there."""
-        listening = _listen(self._settings.address)
+        listening = listen(self._settings.address)
         self.address = replace(self._settings.address, port=listening.getsockname()[1])
         application = self._application()
         self._server = HttpServer(application, self.address, listening=listening, most_connections=MOST_CONNECTIONS)
         await self._server.start()
-        self._running = asyncio.create_task(self.cache.run(), name="console")
-        self._running.add_done_callback(_log_failure)
+        self._running = essential(self.cache.run(), "console cache")
+        self._loading = asyncio.create_task(asyncio.to_thread(html.load_templates), name="console templates")
         log.info("console started", address=str(self.address))
         if self._parts.link:
             self._parts.link.offer(f"http://{self.address}")
@@ -80,10 +82,17 @@ class Console:
         self._live.stop()
         if self._server:
             await self._server.stop()
+        if self._loading:
+            await self._loading
         if self._running:
             self._running.cancel()
             await asyncio.wait((self._running,))
         await self._sessions.end_all()
+
+    def failure(self) -> str | None:
+        """Why pages are no longer served or updated; None if they are."""
+        server = self._server.failure() if self._server else None
+        return server or (failure_of((self._running,)) if self._running else None)
 
     def _application(self) -> web.Application:
         settings, parts = self._settings, self._parts
@@ -98,18 +107,3 @@ class Console:
             ),
         )
         return application
-
-
-def _log_failure(running: asyncio.Task[None]) -> None:
-    """Without this task, pages would silently show old data."""
-    if not running.cancelled() and (error := running.exception()):
-        log.critical("Live updates stopped; restart the console", exc_info=error)
-
-
-def _listen(address: Address) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    host = "127.0.0.1" if address.host == "localhost" else address.host
-    try:
-        return socket.create_server((host, address.port), family=family)
-    except OSError as error:
-        raise address.error(f"{error.strerror}; choose another address, or 0 to turn it off") from error

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-import hmac
 import secrets
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from virt_steward.console.authentication import is_same_secret
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from virt_steward.console.authentication import Viewer
     from virt_steward.console.rights import Rights
     from virt_steward.runtime.clock import Clock
 
 MOST = 500
+MOST_PER_USER = 50
+"""A tenth of all. Several people may share an account, such as that of a team."""
+SERVICE_ACCOUNT = "system:serviceaccount:"
 IDLE = 30 * 60.0
 LONGEST = 12 * 3600.0
 
@@ -39,7 +46,7 @@ class ViewerSession:
 
     def accepts(self, csrf: str) -> bool:
         """Whether a form carries the CSRF token of this session."""
-        return hmac.compare_digest(self.csrf.encode(), csrf.encode())
+        return is_same_secret(self.csrf, csrf)
 
     def take_note(self) -> Note | None:
         note, self.note = self.note, None
@@ -47,7 +54,12 @@ class ViewerSession:
 
 
 class ViewerSessions:
-    """At most MOST of them: beyond that, the session that was idle for longest ends."""
+    """At most MOST_PER_USER of one user and MOST in all: beyond that, a session that was idle for longest ends.
+
+    If a user has too many, it is one of theirs. If there are too many in all, it is one of the owner with the most, so
+    that nobody can end the sessions of others by signing in again and again. The ServiceAccounts of a namespace count
+    as one owner, since a tenant may create any number of them.
+    """
 
     def __init__(self, clock: Clock, *, most: int = MOST, idle: float = IDLE) -> None:
         self._clock = clock
@@ -60,8 +72,8 @@ class ViewerSessions:
         now = self._clock.now()
         for stale in [one for one in self._open.values() if self._is_over(one)]:
             await self.end(stale)
-        while len(self._open) >= self._most:
-            await self.end(min(self._open.values(), key=lambda one: one.last_used))
+        while surplus := self._surplus(viewer.user):
+            await self.end(surplus)
         session = ViewerSession(viewer, rights, began=now, last_used=now)
         self._open[session.id] = session
         return session
@@ -89,6 +101,17 @@ class ViewerSessions:
         for session in list(self._open.values()):
             await self.end(session)
 
+    def _surplus(self, user: str) -> ViewerSession | None:
+        """The session to end before this user gets one more; None if there is room."""
+        theirs = [one for one in self._open.values() if one.viewer.user == user]
+        if len(theirs) >= MOST_PER_USER:
+            return _idlest(theirs)
+        if len(self._open) < self._most:
+            return None
+        sizes = Counter(_owner(one.viewer.user) for one in self._open.values())
+        largest = max(sizes.values())
+        return _idlest([one for one in self._open.values() if sizes[_owner(one.viewer.user)] == largest])
+
     def _is_over(self, session: ViewerSession) -> bool:
         now = self._clock.now()
         expires = session.viewer.expires
@@ -97,3 +120,12 @@ class ViewerSessions:
             or now - session.began > LONGEST
             or (expires is not None and self._clock.utc() >= expires)
         )
+
+
+def _idlest(sessions: Iterable[ViewerSession]) -> ViewerSession:
+    return min(sessions, key=lambda one: one.last_used)
+
+
+def _owner(user: str) -> str:
+    """The user, or the namespace of a ServiceAccount."""
+    return user.rpartition(":")[0] if user.startswith(SERVICE_ACCOUNT) else user

@@ -1,4 +1,9 @@
-"""The recent events of the controllers: as one timeline, and as a summary of a few lines."""
+"""The recent events of the controllers: as one timeline, and as a summary of a few lines.
+
+Whoever may create Events in a namespace can name any controller, and any object of any namespace, in them. So an Event
+counts only where its controller records such Events (`is_recorded_there`), and one in a namespace that a tenant may own
+is marked as not verified. `docs/decisions/0015-events-of-others.md` says why.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +13,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
+from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
+from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.controllers import REPORTERS
+from virt_steward.controllers.approver.olm import INSTALL_PLAN
+from virt_steward.controllers.placement.observation import MACHINE
 from virt_steward.objects.meta import Meta
+from virt_steward.platform.hco import HYPERCONVERGED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from virt_steward.objects.identity import Key
 
 LONG_AGO = datetime.fromtimestamp(0, UTC)
 
@@ -26,6 +39,12 @@ SUMMARIZED = {
 }
 """Texts by controller and reason, singular and plural. Other events are shown in the timeline only."""
 
+
+CLUSTER_KINDS = {"advisor": {VIRT_PLATFORM_CONFIG.name}, "placement": {KUBEVIRT_CONFIG.name}}
+"""Kinds without a namespace, whose events are in `default`, by the controller that records events on them."""
+NAMESPACED_KINDS = {"approver": {INSTALL_PLAN.name, INSTALL_PLAN_APPROVER.name}, "placement": {MACHINE.name}}
+"""Kinds in any namespace, by the controller that records events on them. All events of the autopilot are on the
+HyperConverged."""
 
 _CONTROLLERS = {reporter: name for name, reporter in REPORTERS.items()}
 
@@ -88,8 +107,13 @@ class EventRecord(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def about(self) -> Subject:
-        """The object that it concerns: an asset's object where the event is on the HyperConverged."""
-        return self.related or self.regarding
+        """The object that it concerns: an asset's object where the autopilot recorded it on the HyperConverged."""
+        return self.related if self.related and self.controller == "autopilot" else self.regarding
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether only admins of the platform can have written it, given that it is where it is recorded."""
+        return self.regarding.kind not in NAMESPACED_KINDS.get(self.controller, ())
 
 
 class ActivityLine(NamedTuple):
@@ -99,6 +123,18 @@ class ActivityLine(NamedTuple):
     what: str
     controller: str
     last: datetime
+    is_verified: bool = True
+
+
+def is_recorded_there(event: EventRecord, hco: Key) -> bool:
+    """Whether its controller records events on such an object; `hco` is the HyperConverged of the platform."""
+    subject, namespace = event.regarding, event.metadata.namespace
+    if event.controller == "autopilot":
+        is_hco = subject.kind == HYPERCONVERGED.name and (subject.namespace, subject.name) == (hco.namespace, hco.name)
+        return is_hco and namespace == hco.namespace
+    if subject.kind in CLUSTER_KINDS.get(event.controller, ()):
+        return not subject.namespace and namespace == "default"
+    return subject.kind in NAMESPACED_KINDS.get(event.controller, ()) and subject.namespace == namespace
 
 
 def timeline(events: Iterable[EventRecord], *, words: str = "", controller: str = "") -> tuple[EventRecord, ...]:
@@ -112,12 +148,17 @@ def summary(events: Iterable[EventRecord], since: datetime) -> tuple[ActivityLin
     """Count what the controllers did by themselves, in a few lines."""
     counts: Counter[tuple[str, str]] = Counter()
     last: dict[tuple[str, str], datetime] = {}
+    unverified: set[tuple[str, str]] = set()
     for one in events:
         kind = one.controller, one.reason
         if kind in SUMMARIZED and one.at >= since:
             counts[kind] += one.times
             last[kind] = max(one.at, last.get(kind, LONG_AGO))
-    lines = (ActivityLine(counts[kind], SUMMARIZED[kind][counts[kind] > 1], kind[0], last[kind]) for kind in counts)
+            unverified |= set() if one.is_verified else {kind}
+    lines = (
+        ActivityLine(counts[kind], SUMMARIZED[kind][counts[kind] > 1], kind[0], last[kind], kind not in unverified)
+        for kind in counts
+    )
     return tuple(sorted(lines, key=lambda line: line.last, reverse=True))
 
 

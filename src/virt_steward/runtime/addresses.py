@@ -26,13 +26,17 @@ class Address:
 
     @property
     def is_loopback(self) -> bool:
-        try:
-            return self.host == "localhost" or ip_address(self.host).is_loopback
-        except ValueError:  # all interfaces, or a name that may resolve to anything
-            return False
+        return is_loopback(self.host)
 
     def error(self, why: str) -> BadAddress:
         return BadAddress(f"{self.flag} {self}: {why}")
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:  # all interfaces, or a name that may resolve to anything
+        return False
 
 
 def parse_address(flag: str, text: str) -> Address | None:

@@ -7,25 +7,39 @@ send nothing use up the file descriptors of the process, and then it can reach n
 from __future__ import annotations
 
 import asyncio
-import os
+import logging
 import resource
+import socket
+import time
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import structlog
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.web_protocol import RequestPayloadError
+
+from virt_steward.runtime.supervision import essential, failure_of
 
 if TYPE_CHECKING:
-    import socket
+    from collections.abc import Iterable
 
-    from virt_steward.objects.errors import UserError
     from virt_steward.runtime.addresses import Address
+
+log = structlog.get_logger()
 
 IDLE_TIMEOUT = 15.0
 """Seconds for a complete request header to arrive, on a new connection and between two requests."""
 MOST_CONNECTIONS = 100
+WAITING_CONNECTIONS = 1024
+"""Connections that wait to be accepted. The system drops those beyond that, and their clients wait for a second."""
 STOP_TIMEOUT = 1.0
 """Seconds for answers under way when the server stops."""
+ACCEPT_PAUSE = 1.0
+"""Seconds after which a connection that the system refused is accepted again."""
+EPISODE = 60.0
+"""Seconds without a refusal after which the next one is logged again."""
 OPEN_FILES = 8192
 """File descriptors that are enough for every watch, member cluster and connection that our limits allow."""
 
@@ -47,55 +61,110 @@ class HttpServer:
         self._listening = listening
         self._most_connections = most_connections
         self._runner = web.AppRunner(
-            application, access_log=None, shutdown_timeout=STOP_TIMEOUT, keepalive_timeout=idle_timeout
+            application,
+            access_log=None,
+            shutdown_timeout=STOP_TIMEOUT,
+            keepalive_timeout=idle_timeout,
+            logger=_RequestLog(logging.getLogger(__name__)),
         )
-        self._listener: asyncio.Server | None = None
+        self._accepting: asyncio.Task[None] | None = None
+        self._last_refusal = float("-inf")
 
     @property
     def bound(self) -> Address:
         """Where it listens, with the port that was picked if the address has port 0."""
-        assert self._listener is not None  # noqa: S101 - only asked for once it has started
-        return replace(self._address, port=self._listener.sockets[0].getsockname()[1])
+        assert self._listening is not None  # noqa: S101 - only asked for once it has started
+        return replace(self._address, port=self._listening.getsockname()[1])
 
     async def start(self) -> None:
         """Raises BadAddress if it cannot listen there."""
+        self._listening = self._listening or listen(self._address)
+        self._listening.listen(WAITING_CONNECTIONS)
+        self._listening.setblocking(False)
         await self._runner.setup()
-        loop = asyncio.get_running_loop()
-        waiting = self._most_connections
-        try:
-            if self._listening:
-                self._listener = await loop.create_server(self._protocol, sock=self._listening, backlog=waiting)
-            else:
-                host, port = self._address.host or None, self._address.port
-                self._listener = await loop.create_server(self._protocol, host, port, backlog=waiting)
-        except OSError as error:
-            await self._runner.cleanup()
-            raise self._refused(error) from error
+        self._accepting = essential(self._accept(self._listening), f"http {self._address}")
 
     async def stop(self) -> None:
-        if self._listener is not None:
-            self._listener.close()
+        if self._accepting is not None:
+            self._accepting.cancel()
+            await asyncio.gather(self._accepting, return_exceptions=True)
+        if self._listening is not None:
+            self._listening.close()
         await self._runner.cleanup()
+
+    def failure(self) -> str | None:
+        """Why it no longer accepts connections; None if it does."""
+        return failure_of((self._accepting,)) if self._accepting else None
+
+    async def _accept(self, listening: socket.socket) -> None:
+        """Ends only by cancellation.
+
+        The accept loop of asyncio is not used: if the process has too many open files, it logs a traceback for each
+        place in the queue of connections, again and again.
+        """
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                connection, _ = await loop.sock_accept(listening)
+            except ConnectionAbortedError:  # the client went away
+                continue
+            except OSError as error:
+                self._note_refusal(error)
+                _close_longest_idle(self._open())
+                await asyncio.sleep(ACCEPT_PAUSE)
+                continue
+            with suppress(OSError):  # the client went away
+                await loop.connect_accepted_socket(self._protocol, connection)
+
+    def _note_refusal(self, error: OSError) -> None:
+        """Log the first refusal of an episode only."""
+        now, before = time.monotonic(), self._last_refusal
+        self._last_refusal = now
+        if now - before > EPISODE:
+            log.warning("connections not accepted, retrying", address=str(self._address), error=error.strerror)
 
     def _protocol(self) -> asyncio.Protocol:
         """Called for each new connection."""
         server = self._runner.server
         assert server is not None  # noqa: S101 - setup made it
-        # aiohttp has no public name for either; one that is being closed is in the list until its task has ended
-        connections = [one for one in server.connections if not one._force_close]  # noqa: SLF001
-        if len(connections) < self._most_connections:
-            return server()
-        longest_idle = next((one for one in connections if not one._request_in_progress), None)  # noqa: SLF001
-        if longest_idle is None:
-            return _Refused()
-        longest_idle.force_close()
-        return server()
+        connections = self._open()
+        has_room = len(connections) < self._most_connections or _close_longest_idle(connections)
+        return server() if has_room else _Refused()
 
-    def _refused(self, error: OSError) -> UserError:
-        """In the system's words, without the address that asyncio repeats."""
-        number = error.errno or 0
-        words = os.strerror(number) if number > 0 else error.strerror or str(error)
-        return self._address.error(f"{words}; choose another address, or 0 to turn it off")
+    def _open(self) -> list[web.RequestHandler]:
+        """All connections but those that are being closed, which aiohttp lists until their task has ended."""
+        server = self._runner.server
+        return [one for one in server.connections if not one._force_close] if server else []  # noqa: SLF001 - no other way
+
+
+def _close_longest_idle(connections: Iterable[web.RequestHandler]) -> bool:
+    """Whether there was an idle connection; the oldest is first."""
+    longest = next((one for one in connections if not one._request_in_progress), None)  # noqa: SLF001 - no other way
+    if longest is None:
+        return False
+    longest.force_close()
+    return True
+
+
+def listen(address: Address) -> socket.socket:
+    """A socket that listens there, for IPv4 and IPv6 if the address is all interfaces. Raises BadAddress."""
+    host = "127.0.0.1" if address.host == "localhost" else address.host
+    both = not host and socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if both or ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, address.port), family=family, dualstack_ipv6=both)
+    except OSError as error:
+        why = (error.strerror or str(error)).partition(" (while attempting")[0]  # it repeats the address
+        raise address.error(f"{why}; choose another address, or 0 to turn it off") from error
+
+
+class _RequestLog(logging.LoggerAdapter[logging.Logger]):
+    """The log of aiohttp, without what clients cause: a malformed or aborted request costs no traceback."""
+
+    def exception(self, msg: object, *args: Any, exc_info: Any = True, **facts: Any) -> None:
+        is_from_client = isinstance(exc_info, HttpProcessingError | RequestPayloadError | ConnectionError)
+        report = self.debug if is_from_client else self.error
+        report(msg, *args, exc_info=exc_info, **facts)
 
 
 class _Refused(asyncio.Protocol):

@@ -6,8 +6,9 @@ finds the loop at the same turn as THRESHOLD before, something blocks it; the si
 the current task and line are known. A timer that finds the loop waiting is not armed again before the next turn, and a
 busy loop arms it twenty times a second at the most. Example of the log line:
 
-    event loop blocked  seconds=0.31  task=autopilot-worker-2  at=jsonpatch.py:131 in apply
+    event loop blocked  seconds=0.31  cpu=0.3  task=autopilot-worker-2  at=jsonpatch.py:131 in apply
 
+`cpu` is what the loop itself computed in that time. If it is much less, the machine is busy, or a call waited.
 A system call or a single call into C is reported when it returns. Only the loop of the main thread can be monitored.
 """
 
@@ -18,6 +19,7 @@ import signal
 import threading
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -42,14 +44,28 @@ class LagMetric(Protocol):
         """Record one blocked turn of the loop."""
 
 
-class LagMonitor:
-    """Watches the running loop. `blocked` gets every blocked turn: seconds, the task's name, and where it was."""
+@dataclass(frozen=True, slots=True)
+class BlockedTurn:
+    """A turn of the loop that took too long."""
 
-    def __init__(self, blocked: Callable[[float, str, str], None], threshold: float = THRESHOLD) -> None:
+    seconds: float
+    cpu: float
+    """Seconds that the thread of the loop computed in that time."""
+    task: str
+    """The name of the task that was running when the time was up."""
+    place: str
+    """The line that was running then."""
+
+
+class LagMonitor:
+    """Watches the running loop. `blocked` gets every blocked turn."""
+
+    def __init__(self, blocked: Callable[[BlockedTurn], None], threshold: float = THRESHOLD) -> None:
         self._blocked = blocked
         self._threshold = threshold
         self._since: float | None = None
         """When the loop began to work; None while it waits."""
+        self._cpu_since = 0.0
         self._is_armed = False
         self._caught: tuple[str, str] | None = None
 
@@ -76,7 +92,7 @@ class LagMonitor:
             signal.signal(signal.SIGALRM, before)
 
     def _resume(self) -> None:
-        self._since = time.monotonic()
+        self._since, self._cpu_since = time.monotonic(), time.thread_time()
         if not self._is_armed:
             self._arm(self._threshold)
 
@@ -85,7 +101,8 @@ class LagMonitor:
         if self._caught is not None and since is not None:
             task, place = self._caught
             self._caught = None
-            self._blocked(time.monotonic() - since, task, place)
+            cpu = time.thread_time() - self._cpu_since
+            self._blocked(BlockedTurn(time.monotonic() - since, cpu, task, place))
 
     def _arm(self, seconds: float) -> None:
         self._is_armed = True
@@ -114,12 +131,13 @@ class LagReporter:
         self._metric = metric
         self._silent_until = 0.0
 
-    def __call__(self, seconds: float, task: str, place: str) -> None:
-        self._metric(seconds)
+    def __call__(self, turn: BlockedTurn) -> None:
+        self._metric(turn.seconds)
         now = time.monotonic()
         if now >= self._silent_until:
             self._silent_until = now + LOG_INTERVAL
-            log.warning("event loop blocked", seconds=round(seconds, 3), task=task, at=place)
+            seconds, cpu = round(turn.seconds, 3), round(turn.cpu, 3)
+            log.warning("event loop blocked", seconds=seconds, cpu=cpu, task=turn.task, at=turn.place)
 
 
 class _Selector:

@@ -123,6 +123,10 @@ class ControllerRunner:
         """Why this controller cannot lead now; None if it can, or does."""
         return f"{self.name}: {self.elector.trouble}" if self.elector.trouble else None
 
+    def failure(self) -> str | None:
+        """Why this controller needs a restart; None if it does not."""
+        return self._workers.failure()
+
     async def run(self, stop: asyncio.Event) -> None:
         """Work whenever this process leads, until `stop`."""
         await _first(self._settled(), stop.wait())
@@ -238,6 +242,10 @@ class Manager:
         """Why this process is not ready; None if it is."""
         reasons = (self.informers.unsettled(), *(unit.not_ready() for unit in self.units))
         return "; ".join(reason for reason in reasons if reason) or None
+
+    def failure(self) -> str | None:
+        """Why this process needs a restart; None if it does not. An unreachable API server is no reason."""
+        return "; ".join(reason for unit in self.units if (reason := unit.failure())) or None
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop`; then finish or cancel reconciles within the grace period, and release the leases."""

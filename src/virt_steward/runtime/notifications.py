@@ -23,6 +23,8 @@ from yarl import URL
 
 from virt_steward.objects.errors import UserError
 from virt_steward.objects.wallclock import rfc3339
+from virt_steward.runtime.addresses import is_loopback
+from virt_steward.runtime.supervision import essential, failure_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Mapping, Sequence
@@ -144,6 +146,8 @@ def _problem(endpoint: Endpoint) -> str | None:
         return "url must start with https:// (or http://) and have a host"
     if url.user or url.password:
         return "url contains a password: put it into a file, and set authorizationFile"
+    if endpoint.authorization_file and url.scheme == "http" and not is_loopback(url.host):
+        return "authorizationFile would be sent unencrypted over http://: use https://, or remove authorizationFile"
     return None
 
 
@@ -214,6 +218,7 @@ class Notifier:
         self._clock = clock
         self._rng = rng
         self._queues = {name: _EndpointQueue(endpoint) for name, endpoint in endpoints.items()}
+        self._tasks: tuple[asyncio.Task[None], ...] = ()
         self._notices = Counter(
             "virt_steward_notifications",
             "Notifications by outcome: sent, refused by the receiver, or lost because the queue was full.",
@@ -236,22 +241,28 @@ class Notifier:
         except asyncio.QueueFull:
             self._count(endpoint, "lost", notice)
 
+    def failure(self) -> str | None:
+        """Why notifications are no longer sent; None if they are. An endpoint that does not answer is no reason."""
+        return failure_of(self._tasks)
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Send in the background; at the end, queued notifications get FLUSH seconds."""
         # Without aiohttp's own limit: it loses a cancellation that comes together with it.
         unlimited = aiohttp.ClientTimeout(total=None)
         async with aiohttp.ClientSession(timeout=unlimited, cookie_jar=aiohttp.DummyCookieJar()) as session:
-            tasks = [asyncio.create_task(self._deliver(name, line, session)) for name, line in self._queues.items()]
+            self._tasks = tuple(
+                essential(self._deliver(name, line, session), f"notify-{name}") for name, line in self._queues.items()
+            )
             try:
                 yield
                 with suppress(TimeoutError):
                     async with asyncio.timeout(FLUSH):
                         await asyncio.gather(*(line.queue.join() for line in self._queues.values()))
             finally:
-                for task in tasks:
+                for task in self._tasks:
                     task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
+                await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _deliver(self, name: str, line: _EndpointQueue, session: aiohttp.ClientSession) -> None:
         """Send what is queued, one after the other, in order; ends only by cancellation."""

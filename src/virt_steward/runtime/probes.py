@@ -11,11 +11,13 @@ import msgspec
 from aiohttp import web
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
-from virt_steward.runtime.addresses import Address, loopback_only
+from virt_steward.runtime.addresses import Address, is_loopback, loopback_only
 from virt_steward.runtime.debug import DebugPage, DebugReply, DebugRequest, tasks_page
 from virt_steward.runtime.http_server import HttpServer
 
 if TYPE_CHECKING:
+    from aiohttp.typedefs import Middleware
+
     from virt_steward.runtime.metrics import Metrics
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -53,7 +55,9 @@ class Probes:
             self.servers["metrics"] = _server(addresses.metrics, {"/metrics": _metrics_handler(metrics)})
         if addresses.debug:
             all_pages = {"/debug/tasks": tasks_page, **pages}
-            self.servers["debug"] = _server(loopback_only(addresses.debug), _debug_routes(all_pages))
+            self.servers["debug"] = _server(
+                loopback_only(addresses.debug), _debug_routes(all_pages), _loopback_names_only
+            )
         if addresses.health:
             routes = {"/healthz": _check_handler(checks.alive), "/readyz": _check_handler(checks.ready)}
             self.servers["health"] = _server(addresses.health, routes)
@@ -72,8 +76,18 @@ class Probes:
             await server.stop()
 
 
-def _server(address: Address, routes: Mapping[str, Handler]) -> HttpServer:
-    application = web.Application()
+@web.middleware
+async def _loopback_names_only(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Against DNS rebinding: a foreign name that resolves to loopback gives its pages in a browser access."""
+    host = request.headers.get("Host", "")
+    name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+    if not is_loopback(name):
+        return web.Response(status=421, text="Debug pages are served under localhost or a loopback address only.\n")
+    return await handler(request)
+
+
+def _server(address: Address, routes: Mapping[str, Handler], *middlewares: Middleware) -> HttpServer:
+    application = web.Application(middlewares=middlewares)
     for path, handler in routes.items():
         application.router.add_get(path, handler)
     return HttpServer(application, address)

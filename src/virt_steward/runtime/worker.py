@@ -13,6 +13,7 @@ from virt_steward.kube.errors import NotLeading, Unavailable
 from virt_steward.objects.errors import UserError
 from virt_steward.runtime import log_context
 from virt_steward.runtime.outcomes import Done, Outcome, RequeueAfter, Terminal
+from virt_steward.runtime.supervision import essential, failure_of
 from virt_steward.runtime.workqueue import ShutDown, WorkQueue
 
 if TYPE_CHECKING:
@@ -51,9 +52,11 @@ class Workers(Generic[K]):
 
     def start(self) -> None:
         """Start the workers. After `stop`, they can be started again on the same queue."""
-        self._tasks = {
-            asyncio.create_task(self._work(), name=f"{self.name}-worker-{number}") for number in range(self.concurrency)
-        }
+        self._tasks = {essential(self._work(), f"{self.name}-worker-{number}") for number in range(self.concurrency)}
+
+    def failure(self) -> str | None:
+        """Which workers have crashed; None if none has."""
+        return failure_of(self._tasks)
 
     async def stop(self, grace: float) -> tuple[K, ...]:
         """Take no more keys, give running reconciles `grace` seconds, cancel the others, and return their keys.
