@@ -54,7 +54,8 @@ class Pointer:
             raise BadPointer(text, 0, "it must start with '/'")
         if bad := _BAD_ESCAPE.search(text):
             raise BadPointer(text, bad.start(), "'~' must be followed by 0 or 1")
-        return cls(tuple(unescape(token) for token in text[1:].split("/")))
+        tokens = text[1:].split("/")
+        return cls(tuple(map(unescape, tokens) if "~" in text else tokens))
 
     def __str__(self) -> str:
         return "".join(f"/{escape(token)}" for token in self.tokens)
