@@ -1,3 +1,4 @@
+import tracemalloc
 from base64 import b64encode
 from gzip import compress
 from typing import Any
@@ -91,6 +92,15 @@ def test_effective_argument_is_that_of_the_last_config() -> None:
 )
 def test_machine_config_turns_on_swap(config: Any, swap: bool) -> None:
     assert facts(a_machine_config("one", config=config)).swap is swap
+
+
+def test_machine_config_with_compressed_bomb_is_read_in_part() -> None:
+    bomb = compress(KUBELET.encode() + b" " * 50_000_000)
+    tracemalloc.start()
+    assert facts(a_machine_config("one", config=a_file(data_url(bomb), compression="gzip"))).swap
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10_000_000
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def documents(text: str, most_nodes: float = inf) -> list[Any]:
     try:
         _refuse_bombs(text, most_nodes)
         return [document for document in yaml.load_all(text, _Loader) if document is not None]
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # the latter for a number or a character that Python refuses
         raise BadYaml(" ".join(str(error).split())) from None
     except RecursionError:
         raise BadYaml("nested too deeply") from None

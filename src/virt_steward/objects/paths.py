@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from virt_steward.objects.quoting import quoted
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -25,7 +27,7 @@ class BadPointer(PathError):
     """The text is not a JSON pointer."""
 
     def __init__(self, text: str, at: int, problem: str) -> None:
-        super().__init__(f"{text!r} is no JSON pointer: {problem} at character {at + 1}")
+        super().__init__(f"{quoted(text)} is no JSON pointer: {problem} at character {at + 1}")
         self.text = text
         self.at = at
 

@@ -84,7 +84,7 @@ def parse(annotation: str | None) -> Exclusions | UnreadableExclusions:
         return Exclusions(tuple(_rule(number, items) for number, items in enumerate(_items(annotation or ""), 1)))
     except _Bad as bad:
         return UnreadableExclusions(str(bad), bad.rule)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeError) as error:
         mark = getattr(error, "problem_mark", None)
         return UnreadableExclusions(f"it is not YAML{f' (line {mark.line + 1})' if mark else ''}")
 
