@@ -51,7 +51,7 @@ from virt_steward.platform.hco import Hco
 from virt_steward.runtime.informer import Source
 from virt_steward.settings import BadSetting
 
-LONGEST_REASON = 2000
+LONGEST_REASON = 5000
 """Characters: longer ones fit into no condition and no event."""
 LONGEST_TIME = 0.5
 """Seconds of CPU, with room for a slow machine."""
