@@ -339,7 +339,9 @@ PARSERS = (
     Parser(
         "option of a profile",
         lambda given: wished("load-aware-rebalancing", [given], ProfileOptions()),
-        around("loadAware.evictionLimits.total=5", "mode=Automatic", "a={}").filter(lambda given: len(given) < 300),
+        around("loadAware.evictionLimits.total=5", "mode=Automatic", "a={}", "mode=[{}]").filter(
+            lambda given: len(given) < 300
+        ),
         (BadSetting,),
     ),
     Parser("watched object", _objects, objects()),
