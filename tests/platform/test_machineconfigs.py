@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from tests.catalog.builders import a_kubelet_config, a_machine_config, a_pool
-from virt_steward.catalog.filters import data_url
 from virt_steward.platform.machineconfigs import (
     KernelArgument,
     KubeletConfigFacts,
@@ -25,6 +24,10 @@ KUBELET = "failSwapOn: false\nmemorySwap:\n  swapBehavior: LimitedSwap\n"
 
 def facts(config: dict[str, Any]) -> MachineConfigFacts:
     return machine_config_facts(msgspec.json.encode(config))
+
+
+def data_url(data: str | bytes) -> str:
+    return f"data:;base64,{b64encode(data.encode() if isinstance(data, str) else data).decode()}"
 
 
 def a_file(source: str, *, path: str = "/etc/openshift/kubelet.conf.d/90-swap.conf", compression: str = "") -> Any:
