@@ -7,7 +7,20 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from virt_steward.catalog.filters import data_url, dig, from_yaml, gzipped, merged, quote, to_json, to_yaml
+from virt_steward.catalog.filters import (
+    WrongType,
+    data_url,
+    dig,
+    from_yaml,
+    gzipped,
+    integer,
+    merged,
+    merged_yaml,
+    text,
+    texts,
+    to_json,
+    to_yaml,
+)
 from virt_steward.catalog.yamlread import BadYaml
 
 values = st.recursive(
@@ -18,13 +31,36 @@ values = st.recursive(
 
 
 @given(st.text(st.characters(codec="utf-8")))
-def test_quote_is_read_back(text: str) -> None:
-    assert yaml.safe_load(f"a: {quote(text)}") == {"a": text}
+def test_text_is_read_back(written: str) -> None:
+    assert yaml.safe_load(f"a: {text(written)}") == {"a": written}
 
 
 @given(values)
 def test_to_json_is_valid_yaml(value: Any) -> None:
     assert from_yaml(f"a: {to_json(value)}") == {"a": value}
+
+
+@pytest.mark.parametrize(
+    ("write", "value", "reason"),
+    [
+        pytest.param(integer, "1\na: 2", "an integer is needed here, not text", id="text"),
+        pytest.param(integer, True, "an integer is needed here, not a boolean", id="boolean"),
+        pytest.param(integer, None, "an integer is needed here, not null", id="null"),
+        pytest.param(integer, 2**63, "an integer of 64 bits is needed here, not a larger one", id="huge"),
+        pytest.param(text, 1, "text is needed here, not an integer", id="number"),
+        pytest.param(texts, "ab", "a list of texts is needed here, not text", id="no-list"),
+        pytest.param(texts, ["a", {"b": 1}], "text is needed here, not a map", id="list-of-maps"),
+        pytest.param(merged_yaml, 1.5, "text is needed here, not a number", id="yaml-that-is-no-text"),
+    ],
+)
+def test_typed_filter_refuses_other_types(write: Any, value: Any, reason: str) -> None:
+    with pytest.raises(WrongType, match=f"^{reason}$"):
+        write(value, {}) if write is merged_yaml else write(value)
+
+
+def test_from_yaml_limits_its_work() -> None:
+    with pytest.raises(BadYaml, match="longer than 2000 values"):
+        from_yaml("[" + "a," * 2000 + "]")
 
 
 def test_to_yaml_ends_without_newline() -> None:
@@ -45,7 +81,7 @@ def test_gzip_header_has_no_time_and_system() -> None:
 
 
 def test_data_url_holds_the_text() -> None:
-    head, _, body = data_url("echo\n").partition(",")
+    head, _, body = from_yaml(data_url("echo\n")).partition(",")
     assert (head, b64decode(body)) == ("data:;base64", b"echo\n")
 
 

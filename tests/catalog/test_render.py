@@ -79,15 +79,15 @@ def test_render_fails_for_bad_output(template: str) -> None:
 @pytest.mark.parametrize(
     "expression",
     [
-        pytest.param("{{ nodes.total }}", id="nodes"),
-        pytest.param("{{ hardware.pci }}", id="hardware"),
-        pytest.param("{{ topology.platform }}", id="the-topology"),
-        pytest.param("{{ hco.name }}", id="the-hco"),
-        pytest.param("{{ images['exporter'] }}", id="an-image"),
-        pytest.param("{{ objects.rules }}", id="an-object"),
-        pytest.param("{{ schemas.descheduler }}", id="a-schema"),
-        pytest.param("{{ params.level }}", id="a-parameter"),
-        pytest.param("{{ file('tune.sh') }}", id="a-file"),
+        pytest.param("{{ nodes.total | to_json }}", id="nodes"),
+        pytest.param("{{ hardware.pci | to_json }}", id="hardware"),
+        pytest.param("{{ topology.platform | to_json }}", id="the-topology"),
+        pytest.param("{{ hco.name | to_json }}", id="the-hco"),
+        pytest.param("{{ images['exporter'] | to_json }}", id="an-image"),
+        pytest.param("{{ objects.rules | to_json }}", id="an-object"),
+        pytest.param("{{ schemas.descheduler.has('/spec') | to_json }}", id="a-schema"),
+        pytest.param("{{ params.level | to_json }}", id="a-parameter"),
+        pytest.param("{{ file('tune.sh') | to_json }}", id="a-file"),
         pytest.param("{% include 'other' %}", id="another-template"),
     ],
 )
@@ -139,7 +139,7 @@ def test_template_reads_only_our_annotations() -> None:
     template = SPEC + (
         "  all: {{ hco.annotations | to_json }}\n"
         "  x: {{ hco.is_true('platform.kubevirt.io/enable-x') | to_json }}\n"
-        "  token: {{ hco.annotation('secret.example/token', 'none') }}\n"
+        "  token: {{ hco.annotation('secret.example/token', 'none') | text }}\n"
     )
     assert rendered(an_asset(template, reads={"hco": []}), a_context(hco=hco))["spec"] == {
         "all": {"platform.kubevirt.io/enable-x": "true"},
@@ -183,11 +183,11 @@ def test_render_fails_with_unknown_inputs(reads: dict[str, Any], named: str) -> 
 @pytest.mark.parametrize(
     "expression",
     [
-        pytest.param("{{ ''.__class__.__mro__ }}", id="the-insides-of-python"),
-        pytest.param("{{ asset.in_scope.__globals__ }}", id="the-insides-of-an-asset"),
-        pytest.param("{{ hco._hco.spec }}", id="the-insides-of-a-view"),
-        pytest.param("{{ params.update({'a': 1}) }}", id="a-change-of-what-it-was-given"),
-        pytest.param("{{ range(99999999) | list }}", id="all-the-memory"),
+        pytest.param("{{ ''.__class__.__mro__ | to_json }}", id="the-insides-of-python"),
+        pytest.param("{{ asset.in_scope.__globals__ | to_json }}", id="the-insides-of-an-asset"),
+        pytest.param("{{ hco._hco.spec | to_json }}", id="the-insides-of-a-view"),
+        pytest.param("{{ params.update({'a': 1}) | to_json }}", id="a-change-of-what-it-was-given"),
+        pytest.param("{{ range(99999999) | list | to_json }}", id="all-the-memory"),
     ],
 )
 def test_sandbox_refuses(expression: str) -> None:
@@ -207,9 +207,9 @@ def test_render_uses_served_version_of_hco() -> None:
         "namespace": "@hco",
     }
     template = (
-        "apiVersion: {{ hco.api_version }}\n"
+        "apiVersion: {{ hco.api_version | text }}\n"
         "kind: HyperConverged\n"
-        "metadata: {name: {{ hco.name }}, namespace: {{ hco.namespace }}}\n"
+        "metadata: {name: {{ hco.name | text }}, namespace: {{ hco.namespace | text }}}\n"
     )
     asset = an_asset(template, object=target, phase=0, reads={"hco": []})
     found = {version: rendered(asset, a_context(hco=an_hco(version=version))) for version in ("v1", "v1beta1")}

@@ -7,6 +7,7 @@ import pytest
 from tests.widgets import a_widget
 from virt_steward.kube.client import Client
 from virt_steward.kube.errors import (
+    LONGEST_MESSAGE,
     LONGEST_PAUSE,
     AlreadyExists,
     BadRequest,
@@ -146,3 +147,8 @@ def test_retry_after_is_bounded(header: str | None, details: int, pause: float |
     error = error_from(429, body, what="list pods", retry_after=header)
     assert isinstance(error, TooManyRequests)
     assert error.retry_after == pause
+
+
+def test_error_from_keeps_beginning_of_huge_message() -> None:
+    body = json.dumps({"kind": "Status", "message": "x" * 5_000_000}).encode()
+    assert len(str(error_from(400, body, what="get it"))) == len("get it: ") + LONGEST_MESSAGE

@@ -118,3 +118,10 @@ def test_load_handles_recursive_value() -> None:
     assert outcome(text.encode()) == (
         "cluster here in config: extension client.authentication.k8s.io/exec is not valid JSON: correct it"
     )
+
+
+def test_kubeconfig_of_a_secret_is_limited_in_length() -> None:
+    long = yaml.safe_dump(a_kubeconfig(preferences={"list": ["a"] * 2000})).encode()
+    with pytest.raises(BadConfig, match="has more than 2000 values: reduce it to the cluster and its user"):
+        load_from_bytes(long, source="Secret a/b", trusted=False, env={})
+    assert load_from_bytes(long, source="a file", trusted=True, env={}).context == "home"

@@ -12,6 +12,7 @@ from tests.objects.grammars import published
 from tests.objects.strategies import modest
 from virt_steward.apis.meta import WindowSpec
 from virt_steward.objects.durations import LONGEST, BadDuration, parse_duration
+from virt_steward.objects.quoting import quoted
 
 PUBLISHED = published(WindowSpec, "duration")
 
@@ -52,7 +53,7 @@ def test_parse_duration_sums_parts(text: str, duration: timedelta) -> None:
 def test_parse_duration_refuses_invalid_text(text: str, because: str) -> None:
     with pytest.raises(BadDuration, match=because) as refused:
         parse_duration(text)
-    assert repr(text) in str(refused.value)
+    assert quoted(text) in str(refused.value)
 
 
 def refusal(text: str) -> str:

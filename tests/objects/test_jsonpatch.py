@@ -107,6 +107,7 @@ def test_apply_names_failed_operation(operation: dict[str, Any]) -> None:
         pytest.param("[" * 200_000, id="a tower of brackets"),
         pytest.param(f'[{{"op": "add", "path": "/a", "value": {"[" * 100_000}', id="a tower in a value"),
         pytest.param(json.dumps([op("test", "", value={})] * 501), id="too many operations"),
+        pytest.param(json.dumps([op("test", "/a" * 30_000, value={})]), id="a path of many levels"),
     ],
 )
 def test_parse_refuses_invalid_patch(text: str) -> None:
@@ -119,7 +120,7 @@ def test_apply_limits_doubling_copies() -> None:
     bomb = [op("copy", f"/k{number}", from_="") for number in range(23)]
     tracemalloc.start()
     started = time.process_time()
-    with pytest.raises(jsonpatch.PatchFailed, match="larger than 1048576 bytes"):
+    with pytest.raises(jsonpatch.PatchFailed, match="move more than 262144 bytes"):
         patched({"text": "x" * 1000}, *bomb)
     took, (_, peak) = time.process_time() - started, tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -129,8 +130,13 @@ def test_apply_limits_doubling_copies() -> None:
 
 def test_apply_limits_many_copies() -> None:
     again = [op("add", "/a", value=[0] * 100_000), *[op("copy", "/b", from_="/a")] * 400]
-    with pytest.raises(jsonpatch.PatchFailed, match="move more than 1048576 bytes"):
+    with pytest.raises(jsonpatch.PatchFailed, match="move more than 262144 bytes"):
         patched({}, *again)
+
+
+def test_apply_limits_size() -> None:
+    with pytest.raises(jsonpatch.PatchFailed, match="larger than 1048576 bytes"):
+        patched({"text": "x" * 1_000_000}, op("add", "/a", value="x" * 60_000))
 
 
 WIDE = {f"k{number}": 0 for number in range(10_000)}
@@ -167,7 +173,10 @@ def nested(levels: int) -> Any:
     [
         pytest.param([op("add", "/a", value=nested(100))], id="a value"),
         pytest.param([op("add", "/a", value=nested(60)), op("copy", f"/a{'/0' * 60}", from_="/a")], id="a copy"),
-        pytest.param([op("add", "/a" * level, value={}) for level in range(1, 102)], id="one level after the other"),
+        pytest.param(
+            [*(op("add", "/a" * level, value={}) for level in range(1, 100)), op("add", "/a" * 100, value=[0])],
+            id="one level after the other",
+        ),
     ],
 )
 def test_apply_limits_depth(operations: list[dict[str, Any]]) -> None:
@@ -178,7 +187,7 @@ def test_apply_limits_depth(operations: list[dict[str, Any]]) -> None:
 
 def test_errors_shorten_long_pointers() -> None:
     with pytest.raises(jsonpatch.PatchFailed) as failed:
-        patched({}, op("remove", "/a" * 50_000))
+        patched({}, op("remove", "/" + "a" * 50_000))
     assert len(str(failed.value)) < 600
 
 

@@ -200,6 +200,7 @@ def test_window_state_at_noon(windows: list[str], expected: State) -> None:
     [
         pytest.param({"time_zone": "Europe/Atlantis"}, "'Europe/Atlantis' is not a time zone", id="an unknown zone"),
         pytest.param({"time_zone": "Europe"}, "'Europe' is not a time zone", id="a folder of zones"),
+        pytest.param({"time_zone": "a/" * 10_000}, "is not a time zone", id="a name of many folders"),
         pytest.param({"time_zone": "localtime"}, "'localtime' is not a time zone", id="the zone of the machine"),
         pytest.param({"time_zone": "right/Europe/Oslo"}, "is not a time zone", id="a zone with leap seconds"),
         pytest.param({"time_zone": "leapseconds"}, "is not a time zone", id="a file beside the zones"),

@@ -1,3 +1,4 @@
+import tracemalloc
 from base64 import b64encode
 from gzip import compress
 from typing import Any
@@ -7,7 +8,6 @@ import msgspec
 import pytest
 
 from tests.catalog.builders import a_kubelet_config, a_machine_config, a_pool
-from virt_steward.catalog.filters import data_url
 from virt_steward.platform.machineconfigs import (
     KernelArgument,
     KubeletConfigFacts,
@@ -24,6 +24,10 @@ KUBELET = "failSwapOn: false\nmemorySwap:\n  swapBehavior: LimitedSwap\n"
 
 def facts(config: dict[str, Any]) -> MachineConfigFacts:
     return machine_config_facts(msgspec.json.encode(config))
+
+
+def data_url(data: str | bytes) -> str:
+    return f"data:;base64,{b64encode(data.encode() if isinstance(data, str) else data).decode()}"
 
 
 def a_file(source: str, *, path: str = "/etc/openshift/kubelet.conf.d/90-swap.conf", compression: str = "") -> Any:
@@ -91,6 +95,15 @@ def test_effective_argument_is_that_of_the_last_config() -> None:
 )
 def test_machine_config_turns_on_swap(config: Any, swap: bool) -> None:
     assert facts(a_machine_config("one", config=config)).swap is swap
+
+
+def test_machine_config_with_compressed_bomb_is_read_in_part() -> None:
+    bomb = compress(KUBELET.encode() + b" " * 50_000_000)
+    tracemalloc.start()
+    assert facts(a_machine_config("one", config=a_file(data_url(bomb), compression="gzip"))).swap
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10_000_000
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ class AnnotationCondition(_Condition, frozen=True, tag="annotation"):
         actual = context.hco.annotations.get(self.key)
         if actual is not None and self.value in ("", actual):
             return Met()
-        return _unmet(self.value or "any value", "absent" if actual is None else actual)
+        return _unmet(self.value or "any value", "absent" if actual is None else actual[:100])
 
 
 class FeatureGateCondition(_Condition, frozen=True, tag="feature-gate"):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from virt_steward.objects.canonical import canonical
 from virt_steward.objects.paths import Pointer
 from virt_steward.platform.hco import LIVE_MIGRATION, PREFIX, flatten
 
@@ -22,8 +23,17 @@ if TYPE_CHECKING:
     from virt_steward.platform.topology import Topology
 
 
+_T = TypeVar("_T")
+LARGEST_READ = 64 * 1024
+"""Bytes of one value as JSON: what others write into an object must not keep a template busy for long."""
+
+
 class NotDeclared(LookupError):
     """A template reads what its asset does not declare."""
+
+
+class ReadTooLarge(ValueError):
+    """A value that a template reads is larger than any sensible one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +83,13 @@ class AssetContext:
             yield "images", {key: self.images[key] for key in reads.images if key in self.images}
         if reads.objects:
             found = {name: (read, self.objects.get(read.ref)) for name, read in reads.objects.items()}
-            yield "objects", {name: None if obj is None else read.select(obj) for name, (read, obj) in found.items()}
+            yield (
+                "objects",
+                {
+                    name: None if obj is None else _limited(read.select(obj), str(read.ref))
+                    for name, (read, obj) in found.items()
+                },
+            )
         if reads.schemas:
             yield (
                 "schemas",
@@ -106,7 +122,7 @@ class HcoView:
         return {key: value for key, value in self._hco.annotations.items() if key.startswith(PREFIX)}
 
     def annotation(self, key: str, default: str = "") -> str:
-        return self.annotations.get(key, default)
+        return _limited(self.annotations.get(key, default), key)
 
     def is_true(self, key: str) -> bool:
         return self.annotations.get(key) == "true"
@@ -119,7 +135,7 @@ class HcoView:
     def value(self, path: str, default: Any = None) -> Any:
         pointer = Pointer.parse(path)
         self._refuse_undeclared(flatten(pointer))
-        return self._hco.value(pointer, default)
+        return _limited(self._hco.value(pointer, default), f"{pointer} of the HyperConverged")
 
     def _refuse_undeclared(self, pointer: Pointer) -> None:
         if not any(pointer.tokens[: len(path.tokens)] == path.tokens for path in self._declared):
@@ -144,3 +160,9 @@ class SchemaView:
         if pointer not in self._read.pointers:
             raise NotDeclared(f"{path} of {self._read.crd} is not among the declared reads")
         return pointer
+
+
+def _limited(value: _T, name: str) -> _T:
+    if len(canonical(value)) > LARGEST_READ:
+        raise ReadTooLarge(f"{name} is larger than {LARGEST_READ} bytes")
+    return value

@@ -10,7 +10,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from virt_steward.catalog.asset import HCO_NAMESPACE, SERVED
 from virt_steward.catalog.context import NotDeclared
-from virt_steward.catalog.filters import FILTERS
+from virt_steward.catalog.filters import FILTERS, only_typed
 from virt_steward.catalog.load import MANAGED_BY, MANAGER
 from virt_steward.catalog.yamlread import document
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # A template can fail in as many ways as an expression can.
 FAILURES = (TemplateError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+_LONGEST_REASON = 400
+"""Characters of an error that may quote what others wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,8 @@ class Renderer:
         self.catalog = catalog
         self._environment = ImmutableSandboxedEnvironment(
             undefined=StrictUndefined,
-            autoescape=False,  # YAML, which is parsed and checked before anybody sees it
+            autoescape=False,  # that would be HTML; only_typed does the same for YAML
+            finalize=only_typed,
             trim_blocks=True,
             lstrip_blocks=True,
             keep_trailing_newline=True,  # the last line may be part of a block of text
@@ -132,7 +135,8 @@ def labelled(obj: dict[str, Any]) -> dict[str, Any]:
 
 def _sentence(error: BaseException, path: str) -> str:
     lines = [line for line in (getattr(error, "lineno", None), *_lines(error.__traceback__, path)) if line]
-    return f"{path}{f' line {lines[-1]}' if lines else ''}: {' '.join(str(error).split()) or type(error).__name__}"
+    why = " ".join(str(error)[:_LONGEST_REASON].split()) or type(error).__name__
+    return f"{path}{f' line {lines[-1]}' if lines else ''}: {why}"
 
 
 def _lines(traceback: TracebackType | None, path: str) -> list[int]:

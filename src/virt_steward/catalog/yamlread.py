@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import yaml
@@ -28,29 +29,31 @@ class _Loader(SafeLoader):
     }
 
 
-def documents(text: str) -> list[Any]:
+def documents(text: str, most_nodes: float = inf) -> list[Any]:
     """Return all documents of the text that are not empty."""
     try:
-        _refuse_bombs(text)
+        _refuse_bombs(text, most_nodes)
         return [document for document in yaml.load_all(text, _Loader) if document is not None]
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # the latter for a number or a character that Python refuses
         raise BadYaml(" ".join(str(error).split())) from None
     except RecursionError:
         raise BadYaml("nested too deeply") from None
 
 
-def document(text: str) -> Any:
+def document(text: str, most_nodes: float = inf) -> Any:
     """Return the one document of the text; None if it is empty."""
-    found = documents(text)
+    found = documents(text, most_nodes)
     if len(found) > 1:
         raise BadYaml(f"expected one document, found {len(found)}")
     return found[0] if found else None
 
 
-def _refuse_bombs(text: str) -> None:
+def _refuse_bombs(text: str, most_nodes: float) -> None:
     """Refuse deep nesting, for libyaml recurses in C, and aliases, for a few can expand to gigabytes."""
     depth = 0
-    for event in yaml.parse(text, _Loader):
+    for number, event in enumerate(yaml.parse(text, _Loader)):
+        if number > most_nodes:
+            raise BadYaml(f"longer than {most_nodes} values")
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:
             raise BadYaml("nested too deeply")

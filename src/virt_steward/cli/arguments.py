@@ -11,6 +11,7 @@ from virt_steward import logs
 from virt_steward.app import connected
 from virt_steward.kube.client import Reader
 from virt_steward.objects.identity import Key
+from virt_steward.objects.quoting import quoted
 from virt_steward.settings import BadSetting
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def namespaced(text: str) -> Key:
     """Read `namespace/name`."""
     key = Key.parse(text)
     if not key.namespace or not key.name:
-        raise BadSetting(f"{text!r} is not the name of a namespaced object: write NAMESPACE/NAME")
+        raise BadSetting(f"{quoted(text)} is not the name of a namespaced object: write NAMESPACE/NAME")
     return key
 
 

@@ -37,7 +37,7 @@ def _with(profile: str, text: str, before: ProfileOptions) -> ProfileOptions:
     changed = with_value(msgspec.to_builtins(before), Pointer((section, *path)), _read(value))
     try:
         return msgspec.convert(changed, ProfileOptions, strict=False)
-    except msgspec.ValidationError as error:
+    except ValueError as error:  # also for half a character, which a terminal may pass on
         raise BadSetting(f"--set {text}: {_complaint(path[-1], kind, value, str(error))}") from None
 
 
@@ -47,7 +47,7 @@ def _read(value: str) -> Any:
         return value
     try:
         return msgspec.json.decode(value)
-    except msgspec.DecodeError:
+    except (ValueError, RecursionError):
         return value
 
 

@@ -179,6 +179,8 @@ REFUSALS: dict[int, type[Refused]] = {
 }
 
 
+LONGEST_MESSAGE = 4096
+"""Characters of a server's own message that are kept: a hostile one may send megabytes."""
 _NAMED_IN_MESSAGES = {401: "unauthorized", 403: "forbidden"}
 """The server's own message does not always say so: an admission webhook, for example, writes its own text."""
 
@@ -187,7 +189,8 @@ def error_from(code: int, body: bytes, *, what: str, retry_after: str | None = N
     """The error for an HTTP answer; `what` names the request in the message."""
     status = _status(code, body)
     prefix = f"{_NAMED_IN_MESSAGES[code]} ({code}): " if code in _NAMED_IN_MESSAGES else ""
-    message = one_line(f"{what}: {prefix}{status.message or status.reason or f'HTTP {code}'}")
+    said = (status.message or status.reason or f"HTTP {code}")[:LONGEST_MESSAGE]
+    message = one_line(f"{what}: {prefix}{said}")
     if code == 429 or code >= 500:
         delay = _seconds(retry_after) or (status.details.retryAfterSeconds if status.details else 0)
         pause = min(delay, LONGEST_PAUSE) if delay > 0 else None

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 DEEPEST = 64
+MOST_VALUES = 2000
+"""In a kubeconfig from a Secret: to read more would block the process for too long."""
 
 
 class ClusterSpec(msgspec.Struct, rename="kebab"):
@@ -155,7 +157,9 @@ def parse(text: bytes, origin: FileOrigin) -> Document:
 def _refuse_traps(text: bytes, origin: FileOrigin) -> None:
     """Refuse what could crash this process: libyaml recurses in C, and a few aliases can expand to gigabytes."""
     depth = 0
-    for event in yaml.parse(text, yaml.CSafeLoader):
+    for number, event in enumerate(yaml.parse(text, yaml.CSafeLoader)):
+        if number > MOST_VALUES and not origin.trusted:
+            raise unusable(origin.label, f"has more than {MOST_VALUES} values: reduce it to the cluster and its user")
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:
             raise unusable(origin.label, f"is nested more than {DEEPEST} levels deep: replace it")

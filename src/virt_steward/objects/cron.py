@@ -12,6 +12,8 @@ from datetime import timedelta
 from itertools import product
 from typing import TYPE_CHECKING
 
+from virt_steward.objects.quoting import quoted
+
 if TYPE_CHECKING:
     from datetime import date
 
@@ -40,7 +42,7 @@ class _Field:
     def _element(self, text: str) -> range:
         found = _ELEMENT.fullmatch(text)
         if not found:
-            raise BadSchedule(f"{text!r} is not a valid {self.title}")
+            raise BadSchedule(f"{quoted(text)} is not a valid {self.title}")
         step = int(found["step"] or 1)
         if found["all"]:
             return range(self.first, self.last + 1, step)
@@ -51,7 +53,7 @@ class _Field:
         if self is _WEEKDAY and last == _SUNDAY < first:  # FRI-SUN is the weekend, not a mistake
             last = _SUNDAY_AS_LAST
         if last < first:
-            raise BadSchedule(f"{self.title} {text!r} is reversed; write two ranges instead")
+            raise BadSchedule(f"{self.title} {quoted(text)} is reversed; write two ranges instead")
         return range(first, last + 1, step)
 
     def _value(self, text: str) -> int:
@@ -59,7 +61,7 @@ class _Field:
             return self.first + self.names.index(text)
         if _NUMBER.fullmatch(text) and len(text) <= len(str(self.last)) and self.first <= int(text) <= self.last:
             return int(text)
-        raise BadSchedule(f"{text!r} is not a valid {self.title}")
+        raise BadSchedule(f"{quoted(text)} is not a valid {self.title}")
 
 
 _MINUTE = _Field("minute", 0, 59)
@@ -86,7 +88,9 @@ class Schedule:
     def parse(cls, text: str) -> Schedule:
         fields = re.split(" +", text.lower())
         if len(fields) != 5:
-            raise BadSchedule(f"{text!r} is not a schedule; it takes minute, hour, day of month, month and day of week")
+            raise BadSchedule(
+                f"{quoted(text)} is not a schedule; it takes minute, hour, day of month, month and day of week"
+            )
         minute, hour, day, month, weekday = fields
         clock = product(sorted(_HOUR.read(hour)), sorted(_MINUTE.read(minute)))
         return cls(

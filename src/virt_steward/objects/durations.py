@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 
+from virt_steward.objects.quoting import quoted
+
 LONGEST = timedelta(days=3650)
 
 _DIGITS = "([0-9]{1,31})"  # bounded: int() refuses thousands of digits
@@ -19,8 +21,10 @@ class BadDuration(ValueError):
 def parse_duration(text: str) -> timedelta:
     found = _GRAMMAR.fullmatch(text)
     if not text or not found:
-        raise BadDuration(f"{text!r} is not a duration; write days, hours, minutes and seconds, such as 7d or 1h30m")
+        raise BadDuration(
+            f"{quoted(text)} is not a duration; write days, hours, minutes and seconds, such as 7d or 1h30m"
+        )
     seconds = sum(int(count or 0) * unit for count, unit in zip(found.groups(), _SECONDS, strict=True))
     if seconds > LONGEST.total_seconds():
-        raise BadDuration(f"{text!r} is longer than {LONGEST.days} days")
+        raise BadDuration(f"{quoted(text)} is longer than {LONGEST.days} days")
     return timedelta(seconds=seconds)

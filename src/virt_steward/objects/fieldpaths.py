@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from virt_steward.objects.canonical import canonical
+from virt_steward.objects.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -92,9 +93,9 @@ def decode_step(text: str) -> Step:
                 return Valued(scalar(msgspec.json.decode(rest)))
             case "i":
                 return Indexed(msgspec.json.decode(rest, type=int))
-    except msgspec.DecodeError as error:
-        raise BadFields(f"{text!r} names no field: {error}") from error
-    raise BadFields(f"{text!r} names no field: it must start with f:, k:, v: or i:")
+    except (ValueError, OverflowError, RecursionError) as error:
+        raise BadFields(f"{quoted(text)} names no field: {error}") from error
+    raise BadFields(f"{quoted(text)} names no field: it must start with f:, k:, v: or i:")
 
 
 def item_steps(item: Any, index: int, key_names: frozenset[str]) -> tuple[Step, ...]:

@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 
-from virt_steward.objects.canonical import canonical
 from virt_steward.objects.paths import NothingThere, PathError, Pointer, get, with_value, without
 
 MOST_OPERATIONS = 500
@@ -14,7 +13,7 @@ DEEPEST = 100
 """Levels of nesting: more than any API has, and fewer than decoders support."""
 LARGEST = 1024 * 1024
 """Bytes of the object as JSON, after each operation: less than what an API server accepts."""
-MOST_WORK = LARGEST
+MOST_WORK = 256 * 1024
 """Bytes that all operations together may bring in or remove, and entries that they may copy: it bounds their time."""
 
 _APPEND = "-"
@@ -75,7 +74,7 @@ class Add(_Given, frozen=True, tag="add"):
 
 class Remove(_Record, frozen=True, tag="remove"):
     def drops(self, obj: Any) -> int:
-        return len(canonical(get(obj, Pointer.parse(self.path))))
+        return _size(get(obj, Pointer.parse(self.path)))
 
     def applied(self, obj: Any) -> Any:
         return without(obj, _below_root(self.path))
@@ -83,7 +82,7 @@ class Remove(_Record, frozen=True, tag="remove"):
 
 class Replace(_Given, frozen=True, tag="replace"):
     def drops(self, obj: Any) -> int:
-        return len(canonical(get(obj, Pointer.parse(self.path))))
+        return _size(get(obj, Pointer.parse(self.path)))
 
     def applied(self, obj: Any) -> Any:
         pointer = Pointer.parse(self.path)
@@ -107,7 +106,7 @@ class _Carry(_Record, frozen=True):
 class Move(_Carry, frozen=True, tag="move"):
     def drops(self, obj: Any) -> int:
         """The value leaves its old place; what it replaces at the new one goes too."""
-        return len(canonical(self.brings(obj))) + _replaced_by_add(obj, Pointer.parse(self.path))
+        return _size(self.brings(obj)) + _replaced_by_add(obj, Pointer.parse(self.path))
 
     def applied(self, obj: Any) -> Any:
         source, target = _below_root(self.source), Pointer.parse(self.path)
@@ -145,9 +144,7 @@ def parse(text: str) -> tuple[Operation, ...]:
     """Read a patch, or raise BadPatch. Whether it fits an object shows when it is applied."""
     try:
         operations = tuple(_DECODER.decode(text))
-        canonical(
-            [getattr(operation, "value", None) for operation in operations]
-        )  # refuses numbers that JSON encoders do not support
+        _size([getattr(operation, "value", None) for operation in operations])  # refuses what JSON cannot hold
     except RecursionError:
         raise BadPatch(f"it is nested more than {DEEPEST} levels deep") from None
     except (msgspec.MsgspecError, OverflowError, UnicodeError) as error:
@@ -156,7 +153,8 @@ def parse(text: str) -> tuple[Operation, ...]:
         raise BadPatch(f"it has {len(operations)} operations; {MOST_OPERATIONS} are allowed")
     for number, operation in enumerate(operations, start=1):
         try:
-            operation.pointers()
+            if any(len(pointer.tokens) > DEEPEST for pointer in operation.pointers()):
+                raise BadPatch(f"operation {number} leads more than {DEEPEST} levels deep")
         except PathError as error:
             raise BadPatch(_named(number, operation, error)) from None
     return operations
@@ -170,11 +168,11 @@ def apply(obj: Any, operations: tuple[Operation, ...]) -> Any:
     added, what it removes or replaces is subtracted, and both count as work together with the maps and lists that the
     operation copies on its way. So the time is bounded by MOST_WORK, whatever the patch does.
     """
-    size, work = len(canonical(obj)), 0
+    size, work = _size(obj), 0
     for number, operation in enumerate(operations, start=1):
         try:
             value = operation.brings(obj)
-            brought, dropped = len(canonical(value)), operation.drops(obj)
+            brought, dropped = _size(value), operation.drops(obj)
             size += brought - dropped
             work += brought + dropped + sum(_width(obj, pointer) for pointer in operation.pointers())
             _not_too_large(size)
@@ -183,8 +181,12 @@ def apply(obj: Any, operations: tuple[Operation, ...]) -> Any:
             obj = operation.applied(obj)
         except (PathError, PatchFailed) as error:
             raise PatchFailed(_named(number, operation, error)) from None
-    _not_too_large(len(canonical(obj)))  # keys and commas were not counted
+    _not_too_large(_size(obj))  # keys and commas were not counted
     return obj
+
+
+def _size(value: Any) -> int:
+    return len(msgspec.json.encode(value))
 
 
 def _width(obj: Any, pointer: Pointer) -> int:
@@ -241,10 +243,10 @@ def _equal(one: Any, other: Any) -> bool:
 def _replaced_by_add(obj: Any, pointer: Pointer) -> int:
     """The size of what an add overwrites: a value in a map or the whole object. Into a list it inserts."""
     if not pointer.tokens:
-        return len(canonical(obj))
+        return _size(obj)
     *parents, token = pointer.tokens
     holder = get(obj, Pointer(tuple(parents)))
-    return len(canonical(holder[token])) if isinstance(holder, dict) and token in holder else 0
+    return _size(holder[token]) if isinstance(holder, dict) and token in holder else 0
 
 
 def _not_too_much(work: int) -> None:

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from virt_steward.objects.quoting import quoted
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -25,7 +27,7 @@ class BadPointer(PathError):
     """The text is not a JSON pointer."""
 
     def __init__(self, text: str, at: int, problem: str) -> None:
-        super().__init__(f"{text!r} is no JSON pointer: {problem} at character {at + 1}")
+        super().__init__(f"{quoted(text)} is no JSON pointer: {problem} at character {at + 1}")
         self.text = text
         self.at = at
 
@@ -54,7 +56,8 @@ class Pointer:
             raise BadPointer(text, 0, "it must start with '/'")
         if bad := _BAD_ESCAPE.search(text):
             raise BadPointer(text, bad.start(), "'~' must be followed by 0 or 1")
-        return cls(tuple(unescape(token) for token in text[1:].split("/")))
+        tokens = text[1:].split("/")
+        return cls(tuple(map(unescape, tokens) if "~" in text else tokens))
 
     def __str__(self) -> str:
         return "".join(f"/{escape(token)}" for token in self.tokens)

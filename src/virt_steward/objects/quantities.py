@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from virt_steward.objects.quoting import quoted
+
 _UNITS = {
     "n": 1e-9,
     "u": 1e-6,
@@ -35,6 +37,6 @@ def parse_quantity(text: str) -> float:
     """The quantity as a float, which is precise enough for comparisons."""
     found = _GRAMMAR.fullmatch(text)
     if not found:
-        raise BadQuantity(f"{text!r} is not a quantity; write a number with a unit, such as 512Gi")
+        raise BadQuantity(f"{quoted(text)} is not a quantity; write a number with a unit, such as 512Gi")
     number, exponent, unit = found.groups()
     return float(number) * (10.0 ** int(exponent) if exponent else _UNITS[unit or ""])

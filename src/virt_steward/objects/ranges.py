@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from itertools import takewhile
 
+from virt_steward.objects.quoting import quoted
 from virt_steward.objects.versions import LONGEST, BadVersion, Version
 
 _Numbers = tuple[int, ...]
@@ -78,16 +79,16 @@ def _all_hold(comparisons: tuple[_Stretch, ...], version: Version) -> bool:
 def _comparison(text: str) -> _Stretch:
     found = _COMPARISON.fullmatch(text)
     if not found:
-        raise BadRange(f"{text!r} is not a comparison of semantic versions, such as >=1.4.0 or ~1.4")
+        raise BadRange(f"{quoted(text)} is not a comparison of semantic versions, such as >=1.4.0 or ~1.4")
     given = [part for part in found.group("major", "minor", "patch") if part]
     numbers = tuple(map(int, takewhile(str.isdigit, given)))
     if any(map(str.isdigit, given[len(numbers) :])):
-        raise BadRange(f"{text!r} has a number after a wildcard")
+        raise BadRange(f"{quoted(text)} has a number after a wildcard")
     sign = _SAME_SIGN.get(found["sign"], found["sign"])
     if len(numbers) == 3:
         return _compared(sign, numbers, _version(found["version"]).prerelease)
     if found["suffix"]:
-        raise BadRange(f"{text!r} needs three numbers to name a pre-release or a build")
+        raise BadRange(f"{quoted(text)} needs three numbers to name a pre-release or a build")
     return _compared(sign, numbers, ())
 
 

@@ -40,13 +40,15 @@ def definition_facts(raw: bytes, paths: Iterable[Pointer]) -> SchemaFacts:
 
 def _at(schema: Any, tokens: tuple[str, ...]) -> Any:
     """The schema of the field at the end of these tokens; None if it has none."""
+    if not isinstance(schema, dict):
+        return None
     if not tokens:
         return schema
     if "items" in schema:
         return _at(schema["items"], tokens)
-    field = schema.get("properties", {}).get(tokens[0])
-    if field is not None:
-        return _at(field, tokens[1:])
+    fields = schema.get("properties")
+    if isinstance(fields, dict) and tokens[0] in fields:
+        return _at(fields[tokens[0]], tokens[1:])
     anything = schema.get("additionalProperties")
     if isinstance(anything, dict):
         return _at(anything, tokens[1:])
@@ -54,8 +56,9 @@ def _at(schema: Any, tokens: tuple[str, ...]) -> Any:
 
 
 def _values(field: Any) -> tuple[str, ...]:
-    listed = field.get("enum") or field.get("items", {}).get("enum") or ()
-    return tuple(str(value) for value in listed)
+    items = field.get("items")
+    listed = field.get("enum") or (items.get("enum") if isinstance(items, dict) else ())
+    return tuple(str(value) for value in listed) if isinstance(listed, list) else ()
 
 
 class _Schema(msgspec.Struct, rename={"openapi": "openAPIV3Schema"}):

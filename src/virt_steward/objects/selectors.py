@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from virt_steward.objects.quoting import quoted
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -69,7 +71,7 @@ def requirement(key: str, operator: str | None, values: Iterable[str]) -> Term:
             return Term(key, frozenset(values), negated=operator == "NotIn")
         case "Exists" | "DoesNotExist":
             return Term(key, None, negated=operator == "DoesNotExist")
-    raise BadSelector(f"{operator!r} is not an operator of a label selector")
+    raise BadSelector(f"{quoted(str(operator))} is not an operator of a label selector")
 
 
 def _parts(text: str) -> list[str]:
@@ -87,11 +89,13 @@ def _parts(text: str) -> list[str]:
 def _term(text: str) -> Term:
     found = _TERM.fullmatch(text)
     if not found or (found["absent"] and (found["sign"] or found["set"])):
-        raise BadSelector(f"{text.strip()!r} is not a condition on a label: write key=value, key in (a,b), key or !key")
+        raise BadSelector(
+            f"{quoted(text.strip())} is not a condition on a label: write key=value, key in (a,b), key or !key"
+        )
     if found["set"]:
         values = frozenset(value.strip() for value in found["values"].split(","))
         if not all(re.fullmatch(_VALUE, value) for value in values):
-            raise BadSelector(f"{text.strip()!r} lists an invalid label value")
+            raise BadSelector(f"{quoted(text.strip())} lists an invalid label value")
         return Term(found["key"], values, negated=found["set"] == "notin")
     if found["sign"]:
         return Term(found["key"], frozenset({found["value"]}), negated=found["sign"] == "!=")

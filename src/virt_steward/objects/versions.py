@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass, field
 from functools import total_ordering
 
+from virt_steward.objects.quoting import quoted
+
 LONGEST = 256
 
 _NUMBER = "0|[1-9][0-9]*"
@@ -36,7 +38,7 @@ class Version:
     def parse(cls, text: str) -> Version:
         found = _GRAMMAR.fullmatch(text) if len(text) <= LONGEST else None
         if not found:
-            raise BadVersion(f"{text!r} is not a semantic version, such as 1.4.0 or 2.0.0-rc.1")
+            raise BadVersion(f"{quoted(text)} is not a semantic version, such as 1.4.0 or 2.0.0-rc.1")
         major, minor, patch, prerelease, build = found.groups()
         identifiers = tuple(_identifier(part) for part in prerelease.split(".")) if prerelease else ()
         return cls(int(major), int(minor), int(patch), identifiers, build or "")
@@ -72,9 +74,9 @@ def version_of(csv: str) -> Version | Unversioned:
     """Read the version from a name such as cert-manager.v1.15.0: all that follows the first part that is a number."""
     beginning = _BEGINNING.search(csv)
     if not beginning or not beginning.start():
-        return Unversioned(csv, f"{csv!r} has no version")
+        return Unversioned(csv, f"{quoted(csv)} has no version")
     if beginning.group() == "." and csv[beginning.start() - 1].isdigit():  # foo-1.2.3.4 may mean 1.2.3.4
-        return Unversioned(csv, f"{csv!r} does not tell where its version begins")
+        return Unversioned(csv, f"{quoted(csv)} does not tell where its version begins")
     try:
         return Version.parse(csv[beginning.end() :])
     except BadVersion as bad:
@@ -85,5 +87,5 @@ def _identifier(text: str) -> int | str:
     if not _DIGITS.fullmatch(text):
         return text
     if text[0] == "0" != text:
-        raise BadVersion(f"{text!r} is not part of a semantic version: numbers must not start with zero")
+        raise BadVersion(f"{quoted(text)} is not part of a semantic version: numbers must not start with zero")
     return int(text)

@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 
 from virt_steward.objects.cron import BadSchedule, Schedule
 from virt_steward.objects.durations import BadDuration, parse_duration
+from virt_steward.objects.quoting import quoted
 from virt_steward.objects.wallclock import DAY, instants, is_plain, midnight_of
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 CLOSING_LOOKED_FOR = timedelta(days=32)
 OPENING_LOOKED_FOR = 41 * 366 * DAY  # the 29th of February falls on a given weekday again after 40 years at most
 
+_LONGEST_ZONE = 100  # characters; a name of thousands of folders overflows the stack of the library
 _NO_ZONES = ("posix/", "right/", "localtime", "posixrules", "Factory")  # files beside the zones, or copies of them
 
 
@@ -80,7 +82,7 @@ class Window:
         except (BadSchedule, BadDuration) as bad:
             raise BadWindow(str(bad)) from bad
         if not lasts:
-            raise BadWindow(f"a window of {duration!r} is never open; its duration must be positive")
+            raise BadWindow(f"a window of {quoted(duration)} is never open; its duration must be positive")
         return cls(times, lasts, _zone(time_zone), tuple(_runs(times, lasts)))
 
 
@@ -172,8 +174,8 @@ def _day(moment: datetime, zone: ZoneInfo) -> int:
 
 def _zone(name: str) -> ZoneInfo:
     try:
-        if not name.startswith(_NO_ZONES):
+        if len(name) <= _LONGEST_ZONE and not name.startswith(_NO_ZONES):
             return ZoneInfo(name)
     except (KeyError, ValueError, OSError):  # no such zone, no such name, a folder of zones
         pass
-    raise BadWindow(f"{name!r} is not a time zone; write its IANA name, such as Europe/Oslo")
+    raise BadWindow(f"{quoted(name)} is not a time zone; write its IANA name, such as Europe/Oslo")

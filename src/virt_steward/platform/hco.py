@@ -49,7 +49,7 @@ class Hco:
             metadata.get("namespace") or "",
             obj["apiVersion"],
             metadata.get("annotations") or {},
-            obj.get("spec") or {},
+            spec if isinstance(spec := obj.get("spec"), dict) else {},
         )
 
     def value(self, pointer: Pointer, default: Any = None) -> Any:
@@ -74,10 +74,13 @@ class Hco:
 
     def has_feature_gate(self, name: str) -> bool:
         """Gates are a list with states in v1, a map of booleans in v1beta1; the API takes their names in any case."""
+        states: dict[str, bool]
         match self.spec.get("featureGates"):
             case list() as gates:
-                states: dict[str, bool] = {
-                    str(gate.get("name")).lower(): gate.get("state") != "Disabled" for gate in gates
+                states = {
+                    str(gate.get("name")).lower(): gate.get("state") != "Disabled"
+                    for gate in gates
+                    if isinstance(gate, dict)
                 }
             case dict() as gates:
                 states = {gate.lower(): state is True for gate, state in gates.items()}
@@ -103,4 +106,4 @@ def _places(pointer: Pointer) -> Iterator[Pointer]:
 
 def _number(settings: Any, name: str, default: int) -> int:
     found = settings.get(name) if isinstance(settings, dict) else None
-    return found if isinstance(found, int) else default
+    return found if isinstance(found, int) and not isinstance(found, bool) else default

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import binascii
-import gzip
 import hashlib
 import re
 import zlib
@@ -32,6 +31,8 @@ ROLE = f"{GROUP}/role"
 POOL_LABEL = f"pools.operator.{GROUP}/"
 """Before the name of a pool: a label that the pools of every cluster carry."""
 
+_GZIP = 16 + zlib.MAX_WBITS
+_LARGEST_FILE = 1024 * 1024
 _SWAP_ON = re.compile(r"\bswapon\b|LimitedSwap|UnlimitedSwap")
 """In a unit, or in a kubelet's configuration."""
 
@@ -190,9 +191,14 @@ def _text(contents: _Contents) -> str:
         return ""
     try:
         data = b64decode(body) if head.endswith(";base64") else unquote_to_bytes(body)
-        return (gzip.decompress(data) if contents.compression == "gzip" else data).decode(errors="replace")
-    except (binascii.Error, EOFError, OSError, ValueError, zlib.error):
+        return (_decompressed(data) if contents.compression == "gzip" else data).decode(errors="replace")
+    except (binascii.Error, ValueError, zlib.error):
         return ""
+
+
+def _decompressed(data: bytes) -> bytes:
+    """At most the first megabyte: a small file could otherwise grow to gigabytes."""
+    return zlib.decompressobj(wbits=_GZIP).decompress(data, _LARGEST_FILE)
 
 
 class _Contents(msgspec.Struct):

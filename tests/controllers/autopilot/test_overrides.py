@@ -78,6 +78,14 @@ async def test_ignored_field_keeps_its_edit(engaged: Cockpit) -> None:
     assert await becomes(engaged, **before["spec"])
 
 
+A_BOMB = json.dumps(
+    [
+        {"op": "add", "path": "/spec/large", "value": {f"key{number}": "value" for number in range(1000)}},
+        *[{"op": "copy", "from": "/spec/large", "path": f"/spec/copy{number}"} for number in range(499)],
+    ]
+)
+
+
 async def test_patch_applies_unless_invalid(engaged: Cockpit) -> None:
     before = await substance(engaged)
     await engaged.annotate(ASSET, patch=patch("replace", "/spec/deschedulingIntervalSeconds", 300))
@@ -85,10 +93,12 @@ async def test_patch_applies_unless_invalid(engaged: Cockpit) -> None:
     assert (await substance(engaged))["spec"] == before["spec"] | {"deschedulingIntervalSeconds": 300}
     await engaged.edit(ASSET, {"spec": {"deschedulingIntervalSeconds": 7200}})
     assert await becomes(engaged, deschedulingIntervalSeconds=300), "what is patched is kept, too"
-    for number, bad in enumerate((patch("add", "/metadata/finalizers", ["example.org/x"]), "[{"), start=1):
+    for number, bad in enumerate((patch("add", "/metadata/finalizers", ["example.org/x"]), "[{", A_BOMB), start=1):
         await engaged.annotate(ASSET, patch=bad)
         assert await eventually(lambda bad=number: _count(engaged, "InvalidPatch", bad), within=30)  # type: ignore[misc]
         assert await becomes(engaged, deschedulingIntervalSeconds=60)
+    notes = [event["note"] for event in await engaged.events("InvalidPatch", ASSET)]
+    assert [note for note in notes if note.endswith("use fewer or smaller ones")]
     assert await engaged.events("ApplyFailed") == []
     assert await engaged.events("DriftDetected", ASSET) != []
 

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from virt_steward.controllers.autopilot.observation import AutopilotObservation
     from virt_steward.ssa.locks import Object
 
+MOST_REMARKS = 20
+"""About one annotation: each becomes an event, and who corrects these learns of the next."""
+
 
 @dataclass(frozen=True, slots=True)
 class Remark:
@@ -171,7 +174,7 @@ def managed(case: AssetCase) -> AssetCase | AssetSkipped:
         return AssetSkipped(SkipReason.UNMANAGED, message, {"why": message})
     if mode:
         known = f"the only value is {annotation_keys.UNMANAGED!r}"
-        return case.remarked("InvalidMode", f"{annotation_keys.MODE} is {mode!r}; {known}, so it stays managed")
+        return case.remarked("InvalidMode", f"{annotation_keys.MODE} is {mode[:40]!r}; {known}, so it stays managed")
     return case
 
 
@@ -257,13 +260,13 @@ def _overridden(case: AssetCase) -> tuple[AssetCase, Wanted]:
     mask = NO_MASK
     if text := case.overrides.get(annotation_keys.IGNORED):
         mask = parse(text)
-        for bad in mask.bad:
+        for bad in mask.bad[:MOST_REMARKS]:
             message = f"{annotation_keys.IGNORED}: {bad}; the other pointers apply"
             case = case.remarked("InvalidIgnoreFields", message)
     drift = DriftMode.parse(case.overrides.get(annotation_keys.DRIFT))
     if drift is None:
         given, known = case.overrides[annotation_keys.DRIFT], " or ".join(repr(mode.value) for mode in DriftMode)
-        message = f"{annotation_keys.DRIFT} is {given!r}, not {known}: differences are only reported until it is"
+        message = f"{annotation_keys.DRIFT} is {given[:40]!r}, not {known}: differences are only reported until it is"
         case = case.remarked("InvalidDrift", message)
     is_paused = case.overrides.get(annotation_keys.PAUSED) == "true"
     # An unreadable mode means report: a user who sets it wants fewer writes, not more.

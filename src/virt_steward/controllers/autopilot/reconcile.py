@@ -8,6 +8,7 @@ from virt_steward.controllers.autopilot.annotation_keys import EXCLUDED, ON_OPT_
 from virt_steward.controllers.autopilot.compliance import Compliance
 from virt_steward.controllers.autopilot.converge import RenderedFrom, Task, converge
 from virt_steward.controllers.autopilot.decide import (
+    MOST_REMARKS,
     Wanted,
     decide,
     is_gate_served,
@@ -236,15 +237,15 @@ class AutopilotController:
         if isinstance(observation.scope, Idle) and observation.scope.typo:
             report(hco, "LikelyTypo", observation.scope.why)
         if isinstance(observation.scope, Only):
-            for name in unmatched(observation.scope.names, self._view.catalog.assets):
-                report(hco, "UnknownAsset", f"there is no asset or group {name!r}")
+            for name in unmatched(observation.scope.names, self._view.catalog.assets)[:MOST_REMARKS]:
+                report(hco, "UnknownAsset", f"there is no asset or group {name[:100]!r}")
         if (policy := observation.context.hco.annotations.get(ON_OPT_OUT, KEEP)) not in (KEEP, DELETE):
             message = f"{ON_OPT_OUT} is {policy[:40]!r}; it must be {KEEP!r} or {DELETE!r}, so nothing is deleted"
             report(hco, "InvalidOptOut", message)
         if isinstance(observation.exclusions, UnreadableExclusions):
             report(hco, "InvalidExclusions", unreadable_exclusions(observation.exclusions.why))
             return
-        for rule in observation.exclusions.unmatched(self._refs()):
+        for rule in observation.exclusions.unmatched(self._refs())[:MOST_REMARKS]:
             report(hco, "ExclusionMatchesNothing", f"{EXCLUDED}: {rule} matches no object of the catalog")
 
 

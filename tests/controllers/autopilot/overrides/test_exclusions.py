@@ -64,9 +64,9 @@ def test_rule_covers_by_kind_name_and_namespace(kind: str, namespace: str, name:
         pytest.param("- kind: A\n  name: '[b'", 1, id="a broken pattern"),
         pytest.param("- kind: A\n  name: b\n  namespace: '\\'", 1, id="a broken pattern for the namespace"),
         pytest.param("- &a {kind: A, name: b}\n- *a", 2, id="an alias"),
-        pytest.param("- " * 100_000, 1, id="a tower of lists"),
-        pytest.param("[" * 100_000, 1, id="a tower of brackets"),
-        pytest.param("? " * 100_000, None, id="a tower of keys"),
+        pytest.param("- " * 8_000, 1, id="a tower of lists"),
+        pytest.param("[" * 8_000, 1, id="a tower of brackets"),
+        pytest.param("? " * 8_000, None, id="a tower of keys"),
     ],
 )
 def test_parse_refuses_bad_rules(text: str, rule: int | None) -> None:

@@ -5,7 +5,13 @@ from typing import Any
 
 import pytest
 
-from virt_steward.controllers.autopilot.overrides.patch import FORBIDDEN, Patched, PatchRefused, patched
+from virt_steward.controllers.autopilot.overrides.patch import (
+    FORBIDDEN,
+    Patched,
+    PatchRefused,
+    patched,
+    patched_json,
+)
 
 
 def an_object(kind: str = "MachineConfig") -> dict[str, Any]:
@@ -78,3 +84,45 @@ def test_patch_allows_similar_paths(path: str) -> None:
 )
 def test_patch_keeps_labels_and_annotations_text(path: str, value: Any) -> None:
     assert isinstance(patched(an_object(), replaced(path, value)), PatchRefused)
+
+
+LARGE = {f"key{number}": "value" for number in range(1000)}
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        pytest.param([{"op": "add", "path": "/spec/large", "value": LARGE}], id="good"),
+        pytest.param(
+            [
+                {"op": "add", "path": "/spec/large", "value": LARGE},
+                *[{"op": "copy", "from": "/spec/large", "path": f"/spec/copy{number}"} for number in range(499)],
+            ],
+            id="above-the-budget",
+        ),
+    ],
+)
+def test_patch_is_computed_once_for_the_same_text_and_object(operations: list[dict[str, Any]]) -> None:
+    text = a_patch(*operations)
+    before = patched_json.cache_info().misses
+    first, second = patched(an_object(), text), patched(an_object(), text)
+    assert first == second
+    assert patched_json.cache_info().misses == before + 1
+    other = an_object() | {"spec": {"size": 2}}
+    assert patched(other, text) != first or isinstance(first, PatchRefused)
+    assert patched_json.cache_info().misses == before + 2
+
+
+def test_patch_results_are_independent() -> None:
+    first, second = (patched(an_object(), replaced("/spec/size", 2)) for _ in range(2))
+    assert isinstance(first, Patched)
+    assert isinstance(second, Patched)
+    first.obj["spec"]["size"] = 3
+    assert second.obj["spec"]["size"] == 2
+
+
+def test_patch_above_the_budget_says_what_to_do() -> None:
+    copies = [{"op": "copy", "from": "/spec/large", "path": f"/spec/copy{number}"} for number in range(499)]
+    refused = patched(an_object(), a_patch({"op": "add", "path": "/spec/large", "value": LARGE}, *copies))
+    assert isinstance(refused, PatchRefused)
+    assert refused.message.endswith("move more than 262144 bytes; use fewer or smaller ones")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import yaml
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
     from virt_steward.objects.identity import Ref
 
+LONGEST = 16 * 1024
+"""Characters: YAML takes long to read."""
 _KEYS = ("kind", "name", "namespace")
 _SHAPE = "it must be a list of rules, each with kind, name and optionally namespace"
 
@@ -72,12 +75,16 @@ class _Bad(ValueError):
         self.rule = rule
 
 
+@lru_cache(maxsize=2)
 def parse(annotation: str | None) -> Exclusions | UnreadableExclusions:
+    """Read the rules, once for the same text: it is asked for whenever anything of the platform changes."""
+    if annotation and len(annotation) > LONGEST:
+        return UnreadableExclusions(f"it is longer than {LONGEST} characters: use fewer rules, with * in their names")
     try:
         return Exclusions(tuple(_rule(number, items) for number, items in enumerate(_items(annotation or ""), 1)))
     except _Bad as bad:
         return UnreadableExclusions(str(bad), bad.rule)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeError) as error:
         mark = getattr(error, "problem_mark", None)
         return UnreadableExclusions(f"it is not YAML{f' (line {mark.line + 1})' if mark else ''}")
 

@@ -41,7 +41,7 @@ from virt_steward.objects.paths import BadPointer, Pointer
 from virt_steward.ssa.ownership import carried_within, is_entry_of, owned_alone
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from virt_steward.ssa.locks import Object
     from virt_steward.ssa.managers import FieldManager
@@ -98,8 +98,7 @@ def parse(text: str) -> Mask:
                 bad.append(problem)
             case pointer:
                 good.add(pointer)
-    covering = (pointer for pointer in good if not any(Pointer(tokens) in good for tokens in _parents(pointer)))
-    return Mask(tuple(sorted(covering)), tuple(bad))
+    return Mask(_outermost(good), tuple(bad))
 
 
 def _pointer(text: str) -> Pointer | BadMask:
@@ -114,8 +113,13 @@ def _pointer(text: str) -> Pointer | BadMask:
     return pointer
 
 
-def _parents(pointer: Pointer) -> list[tuple[str, ...]]:
-    return [pointer.tokens[:length] for length in range(1, len(pointer.tokens))]
+def _outermost(pointers: Iterable[Pointer]) -> tuple[Pointer, ...]:
+    """Without those inside another one, which come right after that one in their order."""
+    kept: list[Pointer] = []
+    for pointer in sorted(pointers):
+        if not kept or pointer.tokens[: len(kept[-1].tokens)] != kept[-1].tokens:
+            kept.append(pointer)
+    return tuple(kept)
 
 
 def masked(intent: Object, live: Object | None, manager: FieldManager, mask: Mask) -> Masked:

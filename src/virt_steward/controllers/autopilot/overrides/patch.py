@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from virt_steward.objects import jsonpatch
 from virt_steward.objects.paths import Pointer
@@ -66,19 +69,29 @@ class PatchRefused:
 
 
 def patched(obj: Object, text: str) -> Patched | PatchRefused:
-    """Apply the patch of the annotation."""
+    """Apply the patch of the annotation. What was found before for the same text and object is not computed again."""
     if obj["kind"] in REFUSED_KINDS:
         return PatchRefused(f"a {obj['kind']} must not be patched: it grants rights")
+    match patched_json(msgspec.json.encode(obj), text):
+        case PatchRefused() as refused:
+            return refused
+        case raw, operations:
+            return Patched(msgspec.json.decode(raw), operations)
+
+
+@lru_cache(maxsize=32)
+def patched_json(raw: bytes, text: str) -> tuple[bytes, int] | PatchRefused:
+    """Apply the patch to an object as JSON. Its result is JSON too, whose size jsonpatch limits, and so the memory."""
     try:
         operations = jsonpatch.parse(text)
         if objection := _forbidden(operations):
             return PatchRefused(objection)
-        result: Object = jsonpatch.apply(obj, operations)
+        result: Object = jsonpatch.apply(msgspec.json.decode(raw), operations)
     except jsonpatch.PatchError as error:
         return PatchRefused(str(error))
     if objection := _not_text(result["metadata"]):
         return PatchRefused(objection)
-    return Patched(result, len(operations))
+    return msgspec.json.encode(result), len(operations)
 
 
 def _forbidden(operations: tuple[jsonpatch.Operation, ...]) -> str | None:

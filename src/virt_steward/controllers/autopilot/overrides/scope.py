@@ -10,6 +10,8 @@ from virt_steward.controllers.autopilot.annotation_keys import SCOPE
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+LONGEST = 10_000
+"""Characters: more than the names of all assets together."""
 _ON = "true"
 _OFF = "false"
 
@@ -50,12 +52,12 @@ Scope = Idle | Everything | Only
 def parse(annotation: str | None) -> Scope:
     if annotation is None:
         return Idle(f"the HyperConverged has no annotation {SCOPE}")
+    if len(annotation) > LONGEST:
+        return Idle(f"{SCOPE} is longer than {LONGEST} characters: list names or groups of assets", typo=True)
     text = annotation.strip()
     names = frozenset(name for part in text.split(",") if (name := part.strip()))
-    if text == _ON:
-        return Everything()
-    if text == _OFF:
-        return Idle(f"{SCOPE} is {_OFF!r}")
+    if text in (_ON, _OFF):
+        return Everything() if text == _ON else Idle(f"{SCOPE} is {_OFF!r}")
     if not names:
         return Idle(f"{SCOPE} names no asset")
     if len(names) == 1 and (almost := next(iter(names)).casefold()) in (_ON, _OFF):

@@ -1,0 +1,76 @@
+"""Objects that others have filled with nonsense: what depends on them fails with a reason, all else is applied."""
+
+from typing import Any
+
+import pytest
+
+from tests.catalog.builders import a_kubelet_config, a_machine_config, a_pool
+from tests.controllers.autopilot.cockpit import Cockpit, spec_of
+from tests.controllers.autopilot.everything import HARDWARE
+from tests.eventually import eventually
+from virt_steward.controllers.autopilot.options import HCO
+from virt_steward.objects.corekinds import NODE
+from virt_steward.objects.identity import Key, Ref
+from virt_steward.platform.hco import HYPERCONVERGED
+from virt_steward.ssa.managers import AUTOPILOT
+from virt_steward_demo.simulation.platform import PlatformShape
+
+KUBELET = "kubelet-perf-settings"
+INJECTION = "1\n    authorization:\n      mode: AlwaysAllow"
+THE_HCO = Ref(HYPERCONVERGED, HCO)
+
+
+@pytest.fixture
+def shape() -> PlatformShape:
+    return PlatformShape(machines_per_worker=0, packages=(), nodes=(HARDWARE,))
+
+
+async def set_max_pods(cockpit: Cockpit, value: Any) -> None:
+    spec = {"deployment": {"nodePlacements": {"infra": {"maxPods": value}}}}
+    await cockpit.client.merge_patch(THE_HCO, {"spec": spec}, manager="admin")
+
+
+async def test_injected_field_leaves_object_once_input_is_corrected(flying: Cockpit) -> None:
+    """Version 0.1 wrote such a field as ours; while the input is bad the object stays, and then the field goes."""
+    injected = a_kubelet_config("virt-perf-settings")
+    injected["spec"]["kubeletConfig"]["authorization"] = {"mode": "AlwaysAllow"}
+    injected["metadata"]["name"] = flying.ref(KUBELET).key.name
+    await flying.client.apply(injected, manager=AUTOPILOT.name)
+    await set_max_pods(flying, INJECTION)
+    await flying.engage(f"{KUBELET},metrics-service")
+    assert await eventually(lambda: flying.told("RenderFailed", KUBELET), within=30)
+    [event] = await flying.events("RenderFailed", KUBELET)
+    assert event["note"].endswith("an integer is needed here, not text")
+    assert await eventually(lambda: flying.is_there("metrics-service"), within=30), "which comes later"
+    await set_max_pods(flying, 250)
+
+    async def is_clean() -> bool:
+        kubelet = spec_of(await flying.live(KUBELET))["kubeletConfig"]
+        return kubelet["maxPods"] == 250 and "AlwaysAllow" not in str(kubelet)
+
+    assert await eventually(is_clean, within=30)
+
+
+async def test_hostile_objects_stop_only_what_reads_them(flying: Cockpit) -> None:
+    note = {"example.org/note": "x" * 200_000}
+    steering = {f"platform.kubevirt.io/nonsense-{number}": "[{" * 1000 for number in range(20)}
+    node = Ref(NODE, Key("", HARDWARE.name))
+    await flying.client.merge_patch(node, {"metadata": {"annotations": note}}, manager="tenant")
+    spec = {
+        "liveMigrationConfig": {"parallelMigrationsPerCluster": "five\nspec: {}"},
+        "virtualization": {
+            "permittedHostDevices": {"pciHostDevices": [{"resourceName": "x", "pciDeviceSelector": INJECTION}]}
+        },
+    }
+    await flying.client.merge_patch(THE_HCO, {"metadata": {"annotations": steering}, "spec": spec}, manager="tenant")
+    for hostile in (
+        a_pool("odd", {"matchExpressions": [{"key": "a", "operator": "In", "values": ["x" * 60] * 1000}]}),
+        a_machine_config("99-odd", config={"storage": {"files": ["x"]}, "systemd": 1}),
+        a_kubelet_config("odd", pool="x" * 50),
+    ):
+        await flying.client.create(hostile | {"metadata": hostile["metadata"] | {"annotations": note}})
+    await flying.engage("true", enable_drs="true")
+    applied = ("metrics-service", "descheduler-loadaware", "swap-enable", KUBELET, "prometheus-alerts")
+    for asset in applied:
+        assert await eventually(lambda asset=asset: flying.is_there(asset), within=60), asset  # type: ignore[misc]
+    assert await flying.events("ApplyFailed") == []
