@@ -209,6 +209,14 @@ class VirtPlatformConfigStatus(ApiStruct, frozen=True):
         int, Meta(description="The generation of the spec that this status is about.", ge=0)
     ] = 0
     plan_hash: Annotated[Hash, Meta(description="The hash of the plan: an approval names it.")] = ""
+    executions: Annotated[
+        int,
+        Meta(
+            description="How many plans were started. It is part of the hash of the next plan, so that an approval"
+            " starts one execution.",
+            ge=0,
+        ),
+    ] = 0
     plan_action: Annotated[
         Action | None,
         Meta(

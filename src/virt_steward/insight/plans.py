@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from virt_steward.apis.profiles import ProfileOptions
-from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, VirtPlatformConfigSpec
+from virt_steward.apis.virtplatformconfig import (
+    VIRT_PLATFORM_CONFIG,
+    VirtPlatformConfigSpec,
+    VirtPlatformConfigStatus,
+)
 from virt_steward.controllers.advisor.act import draft_plan
 from virt_steward.controllers.advisor.conditions import STALE
 from virt_steward.controllers.advisor.decide import decide, trace
@@ -108,7 +112,8 @@ async def preview_plan(
         match await draft_plan(dry_runs, profile, view.context(config, profile)):
             case Drafted(items):
                 impact = worst(item.impact_severity for item in items)
-                return PlannedChanges(name, config.options, impact, plan_hash(name, items), items, seen.inputs)
+                digest = plan_hash(name, items, executions=config.status.executions)
+                return PlannedChanges(name, config.options, impact, digest, items, seen.inputs)
             case DraftRejected(item, why):
                 raise NoPlan(await _rejection(client, profile, item, why))
             case TargetsMoving(why):
@@ -184,7 +189,9 @@ def _config_to_preview(view: AdvisorClusterView, profile: Profile, change: PlanR
     spec = existing.spec if existing else msgspec.convert({"profile": profile.name}, VirtPlatformConfigSpec)
     options = change(spec.options or ProfileOptions())
     return VirtPlatformConfig(
-        VirtPlatformConfigMeta(profile.name), msgspec.structs.replace(spec, action="DryRun", options=options)
+        VirtPlatformConfigMeta(profile.name),
+        msgspec.structs.replace(spec, action="DryRun", options=options),
+        VirtPlatformConfigStatus(executions=existing.status.executions if existing else 0),
     )
 
 

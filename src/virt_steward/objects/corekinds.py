@@ -2,5 +2,6 @@
 
 from virt_steward.objects.identity import Kind
 
+CONFIG_MAP = Kind("", "ConfigMap", "configmaps")
 NAMESPACE = Kind("", "Namespace", "namespaces")
 NODE = Kind("", "Node", "nodes")

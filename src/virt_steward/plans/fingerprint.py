@@ -22,16 +22,20 @@ _ABSENT = {"__state": "NOT_FOUND"}
 
 def fields_hash(obj: Mapping[str, Any] | None, fields: Iterable[str]) -> str:
     """Hash the values of these fields, or that the object does not exist."""
-    return _sha256(_ABSENT if obj is None else values(obj, fields))
+    return sha256(_ABSENT if obj is None else values(obj, fields))
 
 
 def snapshot_hash(items: Iterable[PlanItem]) -> str:
     """Hash what all targets looked like when the plan was made."""
-    return _sha256({item.name: item.hash for item in items})
+    return sha256({item.name: item.hash for item in items})
 
 
-def plan_hash(profile: str, items: Iterable[PlanItem], *, back: bool = False) -> str:
-    """Hash what is done to which objects: the bare digits, since an approval quotes them."""
+def plan_hash(profile: str, items: Iterable[PlanItem], *, back: bool = False, executions: int = 0) -> str:
+    """Hash what is done to which objects: the bare digits, since an approval quotes them.
+
+    `executions` is how many plans of the profile were started before. The same changes drafted again after an execution
+    are another plan, which the approval of the first one does not start.
+    """
     content = [
         {
             "name": item.name,
@@ -43,7 +47,8 @@ def plan_hash(profile: str, items: Iterable[PlanItem], *, back: bool = False) ->
         }
         for item in items
     ]
-    return _sha256({"profile": profile, "back": back, "items": content}).removeprefix("sha256:")
+    plan = {"profile": profile, "back": back, "items": content}
+    return sha256(plan | ({"executions": executions} if executions else {})).removeprefix("sha256:")
 
 
 def record_name(profile: str, plan_hash: str) -> str:
@@ -51,5 +56,6 @@ def record_name(profile: str, plan_hash: str) -> str:
     return f"{profile}-{plan_hash[:_SHOWN]}"
 
 
-def _sha256(value: Any) -> str:
+def sha256(value: Any) -> str:
+    """Hash a value by its canonical JSON."""
     return f"sha256:{hashlib.sha256(canonical(value)).hexdigest()}"

@@ -9,9 +9,9 @@ from virt_steward.apis.virtplatformconfig import TargetRef
 from virt_steward.objects.identity import Kind, Ref, ref_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
-    from virt_steward.apis.virtplatformconfig import Impact
+    from virt_steward.apis.virtplatformconfig import Impact, PlanItem
 
 Object = dict[str, Any]
 
@@ -67,6 +67,11 @@ def ref_to(target: TargetRef) -> Ref:
             "metadata": {"name": target.name, "namespace": target.namespace},
         }
     )
+
+
+def writes_only(item: PlanItem, targets: Collection[Ref]) -> bool:
+    """Whether the item writes one of these targets, and nothing else under its name."""
+    return ref_to(item.target_ref) in targets and ref_of(item.desired_state) == ref_to(item.target_ref)
 
 
 def is_of(target: TargetRef, kind: Kind) -> bool:

@@ -109,9 +109,10 @@ async def load(reader: Reader, namespace: str, profile: str, name: str) -> PreIm
     """The record of this name; without a name the newest of the profile, as after its config was deleted."""
     if name:
         try:
-            return _read(await reader.get(Ref(CONTROLLER_REVISION, Key(namespace, name))))
+            image = _read(await reader.get(Ref(CONTROLLER_REVISION, Key(namespace, name))))
         except NotFound:
             return None
+        return image if image.profile == profile else None
     found = await reader.list(CONTROLLER_REVISION, Selection(namespace, labels=f"{PROFILE}={profile}"))
     newest = max(found, key=lambda one: one["metadata"]["creationTimestamp"], default=None)
     return _read(newest) if newest else None

@@ -113,13 +113,18 @@ ADVERTISEMENT = FieldManager(
     force=Force.NEVER,
     why="creates the config of an advertised profile, and releases its fields at once: they are the user's",
 )
+PLAN_RECORD = FieldManager(
+    name="virt-steward-plan-record",
+    writes=WHOLE,
+    force=Force.ALWAYS,
+    why="the advisor's own record of a plan and its progress, in its namespace",
+)
 INSTALL = FieldManager(
     name="virt-steward-install",
     writes=WHOLE,
     force=Force.NEVER,
     why="our own CRDs and roles, where a command installs them",
 )
-ADVISOR_STATUS = _status_of("advisor")
 APPROVER_STATUS = _status_of("approver")
 PLACEMENT_STATUS = _status_of("placement")
 
@@ -132,7 +137,7 @@ MANAGERS = (
     LEASE,
     ADVERTISEMENT,
     INSTALL,
-    ADVISOR_STATUS,
+    PLAN_RECORD,
     APPROVER_STATUS,
     PLACEMENT_STATUS,
 )
@@ -166,4 +171,12 @@ CONSOLE = Patch(
     why="an edit of the user, with their own credentials, as with kubectl",
 )
 
-PATCHES = (APPROVAL, CONDITION, RELEASE, CONSOLE)
+ADVISOR_STATUS = Patch(
+    name="virt-steward-advisor-status",
+    how="JSON patch",
+    writes="VirtPlatformConfig: the whole status",
+    guard="metadata.resourceVersion in the patch",
+    why="an apply would keep what other managers have added to the status",
+)
+
+PATCHES = (ADVISOR_STATUS, APPROVAL, CONDITION, RELEASE, CONSOLE)

@@ -18,9 +18,10 @@ from tests.widgets import install_crd
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, VIRT_PLATFORM_CONFIG_CRD
 from virt_steward.controllers.advisor.definition import definition
 from virt_steward.controllers.advisor.options import AdvisorOptions
-from virt_steward.controllers.advisor.profiles.example_profile import CONFIG_MAP
+from virt_steward.controllers.advisor.records import name_of_record
 from virt_steward.kube.client import Client, Selection
 from virt_steward.kube.errors import NotFound
+from virt_steward.objects.corekinds import CONFIG_MAP
 from virt_steward.objects.identity import Key, Ref, key_of, ref_of
 from virt_steward.plans.preimage import CONTROLLER_REVISION, PROFILE
 from virt_steward.runtime.access import Installation
@@ -94,6 +95,9 @@ async def _clear(client: Client) -> None:
         await client.delete(ref_of(one))
     for one in await client.list(CONTROLLER_REVISION, Selection(labels=PROFILE)):
         await client.delete(Ref(CONTROLLER_REVISION, key_of(one)))
+    for one in await client.list(CONFIG_MAP):
+        if key_of(one).name.startswith(name_of_record("")):
+            await client.delete(Ref(CONFIG_MAP, key_of(one)))
     with suppress(NotFound):
         await client.delete(Ref(CONFIG_MAP, Key("openshift-cnv", "example-config")))
 

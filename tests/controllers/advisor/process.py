@@ -15,6 +15,8 @@ Start = Callable[..., AbstractContextManager[Process]]
 Asked = Callable[[], list[Request]]
 
 EXECUTION = (
+    "advisor.record.before#3",
+    "advisor.record.after#3",
     "advisor.status.before#3",
     "advisor.status.after#3",
     "advisor.preimage.before",
@@ -24,6 +26,8 @@ EXECUTION = (
     "apply.send#3",
     "apply.sent#3",
     "advisor.item.after",
+    "advisor.record.before#5",
+    "advisor.record.after#5",
     "advisor.status.before#5",
     "advisor.status.after#5",
     "advisor.item.before#2",
@@ -31,7 +35,13 @@ EXECUTION = (
     "advisor.item.after#2",
 )
 """Points that are passed while two items are applied; what is counted before belongs to offers and drafts."""
-DRAFTING = ("advisor.advertised", "advisor.drafted", "advisor.status.before", "advisor.status.after")
+DRAFTING = (
+    "advisor.advertised",
+    "advisor.drafted",
+    "advisor.record.after",
+    "advisor.status.before",
+    "advisor.status.after",
+)
 
 
 def written(requests: list[Request], name: str) -> int:

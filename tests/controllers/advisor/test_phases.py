@@ -17,6 +17,7 @@ from virt_steward.controllers.advisor.steps import (
     Enforce,
     FailItem,
     FailStale,
+    FailTampered,
     Finish,
     Ignore,
     LackPrerequisites,
@@ -26,6 +27,7 @@ from virt_steward.controllers.advisor.steps import (
     Recover,
     RedraftLater,
     RejectPlan,
+    RestoreStatus,
     Settle,
     StatusStep,
     Stay,
@@ -43,6 +45,7 @@ TABLE = (
     (NothingToDo(), ANYWHERE, "Completed"),
     (AwaitReview("PlanReady", ""), ANYWHERE, "ReviewRequired"),
     (Begin(PlanApproval(PLAN, NOON)), ANYWHERE, "InProgress"),
+    (FailTampered("phase"), ANYWHERE, "Failed"),
     (FailStale("it changed"), {"ReviewRequired", "InProgress"}, "Failed"),
     (AwaitWindow("WindowClosed", "", None), {"InProgress"}, "InProgress"),
     (AwaitItem(ITEM, "", None), {"InProgress"}, "InProgress"),
@@ -78,10 +81,11 @@ def test_adopted_version_keeps_errors() -> None:
             transition(phase, step)  # type: ignore[arg-type]
 
 
-def test_stay_keeps_every_phase() -> None:
-    assert [transition(phase, Stay()) for phase in PHASES] == list(PHASES)
+@pytest.mark.parametrize("step", [Stay(), RestoreStatus("it was changed")])
+def test_stay_keeps_every_phase(step: StatusStep) -> None:
+    assert [transition(phase, step) for phase in PHASES] == list(PHASES)
     with pytest.raises(IllegalTransition):
-        transition(None, Stay())
+        transition(None, step)
 
 
 def test_every_phase_can_be_reached() -> None:
@@ -91,4 +95,4 @@ def test_every_phase_can_be_reached() -> None:
 def test_every_step_is_in_the_table() -> None:
     found = (getattr(steps, name) for name in steps.__all__)
     known = {one for one in found if isinstance(one, type) and issubclass(one, StatusStep)} - {StatusStep}
-    assert known == {type(step) for step, _, _ in TABLE} | {AdoptVersion, Stay}
+    assert known == {type(step) for step, _, _ in TABLE} | {AdoptVersion, RestoreStatus, Stay}

@@ -23,12 +23,13 @@ def decided(observation: AdvisorObservation) -> CheckResult:
 def test_trace_stops_at_missing_prerequisites() -> None:
     missing = "KubeDescheduler CRD is missing (install the Descheduler Operator)"
     found = trace(an_observation(a_config(a_status()), missing=(missing,)), NOON)
-    assert found[:3] == (
+    assert found[:4] == (
         CheckResult("Action", "pass", "not Ignore"),
+        CheckResult("Status", "pass", "the advisor compares it with its own record"),
         CheckResult("Inputs", "pass", "all read"),
         CheckResult("Prerequisites", "fail", missing, decided=True),
     )
-    assert {one.result for one in found[3:]} == {"not reached"}
+    assert {one.result for one in found[4:]} == {"not reached"}
 
 
 def test_trace_names_closed_window() -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from virt_steward.apis.virtplatformconfig import API_VERSION, VIRT_PLATFORM_CONFIG, PlanItem
+from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, PlanItem
 from virt_steward.kube import faults
 from virt_steward.kube.errors import Conflict
 from virt_steward.objects.identity import Key, Ref
@@ -72,22 +72,23 @@ def _reboots(item: PlanItem) -> bool:
 
 
 async def write_status(client: Client, config: VirtPlatformConfig, status: VirtPlatformConfigStatus) -> Object:
-    """Write the whole status if the config is still as it was read, and return the object as it is then."""
+    """Replace the whole status if the config is still as it was read, and return the object as it is then.
+
+    An apply would keep what others have added, even below our own items.
+    """
     metadata = config.metadata
     faults.reach("advisor.status.before")
-    applied = await client.apply(
-        {
-            "apiVersion": API_VERSION,
-            "kind": VIRT_PLATFORM_CONFIG.name,
-            "metadata": {"name": metadata.name, "uid": metadata.uid, "resourceVersion": metadata.resource_version},
-            "status": msgspec.to_builtins(status),
-        },
+    written = await client.json_patch(
+        Ref(VIRT_PLATFORM_CONFIG, metadata.key),
+        [
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": metadata.resource_version},
+            {"op": "add", "path": "/status", "value": msgspec.to_builtins(status)},
+        ],
         manager=managers.ADVISOR_STATUS.name,
-        force=True,
         subresource="status",
     )
     faults.reach("advisor.status.after")
-    return applied.object
+    return written
 
 
 async def advertise(client: Client, profile: Profile, docs_url: str) -> None:

@@ -24,6 +24,8 @@ WINDOW = "WaitingForWindow"
 NOTIFYING = "Notifying"
 
 LONGEST_MESSAGE = 32768
+_OURS = frozenset({*PHASES, INPUT_DRIFT, UPGRADE, PREREQUISITES, STALE, ACTIVE, WINDOW})
+"""Conditions that are kept until a step has more to say about them; those of others are removed."""
 _RANKS: dict[str, int] = {phase: rank for rank, phase in enumerate(PHASES)}
 _NOT = {"Drifted": "NoDrift"}
 """Reasons of a phase that is not the present one, where they are not simply Not and its name."""
@@ -48,7 +50,7 @@ def updated_conditions(
     """
     latest = {fact.type: fact for fact in (*facts, *_notifying(observation))}
     generation = observation.config.metadata.generation
-    kept = {one.type: one for one in status.conditions if one.type != NOTIFYING}
+    kept = {one.type: one for one in status.conditions if one.type in _OURS}
     fresh = {fact.type: _condition(fact, generation, now).carrying_on(status.conditions) for fact in latest.values()}
     return tuple(sorted({**kept, **fresh}.values(), key=_order))
 

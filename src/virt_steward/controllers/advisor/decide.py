@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from virt_steward.controllers.advisor.approval import has_other_options, is_action_changed, review
+from virt_steward.controllers.advisor.integrity import Altered, Behind, Unrecorded
 from virt_steward.controllers.advisor.observation import AdvisorObservation, InvalidWindow, differences
 from virt_steward.controllers.advisor.phases import ANY, EXECUTING, IN_REVIEW, SETTLED, STARTING
 from virt_steward.controllers.advisor.steps import (
@@ -16,9 +17,11 @@ from virt_steward.controllers.advisor.steps import (
     AwaitItem,
     AwaitReview,
     AwaitWindow,
+    Begin,
     CompleteItem,
     Enforce,
     FailStale,
+    FailTampered,
     Finish,
     Ignore,
     LackPrerequisites,
@@ -26,11 +29,13 @@ from virt_steward.controllers.advisor.steps import (
     OfferUpgrade,
     Recover,
     Redraft,
+    RestoreStatus,
     Settle,
     Stay,
     Step,
     failed_item,
 )
+from virt_steward.controllers.advisor.steps.integrity import restored
 from virt_steward.objects.checks import CheckResult
 from virt_steward.objects.durations import parse_duration
 from virt_steward.objects.wallclock import rfc3339
@@ -89,6 +94,24 @@ def action_is_not_ignore(observation: AdvisorObservation, _: datetime) -> Step |
     return Ignore() if observation.config.spec.action == "Ignore" else None
 
 
+def status_is_ours(observation: AdvisorObservation, now: datetime) -> Step | None:
+    """A status that others have changed is restored. A plan that runs, or that would start now, fails instead.
+
+    One that would start may have been approved by somebody who was shown something else.
+    """
+    match observation.integrity:
+        case Behind():
+            return RestoreStatus("the last write of the status failed; it is repeated")
+        case Altered(is_started=is_started) as altered:
+            is_next = is_started or observation.config.status.phase == "InProgress" or _would_begin(observation, now)
+            return FailTampered(str(altered)) if is_next else RestoreStatus(restored(str(altered)))
+    return None
+
+
+def _would_begin(observation: AdvisorObservation, now: datetime) -> bool:
+    return observation.config.status.phase in IN_REVIEW and isinstance(execution_may_start(observation, now), Begin)
+
+
 def inputs_are_read(observation: AdvisorObservation, _: datetime) -> Step | None:
     return Settle(observation.unsettled) if observation.unsettled else None
 
@@ -117,6 +140,15 @@ def failure_is_resolved(observation: AdvisorObservation, _: datetime) -> Step | 
     if observation.config.is_touched:
         return Redraft("the spec has changed since the failure")
     return Stay("the plan failed; fix the cause and set action to DryRun for a new plan")
+
+
+def plan_is_recorded(observation: AdvisorObservation, _: datetime) -> Step | None:
+    """What is not recorded is not executed. After a rollback nothing is."""
+    status = observation.config.status
+    is_over = status.phase in SETTLED and status.plan_action == "Rollback"
+    if is_over or not isinstance(observation.integrity, Unrecorded):
+        return None
+    return Redraft("there is no record of the plan, as after an upgrade from version 0.1")
 
 
 def review_is_current(observation: AdvisorObservation, _: datetime) -> Step | None:
@@ -270,11 +302,13 @@ def version_plans_the_same(observation: AdvisorObservation, _: datetime) -> Step
 
 CHECKS: tuple[AdvisorCheck, ...] = (
     AdvisorCheck("Action", action_is_not_ignore, "not Ignore"),
+    AdvisorCheck("Status", status_is_ours, "the advisor compares it with its own record"),
     AdvisorCheck("Inputs", inputs_are_read, "all read"),
     AdvisorCheck("Prerequisites", prerequisites_are_met, "all met"),
     AdvisorCheck("Plan drafted", plan_exists),
     AdvisorCheck("Plan matches the spec", plan_matches_spec),
     AdvisorCheck("No failed plan", failure_is_resolved),
+    AdvisorCheck("Plan recorded", plan_is_recorded, phases=IN_REVIEW | EXECUTING | SETTLED),
     AdvisorCheck("Plan up to date", review_is_current, phases=IN_REVIEW),
     AdvisorCheck("Pending work", review_has_pending_work, "there is some", phases=IN_REVIEW),
     AdvisorCheck("Approved", plan_is_approved, phases=IN_REVIEW),

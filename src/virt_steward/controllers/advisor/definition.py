@@ -14,11 +14,12 @@ from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.controllers.advisor.observe import AdvisorClusterView, OwnWrites
 from virt_steward.controllers.advisor.profiles import profiles, schemas_of
 from virt_steward.controllers.advisor.reconcile import AdvisorController
+from virt_steward.controllers.advisor.records import name_of_record
 from virt_steward.controllers.advisor.reporter import AdvisorReporter
 from virt_steward.controllers.advisor.watches import CONFIGS, AdvisorEventHandlers, TargetSources
 from virt_steward.kube.backoff import RetryBackoff
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
-from virt_steward.objects.corekinds import NODE
+from virt_steward.objects.corekinds import CONFIG_MAP, NODE
 from virt_steward.objects.identity import Ref
 from virt_steward.plans.blast_radius import VIRTUAL_MACHINE_INSTANCE
 from virt_steward.plans.preimage import CONTROLLER_REVISION
@@ -96,6 +97,8 @@ def _grants(profiles: Sequence[Profile], options: AdvisorOptions) -> Iterator[Gr
             if ref.kind != HYPERCONVERGED:  # tuning a platform neither installs nor removes it
                 yield Grant(ref.kind, ("create",), why, names=(ref.key.name,))
                 yield Grant(ref.kind, ("delete",), "to roll back what was created", names=(ref.key.name,))
+    records = tuple(name_of_record(profile.name) for profile in profiles)
+    yield Grant(CONFIG_MAP, (*READ, *APPLY), "to record the plans that it makes and starts", Reach.OWN, names=records)
     yield Grant(CONTROLLER_REVISION, ("create", "get", "list"), "to record what a rollback restores", Reach.OWN)
     crds = tuple(sorted({crd for profile in profiles for crd in profile.schemas}))
     yield Grant(CUSTOM_RESOURCE_DEFINITION, READ, "to know which fields the installed release has", names=crds)

@@ -21,12 +21,14 @@ from virt_steward.controllers.advisor.annotation_keys import (
     REJECTED_GENERATION,
     REJECTED_PLAN,
 )
+from virt_steward.controllers.advisor.integrity import INTACT
 from virt_steward.objects.meta import Meta
 from virt_steward.objects.windows import Open
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from virt_steward.controllers.advisor.integrity import Integrity
     from virt_steward.objects import windows
     from virt_steward.platform.health import Health
 
@@ -132,6 +134,8 @@ class AdvisorObservation:
     window: windows.State | InvalidWindow = ALWAYS
     endpoints: Collection[str] = ()
     """The names of the endpoints to which notifications can be sent."""
+    integrity: Integrity = INTACT
+    """How the status that was read compares with the one of the config here, which is the recorded one."""
 
     @property
     def changed_targets(self) -> tuple[PlanItem, ...]:

@@ -20,7 +20,7 @@ class AdvisorOptions:
     hco: Key = THE_HCO
     """The HyperConverged object of the platform."""
     namespace: str = NAMESPACE
-    """Where the controller runs, and records what targets looked like before it changed them."""
+    """Where the controller runs, and records its plans and what targets looked like before it changed them."""
     docs_url: str = ""
     """Where the profiles are documented, each below its name. Empty: advertised profiles name no page."""
     example_profile: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -19,8 +19,16 @@ from virt_steward.controllers.advisor.act import (
 )
 from virt_steward.controllers.advisor.approval import step_for_new_plan
 from virt_steward.controllers.advisor.decide import decide
+from virt_steward.controllers.advisor.integrity import (
+    Altered,
+    Unrecorded,
+    authenticated,
+    is_same_execution,
+    next_record,
+)
 from virt_steward.controllers.advisor.phases import STARTING
 from virt_steward.controllers.advisor.profiles import OFF_BY_DEFAULT
+from virt_steward.controllers.advisor.records import PlanRecords
 from virt_steward.controllers.advisor.report import next_status, with_plan
 from virt_steward.controllers.advisor.steps import (
     ApplyItem,
@@ -28,21 +36,24 @@ from virt_steward.controllers.advisor.steps import (
     CompleteItem,
     Enforce,
     FailStale,
+    FailTampered,
     MarkDrifted,
     Redraft,
     RedraftLater,
     RejectPlan,
+    RestoreStatus,
     Settle,
     failed_item,
 )
 from virt_steward.controllers.advisor.steps.base import SOON
+from virt_steward.controllers.advisor.steps.integrity import restored
 from virt_steward.controllers.advisor.steps.settled import ENFORCEMENTS
 from virt_steward.kube.errors import Conflict
 from virt_steward.objects.identity import Ref
 from virt_steward.plans.draft import Drafted, DraftRejected, TargetsMoving, judged
 from virt_steward.plans.execute import ItemOutdated, WriteRefused, Written, write
 from virt_steward.plans.fingerprint import plan_hash, record_name
-from virt_steward.plans.intent import ref_to
+from virt_steward.plans.intent import ref_to, writes_only
 from virt_steward.plans.preimage import capture, load, save
 from virt_steward.plans.rollback import AlreadyGone, write_rollback
 from virt_steward.platform.health import Ready
@@ -60,7 +71,7 @@ if TYPE_CHECKING:
     from virt_steward.controllers.advisor.reporter import AdvisorReporter
     from virt_steward.controllers.advisor.steps import StatusStep, Step
     from virt_steward.controllers.advisor.watches import AdvisorEventHandlers
-    from virt_steward.kube.client import Client
+    from virt_steward.kube.client import Client, Object
     from virt_steward.objects.identity import Key
     from virt_steward.plans.draft import Draft
     from virt_steward.platform.health import Health
@@ -96,6 +107,7 @@ class AdvisorController:
         self._profiles = {profile.name: profile for profile in handlers.profiles}
         self._reporter = reporter
         self._clock = clock
+        self._records = PlanRecords(client, view.options.namespace)
         self._enforcements: KeyedBuckets[str] = KeyedBuckets(ENFORCEMENTS)
 
     @property
@@ -117,12 +129,13 @@ class AdvisorController:
             await release_advertisement(self._client, Ref(VIRT_PLATFORM_CONFIG, key))
             return Done()
         now = self._clock.utc().replace(microsecond=0)
-        observation = self._view.observe(config, profile, now)
+        authentic = authenticated(config, await self._records.load(profile.name))
+        observation = replace(self._view.observe(authentic.config, profile, now), integrity=authentic.integrity)
         step = decide(observation, now)
-        if isinstance(step, Settle) and config.status.phase not in STARTING:
+        if isinstance(step, Settle) and authentic.config.status.phase not in STARTING:
             return RequeueAfter(SOON, step.message)
         result = await self._act(observation, profile, step, now)
-        return await self._report(observation, result, now)
+        return await self._report(config, observation, result, now)
 
     async def _offer(self, key: Key, profile: Profile) -> Outcome:
         """Create the config of a profile that is advertised, with action Ignore."""
@@ -167,7 +180,9 @@ class AdvisorController:
         match await drafting:
             case Drafted(drafted):
                 items = tuple(self._judged(item, context, rollback=is_rollback) for item in drafted)
-                digest = plan_hash(profile.name, items, back=is_rollback)
+                if _is_unrecorded_execution(observation) and is_same_execution(observation.config, items):
+                    return StepResult(status, RestoreStatus("the plan of version 0.1 is what this version plans"))
+                digest = plan_hash(profile.name, items, back=is_rollback, executions=status.executions)
                 return StepResult(
                     with_plan(observation, items, digest), step_for_new_plan(observation, items, digest, now)
                 )
@@ -191,6 +206,8 @@ class AdvisorController:
 
     async def _apply(self, observation: AdvisorObservation, profile: Profile, step: ApplyItem) -> StepResult:
         status = observation.config.status
+        if not writes_only(step.item, profile.targets):
+            return StepResult(status, FailTampered(f"items[{step.item.name}] is not of this profile"))
         if status.plan_action == "Rollback":
             return StepResult(status, await self._roll_back(observation, step.item))
         if status.pre_image != record_name(profile.name, status.plan_hash):  # before anything of this plan is written
@@ -242,17 +259,43 @@ class AdvisorController:
             return CompleteItem(item, health.message)
         return AwaitItem(item, health.message, None)
 
-    async def _report(self, observation: AdvisorObservation, result: StepResult, now: datetime) -> Outcome:
+    async def _report(
+        self, read: VirtPlatformConfig, observation: AdvisorObservation, result: StepResult, now: datetime
+    ) -> Outcome:
         config = observation.config
         status = next_status(observation, result.status, result.step, now)
-        if status == config.status:
+        if status == read.status:
             self._reporter.show(config.metadata.name, status)
             return result.step.requeue(observation, now)
         try:
-            written = await write_status(self._client, config, status)
+            written = await self._save(read, observation, status)
         except Conflict:
             return RequeueAfter(SOON, "the config has changed since it was read")
         ref = Ref(VIRT_PLATFORM_CONFIG, config.metadata.key)
         self._view.freshness.expect(ref, written["metadata"]["resourceVersion"])
+        if isinstance(observation.integrity, Altered):
+            self._reporter.tampered(read, restored(str(observation.integrity)))
         self._reporter.report(config, status)
         return result.step.requeue(observation, now)
+
+    async def _save(
+        self, read: VirtPlatformConfig, observation: AdvisorObservation, status: VirtPlatformConfigStatus
+    ) -> Object:
+        """Save the record, then the status: a later process takes a status without a record for somebody else's.
+
+        A status that looks altered may only be older than our cache should be. The write of it fails then, so that
+        comes first, and nothing wrong is recorded.
+        """
+        profile = read.metadata.name
+        record = next_record(read, await self._records.load(profile), status)
+        is_doubtful = isinstance(observation.integrity, Altered)
+        if record and not is_doubtful:
+            await self._records.save(profile, record)
+        written = await write_status(self._client, read, status)
+        if record and is_doubtful:
+            await self._records.save(profile, record)
+        return written
+
+
+def _is_unrecorded_execution(observation: AdvisorObservation) -> bool:
+    return isinstance(observation.integrity, Unrecorded) and observation.config.status.phase == "InProgress"

@@ -8,7 +8,7 @@ import msgspec
 
 from virt_steward.controllers.advisor.conditions import phase_facts, updated_conditions
 from virt_steward.controllers.advisor.phases import transition
-from virt_steward.controllers.advisor.steps import Stay
+from virt_steward.controllers.advisor.steps import RestoreStatus, Stay
 from virt_steward.controllers.advisor.steps.base import history_with
 from virt_steward.plans.fingerprint import snapshot_hash
 from virt_steward.plans.intent import worst
@@ -47,6 +47,8 @@ def next_status(
 
     `status` is the one that was observed, or the same with a new plan (`with_plan`).
     """
+    if isinstance(step, RestoreStatus):
+        return status
     generation = observation.config.metadata.generation
     if isinstance(step, Stay):
         conditions = updated_conditions(observation, status, (), now)

@@ -151,6 +151,12 @@ class AdvisorReporter:
         episode = f"{config.status.plan_hash} {item.name}"
         self._recorder.once(Occurrence(_regarding(config), "Warning", "LockBypassed", "Apply", note, episode))
 
+    def tampered(self, config: VirtPlatformConfig, note: str) -> None:
+        """Somebody else has changed the status; once for each change."""
+        log.warning("status changed by somebody else", config=config.metadata.name, message=note)
+        episode = f"{config.metadata.resource_version} tampered"
+        self._recorder.once(Occurrence(_regarding(config), "Warning", "PlanTampered", "Restore", note, episode))
+
     def _phase(self, config: VirtPlatformConfig, after: VirtPlatformConfigStatus, condition: Condition) -> None:
         log.info(
             "phase changed",

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, VIRT_PLATFORM_CONFIG_CRD
-from virt_steward.controllers.advisor.observation import VirtPlatformConfig
+from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, VIRT_PLATFORM_CONFIG_CRD, VirtPlatformConfigSpec
+from virt_steward.controllers.advisor.observation import VirtPlatformConfig, VirtPlatformConfigMeta
 from virt_steward.kube.client import Selection
 from virt_steward.kube.watch import projection
 from virt_steward.objects.identity import Key, Ref
@@ -26,7 +26,28 @@ if TYPE_CHECKING:
     from virt_steward.controllers.advisor.profiles.profile import Profile
     from virt_steward.runtime.store import Store
 
-CONFIGS = Source(VIRT_PLATFORM_CONFIG, projection(VirtPlatformConfig))
+
+class ConfigWithoutStatus(msgspec.Struct, frozen=True):
+    """A VirtPlatformConfig as users write it."""
+
+    metadata: VirtPlatformConfigMeta
+    spec: VirtPlatformConfigSpec
+
+
+_CONFIG = projection(VirtPlatformConfig)
+_WITHOUT_STATUS = projection(ConfigWithoutStatus)
+
+
+def decode_config(raw: bytes) -> VirtPlatformConfig:
+    """Decode a config; a status that cannot be read is not ours, and counts as empty until it is replaced."""
+    try:
+        return _CONFIG(raw)
+    except msgspec.ValidationError:
+        config = _WITHOUT_STATUS(raw)
+        return VirtPlatformConfig(config.metadata, config.spec)
+
+
+CONFIGS = Source(VIRT_PLATFORM_CONFIG, decode_config)
 
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
 OUR_DEFINITION = Key("", VIRT_PLATFORM_CONFIG_CRD.manifest()["metadata"]["name"])

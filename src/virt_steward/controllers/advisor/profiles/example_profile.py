@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 
 from virt_steward.apis.profiles import EXAMPLE
 from virt_steward.controllers.advisor.profiles.profile import Profile, ProfileDescription
-from virt_steward.objects.identity import Key, Kind, Ref
+from virt_steward.objects.corekinds import CONFIG_MAP
+from virt_steward.objects.identity import Key, Ref
 from virt_steward.plans.fields import fields_set_by
 from virt_steward.plans.intent import Impacts, Intent
 
 if TYPE_CHECKING:
     from virt_steward.controllers.advisor.options import AdvisorOptions
     from virt_steward.controllers.advisor.profiles.profile import ProfileContext
-
-CONFIG_MAP = Kind("", "ConfigMap", "configmaps")
 
 
 def profile(options: AdvisorOptions) -> Profile:

@@ -16,6 +16,7 @@ from virt_steward.controllers.advisor.steps.execution import (
     Finish,
     failed_item,
 )
+from virt_steward.controllers.advisor.steps.integrity import FailTampered, RestoreStatus
 from virt_steward.controllers.advisor.steps.review import (
     AwaitReview,
     Begin,
@@ -52,6 +53,7 @@ __all__ = [
     "Enforce",
     "FailItem",
     "FailStale",
+    "FailTampered",
     "Finish",
     "Ignore",
     "LackPrerequisites",
@@ -62,6 +64,7 @@ __all__ = [
     "Redraft",
     "RedraftLater",
     "RejectPlan",
+    "RestoreStatus",
     "Settle",
     "StatusStep",
     "Stay",

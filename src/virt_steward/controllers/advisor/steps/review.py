@@ -178,7 +178,11 @@ class Begin(StatusStep):
         return PhaseReason("Executing", f"Approved by {self.approval.by or 'action Apply'}; {progress(status.items)}")
 
     def changes(self, observation: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime) -> Changes:
-        return {"approval": self.approval, "plan_action": observation.config.spec.action}
+        return {
+            "approval": self.approval,
+            "plan_action": observation.config.spec.action,
+            "executions": status.executions + 1,
+        }
 
     def facts(self, observation: AdvisorObservation, status: VirtPlatformConfigStatus) -> Iterator[Fact]:
         yield Fact(STALE, False, "PlanCurrent")

@@ -1,0 +1,166 @@
+"""Whether a status is what the advisor wrote: compared with its own record, which nobody else can write. Pure.
+
+Whoever may write `virtplatformconfigs/status` can put anything there. So the advisor decides by its own record, and
+the status only shows it. `authenticated` joins the two: the config with the status to decide by, and how that
+relates to the one that was read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from virt_steward.apis.virtplatformconfig import VirtPlatformConfigStatus
+from virt_steward.objects.canonical import same
+from virt_steward.plans.fingerprint import sha256
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from virt_steward.apis.virtplatformconfig import PlanItem
+    from virt_steward.controllers.advisor.observation import VirtPlatformConfig
+
+FIELDS_NAMED = 5
+"""Altered fields that a message names."""
+_SHOWN_ONLY = ("conditions", "observedGeneration")
+_SHOWN_ONLY_OF_ITEMS = ("message", "lastTransitionTime")
+"""Parts of a status on which no execution depends. They are not recorded with each change."""
+
+
+class PlanRecord(msgspec.Struct, frozen=True, rename="camel"):
+    """The status that the advisor last decided on."""
+
+    uid: str
+    """The config's: a config that was deleted and created again starts with an empty status."""
+    before: str
+    """The digest of the status before it: a process may end after it saved the record, before it writes the status."""
+    status: VirtPlatformConfigStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Intact:
+    """The status is as recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unrecorded:
+    """There is no record of the status: it is new, or version 0.1 wrote it. Nothing is executed by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """The status is the one before the record: our last write of it failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Altered:
+    """Somebody else has changed the status."""
+
+    fields: tuple[str, ...]
+    is_started: bool
+    """Whether it says that its plan is being executed."""
+
+    def __str__(self) -> str:
+        left_out = len(self.fields) - FIELDS_NAMED
+        return ", ".join(self.fields[:FIELDS_NAMED]) + (f" and {left_out} more" if left_out > 0 else "")
+
+
+Integrity = Intact | Unrecorded | Behind | Altered
+INTACT = Intact()
+
+
+@dataclass(frozen=True, slots=True)
+class AuthenticConfig:
+    """A config with the status to decide by, and how the status that was read compares with it."""
+
+    config: VirtPlatformConfig
+    integrity: Integrity
+
+
+def authenticated(read: VirtPlatformConfig, record: PlanRecord | None) -> AuthenticConfig:
+    """The config with the recorded status. What is only shown is as it was read, unless somebody changed the rest."""
+    if record is None or record.uid != read.metadata.uid:
+        return AuthenticConfig(_with(read, _unrecorded(read.status, record)), Unrecorded())
+    live, recorded = essence(read.status), essence(record.status)
+    if same(live, recorded):
+        return AuthenticConfig(read, INTACT)
+    config = _with(read, record.status)
+    if sha256(live) == record.before:
+        return AuthenticConfig(config, Behind())
+    return AuthenticConfig(config, Altered(tuple(_altered(recorded, live)), read.status.phase == "InProgress"))
+
+
+def next_record(
+    read: VirtPlatformConfig, record: PlanRecord | None, status: VirtPlatformConfigStatus
+) -> PlanRecord | None:
+    """The record of the status that follows on the one that was read; None if the existing record says the same."""
+    uid = read.metadata.uid
+    if record and record.uid == uid and same(essence(record.status), essence(status)):
+        return None
+    return PlanRecord(uid, sha256(essence(read.status)), status)
+
+
+def essence(status: VirtPlatformConfigStatus) -> dict[str, Any]:
+    """The status without what is only shown."""
+    content: dict[str, Any] = msgspec.to_builtins(status)
+    items = [_without(item, _SHOWN_ONLY_OF_ITEMS) for item in content.get("items", ())]
+    return _without(content, _SHOWN_ONLY) | ({"items": items} if items else {})
+
+
+def is_same_execution(config: VirtPlatformConfig, drafted: tuple[PlanItem, ...]) -> bool:
+    """Whether an unrecorded execution may go on: it has what this version plans, and somebody has asked for it.
+
+    Version 0.1 kept no record, so after an upgrade in the middle of an execution the plan is drafted again. An item
+    that was written must want the same. One that was not must also find its target as it was, and take the same fields
+    from others.
+    """
+    status, approved = config.status, config.approved_plan
+    is_wanted = approved == status.plan_hash if approved or config.spec.action == "Rollback" else True
+    names = [item.name for item in status.items]
+    return (
+        is_wanted
+        and config.spec.action == status.plan_action
+        and names == [item.name for item in drafted]
+        and all(_is_same(item, other) for item, other in zip(status.items, drafted, strict=True))
+    )
+
+
+def _is_same(item: PlanItem, drafted: PlanItem) -> bool:
+    content = ("target_ref", "desired_state", "managed_fields")
+    parts = (*content, "takes", "hash", "planned_hash") if item.state == "Pending" else content
+    return all(same(getattr(item, part), getattr(drafted, part)) for part in parts)
+
+
+def _unrecorded(status: VirtPlatformConfigStatus, of_another: PlanRecord | None) -> VirtPlatformConfigStatus:
+    """The count of executions never goes back, or an approval that was used would count again."""
+    known = of_another.status.executions if of_another else 0
+    by_earlier_version = 1 if status.plan_hash else 0
+    return msgspec.structs.replace(status, executions=max(status.executions, known, by_earlier_version))
+
+
+def _with(config: VirtPlatformConfig, status: VirtPlatformConfigStatus) -> VirtPlatformConfig:
+    return msgspec.structs.replace(config, status=status)
+
+
+def _without(content: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: value for name, value in content.items() if name not in names}
+
+
+def _altered(recorded: Mapping[str, Any], live: Mapping[str, Any]) -> Iterator[str]:
+    """Which fields differ; of items, which fields of which."""
+    for name in _differing(recorded, live):
+        if name != "items":
+            yield name
+            continue
+        ours, theirs = ({item["name"]: item for item in one.get("items", ())} for one in (recorded, live))
+        changed = _differing(ours, theirs)
+        for item in changed:
+            yield from (f"items[{item}].{part}" for part in _differing(ours.get(item, {}), theirs.get(item, {})))
+        if not changed:
+            yield "the order of items"
+
+
+def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    return [name for name in {**one, **other} if not same(one.get(name), other.get(name))]
