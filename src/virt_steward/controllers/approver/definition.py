@@ -47,6 +47,7 @@ def build(tools: Toolbox) -> ApproverController:
         tools.recorder, ApproverNotifications(tools.notify, tools.clock), tools.clock, tools.registry
     )
     tools.informers.of(PLANS).tell(reporter.plan_changed)
+    tools.informers.of(NAMESPACES).tell(reporter.namespace_changed)
     return ApproverController(tools.client, stores, Pending(tools.wake), reporter, tools.clock)
 
 
