@@ -9,7 +9,7 @@ from tests.operators import a_csv, a_pending_plan, a_subscription, an_approver, 
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.controllers.approver.checks import CHECKS
 from virt_steward.controllers.approver.olm import APPROVED_AT, APPROVED_BECAUSE, APPROVED_BY, INSTALL_PLAN
-from virt_steward.decisions.installplans import approve_manually
+from virt_steward.decisions.installplans import ReviewedPlan, approve_manually
 from virt_steward.insight.approvals import (
     ApprovalExplanation,
     Approved,
@@ -119,7 +119,7 @@ async def test_explain_approval_reports_unreadable_subscription(admin: Client, o
 async def test_explain_approval_names_user_and_comment(admin: Client, operators: str) -> None:
     await create(admin, a_pending_plan(operators))
     assert (await asked(admin, operators)).decision is None
-    await approve_manually(admin, Key(operators, "install-1"), "CHG-7: tested", NOW)
+    await approve_manually(admin, Key(operators, "install-1"), ReviewedPlan(None, None), "CHG-7: tested", NOW)
     found = await asked(admin, operators)
     assert found.approved
     assert found.decision == Approved("admin, manually", "2031-01-06T12:00:00Z", "CHG-7: tested")

@@ -77,6 +77,7 @@ class ApprovalExplanation:
     """The whole answer."""
 
     plan: str
+    uid: str
     phase: str
     approval: str
     approved: bool
@@ -117,6 +118,7 @@ def explain_observation(seen: ApproverObservation, decision: Approved | None, no
     plan, items = seen.plan, csvs_of(seen)
     return ApprovalExplanation(
         plan=str(plan.metadata.key),
+        uid=plan.metadata.uid,
         phase=plan.phase,
         approval=plan.approval,
         approved=plan.approved,

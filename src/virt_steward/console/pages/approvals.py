@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from heapq import nlargest, nsmallest
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.console.page_context import REASON_HIDDEN, PageContent, matches, not_found
 from virt_steward.controllers.approver.observe import observe
@@ -58,6 +60,7 @@ async def plan(context: PageContext) -> PageContent:
     pending = context.cache.plans.pending.get(key)
     values = {
         "plan": observation.plan,
+        "csvs_shown": msgspec.json.encode(observation.plan.csvs).decode(),
         "pending": PendingRow(pending, context.sees_reason(pending)) if pending else None,
         "reason_hidden": REASON_HIDDEN,
         "is_denied": observation.is_denied,
