@@ -23,7 +23,7 @@ from tests.controllers.approver.process import Process, a_process, an_installati
 from tests.eventually import eventually
 from tests.grants import Account
 from tests.installplans import INSTALL_PLAN, sizes
-from virt_steward.kube.client import Client, Selection
+from virt_steward.kube.client import Client, Object, Selection
 from virt_steward.objects.identity import Key, Ref
 from virt_steward_demo.local.controlplane import ControlPlane
 
@@ -35,7 +35,6 @@ PLANS = 10
 CROWD = int(5_000 * SCALE)
 TURNS = 60
 IDLE = 20.0
-NAME = "everything"
 BURSTS = 3
 MOST_CPU = 0.5
 """Seconds for 500 approvals. Of several bursts the cheapest counts: whoever shares the cores makes each dearer."""
@@ -61,10 +60,14 @@ class Arena:
 
     async def approver(self, places: list[Lifecycle]) -> None:
         namespaces = [one.namespace for one in places]
-        await an_approver(self.client, places[0].namespace, NAME, targetNamespaces=namespaces)
+        await an_approver(self.client, home_of(self.account), places[0].namespace, targetNamespaces=namespaces)
 
     async def has_counted(self, place: Lifecycle, number: int) -> bool:
-        return bool((await status_of(self.client, place.namespace, NAME)).get("approvedCount", 0) == number)
+        return bool((await self.status(place)).get("approvedCount", 0) == number)
+
+    async def status(self, place: Lifecycle) -> Object:
+        """Of the approver that is named after the first of its namespaces."""
+        return await status_of(self.client, home_of(self.account), place.namespace)
 
     async def approved(self, places: list[Lifecycle]) -> dict[Key, bool]:
         """Every plan there, and whether it is approved."""
@@ -120,7 +123,7 @@ async def test_approver_counts_are_exact_after_50_kills(arena: Arena) -> None:
     approved = await arena.approved(places)
     assert {plan for plan, yes in approved.items() if not yes} == refused
     assert len(approved) == len(offers)
-    status = await status_of(arena.client, places[0].namespace, NAME)
+    status = await arena.status(places[0])
     print(f"\n{KILLS} kills: approvedCount {status['approvedCount']}, pendingCount {status['pendingCount']}")
     assert status["pendingCount"] == len(refused)
 

@@ -20,6 +20,7 @@ from virt_steward.controllers.advisor.options import AdvisorOptions
 from virt_steward.controllers.advisor.profiles import profiles, schemas_of
 from virt_steward.controllers.advisor.watches import CONFIGS, TargetSources
 from virt_steward.controllers.approver.observe import ApproverStores, observe
+from virt_steward.controllers.approver.options import ApproverOptions
 from virt_steward.controllers.approver.watches import (
     APPROVERS,
     CSVS,
@@ -72,6 +73,7 @@ class PlatformOptions:
     autopilot: AutopilotOptions = field(default_factory=AutopilotOptions)
     catalog: Catalog = field(default_factory=load)
     advisor: AdvisorOptions = field(default_factory=AdvisorOptions)
+    approver: ApproverOptions = field(default_factory=ApproverOptions)
 
 
 class Cache:
@@ -89,7 +91,7 @@ class Cache:
         self.profiles = ProfileCache(self, reader, clock, platform.advisor)
         self.machines = self._store_of(MACHINES, "placement")
         self.clusters = self._store_of(CLUSTERS, "placement")
-        self.plans = InstallPlanCache(self, clock)
+        self.plans = InstallPlanCache(self, clock, platform.approver)
         self.assets = AssetCache(self, reader, clock, platform)
         self._events = tuple(self._store_of(source, "activity", self.assets.handle_event) for source in EVENTS)
 
@@ -234,7 +236,7 @@ class ProfileCache:
 class InstallPlanCache:
     """InstallPlans, and what the approver decides about those that are pending."""
 
-    def __init__(self, cache: Cache, clock: Clock) -> None:
+    def __init__(self, cache: Cache, clock: Clock, options: ApproverOptions) -> None:
         self._clock = clock
         self.stores = ApproverStores(
             cache.store(PLANS),
@@ -242,6 +244,7 @@ class InstallPlanCache:
             cache.store(CSVS),
             cache.store(NAMESPACES),
             cache.store(APPROVERS),
+            policy_namespaces=options.policy_namespaces,
         )
         self.pending: DerivedCache[Key, PendingInstallPlan] = DerivedCache(
             self, clock, lambda: cache.publish("approvals")

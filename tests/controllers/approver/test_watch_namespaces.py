@@ -16,7 +16,8 @@ from tests.grants import Account, an_account
 from tests.operators import a_pending_plan, a_subscription, an_approver, create, the_plan
 from virt_steward import app
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
-from virt_steward.controllers.approver.definition import ACCESS, DEFINITION
+from virt_steward.controllers.approver.definition import ACCESS, definition
+from virt_steward.controllers.approver.options import ApproverOptions
 from virt_steward.kube.client import Client
 from virt_steward.objects.corekinds import NAMESPACE
 from virt_steward.objects.identity import Key, Kind, Ref
@@ -57,8 +58,9 @@ async def running(kubeconfig: Path, namespaces: tuple[str, ...], metrics: Addres
         addresses=Addresses(metrics, None, Address("--test", "127.0.0.1", port.number)),
         watch_namespaces=namespaces,
     )
+    options = ApproverOptions(frozenset({settings.namespace}))
     stop = asyncio.Event()
-    task = asyncio.create_task(app.run(settings, [DEFINITION], stop))
+    task = asyncio.create_task(app.run(settings, [definition(options)], stop))
     try:
         yield f"http://127.0.0.1:{port.number}"
     finally:

@@ -10,6 +10,7 @@ import msgspec
 
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.console.page_context import REASON_HIDDEN, PageContent, matches, not_found
+from virt_steward.controllers.approver.conditions import is_fault
 from virt_steward.controllers.approver.observe import observe
 from virt_steward.controllers.approver.olm import INSTALL_PLAN, SUBSCRIPTION
 from virt_steward.insight.approvals import explain_observation
@@ -31,7 +32,9 @@ async def page(context: PageContext) -> PageContent:
     approved = [
         plan
         for plan in context.plans
-        if plan.stamp.at and (not search or matches(f"{plan.metadata.key} {' '.join(plan.csvs)}", search))
+        if plan.approved
+        and plan.stamp.at
+        and (not search or matches(f"{plan.metadata.key} {' '.join(plan.csvs)}", search))
     ]
     values = {
         "pending": [PendingRow(one, context.sees_reason(one)) for one in nsmallest(SHOWN, pending, key=_urgency)],
@@ -41,6 +44,7 @@ async def page(context: PageContext) -> PageContent:
         "held": len(context.held_plans),
         "approved": nlargest(HISTORY, approved, key=lambda plan: (plan.stamp.at, plan.metadata.key)),
         "approved_more": max(len(approved) - HISTORY, 0),
+        "is_fault": is_fault,
         "approvers": sorted(context.approvers, key=lambda one: one.metadata.key),
         "is_behind": context.cache.plans.pending.is_behind,
     }

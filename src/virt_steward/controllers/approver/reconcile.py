@@ -147,7 +147,11 @@ class ApproverController:
         waiting = self._memory.with_times(approver, open_, now)
         namespaces = self._memory.namespaces(approver, plans.values()) if self._stores.watched else {}
         environment = ApproverEnvironment(
-            self._reporter.endpoints, self._stores.denied, self._stores.watched, namespaces
+            self._reporter.endpoints,
+            self._stores.denied,
+            self._stores.watched,
+            self._stores.policy_namespaces,
+            namespaces,
         )
         status = fold(approver, plans.values(), waiting, now, environment)
         self._reporter.all_pending(key, waiting)
