@@ -21,6 +21,7 @@ from virt_steward.controllers.advisor.profiles import profiles, schemas_of
 from virt_steward.controllers.advisor.watches import CONFIGS, TargetSources
 from virt_steward.controllers.approver.observe import ApproverStores, observe
 from virt_steward.controllers.approver.options import ApproverOptions
+from virt_steward.controllers.approver.prepare import prepare_decision
 from virt_steward.controllers.approver.watches import (
     APPROVERS,
     CSVS,
@@ -253,6 +254,9 @@ class InstallPlanCache:
         cache.follow(PLANS, lambda key, _before, _after: cache.publish("approvals") if key.name else None)
         cache.follow(APPROVERS, lambda *_: cache.publish("approvals"))
 
+    async def prepare(self, key: Key) -> None:
+        await prepare_decision(self.stores, key.namespace, self._clock.utc())
+
     def derive(self, key: Key) -> PendingInstallPlan | None:
         observation = observe(self.stores, key)
         return pending_install_plan(observation, self._clock.utc()) if observation else None
@@ -294,6 +298,9 @@ class AssetCache:
     def handle_event(self, event: EventRecord) -> None:
         if name := self._by_object.get(str(event.about)):
             self.states.touch(name)
+
+    async def prepare(self, key: str) -> None:
+        """Nothing to prepare."""
 
     def derive(self, key: str) -> AssetState | None:
         asset, observation = self.catalog.find(key), self.view.seen()

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from virt_steward.apis.installplanapprover import COUNTED_PLANS_KEPT
 from virt_steward.apis.meta import Condition
-from virt_steward.controllers.approver.policy import fault_of
+from virt_steward.controllers.approver.policy import policy_fault
 from virt_steward.controllers.approver.scope import asks_for_more, reaches
+from virt_steward.controllers.approver.window_memory import WINDOWS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -51,7 +52,8 @@ def conditions_of(
 ) -> tuple[Condition, ...]:
     """`counted` are the uids that the status will list."""
     facts = (
-        _policy(approver),
+        _policy(approver, now),
+        _windows_can_open(approver, now),
         _scope_limited(approver, environment),
         _notifying(approver, environment),
         _readable(approver, environment),
@@ -74,10 +76,20 @@ def how_to_allow(namespaces: Collection[str]) -> str:
     )
 
 
-def _policy(approver: Approver) -> _ConditionFact:
-    if fault := fault_of(approver.spec.policy):
+def _policy(approver: Approver, now: datetime) -> _ConditionFact:
+    if fault := policy_fault(approver.spec.policy, now):
         return _ConditionFact("PolicyValid", "BadPolicy", f"{fault}; nothing is approved until it is corrected")
     return _ConditionFact("PolicyValid", "Understood")
+
+
+def _windows_can_open(approver: Approver, now: datetime) -> _ConditionFact | None:
+    windows = approver.spec.policy.windows if approver.spec.policy else ()
+    never = [one.schedule for one in windows if WINDOWS.never_opens(one, now)]
+    if not never:
+        return _recovered(approver, "WindowsCanOpen", "EachHasADay")
+    result = "nothing is ever approved" if len(never) == len(windows) else "these windows never open"
+    fault = f"policy.windows: no day matches {', '.join(map(repr, never))}, so {result}: correct the schedule"
+    return _ConditionFact("WindowsCanOpen", "NeverOpens", fault)
 
 
 def _scope_limited(approver: Approver, environment: ApproverEnvironment) -> _ConditionFact | None:
