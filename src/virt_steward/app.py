@@ -153,7 +153,9 @@ def _console(
         Client(around.connection, around.discovery, Caller(f"{AGENT} console")),
         Authenticator(cluster, around.discovery, around.metrics.request_observed, around.clock.utc),
         around.clock,
-        PlatformOptions(settings.options.autopilot, advisor=settings.options.advisor),
+        PlatformOptions(
+            settings.options.autopilot, advisor=settings.options.advisor, approver=settings.options.approver
+        ),
         SignInLink(owner, lambda url: tell(f"console: {url} (works once)")) if is_personal else None,
     )
     return Console(wanted, parts)

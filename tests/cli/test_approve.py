@@ -24,14 +24,16 @@ from virt_steward.controllers.approver.follow import (
     progress,
 )
 from virt_steward.controllers.approver.manual_approval import APPROVAL_COMMENT, APPROVED_BY_USER
-from virt_steward.controllers.approver.olm import APPROVED_AT, APPROVED_BY
-from virt_steward.decisions.installplans import approve_manually
+from virt_steward.controllers.approver.olm import APPROVED_AT, APPROVED_BY, decode_plan
+from virt_steward.decisions.installplans import ReviewedPlan, approve_manually
 from virt_steward.decisions.outcomes import NotApproved
 from virt_steward.kube.client import Client
 from virt_steward.kube.errors import Conflict, Forbidden
 from virt_steward.objects.meta import Meta
 from virt_steward.runtime.access import Access, Installation
 from virt_steward_demo.local.controlplane import ControlPlane
+
+ANY = ReviewedPlan(None, None)
 
 
 def approve(kubeconfig: Path, namespace: str, *options: str) -> Any:
@@ -75,7 +77,7 @@ async def test_approve_manually_refuses_plan_that_is_not_pending(
 ) -> None:
     await create(admin, a_pending_plan(operators, **plan))
     mark = audit_log.mark()
-    answer = await approve_manually(admin, the_plan(operators).key, "", datetime.now(UTC))
+    answer = await approve_manually(admin, the_plan(operators).key, ANY, "", datetime.now(UTC))
     assert isinstance(answer, NotApproved)
     assert why in answer.reason
     assert not [one for one in audit_log.since(mark) if one.namespace == operators and one.is_write]
@@ -93,8 +95,46 @@ async def test_approve_manually_refuses_plan_that_changes_meanwhile(
     gateway.intercept = changed_meanwhile
     async with a_client(control_plane, server=gateway.server) as client:
         with pytest.raises(Conflict):
-            await approve_manually(client, the_plan(operators).key, "", datetime.now(UTC))
+            await approve_manually(client, the_plan(operators).key, ANY, "", datetime.now(UTC))
     assert (await admin.get(the_plan(operators)))["spec"]["approved"] is False
+
+
+@pytest.mark.parametrize(
+    ("uid", "csvs", "why"),
+    [
+        pytest.param("same", (csv_of("1.0.0"),), "", id="the same plan"),
+        pytest.param(None, None, "", id="nothing was reviewed"),
+        pytest.param("other", (csv_of("1.0.0"),), "it was replaced since it was reviewed", id="another plan"),
+        pytest.param("", (csv_of("1.0.0"),), "it was replaced since it was reviewed", id="no plan"),
+        pytest.param("same", (csv_of("0.9.0"),), "not demo-operator.v0.9.0", id="another operator"),
+        pytest.param("same", (), "not no operators", id="no operator"),
+        pytest.param("same", (csv_of("1.0.0"), "cache.v1"), "cache.v1", id="one operator less"),
+    ],
+)
+def test_reviewed_plan_differs(uid: str | None, csvs: tuple[str, ...] | None, why: str) -> None:
+    metadata = {"metadata": {"name": "install-1", "namespace": "shop", "uid": "same"}}
+    plan = decode_plan(json.dumps({**a_pending_plan("shop"), **metadata}).encode())
+    difference = ReviewedPlan(uid, csvs).difference(plan)
+    assert why in (difference or "")
+    assert bool(difference) == bool(why)
+
+
+async def test_approve_refuses_plan_that_was_not_reviewed(
+    admin: Client, control_plane: ControlPlane, operators: str
+) -> None:
+    await create(admin, a_pending_plan(operators))
+    uid = (await admin.get(the_plan(operators)))["metadata"]["uid"]
+    await admin.delete(the_plan(operators))
+    await create(admin, a_pending_plan(operators, "2.0.0"))
+    for options, why in ((("--uid", uid), "it was replaced"), (("--csvs", csv_of("1.0.0")), "it was changed")):
+        ended: Ended = await approve(control_plane.kubeconfig, operators, *options)
+        assert (ended.code, ended.stdout) == (1, "")
+        assert f"{why} since it was reviewed" in ended.stderr
+    assert (await admin.get(the_plan(operators)))["spec"]["approved"] is False
+    reviewed = (await admin.get(the_plan(operators)))["metadata"]["uid"]
+    ended = await approve(control_plane.kubeconfig, operators, "--uid", reviewed, "--csvs", csv_of("2.0.0"))
+    assert ended.code == 0
+    assert f"uid {reviewed}: {csv_of('2.0.0')}" in ended.stderr
 
 
 async def test_approve_wait_succeeds_when_operator_runs(

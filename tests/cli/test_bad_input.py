@@ -123,6 +123,12 @@ async def test_a_port_that_is_taken_is_named_with_its_flag(control_plane: Contro
             ("approve", "installplan", "a/b", "--wait", "--timeout=soon"), "--timeout: 'soon'", id="a timeout"
         ),
         pytest.param((*RUN, "--watch-namespaces=a,,b"), "a namespace name is empty", id="a namespace without name"),
+        pytest.param((*RUN, "--policy-namespaces="), "a namespace name is empty", id="a policy namespace without name"),
+        pytest.param(
+            (*RUN, "--watch-namespaces=a", "--policy-namespaces=a,b"),
+            "add b to --watch-namespaces too",
+            id="a policy namespace that is not watched",
+        ),
         pytest.param((*RUN, "--notify-config=nowhere.yaml"), "nowhere.yaml: No such file", id="a missing file"),
         pytest.param(
             ("demo", "--console-bind-address=0.0.0.0:8090"),

@@ -180,6 +180,23 @@ async def test_approve_install_plan_records_user(
     assert plan["metadata"]["annotations"][APPROVAL_COMMENT] == "needed today"
 
 
+async def test_approve_install_plan_refuses_replaced_plan(browser: Browser, client: Client, namespace: str) -> None:
+    await create_install_plan(client, an_install_plan("install-1", namespace))
+    page, plan = f"/approvals/{namespace}/install-1", Ref(INSTALL_PLAN, Key(namespace, "install-1"))
+    form = (await shown(browser, page, "Approve manually")).form(f"{page}/approve")
+    await client.merge_patch(plan, {"spec": {"clusterServiceVersionNames": ["evil.v6.6.6"]}})
+    changed = await browser.post(f"{page}/approve", form)
+    assert changed.status == 409
+    assert "installs evil.v6.6.6 now, not demo-operator.v1.0.0" in changed.text
+    await client.delete(plan)
+    await create_install_plan(client, an_install_plan("install-1", namespace))
+    replaced = await browser.post(f"{page}/approve", form)
+    assert (replaced.status, "another InstallPlan has its name now" in replaced.text) == (409, True)
+    unknown = await browser.post(f"{page}/approve", {"csrf": form["csrf"], "csvs": "\x00["})
+    assert unknown.status == 409
+    assert (await client.get(plan))["spec"]["approved"] is False
+
+
 async def test_choose_cluster_places_machine(browser: Browser, client: Client, namespace: str) -> None:
     await client.create(a_machine(namespace, "web"))
     await client.create(a_config(f"east-{namespace}", Key(namespace, "none")))

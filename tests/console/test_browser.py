@@ -178,6 +178,23 @@ async def test_changed_plan_disables_approval(page: Page, client: Client) -> Non
     await expect(page.get_by_role("button", name="Approve this plan")).to_be_enabled()
 
 
+async def test_replaced_install_plan_disables_approval(page: Page, client: Client, namespace: str) -> None:
+    plan = an_install_plan("install-1", namespace)
+    await create_install_plan(client, plan)
+    address = f"/approvals/{namespace}/install-1"
+    await page.goto(address)
+    button = page.get_by_role("button", name="Approve manually")
+    await expect(button).to_be_enabled()
+    await client.merge_patch(ref_of(plan), {"spec": {"clusterServiceVersionNames": ["evil.v6.6.6"]}})
+    await expect(page.get_by_text("The InstallPlan has changed since you opened it")).to_be_visible()
+    await expect(button).to_be_disabled()
+    await page.get_by_role("link", name="Review it again").click()
+    await expect(button).to_be_enabled()
+    await client.delete(ref_of(plan))
+    await create_install_plan(client, plan)
+    await expect(button).to_be_disabled()
+
+
 async def test_late_approval_is_refused_without_scripts(
     chromium: Chromium, page: Page, served: Served, client: Client
 ) -> None:

@@ -18,6 +18,10 @@ class Doubling:
         self.known: dict[str, int] = {}
         self.ends: datetime | None = None
         self.asked = 0
+        self.prepared: list[str] = []
+
+    async def prepare(self, key: str) -> None:
+        self.prepared.append(key)
 
     def derive(self, key: str) -> int | None:
         self.asked += 1
@@ -48,7 +52,7 @@ async def test_derived_cache_derives_touched_key_once(rule: Doubling, derived: D
     derived.touch("a")
     assert derived.is_behind
     assert await eventually(lambda: derived.get("a") == 2)
-    assert (rule.asked, derived.is_behind) == (1, False)
+    assert (rule.asked, rule.prepared, derived.is_behind) == (1, ["a"], False)
 
 
 async def test_derived_cache_survives_bad_key(rule: Doubling, derived: DerivedCache[str, int]) -> None:

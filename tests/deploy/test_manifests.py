@@ -56,6 +56,13 @@ def test_other_hyperconverged_is_passed_and_granted() -> None:
         assert "kubevirt-hyperconverged" not in named
 
 
+def test_policy_namespaces_are_passed() -> None:
+    parts = installed(InstallOptions(console=True, policy_namespaces=("policies", "platform")))
+    flag = "--policy-namespaces=policies,platform"
+    assert {name for name, objects in parts.items() if flag in str(objects)} == {"approver", "console"}
+    assert "--policy-namespaces" not in str(installed(InstallOptions(console=True)))
+
+
 def test_metrics_service_selects_all_controllers() -> None:
     parts = installed(InstallOptions(console=True))
     [service] = parts["metrics"]

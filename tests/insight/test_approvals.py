@@ -8,8 +8,10 @@ from tests.audit import AuditLog
 from tests.operators import a_csv, a_pending_plan, a_subscription, an_approver, create, csv_of
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.controllers.approver.checks import CHECKS
+from virt_steward.controllers.approver.manual_approval import APPROVED_BY_USER
 from virt_steward.controllers.approver.olm import APPROVED_AT, APPROVED_BECAUSE, APPROVED_BY, INSTALL_PLAN
-from virt_steward.decisions.installplans import approve_manually
+from virt_steward.controllers.approver.options import ApproverOptions
+from virt_steward.decisions.installplans import ReviewedPlan, approve_manually
 from virt_steward.insight.approvals import (
     ApprovalExplanation,
     Approved,
@@ -20,12 +22,14 @@ from virt_steward.insight.approvals import (
 from virt_steward.kube.client import Client, Reader
 from virt_steward.objects.checks import CheckResult
 from virt_steward.objects.identity import Key, Ref
+from virt_steward.ssa import managers
 
 NOW = datetime(2031, 1, 6, 12, 0, tzinfo=UTC)
 
 
-async def asked(client: Client, namespace: str, plan: str = "install-1") -> ApprovalExplanation:
-    return await explain_approval(Reader(client.connection, client.discovery), Key(namespace, plan), NOW)
+async def asked(client: Client, namespace: str, plan: str = "install-1", *policies: str) -> ApprovalExplanation:
+    options = ApproverOptions(frozenset(policies))
+    return await explain_approval(Reader(client.connection, client.discovery), Key(namespace, plan), options, NOW)
 
 
 def the_chain(found: ApprovalExplanation, approver: str) -> Chain:
@@ -98,6 +102,23 @@ async def test_explain_approval_shows_scope_of_approver(admin: Client, operators
     assert [check.title for check in chain.checks if check.decided] == ["Namespace in scope"]
 
 
+async def test_explain_approval_decides_by_policy_namespaces(admin: Client, operators: str) -> None:
+    other = f"{operators}-policies"
+    await admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": other}})
+    await create(
+        admin,
+        a_pending_plan(operators),
+        a_subscription(operators, pin="1.0.0", offered="1.0.0"),
+        an_approver(operators),
+        an_approver(other, targetNamespaces=[operators], autoApprove=False),
+    )
+    names = (f"{operators}/approver", f"{other}/approver")
+    alone, governed = await asked(admin, operators), await asked(admin, operators, "install-1", other)
+    assert [the_chain(alone, name).verdict for name in names] == ["approves", "leaves it alone"]
+    assert [the_chain(governed, name).reason for name in names] == ["LeftToPolicyNamespace", "AutoApproveOff"]
+    assert governed.policy_namespaces == (other,)
+
+
 async def test_explain_approval_reads_namespace_labels(admin: Client, operators: str) -> None:
     selector = {"matchLabels": {"kubernetes.io/metadata.name": operators}}
     await create(
@@ -119,7 +140,7 @@ async def test_explain_approval_reports_unreadable_subscription(admin: Client, o
 async def test_explain_approval_names_user_and_comment(admin: Client, operators: str) -> None:
     await create(admin, a_pending_plan(operators))
     assert (await asked(admin, operators)).decision is None
-    await approve_manually(admin, Key(operators, "install-1"), "CHG-7: tested", NOW)
+    await approve_manually(admin, Key(operators, "install-1"), ReviewedPlan(None, None), "CHG-7: tested", NOW)
     found = await asked(admin, operators)
     assert found.approved
     assert found.decision == Approved("admin, manually", "2031-01-06T12:00:00Z", "CHG-7: tested")
@@ -132,12 +153,20 @@ async def test_explain_approval_names_approver(admin: Client, operators: str, ex
     uid = (await admin.get(approver))["metadata"]["uid"]
     stamp = {APPROVED_BY: uid, APPROVED_AT: "2031-01-06T12:00:00Z", APPROVED_BECAUSE: "it is pinned"}
     patch = {"metadata": {"annotations": stamp}, "spec": {"approved": True}}
-    await admin.merge_patch(Ref(INSTALL_PLAN, Key(operators, "install-1")), patch)
+    await admin.merge_patch(Ref(INSTALL_PLAN, Key(operators, "install-1")), patch, manager=managers.APPROVAL.name)
     if not exists:
         await admin.delete(approver)
     name = f"{operators}/approver" if exists else "(deleted)"
     found = await asked(admin, operators)
     assert found.decision == Approved(f"InstallPlanApprover {name}", "2031-01-06T12:00:00Z", "it is pinned")
+
+
+async def test_explain_approval_ignores_stamp_of_others(admin: Client, operators: str) -> None:
+    await create(admin, a_pending_plan(operators))
+    stamp = {APPROVED_BY: "uid", APPROVED_BECAUSE: "I say so", APPROVED_BY_USER: "admin"}
+    patch = {"metadata": {"annotations": stamp}, "spec": {"approved": True}}
+    await admin.merge_patch(Ref(INSTALL_PLAN, Key(operators, "install-1")), patch, manager="kubectl-edit")
+    assert (await asked(admin, operators)).decision is None
 
 
 async def test_explain_approval_without_signature_has_no_decision(admin: Client, operators: str) -> None:

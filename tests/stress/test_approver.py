@@ -23,7 +23,8 @@ from tests.controllers.approver.process import Process, a_process, an_installati
 from tests.eventually import eventually
 from tests.grants import Account
 from tests.installplans import INSTALL_PLAN, sizes
-from virt_steward.kube.client import Client, Selection
+from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
+from virt_steward.kube.client import Client, Object, Selection
 from virt_steward.objects.identity import Key, Ref
 from virt_steward_demo.local.controlplane import ControlPlane
 
@@ -35,7 +36,6 @@ PLANS = 10
 CROWD = int(5_000 * SCALE)
 TURNS = 60
 IDLE = 20.0
-NAME = "everything"
 BURSTS = 3
 MOST_CPU = 0.5
 """Seconds for 500 approvals. Of several bursts the cheapest counts: whoever shares the cores makes each dearer."""
@@ -61,10 +61,14 @@ class Arena:
 
     async def approver(self, places: list[Lifecycle]) -> None:
         namespaces = [one.namespace for one in places]
-        await an_approver(self.client, places[0].namespace, NAME, targetNamespaces=namespaces)
+        await an_approver(self.client, home_of(self.account), places[0].namespace, targetNamespaces=namespaces)
 
     async def has_counted(self, place: Lifecycle, number: int) -> bool:
-        return bool((await status_of(self.client, place.namespace, NAME)).get("approvedCount", 0) == number)
+        return bool((await self.status(place)).get("approvedCount", 0) == number)
+
+    async def status(self, place: Lifecycle) -> Object:
+        """Of the approver that is named after the first of its namespaces."""
+        return await status_of(self.client, home_of(self.account), place.namespace)
 
     async def approved(self, places: list[Lifecycle]) -> dict[Key, bool]:
         """Every plan there, and whether it is approved."""
@@ -120,9 +124,41 @@ async def test_approver_counts_are_exact_after_50_kills(arena: Arena) -> None:
     approved = await arena.approved(places)
     assert {plan for plan, yes in approved.items() if not yes} == refused
     assert len(approved) == len(offers)
-    status = await status_of(arena.client, places[0].namespace, NAME)
+    status = await arena.status(places[0])
     print(f"\n{KILLS} kills: approvedCount {status['approvedCount']}, pendingCount {status['pendingCount']}")
     assert status["pendingCount"] == len(refused)
+
+
+async def test_approver_survives_windows_that_never_open(arena: Arena) -> None:
+    tenant, other = await arena.namespaces(2)
+    for place in (tenant, other):
+        await place.subscribe("db", V1)
+    days = iter(f"{minute} {hour} {day} 2 *" for day in (30, 31) for hour in range(24) for minute in range(60))
+    crowd = {f"ann-{n}": [{"schedule": next(days), "duration": "1h"} for _ in range(20)] for n in range(100)}
+    await at_once(
+        partial(an_approver, arena.client, tenant.namespace, name, policy={"windows": windows})
+        for name, windows in crowd.items()
+    )
+    await an_approver(arena.client, other.namespace, targetNamespaces=[other.namespace])
+
+    async def all_say_so() -> bool:
+        found = await arena.client.list(INSTALL_PLAN_APPROVER, Selection(tenant.namespace))
+        said = [one.get("status", {}) for one in found]
+        return all(
+            one.get("pendingCount") == 3 and any(fact["reason"] == "NeverOpens" for fact in one["conditions"])
+            for one in said
+        )
+
+    with a_process(arena.kubeconfig, home_of(arena.account), "--lease-duration=3", "--lease-retry=0.2") as process:
+        assert await eventually(partial(process.said, "leading"))
+        for _ in range(3):
+            await tenant.offer(V1)
+        plan = await other.offer(V1)
+        assert await eventually(partial(other.is_approved, plan))
+        assert await eventually(all_say_so, within=60)
+        assert not process.said("no longer leading")
+        blocked = [entry["seconds"] for entry in process.log() if entry["event"] == "event loop blocked"]
+    print(f"\n{len(crowd)} approvers with windows that never open: event loop blocked {blocked}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,19 @@ def test_chart_values_change_installation(engine: Path) -> None:
     assert container["resources"] == RESOURCES | {"limits": {"memory": "1Gi"}}
 
 
+def test_chart_passes_policy_namespaces(engine: Path) -> None:
+    values = {"policyNamespaces": ["policies", "platform"], "console": {"enabled": True}}
+    wanted = by_name(
+        as_chart(parts(InstallOptions(Installation("here"), console=True, policy_namespaces=("policies", "platform"))))
+    )
+    found = by_name(rendered(engine, CHART, "here", values, POLICIES))
+    for name in ("virt-steward-approver", "virt-steward-console"):
+        key = ("Deployment", "here", name)
+        assert found[key] == wanted[key]
+    with pytest.raises(NotRendered):
+        rendered(engine, CHART, "here", {"policyNamespaces": ["a: b"]})
+
+
 def test_chart_adds_optional_rights(engine: Path) -> None:
     usual = by_name(rendered(engine, CHART, "here", {}))
     more = by_name(rendered(engine, CHART, "here", {"secretNamespaces": ["fleet", "here"], "optOutDeletes": True}))

@@ -67,7 +67,8 @@ class InstallPlanApproverSpec(ApiStruct, frozen=True):
     target_namespaces: Annotated[
         tuple[NamespaceName, ...],
         Meta(
-            description="Namespaces whose plans are approved. None means all, also those that come later.",
+            description="Namespaces whose plans are approved. None means all, also those that come later. Outside of"
+            " the controller's policy namespaces, no namespace but the approver's own is covered.",
             max_length=1000,
         ),
         SET,

@@ -25,12 +25,19 @@ from virt_steward.controllers.advisor import follow as plan_progress
 from virt_steward.controllers.advisor.observation import VirtPlatformConfig
 from virt_steward.controllers.approver import follow as install_progress
 from virt_steward.decisions.configs import config_ref
-from virt_steward.decisions.installplans import InstallPlanApproved, approve_manually
+from virt_steward.decisions.installplans import (
+    InstallPlanApproved,
+    ReviewedPlan,
+    approve_as_read,
+    approve_manually,
+    read_plan,
+)
+from virt_steward.decisions.installplans import reason_not_approvable as reason_not_installable
 from virt_steward.decisions.outcomes import NotApproved
 from virt_steward.decisions.plans import PlanApproved, approve_plan, reason_not_approvable
 from virt_steward.kube.errors import NotFound
 from virt_steward.objects.durations import BadDuration, parse_duration
-from virt_steward.settings import BadSetting
+from virt_steward.settings import BadSetting, names_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +81,9 @@ class PlanApprovalRequest:
 @dataclass(frozen=True, slots=True)
 class InstallPlanApprovalRequest:
     plan: Key
+    reviewed: ReviewedPlan
     comment: str
+    is_confirmed: bool
     timeout: timedelta | None
     """How long to wait for the operators; None to return after the approval."""
 
@@ -118,6 +127,15 @@ def installplan(
     *,
     plan: InstallPlanArgument,
     comment: Annotated[str, typer.Option(metavar="TEXT", help="Why; recorded on the InstallPlan.")] = "",
+    uid: Annotated[
+        str | None,
+        typer.Option(metavar="UID", help="Approve only the InstallPlan with this uid; explain -o json prints it."),
+    ] = None,
+    csvs: Annotated[
+        str | None,
+        typer.Option(metavar="NAME[,NAME]", help="Approve only if it has exactly these ClusterServiceVersions."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation on a terminal.")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Return when the operators run or have failed.")] = False,
     timeout: Annotated[str, typer.Option(metavar="DURATION", help="Limit of --wait, such as 90s.")] = "10m",
     kubeconfig: KubeconfigOption = None,
@@ -126,9 +144,11 @@ def installplan(
 ) -> None:
     """Approve an InstallPlan manually, whatever is pinned.
 
-    The InstallPlan records who approved it and why.
+    Its operators are shown first, and exactly these are approved. The InstallPlan records who approved it and why.
     """
-    request = InstallPlanApprovalRequest(namespaced(plan), comment, duration(timeout) if wait else None)
+    reviewed = ReviewedPlan(uid, None if csvs is None else names_in(csvs))
+    limit = duration(timeout) if wait else None
+    request = InstallPlanApprovalRequest(namespaced(plan), reviewed, comment, is_confirmed=yes, timeout=limit)
     approval = asyncio.run(_approve_install_plan(request, kubeconfig, context))
     answer(output, "All its operators run" if wait else "Approved; OLM installs it now", approval)
 
@@ -191,7 +211,7 @@ async def _approve_install_plan(
     request: InstallPlanApprovalRequest, kubeconfig: str | None, context: str | None
 ) -> InstallPlanApproved:
     async with connected(kubeconfig, context) as client:
-        match await approve_manually(client, request.plan, request.comment, datetime.now(UTC)):
+        match await _approve_shown_plan(client, request):
             case NotApproved(plan, why):
                 raise CommandFailed(f"InstallPlan {plan} was not approved: {why}")
             case InstallPlanApproved() as approval:
@@ -199,6 +219,20 @@ async def _approve_install_plan(
         if request.timeout is not None:
             await _wait_for_operators(client, request.plan, approval.csvs, request.timeout)
         return approval
+
+
+async def _approve_shown_plan(client: Client, request: InstallPlanApprovalRequest) -> InstallPlanApproved | NotApproved:
+    """Show the plan and ask for confirmation, then approve that and no other. Raises CommandFailed."""
+    plan = await read_plan(client, request.plan)
+    if why := request.reviewed.difference(plan) or reason_not_installable(plan):
+        return NotApproved(str(request.plan), why)
+    say(f"InstallPlan {request.plan}, uid {plan.metadata.uid}: {', '.join(plan.csvs) or 'no operators'}")
+    if request.is_confirmed or not sys.stdin.isatty():
+        return await approve_as_read(client, plan, request.comment, datetime.now(UTC))
+    if not typer.confirm("Approve this InstallPlan?", err=True):
+        raise CommandFailed(CANCELLED)
+    shown = ReviewedPlan(plan.metadata.uid, plan.csvs)  # read again: it may have changed in harmless ways
+    return await approve_manually(client, request.plan, shown, request.comment, datetime.now(UTC))
 
 
 async def _wait_for_operators(reader: Reader, plan: Key, csvs: tuple[str, ...], timeout: timedelta) -> None:  # noqa: ASYNC109 - for a message, too

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from virt_steward.catalog.load import load
-from virt_steward.cli import advisor_flags, placement_flags
+from virt_steward.cli import advisor_flags, approver_flags, placement_flags
 from virt_steward.cli.arguments import (
     AssetArgument,
     ContextOption,
@@ -36,11 +36,13 @@ from virt_steward.insight.plans import explain_plan
 from virt_steward.kube.client import Reader
 from virt_steward.kube.errors import one_line
 from virt_steward.objects.wallclock import rfc3339
+from virt_steward.runtime.access import NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from virt_steward.controllers.advisor.options import AdvisorOptions
+    from virt_steward.controllers.approver.options import ApproverOptions
     from virt_steward.insight.approvals import ApprovalExplanation, Approved, Chain, Csv
     from virt_steward.insight.assets.explain import AssetExplanation, LiveObject
     from virt_steward.insight.placements import Candidate, PlacementExplanation
@@ -52,16 +54,20 @@ app = typer.Typer(name="explain", help="Explain a decision, check by check.", no
 
 @app.command()
 def installplan(
+    *,
     plan: InstallPlanArgument,
+    namespace: approver_flags.InstallationOption = NAMESPACE,
+    policy_namespaces: approver_flags.PolicyNamespacesOption = None,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Explain why an InstallPlan is approved or pending.
 
-    Lists the checks of each InstallPlanApprover. Nothing is changed.
+    Lists the checks of each InstallPlanApprover under these settings. Nothing is changed.
     """
-    found = asyncio.run(_explain_approval(namespaced(plan), kubeconfig, context))
+    options = approver_flags.options(namespace, policy_namespaces)
+    found = asyncio.run(_explain_approval(namespaced(plan), options, kubeconfig, context))
     answer(output, "\n".join(_approval_lines(found)), found)
 
 
@@ -124,9 +130,11 @@ def asset(
     answer(output, "\n".join(asset_lines(found)), found)
 
 
-async def _explain_approval(plan: Key, kubeconfig: str | None, context: str | None) -> ApprovalExplanation:
+async def _explain_approval(
+    plan: Key, options: ApproverOptions, kubeconfig: str | None, context: str | None
+) -> ApprovalExplanation:
     async with quiet_reader(kubeconfig, context) as reader:
-        return await explain_approval(reader, plan, datetime.now(UTC))
+        return await explain_approval(reader, plan, options, datetime.now(UTC))
 
 
 async def _explain_plan(
@@ -166,6 +174,9 @@ def _approval_lines(found: ApprovalExplanation) -> Iterator[str]:
         yield ""
         yield from wrapped(f"InstallPlanApprover {chain.approver}: {_verdict(chain, acting)}", hanging="  ")
         yield from check_lines(chain.checks)
+    if found.approvers:
+        yield ""
+        yield from wrapped(f"Policy namespaces, as assumed: {', '.join(found.policy_namespaces)}", hanging="  ")
 
 
 def _approved_by(decision: Approved) -> str:

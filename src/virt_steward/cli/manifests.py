@@ -10,16 +10,16 @@ import msgspec
 import typer
 
 from virt_steward.apis import CRDS
-from virt_steward.cli import advisor_flags
+from virt_steward.cli import advisor_flags, approver_flags
 from virt_steward.cli.output import CommandFailed
 from virt_steward.controllers import NAMES
-from virt_steward.controllers.advisor.admission import POLICIES
 from virt_steward.controllers.autopilot.options import OPT_OUT_DELETES
 from virt_steward.packaging import parts
 from virt_steward.packaging.bundle import bundle
 from virt_steward.packaging.chart import chart
 from virt_steward.packaging.parts import (
     IMAGE,
+    POLICIES,
     InstallOptions,
     access_of,
     documents,
@@ -128,6 +128,7 @@ def manifests(
     image: Annotated[str, typer.Option(metavar="IMAGE", help="Container image of the controllers.")] = IMAGE,
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
     example_profile: advisor_flags.ExampleOption = False,
+    policy_namespaces: approver_flags.PolicyNamespacesOption = None,
     console: Annotated[bool, typer.Option("--console", help="Include the console, as its own Deployment.")] = False,
     into: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Write files there and print nothing.", file_okay=False)
@@ -143,7 +144,8 @@ def manifests(
     Namespace, CRDs, admission policies, and for each controller its RBAC and Deployment.
     """
     hco = advisor_flags.hco(hyperconverged)
-    options = InstallOptions(Installation(namespace), image, hco, console, example_profile)
+    policies = approver_flags.policy_namespaces(policy_namespaces)
+    options = InstallOptions(Installation(namespace), image, hco, console, example_profile, policies)
     if into is not None:
         _write(into, files_of(package, options))
         return
@@ -165,7 +167,9 @@ def files_of(package: PackageFormat, options: InstallOptions) -> dict[str, str]:
             return kustomization(options)
         case PackageFormat.HELM:
             if options != InstallOptions():
-                raise BadSetting("--for helm: set namespace, image, HyperConverged and console as chart values instead")
+                raise BadSetting(
+                    "--for helm: set namespace, image, HyperConverged, console and others as chart values instead"
+                )
             return chart()
         case PackageFormat.OLM:
             return bundle(options)

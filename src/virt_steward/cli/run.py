@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from virt_steward import app, logs
-from virt_steward.cli import advisor_flags, placement_flags
+from virt_steward.cli import advisor_flags, approver_flags, placement_flags
 from virt_steward.controllers import NAMES, definition
 from virt_steward.controllers.autopilot.options import AutopilotOptions, related_images
 from virt_steward.controllers.options import ControllerOptions
@@ -118,6 +118,7 @@ def run(
     operator_version: advisor_flags.VersionOption = advisor_flags.VERSION,
     profile_docs_url: advisor_flags.DocsOption = advisor_flags.DOCS,
     example_profile: advisor_flags.ExampleOption = False,
+    policy_namespaces: approver_flags.PolicyNamespacesOption = None,
     default_kubevirt_config: placement_flags.DefaultConfigOption = "",
     placement_strategy: placement_flags.StrategyOption = "none",
     search: placement_flags.SearchOption = placement_flags.SearchMode.FOUND,
@@ -137,6 +138,7 @@ def run(
     advice = advisor_flags.options(
         hyperconverged, operator_version, profile_docs_url, namespace, example_profile=example_profile
     )
+    watch = () if watch_namespaces is None else watched(names_in(watch_namespaces))
     settings = Settings(
         kubeconfig=kubeconfig,
         context=context,
@@ -150,12 +152,13 @@ def run(
             parse_address("--debug-bind-address", debug_bind_address),
             parse_address("--health-probe-bind-address", health_probe_bind_address),
         ),
-        watch_namespaces=() if watch_namespaces is None else watched(names_in(watch_namespaces)),
+        watch_namespaces=watch,
         notify_config=notify_config,
         notify=notify_warnings(names_in(notify)) if notify else {},
         options=ControllerOptions(
             advisor=advice,
             autopilot=AutopilotOptions(advice.hco, related_images(os.environ)),
+            approver=approver_flags.options(namespace, policy_namespaces, watch),
             placement=PlacementOptions(
                 placement_flags.rules(default_kubevirt_config, placement_strategy, search, vm_name, spread_label),
                 placement_flags.limits(cluster_timeout, cluster_retry),

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from virt_steward.console import forms
 from virt_steward.decisions import assets, installplans, machines, plans, profiles
 from virt_steward.decisions.configs import LONGEST_COMMENT
@@ -51,6 +53,14 @@ class SubmittedForm:
         return self.fields.get("plan", "")
 
     @property
+    def csvs(self) -> tuple[str, ...]:
+        """The operators of the InstallPlan that was shown; none if the form does not name them."""
+        try:
+            return msgspec.json.decode(self.fields.get("csvs", ""), type=tuple[str, ...])
+        except ValueError:
+            return ()
+
+    @property
     def comment(self) -> str:
         return self.fields.get("comment", "").strip()[:LONGEST_COMMENT]
 
@@ -88,7 +98,8 @@ async def activate(form: SubmittedForm) -> Outcome:
 
 
 async def approve_install_plan(form: SubmittedForm) -> Outcome:
-    match await installplans.approve_manually(form.client, form.key, form.comment, form.now):
+    reviewed = installplans.ReviewedPlan(form.fields.get("uid", ""), form.csvs)
+    match await installplans.approve_manually(form.client, form.key, reviewed, form.comment, form.now):
         case NotApproved(plan, reason):
             return NotDecided("Not approved", f"InstallPlan {plan} was not approved: {reason}.")
         case approved:

@@ -20,6 +20,8 @@ from virt_steward.controllers.advisor.options import AdvisorOptions
 from virt_steward.controllers.advisor.profiles import profiles, schemas_of
 from virt_steward.controllers.advisor.watches import CONFIGS, TargetSources
 from virt_steward.controllers.approver.observe import ApproverStores, observe
+from virt_steward.controllers.approver.options import ApproverOptions
+from virt_steward.controllers.approver.prepare import prepare_decision
 from virt_steward.controllers.approver.watches import (
     APPROVERS,
     CSVS,
@@ -73,6 +75,7 @@ class PlatformOptions:
     autopilot: AutopilotOptions = field(default_factory=AutopilotOptions)
     catalog: Catalog = field(default_factory=load)
     advisor: AdvisorOptions = field(default_factory=AdvisorOptions)
+    approver: ApproverOptions = field(default_factory=ApproverOptions)
 
 
 class Cache:
@@ -91,7 +94,7 @@ class Cache:
         self.profiles = ProfileCache(self, reader, clock, platform.advisor)
         self.machines = self._store_of(MACHINES, "placement")
         self.clusters = self._store_of(CLUSTERS, "placement")
-        self.plans = InstallPlanCache(self, clock)
+        self.plans = InstallPlanCache(self, clock, platform.approver)
         self.assets = AssetCache(self, reader, clock, platform)
         self._events = tuple(self._store_of(source, "activity", self.assets.handle_event) for source in EVENTS)
 
@@ -237,7 +240,7 @@ class ProfileCache:
 class InstallPlanCache:
     """InstallPlans, and what the approver decides about those that are pending."""
 
-    def __init__(self, cache: Cache, clock: Clock) -> None:
+    def __init__(self, cache: Cache, clock: Clock, options: ApproverOptions) -> None:
         self._clock = clock
         self.stores = ApproverStores(
             cache.store(PLANS),
@@ -245,6 +248,7 @@ class InstallPlanCache:
             cache.store(CSVS),
             cache.store(NAMESPACES),
             cache.store(APPROVERS),
+            policy_namespaces=options.policy_namespaces,
         )
         self.pending: DerivedCache[Key, PendingInstallPlan] = DerivedCache(
             self, clock, lambda: cache.publish("approvals")
@@ -252,6 +256,9 @@ class InstallPlanCache:
         cache.follow_triggers(ApproverEventHandlers(self.stores).triggers, self._touch)
         cache.follow(PLANS, lambda key, _before, _after: cache.publish("approvals") if key.name else None)
         cache.follow(APPROVERS, lambda *_: cache.publish("approvals"))
+
+    async def prepare(self, key: Key) -> None:
+        await prepare_decision(self.stores, key.namespace, self._clock.utc())
 
     def derive(self, key: Key) -> PendingInstallPlan | None:
         observation = observe(self.stores, key)
@@ -294,6 +301,9 @@ class AssetCache:
     def handle_event(self, event: EventRecord) -> None:
         if name := self._by_object.get(str(event.about)):
             self.states.touch(name)
+
+    async def prepare(self, key: str) -> None:
+        """Nothing to prepare."""
 
     def derive(self, key: str) -> AssetState | None:
         asset, observation = self.catalog.find(key), self.view.seen()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from itertools import islice
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import structlog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterator
     from datetime import datetime
 
     from virt_steward.runtime.clock import Clock
@@ -22,10 +23,15 @@ K_contra = TypeVar("K_contra", contravariant=True)
 
 BATCH = 50
 """How many keys are derived before other tasks get their turn."""
+TURN = 0.02
+"""Seconds after which they get it in any case."""
 
 
 class DerivationRule(Protocol[K_contra, V]):
     """How to get from a key to its value."""
+
+    async def prepare(self, key: K_contra) -> None:
+        """Compute what takes long and is remembered, in portions that leave others their turn."""
 
     def derive(self, key: K_contra) -> V | None:
         """None: there is no value for this key."""
@@ -69,7 +75,7 @@ class DerivedCache(Generic[K, V]):
         """Ends only by cancellation."""
         while True:
             while self._touched:
-                self._derive_all([self._touched.popitem(last=False)[0] for _ in range(min(BATCH, len(self._touched)))])
+                await self._derive_some()
                 await asyncio.sleep(0)
             self._wake.clear()
             try:
@@ -85,9 +91,11 @@ class DerivedCache(Generic[K, V]):
             return None
         return max((min(self._due.values()) - self._clock.utc()).total_seconds(), 0.05)
 
-    def _derive_all(self, keys: Sequence[K]) -> None:
-        is_changed = False
-        for key in keys:
+    async def _derive_some(self) -> None:
+        is_changed, begin = False, self._clock.now()
+        for key in list(islice(self._touched, BATCH)):
+            await self._rule.prepare(key)
+            self._touched.pop(key, None)
             before = self._values.get(key)
             after = self._value(key)
             if after is None:
@@ -95,6 +103,8 @@ class DerivedCache(Generic[K, V]):
             else:
                 self._values[key] = after
             is_changed |= before != after
+            if self._clock.now() - begin > TURN:
+                break
         if is_changed:
             self._changed()
 

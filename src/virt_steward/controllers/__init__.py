@@ -32,7 +32,7 @@ def definition(name: str, options: ControllerOptions) -> ControllerDefinition:
         case "approver":
             from virt_steward.controllers.approver import definition as approver  # noqa: PLC0415 - see above
 
-            return approver.DEFINITION
+            return approver.definition(options.approver)
         case "placement":
             from virt_steward.controllers.placement import definition as placement  # noqa: PLC0415 - see above
 

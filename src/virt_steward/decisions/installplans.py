@@ -1,4 +1,4 @@
-"""Approve an InstallPlan manually, whatever is pinned, and record on it who did so and why."""
+"""Approve an InstallPlan manually as it was shown, whatever is pinned, and record on it who did so and why."""
 
 from __future__ import annotations
 
@@ -34,10 +34,46 @@ class InstallPlanApproved:
     comment: str
 
 
-async def approve_manually(client: Client, key: Key, comment: str, now: datetime) -> InstallPlanApproved | NotApproved:
-    """Approve exactly the plan that is there now: if it changes meanwhile, the server refuses with a Conflict."""
-    plan = decode_plan(bytes(await client.get(Ref(INSTALL_PLAN, key), msgspec.Raw)))
-    if reason := _reason_not_approvable(plan):
+@dataclass(frozen=True, slots=True)
+class ReviewedPlan:
+    """The InstallPlan that a person saw. OLM, or anybody who may write plans, can put another in its place."""
+
+    uid: str | None
+    """None: whichever has the name."""
+    csvs: tuple[str, ...] | None
+    """None: whatever it installs."""
+
+    def difference(self, plan: InstallPlan) -> str | None:
+        """What is different now; None if it is the plan that was seen."""
+        now = ", ".join(plan.csvs) or "no operators"
+        if self.uid not in (None, plan.metadata.uid):
+            return f"it was replaced since it was reviewed: another InstallPlan has its name now, with {now}"
+        if self.csvs is not None and sorted(self.csvs) != sorted(plan.csvs):
+            before = ", ".join(self.csvs) or "no operators"
+            return f"it was changed since it was reviewed: it installs {now} now, not {before}"
+        return None
+
+
+async def read_plan(client: Client, key: Key) -> InstallPlan:
+    return decode_plan(bytes(await client.get(Ref(INSTALL_PLAN, key), msgspec.Raw)))
+
+
+async def approve_manually(
+    client: Client, key: Key, reviewed: ReviewedPlan, comment: str, now: datetime
+) -> InstallPlanApproved | NotApproved:
+    """Approve the plan that was reviewed, or nothing: if it changes meanwhile, the server answers with a Conflict."""
+    plan = await read_plan(client, key)
+    if difference := reviewed.difference(plan):
+        return NotApproved(str(key), f"{difference}. Review it again before you approve it")
+    return await approve_as_read(client, plan, comment, now)
+
+
+async def approve_as_read(
+    client: Client, plan: InstallPlan, comment: str, now: datetime
+) -> InstallPlanApproved | NotApproved:
+    """Approve exactly this version of a plan."""
+    key = plan.metadata.key
+    if reason := reason_not_approvable(plan):
         return NotApproved(str(key), reason)
     user = await name_of_caller(client)
     annotations = {APPROVED_BY_USER: user, APPROVED_AT: rfc3339(now)}
@@ -54,7 +90,7 @@ async def approve_manually(client: Client, key: Key, comment: str, now: datetime
     return InstallPlanApproved(str(key), plan.csvs, user, comment)
 
 
-def _reason_not_approvable(plan: InstallPlan) -> str | None:
+def reason_not_approvable(plan: InstallPlan) -> str | None:
     """Why an approval would do nothing, or harm; None if the plan requires one."""
     phase = plan.phase or "none yet"
     if plan.approved:

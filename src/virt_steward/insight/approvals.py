@@ -6,8 +6,7 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from virt_steward.controllers.approver.checks import PlanCase
-from virt_steward.controllers.approver.decide import decide, trace
+from virt_steward.controllers.approver.decide import cases_of, decide, trace
 from virt_steward.controllers.approver.manual_approval import manual_approval_of
 from virt_steward.controllers.approver.observation import csvs_of
 from virt_steward.controllers.approver.observe import ApproverStores, observe
@@ -22,8 +21,10 @@ from virt_steward.objects.wallclock import rfc3339
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from virt_steward.controllers.approver.checks import PlanCase
     from virt_steward.controllers.approver.decide import ApproverVerdict
     from virt_steward.controllers.approver.observation import ApproverObservation, PlanCsv
+    from virt_steward.controllers.approver.options import ApproverOptions
     from virt_steward.kube.client import Reader
     from virt_steward.objects.checks import CheckResult
 
@@ -77,6 +78,7 @@ class ApprovalExplanation:
     """The whole answer."""
 
     plan: str
+    uid: str
     phase: str
     approval: str
     approved: bool
@@ -85,11 +87,13 @@ class ApprovalExplanation:
     csvs: tuple[Csv, ...]
     approvers: tuple[Chain, ...]
     """The oldest first: if several approve, the oldest one acts."""
+    policy_namespaces: tuple[str, ...]
+    """As assumed: approvers there cover what their spec says, and others their own namespace alone."""
 
 
-async def explain_approval(reader: Reader, plan: Key, now: datetime) -> ApprovalExplanation:
-    """Read what the approver reads, and decide as it would. Raises NoAnswer."""
-    stores = await _stores(reader, plan.namespace)
+async def explain_approval(reader: Reader, plan: Key, options: ApproverOptions, now: datetime) -> ApprovalExplanation:
+    """Read what the approver reads, and decide as it would with these options. Raises NoAnswer."""
+    stores = await _stores(reader, plan.namespace, options.policy_namespaces)
     if problem := stores.plans.unreadable(plan):
         raise NoAnswer(f"InstallPlan {plan} cannot be decoded, so no approver approves it: {problem}")
     seen = observe(stores, plan)
@@ -114,17 +118,17 @@ async def _decision(reader: Reader, seen: ApproverObservation) -> Approved | Non
 
 def explain_observation(seen: ApproverObservation, decision: Approved | None, now: datetime) -> ApprovalExplanation:
     """Decide on an observation as the approver would, wherever the observation comes from."""
-    plan, items = seen.plan, csvs_of(seen)
+    plan = seen.plan
     return ApprovalExplanation(
         plan=str(plan.metadata.key),
+        uid=plan.metadata.uid,
         phase=plan.phase,
         approval=plan.approval,
         approved=plan.approved,
         decision=decision,
-        csvs=tuple(_csv(item) for item in items),
-        approvers=tuple(
-            _chain(opinion, PlanCase(seen, items, opinion.approver, now)) for opinion in decide(seen, now).verdicts
-        ),
+        csvs=tuple(_csv(item) for item in csvs_of(seen)),
+        approvers=tuple(map(_chain, decide(seen, now).verdicts, cases_of(seen, now))),
+        policy_namespaces=tuple(sorted(seen.policy_namespaces)),
     )
 
 
@@ -144,7 +148,7 @@ def _chain(opinion: ApproverVerdict, case: PlanCase) -> Chain:
             return Chain(approver, "leaves it alone", message, reason, None, checks)
 
 
-async def _stores(reader: Reader, namespace: str) -> ApproverStores:
+async def _stores(reader: Reader, namespace: str, policy_namespaces: frozenset[str]) -> ApproverStores:
     """Fill the approver's stores with what concerns one namespace."""
     here = Selection(namespace)
     plans = await listed(reader, PLANS, here)  # first and alone: without OLM there is nothing else to ask
@@ -154,7 +158,7 @@ async def _stores(reader: Reader, namespace: str) -> ApproverStores:
         listed(reader, NAMESPACES, Selection.one(Key("", namespace), metadata_only=True)),
         listed_if_served(reader, APPROVERS),
     )
-    return ApproverStores(plans, subscriptions, csvs, namespaces, approvers)
+    return ApproverStores(plans, subscriptions, csvs, namespaces, approvers, policy_namespaces=policy_namespaces)
 
 
 @dataclass(frozen=True, slots=True)

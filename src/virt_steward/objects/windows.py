@@ -104,6 +104,15 @@ def state(windows: Sequence[Window], now: datetime) -> State:
     return Open(until)
 
 
+def state_of(window: Window, now: datetime) -> State:
+    """Whether this window is open. It may open again when it closes: unlike `state`, this does not look beyond."""
+    until = _open_until(window, now)
+    if until > now:
+        return Open(until)
+    following = next(_upcoming(window, now), None)
+    return Closed(following.open if following else None)
+
+
 def _open_until(window: Window, now: datetime) -> datetime:
     """When the last opened interval closes; now, if it has closed already."""
     until = now

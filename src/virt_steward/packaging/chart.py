@@ -45,9 +45,11 @@ _OPEN = {
     "open-resources": "{{ toJson $.Values.resources }}",
     "open-platform-namespace": "{{ $.Values.hyperconverged.namespace }}",
     "open-hyperconverged": "{{ $.Values.hyperconverged.name }}",
+    "open-policies": '{{ join "," $.Values.policyNamespaces }}',
 }
 """The placeholder in the parts, and the template expression that replaces it."""
 _ARGS_OF = "open-args-of-"
+_POLICY_NAMESPACES = "--policy-namespaces="
 _KEPT = {"helm.sh/resource-policy": "keep"}
 _POLICIES_ARE_SERVED = (
     '.Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy"'  # since 1.30
@@ -83,7 +85,10 @@ def _chart() -> Object:
 
 def _templates() -> dict[str, str]:
     options = InstallOptions(
-        Installation("open-namespace"), "open-image", Key("open-platform-namespace", "open-hyperconverged")
+        Installation("open-namespace"),
+        "open-image",
+        Key("open-platform-namespace", "open-hyperconverged"),
+        policy_namespaces=("open-policies",),
     )
     parts = installed(options)
     del parts["namespace"]  # `helm install --create-namespace` makes it
@@ -146,7 +151,10 @@ def _template(objects: Iterable[Object]) -> str:
 
 
 def _line(line: str) -> str:
-    """Replace the placeholder of further arguments by a range over those in the values."""
+    """Replace the placeholder of further arguments by a range over those in the values; leave out an empty list."""
+    if _POLICY_NAMESPACES in line:
+        indent = line.partition("-")[0]
+        return f"{indent}{{{{- if $.Values.policyNamespaces }}}}\n{line}{indent}{{{{- end }}}}\n"
     indent, found, name = line.rstrip().partition(f"- {_ARGS_OF}")
     if not found:
         return line
@@ -195,6 +203,10 @@ controllers:
 # put it behind a proxy.
 console: {{enabled: false, args: []}}
 
+# Namespaces, besides that of the release, whose InstallPlanApprovers cover what their spec says. Those of any other
+# namespace cover their own namespace alone.
+policyNamespaces: []
+
 # The namespaces of the Secrets with the clusters' kubeconfigs. The placement may read Secrets there, and nowhere else.
 secretNamespaces: []
 
@@ -224,6 +236,8 @@ Nothing changes before somebody asks for it. To begin:
 def _schema() -> dict[str, Any]:
     """The schema of the values. Helm refuses others: a misspelt name would otherwise be ignored."""
     text = {"type": "string", "minLength": 1}
+    name = {**text, "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"}
+    names = {"type": "array", "items": name, "uniqueItems": True}
     controller = _record(enabled={"type": "boolean"}, args={"type": "array", "items": text})
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -235,7 +249,8 @@ def _schema() -> dict[str, Any]:
             hyperconverged=_record(namespace=text, name=text),
             controllers=_record(**dict.fromkeys(NAMES, controller)),
             console=controller,
-            secretNamespaces={"type": "array", "items": text, "uniqueItems": True},
+            policyNamespaces=names,
+            secretNamespaces=names,
             optOutDeletes={"type": "boolean"},
             **{"global": {"type": "object"}},  # Helm's own
         ),

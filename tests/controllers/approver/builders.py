@@ -1,11 +1,13 @@
 """What an approver may see, made up. Left alone, the builders make one pinned operator that waits to be installed."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from virt_steward.apis.installplanapprover import InstallPlanApproverSpec, InstallPlanApproverStatus, Policy
+from virt_steward.controllers.approver import report
+from virt_steward.controllers.approver.conditions import ApproverEnvironment
 from virt_steward.controllers.approver.decide import decide
 from virt_steward.controllers.approver.observation import (
     Approver,
@@ -32,6 +34,7 @@ from virt_steward.runtime.store import Store
 from virt_steward.ssa import managers
 
 NAMESPACE = "shop"
+POLICY_NAMESPACES = frozenset({"approvers"})
 NOON = datetime(2030, 1, 7, 12, tzinfo=UTC)  # a Monday
 V1, V2, V3 = "db.v1.0.0", "db.v2.0.0", "db.v3.0.0"
 CACHE, CACHE2 = "cache.v1.0.0", "cache.v2.0.0"
@@ -107,6 +110,7 @@ def a_csv(name: str, *, mark: str = "") -> InstalledCsv:
 def an_approver(
     name: str = "ann",
     *,
+    namespace: str = "approvers",
     created: datetime = NOON - timedelta(days=1),
     generation: int = 1,
     version: int = 1,
@@ -121,7 +125,7 @@ def an_approver(
         ManagedFieldsEntry("kubectl-label", NOON + timedelta(days=1)),
     )
     return Approver(
-        ApproverMeta(name, "approvers", f"uid-of-{name}", str(version), created, generation, writes),
+        ApproverMeta(name, namespace, f"uid-of-{name}", str(version), created, generation, writes),
         InstallPlanApproverSpec(policy=rules, **spec),
         status or InstallPlanApproverStatus(),
     )
@@ -145,6 +149,7 @@ def seen(
         installed=tuple(installed),
         namespace_labels=labels or {},
         approvers=tuple(approvers) or (an_approver(),),
+        policy_namespaces=POLICY_NAMESPACES,
     )
 
 
@@ -163,6 +168,22 @@ def verdict(around: ApproverObservation, now: datetime = NOON) -> Verdict:
     return decide(around, now).verdicts[0].verdict
 
 
+def an_environment(**known: Any) -> ApproverEnvironment:
+    """In which approvers of this module cover what their spec says."""
+    return ApproverEnvironment(policy_namespaces=POLICY_NAMESPACES, **known)
+
+
+def fold(
+    approver: Approver,
+    plans: Collection[InstallPlan],
+    waits: Collection[WaitingPlan],
+    now: datetime,
+    environment: ApproverEnvironment | None = None,
+) -> InstallPlanApproverStatus:
+    """The next status, in that environment unless another is given."""
+    return report.fold(approver, plans, waits, now, environment or an_environment())
+
+
 def empty_stores() -> ApproverStores:
     """For a test to fill in place of watches."""
     return ApproverStores(
@@ -171,4 +192,5 @@ def empty_stores() -> ApproverStores:
         csvs=Store(CSVS.indexes or {}),
         namespaces=Store(NAMESPACES.indexes or {}),
         approvers=Store(APPROVERS.indexes or {}),
+        policy_namespaces=POLICY_NAMESPACES,
     )

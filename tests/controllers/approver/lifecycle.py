@@ -96,6 +96,12 @@ class Lifecycle:
         await self.catch_up(plan, *csvs)
         return plan
 
+    async def offer_alone(self, *csvs: str) -> Key:
+        """A plan that waits for approval, without any Subscription."""
+        plan = await self.plan(*csvs)
+        await self.set_phase(plan, "RequiresApproval", *csvs)
+        return plan
+
     async def is_approved(self, plan: Key) -> bool:
         return bool((await self.client.get(Ref(INSTALL_PLAN, plan)))["spec"]["approved"])
 

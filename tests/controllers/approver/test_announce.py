@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import msgspec
 
-from tests.controllers.approver.builders import NOON, V1, a_plan, an_approver
+from tests.controllers.approver.builders import NOON, V1, a_plan, an_approver, fold
 from tests.controllers.approver.test_notices import Outbox
 from tests.controllers.approver.test_tell import Listener
 from tests.eventually import eventually
@@ -13,7 +13,7 @@ from tests.runtime.clocks import ManualClock
 from virt_steward.controllers.approver.events import EACH, ApprovalEvents
 from virt_steward.controllers.approver.notifications import PLANS_NAMED, ApproverNotifications
 from virt_steward.controllers.approver.olm import ApprovalStamp, InstallPlan
-from virt_steward.controllers.approver.report import fold, newly_counted
+from virt_steward.controllers.approver.report import newly_counted
 from virt_steward.objects.wallclock import rfc3339
 
 ANN = an_approver(notify="chat")

@@ -4,9 +4,9 @@ import pytest
 
 from tests.audit import AuditLog
 from tests.controllers.approver.builders import CACHE, CACHE2, V1, V2
-from tests.controllers.approver.conftest import Asked, Lifecycles
+from tests.controllers.approver.conftest import Asked, Lifecycles, Start
 from tests.controllers.approver.lifecycle import Lifecycle, an_approver, status_of
-from tests.controllers.approver.process import Process
+from tests.controllers.approver.process import ALONE, Process
 from tests.eventually import eventually
 from tests.installplans import INSTALL_PLAN
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
@@ -103,9 +103,9 @@ async def test_a_plan_that_carries_an_unpinned_upgrade_is_refused(cluster: Clien
 
 @pytest.mark.usefixtures("approver")
 async def test_nothing_is_approved_before_it_waits_for_approval(
-    cluster: Client, olm: Lifecycle, lifecycles: Lifecycles
+    cluster: Client, olm: Lifecycle, lifecycles: Lifecycles, home: str
 ) -> None:
-    await an_approver(cluster, olm.namespace)
+    await an_approver(cluster, home)
     await olm.subscribe("db", V1)
     early = await olm.plan(V1)
     for phase in ("", "Planning", "Installing"):
@@ -146,11 +146,14 @@ async def test_two_approvers_make_one_approval_and_one_count(
     assert approver.troubles == []
 
 
-@pytest.mark.usefixtures("approver")
 async def test_a_subscription_that_cannot_be_read_holds_its_namespace_back_and_no_other(
-    cluster: Client, olm: Lifecycle, lifecycles: Lifecycles
+    cluster: Client, olm: Lifecycle, lifecycles: Lifecycles, start: Start
 ) -> None:
-    other = await lifecycles()
+    with start(*ALONE, f"--policy-namespaces={olm.namespace}"):
+        await _one_is_held_the_other_free(cluster, olm, await lifecycles())
+
+
+async def _one_is_held_the_other_free(cluster: Client, olm: Lifecycle, other: Lifecycle) -> None:
     await an_approver(cluster, olm.namespace, targetNamespaces=[olm.namespace, other.namespace])
     await olm.subscribe("odd", name=7)
     for one in (olm, other):

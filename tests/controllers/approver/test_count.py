@@ -8,12 +8,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
-from tests.controllers.approver.builders import NOON, V1, a_plan, an_approver
-from virt_steward.controllers.approver.conditions import ApproverEnvironment
+from tests.controllers.approver.builders import NOON, V1, a_plan, an_approver, an_environment, fold
 from virt_steward.controllers.approver.observation import Approver
 from virt_steward.controllers.approver.olm import ApprovalStamp, InstallPlan
 from virt_steward.controllers.approver.pending import StatusMemory
-from virt_steward.controllers.approver.report import fold
 from virt_steward.objects.wallclock import rfc3339
 
 
@@ -74,7 +72,7 @@ class Process:
         """Fold and write; a lost write reached the server or not, which is the server's business."""
         plans = list(self.plans.values())
         namespaces = self._memory.namespaces(self.approver, plans) if self._watched else {}
-        environment = ApproverEnvironment(watched=self._watched, plan_namespaces=namespaces)
+        environment = an_environment(watched=self._watched, plan_namespaces=namespaces)
         status = fold(self.approver, plans, [], NOON, environment)
         if not lost:
             self._server.accepts(self.approver, status)

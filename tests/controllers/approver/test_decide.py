@@ -18,6 +18,7 @@ from tests.controllers.approver.builders import (
     a_plan,
     a_subscription,
     an_approver,
+    fold,
     package_of,
     seen,
     waiting,
@@ -28,7 +29,6 @@ from virt_steward.controllers.approver.checks import CHECKS, PlanCase
 from virt_steward.controllers.approver.decide import decide, trace
 from virt_steward.controllers.approver.observation import ApproverObservation, csvs_of
 from virt_steward.controllers.approver.olm import Subscription, SubscriptionSpec
-from virt_steward.controllers.approver.report import fold
 from virt_steward.controllers.approver.verdicts import ApprovePlan, WaitForPlan
 
 CSVS = (V1, V2, CACHE, CACHE2)

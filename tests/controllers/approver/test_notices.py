@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.controllers.approver.builders import NOON, V1, a_plan, an_approver, waiting
+from tests.controllers.approver.builders import NOON, V1, a_plan, an_approver, an_environment, fold, waiting
 from tests.runtime.clocks import ManualClock
 from virt_steward.apis.installplanapprover import PENDING_SHOWN, InstallPlanApproverStatus
-from virt_steward.controllers.approver.conditions import ApproverEnvironment, conditions_of
+from virt_steward.controllers.approver.conditions import conditions_of
 from virt_steward.controllers.approver.notifications import ApproverNotifications
 from virt_steward.controllers.approver.observation import Approver
 from virt_steward.controllers.approver.olm import ApprovalStamp, InstallPlan
-from virt_steward.controllers.approver.report import fold
 from virt_steward.controllers.approver.verdicts import PlanReason, WaitForPlan
 from virt_steward.runtime.notifications import Notification
 
@@ -156,26 +155,26 @@ def test_nothing_goes_out_without_an_endpoint_or_to_an_unknown_one() -> None:
 
 
 def test_an_unknown_endpoint_is_a_condition() -> None:
-    _, condition = conditions_of(an_approver(notify="fax"), ApproverEnvironment(endpoints=("chat",)), NOON)
+    _, condition = conditions_of(an_approver(notify="fax"), an_environment(endpoints=("chat",)), NOON)
     assert (condition.type, condition.status, condition.reason) == ("Notifying", "False", "UnknownEndpoint")
     assert "endpoint fax not found" in condition.message
     assert condition.message.endswith("have: chat")
 
 
 def test_a_known_endpoint_is_a_condition_too() -> None:
-    _, condition = conditions_of(an_approver(notify="chat"), ApproverEnvironment(endpoints=("chat",)), NOON)
+    _, condition = conditions_of(an_approver(notify="chat"), an_environment(endpoints=("chat",)), NOON)
     assert (condition.type, condition.status) == ("Notifying", "True")
 
 
 def test_a_denied_namespace_concerns_only_approvers_that_look_after_it() -> None:
-    abilities = ApproverEnvironment(denied=("shop",))
+    abilities = an_environment(denied=("shop",))
     for targets, types in (((), ["PolicyValid", "NamespacesReadable"]), (("bank",), ["PolicyValid"])):
         found = conditions_of(an_approver(target_namespaces=targets), abilities, NOON)
         assert [condition.type for condition in found] == types
 
 
 def test_a_target_that_is_not_watched_is_said() -> None:
-    abilities = ApproverEnvironment(watched=("shop",))
+    abilities = an_environment(watched=("shop",))
     condition = conditions_of(an_approver(target_namespaces=("shop", "bank")), abilities, NOON)[-1]
     assert (condition.type, condition.status, condition.reason) == ("NamespacesReadable", "False", "NotWatched")
     assert "does not watch bank: add it to --watch-namespaces" in condition.message
@@ -183,9 +182,9 @@ def test_a_target_that_is_not_watched_is_said() -> None:
 
 
 def test_a_namespace_allowed_again_is_said_with_the_time() -> None:
-    denied = conditions_of(an_approver(), ApproverEnvironment(denied=("shop",)), NOON)
+    denied = conditions_of(an_approver(), an_environment(denied=("shop",)), NOON)
     before = an_approver(status=InstallPlanApproverStatus(conditions=denied))
     later = NOON + timedelta(hours=1)
-    condition = conditions_of(before, ApproverEnvironment(), later)[-1]
+    condition = conditions_of(before, an_environment(), later)[-1]
     assert (condition.type, condition.status) == ("NamespacesReadable", "True")
     assert condition.last_transition_time == later

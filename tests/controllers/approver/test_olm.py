@@ -11,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.controllers.approver.builders import CACHE, V1
-from virt_steward.controllers.approver.olm import InstallPlan, decode_csv, decode_plan
+from virt_steward.controllers.approver.olm import (
+    APPROVED_BECAUSE,
+    APPROVED_BY,
+    ApprovalStamp,
+    InstallPlan,
+    decode_csv,
+    decode_plan,
+)
+from virt_steward.ssa import managers
 
 
 def properties(*packages: str) -> str:
@@ -169,11 +177,39 @@ def test_of_a_plan_that_is_done_no_steps_are_kept() -> None:
     assert (plan.csvs, plan.packages, plan.brings) == ((V1,), {}, {})
 
 
+def owned(manager: str, *keys: str) -> dict[str, Any]:
+    """An entry of managedFields for annotations."""
+    fields = {f"f:{key}": {} for key in keys}
+    return {"manager": manager, "operation": "Update", "fieldsV1": {"f:metadata": {"f:annotations": fields}}}
+
+
 def test_of_all_annotations_only_our_stamp_is_kept() -> None:
-    metadata = {"annotations": {"operators.bapu.cloud/approved-by": "uid", "long": "x" * 10_000}}
+    metadata = {
+        "annotations": {APPROVED_BY: "uid", "long": "x" * 10_000},
+        "managedFields": [owned("kubectl-annotate", "long"), owned(managers.APPROVAL.name, APPROVED_BY)],
+    }
     plan = decoded(metadata=metadata)
     assert plan.stamp.by == "uid"
     assert (plan.stamp.at, plan.stamp.because) == ("", "")
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        pytest.param([], id="nobody"),
+        pytest.param([owned("kubectl", APPROVED_BY, APPROVED_BECAUSE)], id="another-manager"),
+        pytest.param(
+            [owned(managers.APPROVAL.name, APPROVED_BY), owned("kubectl", APPROVED_BECAUSE)], id="another-in-part"
+        ),
+        pytest.param([{"manager": managers.APPROVAL.name, "fieldsV1": {"f:spec": {}}}], id="ours-but-not-the-stamp"),
+        pytest.param([{"manager": managers.APPROVAL.name}], id="ours-but-nothing"),
+    ],
+)
+def test_stamp_owned_by_others_does_not_count(entries: list[dict[str, Any]]) -> None:
+    annotations = {APPROVED_BY: "uid", APPROVED_BECAUSE: "I say so"}
+    assert decoded(metadata={"annotations": annotations, "managedFields": entries}).stamp == ApprovalStamp()
+    both = [owned(managers.APPROVAL.name, APPROVED_BY, APPROVED_BECAUSE)]
+    assert decoded(metadata={"annotations": annotations, "managedFields": both}).stamp.because == "I say so"
 
 
 @pytest.mark.parametrize("missing", ["spec", "status"])

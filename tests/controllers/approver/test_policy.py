@@ -22,7 +22,7 @@ from tests.controllers.approver.builders import (
 from virt_steward.apis.installplanapprover import Policy, VersionRange
 from virt_steward.apis.meta import WindowSpec
 from virt_steward.controllers.approver.observation import ApproverObservation
-from virt_steward.controllers.approver.policy import fault_of
+from virt_steward.controllers.approver.policy import policy_fault
 from virt_steward.controllers.approver.verdicts import ApprovePlan, PlanReason, Verdict, WaitForPlan
 
 
@@ -172,7 +172,7 @@ def test_age_is_waited_for_before_windows_are_looked_at() -> None:
 def test_nothing_is_approved_while_nobody_understands_the(policy: dict[str, Any]) -> None:
     found = under(policy)
     assert isinstance(found, WaitForPlan)
-    fault = fault_of(Policy(**policy))
+    fault = policy_fault(Policy(**policy), NOON)
     assert fault
     assert (found.reason, found.message) == (
         PlanReason.BAD_POLICY,
@@ -191,6 +191,6 @@ def test_an_age_beyond_all_time_is_a_bad_policy() -> None:
 
 
 def test_a_policy_that_is_understood_has_no_fault() -> None:
-    assert fault_of(None) is None
+    assert policy_fault(None, NOON) is None
     understood = Policy(versions=(VersionRange("db", "^1"),), minimum_age="7d", windows=(NIGHTS, EVENINGS_IN_OSLO))
-    assert fault_of(understood) is None
+    assert policy_fault(understood, NOON) is None

@@ -1,6 +1,7 @@
 """The controller itself, on stores that a test fills: what it does with what it sees, step by step."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -42,7 +43,7 @@ class Desk:
     """A controller with its stores, its clock, and one approver that exists on the server."""
 
     def __init__(self, client: Client, namespace: str) -> None:
-        self.stores = empty_stores()
+        self.stores = replace(empty_stores(), policy_namespaces=frozenset({namespace}))
         self.clock = ManualClock()
         self.woken: list[Any] = []
         self.listener = Listener()

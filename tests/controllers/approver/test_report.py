@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import msgspec
 import pytest
 
-from tests.controllers.approver.builders import NOON, V1, V2, a_plan, an_approver, waiting
+from tests.controllers.approver.builders import NOON, V1, V2, a_plan, an_approver, an_environment, fold, waiting
 from virt_steward.apis.installplanapprover import (
     COUNTED_PLANS_KEPT,
     HISTORY_KEPT,
@@ -13,11 +13,9 @@ from virt_steward.apis.installplanapprover import (
     InstallPlanApproverStatus,
 )
 from virt_steward.apis.meta import WindowSpec
-from virt_steward.controllers.approver.conditions import ApproverEnvironment
 from virt_steward.controllers.approver.observation import Approver
 from virt_steward.controllers.approver.olm import ApprovalStamp, InstallPlan
 from virt_steward.controllers.approver.pending import StatusMemory
-from virt_steward.controllers.approver.report import fold
 from virt_steward.controllers.approver.verdicts import PlanReason, WaitForPlan
 from virt_steward.objects.wallclock import rfc3339
 
@@ -152,9 +150,9 @@ def test_a_namespace_that_is_not_looked_at_for_a_while_is_not_counted_again() ->
     plan = a_stamped(1, version=5)
     counted = after(ANN, fold(ANN, [plan], [], NOON), version=6)
     elsewhere = a_plan(V1, name="other", version=9)
-    narrowed = after(counted, fold(counted, [elsewhere], [], NOON, ApproverEnvironment(watched=("other",))), version=10)
+    narrowed = after(counted, fold(counted, [elsewhere], [], NOON, an_environment(watched=("other",))), version=10)
     widened = fold(
-        narrowed, [plan, a_plan(V1, name="other", version=11)], [], NOON, ApproverEnvironment(watched=("other", "shop"))
+        narrowed, [plan, a_plan(V1, name="other", version=11)], [], NOON, an_environment(watched=("other", "shop"))
     )
     assert widened.approved_count == 1
 
@@ -176,7 +174,7 @@ class Limited:
             plans,
             [],
             NOON,
-            ApproverEnvironment(denied=denied, watched=WATCHED, plan_namespaces=namespaces),
+            an_environment(denied=denied, watched=WATCHED, plan_namespaces=namespaces),
         )
         self.approver = after(self.approver, status, version=version)
         return status

@@ -1,6 +1,7 @@
 """What people and machines hear of a decision: once, in time, and measured only where it means something."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -70,6 +71,20 @@ class Story:
         self.reporter.pending(
             PLAN, PlanDecision((ApproverVerdict(an_approver(), WaitForPlan(reason, "not now")),)), [ANN]
         )
+
+
+def test_namespace_that_is_gone_has_no_series() -> None:
+    story = Story()
+    story.approves()
+    counted = partial(story.metric, "installplan_approver_approvals_total", namespace="shop")
+    for gone in (Key("", "garden"), Key("", "shop")):
+        assert counted() == 1
+        story.reporter.namespace_changed(gone, object(), None)
+    assert counted() is None
+    story.reporter.namespace_changed(Key("", "shop"), object(), None)
+    story.approves()
+    story.reporter.namespace_changed(Key("", "shop"), object(), object())
+    assert counted() == 1
 
 
 async def test_the_latency_of_an_approval_runs_from_the_plans_opening() -> None:

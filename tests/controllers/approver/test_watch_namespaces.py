@@ -16,8 +16,10 @@ from tests.grants import Account, an_account
 from tests.operators import a_pending_plan, a_subscription, an_approver, create, the_plan
 from virt_steward import app
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
-from virt_steward.controllers.approver.definition import ACCESS, DEFINITION
+from virt_steward.controllers.approver.definition import ACCESS, definition
+from virt_steward.controllers.approver.options import ApproverOptions
 from virt_steward.kube.client import Client
+from virt_steward.objects.corekinds import NAMESPACE
 from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward.runtime.access import Installation
 from virt_steward.runtime.addresses import Address
@@ -42,7 +44,7 @@ async def two(admin: Client, namespace: str) -> tuple[str, str]:
 
 
 @asynccontextmanager
-async def running(kubeconfig: Path, namespaces: tuple[str, ...]) -> AsyncIterator[str]:
+async def running(kubeconfig: Path, namespaces: tuple[str, ...], metrics: Address | None = None) -> AsyncIterator[str]:
     """Gives the address of its probes."""
     port = ReservedPort()
     port.release()
@@ -53,11 +55,12 @@ async def running(kubeconfig: Path, namespaces: tuple[str, ...]) -> AsyncIterato
         leader_elect=True,
         lease=LeaseTimes(15, 2.0),
         grace=1.0,
-        addresses=Addresses(None, None, Address("--test", "127.0.0.1", port.number)),
+        addresses=Addresses(metrics, None, Address("--test", "127.0.0.1", port.number)),
         watch_namespaces=namespaces,
     )
+    options = ApproverOptions(frozenset({settings.namespace}))
     stop = asyncio.Event()
-    task = asyncio.create_task(app.run(settings, [DEFINITION], stop))
+    task = asyncio.create_task(app.run(settings, [definition(options)], stop))
     try:
         yield f"http://127.0.0.1:{port.number}"
     finally:
@@ -140,6 +143,32 @@ async def test_an_approval_is_not_counted_again_after_its_namespace_was_denied_f
         assert await eventually(lambda: has_counted(2, "False"))
         await an_account_for(admin, here, here, there)
         assert await eventually(lambda: has_counted(2, "True"), within=15)
+
+
+async def test_approvals_in_deleted_namespace_are_no_metric_any_more(
+    admin: Client, control_plane: ControlPlane, two: tuple[str, str], tmp_path: Path
+) -> None:
+    here, there = two
+    account = await an_account_for(admin, here, here, there)
+    port = ReservedPort()
+    port.release()
+
+    async def counted() -> list[str]:
+        url = f"http://127.0.0.1:{port.number}/metrics"
+        async with aiohttp.ClientSession() as session, session.get(url) as answer:
+            lines = (await answer.text()).splitlines()
+        approvals = [line for line in lines if line.startswith("installplan_approver_approvals_total{")]
+        return [name for name in two if any(f'namespace="{name}"' in line for line in approvals)]
+
+    async def are_counted(*namespaces: str) -> bool:
+        return await counted() == list(namespaces)
+
+    kubeconfig = account.write_kubeconfig(tmp_path / "config", control_plane)
+    async with running(kubeconfig, two, Address("--test", "127.0.0.1", port.number)):
+        assert await eventually(lambda: is_approved(admin, there))
+        assert await eventually(lambda: are_counted(here, there))
+        await admin.delete(Ref(NAMESPACE, Key("", there)))
+        assert await eventually(lambda: are_counted(here), within=30)
 
 
 async def test_a_plan_that_is_gone_from_a_watched_namespace_is_no_longer_remembered(

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from heapq import nlargest, nsmallest
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.console.page_context import REASON_HIDDEN, PageContent, matches, not_found
+from virt_steward.controllers.approver.conditions import is_fault
 from virt_steward.controllers.approver.observe import observe
 from virt_steward.controllers.approver.olm import INSTALL_PLAN, SUBSCRIPTION
 from virt_steward.insight.approvals import explain_observation
@@ -29,7 +32,9 @@ async def page(context: PageContext) -> PageContent:
     approved = [
         plan
         for plan in context.plans
-        if plan.stamp.at and (not search or matches(f"{plan.metadata.key} {' '.join(plan.csvs)}", search))
+        if plan.approved
+        and plan.stamp.at
+        and (not search or matches(f"{plan.metadata.key} {' '.join(plan.csvs)}", search))
     ]
     values = {
         "pending": [PendingRow(one, context.sees_reason(one)) for one in nsmallest(SHOWN, pending, key=_urgency)],
@@ -39,6 +44,7 @@ async def page(context: PageContext) -> PageContent:
         "held": len(context.held_plans),
         "approved": nlargest(HISTORY, approved, key=lambda plan: (plan.stamp.at, plan.metadata.key)),
         "approved_more": max(len(approved) - HISTORY, 0),
+        "is_fault": is_fault,
         "approvers": sorted(context.approvers, key=lambda one: one.metadata.key),
         "is_behind": context.cache.plans.pending.is_behind,
     }
@@ -58,6 +64,7 @@ async def plan(context: PageContext) -> PageContent:
     pending = context.cache.plans.pending.get(key)
     values = {
         "plan": observation.plan,
+        "csvs_shown": msgspec.json.encode(observation.plan.csvs).decode(),
         "pending": PendingRow(pending, context.sees_reason(pending)) if pending else None,
         "reason_hidden": REASON_HIDDEN,
         "is_denied": observation.is_denied,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from virt_steward.controllers.approver import policy
 from virt_steward.controllers.approver.conditions import how_to_allow
 from virt_steward.controllers.approver.olm import PACKAGE_LABEL, REQUIRES_APPROVAL
+from virt_steward.controllers.approver.scope import is_limited, reaches
 from virt_steward.controllers.approver.verdicts import LeavePlan, PlanReason, WaitForPlan
 from virt_steward.objects.versions import Version, version_of
 
@@ -30,6 +31,8 @@ class PlanCase:
     items: tuple[PlanCsv, ...]
     approver: Approver
     now: datetime
+    is_left_to_policy: bool = False
+    """An approver of a policy namespace covers the plan, so the others do not decide on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,11 @@ def requires_approval(case: PlanCase) -> LeavePlan | None:
 
 def namespace_is_in_scope(case: PlanCase) -> LeavePlan | None:
     spec, namespace = case.approver.spec, case.observation.plan.metadata.namespace
-    if spec.target_namespaces and namespace not in spec.target_namespaces:
+    home, policies = case.approver.metadata.namespace, case.observation.policy_namespaces
+    if namespace != home and is_limited(case.approver, policies):
+        message = f"{home} is not a policy namespace, so only plans of {home} are covered, not of {namespace}"
+        return LeavePlan(PlanReason.OUT_OF_SCOPE, message)
+    if not reaches(case.approver, namespace, policies):
         return LeavePlan(PlanReason.OUT_OF_SCOPE, f"namespace {namespace} is not in targetNamespaces")
     labels = case.observation.namespace_labels
     if spec.namespace_selector and (labels is None or not spec.namespace_selector.matches(labels)):
@@ -103,6 +110,19 @@ def _partly_in_scope(inside: list[PlanCsv], outside: list[PlanCsv], limit: str) 
     ours = ", ".join(item.csv for item in inside)
     message = f"the plan has {ours}, but also {others}, not selected by {limit}"
     return WaitForPlan(PlanReason.OUT_OF_SCOPE, f"{message}: extend {limit}, {OR_MANUALLY}")
+
+
+def policy_namespaces_leave_it(case: PlanCase) -> LeavePlan | WaitForPlan | None:
+    if not is_limited(case.approver, case.observation.policy_namespaces):
+        return None
+    if case.is_left_to_policy:
+        message = "an InstallPlanApprover of a policy namespace covers the plan, so only those decide on it"
+        return LeavePlan(PlanReason.LEFT_TO_POLICY, message)
+    if denied := case.observation.denied_policies:
+        names = ", ".join(denied)
+        message = f"forbidden (403) to read the InstallPlanApprovers of {names}, of which one may cover the plan"
+        return WaitForPlan(PlanReason.NAMESPACE_DENIED, f"{message}: {how_to_allow(denied)}")
+    return None
 
 
 def namespace_is_readable(case: PlanCase) -> WaitForPlan | None:
@@ -266,13 +286,19 @@ def _is_before(one: str, other: str) -> bool:
     return isinstance(earlier, Version) and isinstance(later, Version) and earlier < later
 
 
+SCOPE = (
+    InstallPlanCheck("Namespace in scope", namespace_is_in_scope),
+    InstallPlanCheck("Operators in scope", operators_are_in_scope),
+    InstallPlanCheck("Subscriptions in scope", subscriptions_are_in_scope),
+)
+"""An approver covers a plan unless one of these leaves it."""
+
 CHECKS = (
     InstallPlanCheck("Not approved yet", not_approved_yet),
     InstallPlanCheck("Approval is Manual", approval_is_manual),
     InstallPlanCheck("Requires approval", requires_approval),
-    InstallPlanCheck("Namespace in scope", namespace_is_in_scope),
-    InstallPlanCheck("Operators in scope", operators_are_in_scope),
-    InstallPlanCheck("Subscriptions in scope", subscriptions_are_in_scope),
+    *SCOPE,
+    InstallPlanCheck("Not left to policy namespaces", policy_namespaces_leave_it),
     InstallPlanCheck("Namespace readable", namespace_is_readable),
     InstallPlanCheck("Every CSV belongs to a Subscription", every_csv_has_a_subscription),
     InstallPlanCheck("Subscriptions up to date", subscriptions_are_up_to_date),

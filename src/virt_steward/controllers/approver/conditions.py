@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from virt_steward.apis.installplanapprover import COUNTED_PLANS_KEPT
 from virt_steward.apis.meta import Condition
-from virt_steward.controllers.approver.policy import fault_of
+from virt_steward.controllers.approver.policy import policy_fault
+from virt_steward.controllers.approver.scope import asks_for_more, reaches
+from virt_steward.controllers.approver.window_memory import WINDOWS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -26,11 +28,13 @@ class ApproverEnvironment:
     """Namespaces that it is forbidden to read."""
     watched: Collection[str] = ()
     """The only namespaces that it watches; none means all."""
+    policy_namespaces: Collection[str] = ()
+    """Where approvers cover what their spec says; elsewhere they cover their own namespace alone."""
     plan_namespaces: Mapping[str, str] = field(default_factory=dict)
     """The namespaces of approved plans that it has observed, by uid."""
 
 
-ALL_ALLOWED = ApproverEnvironment()
+SCOPE_LIMITED = "ScopeLimited"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,9 @@ class _ConditionFact:
     type: str
     reason: str
     fault: str = ""
-    """Empty if the condition is True."""
+    """Empty if all is well."""
+    type_of_fault: bool = False
+    """The condition is named after the fault, so it is True if there is one."""
 
 
 def conditions_of(
@@ -46,12 +52,19 @@ def conditions_of(
 ) -> tuple[Condition, ...]:
     """`counted` are the uids that the status will list."""
     facts = (
-        _policy(approver),
+        _policy(approver, now),
+        _windows_can_open(approver, now),
+        _scope_limited(approver, environment),
         _notifying(approver, environment),
         _readable(approver, environment),
         _count_exact(approver, environment, len(counted)),
     )
     return tuple(_condition(fact, approver, now) for fact in facts if fact)
+
+
+def is_fault(condition: Condition) -> bool:
+    """Whether the condition tells of a fault."""
+    return condition.status == ("True" if condition.type == SCOPE_LIMITED else "False")
 
 
 def how_to_allow(namespaces: Collection[str]) -> str:
@@ -63,10 +76,32 @@ def how_to_allow(namespaces: Collection[str]) -> str:
     )
 
 
-def _policy(approver: Approver) -> _ConditionFact:
-    if fault := fault_of(approver.spec.policy):
+def _policy(approver: Approver, now: datetime) -> _ConditionFact:
+    if fault := policy_fault(approver.spec.policy, now):
         return _ConditionFact("PolicyValid", "BadPolicy", f"{fault}; nothing is approved until it is corrected")
     return _ConditionFact("PolicyValid", "Understood")
+
+
+def _windows_can_open(approver: Approver, now: datetime) -> _ConditionFact | None:
+    windows = approver.spec.policy.windows if approver.spec.policy else ()
+    never = [one.schedule for one in windows if WINDOWS.never_opens(one, now)]
+    if not never:
+        return _recovered(approver, "WindowsCanOpen", "EachHasADay")
+    result = "nothing is ever approved" if len(never) == len(windows) else "these windows never open"
+    fault = f"policy.windows: no day matches {', '.join(map(repr, never))}, so {result}: correct the schedule"
+    return _ConditionFact("WindowsCanOpen", "NeverOpens", fault)
+
+
+def _scope_limited(approver: Approver, environment: ApproverEnvironment) -> _ConditionFact | None:
+    if not asks_for_more(approver, environment.policy_namespaces):
+        return _recovered(approver, SCOPE_LIMITED, "NotLimited", type_of_fault=True)
+    home = approver.metadata.namespace
+    policies = ", ".join(sorted(environment.policy_namespaces))
+    fault = (
+        f"{home} is not a policy namespace, so only plans of {home} are covered: move this InstallPlanApprover to a "
+        f"policy namespace ({policies}), add {home} to --policy-namespaces, or set targetNamespaces to [{home}]"
+    )
+    return _ConditionFact(SCOPE_LIMITED, "NotInPolicyNamespace", fault, type_of_fault=True)
 
 
 def _notifying(approver: Approver, environment: ApproverEnvironment) -> _ConditionFact | None:
@@ -81,13 +116,14 @@ def _notifying(approver: Approver, environment: ApproverEnvironment) -> _Conditi
 
 
 def _readable(approver: Approver, environment: ApproverEnvironment) -> _ConditionFact | None:
-    targets = approver.spec.target_namespaces
-    denied = sorted(name for name in environment.denied if not name or not targets or name in targets)
+    policies, targets = environment.policy_namespaces, approver.spec.target_namespaces
+    denied = sorted(name for name in environment.denied if not name or reaches(approver, name, policies))
     if denied:
         names = "all namespaces" if "" in denied else ", ".join(denied)
         fault = f"forbidden (403) to read {names}, so nothing is approved there: "
         return _ConditionFact("NamespacesReadable", "Forbidden", fault + how_to_allow(denied))
-    if left_out := sorted(name for name in targets if environment.watched and name not in environment.watched):
+    covered = (name for name in targets if reaches(approver, name, policies))
+    if left_out := sorted(name for name in covered if environment.watched and name not in environment.watched):
         names = ", ".join(left_out)
         fault = f"the controller does not watch {names}: add it to --watch-namespaces"
         return _ConditionFact("NamespacesReadable", "NotWatched", fault)
@@ -108,15 +144,16 @@ def _count_exact(approver: Approver, environment: ApproverEnvironment, counted: 
     return _ConditionFact("CountExact", "TooManyPlans", fault)
 
 
-def _recovered(approver: Approver, type_: str, reason: str) -> _ConditionFact | None:
-    """Report True only if the condition was reported before."""
-    return _ConditionFact(type_, reason) if any(one.type == type_ for one in approver.status.conditions) else None
+def _recovered(approver: Approver, type_: str, reason: str, *, type_of_fault: bool = False) -> _ConditionFact | None:
+    """Report that all is well only if the condition was reported before."""
+    was_reported = any(one.type == type_ for one in approver.status.conditions)
+    return _ConditionFact(type_, reason, type_of_fault=type_of_fault) if was_reported else None
 
 
 def _condition(fact: _ConditionFact, approver: Approver, now: datetime) -> Condition:
     new = Condition(
         type=fact.type,
-        status="False" if fact.fault else "True",
+        status="True" if bool(fact.fault) == fact.type_of_fault else "False",
         reason=fact.reason,
         message=fact.fault,
         last_transition_time=now,

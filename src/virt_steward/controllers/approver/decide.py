@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from virt_steward.controllers.approver.checks import CHECKS, PlanCase
+from virt_steward.controllers.approver.checks import CHECKS, SCOPE, PlanCase
 from virt_steward.controllers.approver.observation import csvs_of
-from virt_steward.controllers.approver.verdicts import ApprovePlan, PlanReason, WaitForPlan
+from virt_steward.controllers.approver.scope import is_limited
+from virt_steward.controllers.approver.verdicts import ApprovePlan, LeavePlan, PlanReason, WaitForPlan
 from virt_steward.objects.checks import CheckResult
 
 if TYPE_CHECKING:
@@ -61,13 +62,24 @@ class PlanDecision:
 
 
 def decide(observation: ApproverObservation, now: datetime) -> PlanDecision:
-    items = csvs_of(observation)
-    return PlanDecision(
-        tuple(
-            ApproverVerdict(approver, _evaluate(PlanCase(observation, items, approver, now)))
-            for approver in observation.approvers
-        )
-    )
+    return PlanDecision(tuple(ApproverVerdict(case.approver, _evaluate(case)) for case in cases_of(observation, now)))
+
+
+def cases_of(observation: ApproverObservation, now: datetime) -> tuple[PlanCase, ...]:
+    """The plan as a case for each approver, the oldest first.
+
+    If an approver of a policy namespace covers the plan, the others leave it, whatever that approver decides: a plan
+    that an admin holds is not approved by anybody else.
+    """
+    items, policies = csvs_of(observation), observation.policy_namespaces
+    cases = tuple(PlanCase(observation, items, approver, now) for approver in observation.approvers)
+    if any(not is_limited(case.approver, policies) and _covers(case) for case in cases):
+        return tuple(replace(case, is_left_to_policy=True) for case in cases)
+    return cases
+
+
+def _covers(case: PlanCase) -> bool:
+    return not any(isinstance(check.run(case), LeavePlan) for check in SCOPE)
 
 
 def trace(case: PlanCase) -> tuple[CheckResult, ...]:

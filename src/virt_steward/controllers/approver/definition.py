@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
@@ -17,6 +18,7 @@ from virt_steward.runtime.access import PATCH, WATCH, Access, Grant, Reach
 from virt_steward.runtime.controller import ControllerDefinition
 
 if TYPE_CHECKING:
+    from virt_steward.controllers.approver.options import ApproverOptions
     from virt_steward.runtime.controller import Toolbox
 
 NAME = "approver"
@@ -37,7 +39,11 @@ ACCESS = Access(
 )
 
 
-def build(tools: Toolbox) -> ApproverController:
+def definition(options: ApproverOptions) -> ControllerDefinition:
+    return ControllerDefinition(NAME, ACCESS, partial(_build, options), concurrency=10)
+
+
+def _build(options: ApproverOptions, tools: Toolbox) -> ApproverController:
     stores = ApproverStores(
         plans=tools.store(PLANS),
         subscriptions=tools.store(SUBSCRIPTIONS),
@@ -45,12 +51,11 @@ def build(tools: Toolbox) -> ApproverController:
         namespaces=tools.store(NAMESPACES),
         approvers=tools.store(APPROVERS),
         watched=tools.informers.namespaces,
+        policy_namespaces=options.policy_namespaces,
     )
     reporter = ApproverReporter(
         tools.recorder, ApproverNotifications(tools.notify, tools.clock), tools.clock, tools.registry
     )
     tools.informers.of(PLANS).tell(reporter.plan_changed)
+    tools.informers.of(NAMESPACES).tell(reporter.namespace_changed)
     return ApproverController(tools.client, stores, Pending(tools.wake), reporter, tools.clock)
-
-
-DEFINITION = ControllerDefinition(NAME, ACCESS, build, concurrency=10)

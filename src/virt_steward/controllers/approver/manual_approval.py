@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from virt_steward.controllers.approver.olm import APPROVED_AT, INSTALL_PLAN
+from virt_steward.controllers.approver.olm import APPROVED_AT, INSTALL_PLAN, OwnedFields, is_our_stamp
 from virt_steward.objects.identity import Ref
 
 if TYPE_CHECKING:
@@ -25,8 +25,9 @@ class ManualApproval(msgspec.Struct, frozen=True):
     comment: str = msgspec.field(default="", name=APPROVAL_COMMENT)
 
 
-class _ApprovedPlanMeta(msgspec.Struct):
+class _ApprovedPlanMeta(msgspec.Struct, rename="camel"):
     annotations: ManualApproval = ManualApproval()
+    managed_fields: tuple[OwnedFields, ...] = ()
 
 
 class _ApprovedPlan(msgspec.Struct):
@@ -34,5 +35,6 @@ class _ApprovedPlan(msgspec.Struct):
 
 
 async def manual_approval_of(reader: Reader, key: Key) -> ManualApproval:
-    """Ask the API server: few plans have one, so no cache keeps it."""
-    return (await reader.get(Ref(INSTALL_PLAN, key), _ApprovedPlan)).metadata.annotations
+    """Ask the API server: few plans have one, so no cache keeps it. Annotations that others wrote do not count."""
+    metadata = (await reader.get(Ref(INSTALL_PLAN, key), _ApprovedPlan)).metadata
+    return metadata.annotations if is_our_stamp(metadata.annotations, metadata.managed_fields) else ManualApproval()

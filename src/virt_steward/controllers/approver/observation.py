@@ -56,6 +56,10 @@ class ApproverObservation:
     """None: the namespace has not been read yet."""
     approvers: tuple[Approver, ...]
     """All of them, the oldest first."""
+    policy_namespaces: frozenset[str] = frozenset()
+    """Where approvers cover what their spec says; elsewhere they cover their own namespace alone."""
+    denied_policies: tuple[str, ...] = ()
+    """Policy namespaces whose approvers are forbidden to read: one of them may cover the plan."""
     is_denied: bool = False
     """Something in the namespace is forbidden to read: what seems absent may exist."""
 

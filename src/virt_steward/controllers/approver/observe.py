@@ -41,6 +41,8 @@ class ApproverStores:
     approvers: Store[Approver]
     watched: tuple[str, ...] = ()
     """The only namespaces that are watched; none means all."""
+    policy_namespaces: frozenset[str] = frozenset()
+    """Where approvers cover what their spec says."""
 
     @property
     def denied(self) -> frozenset[str]:
@@ -66,6 +68,8 @@ def observe(stores: ApproverStores, key: Key) -> ApproverObservation | None:
         installed=tuple(stores.csvs.by("namespace", key.namespace)),
         namespace_labels=namespace.metadata.labels if namespace else None,
         approvers=tuple(sorted(stores.approvers, key=_age)),
+        policy_namespaces=stores.policy_namespaces,
+        denied_policies=tuple(sorted(stores.policy_namespaces.intersection(stores.approvers.denied))),
         is_denied=not stores.denied.isdisjoint({EVERYWHERE, key.namespace}),
     )
 

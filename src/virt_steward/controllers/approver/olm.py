@@ -10,6 +10,7 @@ import msgspec
 
 from virt_steward.objects.identity import Kind
 from virt_steward.objects.meta import Meta
+from virt_steward.ssa import managers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -45,9 +46,41 @@ class ApprovalStamp(msgspec.Struct, frozen=True, gc=False):
     because: str = msgspec.field(default="", name=APPROVED_BECAUSE)
 
 
+NOT_STAMPED = ApprovalStamp()
+
+
 class InstallPlanMeta(Meta, frozen=True, rename="camel"):
     creation_timestamp: datetime = EPOCH
     annotations: ApprovalStamp = ApprovalStamp()
+
+
+class OwnedFields(msgspec.Struct, frozen=True):
+    """An entry of managedFields: what a field manager wrote last."""
+
+    manager: str = ""
+    fields: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"{}"), name="fieldsV1")
+
+
+def is_our_stamp(annotations: msgspec.Struct, owned: Iterable[OwnedFields]) -> bool:
+    """Whether the approver, or an approval by console or command, wrote all of these annotations and nobody since.
+
+    Anybody who may write the plan can write annotations. Managers can be claimed, too: the admission policy prevents
+    that (`admission.py`).
+    """
+    present = {name for name, text in msgspec.to_builtins(annotations).items() if text}
+    if not present:
+        return True
+    ours = [entry.fields for entry in owned if entry.manager == managers.APPROVAL.name]
+    written = {name for fields in ours for name in msgspec.json.decode(fields, type=_OwnedObject).metadata.annotations}
+    return present <= {name.removeprefix("f:") for name in written}
+
+
+class _OwnedMeta(msgspec.Struct):
+    annotations: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict, name="f:annotations")
+
+
+class _OwnedObject(msgspec.Struct):
+    metadata: _OwnedMeta = msgspec.field(default_factory=_OwnedMeta, name="f:metadata")
 
 
 class InstallPlan(msgspec.Struct, frozen=True):
@@ -148,7 +181,7 @@ def decode_plan(raw: bytes) -> InstallPlan:
     """Decode a plan and keep what matters: of its steps only the packages, and only while it is open."""
     wide = _WIDE_PLAN.decode(raw)
     plan = InstallPlan(
-        wide.metadata,
+        wide.metadata.narrowed(),
         csvs=tuple(map(intern, wide.spec.cluster_service_version_names)),
         approval=intern(wide.spec.approval),
         approved=wide.spec.approved,
@@ -237,8 +270,19 @@ class _WideStatus(msgspec.Struct, rename="camel"):
     bundle_lookups: list[_Lookup] = msgspec.field(default_factory=list)
 
 
+class _WidePlanMeta(InstallPlanMeta, frozen=True, rename="camel"):
+    managed_fields: tuple[OwnedFields, ...] = ()
+
+    def narrowed(self) -> InstallPlanMeta:
+        """Without managedFields, and without a stamp that somebody else wrote."""
+        stamp = self.annotations if is_our_stamp(self.annotations, self.managed_fields) else NOT_STAMPED
+        return InstallPlanMeta(
+            self.name, self.namespace, self.uid, self.resource_version, self.creation_timestamp, stamp
+        )
+
+
 class _WidePlan(msgspec.Struct):
-    metadata: InstallPlanMeta
+    metadata: _WidePlanMeta
     spec: _WideSpec = msgspec.field(default_factory=_WideSpec)
     status: _WideStatus = msgspec.field(default_factory=_WideStatus)
 

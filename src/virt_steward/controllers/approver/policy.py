@@ -6,13 +6,16 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from virt_steward.controllers.approver.verdicts import PlanReason, WaitForPlan
+from virt_steward.controllers.approver.window_memory import REMEMBERED, WINDOWS
 from virt_steward.objects.durations import BadDuration, parse_duration
 from virt_steward.objects.ranges import BadRange, Range
 from virt_steward.objects.versions import BadVersion, Unversioned, Version, version_of
 from virt_steward.objects.wallclock import rfc3339
-from virt_steward.objects.windows import BadWindow, Closed, Window, state
+from virt_steward.objects.windows import Open
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from virt_steward.apis.installplanapprover import Policy
     from virt_steward.controllers.approver.checks import PlanCase
     from virt_steward.controllers.approver.observation import PlanCsv
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
 
 def policy_is_valid(case: PlanCase) -> WaitForPlan | None:
     """All of it must be valid: a range with a mistake may be meant to exclude what another one includes."""
-    if fault := fault_of(case.approver.spec.policy):
+    if fault := policy_fault(case.approver.spec.policy, case.now):
         return WaitForPlan(PlanReason.BAD_POLICY, f"{fault}; nothing is approved until it is corrected")
     return None
 
@@ -80,8 +83,8 @@ def is_inside_a_window(case: PlanCase) -> WaitForPlan | None:
     policy = case.approver.spec.policy
     if not policy or not policy.windows:
         return None
-    now = state(windows_of(policy), case.now)
-    if not isinstance(now, Closed):
+    now = WINDOWS.state(policy.windows, case.now)
+    if isinstance(now, Open):
         return None
     if now.until is None:
         return WaitForPlan(
@@ -94,15 +97,17 @@ def is_inside_a_window(case: PlanCase) -> WaitForPlan | None:
     )
 
 
-def windows_of(policy: Policy) -> list[Window]:
-    return [Window.parse(one.schedule, one.duration, one.time_zone) for one in policy.windows]
-
-
-@lru_cache(maxsize=128)  # called for every plan, and policies are few
-def fault_of(policy: Policy | None) -> str | None:
+def policy_fault(policy: Policy | None, now: datetime) -> str | None:
     """What is invalid in the policy though the server accepted it; None if all is valid."""
     if policy is None:
         return None
+    faults = (WINDOWS.fault(one, now) for one in policy.windows)
+    return fault_of(policy) or next((f"policy.windows: {fault}" for fault in faults if fault), None)
+
+
+@lru_cache(maxsize=REMEMBERED)  # called for every plan and approver
+def fault_of(policy: Policy) -> str | None:
+    """The same, but for its windows."""
     field = ""
     try:
         for one in policy.versions:
@@ -111,8 +116,6 @@ def fault_of(policy: Policy | None) -> str | None:
         field = "policy.minimumAge"
         if policy.minimum_age:
             parse_duration(policy.minimum_age)
-        field = "policy.windows"
-        windows_of(policy)
-    except (BadWindow, BadRange, BadDuration) as error:
+    except (BadRange, BadDuration) as error:
         return f"{field}: {error}"
     return None

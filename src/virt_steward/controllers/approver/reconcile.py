@@ -10,6 +10,7 @@ from virt_steward.controllers.approver.conditions import ApproverEnvironment
 from virt_steward.controllers.approver.decide import decide
 from virt_steward.controllers.approver.observe import observe
 from virt_steward.controllers.approver.pending import StatusMemory
+from virt_steward.controllers.approver.prepare import prepare, prepare_decision
 from virt_steward.controllers.approver.report import fold
 from virt_steward.controllers.approver.watches import ApproverEventHandlers, ApproverKey
 from virt_steward.kube.errors import Conflict, NotFound, Refused
@@ -75,8 +76,9 @@ class ApproverController:
         return await self._evaluate(key)
 
     async def _evaluate(self, key: Key) -> Outcome:
-        plan = self._stores.plans.get(key)
-        observation = observe(self._stores, key) if plan and plan.is_open else None
+        if self._is_open(key):
+            await prepare_decision(self._stores, key.namespace, self._clock.utc())
+        observation = observe(self._stores, key) if self._is_open(key) else None
         if observation is None:
             self._forget(key)
             return Done()
@@ -102,6 +104,10 @@ class ApproverController:
             self._reporter.closed(key)  # no approver covers it, so this time is no latency
         return _recheck(waits.values(), now)
 
+    def _is_open(self, key: Key) -> bool:
+        plan = self._stores.plans.get(key)
+        return plan is not None and plan.is_open
+
     def _forget(self, key: Key) -> None:
         """The plan is no longer open."""
         self._approved.pop(key, None)
@@ -114,6 +120,8 @@ class ApproverController:
             self._reporter.pending(plan, decision, changed)
 
     async def _report(self, key: Key) -> Outcome:
+        if known := self._stores.approvers.get(key):
+            await prepare([known], self._clock.utc())
         approver = self._stores.approvers.get(key)
         if approver is None:
             self._written.pop(key, None)
@@ -147,7 +155,11 @@ class ApproverController:
         waiting = self._memory.with_times(approver, open_, now)
         namespaces = self._memory.namespaces(approver, plans.values()) if self._stores.watched else {}
         environment = ApproverEnvironment(
-            self._reporter.endpoints, self._stores.denied, self._stores.watched, namespaces
+            self._reporter.endpoints,
+            self._stores.denied,
+            self._stores.watched,
+            self._stores.policy_namespaces,
+            namespaces,
         )
         status = fold(approver, plans.values(), waiting, now, environment)
         self._reporter.all_pending(key, waiting)

@@ -34,8 +34,9 @@ from virt_steward.apis.installplanapprover import (
     PendingPlan,
 )
 from virt_steward.apis.meta import Time
-from virt_steward.controllers.approver.conditions import ALL_ALLOWED, conditions_of
+from virt_steward.controllers.approver.conditions import conditions_of
 from virt_steward.controllers.approver.observe import EVERYWHERE
+from virt_steward.controllers.approver.scope import reaches
 from virt_steward.controllers.approver.verdicts import NEED_NOBODY, PlanReason
 from virt_steward.objects.identity import Key
 
@@ -58,25 +59,27 @@ def fold(
     plans: Collection[InstallPlan],
     waiting: Collection[WaitingPlan],
     now: datetime,
-    environment: ApproverEnvironment = ALL_ALLOWED,
+    environment: ApproverEnvironment,
 ) -> InstallPlanApproverStatus:
     """The next status, from the present one and all `plans` in the cache; see above for how they are counted."""
     before = approver.status
     counted = _still_counted(approver, plans, environment)
     known = set(counted)
     fresh = _newest_first(
-        plan for plan in plans if plan.stamp.by == approver.metadata.uid and plan.metadata.uid not in known
+        plan for plan in plans if plan.metadata.uid not in known and _was_approved_by(approver, plan, environment)
     )
     counted = _with_room(counted, len(fresh), environment)
     room = COUNTED_PLANS_KEPT - len(counted)
     fresh = fresh[:room]
     counted += [plan.metadata.uid for plan in reversed(fresh)]
-    history = (*(_approval(plan, now) for plan in fresh[:HISTORY_KEPT]), *before.history)[:HISTORY_KEPT]
+    kept = (one for one in before.history if _may_name(approver, one.plan, environment))
+    history = (*(_approval(plan, now) for plan in fresh[:HISTORY_KEPT]), *kept)[:HISTORY_KEPT]
+    last = history[0] if history else None
     return InstallPlanApproverStatus(
         observed_generation=approver.metadata.generation,
         approved_count=before.approved_count + len(fresh),
-        last_approved_plan=history[0].plan if history else before.last_approved_plan,
-        last_approved_time=history[0].time if history else before.last_approved_time,
+        last_approved_plan=last.plan if last else "",
+        last_approved_time=last.time if last else None,
         pending_count=len(waiting),
         pending=_pending(waiting),
         history=history,
@@ -96,6 +99,17 @@ def newly_counted(
 def would_show(pending: Sequence[PendingPlan], plan: Key, wait: WaitForPlan) -> bool:
     """Whether a status with these pending plans had room for this one, or would have listed it before the last."""
     return len(pending) < PENDING_SHOWN or _rank(plan, wait) < _rank(Key.parse(pending[-1].plan), pending[-1])
+
+
+def _was_approved_by(approver: Approver, plan: InstallPlan, environment: ApproverEnvironment) -> bool:
+    """Whether this approver approved it. A stamp of an approver that does not cover the plan proves nothing."""
+    is_stamped = plan.approved and plan.stamp.by == approver.metadata.uid
+    return is_stamped and reaches(approver, plan.metadata.namespace, environment.policy_namespaces)
+
+
+def _may_name(approver: Approver, plan: str, environment: ApproverEnvironment) -> bool:
+    """A status names no plan outside of the approver's scope: who may read the one may not know of the other."""
+    return reaches(approver, Key.parse(plan).namespace, environment.policy_namespaces)
 
 
 def _newest_first(plans: Iterable[InstallPlan]) -> list[InstallPlan]:

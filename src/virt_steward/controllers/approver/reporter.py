@@ -60,6 +60,7 @@ class ApproverReporter:
         self._approvals = Counter(
             "installplan_approver_approvals", "InstallPlans approved.", ["namespace"], registry=registry
         )
+        self._approved_in: set[str] = set()
         self._latency = Histogram(
             "installplan_approver_approval_latency_seconds",
             "Seconds from observing a plan in RequiresApproval to its approval, unless it was pending in between.",
@@ -84,6 +85,12 @@ class ApproverReporter:
         elif before and after.is_open and not before.is_open:
             self._opened.setdefault(plan, self._clock.now())
 
+    def namespace_changed(self, namespace: Key, _before: object, after: object | None) -> None:
+        """A listener of the namespace informer: remove the series of a deleted namespace."""
+        if after is None and namespace.name in self._approved_in:
+            self._approved_in.remove(namespace.name)
+            self._approvals.remove(namespace.name)
+
     def closed(self, plan: Key) -> None:
         """Its latency is not to be measured (any more)."""
         self._opened.pop(plan, None)
@@ -94,6 +101,7 @@ class ApproverReporter:
         log.info("approved InstallPlan", plan=str(key), csvs=plan.csvs, approver=str(by), reason=approval.reason)
         self._approved.inc()
         self._approvals.labels(key.namespace).inc()
+        self._approved_in.add(key.namespace)
         if (since := self._opened.pop(key, None)) is not None:
             self._latency.observe(self._clock.now() - since)
 

@@ -18,6 +18,7 @@ class PlanReason(StrEnum):
     AUTOMATIC = "AutomaticApproval"
     NOT_WAITING = "NotWaitingForApproval"
     OUT_OF_SCOPE = "OutOfScope"
+    LEFT_TO_POLICY = "LeftToPolicyNamespace"
     # The plan itself is not what Git asks for.
     SUBSCRIPTION_BEHIND = "SubscriptionBehind"
     SUPERSEDED = "Superseded"

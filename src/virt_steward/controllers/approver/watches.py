@@ -16,6 +16,7 @@ from virt_steward.controllers.approver.olm import (
     decode_csv,
     decode_plan,
 )
+from virt_steward.controllers.approver.scope import is_limited
 from virt_steward.kube.client import Selection
 from virt_steward.kube.watch import projection
 from virt_steward.objects.corekinds import NAMESPACE
@@ -116,12 +117,18 @@ class ApproverEventHandlers:
         yield ApproverKey(key)
         if before and after and before.spec == after.spec and before.metadata.uid == after.metadata.uid:
             return
-        targets = [one.spec.target_namespaces for one in (before, after) if one]
+        targets = [self._targets(one) for one in (before, after) if one]
         if all(targets):
             for namespace in {name for names in targets for name in names}:
                 yield from self._open_plans_in(namespace)
         else:
             yield from (plan.metadata.key for plan in self._stores.plans if plan.is_open)
+
+    def _targets(self, approver: Approver) -> tuple[str, ...]:
+        """The only namespaces whose plans it can concern; none means all."""
+        if is_limited(approver, self._stores.policy_namespaces):
+            return (approver.metadata.namespace,)
+        return approver.spec.target_namespaces
 
     def _open_plans_in(self, namespace: str) -> Iterable[Key]:
         if not namespace:  # the permission for the whole cluster has changed

@@ -1,0 +1,123 @@
+"""The admission policy for stamps, and what counts without it: nobody claims an approval that they did not give."""
+
+import uuid
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.clients import a_client
+from tests.controllers.approver.builders import V1
+from tests.controllers.approver.lifecycle import Lifecycle, an_approver, status_of
+from tests.controllers.approver.process import Process
+from tests.eventually import eventually
+from tests.grants import Account, an_account
+from virt_steward.controllers.approver.admission import POLICIES
+from virt_steward.controllers.approver.manual_approval import APPROVAL_COMMENT, APPROVED_BY_USER, manual_approval_of
+from virt_steward.controllers.approver.olm import APPROVED_AT, APPROVED_BECAUSE, APPROVED_BY, INSTALL_PLAN
+from virt_steward.decisions.installplans import InstallPlanApproved, ReviewedPlan, approve_manually
+from virt_steward.kube.client import Client
+from virt_steward.kube.errors import Forbidden
+from virt_steward.objects.identity import Key, Ref, ref_of
+from virt_steward.runtime.access import Access, Grant, Installation, Reach
+from virt_steward.ssa import managers
+from virt_steward_demo.local.controlplane import ControlPlane
+
+TENANT = Access("tenant", (Grant(INSTALL_PLAN, ("get", "create", "patch"), "to approve plans", Reach.TARGETS),))
+
+
+@pytest.fixture
+async def tenant(cluster: Client, olm: Lifecycle, control_plane: ControlPlane) -> AsyncIterator[tuple[Client, str]]:
+    """The client of somebody who may write the plans of one namespace, and their name."""
+    here = Installation(olm.namespace, prefix=olm.namespace, target_namespaces=(olm.namespace,))
+    account: Account = await an_account(cluster, TENANT, here)
+    async with a_client(control_plane, account.token) as client:
+        yield client, account.user
+
+
+@pytest.fixture
+async def guarded(cluster: Client, tenant: tuple[Client, str], olm: Lifecycle) -> AsyncIterator[None]:
+    """The server enforces the policy."""
+    for policy in POLICIES:
+        await cluster.create(policy)
+    try:
+        probe = await olm.plan("probe.v1")
+        assert await eventually(partial(_is_refused, tenant[0], probe), within=60)
+        yield
+    finally:
+        for policy in POLICIES:
+            await cluster.delete(ref_of(policy))
+
+
+async def _is_refused(client: Client, plan: Key) -> bool:
+    """A policy is in force a moment after it is written."""
+    try:
+        await stamp(client, plan, **{APPROVED_BY: uuid.uuid4().hex})  # another each time: to repeat it is no change
+    except Forbidden as refusal:
+        return "written by the approver alone" in str(refusal)
+    return False
+
+
+async def stamp(client: Client, plan: Key, manager: str = managers.APPROVAL.name, **annotations: str | None) -> None:
+    await client.merge_patch(Ref(INSTALL_PLAN, plan), {"metadata": {"annotations": annotations}}, manager=manager)
+
+
+@pytest.mark.usefixtures("guarded")
+async def test_policy_protects_stamps(tenant: tuple[Client, str], olm: Lifecycle, cluster: Client) -> None:
+    client, user = tenant
+    plan = await olm.offer_alone(V1)
+    forged: list[dict[str, Any]] = [
+        {APPROVED_BY: "uid"},
+        {APPROVED_BECAUSE: "I say so"},
+        {APPROVED_BY_USER: "admin"},
+        {APPROVED_AT: "2030-01-01T00:00:00Z"},
+        {APPROVED_BY_USER: "admin", APPROVAL_COMMENT: "tested"},
+    ]
+    for annotations in forged:
+        with pytest.raises(Forbidden):
+            await stamp(client, plan, **annotations)
+    await stamp(client, plan, **{APPROVED_BY_USER: user, APPROVED_AT: "2030-01-01T00:00:00Z", APPROVAL_COMMENT: "ok"})
+    await stamp(cluster, plan, **{APPROVED_BY: "uid", APPROVED_BECAUSE: "pinned"})
+    for annotations in ({APPROVED_BY: None}, {APPROVED_BECAUSE: "another reason"}):
+        with pytest.raises(Forbidden):
+            await stamp(client, plan, **annotations)
+    await stamp(client, plan, note="of somebody else")
+
+
+@pytest.mark.usefixtures("guarded")
+async def test_policy_lets_approver_and_people_approve(
+    tenant: tuple[Client, str], olm: Lifecycle, cluster: Client, approver: Process
+) -> None:
+    await an_approver(cluster, olm.namespace, targetNamespaces=[olm.namespace])
+    await olm.subscribe("db", V1)
+    plan = await olm.offer(V1)
+    assert await eventually(lambda: olm.is_approved(plan))
+    other = await olm.offer_alone("cache.v1.0.0")
+    answer = await approve_manually(tenant[0], other, ReviewedPlan(None, None), "tested", datetime.now(UTC))
+    assert isinstance(answer, InstallPlanApproved)
+    assert (await manual_approval_of(cluster, other)).user == tenant[1]
+    assert approver.troubles == []
+
+
+async def test_stamp_of_tenant_is_not_counted(
+    tenant: tuple[Client, str], olm: Lifecycle, cluster: Client, approver: Process
+) -> None:
+    """Without the policy, as OLM installs it: who writes by kubectl owns what they write."""
+    made = await an_approver(cluster, olm.namespace, targetNamespaces=[olm.namespace])
+    forged = await olm.plan("evil.v6.6.6")
+    annotations = {APPROVED_BY: made["metadata"]["uid"], APPROVED_BECAUSE: "I say so", APPROVED_BY_USER: "admin"}
+    await stamp(tenant[0], forged, manager="kubectl-edit", **annotations)
+    await cluster.merge_patch(Ref(INSTALL_PLAN, forged), {"spec": {"approved": True}})
+    await olm.subscribe("db", V1)
+    plan = await olm.offer(V1)
+
+    async def is_counted() -> bool:
+        return (await status_of(cluster, olm.namespace)).get("approvedCount", 0) > 0
+
+    assert await eventually(is_counted)
+    status = await status_of(cluster, olm.namespace)
+    assert (status["approvedCount"], [one["plan"] for one in status["history"]]) == (1, [str(plan)])
+    assert (await manual_approval_of(cluster, forged)).user == ""
+    assert approver.alive
