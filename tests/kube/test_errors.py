@@ -7,6 +7,7 @@ import pytest
 from tests.widgets import a_widget
 from virt_steward.kube.client import Client
 from virt_steward.kube.errors import (
+    LONGEST_MESSAGE,
     LONGEST_PAUSE,
     AlreadyExists,
     BadRequest,
@@ -146,3 +147,21 @@ def test_retry_after_is_bounded(header: str | None, details: int, pause: float |
     error = error_from(429, body, what="list pods", retry_after=header)
     assert isinstance(error, TooManyRequests)
     assert error.retry_after == pause
+
+
+@pytest.mark.parametrize(
+    ("content_type", "shown"),
+    [
+        ("text/html", "the answer is not a Status of the API, text/html"),
+        ("", "the answer is not a Status of the API"),
+        ("a token\n/x", "the answer is not a Status of the API"),
+    ],
+)
+def test_error_from_does_not_quote_other_answers(content_type: str, shown: str) -> None:
+    error = error_from(502, b"<html>a token</html>", what="get it", content_type=content_type)
+    assert str(error) == f"get it: HTTP 502 ({shown})"
+
+
+def test_error_from_bounds_the_message() -> None:
+    assert len(str(error_from(500, a_status(message="x" * 10**6), what="get it"))) < LONGEST_MESSAGE + 100
+    assert len(str(error_from(500, a_status(reason="x" * 10**6), what="get it"))) < 300
