@@ -36,6 +36,8 @@ class AnswerLimits:
     """Bytes of one event of a watch."""
     pause: float = LONGEST_PAUSE
     """Seconds that a request waits if the server asks for that; for a longer pause, it fails."""
+    chunk: int = 256 * KIB
+    """Bytes that are decompressed at once. Each connection holds up to three times as many that nobody has read."""
 
 
 def in_words(size: int) -> str:

@@ -55,8 +55,7 @@ REQUEST_TIMEOUT = 30.0
 KEEPALIVE = 60.0
 TURNS_TO_CLOSE = 3
 """Turns of the event loop after which sockets that were abandoned during a handshake are closed."""
-CHUNK = 256 * KIB
-LARGE = 256 * KIB
+LARGE = 128 * KIB
 """Bytes from which on an answer of a server that others run must wait for its turn."""
 BACKOFF_WHEN_THROTTLED = (0.1, 0.2, 0.4, 0.8)
 # Not aiohttp's total timeout: it swallows a cancellation at the same moment, as when a lease expires.
@@ -236,11 +235,15 @@ class Connection:
                 body += chunk
                 if len(body) > longest:
                     response.close()
+                    body.clear()  # the traceback of the error would keep it
                     raise AnswerTooLong(request.what, f"the answer is longer than {in_words(longest)}")
-                if not is_large and len(body) > LARGE and self._large:
+                if self._large is None or len(body) <= LARGE:
+                    continue
+                if not is_large:
                     is_large = True
                     await turn.enter_async_context(self._own_large)  # first, so that one server takes one turn only
                     await turn.enter_async_context(self._large)
+                await asyncio.sleep(0)  # the next chunk may be decompressed at once, without waiting for the network
         return bytes(body)
 
     def _headers(self, request: Request, who: Authentication) -> CIMultiDict[str]:
@@ -254,7 +257,10 @@ class Connection:
         if pool not in self._sessions:
             connector = _Connector(limit=pool.value, keepalive_timeout=KEEPALIVE)
             self._sessions[pool] = aiohttp.ClientSession(
-                connector=connector, auto_decompress=True, read_bufsize=CHUNK, cookie_jar=aiohttp.DummyCookieJar()
+                connector=connector,
+                auto_decompress=True,
+                read_bufsize=self.limits.chunk,
+                cookie_jar=aiohttp.DummyCookieJar(),
             )
         return self._sessions[pool]
 

@@ -55,7 +55,7 @@ NOWHERE = 0
 """The edition of a cluster that cannot be asked."""
 LONGEST_KUBECONFIG = 128 * 1024
 """Bytes: parsing more takes seconds, during which the whole process stands still."""
-MEMBER_LIMITS = AnswerLimits(body=6 * MIB, error=64 * KIB, items=20_000, pages=200, line=MIB, pause=1.0)
+MEMBER_LIMITS = AnswerLimits(body=6 * MIB, error=64 * KIB, items=20_000, pages=200, line=MIB, pause=1.0, chunk=32 * KIB)
 """Others run the servers of members. A page of 500 VMs has 6 MiB if each has 12 KiB of metadata; usual are 8 KiB."""
 LARGE_AT_ONCE = 4
 """So many large answers are read at once, one of each cluster: together they must fit into the memory of the pod."""

@@ -245,10 +245,9 @@ async def _names(reader: Reader, *, namespace: str) -> Names | KubeVirtMissing:
 
 async def _listed(reader: Reader, namespace: str) -> Names:
     """The names of all VMs; in smaller pages if their metadata is too long for pages of the usual size."""
-    try:
+    with suppress(AnswerTooLong):
         return await _listed_by(reader, namespace, PAGE)
-    except AnswerTooLong:
-        return await _listed_by(reader, namespace, SMALL_PAGE)
+    return await _listed_by(reader, namespace, SMALL_PAGE)
 
 
 async def _listed_by(reader: Reader, namespace: str, page: int) -> Names:
