@@ -238,7 +238,10 @@ class HostileMember:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         self.requests += 1
         behaves = next(self._rows) if self.behaviour == CHANGING else HOSTILE[self.behaviour]
-        return await behaves(request) or await honest(request)
+        try:
+            return await behaves(request) or await honest(request)
+        except ConnectionError:  # nobody wants to hear the rest
+            return web.Response()
 
 
 @contextmanager

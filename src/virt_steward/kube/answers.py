@@ -58,12 +58,12 @@ def count_items(body: bytes, most: int, what: str, *, before: int = 0) -> int:
 
     Raises InvalidAnswer at the first one too many, before any of them is decoded.
     """
-    return _counted(body, _Items, most, what, before)
+    return _counted(body, _CountedItems, most, what, before)
 
 
 def count_resources(body: bytes, most: int, what: str) -> int:
     """The same for the groups, versions and resources that discovery lists."""
-    return _counted(body, _Groups, most, what, 0)
+    return _counted(body, _CountedGroups, most, what, 0)
 
 
 def _counted(body: bytes, into: Any, most: int, what: str, before: int) -> int:
@@ -92,7 +92,7 @@ class _Counted(msgspec.Struct):
             raise _TooManyError
 
 
-class _Items(msgspec.Struct):
+class _CountedItems(msgspec.Struct):
     items: list[_Counted] | None = None
 
 
@@ -104,7 +104,7 @@ class _CountedGroup(_Counted):
     versions: list[_CountedVersion] = []
 
 
-class _Groups(msgspec.Struct):
+class _CountedGroups(msgspec.Struct):
     items: list[_CountedGroup] = []
 
 
