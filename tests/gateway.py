@@ -70,7 +70,7 @@ async def a_gateway(control_plane: ControlPlane) -> AsyncIterator[Gateway]:
         runner = web.ServerRunner(web.Server(gateway.handle), handler_cancellation=True, shutdown_timeout=0.05)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
-        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=_certified(control_plane)).start()
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=certified(control_plane)).start()
         plain, secure = runner.addresses
         gateway.server, gateway.secure_server = f"http://127.0.0.1:{plain[1]}", f"https://127.0.0.1:{secure[1]}"
         try:
@@ -79,7 +79,7 @@ async def a_gateway(control_plane: ControlPlane) -> AsyncIterator[Gateway]:
             await runner.cleanup()
 
 
-def _certified(control_plane: ControlPlane) -> ssl.SSLContext:
+def certified(control_plane: ControlPlane) -> ssl.SSLContext:
     identity = control_plane.authority.server("gateway")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     with TemporaryDirectory() as folder:  # ssl reads keys from files only

@@ -1,10 +1,16 @@
 """Builders of Machines and KubevirtConfigs, and a CRD of Machine with the fields that matter."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
+from tests.eventually import eventually
 from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
 from virt_steward.controllers.placement.observation import CONFIG_ANNOTATION, MACHINE, MACHINE_API, MACHINE_VERSION
 from virt_steward.kube.client import Client, Object
+from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
+from virt_steward.kube.errors import Invalid
 from virt_steward.objects.identity import Key, Ref
 
 TEXT = {"type": "string"}
@@ -77,3 +83,32 @@ async def placed(client: Client, namespace: str, name: str) -> Object:
     """The condition Placed of the Machine; empty if absent."""
     status = (await client.get(the_machine(namespace, name))).get("status", {})
     return next((one for one in status.get("conditions", []) if one["type"] == "Placed"), {})
+
+
+@asynccontextmanager
+async def any_reference_allowed(client: Client) -> AsyncIterator[None]:
+    """The CRD of KubevirtConfig as others install it: without the rule for kubeconfigSecretRef."""
+    crd = Ref(CUSTOM_RESOURCE_DEFINITION, Key("", f"{KUBEVIRT_CONFIG.plural}.{KUBEVIRT_CONFIG.group}"))
+    schema = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/kubeconfigSecretRef"
+    path = f"{schema}/x-kubernetes-validations"
+    spec = (await client.get(crd))["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    rules = spec["properties"]["kubeconfigSecretRef"]["x-kubernetes-validations"]
+    await client.json_patch(crd, [{"op": "remove", "path": path}])
+    assert await eventually(partial(_is_allowed, client, "a=b"))
+    try:
+        yield
+    finally:
+        await client.json_patch(crd, [{"op": "add", "path": path, "value": rules}])
+        assert await eventually(partial(_is_refused, client, "a=b"))
+
+
+async def _is_allowed(client: Client, secret: str) -> bool:
+    try:
+        await client.create(a_config("any-reference", Key("home", secret)), dry_run=True)
+    except Invalid:
+        return False
+    return True
+
+
+async def _is_refused(client: Client, secret: str) -> bool:
+    return not await _is_allowed(client, secret)

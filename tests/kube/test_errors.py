@@ -149,6 +149,19 @@ def test_retry_after_is_bounded(header: str | None, details: int, pause: float |
     assert error.retry_after == pause
 
 
-def test_error_from_keeps_beginning_of_huge_message() -> None:
-    body = json.dumps({"kind": "Status", "message": "x" * 5_000_000}).encode()
-    assert len(str(error_from(400, body, what="get it"))) == len("get it: ") + LONGEST_MESSAGE
+@pytest.mark.parametrize(
+    ("content_type", "shown"),
+    [
+        ("text/html", "the answer is not a Status of the API, text/html"),
+        ("", "the answer is not a Status of the API"),
+        ("a token\n/x", "the answer is not a Status of the API"),
+    ],
+)
+def test_error_from_does_not_quote_other_answers(content_type: str, shown: str) -> None:
+    error = error_from(502, b"<html>a token</html>", what="get it", content_type=content_type)
+    assert str(error) == f"get it: HTTP 502 ({shown})"
+
+
+def test_error_from_bounds_the_message() -> None:
+    assert len(str(error_from(500, a_status(message="x" * 10**6), what="get it"))) < LONGEST_MESSAGE + 100
+    assert len(str(error_from(500, a_status(reason="x" * 10**6), what="get it"))) < 300

@@ -16,12 +16,19 @@ from tests.gateway import Gateway, a_status, no_streaming_list
 from tests.kube.watches import Followed, followed
 from tests.proxy import FaultProxy
 from tests.widgets import V1, WIDGET, Widget, a_widget, the_widget
+from virt_steward.kube.answers import Lines
 from virt_steward.kube.client import Client, Reader, Selection
 from virt_steward.kube.connection import Request
-from virt_steward.kube.errors import Expired, Invalid, NotServed, ServerUnreachable, TooManyRequests, Unavailable
+from virt_steward.kube.errors import (
+    Expired,
+    Invalid,
+    InvalidAnswer,
+    NotServed,
+    ServerUnreachable,
+    TooManyRequests,
+)
 from virt_steward.kube.watch import (
     MAX_DEPTH,
-    Lines,
     Trouble,
     Unreadable,
     Watch,
@@ -188,7 +195,7 @@ async def test_watch_survives_invalid_data(
     await admin.create(a_widget(widgets))
     gateway.intercept = garbled
     async with a_client(control_plane, server=gateway.server) as client, followed(client, widgets) as events:
-        expected = ["Reset", Unavailable.__name__, "Reset", "put one", "Synced"]
+        expected = ["Reset", InvalidAnswer.__name__, "Reset", "put one", "Synced"]
         assert await events.until("Synced") == expected
 
 
@@ -273,7 +280,7 @@ def test_lines_are_independent_of_chunks(lines: list[bytes], data: st.DataObject
     whole = [line for text in lines for line in text.split(b"\n") if line]
     text = b"".join(line + b"\n" for line in whole)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
-    splitter = Lines()
+    splitter = Lines(len(text), "watch")
     chunks = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     assert [line for chunk in chunks for line in splitter.feed(chunk)] == whole
 

@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from virt_steward.apis.crd import AGE, ApiVersion, Column, Crd
-from virt_steward.apis.meta import Condition, NamespaceName, Time
+from virt_steward.apis.meta import NAMESPACE_NAME, Condition, NamespaceName, Time
 from virt_steward.apis.schema import INT32, ApiStruct, keyed_by, matching
 from virt_steward.objects.identity import Kind
 
@@ -14,6 +14,8 @@ Quantity = Annotated[
     Meta(min_length=1, max_length=32),
     matching("[0-9]+([.][0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti|P|Pi)?", "a quantity is a number with a unit, such as 512Gi"),
 ]
+
+SECRET_NAME = f"{NAMESPACE_NAME}([.]{NAMESPACE_NAME})*"
 
 
 class Capacity(ApiStruct, frozen=True):
@@ -30,6 +32,7 @@ class KubevirtConfigSpec(ApiStruct, frozen=True):
     kubeconfig_secret_ref: Annotated[
         str,
         Meta(description="The Secret that holds a kubeconfig under the key kubeconfig.", max_length=253),
+        matching(f"({SECRET_NAME})?", "a Secret is named in lower case letters, digits, '-' and '.'"),
     ] = ""
     secret_namespace: Annotated[NamespaceName | None, Meta(description="The namespace of that Secret.")] = None
     default: Annotated[

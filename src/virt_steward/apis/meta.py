@@ -12,10 +12,12 @@ from virt_steward.objects.selectors import requirement
 
 Time = Annotated[datetime, Meta(tz=True)]
 
+NAMESPACE_NAME = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+
 NamespaceName = Annotated[
     str,
     Meta(min_length=1, max_length=63),
-    matching("[a-z0-9]([-a-z0-9]*[a-z0-9])?", "a namespace is named in lower case letters, digits and '-'"),
+    matching(NAMESPACE_NAME, "a namespace is named in lower case letters, digits and '-'"),
 ]
 
 Duration = Annotated[

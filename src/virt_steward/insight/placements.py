@@ -6,7 +6,6 @@ import asyncio
 import math
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from virt_steward.controllers.placement.assignments import Assignments
@@ -14,7 +13,7 @@ from virt_steward.controllers.placement.capacity import CapacityCache
 from virt_steward.controllers.placement.decide import trace
 from virt_steward.controllers.placement.definition import AGENT
 from virt_steward.controllers.placement.evaluate import evaluate
-from virt_steward.controllers.placement.fleet import LONGEST_ANSWER, Fleet
+from virt_steward.controllers.placement.fleet import Fleet, connections_to_members
 from virt_steward.controllers.placement.observation import KubeVirtMissing, Unreachable, VmAbsent, VmFound
 from virt_steward.controllers.placement.observe import PlacementClusterView
 from virt_steward.controllers.placement.report import recorded_reason
@@ -23,7 +22,6 @@ from virt_steward.controllers.placement.secrets import Secrets
 from virt_steward.controllers.placement.verdicts import Blocked, Chosen
 from virt_steward.controllers.placement.watches import CONFIGS, MACHINES
 from virt_steward.insight.reading import listed, listed_if_served
-from virt_steward.kube.connection import Connection, unobserved
 from virt_steward.objects.errors import UserError
 from virt_steward.runtime.clock import SystemClock
 
@@ -137,7 +135,7 @@ async def _survey(reader: Reader, options: PlacementOptions) -> AsyncIterator[_P
         Secrets(reader, _ignore_change),
         limits=options.limits,
         clock=clock,
-        connect=partial(Connection, user_agent=AGENT, observe=unobserved, longest_answer=LONGEST_ANSWER),
+        connect=connections_to_members(AGENT),
         observe=_count_nothing,
     )
     async with _running(fleet, configs, options.limits.timeout):

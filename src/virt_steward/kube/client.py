@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import msgspec
 
+from virt_steward.kube.answers import count_items, decoded
 from virt_steward.kube.connection import REQUEST_TIMEOUT, ConnectionPool, Request
-from virt_steward.kube.errors import NotFound, NotServed, Unavailable, one_line
+from virt_steward.kube.errors import InvalidAnswer, NotFound, NotServed
 from virt_steward.objects.identity import Key, Kind, Ref, ref_of, version_of
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ class Selection:
 
     @classmethod
     def one(cls, key: Key, *, metadata_only: bool = False) -> Selection:
-        return cls(key.namespace, fields=f"metadata.name={key.name}", metadata_only=metadata_only)
+        return cls(key.namespace, fields=f"metadata.name={_escaped(key.name)}", metadata_only=metadata_only)
 
 
 EVERYTHING = Selection()
@@ -90,7 +92,7 @@ class Reader:
         """One object. Raises NotFound if it does not exist, NotServed if its kind is not served."""
         resource = await self.discovery.resource(ref.kind)
         request = Request("get", "GET", resource.path_of(ref.key), what=f"get {ref}")
-        return _read((await self._send(request)).body, into, request.what)
+        return decoded((await self._send(request)).body, into, request.what)
 
     async def pages(
         self, kind: Kind, selection: Selection = EVERYTHING, *, page: int = PAGE, may_lag: bool = False
@@ -109,12 +111,21 @@ class Reader:
             query=query | (ANY_AGE if may_lag else {}),
             headers={"Accept": METADATA_ONLY_LIST} if selection.metadata_only else {},
         )
-        while True:
-            part: ListPage = _read((await self._send(request)).body, ListPage, request.what)
+        limits = self.connection.limits
+        items = 0
+        for _ in range(limits.pages):
+            body = (await self._send(request)).body
+            if limits.items is not None:
+                items = count_items(body, limits.items, request.what, before=items)
+                await asyncio.sleep(0)  # a long page takes some milliseconds to decode
+            part: ListPage = decoded(body, ListPage, request.what)
+            if not part.kind.endswith("List"):  # another JSON, such as the refusal of a login page, is no empty list
+                raise InvalidAnswer(request.what, detail="it is not a list")
             yield part
             if not part.metadata.continue_:
                 return
             request = replace(request, query={**query, "continue": part.metadata.continue_})
+        raise InvalidAnswer(request.what, f"the list has more than {limits.pages} pages")
 
     @overload
     async def list(self, kind: Kind, selection: Selection = ..., *, may_lag: bool = ...) -> list[Object]: ...
@@ -124,11 +135,11 @@ class Reader:
         self, kind: Kind, selection: Selection = EVERYTHING, into: Any = dict, *, may_lag: bool = False
     ) -> list[Any]:
         pages = self.pages(kind, selection, may_lag=may_lag)
-        return [_read(item, into, f"list {kind}") async for page in pages for item in page.items]
+        return [decoded(item, into, f"list {kind}") async for page in pages for item in page.items]
 
-    async def raw(self, path: str) -> bytes:
-        """The body of a path that is no resource: /version, /readyz."""
-        return (await self._send(Request("get", "GET", path, what=f"get {path}"))).body
+    async def raw(self, path: str, *, longest: int | None = None) -> bytes:
+        """The body of a path that is no resource: /version, /readyz. `longest` limits its bytes."""
+        return (await self._send(Request("get", "GET", path, what=f"get {path}", longest=longest))).body
 
     async def _send(self, request: Request) -> Response:
         caller = self._caller
@@ -273,6 +284,7 @@ class _ListMeta(msgspec.Struct, rename={"continue_": "continue", "resource_versi
 class ListPage(msgspec.Struct):
     """A page of a list, with items that are not decoded yet."""
 
+    kind: str = ""
     metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
     listed: list[msgspec.Raw] | None = msgspec.field(default=None, name="items")
 
@@ -285,17 +297,14 @@ class ListPage(msgspec.Struct):
 _OWNERS = {Kind("authentication.k8s.io", "TokenRequest"): Kind("", "ServiceAccount")}
 
 
-def _read(raw: bytes | msgspec.Raw, into: Any, what: str) -> Any:
-    """Decode an answer. An invalid one comes from something in between: a login page, a load balancer."""
-    try:
-        return msgspec.json.decode(raw, type=into)
-    except (ValueError, RecursionError) as error:
-        raise Unavailable(one_line(f"{what}: invalid answer: {error}")) from None
-
-
 def _object(answer: Response) -> Object:
-    found: Object = _read(answer.body, dict[str, Any], "write")
+    found: Object = decoded(answer.body, dict[str, Any], "write")
     return found
+
+
+def _escaped(value: str) -> str:
+    """The value of a field selector: a comma or an equals sign in it would otherwise end it."""
+    return value.replace("\\", r"\\").replace(",", r"\,").replace("=", r"\=")
 
 
 def _dry(dry_run: bool) -> dict[str, str]:

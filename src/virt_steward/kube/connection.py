@@ -16,7 +16,7 @@ import functools
 import os
 import time
 from asyncio.sslproto import SSLProtocol
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import quote
@@ -27,13 +27,14 @@ from aiohttp.client_proto import ResponseHandler
 from multidict import CIMultiDict
 from yarl import URL
 
+from virt_steward.kube.answers import KIB, AnswerLimits, in_words
 from virt_steward.kube.errors import (
+    AnswerTooLong,
     KubeError,
     ServerUnreachable,
     TimedOut,
     TooManyRequests,
     Unauthorized,
-    Unavailable,
     Untrusted,
     error_from,
 )
@@ -54,7 +55,8 @@ REQUEST_TIMEOUT = 30.0
 KEEPALIVE = 60.0
 TURNS_TO_CLOSE = 3
 """Turns of the event loop after which sockets that were abandoned during a handshake are closed."""
-CHUNK = 256 * 1024
+LARGE = 128 * KIB
+"""Bytes from which on an answer of a server that others run must wait for its turn."""
 BACKOFF_WHEN_THROTTLED = (0.1, 0.2, 0.4, 0.8)
 # Not aiohttp's total timeout: it swallows a cancellation at the same moment, as when a lease expires.
 LIMITS = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT)
@@ -99,6 +101,8 @@ class Request:
     timeout: float = REQUEST_TIMEOUT
     pool: ConnectionPool = ConnectionPool.REQUESTS
     permit: Permit | None = None
+    longest: int | None = None
+    """Bytes of the answer, where it is known to be short."""
 
     @property
     def target(self) -> str:
@@ -117,11 +121,19 @@ class Connection:
     """The connections to one API server. They open on first use."""
 
     def __init__(
-        self, cluster: ClusterConfig, *, user_agent: str, observe: RequestObserver, longest_answer: int | None = None
+        self,
+        cluster: ClusterConfig,
+        *,
+        user_agent: str,
+        observe: RequestObserver,
+        limits: AnswerLimits | None = None,
+        large: asyncio.Semaphore | None = None,
     ) -> None:
-        """`longest_answer` limits the bytes of an answer: for servers that others run."""
+        """`limits` and `large` are for servers that others run: so many large answers are read at once, by all."""
         self.cluster = cluster
-        self._longest_answer = longest_answer
+        self.limits = limits or AnswerLimits()
+        self._large = large
+        self._own_large = asyncio.Lock()
         self._user_agent = user_agent
         self._observe = observe
         self._sessions: dict[ConnectionPool, aiohttp.ClientSession] = {}
@@ -136,7 +148,7 @@ class Connection:
                 return await self._send_once(request, deadline)
             except TooManyRequests as error:
                 delay = backoff if error.retry_after is None else error.retry_after
-                if time.monotonic() + delay > deadline:
+                if delay > self.limits.pause or time.monotonic() + delay > deadline:
                     raise
                 await asyncio.sleep(delay)
         return await self._send_once(request, deadline)
@@ -166,7 +178,7 @@ class Connection:
     async def _send_once(self, request: Request, deadline: float) -> Response:
         with self._errors_of(request, request.timeout):
             async with asyncio.timeout(deadline - time.monotonic()), await self._open(request, LIMITS) as response:
-                return Response(response.status, await self._read(response, request))
+                return Response(response.status, await self._read(response, request, self.limits.body))
 
     async def _open(self, request: Request, limits: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
         """The response, if it is a success. After a 401, credentials are renewed once."""
@@ -203,19 +215,35 @@ class Connection:
             self._observe(request.verb, code, time.monotonic() - started)
         if response.status >= 300:
             async with response:
-                body = await self._read(response, request)
-            raise error_from(response.status, body, what=request.what, retry_after=response.headers.get("Retry-After"))
+                body = await self._read(response, request, self.limits.error)
+            raise error_from(
+                response.status,
+                body,
+                what=request.what,
+                retry_after=response.headers.get("Retry-After"),
+                content_type=response.content_type,
+            )
         return response
 
-    async def _read(self, response: aiohttp.ClientResponse, request: Request) -> bytes:
-        if self._longest_answer is None:
-            return await response.read()
+    async def _read(self, response: aiohttp.ClientResponse, request: Request, longest: int) -> bytes:
+        """The body, decompressed piece by piece by aiohttp, which reads on only when a piece was taken."""
+        longest = min(longest, request.longest or longest)
         body = bytearray()
-        async for chunk in response.content.iter_any():
-            body += chunk
-            if len(body) > self._longest_answer:
-                response.close()
-                raise Unavailable(f"{request.what}: the answer exceeds {self._longest_answer} bytes")
+        async with AsyncExitStack() as turn:
+            is_large = False
+            async for chunk in response.content.iter_any():
+                body += chunk
+                if len(body) > longest:
+                    response.close()
+                    body.clear()  # the traceback of the error would keep it
+                    raise AnswerTooLong(request.what, f"the answer is longer than {in_words(longest)}")
+                if self._large is None or len(body) <= LARGE:
+                    continue
+                if not is_large:
+                    is_large = True
+                    await turn.enter_async_context(self._own_large)  # first, so that one server takes one turn only
+                    await turn.enter_async_context(self._large)
+                await asyncio.sleep(0)  # the next chunk may be decompressed at once, without waiting for the network
         return bytes(body)
 
     def _headers(self, request: Request, who: Authentication) -> CIMultiDict[str]:
@@ -229,7 +257,10 @@ class Connection:
         if pool not in self._sessions:
             connector = _Connector(limit=pool.value, keepalive_timeout=KEEPALIVE)
             self._sessions[pool] = aiohttp.ClientSession(
-                connector=connector, auto_decompress=True, read_bufsize=CHUNK, cookie_jar=aiohttp.DummyCookieJar()
+                connector=connector,
+                auto_decompress=True,
+                read_bufsize=self.limits.chunk,
+                cookie_jar=aiohttp.DummyCookieJar(),
             )
         return self._sessions[pool]
 
@@ -306,7 +337,7 @@ class _Body(payload.Payload):
         await self.write(writer)
 
 
-def _in_words(error: Exception) -> str:
+def _in_words(error: Exception) -> str:  # noqa: PLR0911 - a table
     match error:
         case aiohttp.ClientHttpProxyError():  # its own text shows the proxy's password
             return f"the proxy answered {error.status}"
@@ -318,6 +349,8 @@ def _in_words(error: Exception) -> str:
             return os.strerror(error.os_error.errno)
         case aiohttp.ClientPayloadError() | aiohttp.ServerDisconnectedError():
             return "the server closed the connection"
+        case aiohttp.ClientResponseError():  # its own text quotes what the server sent
+            return "the answer is not valid HTTP"
         case _:
             return str(error) or type(error).__name__
 

@@ -207,5 +207,5 @@ def expiry_of_token(header: str) -> datetime | None:
         payload = header.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
         return datetime.fromtimestamp(claims["exp"], UTC)
-    except (IndexError, ValueError, TypeError, KeyError, OverflowError, OSError):
+    except (IndexError, ValueError, TypeError, KeyError, OverflowError, OSError, RecursionError):
         return None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from virt_steward.kube.answers import count_resources, decoded
 from virt_steward.kube.connection import Request
 from virt_steward.kube.errors import BadRequest, NotServed, Unavailable, one_line
 from virt_steward.objects.identity import Kind
@@ -121,10 +122,9 @@ class Discovery:
             "discover", "GET", path, what="discover the kinds that are served", headers={"Accept": ACCEPT}
         )
         answer = await self._connection.send(request)
-        try:
-            groups = msgspec.json.decode(answer.body, type=_Groups)
-        except ValueError as error:
-            raise Unavailable(f"{request.what}: invalid answer: {error}") from None
+        if (most := self._connection.limits.items) is not None:
+            count_resources(answer.body, most, request.what)
+        groups: _Groups = decoded(answer.body, _Groups, request.what)
         if groups.kind != "APIGroupDiscoveryList":
             raise Unavailable("the server has no aggregated discovery: Kubernetes 1.27 or newer is required")
         found: dict[Kind, list[Resource]] = {}

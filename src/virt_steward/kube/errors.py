@@ -7,6 +7,8 @@ KubeError
 │   ├── Unreachable        refused, reset, no such host
 │   │   └── Untrusted      the server's certificate is not trusted
 │   ├── TimedOut
+│   ├── InvalidAnswer      an answer that no API server gives: not JSON, too many items, without end
+│   │   └── AnswerTooLong  more bytes than are read
 │   ├── TooManyRequests    429
 │   └── ServerError        5xx
 └── Refused                the server refused the request, and would again
@@ -26,6 +28,7 @@ A failed read is never "absent": only NotFound means that an object is not there
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import msgspec
@@ -73,6 +76,22 @@ class Untrusted(ServerUnreachable):
 
 class TimedOut(Unavailable):
     """The request timed out. A write may or may not have been executed."""
+
+
+INVALID = "invalid answer"
+
+
+class InvalidAnswer(Unavailable):
+    """The answer is not one of an API server: it is not JSON, too long, or has no end. Only our own words are shown."""
+
+    def __init__(self, what: str, problem: str = INVALID, *, detail: str = "") -> None:
+        """`problem` is the same for all answers of its sort; `detail` may differ from one to the next."""
+        super().__init__(one_line(f"{what}: {problem}: {detail[:LONGEST_DETAIL]}" if detail else f"{what}: {problem}"))
+        self.problem = problem
+
+
+class AnswerTooLong(InvalidAnswer):
+    """The answer has more bytes than are read."""
 
 
 class TooManyRequests(Unavailable):
@@ -164,6 +183,9 @@ class ApiStatus(msgspec.Struct):
     details: _Details | None = None
 
 
+LONGEST_DETAIL = 200
+LONGEST_MESSAGE = 8192
+"""Characters of a server's message that are kept: anybody may have chosen them, and they end in conditions."""
 LONGEST_PAUSE = 3600.0
 """Seconds that a server may ask us to wait. A longer pause would let it stop us for a day."""
 
@@ -179,18 +201,21 @@ REFUSALS: dict[int, type[Refused]] = {
 }
 
 
-LONGEST_MESSAGE = 4096
-"""Characters of a server's own message that are kept: a hostile one may send megabytes."""
+_CONTENT_TYPE = re.compile("[a-z0-9.+-]{1,40}/[a-z0-9.+-]{1,40}")
+
 _NAMED_IN_MESSAGES = {401: "unauthorized", 403: "forbidden"}
 """The server's own message does not always say so: an admission webhook, for example, writes its own text."""
 
 
-def error_from(code: int, body: bytes, *, what: str, retry_after: str | None = None) -> KubeError:
+def error_from(
+    code: int, body: bytes, *, what: str, retry_after: str | None = None, content_type: str = ""
+) -> KubeError:
     """The error for an HTTP answer; `what` names the request in the message."""
-    status = _status(code, body)
+    status = _status(code, body, content_type)
     prefix = f"{_NAMED_IN_MESSAGES[code]} ({code}): " if code in _NAMED_IN_MESSAGES else ""
-    said = (status.message or status.reason or f"HTTP {code}")[:LONGEST_MESSAGE]
-    message = one_line(f"{what}: {prefix}{said}")
+    message = one_line(
+        f"{what}: {prefix}{status.message[:LONGEST_MESSAGE] or status.reason[:LONGEST_DETAIL] or f'HTTP {code}'}"
+    )
     if code == 429 or code >= 500:
         delay = _seconds(retry_after) or (status.details.retryAfterSeconds if status.details else 0)
         pause = min(delay, LONGEST_PAUSE) if delay > 0 else None
@@ -206,12 +231,13 @@ def error_from(code: int, body: bytes, *, what: str, retry_after: str | None = N
     return REFUSALS.get(code, Refused)(code, status.reason, message)
 
 
-def _status(code: int, body: bytes) -> ApiStatus:
+def _status(code: int, body: bytes, content_type: str) -> ApiStatus:
+    """The server's own Status. An answer of another kind is not quoted: anybody in between may have written it."""
     try:
         return msgspec.json.decode(body, type=ApiStatus)
     except (ValueError, RecursionError):  # a proxy or a load balancer answered, not the API server
-        text = body[:200].decode(errors="replace").strip()
-        return ApiStatus(code=code, message=f"HTTP {code} {text}".strip())
+        kind = f", {content_type}" if _CONTENT_TYPE.fullmatch(content_type) else ""
+        return ApiStatus(code=code, message=f"HTTP {code} (the answer is not a Status of the API{kind})")
 
 
 def _seconds(header: str | None) -> float:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import msgspec
 
+from virt_steward.kube.answers import Lines, decoded
 from virt_steward.kube.backoff import RetryBackoff
 from virt_steward.kube.client import EVERYTHING, METADATA_ONLY
 from virt_steward.kube.connection import ConnectionPool, Request
@@ -23,12 +24,12 @@ from virt_steward.kube.errors import (
     Expired,
     Forbidden,
     Invalid,
+    InvalidAnswer,
     KubeError,
     NotFound,
     NotServed,
     TimedOut,
     Unauthorized,
-    Unavailable,
     error_from,
 )
 from virt_steward.objects.meta import Meta
@@ -180,7 +181,7 @@ class Watch(Generic[T]):
                 is_open = True
                 if self._position:
                     yield Synced()
-                lines = Lines()
+                lines = Lines(self._reader.connection.limits.line, f"watch {self._kind}")
                 async for chunk in chunks:
                     for line in lines.feed(chunk):
                         for event in self._frame(line):
@@ -228,7 +229,7 @@ class Watch(Generic[T]):
         frame = self._decoded(line)
         match frame.type:
             case "ERROR":
-                code = _CODE.decode(frame.object).code
+                code = decoded(frame.object, _Code, f"watch {self._kind}").code
                 raise error_from(code, bytes(frame.object), what=f"watch {self._kind}")
             case "ADDED" | "MODIFIED":
                 event = (
@@ -238,12 +239,12 @@ class Watch(Generic[T]):
                 if self._position:  # until the initial events have ended, their versions are in no order
                     self._position = (event.object if isinstance(event, Put) else event).metadata.resource_version
             case "DELETED":
-                metadata = _BARE.decode(frame.object).metadata
+                metadata = _metadata(frame.object)
                 yield Gone(metadata)
                 if self._position:
                     self._position = metadata.resource_version
             case "BOOKMARK":
-                metadata = _BARE.decode(frame.object).metadata
+                metadata = _metadata(frame.object)
                 if metadata.annotations.get(INITIAL_EVENTS_END) == "true":
                     yield Synced()
                     self._position = metadata.resource_version
@@ -256,9 +257,10 @@ class Watch(Generic[T]):
         try:
             return _FRAME.decode(line)
         except RecursionError:
-            return _SHORTENED.decode(shallow(line))
+            shortened: _Shortened = decoded(shallow(line), _Shortened, f"watch {self._kind}")
+            return shortened
         except ValueError as error:
-            raise Unavailable(f"watch {self._kind}: invalid data in the stream: {error}") from None
+            raise InvalidAnswer(f"watch {self._kind}", "invalid data in the stream", detail=str(error)) from None
 
 
 async def snapshots(
@@ -296,25 +298,7 @@ def projected(decode: Callable[[bytes], T], raw: bytes | msgspec.Raw) -> Put[T] 
     except RecursionError:
         return _too_deep(shallow(bytes(raw)))
     except ValueError as error:  # of msgspec, or a string that is no UTF-8
-        return Unreadable(_BARE.decode(raw).metadata, str(error))
-
-
-class Lines:
-    """Splits chunks at newlines. An object may span many chunks; each byte is searched once."""
-
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-
-    def feed(self, chunk: bytes) -> Iterator[bytes]:
-        *complete, rest = chunk.split(b"\n")
-        for line in complete:
-            self._parts.append(line)
-            whole = b"".join(self._parts)
-            self._parts.clear()
-            if whole:
-                yield whole
-        if rest:
-            self._parts.append(rest)
+        return Unreadable(_metadata(raw), str(error))
 
 
 def shallow(raw: bytes) -> bytes:
@@ -338,7 +322,13 @@ def shallow(raw: bytes) -> bytes:
 
 
 def _too_deep(shortened: bytes | msgspec.Raw) -> Unreadable:
-    return Unreadable(_BARE.decode(shortened).metadata, "nested too deeply")
+    return Unreadable(_metadata(shortened), "nested too deeply")
+
+
+def _metadata(raw: bytes | msgspec.Raw) -> _Annotated:
+    """The metadata, without which an object cannot be named. Raises InvalidAnswer."""
+    bare: _Bare = decoded(raw, _Bare, "read the metadata of an object")
+    return bare.metadata
 
 
 class _Annotated(Meta, frozen=True, rename="camel", gc=False):
@@ -363,9 +353,6 @@ class _Shortened(_Frame):
 
 
 _FRAME: msgspec.json.Decoder[_Frame] = msgspec.json.Decoder(_Frame)
-_SHORTENED: msgspec.json.Decoder[_Shortened] = msgspec.json.Decoder(_Shortened)
-_BARE: msgspec.json.Decoder[_Bare] = msgspec.json.Decoder(_Bare)
-_CODE: msgspec.json.Decoder[_Code] = msgspec.json.Decoder(_Code)
 
 
 def projection(shape: type[T]) -> Callable[[bytes], T]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import structlog
 
 from virt_steward.kube.client import EVERYTHING, Selection
-from virt_steward.kube.errors import Expired, Forbidden, KubeError, NotServed
+from virt_steward.kube.errors import BadRequest, Expired, Forbidden, Invalid, KubeError, NotServed
 from virt_steward.kube.watch import (
     SILENCE,
     Gone,
@@ -67,6 +67,7 @@ class InformerState(Enum):
     SYNCED = "synced"
     BROKEN = "not connected"
     DENIED = "not allowed"
+    REFUSED = "request refused"
 
 
 class Informer(Generic[T]):
@@ -272,6 +273,10 @@ class Informer(Generic[T]):
             self._mark_denied(denied=True)
         if (self._is_one_of_several or self.source.may_be_denied) and isinstance(error, Forbidden):
             self.state = InformerState.DENIED
+            self._settled.set()
+        elif self._is_one_of_several and isinstance(error, BadRequest | Invalid) and delay:
+            # Refused for good, such as for an invalid name. Without a delay, only a streaming list was refused.
+            self.state = InformerState.REFUSED
             self._settled.set()
         elif self.state is InformerState.SYNCED:
             self.state = InformerState.BROKEN

@@ -1,7 +1,7 @@
 """Fixtures: machines, clusters and the rights under which the placement runs."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from tests.controllers.approver.process import ALONE, Process, a_process, home_o
 from tests.controllers.placement.scene import Scene, an_installation
 from tests.fleet import Members, a_fleet
 from tests.grants import Account
+from tests.hostile import CHANGING, HostileMember, a_hostile_member, beside
 from tests.runtime.clocks import ManualClock
 from virt_steward.controllers.placement.options import FleetTimeouts
 from virt_steward.kube.client import Client
@@ -58,6 +59,19 @@ async def scene(admin: Client, control_plane: ControlPlane, account: Account, na
     await scene.clear()
 
 
+@pytest.fixture(scope="session")
+def hostile_server(control_plane: ControlPlane) -> Iterator[HostileMember]:
+    with a_hostile_member(control_plane) as member:
+        yield member
+
+
+@pytest.fixture
+def hostile_member(hostile_server: HostileMember) -> HostileMember:
+    """A member cluster whose API server misbehaves, differently with each request unless told how."""
+    hostile_server.behaviour = CHANGING
+    return hostile_server
+
+
 @pytest.fixture
 def clock() -> ManualClock:
     return ManualClock()
@@ -65,7 +79,10 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 async def members(
-    control_plane: ControlPlane, admin: Client, namespace: str, clock: ManualClock
+    control_plane: ControlPlane, admin: Client, namespace: str, clock: ManualClock, hostile_member: HostileMember
 ) -> AsyncIterator[Members]:
-    async with a_fleet(control_plane, admin, namespace, clock=clock, limits=FleetTimeouts(timeout=SOON)) as started:
+    """A fleet with a hostile member, which is asked all the time."""
+    limits = FleetTimeouts(timeout=SOON)
+    fleet = a_fleet(control_plane, admin, namespace, clock=clock, limits=limits)
+    async with fleet as started, beside(started, hostile_member):
         yield started

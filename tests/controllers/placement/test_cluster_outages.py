@@ -30,7 +30,8 @@ def has_vms(*names: str) -> Interception:
     async def intercept(request: web.BaseRequest) -> web.StreamResponse | None:
         if not request.path.endswith("/virtualmachines"):
             return None
-        items = [{"metadata": {"name": name, "namespace": "any"}} for name in names]
+        namespace = request.path.split("/")[-2]
+        items = [{"metadata": {"name": name, "namespace": namespace}} for name in names]
         return web.json_response({"kind": "PartialObjectMetadataList", "metadata": {}, "items": items})
 
     return intercept

@@ -36,6 +36,13 @@ SILENT = Unreachable("cluster east: unreachable: timed out after 5 s")
             id="refuses-the-question",
         ),
         pytest.param(
+            Unreachable("cluster east: misbehaves: the answer is longer than 6 MiB", PlacementReason.MISBEHAVES),
+            "Misbehaving",
+            ("False", "Misbehaves"),
+            ("Unknown", "Misbehaves"),
+            id="misbehaves",
+        ),
+        pytest.param(
             UnusableCluster(PlacementReason.SECRET_NOT_FOUND, "Secret a/b not found"),
             "CredentialsInvalid",
             ("Unknown", "NotAsked"),

@@ -11,6 +11,7 @@ from tests.cluster import a_control_plane
 from tests.eventually import eventually
 from tests.fleet import AGENT, Members, a_fleet, a_machine_definition, a_vm, the_vm
 from tests.gateway import Gateway, a_status, forwarded
+from tests.hostile import HostileMember, beside
 from tests.kube.kubeconfigs import SECRET
 from tests.proxy import FaultProxy
 from tests.runtime.clocks import ManualClock, settle
@@ -37,8 +38,10 @@ async def vms(admin: Client, namespace: str) -> str:
 
 
 @pytest.fixture
-async def members(control_plane: ControlPlane, admin: Client, vms: str, clock: ManualClock) -> AsyncIterator[Members]:
-    async with a_fleet(control_plane, admin, vms, clock=clock) as started:
+async def members(
+    control_plane: ControlPlane, admin: Client, vms: str, clock: ManualClock, hostile_member: HostileMember
+) -> AsyncIterator[Members]:
+    async with a_fleet(control_plane, admin, vms, clock=clock) as started, beside(started, hostile_member):
         yield started
 
 
@@ -63,7 +66,8 @@ async def test_each_cluster_says_whether_it_has_the_vm(
     await admin.create(a_vm(members.namespace, "vm-web"))
 
     async def without(request: web.BaseRequest) -> web.StreamResponse | None:
-        listed = {"metadata": {}, "items": [{"metadata": {"name": "vm-other"}}]}
+        vm = {"metadata": {"name": "vm-other", "namespace": members.namespace}}
+        listed = {"kind": "PartialObjectMetadataList", "metadata": {}, "items": [vm]}
         return web.json_response(listed) if request.path.endswith("/virtualmachines") else None
 
     gateway.intercept = without

@@ -2,11 +2,13 @@ import asyncio
 import uuid
 
 import pytest
+from aiohttp import web
 
 from tests.audit import AuditLog
 from tests.clients import a_client
 from tests.eventually import eventually
 from tests.fleet import a_secret, at_work, the_secret
+from tests.gateway import Gateway, a_status
 from tests.grants import an_account
 from tests.kube.kubeconfigs import SECRET, b64
 from tests.proxy import FaultProxy
@@ -153,6 +155,44 @@ async def test_a_secret_that_may_not_be_read_is_not_taken_for_absent_and_found_o
             await an_account(admin, Access(name, (grant,)), home)
             assert await eventually(lambda: "east" in told)
             assert await eventually(lambda: watched.content("east") == SecretPresent(b"one"))
+
+
+async def test_a_secret_that_the_server_refuses_to_look_for_settles_as_unreadable(
+    gateway: Gateway, control_plane: ControlPlane, namespace: str
+) -> None:
+    async def refuse(request: web.BaseRequest) -> web.StreamResponse | None:
+        return a_status(400, "BadRequest", "no such selector") if request.path.endswith("/secrets") else None
+
+    gateway.intercept = refuse
+    async with a_client(control_plane, server=gateway.server) as client:
+        watched = Secrets(client, changed=lambda _: None, patience=10 * PATIENCE)
+        watched.follow("east", Key(namespace, "east"))
+        async with at_work(watched):
+            await settled(watched)
+            content = watched.content("east")
+            asked = sum(one.path.endswith("/secrets") for one in gateway.requests)
+    assert isinstance(content, SecretUnreadable)
+    assert "no such selector" in content.message
+    assert asked == 2, "a streaming list and a paged one, and then a pause"
+
+
+async def test_nobody_waits_for_ever_for_a_secret_that_is_never_answered(
+    gateway: Gateway, control_plane: ControlPlane, admin: Client, namespace: str
+) -> None:
+    await admin.create(a_secret(namespace, "good", "one"))
+
+    async def hang(request: web.BaseRequest) -> web.StreamResponse | None:
+        return await asyncio.sleep(3600) if "bad" in request.query.get("fieldSelector", "") else None
+
+    gateway.intercept = hang
+    async with a_client(control_plane, server=gateway.server) as client:
+        watched = Secrets(client, changed=lambda _: None, patience=0.1)
+        watched.follow("bad", Key(namespace, "bad"))
+        watched.follow("good", Key(namespace, "good"))
+        async with at_work(watched):
+            await settled(watched)
+            assert watched.content("bad") == SecretUnknown()
+            assert await eventually(lambda: watched.content("good") == SecretPresent(b"one"))
 
 
 async def test_nothing_shows_what_a_secret_holds(admin: Client, namespace: str) -> None:

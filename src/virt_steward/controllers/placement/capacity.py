@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import msgspec
 
 from virt_steward.controllers.placement.observation import CapacityFree
+from virt_steward.kube.answers import decoded
 from virt_steward.kube.client import EVERYTHING
-from virt_steward.kube.errors import Refused, Unavailable
+from virt_steward.kube.errors import InvalidAnswer, Refused, Unavailable
 from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Kind
 from virt_steward.objects.quantities import BadQuantity, parse_quantity
@@ -170,17 +171,15 @@ def _free_part(used: float, total: float) -> float:
 async def _allocatable(reader: Reader) -> _Sum:
     pages = reader.pages(NODE, EVERYTHING, page=PAGE)
     return _sum(
-        [
-            msgspec.json.decode(item, type=_CapacityNode).status.allocatable
-            async for page in pages
-            for item in page.items
-        ]
+        [decoded(item, _CapacityNode, "list Node").status.allocatable async for page in pages for item in page.items]
     )
 
 
 async def _used(reader: Reader) -> _Sum | None:
     try:
         measured = await reader.list(NODE_METRICS, EVERYTHING, _NodeMetrics)
+    except InvalidAnswer:
+        raise
     except Unavailable:  # the metrics API is down, not the cluster
         return None
     return _sum(one.usage for one in measured) if measured else None

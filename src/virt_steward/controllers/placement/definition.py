@@ -12,7 +12,7 @@ from virt_steward.controllers.placement.act import MACHINE_CRD, MachineSchema
 from virt_steward.controllers.placement.assignments import Assignments
 from virt_steward.controllers.placement.capacity import CapacityCache
 from virt_steward.controllers.placement.clusters import ClusterStatusWriter
-from virt_steward.controllers.placement.fleet import LONGEST_ANSWER, Fleet
+from virt_steward.controllers.placement.fleet import Fleet, connections_to_members
 from virt_steward.controllers.placement.observation import MACHINE
 from virt_steward.controllers.placement.observe import PlacementClusterView
 from virt_steward.controllers.placement.pending import PendingMachines
@@ -27,7 +27,6 @@ from virt_steward.controllers.placement.watches import (
     PlacementEventHandlers,
     concerns_choices,
 )
-from virt_steward.kube.connection import Connection, unobserved
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.runtime.access import PATCH, READ, SECRET, WATCH, Access, Grant, Reach
 from virt_steward.runtime.controller import ControllerDefinition
@@ -145,7 +144,7 @@ def _fleet(
         Secrets(tools.client, secret_changed),
         limits=options.limits,
         clock=tools.clock,
-        connect=partial(Connection, user_agent=AGENT, observe=unobserved, longest_answer=LONGEST_ANSWER),
+        connect=connections_to_members(AGENT),
         observe=request_ended,
     )
     tools.informers.of(CONFIGS).tell(follow)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
+import structlog
 
 from virt_steward.controllers.placement.messages import (
     INVALID_ANSWER,
@@ -20,9 +22,20 @@ from virt_steward.controllers.placement.messages import (
 from virt_steward.controllers.placement.observation import Unreachable, UnusableCluster
 from virt_steward.controllers.placement.secrets import SecretPresent
 from virt_steward.controllers.placement.verdicts import PlacementReason
-from virt_steward.kube.client import Reader
+from virt_steward.kube.answers import KIB, MIB, AnswerLimits, decoded
+from virt_steward.kube.client import Caller, Reader
+from virt_steward.kube.connection import Connection, unobserved
 from virt_steward.kube.discovery import Discovery
-from virt_steward.kube.errors import BadConfig, Forbidden, KubeError, Refused, Unauthorized, one_line
+from virt_steward.kube.errors import (
+    BadConfig,
+    Forbidden,
+    InvalidAnswer,
+    KubeError,
+    Refused,
+    Unauthorized,
+    Unavailable,
+    one_line,
+)
 from virt_steward.kube.kubeconfig import load_from_bytes
 
 if TYPE_CHECKING:
@@ -31,9 +44,10 @@ if TYPE_CHECKING:
     from virt_steward.apis.kubevirtconfig import KubevirtConfigSpec
     from virt_steward.controllers.placement.options import FleetTimeouts
     from virt_steward.controllers.placement.secrets import Secrets
-    from virt_steward.kube.connection import Connection
     from virt_steward.kube.kubeconfig import ClusterConfig
     from virt_steward.runtime.clock import Clock
+
+log = structlog.get_logger()
 
 T = TypeVar("T")
 
@@ -41,8 +55,11 @@ NOWHERE = 0
 """The edition of a cluster that cannot be asked."""
 LONGEST_KUBECONFIG = 128 * 1024
 """Bytes: parsing more takes seconds, during which the whole process stands still."""
-LONGEST_ANSWER = 32 * 1024 * 1024
-"""Bytes of one page: the server of another cluster must not fill our memory."""
+MEMBER_LIMITS = AnswerLimits(body=6 * MIB, error=64 * KIB, items=20_000, pages=200, line=MIB, pause=1.0, chunk=32 * KIB)
+"""Others run the servers of members. A page of 500 VMs has 6 MiB if each has 12 KiB of metadata; usual are 8 KiB."""
+LARGE_AT_ONCE = 4
+"""So many large answers are read at once, one of each cluster: together they must fit into the memory of the pod."""
+LONGEST_VERSION_ANSWER = 64 * KIB
 LONGEST_VERSION = 64
 """Characters: another server chooses the text, and it ends in a status."""
 
@@ -59,6 +76,12 @@ class ClusterReached:
     """It answered."""
 
     version: str
+
+
+def connections_to_members(agent: str) -> Callable[[ClusterConfig], Connection]:
+    """Makes connections to member clusters, with limits for what their servers send."""
+    large = asyncio.Semaphore(LARGE_AT_ONCE)
+    return partial(Connection, user_agent=agent, observe=unobserved, limits=MEMBER_LIMITS, large=large)
 
 
 class FleetObserver(Protocol):
@@ -153,29 +176,43 @@ class Fleet:
 
     async def _answer(self, client: _ClusterClient, request: Callable[[Reader], Awaitable[T]]) -> T | Unreachable:
         try:
+            answer = await self._requested(client, request)
+        except Exception as error:  # noqa: BLE001 - whatever a cluster sends is the problem of that cluster alone
+            # Without the text of the error: it may quote the answer, or a header with our token.
+            log.warning("request to cluster failed unexpectedly", cluster=client.config, error=type(error).__name__)
+            return self._failed(client, Unreachable(f"{client}: {INVALID_ANSWER}", PlacementReason.MISBEHAVES))
+        if not isinstance(answer, Unreachable):
+            client.backoff = client.backoff.ended()
+        return answer
+
+    async def _requested(self, client: _ClusterClient, request: Callable[[Reader], Awaitable[T]]) -> T | Unreachable:
+        try:
             async with asyncio.timeout(self._limits.timeout):
-                answer = await request(client.reader)
+                return await request(client.reader)
         except TimeoutError:
             return self._failed(client, Unreachable(f"{client}: {timed_out(self._limits.timeout)}"))
         except Unauthorized:
             source = client.reader.connection.cluster.credentials.explain()
             return self._failed(client, ClusterRejected(f"{client}: unauthorized (401): {source}"))
         except Refused as error:  # it answers, but refuses this request
-            client.backoff = NO_BACKOFF
+            client.backoff = client.backoff.ended()
             reason = PlacementReason.FORBIDDEN if isinstance(error, Forbidden) else PlacementReason.REFUSED
             return Unreachable(f"{client}: {describe_error(error)}", reason)
         except KubeError as error:
-            return self._failed(client, Unreachable(f"{client}: {describe_error(error)}"))
-        except (msgspec.MsgspecError, RecursionError):
-            return self._failed(client, Unreachable(f"{client}: {INVALID_ANSWER}"))
-        client.backoff = NO_BACKOFF
-        return answer
+            is_invalid = isinstance(error, InvalidAnswer)
+            reason = PlacementReason.MISBEHAVES if is_invalid else PlacementReason.CLUSTERS_SILENT
+            pause = error.retry_after if isinstance(error, Unavailable) else None
+            return self._failed(client, Unreachable(f"{client}: {describe_error(error)}", reason), pause or 0.0)
 
-    def _failed(self, client: _ClusterClient, failure: Unreachable) -> Unreachable:
+    def _failed(self, client: _ClusterClient, failure: Unreachable, pause: float = 0.0) -> Unreachable:
+        """Begin a backoff, of at least the pause that the server asks for, as far as that is not too long."""
         now = self._clock.now()
-        if now >= client.backoff.until:  # else a failure of the same time is counted already
-            delay = min(client.backoff.delay * 2 or self._limits.first_retry, self._limits.longest_retry)
-            client.backoff = _Backoff(failure, delay, now + delay)
+        backoff, longest = client.backoff, self._limits.longest_retry
+        if now >= backoff.until + longest and backoff.failure is None:
+            backoff = NO_BACKOFF  # it has behaved for long enough
+        if now >= backoff.until:  # else a failure of the same time is counted already
+            delay = min(backoff.delay * 2 or self._limits.first_retry, longest)
+            client.backoff = _Backoff(failure, delay, now + max(delay, min(pause, longest)))
         return failure
 
     def _client(self, config: str) -> _ClusterClient | UnusableCluster:
@@ -202,8 +239,14 @@ class Fleet:
             cluster = load_from_bytes(kubeconfig, source=describe_secret(config, spec), trusted=False, env={})
         except BadConfig as error:
             return UnusableCluster(PlacementReason.BAD_KUBECONFIG, str(error))
+        except Exception as error:  # noqa: BLE001 - what is in a Secret must not stop the searches of other clusters
+            log.warning("kubeconfig unreadable", cluster=config, error=type(error).__name__)
+            problem = f"{describe_secret(config, spec)} is not a valid kubeconfig: replace it"
+            return UnusableCluster(PlacementReason.BAD_KUBECONFIG, problem)
         connection = self._connect(cluster)
-        return _ClusterClient(config, next(self._editions), Reader(connection, Discovery(connection)))
+        # A request ends with the question: a server that asks for a longer pause is not waited for.
+        reader = Reader(connection, Discovery(connection), Caller(timeout=self._limits.timeout))
+        return _ClusterClient(config, next(self._editions), reader)
 
     def _close(self, config: str) -> None:
         cached = self._clients.pop(config, None)
@@ -221,6 +264,15 @@ class _Backoff:
     failure: Unreachable | None = None
     delay: float = 0.0
     until: float = 0.0
+
+    def ended(self) -> _Backoff:
+        """After an answer, the next failure counts as the first.
+
+        Not so for a cluster that misbehaves: it may answer some requests well, and others with megabytes. Its delay
+        grows with each of them until it has behaved for a while.
+        """
+        is_misbehaving = self.failure is None or self.failure.reason is PlacementReason.MISBEHAVES
+        return replace(self, failure=None) if is_misbehaving else NO_BACKOFF
 
 
 NO_BACKOFF = _Backoff()
@@ -254,7 +306,8 @@ class _ClusterVersion(msgspec.Struct, rename={"git_version": "gitVersion"}):
 
 async def _version(reader: Reader) -> ClusterReached:
     try:
-        found = msgspec.json.decode(await reader.raw("/version"), type=_ClusterVersion)
+        answer = await reader.raw("/version", longest=LONGEST_VERSION_ANSWER)
     except Forbidden:  # it answers, but its version may not be read
         return ClusterReached("")
+    found: _ClusterVersion = decoded(answer, _ClusterVersion, "get /version")
     return ClusterReached(one_line(found.git_version)[:LONGEST_VERSION])

@@ -105,6 +105,8 @@ def _phase(answer: Answer) -> str:
             return "Ready"
         case UnusableCluster() | ClusterRejected():
             return "CredentialsInvalid"
+        case Unreachable(reason=PlacementReason.MISBEHAVES):
+            return "Misbehaving"
         case _:
             return "Unreachable"
 
@@ -117,6 +119,8 @@ def _reachable(answer: Answer) -> tuple[ConditionStatus, str, str]:
             return "Unknown", "NotAsked", NOT_CHECKED
         case Unreachable(message, PlacementReason.REFUSED):
             return "False", "Refuses", message
+        case Unreachable(message, PlacementReason.MISBEHAVES):
+            return "False", "Misbehaves", message
         case _:
             return "False", "NoAnswer", answer.message
 
@@ -131,5 +135,7 @@ def _credentials(answer: Answer) -> tuple[ConditionStatus, str, str]:
             return "False", str(reason), message
         case Unreachable(reason=PlacementReason.REFUSED):
             return "Unknown", "Refuses", "Not checked: the cluster refuses the request"
+        case Unreachable(reason=PlacementReason.MISBEHAVES):
+            return "Unknown", "Misbehaves", "Not checked: the cluster sends invalid answers"
         case _:
             return "Unknown", "NoAnswer", "Not checked: the cluster is unreachable"

@@ -26,8 +26,9 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from virt_steward.controllers.placement.messages import timed_out
 from virt_steward.controllers.placement.observation import KubeVirtMissing, Unreachable, VmAbsent, VmFound
-from virt_steward.kube.client import Selection
-from virt_steward.kube.errors import NotFound, NotServed, Unavailable
+from virt_steward.kube.answers import decoded
+from virt_steward.kube.client import PAGE, Selection
+from virt_steward.kube.errors import AnswerTooLong, InvalidAnswer, NotFound, NotServed, Unavailable
 from virt_steward.objects.identity import Kind
 from virt_steward.objects.meta import Existing
 
@@ -43,6 +44,12 @@ T = TypeVar("T")
 Names = frozenset[str]
 
 VIRTUAL_MACHINE = Kind("kubevirt.io", "VirtualMachine", "virtualmachines")
+SMALL_PAGE = 50
+LONGEST_NAME = 253
+MOST_NAMES = 50_000
+"""Names that are remembered of one cluster, in all namespaces together: some megabytes."""
+FEW_NAMES = 100
+"""An answer with no more of them is not worth the counting."""
 
 
 class SearchClusters(Protocol):
@@ -71,7 +78,8 @@ class Search:
         self._timeouts = timeouts
         self._clock = clock
         self._took = took
-        self._places: dict[_Place, _Lists] = {}
+        self._places: dict[str, dict[_Place, _Lists]] = {}
+        """By cluster."""
         self._swept = -math.inf
 
     async def find(self, namespace: str, vm: str, configs: Iterable[str], *, since: float) -> dict[str, Finding]:
@@ -100,22 +108,40 @@ class Search:
         while True:
             place = _Place(config, self._clusters.edition(config), namespace)
             lists = self._at(place)
-            answer = lists.remembered(since) or await lists.ask(since)
+            answer = lists.remembered(since)
+            if answer is None:
+                answer = await lists.ask(since)
+                self._limit_memory(config, answer)
             if place.edition == self._clusters.edition(config):  # else it was another cluster that answered
                 return answer.finding(vm)
 
     def _at(self, place: _Place) -> _Lists:
-        if place not in self._places:
+        if place not in self._places.get(place.config, {}):
             self._sweep()
-            self._places[place] = _Lists(place, self._clusters, self._timeouts, self._clock)
-        return self._places[place]
+            lists = _Lists(place, self._clusters, self._timeouts, self._clock)
+            self._places.setdefault(place.config, {})[place] = lists
+        return self._places[place.config][place]
 
     def _sweep(self) -> None:
         """Forget answers that are too old; not on every call, since there may be many namespaces."""
         now = self._clock.now()
-        if now - self._swept >= self._timeouts.memory:
-            self._swept = now
-            self._places = {known: lists for known, lists in self._places.items() if not lists.is_idle}
+        if now - self._swept < self._timeouts.memory:
+            return
+        self._swept = now
+        for config, places in list(self._places.items()):
+            self._places[config] = {known: lists for known, lists in places.items() if not lists.is_idle}
+            if not self._places[config]:
+                del self._places[config]
+
+    def _limit_memory(self, config: str, answer: _Answer) -> None:
+        """Forget the oldest answers of a cluster that lists more VMs than can be remembered."""
+        if answer.size <= FEW_NAMES:
+            return
+        kept = 0
+        for lists in sorted(self._places.get(config, {}).values(), key=lambda one: -one.latest.began):
+            kept += lists.latest.size
+            if kept > MOST_NAMES:
+                lists.latest = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +156,18 @@ class _Answer:
     began: float
     content: Names | KubeVirtMissing | Unreachable
 
+    @property
+    def size(self) -> int:
+        """The number of names."""
+        return len(self.content) if isinstance(self.content, frozenset) else 0
+
     def finding(self, vm: str) -> Finding:
         if isinstance(self.content, KubeVirtMissing | Unreachable):
             return self.content
         return VmFound() if vm in self.content else VmAbsent()
+
+
+NOTHING = _Answer(-math.inf, frozenset())
 
 
 @dataclass(slots=True, eq=False)
@@ -151,7 +185,7 @@ class _Lists:
         self._clusters = clusters
         self._timeouts = timeouts
         self._clock = clock
-        self._latest = _Answer(-math.inf, frozenset())
+        self.latest = NOTHING
         self._last_began = -math.inf
         self._in_flight: dict[_Question, asyncio.Task[_Answer]] = {}
 
@@ -162,11 +196,11 @@ class _Lists:
 
     def remembered(self, since: float) -> _Answer | None:
         """The latest answer, if it began at `since` or later and is not too old; a failure counts for a second."""
-        if isinstance(self._latest.content, Unreachable):
+        if isinstance(self.latest.content, Unreachable):
             counts = self._age < self._timeouts.apart
         else:
-            counts = self._age < self._timeouts.memory and self._latest.began >= since
-        return self._latest if counts else None
+            counts = self._age < self._timeouts.memory and self.latest.began >= since
+        return self.latest if counts else None
 
     async def ask(self, since: float) -> _Answer:
         """Wait for a list that begins at `since` or later: one in flight, or a new one."""
@@ -179,7 +213,7 @@ class _Lists:
 
     @property
     def _age(self) -> float:
-        return self._clock.now() - self._latest.began
+        return self._clock.now() - self.latest.began
 
     async def _send(self, question: _Question) -> _Answer:
         try:
@@ -189,7 +223,7 @@ class _Lists:
             self._last_began = question.began = self._clock.now()
             content = await self._clusters.ask(self._place.config, partial(_names, namespace=self._place.namespace))
             answer = _Answer(question.began, content)
-            self._latest = max(self._latest, answer, key=attrgetter("began"))
+            self.latest = max(self.latest, answer, key=attrgetter("began"))
             return answer
         finally:
             del self._in_flight[question]
@@ -198,8 +232,7 @@ class _Lists:
 async def _names(reader: Reader, *, namespace: str) -> Names | KubeVirtMissing:
     for _ in range(2):  # the cache of discovery may be out of date
         try:
-            listed = await reader.list(VIRTUAL_MACHINE, Selection(namespace, metadata_only=True), Existing)
-            return frozenset(one.metadata.name for one in listed)
+            return await _listed(reader, namespace)
         except NotServed:
             reader.discovery.forget()
     # A server that is starting does not list custom kinds for a moment, but does not answer 404 to this path either.
@@ -208,3 +241,19 @@ async def _names(reader: Reader, *, namespace: str) -> Names | KubeVirtMissing:
     except NotFound:
         return KubeVirtMissing()
     raise Unavailable("the server serves VirtualMachines, but its discovery does not list them")
+
+
+async def _listed(reader: Reader, namespace: str) -> Names:
+    """The names of all VMs; in smaller pages if their metadata is too long for pages of the usual size."""
+    with suppress(AnswerTooLong):
+        return await _listed_by(reader, namespace, PAGE)
+    return await _listed_by(reader, namespace, SMALL_PAGE)
+
+
+async def _listed_by(reader: Reader, namespace: str, page: int) -> Names:
+    what = f"list {VIRTUAL_MACHINE} in {namespace}"
+    pages = reader.pages(VIRTUAL_MACHINE, Selection(namespace, metadata_only=True), page=page)
+    found = [decoded(item, Existing, what).metadata async for page in pages for item in page.items]
+    if any(one.namespace != namespace or len(one.name) > LONGEST_NAME for one in found):
+        raise InvalidAnswer(what, "it lists VMs that were not asked for")
+    return frozenset(one.name for one in found)

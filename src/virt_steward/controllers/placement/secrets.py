@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from virt_steward.objects.identity import Key
 
 
+PATIENCE = 5.0
+"""Seconds that the start, and each Machine, wait for a Secret to be read. Then the others go on without it."""
+
+
 @dataclass(frozen=True, slots=True)
 class SecretUnknown:
     """It has not been read yet."""
@@ -39,7 +44,7 @@ class SecretKeyMissing:
 
 @dataclass(frozen=True, slots=True)
 class SecretUnreadable:
-    """It may exist, but is forbidden or malformed."""
+    """It may exist, but is forbidden or malformed, or the API server refuses to look for it."""
 
     message: str
 
@@ -65,9 +70,10 @@ class _Secret(msgspec.Struct, frozen=True):
 class Secrets:
     """One watch per Secret that a KubevirtConfig names, for as long as one does."""
 
-    def __init__(self, reader: Reader, changed: Callable[[str], None]) -> None:
+    def __init__(self, reader: Reader, changed: Callable[[str], None], *, patience: float = PATIENCE) -> None:
         self._reader = reader
         self._changed = changed
+        self._patience = patience
         self._named: dict[str, Key] = {}
         self._watches: dict[Key, _SecretWatch] = {}
         self._changes = asyncio.Event()
@@ -81,7 +87,7 @@ class Secrets:
         else:
             self._named[config] = secret
             if secret not in self._watches:
-                self._watches[secret] = _SecretWatch(self._reader, secret, self._changed_secret)
+                self._watches[secret] = _SecretWatch(self._reader, secret, self._changed_secret, self._patience)
         for unnamed in self._watches.keys() - self._named.values():
             self._watches.pop(unnamed).known.set()  # so that nothing waits for it
         self._changes.set()
@@ -92,7 +98,7 @@ class Secrets:
         return self._watches[secret].content() if secret else SecretUnknown()
 
     async def settled(self) -> None:
-        """Wait until all Secrets that are named now were read."""
+        """Wait until all Secrets that are named now were read, or have taken too long."""
         for watch in list(self._watches.values()):
             await watch.known.wait()
 
@@ -117,9 +123,10 @@ class Secrets:
 class _SecretWatch:
     """The watch of one Secret."""
 
-    def __init__(self, reader: Reader, secret: Key, changed: Callable[[Key], None]) -> None:
+    def __init__(self, reader: Reader, secret: Key, changed: Callable[[Key], None], patience: float) -> None:
         self._secret = secret
         self._changed = changed
+        self._patience = patience
         self.known = asyncio.Event()
         # With a shared store, the informer settles and reports it when it is forbidden to read.
         source = Source(SECRET, projection(_Secret), Selection.one(secret))
@@ -131,6 +138,8 @@ class _SecretWatch:
         if informer.state is InformerState.DENIED:
             command = f"virt-steward rbac --controllers placement --secret-namespaces {self._secret.namespace}"
             return SecretUnreadable(f"forbidden (403); apply the output of '{command}'")
+        if informer.state is InformerState.REFUSED:
+            return SecretUnreadable(f"the API server refuses the request: {informer.trouble}")
         if why := informer.store.unreadable(self._secret):
             return SecretUnreadable(f"it is malformed: {why}")
         match informer.store.get(self._secret):
@@ -144,8 +153,11 @@ class _SecretWatch:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as following:
             following.create_task(self.informer.run())
-            await self.informer.settled()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._patience):
+                    await self.informer.settled()
             self.known.set()
+            await self.informer.settled()
             self._changed(self._secret)  # there is no event for a Secret that does not exist
 
     def _take(self, _key: Key, before: _Secret | None, after: _Secret | None) -> None:

@@ -24,6 +24,7 @@ class PlacementReason(StrEnum):
     UNAUTHORIZED = "Unauthorized"
     FORBIDDEN = "Forbidden"
     REFUSED = "ClusterRefuses"
+    MISBEHAVES = "ClusterMisbehaves"
     UNKNOWN_STRATEGY = "UnknownStrategy"
     NO_ROOM = "NoClusterSchedulable"
     AMBIGUOUS = "AmbiguousPlacement"
