@@ -40,15 +40,20 @@ async def tenant(cluster: Client, olm: Lifecycle, control_plane: ControlPlane) -
 @pytest.fixture
 async def guarded(cluster: Client, tenant: tuple[Client, str], olm: Lifecycle) -> AsyncIterator[None]:
     """The server enforces the policy."""
+    probe = await olm.plan("probe.v1")
     for policy in POLICIES:
         await cluster.create(policy)
     try:
-        probe = await olm.plan("probe.v1")
         assert await eventually(partial(_is_refused, tenant[0], probe), within=60)
         yield
     finally:
         for policy in POLICIES:
             await cluster.delete(ref_of(policy))
+        assert await eventually(partial(_is_accepted, tenant[0], probe), within=60)  # it is in force for a while
+
+
+async def _is_accepted(client: Client, plan: Key) -> bool:
+    return not await _is_refused(client, plan)
 
 
 async def _is_refused(client: Client, plan: Key) -> bool:
