@@ -34,7 +34,7 @@ async def test_console_pages_are_fast_with_many_objects(empty_cluster: ControlPl
         platform = PlatformOptions(catalog=_many_assets())
         async with a_console(empty_cluster, empty_cluster.token, platform=platform) as served:
             cache = served.console.cache
-            assert await eventually(lambda: len(cache.plans.waiting) == PLANS, within=120)
+            assert await eventually(lambda: len(cache.plans.pending) == PLANS, within=120)
             assert await eventually(lambda: len(cache.assets.states) >= ASSETS, within=120)
             async with served.browser() as browser:
                 await browser.sign_in(empty_cluster.token)
@@ -59,7 +59,7 @@ async def _seconds(browser: Browser, page: str) -> float:
 
 async def _delay(client: Client, browser: Browser) -> float:
     async with browser.live("/approvals?q=install-late") as stream:
-        assert await eventually(lambda: stream.said("page"))
+        assert await eventually(lambda: stream.received("page"))
         await create_install_plan(client, an_install_plan("install-late", "crowd-0"))
         written = time.monotonic()
         assert await eventually(lambda: stream.has("crowd-0/install-late"))
