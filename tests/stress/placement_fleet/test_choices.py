@@ -71,7 +71,7 @@ CHOICES = [
         Choice(
             ("production-east", "production-west"),
             "production-east",
-            "DEFAULT_KUBEVIRT_CONFIG says production-east",
+            "DEFAULT_KUBEVIRT_CONFIG is production-east",
             default="production-east",
             name="app-server",
         ),
