@@ -46,7 +46,7 @@ class BadConfig(KubeError):
 
 def unusable(where: str, problem: str) -> BadConfig:
     """The error about a kubeconfig, a file or a credential: where it is, what is wrong, what to do."""
-    return BadConfig(one_line(f"{where}: {problem}"))
+    return BadConfig(one_line(f"{where}: {problem[:LONGEST_MESSAGE]}"))
 
 
 def one_line(text: str) -> str:
@@ -184,7 +184,7 @@ class ApiStatus(msgspec.Struct):
 
 
 LONGEST_DETAIL = 200
-LONGEST_MESSAGE = 8192
+LONGEST_MESSAGE = 4096
 """Characters of a server's message that are kept: anybody may have chosen them, and they end in conditions."""
 LONGEST_PAUSE = 3600.0
 """Seconds that a server may ask us to wait. A longer pause would let it stop us for a day."""

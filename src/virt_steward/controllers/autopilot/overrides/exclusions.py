@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from virt_steward.controllers.autopilot.overrides.globs import BadGlob, Glob
+from virt_steward.objects.quoting import quoted
 
 try:
     from yaml import CBaseLoader as BaseLoader  # many times faster
@@ -124,7 +125,7 @@ def _rule(number: int, items: list[tuple[str, str]]) -> ExclusionRule:
     given: dict[str, str] = {}
     for key, value in items:
         if key not in _KEYS:
-            raise _Bad(f"unknown key {key!r}: a rule has kind, name and namespace", number)
+            raise _Bad(f"unknown key {quoted(key)}: a rule has kind, name and namespace", number)
         if key in given:
             raise _Bad(f"duplicate key {key!r}: a dash may be missing", number)
         given[key] = value.strip()
