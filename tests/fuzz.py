@@ -161,17 +161,24 @@ def fuzz(parser: Parser, examples: int) -> None:
     @settings(max_examples=examples, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(parser.inputs)
     def check(value: Any) -> None:
-        started = time.process_time()
-        try:
-            found = parser.run(value)
-        except parser.refusals as refusal:
-            found = Reasons((str(refusal),))
-        assert time.process_time() - started < LONGEST_TIME
+        found, seconds = _timed(parser, value)
+        if seconds >= LONGEST_TIME:  # once may be the garbage collection of what hypothesis has made
+            found, seconds = _timed(parser, value)
+        assert seconds < LONGEST_TIME
         for reason in found.texts if isinstance(found, Reasons) else ():
             assert reason
             assert len(reason) < LONGEST_REASON
 
     check()
+
+
+def _timed(parser: Parser, value: Any) -> tuple[object, float]:
+    started = time.process_time()
+    try:
+        found = parser.run(value)
+    except parser.refusals as refusal:
+        found = Reasons((str(refusal),))
+    return found, time.process_time() - started
 
 
 def _window(three: tuple[str, str, str]) -> object:
