@@ -178,13 +178,15 @@ class _Keeper:
 
         Besides, items of a list before a masked one stay: without them its index would be that of another item. For
         example, with the mask `/spec/ports/1` and the live ports web and dns, to drop web would unmask dns. And a
-        section of which the mask leaves nothing stays as it is: an apply without it is taken for a mistake.
+        section of which nothing would be sent stays as it is: an apply without it is taken for a mistake.
         """
         found = [resolve_path(self._view, pointer) for pointer in mask.pointers]
         paths = [one.path for one in found if isinstance(one, PathFound | AtomicValue)]
         before = (item for path in paths for item in self._items_before(intent, path))
-        sections = {one.path[:1] for one in found if one.path and not _has_section(intent, one.path[0])}
-        return FieldSet.union(_within(self._alone, path) for path in (*paths, *before, *sections))
+        kept = FieldSet.union(_within(self._alone, path) for path in (*paths, *before))
+        emptied = {one.path[:1] for one in found if one.path and not _has_section(intent, one.path[0])}
+        sections = (path for path in emptied if not _reaches(kept, path))
+        return FieldSet.union((kept, *(_within(self._alone, path) for path in sections)))
 
     def _items_before(self, intent: Object, path: FieldPath) -> Iterator[FieldPath]:
         """List the items that the intent lacks, in each list that the path leads through, before the path's own."""
