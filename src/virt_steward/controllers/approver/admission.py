@@ -1,20 +1,13 @@
-"""An admission policy for the stamps on InstallPlans: nobody can claim an approval that they did not give.
-
-The API server enforces it, without any webhook of ours.
-"""
+"""An admission policy for the stamps on InstallPlans: nobody can claim an approval that they did not give."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.controllers.approver.manual_approval import APPROVAL_COMMENT, APPROVED_BY_USER
 from virt_steward.controllers.approver.olm import APPROVED_AT, APPROVED_BECAUSE, APPROVED_BY, INSTALL_PLAN
+from virt_steward.runtime.admission import annotation_policy, unchanged
 
 NAME = f"approved-by.{INSTALL_PLAN_APPROVER.group}"
-_API = "admissionregistration.k8s.io/v1"
-_NOTES = "{0}.metadata.?annotations.orValue({{}})"
-_SAME = "variables.now[?'{0}'] == variables.before[?'{0}']"
 _IS_APPROVER = (
     f"authorizer.group('{INSTALL_PLAN_APPROVER.group}').resource('{INSTALL_PLAN_APPROVER.plural}')"
     ".subresource('status').namespace(object.metadata.namespace).check('patch').allowed()"
@@ -25,49 +18,20 @@ _SIGNS = f"variables.now[?'{APPROVED_BY_USER}'].orValue('') == request.userInfo.
 
 def _unless(allowed: str, *keys: str) -> str:
     """Leaving the annotations as they are is allowed to everybody: OLM and others write the plan, too."""
-    return f"({' && '.join(map(_SAME.format, keys))}) || {allowed}"
+    return f"({unchanged(*keys)}) || {allowed}"
 
 
-_POLICY: dict[str, Any] = {
-    "apiVersion": _API,
-    "kind": "ValidatingAdmissionPolicy",
-    "metadata": {"name": NAME},
-    "spec": {
-        "failurePolicy": "Fail",
-        "matchConstraints": {
-            "resourceRules": [
-                {
-                    "apiGroups": [INSTALL_PLAN.group],
-                    "apiVersions": ["*"],
-                    "resources": [INSTALL_PLAN.plural],
-                    "operations": ["CREATE", "UPDATE"],
-                }
-            ]
-        },
-        "variables": [
-            {"name": "now", "expression": _NOTES.format("object")},
-            {"name": "before", "expression": f"oldObject == null ? {{}} : {_NOTES.format('oldObject')}"},
-        ],
-        "validations": [
-            {
-                "expression": _unless(_IS_APPROVER, APPROVED_BY, APPROVED_BECAUSE),
-                "message": f"{APPROVED_BY} and {APPROVED_BECAUSE} are written by the approver alone",
-                "reason": "Forbidden",
-            },
-            {
-                "expression": _unless(f"{_SIGNS} || {_IS_APPROVER}", APPROVED_BY_USER, APPROVED_AT, APPROVAL_COMMENT),
-                "messageExpression": f"'{APPROVED_BY_USER} may only name yourself: ' + request.userInfo.username",
-                "reason": "Forbidden",
-            },
-        ],
+POLICIES = annotation_policy(
+    NAME,
+    INSTALL_PLAN,
+    {
+        "expression": _unless(_IS_APPROVER, APPROVED_BY, APPROVED_BECAUSE),
+        "message": f"{APPROVED_BY} and {APPROVED_BECAUSE} are written by the approver alone",
+        "reason": "Forbidden",
     },
-}
-
-_BINDING: dict[str, Any] = {
-    "apiVersion": _API,
-    "kind": "ValidatingAdmissionPolicyBinding",
-    "metadata": {"name": NAME},
-    "spec": {"policyName": NAME, "validationActions": ["Deny"]},
-}
-
-POLICIES = (_POLICY, _BINDING)
+    {
+        "expression": _unless(f"{_SIGNS} || {_IS_APPROVER}", APPROVED_BY_USER, APPROVED_AT, APPROVAL_COMMENT),
+        "messageExpression": f"'{APPROVED_BY_USER} may only name yourself: ' + request.userInfo.username",
+        "reason": "Forbidden",
+    },
+)
