@@ -1,8 +1,6 @@
 """Standing by while the Lease of another implementation is renewed, and taking over when it is not."""
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -10,7 +8,7 @@ from tests.audit import AuditLog
 from tests.eventually import eventually
 from tests.grants import Account
 from tests.otheroperator import OtherOperator
-from tests.replicas import Replicas, effective, some_replicas
+from tests.replicas import Replicas, effective
 from tests.runtime.clocks import ManualClock
 from tests.stamper import other_lease
 from virt_steward.kube.client import Client, Object, Selection
@@ -21,7 +19,6 @@ from virt_steward.objects.meta import Meta
 from virt_steward.runtime.access import LEASE
 from virt_steward.runtime.leader import Unopposed
 from virt_steward.runtime.standby import LONG_AGO, LONGEST_DURATION, OtherLease, OtherLeaseSpec, StandBy
-from virt_steward_demo.local.controlplane import ControlPlane
 
 KEY = Key("operators", "other")
 SECOND = timedelta(seconds=1)
@@ -102,17 +99,6 @@ async def test_one_of_two_leases_is_enough(standby: StandBy, clock: ManualClock)
     standby.handle(KEY, lease, None)
     assert standby.rival is not None
     assert standby.rival.lease.namespace == "elsewhere"
-
-
-@pytest.fixture
-def replicas(control_plane: ControlPlane, admin: Client, namespace: str, tmp_path: Path) -> Iterator[Replicas]:
-    with some_replicas(control_plane, admin, namespace, tmp_path) as started:
-        yield started
-
-
-@pytest.fixture
-async def ann(replicas: Replicas) -> Account:
-    return await replicas.account("ann")
 
 
 @pytest.fixture

@@ -1,9 +1,7 @@
 """Two processes, one lease: handed over, taken over, never held by both. Users of their own tell them apart."""
 
 import signal
-from collections.abc import Iterator
 from itertools import product
-from pathlib import Path
 
 import pytest
 
@@ -11,24 +9,13 @@ from tests.audit import AuditLog, Request
 from tests.eventually import eventually
 from tests.grants import Account
 from tests.proxy import FaultProxy
-from tests.replicas import Replicas, effective, some_replicas
+from tests.replicas import Replicas, effective
 from virt_steward.kube.client import Client
 from virt_steward.objects.identity import Key, Ref
 from virt_steward.runtime.leader import LEASE
 from virt_steward_demo.local.controlplane import ControlPlane
 
 MOMENTS = ("--lease-duration=1", "--lease-retry=0.1")
-
-
-@pytest.fixture
-def replicas(control_plane: ControlPlane, admin: Client, namespace: str, tmp_path: Path) -> Iterator[Replicas]:
-    with some_replicas(control_plane, admin, namespace, tmp_path) as started:
-        yield started
-
-
-@pytest.fixture
-async def ann(replicas: Replicas) -> Account:
-    return await replicas.account("ann")
 
 
 @pytest.fixture

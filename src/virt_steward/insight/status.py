@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from virt_steward.catalog.load import load
@@ -58,7 +58,9 @@ async def _with_standby(reader: Reader, section: Section) -> Section:
         return section
     leases = await listed_if_served(reader, other_leases(GO_LEASES[section.controller]))
     now = datetime.now(UTC)
-    found = sorted((one.metadata.key, one.spec.holder_identity or "") for one in leases if one.is_renewed(now))
+    found = sorted(
+        (one.metadata.key, one.holder) for one in leases if one.is_renewed(now, timedelta(seconds=one.duration))
+    )
     if not found:
         return section
     return replace(section, summary=f"{standing_by(*found[0])}; {section.summary}")

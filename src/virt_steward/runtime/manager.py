@@ -90,14 +90,14 @@ class ControllerRunner:
         agent = f"{around.agent} {definition.name}"
         self.elector = self._candidate(definition, agent)
         self.standby = StandBy(self.elector, around.clock)
-        if definition.access.other_lease and around.stand_by:
-            self._informers.of(other_leases(definition.access.other_lease)).tell(self.standby.handle)
         client = Client(around.connection, around.discovery, Caller(agent, permit=self.standby))
         self.recorder = self._recorder(definition, client, agent)
-        # Its own, since the controller's may not write while it stands by.
-        self.standby_recorder = self._recorder(
-            definition, Client(around.connection, around.discovery, Caller(agent)), agent
-        )
+        self.recorders = [self.recorder]
+        if definition.access.other_lease and around.stand_by:
+            self._informers.of(other_leases(definition.access.other_lease)).tell(self.standby.handle)
+            # Another one, since the controller's may not write while it stands by.
+            unlimited = Client(around.connection, around.discovery, Caller(agent))
+            self.recorders.append(self._recorder(definition, unlimited, agent))
         self.queue: WorkQueue[Any] = WorkQueue(definition.name, around.clock, Random(), around.metrics)  # noqa: S311 - jitter
         tools = Toolbox(
             self._informers,
@@ -139,15 +139,15 @@ class ControllerRunner:
 
     async def _stand_by(self) -> None:
         """Wait while another implementation of this controller runs."""
-        if rival := self.standby.rival:
+        rival = self.standby.rival
+        if rival:
             log.warning("standing by", controller=self.name, lease=str(rival.lease), holder=rival.holder)
-            self.standby_recorder.once(rival.occurrence)
+            self.recorders[-1].once(rival.occurrence)
             self._around.metrics.stands_by(self.name, standing_by=True)
-            await self.standby.gone()
+        await self.standby.gone()
+        if rival:
             self._around.metrics.stands_by(self.name, standing_by=False)
             log.info("no longer standing by", controller=self.name)
-        else:
-            await self.standby.gone()
 
     async def _settled(self) -> None:
         """Wait for the informers first: background tasks may depend on them."""
@@ -255,8 +255,7 @@ class Manager:
                 for name, coroutine in (
                     ("kinds", self._kinds.run()),
                     *((f"informer-{informer.source.kind}", informer.run()) for informer in self.informers),
-                    *((f"{unit.name}-events", unit.recorder.run()) for unit in self.units),
-                    *((f"{unit.name}-standby", unit.standby_recorder.run()) for unit in self.units),
+                    *((f"{unit.name}-events", one.run()) for unit in self.units for one in unit.recorders),
                     *((f"{unit.name}-companion", one.run()) for unit in self.units for one in unit.companions),
                 )
             ]

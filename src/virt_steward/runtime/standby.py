@@ -21,7 +21,7 @@ import structlog
 
 from virt_steward.kube.client import Selection
 from virt_steward.kube.connection import REQUEST_TIMEOUT
-from virt_steward.kube.errors import NotLeading
+from virt_steward.kube.errors import NotLeading, one_line
 from virt_steward.kube.events import Occurrence
 from virt_steward.kube.watch import projection
 from virt_steward.objects.identity import Key, Ref, Regarding
@@ -41,6 +41,8 @@ LONGEST_DURATION = 300.0
 """A Lease that claims to last longer is taken over after this: anybody may write one."""
 LONG_AGO = timedelta(minutes=5)
 """No two clocks of one cluster differ so much."""
+LONGEST_HOLDER = 200
+"""Characters of the holder's name that messages have."""
 POLL = 0.5
 """Seconds between two looks at whether the other one has expired."""
 
@@ -61,10 +63,15 @@ class OtherLease(msgspec.Struct, frozen=True):
     def duration(self) -> float:
         return min(self.spec.lease_duration_seconds or DEFAULT_DURATION, LONGEST_DURATION)
 
-    def is_renewed(self, utc: datetime) -> bool:
+    @property
+    def holder(self) -> str:
+        """Who holds it; empty if nobody does. Anybody may have written it, so it is shortened, and on one line."""
+        return one_line((self.spec.holder_identity or "")[:LONGEST_HOLDER])
+
+    def is_renewed(self, utc: datetime, within: timedelta) -> bool:
         """Whether it is held and was renewed lately, by the clock of the holder."""
         renewed = self.spec.renew_time
-        return bool(self.spec.holder_identity) and renewed is not None and utc - renewed < LONG_AGO
+        return bool(self.holder) and renewed is not None and utc - renewed < within
 
 
 def other_leases(name: str) -> Source[OtherLease]:
@@ -128,12 +135,12 @@ class StandBy:
 
     def handle(self, key: Key, before: OtherLease | None, after: OtherLease | None) -> None:
         """Take a change of a Lease: a renewal starts its duration again, by our clock."""
-        if after is None or not after.spec.holder_identity:
+        if after is None or not after.holder:
             self._rivals.pop(key, None)
             return
-        if after.spec == (before.spec if before else None) or not after.is_renewed(self._clock.utc()):
+        if after.spec == (before.spec if before else None) or not after.is_renewed(self._clock.utc(), LONG_AGO):
             return
-        rival = Rival(key, after.metadata.uid, after.spec.holder_identity)
+        rival = Rival(key, after.metadata.uid, after.holder)
         self._rivals[key] = (rival, self._clock.now() + after.duration)
         self._appeared.set()
 

@@ -60,7 +60,6 @@ class ApproverReporter:
         self._approvals = Counter(
             "installplan_approver_approvals", "InstallPlans approved.", ["namespace"], registry=registry
         )
-        self._approved_in: set[str] = set()
         self._latency = Histogram(
             "installplan_approver_approval_latency_seconds",
             "Seconds from observing a plan in RequiresApproval to its approval, unless it was pending in between.",
@@ -87,8 +86,7 @@ class ApproverReporter:
 
     def namespace_changed(self, namespace: Key, _before: object, after: object | None) -> None:
         """A listener of the namespace informer: remove the series of a deleted namespace."""
-        if after is None and namespace.name in self._approved_in:
-            self._approved_in.remove(namespace.name)
+        if after is None:
             self._approvals.remove(namespace.name)
 
     def closed(self, plan: Key) -> None:
@@ -101,7 +99,6 @@ class ApproverReporter:
         log.info("approved InstallPlan", plan=str(key), csvs=plan.csvs, approver=str(by), reason=approval.reason)
         self._approved.inc()
         self._approvals.labels(key.namespace).inc()
-        self._approved_in.add(key.namespace)
         if (since := self._opened.pop(key, None)) is not None:
             self._latency.observe(self._clock.now() - since)
 
