@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 import datetime as dt
 import json
 import sys
@@ -137,8 +138,8 @@ async def test_send_hides_proxy_password(gateway: Gateway, control_plane: Contro
 
 async def test_stream_times_out_on_silent_proxy(control_plane: ControlPlane) -> None:
     async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()  # until they go away
-        writer.close()
+        with contextlib.closing(writer):
+            await reader.read()  # until they go away, or the test ends
 
     async with await asyncio.start_server(say_nothing, "127.0.0.1", 0) as silent:
         proxied = f"http://127.0.0.1:{silent.sockets[0].getsockname()[1]}"

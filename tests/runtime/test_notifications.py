@@ -1,6 +1,7 @@
 """Notifications against a receiver on loopback."""
 
 import asyncio
+import contextlib
 import hashlib
 import ssl
 import time
@@ -247,8 +248,8 @@ async def test_notifier_stops_during_timeout(
     monkeypatch.setattr(notifications, "TIMEOUT", 0.2)
 
     async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()
-        writer.close()
+        with contextlib.closing(writer):
+            await reader.read()  # until they go away, or the test ends
 
     async def whole(url: str) -> None:
         notifier, _ = a_notifier(SystemClock(), chat=Endpoint(url))
