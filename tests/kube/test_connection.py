@@ -1,9 +1,11 @@
 import asyncio
 import contextlib
 import datetime as dt
+import gc
 import json
 import sys
 import time
+import warnings
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -16,6 +18,7 @@ from tests.audit import AuditLog
 from tests.clients import a_client
 from tests.eventually import eventually
 from tests.gateway import Gateway, a_status
+from tests.hostile import a_hostile_member
 from tests.kube.certificates import an_authority
 from tests.kube.kubeconfigs import a_kubeconfig, b64, written
 from tests.proxy import FaultProxy
@@ -363,3 +366,22 @@ async def test_close_leaves_no_socket_open(proxy: FaultProxy, control_plane: Con
         async with client.connection.stream(watch, silence=60):
             assert proxy.open_connections == 6
     assert await eventually(lambda: proxy.open_connections == 0)
+
+
+def test_cancelled_request_leaves_no_socket_open(control_plane: ControlPlane) -> None:
+    """Whichever turn of the event loop it is cancelled in: connecting, the TLS handshake, or waiting for the answer."""
+
+    async def cancelled_after(turns: int) -> None:
+        async with a_client(control_plane, server=server.server) as client:
+            sending = asyncio.create_task(client.raw("/version"))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            sending.cancel()
+            await asyncio.wait((sending,))
+
+    with a_hostile_member(control_plane) as server, warnings.catch_warnings(record=True) as unclosed:
+        warnings.simplefilter("always")
+        for turns in [*range(20)] * 10:
+            asyncio.run(cancelled_after(turns))
+        gc.collect()
+    assert [str(one.message) for one in unclosed] == []

@@ -18,7 +18,7 @@ import time
 from asyncio.sslproto import SSLProtocol
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote
 
 import aiohttp
@@ -198,15 +198,17 @@ class Connection:
         self, who: Authentication, request: Request, limits: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
         started, code = time.monotonic(), "none"
+        url = URL(self.cluster.server + request.target, encoded=True)
         try:
             response = await self._session(request.pool).request(
                 request.method,
-                URL(self.cluster.server + request.target, encoded=True),
+                url,
                 headers=self._headers(request, who),
                 data=None if request.body is None else _Body(request.body, request.permit),
                 timeout=limits,
                 ssl=self._ssl(who.client_certificate),
-                server_hostname=self.cluster.server_name,
+                server_hostname=self.cluster.server_name
+                or (url.raw_host or "").rstrip("."),  # no certificate has a dot
                 proxy=self.cluster.proxy,
                 allow_redirects=False,
             )
@@ -309,6 +311,17 @@ class _Connector(aiohttp.TCPConnector):
     def __init__(self, *, limit: int, keepalive_timeout: float) -> None:
         super().__init__(limit=limit, keepalive_timeout=keepalive_timeout)
         self._factory = functools.partial(_Handler, loop=self._loop)  # type: ignore[assignment]  # a subclass
+
+    async def _wrap_create_connection(self, *args: Any, **facts: Any) -> Any:
+        """Connect first, then begin with TLS.
+
+        If both are left to asyncio at once, a request that is cancelled between the two leaves its socket open until
+        the handshake ends, which is too late for a process that stops.
+        """
+        del facts["server_hostname"]  # aiohttp takes it from the request
+        is_tls = facts.pop("ssl") is not None
+        connected = await super()._wrap_create_connection(*args, **facts)
+        return await self._start_tls_connection(connected[0], facts["req"], facts["timeout"]) if is_tls else connected
 
 
 class _Body(payload.Payload):
