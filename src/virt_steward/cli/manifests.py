@@ -97,9 +97,9 @@ def rbac(
     example_profile: advisor_flags.ExampleOption = False,
     output: FormatOption = ManifestFormat.YAML,
 ) -> None:
-    """Print the namespace and the least-privilege RBAC of controllers.
+    """Print the least-privilege RBAC of controllers.
 
-    The roles grant what the controllers declare in code, and nothing more.
+    Their namespace comes first. The roles grant what the controllers declare in code, and nothing more.
     """
     installation = Installation(
         namespace,

@@ -65,7 +65,10 @@ def demo(
         str, typer.Option(ADDRESS, metavar="ADDRESS", help="Loopback address of the console; 0 turns it off.")
     ] = "127.0.0.1:8090",
 ) -> None:
-    """Start a simulated platform on this machine with all controllers and the console, and print what to try."""
+    """Start a simulated platform with all controllers.
+
+    It runs on this machine, with the console, and prints what to try.
+    """
     address = parse_address(ADDRESS, console)
     served_at = loopback_only(address) if address else None  # sign-in links are only for loopback
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C: everything that was started is stopped

@@ -29,7 +29,10 @@ def up(
     data_dir: Annotated[Path | None, typer.Option(help="Keep the data in this folder.")] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Start the control plane and return when it is ready: eval "$(virt-steward local up)" points kubectl at it."""
+    """Start the control plane, and return when it is ready.
+
+    eval "$(virt-steward local up)" points kubectl at it.
+    """
     session, progress = _session(), ProgressPrinter()
     wanted = data_dir.absolute() if data_dir else session.kept_data if keep_data else None
     match session.status():
@@ -88,7 +91,10 @@ def kubeconfig(
 
 @app.command()
 def assets(output: OutputOption = Output.TEXT) -> None:
-    """Print the folder with etcd, kube-apiserver and kube-controller-manager, and build them first if needed."""
+    """Print the folder of the control plane's binaries.
+
+    They are etcd, kube-apiserver and kube-controller-manager, and are built first if needed.
+    """
     folder = find_or_build(os.environ, ProgressPrinter()).folder
     answer(output, str(folder), {"folder": str(folder)})
 
