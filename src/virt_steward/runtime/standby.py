@@ -124,6 +124,8 @@ class StandBy:
     @property
     def rival(self) -> Rival | None:
         """The other implementation that runs now; None if none does."""
+        if not self._rivals:
+            return None
         now = self._clock.now()
         return next((rival for _, (rival, until) in sorted(self._rivals.items()) if now <= until), None)
 

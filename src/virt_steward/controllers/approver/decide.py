@@ -73,9 +73,10 @@ def cases_of(observation: ApproverObservation, now: datetime) -> tuple[PlanCase,
     """
     items, policies = csvs_of(observation), observation.policy_namespaces
     cases = tuple(PlanCase(observation, items, approver, now) for approver in observation.approvers)
-    if any(not is_limited(case.approver, policies) and _covers(case) for case in cases):
-        return tuple(replace(case, is_left_to_policy=True) for case in cases)
-    return cases
+    limited = tuple(is_limited(approver, policies) for approver in observation.approvers)
+    if not any(limited) or not any(_covers(case) for case, yes in zip(cases, limited, strict=True) if not yes):
+        return cases
+    return tuple(replace(case, is_left_to_policy=True) for case in cases)
 
 
 def _covers(case: PlanCase) -> bool:

@@ -56,6 +56,8 @@ def _build(options: ApproverOptions, tools: Toolbox) -> ApproverController:
     reporter = ApproverReporter(
         tools.recorder, ApproverNotifications(tools.notify, tools.clock), tools.clock, tools.registry
     )
+    controller = ApproverController(tools.client, stores, Pending(tools.wake), reporter, tools.clock)
     tools.informers.of(PLANS).tell(reporter.plan_changed)
+    tools.informers.of(PLANS).tell(controller.plan_changed)
     tools.informers.of(NAMESPACES).tell(reporter.namespace_changed)
-    return ApproverController(tools.client, stores, Pending(tools.wake), reporter, tools.clock)
+    return controller

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from virt_steward.controllers.approver.olm import APPROVED_AT, INSTALL_PLAN, OwnedFields, is_our_stamp
+from virt_steward.controllers.approver.olm import APPROVED_AT, INSTALL_PLAN, NO_FIELDS, is_our_stamp
 from virt_steward.objects.identity import Ref
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class ManualApproval(msgspec.Struct, frozen=True):
 
 class _ApprovedPlanMeta(msgspec.Struct, rename="camel"):
     annotations: ManualApproval = ManualApproval()
-    managed_fields: tuple[OwnedFields, ...] = ()
+    managed_fields: msgspec.Raw = NO_FIELDS
 
 
 class _ApprovedPlan(msgspec.Struct):

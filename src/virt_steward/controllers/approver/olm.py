@@ -54,25 +54,21 @@ class InstallPlanMeta(Meta, frozen=True, rename="camel"):
     annotations: ApprovalStamp = ApprovalStamp()
 
 
-class OwnedFields(msgspec.Struct, frozen=True):
-    """An entry of managedFields: what a field manager wrote last."""
-
-    manager: str = ""
-    fields: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"{}"), name="fieldsV1")
+NO_FIELDS = msgspec.Raw(b"[]")
 
 
-def is_our_stamp(annotations: msgspec.Struct, owned: Iterable[OwnedFields]) -> bool:
+def is_our_stamp(annotations: msgspec.Struct, managed_fields: msgspec.Raw) -> bool:
     """Whether the approver, or an approval by console or command, wrote all of these annotations and nobody since.
 
     Anybody who may write the plan can write annotations. Managers can be claimed, too: the admission policy prevents
-    that (`admission.py`).
+    that (`admission.py`). managedFields are decoded only where there is a stamp to prove.
     """
     present = {name for name, text in msgspec.to_builtins(annotations).items() if text}
     if not present:
         return True
-    ours = [entry.fields for entry in owned if entry.manager == managers.APPROVAL.name]
-    written = {name for fields in ours for name in msgspec.json.decode(fields, type=_OwnedObject).metadata.annotations}
-    return present <= {name.removeprefix("f:") for name in written}
+    entries = _MANAGED_FIELDS.decode(managed_fields)
+    ours = (_OWNED.decode(entry.fields) for entry in entries if entry.manager == managers.APPROVAL.name)
+    return present <= {name.removeprefix("f:") for owned in ours for name in owned.metadata.annotations}
 
 
 class _OwnedMeta(msgspec.Struct):
@@ -81,6 +77,17 @@ class _OwnedMeta(msgspec.Struct):
 
 class _OwnedObject(msgspec.Struct):
     metadata: _OwnedMeta = msgspec.field(default_factory=_OwnedMeta, name="f:metadata")
+
+
+class _OwnedFields(msgspec.Struct):
+    """An entry of managedFields: what a field manager wrote last."""
+
+    manager: str = ""
+    fields: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"{}"), name="fieldsV1")
+
+
+_OWNED: msgspec.json.Decoder[_OwnedObject] = msgspec.json.Decoder(_OwnedObject)
+_MANAGED_FIELDS: msgspec.json.Decoder[list[_OwnedFields]] = msgspec.json.Decoder(list[_OwnedFields])
 
 
 class InstallPlan(msgspec.Struct, frozen=True):
@@ -271,7 +278,7 @@ class _WideStatus(msgspec.Struct, rename="camel"):
 
 
 class _WidePlanMeta(InstallPlanMeta, frozen=True, rename="camel"):
-    managed_fields: tuple[OwnedFields, ...] = ()
+    managed_fields: msgspec.Raw = NO_FIELDS
 
     def narrowed(self) -> InstallPlanMeta:
         """Without managedFields, and without a stamp that somebody else wrote."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from virt_steward.apis.installplanapprover import InstallPlanApproverStatus
-    from virt_steward.controllers.approver.decide import PlanDecision
+    from virt_steward.controllers.approver.decide import ApprovalDecision, PlanDecision
     from virt_steward.controllers.approver.observation import Approver
     from virt_steward.controllers.approver.observe import ApproverStores
     from virt_steward.controllers.approver.olm import InstallPlan
@@ -61,6 +61,7 @@ class ApproverController:
         self._reporter = reporter
         self._clock = clock
         self._handlers = ApproverEventHandlers(stores)
+        self._approving: set[Key] = set()
         self._approved: dict[Key, str] = {}
         self._written: dict[Key, float] = {}
         self._drafts: dict[Key, Draft] = {}
@@ -74,6 +75,14 @@ class ApproverController:
         if isinstance(key, ApproverKey):
             return await self._report(key.approver)
         return await self._evaluate(key)
+
+    def plan_changed(self, key: Key, _before: InstallPlan | None, after: InstallPlan | None) -> None:
+        """A listener of the plan informer: forget a closed plan. A reconcile for that alone would cost far more.
+
+        The watch may show our own approval before the server has answered it: then `_approve` forgets the plan.
+        """
+        if (after is None or not after.is_open) and key not in self._approving:
+            self._forget(key)
 
     async def _evaluate(self, key: Key) -> Outcome:
         if self._is_open(key):
@@ -91,18 +100,29 @@ class ApproverController:
         if approval is None or key not in self._pending:  # a refused approval stays pending until it succeeds
             self._keep(observation.plan, decision)
         if approval:
-            try:
-                await approve(self._client, observation.plan, approval, now)
-            except Refused as error:
-                if not isinstance(error, Conflict | NotFound):  # those mean that the plan has changed
-                    self._keep(observation.plan, decision.refused(str(error)))
-                raise
-            self._approved[key] = observation.plan.metadata.resource_version
-            self._reporter.approved(observation.plan, approval)
+            await self._approve(observation.plan, decision, approval, now)
             return Done()
         if not waits:
             self._reporter.closed(key)  # no approver covers it, so this time is no latency
         return _recheck(waits.values(), now)
+
+    async def _approve(
+        self, plan: InstallPlan, decision: PlanDecision, approval: ApprovalDecision, now: datetime
+    ) -> None:
+        key = plan.metadata.key
+        self._approving.add(key)
+        try:
+            await approve(self._client, plan, approval, now)
+        except Refused as error:
+            if not isinstance(error, Conflict | NotFound):  # those mean that the plan has changed
+                self._keep(plan, decision.refused(str(error)))
+            raise
+        finally:
+            self._approving.discard(key)
+        self._approved[key] = plan.metadata.resource_version
+        self._reporter.approved(plan, approval)
+        if not self._is_open(key):  # the watch was faster than the answer
+            self._forget(key)
 
     def _is_open(self, key: Key) -> bool:
         plan = self._stores.plans.get(key)

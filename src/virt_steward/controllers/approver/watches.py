@@ -96,7 +96,7 @@ class ApproverEventHandlers:
         yield from (ApproverKey(approver.metadata.key) for approver in self._stores.approvers)
 
     def _by_plan(self, key: Key, before: InstallPlan | None, after: InstallPlan | None) -> Iterable[Key | ApproverKey]:
-        if any(plan and plan.is_open for plan in (before, after)):
+        if after and after.is_open:  # one that is closed is forgotten without a reconcile
             yield key
         if before and after is None:  # it superseded older plans with the same CSVs
             plans = self._stores.plans.by("open", key.namespace)
