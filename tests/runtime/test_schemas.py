@@ -1,9 +1,10 @@
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
 
+import pytest
 from aiohttp import web
 
 from tests.audit import AuditLog
@@ -91,7 +92,15 @@ async def test_schemas_fetch_only_changed_crd(admin: Client, audit_log: AuditLog
         assert told == [], "what changed is nothing that anybody asked for"
 
 
-async def test_schemas_retry_unreadable_crd(control_plane: ControlPlane, admin: Client, gateway: Gateway) -> None:
+MALFORMED = {"spec": {"versions": [{"name": "v1", "served": True, "storage": True, "schema": 5}]}}
+
+
+@pytest.mark.parametrize(
+    "answer", [lambda: a_status(503, "ServiceUnavailable"), lambda: web.json_response(MALFORMED)], ids=["503", "schema"]
+)
+async def test_schemas_retry_unreadable_crd(
+    control_plane: ControlPlane, admin: Client, gateway: Gateway, answer: Callable[[], web.StreamResponse]
+) -> None:
     kind, troubled = a_new_kind(), a_new_kind()
     await install_crd(admin, a_crd_with_profiles(kind, "A"))
     await install_crd(admin, a_crd_with_profiles(troubled, "X"))
@@ -99,7 +108,7 @@ async def test_schemas_retry_unreadable_crd(control_plane: ControlPlane, admin: 
 
     async def refuse(request: web.BaseRequest) -> web.StreamResponse | None:
         if request.path.endswith(f"/{named(troubled)}") and not healed.is_set():
-            return a_status(503, "ServiceUnavailable")
+            return answer()
         return None
 
     gateway.intercept = refuse

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
-from virt_steward.kube.errors import KubeError, NotFound, NotServed
+from virt_steward.kube.errors import InvalidAnswer, KubeError, NotFound, NotServed
 from virt_steward.objects.identity import Key, Ref
 from virt_steward.objects.schemafacts import CrdDefinition, facts_of
 
@@ -99,6 +99,11 @@ class Schemas:
                 self._pending.add(crd)
                 delays.append(self._backoff.after(error))
                 log.warning("schema not read", crd=crd, error=str(error), retry_in=round(delays[-1], 1))
+                continue
+            except Exception as error:  # what one CRD contains must not end the task, which all others need
+                self._pending.add(crd)
+                delays.append(self._backoff.after(InvalidAnswer(f"read {crd}", repr(error))))
+                log.exception("schema not read", crd=crd, retry_in=round(delays[-1], 1))
                 continue
             if crd in self._versions:
                 self._keep(crd, facts)
