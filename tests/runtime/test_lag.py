@@ -51,6 +51,32 @@ async def test_lag_monitor_ignores_short_work_and_waiting() -> None:
     assert blocked == []
 
 
+async def test_lag_monitor_lets_idle_loop_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every signal wakes a loop that handles any, so the timer of the monitor must not follow from itself."""
+    loop, timers = asyncio.get_running_loop(), list[float]()
+    set_timer = signal.setitimer
+    monkeypatch.setattr(signal, "setitimer", lambda which, seconds: (timers.append(seconds), set_timer(which, seconds)))
+    loop.add_signal_handler(signal.SIGUSR1, lambda: None)
+    try:
+        with LagMonitor(lambda *_: None, threshold=0.01).running():
+            await asyncio.sleep(0.5)  # what is measured is that nothing happens
+    finally:
+        loop.remove_signal_handler(signal.SIGUSR1)
+    assert len(timers) <= 5
+
+
+async def test_lag_monitor_reports_blocked_turn_that_its_own_timer_began() -> None:
+    loop, blocked = asyncio.get_running_loop(), list[BlockedTurn]()
+    loop.add_signal_handler(signal.SIGUSR1, lambda: None)
+    try:
+        with LagMonitor(blocked.append, threshold=0.02).running():
+            loop.call_later(0.02, compute, 0.1)  # due when the timer fires
+            await asyncio.sleep(0.3)
+    finally:
+        loop.remove_signal_handler(signal.SIGUSR1)
+    assert [one.seconds >= 0.1 for one in blocked] == [True]
+
+
 async def test_lag_monitor_restores_loop_and_signal() -> None:
     handler = signal.getsignal(signal.SIGALRM)
     selector = asyncio.get_running_loop()._selector  # type: ignore[attr-defined]

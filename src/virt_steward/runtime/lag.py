@@ -27,7 +27,7 @@ import structlog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from selectors import BaseSelector
+    from selectors import BaseSelector, SelectorKey
     from types import FrameType
 
 log = structlog.get_logger()
@@ -42,6 +42,11 @@ LOG_INTERVAL = 10.0
 class LagMetric(Protocol):
     def __call__(self, seconds: float) -> None:
         """Record one blocked turn of the loop."""
+
+
+class TurnBegins(Protocol):
+    def __call__(self, *, by_signal: bool) -> None:
+        """A turn of the loop begins; `by_signal` if nothing but a signal woke it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,8 @@ class LagMonitor:
         """When the loop began to work; None while it waits."""
         self._cpu_since = 0.0
         self._is_armed = False
+        self._has_fired_idle = False
+        """The timer fired while the loop waited, and may have woken it by that."""
         self._caught: tuple[str, str] | None = None
 
     @contextmanager
@@ -81,7 +88,8 @@ class LagMonitor:
         loop: Any = asyncio.get_running_loop()
         inner = loop._selector  # noqa: SLF001 - asyncio has no public hook around its wait
         before = signal.signal(signal.SIGALRM, self._late)
-        loop._selector = _Selector(inner, self._pause, self._resume)  # noqa: SLF001
+        # asyncio writes a byte to this socket for every signal, if it handles any, and wakes up from that.
+        loop._selector = _Selector(inner, self._pause, self._resume, loop._ssock.fileno())  # noqa: SLF001
         self._resume()
         try:
             yield
@@ -91,18 +99,23 @@ class LagMonitor:
             loop._selector = inner  # noqa: SLF001
             signal.signal(signal.SIGALRM, before)
 
-    def _resume(self) -> None:
+    def _resume(self, *, by_signal: bool = False) -> None:
+        """A turn begins. One that our own timer caused arms no timer: an idle loop would go on like that for ever."""
         self._since, self._cpu_since = time.monotonic(), time.thread_time()
-        if not self._is_armed:
+        is_ours, self._has_fired_idle = by_signal and self._has_fired_idle, False
+        if not self._is_armed and not is_ours:
             self._arm(self._threshold)
 
     def _pause(self) -> None:
         since, self._since = self._since, None
-        if self._caught is not None and since is not None:
-            task, place = self._caught
-            self._caught = None
-            cpu = time.thread_time() - self._cpu_since
-            self._blocked(BlockedTurn(time.monotonic() - since, cpu, task, place))
+        if since is None:
+            return
+        seconds = time.monotonic() - since
+        if self._caught is None and (self._is_armed or seconds < self._threshold):
+            return
+        task, place = self._caught or ("none", "unknown")
+        self._caught = None
+        self._blocked(BlockedTurn(seconds, time.thread_time() - self._cpu_since, task, place))
 
     def _arm(self, seconds: float) -> None:
         self._is_armed = True
@@ -112,6 +125,7 @@ class LagMonitor:
         """Runs in the middle of whatever the loop does, so it only takes note."""
         self._is_armed = False
         if self._since is None:
+            self._has_fired_idle = True
             return  # the loop waits; the next turn arms the timer again
         left = self._since + self._threshold - time.monotonic()
         if left > 0:
@@ -143,17 +157,21 @@ class LagReporter:
 class _Selector:
     """A selector that reports when it begins to wait and when it has waited."""
 
-    def __init__(self, inner: BaseSelector, pause: Callable[[], None], resume: Callable[[], None]) -> None:
+    def __init__(self, inner: BaseSelector, pause: Callable[[], None], resume: TurnBegins, signals: int) -> None:
+        """`signals` is the file descriptor by which signals wake it."""
         self._inner = inner
         self._pause = pause
         self._resume = resume
+        self._signals = signals
 
     def select(self, timeout: float | None = None) -> Any:
         self._pause()
+        ready: list[tuple[SelectorKey, int]] = []
         try:
-            return self._inner.select(timeout)
+            ready = self._inner.select(timeout)
+            return ready
         finally:
-            self._resume()
+            self._resume(by_signal=len(ready) == 1 and ready[0][0].fd == self._signals)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
