@@ -10,7 +10,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 
 import pytest
 
@@ -37,8 +37,10 @@ CROWD = int(5_000 * SCALE)
 TURNS = 60
 IDLE = 20.0
 BURSTS = 3
-MOST_CPU = 0.5
-"""Seconds for 500 approvals. Of several bursts the cheapest counts: whoever shares the cores makes each dearer."""
+MOST_CPU = 2.6
+"""CPU of 500 approvals with their status and events, as a multiple of the CPU of 500 bare patches."""
+LONGEST_WALL = 3.0
+"""The same for the time until the last approval. Of several bursts the best counts: others use the cores, too."""
 
 _batches = count(1)
 
@@ -163,28 +165,33 @@ async def test_approver_survives_windows_that_never_open(arena: Arena) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """What it took to approve all plans of some namespaces at once."""
+    """What it took to write all plans of some namespaces at once."""
 
-    approvals: int
+    writes: int
     wall: float
     cpu: float
 
-
-async def test_approver_approves_500_plans_within_2_seconds(arena: Arena) -> None:
-    bursts = [await a_burst(arena) for _ in range(BURSTS)]
-    for one in bursts:
-        print(
-            f"\n{one.approvals} approvals at once: {one.wall:.2f} s, {one.cpu:.2f} s CPU",
-            end="",
-        )
-    print()
-    assert [one.approvals for one in bursts] == [NAMESPACES * PLANS] * BURSTS
-    assert min(one.wall for one in bursts) <= 2
-    assert min(one.cpu for one in bursts) <= MOST_CPU
+    def __str__(self) -> str:
+        return f"{self.writes} at once: {self.wall:.2f} s, {self.cpu:.2f} s CPU"
 
 
-async def a_burst(arena: Arena) -> Burst:
-    places = await arena.namespaces(NAMESPACES)
+async def test_approver_approves_500_plans_at_little_more_than_bare_patches(arena: Arena) -> None:
+    bursts, bare = [], []
+    for _ in range(BURSTS):
+        places = await arena.namespaces(NAMESPACES)
+        bursts.append(await a_burst(arena, places))
+        bare.append(await bare_patches(arena, places))
+    cpu = min(one.cpu for one in bursts) / min(one.cpu for one in bare)
+    wall = min(one.wall for one in bursts) / min(one.wall for one in bare)
+    for approvals, patches in zip(bursts, bare, strict=True):
+        print(f"\napprovals: {approvals}; bare patches: {patches}", end="")
+    print(f"\nratio of the best: wall {wall:.2f}, CPU {cpu:.2f}")
+    assert [one.writes for one in bursts] == [NAMESPACES * PLANS] * BURSTS
+    assert wall <= LONGEST_WALL
+    assert cpu <= MOST_CPU
+
+
+async def a_burst(arena: Arena, places: list[Lifecycle]) -> Burst:
     await at_once(partial(subscribe_to_all, place) for place in places)
     await at_once(partial(place.offer, f"op-{number}.v1.0.0") for place in places for number in range(PLANS))
     with arena.process() as process:
@@ -199,6 +206,15 @@ async def a_burst(arena: Arena) -> Burst:
         assert await eventually(partial(is_at_rest, process))
         cpu = process.cpu - used
     return Burst(len(approvals), (max(approvals) - began).total_seconds(), cpu)
+
+
+async def bare_patches(arena: Arena, places: list[Lifecycle]) -> Burst:
+    """The baseline: as many patches of the same plans, by the same client, as many at a time."""
+    plans = [Ref(INSTALL_PLAN, plan) for plan in await arena.approved(places)]
+    patch = {"metadata": {"annotations": {"stress": "bare"}}}
+    began, used = perf_counter(), process_time()
+    await at_once(partial(arena.client.merge_patch, plan, patch, brief=True) for plan in plans)
+    return Burst(len(plans), perf_counter() - began, process_time() - used)
 
 
 async def is_at_rest(process: Process) -> bool:

@@ -61,16 +61,6 @@ def _annotations(*keys: str) -> tuple[Pointer, ...]:
     return tuple(Pointer(("metadata", "annotations", key)) for key in keys)
 
 
-def _status_of(controller: str) -> FieldManager:
-    return FieldManager(
-        name=f"virt-steward-{controller}-status",
-        writes=(Pointer(("status",)),),
-        force=Force.ALWAYS,
-        why=f"the {controller} is the only author of this status",
-        subresource="status",
-    )
-
-
 ADVISOR = FieldManager(
     name="virt-advisor-operator",
     writes=WHOLE,
@@ -125,8 +115,13 @@ INSTALL = FieldManager(
     force=Force.NEVER,
     why="our own CRDs and roles, where a command installs them",
 )
-APPROVER_STATUS = _status_of("approver")
-PLACEMENT_STATUS = _status_of("placement")
+PLACEMENT_STATUS = FieldManager(
+    name="virt-steward-placement-status",
+    writes=(Pointer(("status",)),),
+    force=Force.ALWAYS,
+    why="what the placement observes of a cluster; other fields of a KubevirtConfig's status belong to others",
+    subresource="status",
+)
 
 MANAGERS = (
     ADVISOR,
@@ -138,7 +133,6 @@ MANAGERS = (
     ADVERTISEMENT,
     INSTALL,
     PLAN_RECORD,
-    APPROVER_STATUS,
     PLACEMENT_STATUS,
 )
 
@@ -171,12 +165,18 @@ CONSOLE = Patch(
     why="an edit of the user, with their own credentials, as with kubectl",
 )
 
-ADVISOR_STATUS = Patch(
-    name="virt-steward-advisor-status",
-    how="JSON patch",
-    writes="VirtPlatformConfig: the whole status",
-    guard="metadata.resourceVersion in the patch",
-    why="an apply would keep what other managers have added to the status",
-)
 
-PATCHES = (ADVISOR_STATUS, APPROVAL, CONDITION, RELEASE, CONSOLE)
+def _status_of(controller: str, kind: str) -> Patch:
+    return Patch(
+        name=f"virt-steward-{controller}-status",
+        how="JSON patch",
+        writes=f"{kind}: the whole status",
+        guard="metadata.resourceVersion in the patch",
+        why="an apply would keep what other managers have added to the status",
+    )
+
+
+ADVISOR_STATUS = _status_of("advisor", "VirtPlatformConfig")
+APPROVER_STATUS = _status_of("approver", "InstallPlanApprover")
+
+PATCHES = (ADVISOR_STATUS, APPROVER_STATUS, APPROVAL, CONDITION, RELEASE, CONSOLE)

@@ -110,6 +110,29 @@ async def test_a_plan_that_another_process_finished_meanwhile_is_not_shown_as_wa
     assert "pending" not in await desk.status()
 
 
+async def test_status_loses_what_others_have_planted(desk: Desk, cluster: Client) -> None:
+    await desk.controller.reconcile(ApproverKey(desk.approver))
+    written = await desk.status()
+    now = "2026-01-01T00:00:00Z"
+    condition = {"type": "Planted", "status": "True", "reason": "Yes", "message": "", "lastTransitionTime": now}
+    waiting = {"plan": "shop/planted", "csvs": [V1], "reason": "NotPinned", "message": "no", "since": now}
+    await cluster.apply(
+        {
+            "apiVersion": f"{INSTALL_PLAN_APPROVER.group}/v1alpha1",
+            "kind": INSTALL_PLAN_APPROVER.name,
+            "metadata": {"namespace": desk.approver.namespace, "name": desk.approver.name},
+            "status": {"pending": [waiting], "conditions": [condition]},
+        },
+        manager="somebody",
+        subresource="status",
+    )
+    assert "pending" in await desk.status()
+    await desk.see_approver()
+    await desk.clock.advance(BETWEEN_STATUS_WRITES)
+    await desk.controller.reconcile(ApproverKey(desk.approver))
+    assert await desk.status() == written
+
+
 async def test_an_approval_that_the_server_refuses_is_shown_as_waiting(
     desk: Desk, cluster: Client, namespace: str, control_plane: ControlPlane
 ) -> None:

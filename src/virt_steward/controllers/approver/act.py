@@ -43,23 +43,19 @@ async def approve(client: Client, plan: InstallPlan, approval: ApprovalDecision,
 
 
 async def write_status(client: Client, approver: Approver, status: InstallPlanApproverStatus) -> None:
-    """Write the whole status on the observed version of the approver: nothing is counted twice (see `report.py`)."""
+    """Replace the whole status on the observed version of the approver: nothing is counted twice (see `report.py`).
+
+    An apply would keep what others have added to it.
+    """
     metadata = approver.metadata
     faults.reach("approver.status.before")
-    await client.apply(
-        {
-            "apiVersion": f"{INSTALL_PLAN_APPROVER.group}/v1alpha1",
-            "kind": INSTALL_PLAN_APPROVER.name,
-            "metadata": {
-                "name": metadata.name,
-                "namespace": metadata.namespace,
-                "uid": metadata.uid,
-                "resourceVersion": metadata.resource_version,
-            },
-            "status": msgspec.to_builtins(status),
-        },
+    await client.json_patch(
+        Ref(INSTALL_PLAN_APPROVER, metadata.key),
+        [
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": metadata.resource_version},
+            {"op": "add", "path": "/status", "value": msgspec.to_builtins(status)},
+        ],
         manager=managers.APPROVER_STATUS.name,
-        force=True,
         subresource="status",
     )
     faults.reach("approver.status.after")
