@@ -12,9 +12,10 @@ FOLDER = Path(__file__).parent / "switchover"
 _SET_BY_SERVER = ("managedFields", "generation")
 
 
-def recording(name: str) -> list[Object]:
-    """The objects of `tests/switchover/<name>.yaml`."""
-    return list(yaml.safe_load_all((FOLDER / f"{name}.yaml").read_text()))
+def recording(name: str, *, namespace: tuple[str, str] = ("", "")) -> list[Object]:
+    """The objects of `tests/switchover/<name>.yaml`; a recorded namespace can be replaced by another."""
+    text = (FOLDER / f"{name}.yaml").read_text()
+    return list(yaml.safe_load_all(text.replace(*namespace) if namespace[0] else text))
 
 
 async def restore(client: Client, objects: list[Object]) -> None:

@@ -14,6 +14,7 @@ from virt_steward.catalog.load import Catalog, load
 from virt_steward.catalog.render import Renderer
 from virt_steward.console.access import EVENTS
 from virt_steward.console.derived_cache import DerivedCache
+from virt_steward.controllers.advisor.integrity import unauthenticated
 from virt_steward.controllers.advisor.observation import VirtPlatformConfig, VirtPlatformConfigMeta
 from virt_steward.controllers.advisor.observe import AdvisorClusterView, OwnWrites
 from virt_steward.controllers.advisor.options import AdvisorOptions
@@ -217,7 +218,7 @@ class ProfileCache:
 
     def observe(self, config: VirtPlatformConfig, profile: Profile, now: datetime) -> AdvisorObservation | None:
         """What the advisor would decide about; None for a profile that is not shown, whose targets are not watched."""
-        return self._view.observe(config, profile, now) if profile in self._shown else None
+        return self._view.observe(unauthenticated(config), profile, now) if profile in self._shown else None
 
     def missing_prerequisites(
         self, config: VirtPlatformConfig | None, profile: Profile, now: datetime

@@ -17,6 +17,7 @@ from virt_steward.apis.virtplatformconfig import (
 from virt_steward.controllers.advisor.act import draft_plan
 from virt_steward.controllers.advisor.conditions import STALE
 from virt_steward.controllers.advisor.decide import decide, trace
+from virt_steward.controllers.advisor.integrity import unauthenticated
 from virt_steward.controllers.advisor.observation import VirtPlatformConfig, VirtPlatformConfigMeta
 from virt_steward.controllers.advisor.profiles import OFF_BY_DEFAULT, profiles
 from virt_steward.controllers.advisor.steps import LackPrerequisites, Settle
@@ -103,7 +104,7 @@ async def preview_plan(
     for _ in range(ATTEMPTS):
         view = await read_advisor_view(dry_runs, options)
         config = _config_to_preview(view, profile, change)
-        seen = view.observe(config, profile, now)
+        seen = view.observe(unauthenticated(config), profile, now)
         match decide(seen, now):
             case Settle(why):
                 raise NoPlan(f"Cannot plan {name}: {why}")
@@ -128,7 +129,7 @@ async def explain_plan(reader: Reader, name: str, options: AdvisorOptions, now: 
     config = view.config(Key("", name))
     if config is None:
         raise NoPlan(_absence(view, name))
-    seen = view.observe(config, profile, now.replace(microsecond=0))
+    seen = view.observe(unauthenticated(config), profile, now.replace(microsecond=0))
     status = config.status
     condition = next((one for one in status.conditions if one.type == status.phase), None)
     return PlanExplanation(

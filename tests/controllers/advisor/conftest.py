@@ -76,21 +76,21 @@ async def platform(admin: Client, account: Account, shape: PlatformShape) -> Asy
 async def desk(platform: SimulatedPlatform) -> AsyncIterator[Desk]:
     """An admin at the platform; no config outlives the test."""
     client = platform.client
-    await _clear(client)
+    await clear_configs(client)
     yield Desk(client)
-    await _clear(client)
+    await clear_configs(client)
 
 
 @pytest.fixture
 async def configs(admin: Client, account: Account) -> AsyncIterator[Client]:
     """An admin where the kind is served, and nothing else need be."""
     assert account
-    await _clear(admin)
+    await clear_configs(admin)
     yield admin
-    await _clear(admin)
+    await clear_configs(admin)
 
 
-async def _clear(client: Client) -> None:
+async def clear_configs(client: Client) -> None:
     for one in await client.list(VIRT_PLATFORM_CONFIG):
         await client.delete(ref_of(one))
     for one in await client.list(CONTROLLER_REVISION, Selection(labels=PROFILE)):

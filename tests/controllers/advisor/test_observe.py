@@ -12,6 +12,7 @@ from tests.grants import Account
 from tests.widgets import install_crd
 from virt_steward.apis.profiles import EXAMPLE
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, VIRT_PLATFORM_CONFIG_CRD
+from virt_steward.controllers.advisor.integrity import unauthenticated
 from virt_steward.controllers.advisor.options import AdvisorOptions
 from virt_steward.controllers.advisor.watches import CONFIGS
 from virt_steward.insight.cluster_view import read_advisor_view
@@ -29,10 +30,10 @@ async def test_observation_is_unsettled_while_watch_is_broken(configs: Client) -
     config = view.config(Key("", EXAMPLE))
     assert config
     profile = profile_named(EXAMPLE, options)
-    assert view.observe(config, profile, NOON).unsettled == ""
+    assert view.observe(unauthenticated(config), profile, NOON).unsettled == ""
     for informer in view.informers.of(CONFIGS).informers:
         informer.state = InformerState.BROKEN
-    assert "VirtPlatformConfig" in view.observe(config, profile, NOON).unsettled
+    assert "VirtPlatformConfig" in view.observe(unauthenticated(config), profile, NOON).unsettled
 
 
 async def test_profiles_are_offered_again_when_crd_returns(

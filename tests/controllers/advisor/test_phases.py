@@ -20,9 +20,11 @@ from virt_steward.controllers.advisor.steps import (
     FailTampered,
     Finish,
     Ignore,
+    KeepFailed,
     LackPrerequisites,
     MarkDrifted,
     NothingToDo,
+    OfferPlan,
     OfferUpgrade,
     Recover,
     RedraftLater,
@@ -59,6 +61,8 @@ TABLE = (
     (Recover(with_errors=True), {"Drifted"}, "CompletedWithErrors"),
     (Enforce((ITEM,)), SETTLED, "InProgress"),
     (OfferUpgrade(("a",)), SETTLED, "CompletedWithUpgrade"),
+    (OfferPlan(), SETTLED, "CompletedWithUpgrade"),
+    (KeepFailed("another version"), {"Failed"}, "Failed"),
 )
 
 

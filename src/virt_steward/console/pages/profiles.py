@@ -150,7 +150,7 @@ async def plan(context: PageContext) -> PageContent:
         "stays_active": action_after_rejection(config) != "Ignore",
         "can_replan": _can_replan(config),
         "can_roll_back": status.phase in (*SETTLED, "Ignored")
-        and bool(status.governed)
+        and bool(status.pre_image)
         and config.spec.action != "Rollback",
         "may_change": await context.may("patch", VIRT_PLATFORM_CONFIG),
         "events": context.events_about(str(Ref(VIRT_PLATFORM_CONFIG, Key("", name))))[:20],

@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING
 
 from virt_steward.apis.profiles import ProfileOptions
 from virt_steward.apis.virtplatformconfig import PlanApproval, PlanItem
+from virt_steward.controllers.advisor.adoption import Adopted, keeps_completed
 from virt_steward.controllers.advisor.annotation_keys import APPROVAL_COMMENT, APPROVED_BY
-from virt_steward.controllers.advisor.steps import AwaitReview, Begin, NothingToDo
+from virt_steward.controllers.advisor.conditions import ADOPTED
+from virt_steward.controllers.advisor.steps import AwaitReview, Begin, MarkDrifted, NothingToDo, OfferPlan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
     from virt_steward.controllers.advisor.observation import AdvisorObservation, VirtPlatformConfig
+    from virt_steward.controllers.advisor.steps import StatusStep
 
 PLAN_READY = "The plan is ready for review; set action to Apply to execute it"
 ROLLBACK_READY = "The rollback plan is ready for review; it starts once exactly this plan is approved"
@@ -24,13 +27,28 @@ PLAN_CHANGED = (
 )
 
 
+ADOPTED_PLAN = (
+    "Another version of the advisor was here before. This is the plan of this version, and nobody has requested it;"
+    " review and approve it, or set action to DryRun and then to Apply"
+)
+
+
 def step_for_new_plan(
     observation: AdvisorObservation, items: Sequence[PlanItem], plan_hash: str, now: datetime
-) -> NothingToDo | AwaitReview | Begin:
+) -> StatusStep:
     """What a plan that was just drafted leads to."""
     if all(item.state == "Completed" for item in items):
         return NothingToDo()
-    return review(observation, plan_hash, observation.config.metadata.generation, now)
+    step = review(observation, plan_hash, observation.config.metadata.generation, now)
+    is_requested = isinstance(step, Begin) or observation.config.spec.action != "Apply"
+    return step if is_requested or not keeps_completed(observation) else offer(observation, items) or step
+
+
+def offer(observation: AdvisorObservation, items: Sequence[PlanItem]) -> MarkDrifted | OfferPlan | None:
+    """How a plan is offered beside what another version has completed; None if it changes nothing."""
+    if observation.changed_since_adoption:
+        return MarkDrifted((), observation.changed_since_adoption)
+    return OfferPlan() if any(item.state == "Pending" for item in items) else None
 
 
 def review(observation: AdvisorObservation, plan_hash: str, plan_generation: int, now: datetime) -> AwaitReview | Begin:
@@ -57,7 +75,11 @@ def _held_back(observation: AdvisorObservation, plan_hash: str, plan_generation:
         message = f"{'; '.join(changed)}; review the plan, then approve it or change the spec"
         is_accepted = config.metadata.generation > plan_generation
         return None if is_accepted else AwaitReview("InputChanged", message)
-    return None if _is_requested(config, plan_hash) else AwaitReview("PlanChanged", PLAN_CHANGED)
+    if _is_requested(config, plan_hash):
+        return None
+    if isinstance(observation.integrity, Adopted) or config.is_true(ADOPTED):
+        return AwaitReview("OtherAdvisor", ADOPTED_PLAN)
+    return AwaitReview("PlanChanged", PLAN_CHANGED)
 
 
 def rejected(by: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from virt_steward.apis.meta import Condition
+from virt_steward.controllers.advisor.adoption import Adopted
 from virt_steward.controllers.advisor.phases import PHASES
 
 if TYPE_CHECKING:
@@ -21,10 +22,11 @@ PREREQUISITES = "PrerequisitesMet"
 STALE = "PlanStale"
 ACTIVE = "ProfileActive"
 WINDOW = "WaitingForWindow"
+ADOPTED = "Adopted"
 NOTIFYING = "Notifying"
 
 LONGEST_MESSAGE = 32768
-_OURS = frozenset({*PHASES, INPUT_DRIFT, UPGRADE, PREREQUISITES, STALE, ACTIVE, WINDOW})
+_OURS = frozenset({*PHASES, INPUT_DRIFT, UPGRADE, PREREQUISITES, STALE, ACTIVE, WINDOW, ADOPTED})
 """Conditions that are kept until a step has more to say about them; those of others are removed."""
 _RANKS: dict[str, int] = {phase: rank for rank, phase in enumerate(PHASES)}
 _NOT = {"Drifted": "NoDrift"}
@@ -89,6 +91,15 @@ def default_facts(observation: AdvisorObservation, status: VirtPlatformConfigSta
     yield from (fact for fact in starts if fact.type not in known)
     if any(one.type == WINDOW for one in status.conditions):
         yield Fact(WINDOW, False, "NotWaiting")
+    if isinstance(observation.integrity, Adopted):
+        yield Fact(ADOPTED, True, "OtherAdvisor", adopted(observation.integrity))
+
+
+def adopted(found: Adopted) -> str:
+    return (
+        f"Left in phase {found.status.phase} by {found}. What that one applied stays as it is,"
+        " and nothing is changed before somebody asks for it"
+    )
 
 
 def _notifying(observation: AdvisorObservation) -> Iterator[Fact]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from virt_steward.controllers.advisor.approval import has_other_options, is_action_changed, review
+from virt_steward.controllers.advisor.adoption import Adopted, has_offer
+from virt_steward.controllers.advisor.approval import has_other_options, is_action_changed, offer, review
 from virt_steward.controllers.advisor.integrity import Altered, Behind, Unrecorded
 from virt_steward.controllers.advisor.observation import AdvisorObservation, InvalidWindow, differences
 from virt_steward.controllers.advisor.phases import ANY, EXECUTING, IN_REVIEW, SETTLED, STARTING
@@ -24,6 +25,7 @@ from virt_steward.controllers.advisor.steps import (
     FailTampered,
     Finish,
     Ignore,
+    KeepFailed,
     LackPrerequisites,
     MarkDrifted,
     OfferUpgrade,
@@ -139,12 +141,16 @@ def failure_is_resolved(observation: AdvisorObservation, _: datetime) -> Step | 
         return None
     if observation.config.is_touched:
         return Redraft("the spec has changed since the failure")
+    if isinstance(observation.integrity, Adopted):
+        return KeepFailed(str(observation.integrity))
     return Stay("the plan failed; fix the cause and set action to DryRun for a new plan")
 
 
 def plan_is_recorded(observation: AdvisorObservation, _: datetime) -> Step | None:
     """What is not recorded is not executed. After a rollback nothing is."""
     status = observation.config.status
+    if isinstance(observation.integrity, Adopted) and status.phase != "InProgress":
+        return Redraft(f"the status was written by {observation.integrity}, of whose plan nothing is executed")
     is_over = status.phase in SETTLED and status.plan_action == "Rollback"
     if is_over or not isinstance(observation.integrity, Unrecorded):
         return None
@@ -184,7 +190,10 @@ def execution_is_wanted(observation: AdvisorObservation, _: datetime) -> Step | 
 
 
 def items_remain(observation: AdvisorObservation, _: datetime) -> Step | None:
-    if _current(observation) is not None:
+    item = _current(observation)
+    if not observation.config.status.plan_hash and (item is None or item.state == "Pending"):
+        return Redraft("what another version of the advisor has applied is ready")
+    if item is not None:
         return None
     return Finish(tuple(item.name for item in observation.config.status.items if item.state == "Failed"))
 
@@ -269,6 +278,20 @@ def inputs_are_unchanged(observation: AdvisorObservation, _: datetime) -> Step |
     return Redraft("; ".join(changed)) if changed else None
 
 
+def offered_plan_is_shown(observation: AdvisorObservation, _: datetime) -> Step | None:
+    """A plan that nobody asked for, beside what another version has completed, is kept up to date."""
+    status = observation.config.status
+    if not has_offer(status):
+        return None
+    if observation.changed_targets:
+        return Redraft("a target of the plan on offer has changed")
+    if observation.version != status.operator_version:
+        return Redraft(f"version {observation.version} may plan it differently")
+    step = offer(observation, status.items)
+    is_shown = step is None or step.to == status.phase
+    return Stay("the plan of this version is on offer; set action to DryRun to review it") if is_shown else step
+
+
 def version_is_not_aligned_manually(observation: AdvisorObservation, _: datetime) -> Step | None:
     if observation.logic is None or observation.logic.aligned is None:
         return None
@@ -322,6 +345,7 @@ CHECKS: tuple[AdvisorCheck, ...] = (
     AdvisorCheck("Spec unchanged", spec_is_unchanged, phases=SETTLED),
     AdvisorCheck("Not rolled back", plan_is_no_rollback, phases=SETTLED),
     AdvisorCheck("Inputs unchanged", inputs_are_unchanged, phases=SETTLED),
+    AdvisorCheck("No plan on offer", offered_plan_is_shown, phases=SETTLED),
     AdvisorCheck("Manual alignment with this version", version_is_not_aligned_manually, "none", phases=SETTLED),
     AdvisorCheck("Targets as planned", targets_are_as_planned, phases=SETTLED),
     AdvisorCheck("Plan of this version", version_plans_the_same, "the same", phases=SETTLED),

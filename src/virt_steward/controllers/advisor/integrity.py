@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from virt_steward.apis.virtplatformconfig import VirtPlatformConfigStatus
+from virt_steward.controllers.advisor.adoption import Adopted, adopted_status, is_of_another_advisor
+from virt_steward.controllers.advisor.phases import STARTING
 from virt_steward.objects.canonical import same
 from virt_steward.plans.fingerprint import sha256
 
@@ -67,7 +69,7 @@ class Altered:
         return ", ".join(self.fields[:FIELDS_NAMED]) + (f" and {left_out} more" if left_out > 0 else "")
 
 
-Integrity = Intact | Unrecorded | Behind | Altered
+Integrity = Intact | Unrecorded | Adopted | Behind | Altered
 INTACT = Intact()
 
 
@@ -82,7 +84,10 @@ class AuthenticConfig:
 def authenticated(read: VirtPlatformConfig, record: PlanRecord | None) -> AuthenticConfig:
     """The config with the recorded status. What is only shown is as it was read, unless somebody changed the rest."""
     if record is None or record.uid != read.metadata.uid:
-        return AuthenticConfig(_with(read, _unrecorded(read.status, record)), Unrecorded())
+        known = record.status.executions if record else 0
+        if is_of_another_advisor(read.status):
+            return AuthenticConfig(_with(read, adopted_status(read, known)), Adopted(read.status))
+        return AuthenticConfig(_with(read, _unrecorded(read.status, known)), Unrecorded())
     live, recorded = essence(read.status), essence(record.status)
     if same(live, recorded):
         return AuthenticConfig(read, INTACT)
@@ -90,6 +95,13 @@ def authenticated(read: VirtPlatformConfig, record: PlanRecord | None) -> Authen
     if sha256(live) == record.before:
         return AuthenticConfig(config, Behind())
     return AuthenticConfig(config, Altered(tuple(_altered(recorded, live)), read.status.phase == "InProgress"))
+
+
+def unauthenticated(read: VirtPlatformConfig) -> AuthenticConfig:
+    """The config for somebody who cannot read our records: taken as it is, unless another advisor has left it."""
+    if read.status.phase in STARTING or not is_of_another_advisor(read.status):
+        return AuthenticConfig(read, INTACT)
+    return authenticated(read, None)
 
 
 def next_record(
@@ -133,9 +145,8 @@ def _is_same(item: PlanItem, drafted: PlanItem) -> bool:
     return all(same(getattr(item, part), getattr(drafted, part)) for part in parts)
 
 
-def _unrecorded(status: VirtPlatformConfigStatus, of_another: PlanRecord | None) -> VirtPlatformConfigStatus:
+def _unrecorded(status: VirtPlatformConfigStatus, known: int) -> VirtPlatformConfigStatus:
     """The count of executions never goes back, or an approval that was used would count again."""
-    known = of_another.status.executions if of_another else 0
     by_earlier_version = 1 if status.plan_hash else 0
     return msgspec.structs.replace(status, executions=max(status.executions, known, by_earlier_version))
 

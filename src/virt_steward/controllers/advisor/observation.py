@@ -134,6 +134,8 @@ class AdvisorObservation:
     window: windows.State | InvalidWindow = ALWAYS
     endpoints: Collection[str] = ()
     """The names of the endpoints to which notifications can be sent."""
+    changed_since_adoption: tuple[str, ...] = ()
+    """What was applied by another version, whose plan it keeps as completed, and has changed since; in words."""
     integrity: Integrity = INTACT
     """How the status that was read compares with the one of the config here, which is the recorded one."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from virt_steward.controllers.advisor.adoption import Adopted, changed_since_adoption, has_offer, started_items
 from virt_steward.controllers.advisor.observation import ALWAYS, AdvisorObservation, InvalidWindow, has_drifted
 from virt_steward.controllers.advisor.phases import SETTLED
 from virt_steward.controllers.advisor.profiles.profile import ProfileContext
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from virt_steward.apis.virtplatformconfig import PlanItem
+    from virt_steward.controllers.advisor.integrity import AuthenticConfig
     from virt_steward.controllers.advisor.observation import VirtPlatformConfig
     from virt_steward.controllers.advisor.options import AdvisorOptions
     from virt_steward.controllers.advisor.profiles.profile import Profile
@@ -118,12 +120,17 @@ class AdvisorClusterView:
             targets={ref: self.target(ref) for ref in profile.targets},
         )
 
-    def observe(self, config: VirtPlatformConfig, profile: Profile, now: datetime) -> AdvisorObservation:
+    def observe(self, authentic: AuthenticConfig, profile: Profile, now: datetime) -> AdvisorObservation:
+        config, integrity = authentic.config, authentic.integrity
+        version = self.options.operator_version
         if config.spec.action == "Ignore":
-            return AdvisorObservation(config, self.options.operator_version, profile.about.impact)
+            return AdvisorObservation(config, version, profile.about.impact, integrity=integrity)
         context = self.context(config, profile)
+        other = integrity.status if isinstance(integrity, Adopted) else None
+        if other and other.phase == "InProgress":
+            config = _with_items(config, started_items(other.items, profile.intents(context)))
         status = config.status
-        is_by_other_version = status.phase in SETTLED and status.operator_version != self.options.operator_version
+        is_by_other_version = status.phase in SETTLED and status.operator_version != version and not other
         is_rollback = status.plan_action == "Rollback"
         is_written = (
             partial(is_rolled_back, manager=ADVISOR) if is_rollback else partial(is_applied, profile=profile.name)
@@ -133,7 +140,7 @@ class AdvisorClusterView:
         drifted = [item for item in status.items if has_drifted(item, hashes[item.name])]
         return AdvisorObservation(
             config=config,
-            version=self.options.operator_version,
+            version=version,
             impact=profile.about.impact,
             missing=tuple(self._missing(config, profile)),
             unsettled="; ".join(self._unsettled(profile)),
@@ -145,6 +152,8 @@ class AdvisorClusterView:
             logic=compare_versions(profile, context, status.items) if is_by_other_version else None,
             window=_window(config, now),
             endpoints=self.endpoints,
+            changed_since_adoption=changed_since_adoption(status, context.targets) if has_offer(status) else (),
+            integrity=integrity,
         )
 
     def health(self, item: PlanItem, live: Object | None, *, rollback: bool = False) -> Health:
@@ -194,6 +203,10 @@ class AdvisorClusterView:
 
     def _serves(self, kind: Kind) -> bool:
         return not kind.group or self.discovery.serves(kind.group, kind.plural)
+
+
+def _with_items(config: VirtPlatformConfig, items: tuple[PlanItem, ...]) -> VirtPlatformConfig:
+    return msgspec.structs.replace(config, status=msgspec.structs.replace(config.status, items=items))
 
 
 def _window(config: VirtPlatformConfig, now: datetime) -> windows.State | InvalidWindow:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -17,6 +17,7 @@ from virt_steward.controllers.advisor.act import (
     release_advertisement,
     write_status,
 )
+from virt_steward.controllers.advisor.adoption import Adopted, has_offer, with_adoption
 from virt_steward.controllers.advisor.approval import step_for_new_plan
 from virt_steward.controllers.advisor.decide import decide
 from virt_steward.controllers.advisor.integrity import (
@@ -130,11 +131,10 @@ class AdvisorController:
             return Done()
         now = self._clock.utc().replace(microsecond=0)
         authentic = authenticated(config, await self._records.load(profile.name))
-        observation = replace(self._view.observe(authentic.config, profile, now), integrity=authentic.integrity)
-        step = decide(observation, now)
-        if isinstance(step, Settle) and authentic.config.status.phase not in STARTING:
-            return RequeueAfter(SOON, step.message)
-        result = await self._act(observation, profile, step, now)
+        observation = self._view.observe(authentic, profile, now)
+        result = await self._act(observation, profile, decide(observation, now), now)
+        if isinstance(result.step, Settle | RedraftLater) and _keeps_phase(observation, result.step):
+            return RequeueAfter(SOON, result.step.message)
         return await self._report(config, observation, result, now)
 
     async def _offer(self, key: Key, profile: Profile) -> Outcome:
@@ -180,6 +180,8 @@ class AdvisorController:
         match await drafting:
             case Drafted(drafted):
                 items = tuple(self._judged(item, context, rollback=is_rollback) for item in drafted)
+                observation = with_adoption(observation, items, context.targets)
+                status = observation.config.status
                 if _is_unrecorded_execution(observation) and is_same_execution(observation.config, items):
                     return StepResult(status, RestoreStatus("the plan of version 0.1 is what this version plans"))
                 digest = plan_hash(profile.name, items, back=is_rollback, executions=status.executions)
@@ -264,7 +266,7 @@ class AdvisorController:
     ) -> Outcome:
         config = observation.config
         status = next_status(observation, result.status, result.step, now)
-        if status == read.status:
+        if status == read.status and not isinstance(observation.integrity, Unrecorded):
             self._reporter.show(config.metadata.name, status)
             return result.step.requeue(observation, now)
         try:
@@ -295,6 +297,14 @@ class AdvisorController:
         if record and is_doubtful:
             await self._records.save(profile, record)
         return written
+
+
+def _keeps_phase(observation: AdvisorObservation, step: Settle | RedraftLater) -> bool:
+    """Whether the phase is kept while something is waited for. What another advisor left decides what comes next."""
+    status = observation.config.status
+    if isinstance(observation.integrity, Adopted) or has_offer(status):
+        return True
+    return isinstance(step, Settle) and status.phase not in STARTING
 
 
 def _is_unrecorded_execution(observation: AdvisorObservation) -> bool:

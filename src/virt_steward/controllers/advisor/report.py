@@ -68,4 +68,5 @@ def next_status(
 
 def _is_interrupted(before: VirtPlatformConfigStatus, after: VirtPlatformConfigStatus) -> bool:
     """Whether the plan that was being executed no longer is."""
-    return before.phase == "InProgress" and (after.phase, after.plan_hash) != ("InProgress", before.plan_hash)
+    is_executed = before.phase == "InProgress" and bool(before.plan_hash)  # what another advisor executed has none
+    return is_executed and (after.phase, after.plan_hash) != ("InProgress", before.plan_hash)

@@ -8,7 +8,7 @@ import structlog
 from prometheus_client import Gauge, Histogram
 
 from virt_steward.apis.virtplatformconfig import API_VERSION, VIRT_PLATFORM_CONFIG
-from virt_steward.controllers.advisor.conditions import INPUT_DRIFT
+from virt_steward.controllers.advisor.conditions import ADOPTED, INPUT_DRIFT
 from virt_steward.kube.events import Occurrence
 from virt_steward.objects.identity import Ref, Regarding
 from virt_steward.runtime.notifications import notification
@@ -134,6 +134,9 @@ class AdvisorReporter:
         condition = _condition(after, after.phase or "")
         if condition and _is_reported(before, after, condition):
             self._phase(config, after, condition)
+        adopted = _condition(after, ADOPTED)
+        if adopted and adopted.status == "True" and not config.is_true(ADOPTED):
+            self._event(config, "Normal", ADOPTED, adopted.message, config.metadata.uid)
         drift = _condition(after, INPUT_DRIFT)
         if drift and drift.status == "True" and not config.is_true(INPUT_DRIFT):
             self._event(config, "Warning", "InputDependencyDrift", drift.message, after.plan_hash)

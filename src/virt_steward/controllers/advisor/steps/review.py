@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from virt_steward.controllers.advisor.conditions import (
+    ADOPTED,
     INPUT_DRIFT,
     PREREQUISITES,
     STALE,
@@ -45,7 +46,8 @@ class Ignore(StatusStep):
         return {"applied_inputs": (), "plan_action": None}
 
     def all_facts(self, observation: AdvisorObservation, status: VirtPlatformConfigStatus) -> Iterable[Fact]:
-        return (active_fact(status),)
+        adopted = (Fact(ADOPTED, False, "Ignored"),) if observation.config.is_true(ADOPTED) else ()
+        return (active_fact(status), *adopted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +190,8 @@ class Begin(StatusStep):
         yield Fact(STALE, False, "PlanCurrent")
         if observation.config.is_true(INPUT_DRIFT):
             yield Fact(INPUT_DRIFT, False, "Acknowledged")
+        if observation.config.is_true(ADOPTED):
+            yield Fact(ADOPTED, False, "PlanStarted")
 
     def is_success(self) -> bool:
         return True

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from virt_steward.controllers.advisor.adoption import has_offer
 from virt_steward.controllers.advisor.conditions import UPGRADE, Fact
 from virt_steward.controllers.advisor.phases import PHASES, SETTLED
 from virt_steward.controllers.advisor.steps.base import PhaseReason, StatusStep, moved, replaced
@@ -108,6 +109,42 @@ class OfferUpgrade(StatusStep):
 
 
 @dataclass(frozen=True, slots=True)
+class OfferPlan(StatusStep):
+    """Offer the plan of this version, while what another version has completed stays completed."""
+
+    to = "CompletedWithUpgrade"
+    allowed_in = SETTLED
+
+    def phase_reason(self, status: VirtPlatformConfigStatus) -> PhaseReason:
+        return PhaseReason("LogicChanged", plan_offered(status.items))
+
+    def facts(self, observation: AdvisorObservation, status: VirtPlatformConfigStatus) -> Iterator[Fact]:
+        yield from upgrade_offered(observation, status)
+
+
+def plan_offered(items: Iterable[PlanItem]) -> str:
+    names = ", ".join(item.name for item in items if item.state == "Pending")
+    return (
+        f"Completed by another version of the advisor; this version plans {names} differently. Nothing is changed"
+        " before somebody sets action to DryRun, reviews the plan and sets action to Apply"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class KeepFailed(StatusStep):
+    """The plan of another advisor has failed: nothing is executed."""
+
+    by: str
+    to = "Failed"
+    allowed_in = frozenset({"Failed"})
+
+    def phase_reason(self, status: VirtPlatformConfigStatus) -> PhaseReason:
+        return PhaseReason(
+            "OtherAdvisor", f"The plan of {self.by} failed; set action to DryRun for a plan of this version"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class AdoptVersion(StatusStep):
     """What was executed is what this version plans."""
 
@@ -152,7 +189,9 @@ class Stay(StatusStep):
 
 def upgrade_offered(observation: AdvisorObservation, status: VirtPlatformConfigStatus) -> Iterator[Fact]:
     """Drift comes before an upgrade in the phase, and does not hide it here."""
-    if observation.logic and observation.logic.differs:
+    if has_offer(status):
+        yield Fact(UPGRADE, True, "LogicChanged", plan_offered(status.items))
+    elif observation.logic and observation.logic.differs:
         items = ", ".join(observation.logic.differs)
         yield Fact(
             UPGRADE,

@@ -1,0 +1,225 @@
+"""The advisor on what the Go advisor has left: nothing is written before somebody acts, and no leftover stays."""
+
+from collections.abc import Iterable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+
+import msgspec
+import pytest
+
+from tests.audit import AuditLog, Mark
+from tests.controllers.advisor.conftest import NEEDED, clear_configs
+from tests.controllers.advisor.desk import Advisor, Desk, advising, observing
+from tests.eventually import eventually
+from tests.grants import Account
+from tests.recordings import recording, restore
+from virt_steward.apis.profiles import HIGHER_DENSITY, LOAD_AWARE
+from virt_steward.controllers.advisor.conditions import ADOPTED
+from virt_steward.controllers.advisor.options import AdvisorOptions
+from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI
+from virt_steward.controllers.advisor.profiles.virt_higher_density import SWAP
+from virt_steward.insight.plans import explain_plan
+from virt_steward.kube.client import Client, Object
+from virt_steward.kube.events import EVENT
+from virt_steward.objects.identity import Key, Ref
+from virt_steward.platform.machineconfigs import MACHINE_CONFIG_POOL
+from virt_steward.runtime.clock import SystemClock
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.simulation.faults import pause_pool, resume_pool
+from virt_steward_demo.simulation.kinds import NAMES
+from virt_steward_demo.simulation.platform import PlatformShape
+
+COMPLETED, DENSITY = "advisor-load-aware-completed", "advisor-higher-density-completed"
+DRIFTED, REVIEW, RUNNING = (f"advisor-load-aware-{state}" for state in ("drifted", "review", "in-progress"))
+TARGETS = (PSI, SWAP, DESCHEDULER)
+OWN = ("virtplatformconfigs", "configmaps", "events")
+"""What the advisor writes about itself: statuses, its records, and events."""
+
+REQUIRED = {"phase", "impactSeverity", "observedGeneration", "conditions"}
+REQUIRED_OF_ITEMS = {"name", "targetRef", "impactSeverity", "state"}
+REQUIRED_OF_CONDITIONS = {"type", "status", "reason", "message", "lastTransitionTime"}
+
+
+@pytest.fixture
+def shape() -> PlatformShape:
+    """HyperConverged as the Go advisor knows it."""
+    others = tuple(name for name in NAMES if name not in NEEDED)
+    return PlatformShape(workers=1, pace=0.01, hyperconverged=("v1beta1",), machines_per_worker=0, without=others)
+
+
+@dataclass(slots=True)
+class Switch:
+    """An admin who switches over on a cluster that a Go advisor has left."""
+
+    desk: Desk
+    control_plane: ControlPlane
+    account: Account
+    audit_log: AuditLog
+
+    @property
+    def client(self) -> Client:
+        return self.desk.client
+
+    async def restore(self, name: str, *, is_rolled_out: bool = True, **changes: object) -> Mark:
+        """Restore a recording, with changes of the status of its config; the answer marks when that was done."""
+        self.desk.profile = HIGHER_DENSITY if name == DENSITY else LOAD_AWARE
+        await clear_configs(self.client)
+        for target in TARGETS:
+            if await self.desk.exists(target):
+                await self.client.delete(target)
+        objects = recording(name)
+        for obj in objects:
+            if obj["kind"] == "VirtPlatformConfig" and obj["metadata"]["name"] == self.desk.profile:
+                obj["status"] |= changes
+        await restore(self.client, objects)
+        if is_rolled_out:
+            assert await eventually(self._is_rolled_out)
+        return self.audit_log.mark()
+
+    async def _is_rolled_out(self) -> bool:
+        pool = await self.client.get(Ref(MACHINE_CONFIG_POOL, Key("", "worker")))
+        wanted = {ref.key.name for ref in (PSI, SWAP) if await self.desk.exists(ref)}
+        rendered, status = pool["spec"]["configuration"], pool["status"]
+        known = {one["name"] for one in rendered["source"]} & {PSI.key.name, SWAP.key.name}
+        is_updated = status["updatedMachineCount"] == status["machineCount"]
+        return known == wanted and status["configuration"]["name"] == rendered["name"] and is_updated
+
+    def advising(self) -> AbstractAsyncContextManager[Advisor]:
+        return advising(self.control_plane, self.account, version="v0.2.0")
+
+    def written(self, since: Mark) -> list[str]:
+        """What the advisor has written to targets."""
+        return [
+            f"{one.verb} {one.resource} {one.name}"
+            for one in self.audit_log.since(since)
+            if one.user == self.account.user and one.is_write and "dryRun" not in one.uri and one.resource not in OWN
+        ]
+
+    async def is_adopted(self) -> bool:
+        async def is_shown() -> bool:
+            return await self.desk.condition(ADOPTED) == ("True", "OtherAdvisor")
+
+        return await eventually(is_shown)
+
+    async def take_up(self) -> None:
+        """Have the plan of this version reviewed and executed."""
+        await self.desk.ask("DryRun")
+        assert await self.desk.reaches("ReviewRequired", reason="PlanReady")
+        await self.desk.ask("Apply")
+        assert await self.desk.reaches("Completed", reason="Applied")
+        assert await self.desk.condition(ADOPTED) == ("False", "PlanStarted")
+
+
+@pytest.fixture
+def switch(desk: Desk, control_plane: ControlPlane, account: Account, audit_log: AuditLog) -> Switch:
+    return Switch(desk, control_plane, account, audit_log)
+
+
+def leftovers(status: Object) -> list[str]:
+    """What only the Go advisor writes."""
+    text = msgspec.json.encode(status).decode()
+    found = [one for one in ("(left out)", "enable-load-aware-descheduling") if one in text]
+    is_bare = not status.get("sourceSnapshotHash", "sha256:").startswith("sha256:")
+    return [*found, "sourceSnapshotHash"] if is_bare else found
+
+
+def lacking(status: Object) -> Iterable[str]:
+    """What every status of the Go advisor has, and this one has not."""
+    yield from REQUIRED - status.keys()
+    yield from (name for item in status.get("items", ()) for name in REQUIRED_OF_ITEMS - item.keys())
+    yield from (name for one in status["conditions"] for name in REQUIRED_OF_CONDITIONS - one.keys())
+
+
+CASES = (
+    # recording, changes of the status, the phase that it keeps or gets, and the reason
+    (COMPLETED, {}, "CompletedWithUpgrade", "LogicChanged"),
+    (DENSITY, {}, "CompletedWithUpgrade", "LogicChanged"),
+    (DRIFTED, {}, "Drifted", "DriftDetected"),
+    (REVIEW, {}, "ReviewRequired", "PlanReady"),
+    (RUNNING, {}, "ReviewRequired", "OtherAdvisor"),
+    (RUNNING, {"phase": "Failed"}, "Failed", "OtherAdvisor"),
+)
+
+
+async def test_switch_over_writes_nothing_before_somebody_acts(switch: Switch) -> None:
+    desk = switch.desk
+    for name, changes, phase, reason in CASES:
+        since = await switch.restore(name, **changes)
+        owners = (await desk.config())["metadata"]["managedFields"]
+        assert ("manager", "status") in [(one["manager"], one.get("subresource")) for one in owners]
+        async with observing(switch.client, desk.profile) as seen, switch.advising():
+            assert await switch.is_adopted(), name
+            assert await desk.reaches(phase, reason=reason), (name, await desk.status())
+            assert await is_announced(switch), name
+            assert switch.written(since) == []
+            status = (await desk.config())["status"]
+            assert (leftovers(status), list(lacking(status))) == ([], []), name
+            for one in seen[1:]:
+                assert leftovers(msgspec.to_builtins(one)) == [], name
+            await switch.take_up()
+        assert leftovers((await desk.config())["status"]) == []
+
+
+async def is_announced(switch: Switch) -> bool:
+    uid = (await switch.desk.config())["metadata"]["uid"]
+
+    async def has_event() -> bool:
+        events = await switch.client.list(EVENT)
+        return any(one["reason"] == "Adopted" and one["regarding"].get("uid") == uid for one in events)
+
+    return await eventually(has_event)
+
+
+async def test_switch_over_completes_what_this_version_plans_equally(switch: Switch) -> None:
+    since = await switch.restore(COMPLETED)
+    same = {"profileCustomizations": {"devActualUtilizationProfile": "PrometheusCPUCombined"}}
+    await switch.client.merge_patch(DESCHEDULER, {"spec": same})
+    async with switch.advising():
+        assert await switch.desk.reaches("Completed", reason="InDesiredState")
+    assert switch.written(since) == []
+
+
+async def test_switch_over_ends_drift_when_it_is_gone(switch: Switch) -> None:
+    since = await switch.restore(DRIFTED)
+    async with switch.advising():
+        assert await switch.is_adopted()
+        assert ".spec.deschedulingIntervalSeconds is 300, planned 60" in await switch.desk.message("Drifted")
+        await switch.client.merge_patch(DESCHEDULER, {"spec": {"deschedulingIntervalSeconds": 60}})
+        assert await switch.desk.reaches("CompletedWithUpgrade")
+        await switch.client.merge_patch(DESCHEDULER, {"spec": {"deschedulingIntervalSeconds": 90}})
+        assert await switch.desk.reaches("Drifted")
+    assert switch.written(since) == []
+
+
+async def test_switch_over_waits_for_rollout_and_reviews_the_rest(switch: Switch) -> None:
+    desk = switch.desk
+    await pause_pool(switch.client, "worker")
+    since = await switch.restore(RUNNING, is_rolled_out=False)
+    async with switch.advising():
+        assert await desk.says("enable-psi-metrics", "paused")
+        assert (await desk.status()).phase == "InProgress"
+        assert leftovers((await desk.config())["status"]) == []
+    async with switch.advising():  # the second process goes on by the record of the first
+        await resume_pool(switch.client, "worker")
+        assert await desk.reaches("ReviewRequired", reason="OtherAdvisor")
+        assert switch.written(since) == []
+        plan = await desk.status()
+        assert [(item.name, item.state) for item in plan.items] == [
+            ("enable-psi-metrics", "Completed"),
+            ("configure-descheduler", "Pending"),
+        ]
+        await desk.annotate(approved_plan=plan.plan_hash, approved_by="ann")
+        assert await desk.reaches("Completed")
+    assert [(one.by, one.outcome) for one in (await desk.status()).history] == [("ann", "Completed")]
+
+
+async def test_explanation_of_what_another_advisor_left(switch: Switch) -> None:
+    await switch.restore(COMPLETED)
+    found = await explain_plan(switch.client, LOAD_AWARE, AdvisorOptions(), SystemClock().utc())
+    (decided,) = [one for one in found.checks if one.decided]
+    assert decided.title == "Plan recorded"
+    assert "written by another version of the advisor (v0.1.31), of whose plan nothing is executed" in decided.reason
+    async with switch.advising():
+        assert await switch.desk.reaches("CompletedWithUpgrade")
+    found = await explain_plan(switch.client, LOAD_AWARE, AdvisorOptions(), SystemClock().utc())
+    assert "Nothing is changed before somebody sets action to DryRun" in found.because
