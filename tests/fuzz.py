@@ -289,7 +289,7 @@ PARSERS = (
         ),
         (BadWindow,),
     ),
-    Parser("duration", parse_duration, around("7d", "1h30m", "90s"), (BadDuration,)),
+    Parser("duration", parse_duration, around("7d", "1h30m", "1.5h300ms"), (BadDuration,)),
     Parser("quantity", parse_quantity, around("512Gi", "1.5", "250m", "1e3"), (BadQuantity,)),
     Parser("version", Version.parse, around("1.4.0", "2.0.0-rc.1+build"), (BadVersion,)),
     Parser("version of a CSV", _csv, around("cert-manager.v1.15.0", "foo-1.2.3.4", "a.v1.2.3-rc.1")),

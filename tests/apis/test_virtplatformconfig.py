@@ -133,7 +133,7 @@ async def test_crd_accepts_valid_config(config: dict[str, Any], admin: Client) -
             "memoryToRequestRatio > 120 requires enableSwap=true",
             id="150 % unswapped",
         ),
-        pytest.param(a_config(waitTimeout="a day"), "such as 7d, 24h or 1h30m", id="a timeout in words"),
+        pytest.param(a_config(waitTimeout="a day"), "such as 7d, 24h, 1h30m or 1.5h", id="a timeout in words"),
         pytest.param(a_config(notify="https://x"), "an endpoint is named", id="a URL as endpoint"),
     ],
 )

@@ -156,7 +156,7 @@ async def test_place_says_why_machine_cannot_be_placed(scene: Scene, control_pla
         pytest.param(("run", "--vm-name=vm-{machine}-{0}"), "is not a valid template", id="template-with-a-stranger"),
         pytest.param(("run", "--search=maybe"), "'maybe' is not one of", id="search"),
         pytest.param(("run", "--cluster-timeout=20"), "longer than --search-deadline 10 s", id="timeout-over-deadline"),
-        pytest.param(("run", "--cluster-timeout=nan"), "is not a number of seconds", id="timeout-that-is-no-number"),
+        pytest.param(("run", "--cluster-timeout=nan"), "is not a duration", id="timeout-that-is-no-number"),
         pytest.param(("run", "--probe-interval=0"), "--probe-interval", id="no-pause-between-probes"),
         pytest.param(("run", "--spread-label="), "--spread-label is empty", id="spread-over-nothing"),
     ],

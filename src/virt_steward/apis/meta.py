@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from virt_steward.apis.schema import ATOMIC, ApiStruct, matching, rule
+from virt_steward.objects.durations import GRAMMAR, LONGEST_TEXT
 from virt_steward.objects.selectors import requirement
 
 Time = Annotated[datetime, Meta(tz=True)]
@@ -22,11 +23,8 @@ NamespaceName = Annotated[
 
 Duration = Annotated[
     str,
-    Meta(min_length=2, max_length=32),
-    matching(
-        "([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?",
-        "a duration is whole days, hours, minutes and seconds in this order, such as 7d, 24h or 1h30m",
-    ),
+    Meta(min_length=1, max_length=LONGEST_TEXT),
+    matching(GRAMMAR, "a duration is made of numbers with the units d, h, m, s or ms, such as 7d, 24h, 1h30m or 1.5h"),
 ]
 
 

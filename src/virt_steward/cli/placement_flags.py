@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
-from math import isnan
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from virt_steward.cli.seconds import seconds_option
 from virt_steward.controllers.placement.options import FleetTimeouts, PlacementRules, SearchTimeouts
 from virt_steward.controllers.placement.strategies import STRATEGY_HELP, STRATEGY_NAMES
 from virt_steward.settings import BadSetting
 
 MACHINE = "{machine}"
-DAY = 86_400.0
 NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
 
@@ -23,16 +22,6 @@ class SearchMode(StrEnum):
 
     FOUND = "found"
     STRICT = "strict"
-
-
-def _seconds(meaning: str) -> Any:
-    return typer.Option(metavar="SECONDS", min=0.1, max=DAY, callback=_check_seconds, help=meaning)
-
-
-def _check_seconds(value: float) -> float:
-    if isnan(value):  # nan passes the checks of min and max
-        raise BadSetting("nan is not a number of seconds: write one such as 5")
-    return value
 
 
 DefaultConfigOption = Annotated[
@@ -62,11 +51,11 @@ SpreadLabelOption = Annotated[
         metavar="LABEL", help="Label of KubevirtConfigs over whose values the strategy spread distributes Machines."
     ),
 ]
-TimeoutOption = Annotated[float, _seconds("Timeout of one cluster.")]
-DeadlineOption = Annotated[float, _seconds("Timeout of a search on all clusters.")]
-MemoryOption = Annotated[float, _seconds("How long the result of a search is cached.")]
-RetryOption = Annotated[float, _seconds("Longest time until an unreachable cluster is tried again.")]
-ProbeOption = Annotated[float, _seconds("Time between probes of a reachable cluster.")]
+TimeoutOption = Annotated[float, seconds_option("Timeout of one cluster.")]
+DeadlineOption = Annotated[float, seconds_option("Timeout of a search on all clusters.")]
+MemoryOption = Annotated[float, seconds_option("How long the result of a search is cached.")]
+RetryOption = Annotated[float, seconds_option("Longest time until an unreachable cluster is tried again.")]
+ProbeOption = Annotated[float, seconds_option("Time between probes of a reachable cluster.")]
 
 
 def rules(default_config: str, strategy: str, search: SearchMode, vm_name: str, spread_label: str) -> PlacementRules:

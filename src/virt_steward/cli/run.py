@@ -10,6 +10,7 @@ import typer
 
 from virt_steward import app, logs
 from virt_steward.cli import advisor_flags, approver_flags, placement_flags
+from virt_steward.cli.seconds import seconds_option, whole_seconds_option
 from virt_steward.controllers import NAMES, definition
 from virt_steward.controllers.autopilot.options import AutopilotOptions, related_images
 from virt_steward.controllers.options import ControllerOptions
@@ -77,16 +78,11 @@ def run(
     stand_by: Annotated[
         bool, typer.Option(help="Write nothing while a Go operator that does the same work renews its Lease.")
     ] = True,
-    lease_duration: Annotated[
-        int, typer.Option(metavar="SECONDS", min=1, help="Time without renewal after which a leader is replaced.")
-    ] = 15,
+    lease_duration: Annotated[int, whole_seconds_option("Time without renewal after which a leader is replaced.")] = 15,
     lease_retry: Annotated[
-        float,
-        typer.Option(metavar="SECONDS", help="Time between renewals of the lease, and between attempts to acquire it."),
+        float, seconds_option("Time between renewals of the lease, and between attempts to acquire it.", least=0)
     ] = 2.0,
-    grace: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0, help="Time for running work to end at shutdown.")
-    ] = 20.0,
+    grace: Annotated[float, seconds_option("Time for running work to end at shutdown.", least=0)] = 20.0,
     metrics_bind_address: Annotated[
         str, typer.Option(metavar="ADDRESS", help="[HOST]:PORT of /metrics; 0 turns it off.")
     ] = ":8080",

@@ -1,17 +1,33 @@
-"""Durations as our APIs write them: whole days, hours, minutes and seconds in this order, such as 7d or 1h30m."""
+"""Durations in the syntax of Go, such as 1h30m, 1.5h or 300ms, with d for days besides its units."""
 
 from __future__ import annotations
 
 import re
 from datetime import timedelta
+from fractions import Fraction
 
 from virt_steward.objects.quoting import quoted
 
 LONGEST = timedelta(days=3650)
+LONGEST_TEXT = 32
+"""Characters: int() refuses thousands of digits, and no useful duration needs more."""
 
-_DIGITS = "([0-9]{1,31})"  # bounded: int() refuses thousands of digits
-_GRAMMAR = re.compile(f"(?:{_DIGITS}d)?(?:{_DIGITS}h)?(?:{_DIGITS}m)?(?:{_DIGITS}s)?")
-_SECONDS = (86_400, 3_600, 60, 1)
+NUMBER = "[0-9]+([.][0-9]*)?|[.][0-9]+"
+MICRO = "[u\N{MICRO SIGN}\N{GREEK SMALL LETTER MU}]"
+GRAMMAR = rf"0|[+]?(({NUMBER})(d|h|m|s|ms|{MICRO}s|ns))+"
+"""What Go's time.ParseDuration accepts, and days, but nothing negative."""
+
+_GRAMMAR = re.compile(GRAMMAR)
+_PART = re.compile(rf"({NUMBER})([a-z{MICRO[1:-1]}]+)")
+_MICROSECONDS = {
+    "d": Fraction(86_400_000_000),
+    "h": Fraction(3_600_000_000),
+    "m": Fraction(60_000_000),
+    "s": Fraction(1_000_000),
+    "ms": Fraction(1_000),
+    "us": Fraction(1),
+    "ns": Fraction(1, 1_000),
+}
 
 
 class BadDuration(ValueError):
@@ -19,12 +35,16 @@ class BadDuration(ValueError):
 
 
 def parse_duration(text: str) -> timedelta:
-    found = _GRAMMAR.fullmatch(text)
-    if not text or not found:
-        raise BadDuration(
-            f"{quoted(text)} is not a duration; write days, hours, minutes and seconds, such as 7d or 1h30m"
-        )
-    seconds = sum(int(count or 0) * unit for count, unit in zip(found.groups(), _SECONDS, strict=True))
-    if seconds > LONGEST.total_seconds():
+    """The sum of all parts, in any order as in Go; what is below a microsecond is cut off."""
+    if len(text) > LONGEST_TEXT or not _GRAMMAR.fullmatch(text):
+        raise BadDuration(f"{quoted(text)} is not a duration; write numbers with units, such as 7d, 1h30m or 1.5h")
+    microseconds = sum(_microseconds(number, unit) for number, _, unit in _PART.findall(text))
+    if microseconds > LONGEST // timedelta(microseconds=1):
         raise BadDuration(f"{quoted(text)} is longer than {LONGEST.days} days")
-    return timedelta(seconds=seconds)
+    return timedelta(microseconds=int(microseconds))
+
+
+def _microseconds(number: str, unit: str) -> Fraction:
+    whole, _, decimals = number.partition(".")
+    plain_unit = unit if unit in _MICROSECONDS else "us"  # micro is written in three ways
+    return Fraction(int(f"{whole}{decimals}"), 10 ** len(decimals)) * _MICROSECONDS[plain_unit]
