@@ -46,3 +46,23 @@ async def test_crd_takes_status_and_correction_of_config_that_was_valid_before(a
         await admin.merge_patch(ref, {"spec": {"kubeconfigSecretRef": "east"}})
     finally:
         await admin.delete(ref)
+
+
+@pytest.mark.usefixtures("crd")
+async def test_crd_keeps_status_that_others_write(admin: Client) -> None:
+    """The upstream CRD has no formats and no limits in its status."""
+    config = a_reference("east")
+    ref = the_config(config["metadata"]["name"])
+    status = {"name": "east", "phase": "Ready", "status": "up", "message": "m" * 5000, "created": "last year"}
+    await admin.create(config)
+    try:
+        written = await admin.merge_patch(ref, {"status": status}, subresource="status")
+        assert written["status"] == status
+    finally:
+        await admin.delete(ref)
+
+
+def test_crd_has_columns_of_upstream_crd() -> None:
+    (version,) = KUBEVIRT_CONFIG_CRD.manifest()["spec"]["versions"]
+    columns = [column["name"] for column in version["additionalPrinterColumns"] if not column.get("priority")]
+    assert columns[:5] == ["Name", "Provider", "Phase", "Status", "Created"]

@@ -38,12 +38,12 @@ async def test_search_of_20_clusters_takes_at_most_two_answers_of_one(
     async with a_fleet(control_plane, admin, vms) as members:
         await joined(members, proxies)
         search = Search(members.fleet, SearchTimeouts(memory=0, apart=0), SystemClock())
-        connected = await search.find(vms, "vm-web", TWENTY, since=0)
+        connected = await search.find(vms, ("vm-web",), TWENTY, since=0)
         for proxy in proxies:
             proxy.delay(HELD_BACK)
         # The best of three: others may want the processor too.
-        alone = min([await seconds(search.find(vms, "vm-web", TWENTY[:1], since=0)) for _ in range(3)])
-        together = min([await seconds(search.find(vms, "vm-web", TWENTY, since=0)) for _ in range(3)])
+        alone = min([await seconds(search.find(vms, ("vm-web",), TWENTY[:1], since=0)) for _ in range(3)])
+        together = min([await seconds(search.find(vms, ("vm-web",), TWENTY, since=0)) for _ in range(3)])
     print(f"\nsearch of 1 cluster: {alone * 1000:.0f} ms, of 20 clusters: {together * 1000:.0f} ms")
     assert connected == dict.fromkeys(TWENTY, VmAbsent())
     assert alone >= 2 * HELD_BACK
@@ -62,10 +62,10 @@ async def test_search_names_5_unreachable_clusters_of_20_in_time(
             frozen.freeze()
         search = Search(members.fleet, patience, SystemClock())
         started = time.monotonic()
-        findings = await search.find(vms, "vm-web", TWENTY, since=0)
+        findings = await search.find(vms, ("vm-web",), TWENTY, since=0)
         took = time.monotonic() - started
         members.observed.clear()
-        again = await search.find(vms, "vm-web", TWENTY, since=0)
+        again = await search.find(vms, ("vm-web",), TWENTY, since=0)
     silent = {name: finding for name, finding in findings.items() if isinstance(finding, Unreachable)}
     assert list(silent) == TWENTY[:5]
     assert all(f"cluster {name}: " in finding.message for name, finding in silent.items())

@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from virt_steward.apis.crd import AGE, ApiVersion, Column, Crd
-from virt_steward.apis.meta import NAMESPACE_NAME, Condition, NamespaceName, Time
+from virt_steward.apis.meta import NAMESPACE_NAME, Condition, NamespaceName
 from virt_steward.apis.schema import INT32, ApiStruct, keyed_by, matching
 from virt_steward.objects.identity import Kind
 
@@ -35,6 +35,7 @@ class KubevirtConfigSpec(ApiStruct, frozen=True):
         matching(f"({SECRET_NAME})?", "a Secret is named in lower case letters, digits, '-' and '.'"),
     ] = ""
     secret_namespace: Annotated[NamespaceName | None, Meta(description="The namespace of that Secret.")] = None
+    provider: Annotated[str, Meta(description="Who provides the cluster; for people.", max_length=253)] = ""
     default: Annotated[
         bool, Meta(description="Machines that say nothing go here. Two defaults block, rather than guess.")
     ] = False
@@ -53,10 +54,12 @@ class KubevirtConfigStatus(ApiStruct, frozen=True):
     """What was last seen of the cluster."""
 
     name: Annotated[str, Meta(description="The name of the cluster.", max_length=253)] = ""
-    phase: Annotated[str, Meta(description="One word for the state.", max_length=64)] = ""
-    status: Annotated[str, Meta(description="The state in short.", max_length=256)] = ""
-    message: Annotated[str, Meta(description="The state as a sentence.", max_length=1024)] = ""
-    created: Annotated[Time | None, Meta(description="When the cluster was created, where somebody knows.")] = None
+    phase: Annotated[str, Meta(description="One word for the state.", max_length=253)] = ""
+    status: Annotated[str, Meta(description="The state in short.", max_length=1024)] = ""
+    message: Annotated[str, Meta(description="The state as a sentence.", max_length=32768)] = ""
+    created: Annotated[str, Meta(description="When the cluster was created, where somebody knows.", max_length=253)] = (
+        ""
+    )
     version: Annotated[str, Meta(description="The Kubernetes version of the cluster.", max_length=64)] = ""
     machines: Annotated[int, Meta(description="How many machines are placed here.", ge=0), INT32] = 0
     observed_generation: Annotated[
@@ -82,13 +85,17 @@ KUBEVIRT_CONFIG_CRD = Crd(
             spec=KubevirtConfigSpec,
             status=KubevirtConfigStatus,
             columns=(
+                Column("Name", "string", ".spec.name", "A name for people."),
+                Column("Provider", "string", ".spec.provider", "Who provides the cluster."),
+                Column("Phase", "string", ".status.phase", "One word for the state."),
+                Column("Status", "string", ".status.status", "The state in short."),
+                Column("Created", "string", ".status.created", "When the cluster was created."),
                 Column("SecretNamespace", "string", ".spec.secretNamespace", "Where its kubeconfig is."),
                 Column(
                     "Reachable", "string", ".status.conditions[?(@.type=='Reachable')].status", "Whether it answers."
                 ),
                 Column("Machines", "integer", ".status.machines", "Machines placed here."),
                 Column("Version", "string", ".status.version", "Its Kubernetes version."),
-                Column("Phase", "string", ".status.phase", "One word for the state.", wide=True),
                 AGE,
             ),
         ),

@@ -83,6 +83,6 @@ def assumptions(rules: PlacementRules) -> list[str]:
     search = "strict" if rules.strict_search else "found"
     text = (
         f"Assumed: strategy {rules.strategy}{over}, default config {rules.default_config or 'none'}, search {search}, "
-        f"VM name {rules.vm_name}; the controller's settings may differ"
+        f"VM name {' or '.join(rules.vm_names)}; the controller's settings may differ"
     )
     return wrapped(text, hanging="  ")

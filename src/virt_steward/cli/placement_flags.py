@@ -11,7 +11,7 @@ import typer
 from virt_steward.cli.seconds import seconds_option
 from virt_steward.controllers.placement.options import FleetTimeouts, PlacementRules, SearchTimeouts
 from virt_steward.controllers.placement.strategies import STRATEGY_HELP, STRATEGY_NAMES
-from virt_steward.settings import BadSetting
+from virt_steward.settings import BadSetting, names_in
 
 MACHINE = "{machine}"
 NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
@@ -44,7 +44,13 @@ SearchOption = Annotated[
     SearchMode,
     typer.Option(help="strict: a VM that is found decides only after every cluster has answered."),
 ]
-VmNameOption = Annotated[str, typer.Option(metavar="TEMPLATE", help="Name of a Machine's VM.")]
+VmNameOption = Annotated[
+    str,
+    typer.Option(
+        metavar="TEMPLATE[,TEMPLATE]",
+        help="Name of a Machine's VM; if several are given, VMs of all these names are searched for.",
+    ),
+]
 SpreadLabelOption = Annotated[
     str,
     typer.Option(
@@ -62,13 +68,17 @@ def rules(default_config: str, strategy: str, search: SearchMode, vm_name: str, 
     """Check that the settings make sense."""
     if strategy not in STRATEGY_NAMES:
         raise BadSetting(f"--placement-strategy must be one of {', '.join(STRATEGY_NAMES)}, not {strategy!r}")
-    if MACHINE not in vm_name or not NAME.fullmatch(vm_name.replace(MACHINE, "m")):
-        raise BadSetting(
-            f"--vm-name {vm_name!r} is not a valid template: write lower case around {MACHINE}, such as vm-{MACHINE}"
-        )
+    for template in (templates := names_in(vm_name)):
+        if MACHINE not in template or not NAME.fullmatch(template.replace(MACHINE, "m")):
+            raise BadSetting(
+                f"--vm-name {template!r} is not a valid template: write lower case around {MACHINE}, such as "
+                f"vm-{MACHINE}"
+            )
     if not spread_label:
         raise BadSetting("--spread-label is empty: name a label, such as topology.kubernetes.io/region")
-    return PlacementRules(default_config, strategy, search is SearchMode.STRICT, spread_label, vm_name)
+    return PlacementRules(
+        default_config, strategy, search is SearchMode.STRICT, spread_label, tuple(dict.fromkeys(templates))
+    )
 
 
 def patience(timeout: float, deadline: float, memory: float) -> SearchTimeouts:

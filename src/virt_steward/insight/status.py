@@ -138,7 +138,7 @@ def _cluster(config: KubevirtConfig) -> tuple[str, ...]:
     status = config.status
     state = status.phase or "not observed yet"
     message = next((one.message for one in status.conditions if one.status == "False"), "")
-    state += "" if config.spec.schedulable else ", cordoned"
+    state += "" if config.is_schedulable else ", cordoned"
     return config.metadata.name, state, str(status.machines), one_line(status.version) or "unknown", one_line(message)
 
 

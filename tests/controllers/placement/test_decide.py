@@ -113,10 +113,17 @@ def test_decide_chooses_cluster_by_rule(
         ),
         pytest.param(
             {"east": VmFound(), "west": VmAbsent()},
-            {"vm_name": "{machine}"},
+            {"vm_names": ("{machine}",)},
             "east",
             "VM my-vm exists there",
             id="by another name",
+        ),
+        pytest.param(
+            {"east": VmFound("my-vm"), "west": VmAbsent()},
+            {"vm_names": ("vm-{machine}", "{machine}")},
+            "east",
+            "VM my-vm exists there",
+            id="by one of two names",
         ),
     ],
 )

@@ -80,7 +80,7 @@ async def test_search_finds_vm_beside_hostile_member(
     members: Members, clock: ManualClock, hostile_member: HostileMember
 ) -> None:
     search = Search(members.fleet, SearchTimeouts(), clock)
-    findings = await search.find(members.namespace, "vm-web", ["good", "bad"], since=clock.now())
+    findings = await search.find(members.namespace, ("vm-web",), ["good", "bad"], since=clock.now())
     assert findings["good"] == VmFound()
     bad, expected = findings["bad"], FINDINGS[hostile_member.behaviour]
     if expected is None:
@@ -125,7 +125,7 @@ async def test_hostile_member_costs_no_more_requests_of_good_ones(members: Membe
     search = Search(members.fleet, SearchTimeouts(apart=0, memory=0), clock)
     began = asyncio.get_running_loop().time()
     for _ in range(20):
-        findings = await search.find(members.namespace, "vm-web", ["good", "bad"], since=clock.now())
+        findings = await search.find(members.namespace, ("vm-web",), ["good", "bad"], since=clock.now())
         assert findings["good"] == VmFound()
     took = asyncio.get_running_loop().time() - began
     assert [one for one, _ in members.observed if one == "good"] == ["good"] * 20
@@ -140,13 +140,13 @@ async def test_misbehaving_member_is_asked_ever_less_though_its_probe_succeeds(
     search = Search(members.fleet, SearchTimeouts(apart=0, memory=0), clock)
     pauses = []
     for _ in range(4):
-        await search.find(members.namespace, "vm-web", ["bad"], since=clock.now())
+        await search.find(members.namespace, ("vm-web",), ["bad"], since=clock.now())
         pauses.append(members.fleet.retry_in("bad"))
         await clock.advance(pauses[-1])
         assert isinstance(await members.fleet.probe("bad"), ClusterReached)
     assert pauses == [1, 2, 4, 8]
     await clock.advance(LATER)
-    await search.find(members.namespace, "vm-web", ["bad"], since=clock.now())
+    await search.find(members.namespace, ("vm-web",), ["bad"], since=clock.now())
     assert members.fleet.retry_in("bad") == 1, "it has behaved for long enough"
 
 
@@ -180,8 +180,8 @@ async def test_search_remembers_a_bounded_number_of_names(clock: ManualClock) ->
     search = Search(cluster, SearchTimeouts(), clock)
     since = clock.now()
     for namespace in ("first", "second", "third"):
-        assert await search.find(namespace, "vm-1", ["bad"], since=since) == {"bad": VmFound()}
+        assert await search.find(namespace, ("vm-1",), ["bad"], since=since) == {"bad": VmFound()}
         await clock.advance(1)
     for namespace, asked in (("third", 3), ("second", 3), ("first", 4)):
-        assert await search.find(namespace, "vm-1", ["bad"], since=since) == {"bad": VmFound()}
+        assert await search.find(namespace, ("vm-1",), ["bad"], since=since) == {"bad": VmFound()}
         assert cluster.asked == asked

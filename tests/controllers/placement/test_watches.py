@@ -7,7 +7,12 @@ import pytest
 
 from tests.controllers.placement.builders import a_machine
 from virt_steward.apis.kubevirtconfig import KubevirtConfigSpec
-from virt_steward.controllers.placement.observe import KubevirtConfig, KubevirtConfigMeta, KubevirtConfigReport
+from virt_steward.controllers.placement.observe import (
+    KubevirtConfig,
+    KubevirtConfigMeta,
+    KubevirtConfigNotes,
+    KubevirtConfigReport,
+)
 from virt_steward.controllers.placement.watches import CONFIGS, MACHINES, ClusterKey, PlacementEventHandlers
 from virt_steward.objects.identity import Key
 from virt_steward.runtime.store import Store
@@ -43,6 +48,11 @@ def watched() -> Watched:
         pytest.param(None, EAST, id="comes"),
         pytest.param(EAST, None, id="goes"),
         pytest.param(EAST, msgspec.structs.replace(EAST, spec=KubevirtConfigSpec(default=True)), id="changes"),
+        pytest.param(
+            EAST,
+            KubevirtConfig(KubevirtConfigMeta("east", uid="1", annotations=KubevirtConfigNotes(schedulable="false"))),
+            id="is-cordoned-by-annotation",
+        ),
         pytest.param(
             EAST, KubevirtConfig(KubevirtConfigMeta(name="east", uid="1", labels={"a": "b"})), id="gets-another-label"
         ),

@@ -111,15 +111,15 @@ def _checks(machine: Machine) -> tuple[CheckResult, ...]:
 
 
 def _cluster(config: KubevirtConfig) -> ClusterRow:
-    status, spec = config.status, config.spec
+    status = config.status
     failing = next((one for one in status.conditions if one.status == "False"), None)
     word, tone = status.phase or "Not checked yet", "ok" if status.phase else "info"
     if failing:
         word, tone = failing.reason, "bad"
-    facts = [f"weight {spec.weight}"]
-    if spec.default:
+    facts = [f"weight {config.weight}"]
+    if config.is_default:
         facts.insert(0, "default")
-    if not spec.schedulable:
+    if not config.is_schedulable:
         facts.insert(0, "cordoned")
     return ClusterRow(
         config.metadata.name,

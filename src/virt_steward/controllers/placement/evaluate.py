@@ -66,6 +66,6 @@ async def _evaluate(view: PlacementClusterView, search: Search, machine: Key, si
         decision = decide(observation)
         if not isinstance(decision.outcome, Ask):
             return Evaluation(observation, decision)
-        vm = observation.rules.vm_of(observation.machine)
-        findings |= await search.find(machine.namespace, vm, decision.outcome.clusters, since=since)
+        vms = observation.rules.vms_of(observation.machine)
+        findings |= await search.find(machine.namespace, vms, decision.outcome.clusters, since=since)
     return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -135,6 +135,9 @@ class MemberCluster:
 @dataclass(frozen=True, slots=True)
 class VmFound:
     """The cluster has the VM."""
+
+    vm: str = field(default="", compare=False)
+    """Its name, of those that were searched."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -23,8 +24,30 @@ if TYPE_CHECKING:
     from virt_steward.objects.identity import Key
     from virt_steward.runtime.store import Store
 
+DEFAULT_NOTE = "vitistack.io/default"
+SCHEDULABLE_NOTE = "vitistack.io/schedulable"
+WEIGHT_NOTE = "vitistack.io/weight"
+
+_WEIGHT = re.compile("[0-9]{1,3}|1000")
+
+
+class KubevirtConfigNotes(
+    msgspec.Struct,
+    frozen=True,
+    rename={"default": DEFAULT_NOTE, "schedulable": SCHEDULABLE_NOTE, "weight": WEIGHT_NOTE},
+):
+    """The annotations that decide as the spec does.
+
+    The upstream CRD lacks those fields of the spec. If it is installed over ours, they are pruned, and these stay.
+    """
+
+    default: str = ""
+    schedulable: str = ""
+    weight: str = ""
+
 
 class KubevirtConfigMeta(Meta, frozen=True):
+    annotations: KubevirtConfigNotes = KubevirtConfigNotes()
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     generation: int = 0
 
@@ -45,6 +68,20 @@ class KubevirtConfig(msgspec.Struct, frozen=True):
     metadata: KubevirtConfigMeta
     spec: KubevirtConfigSpec = KubevirtConfigSpec()
     status: KubevirtConfigReport = KubevirtConfigReport()
+
+    @property
+    def is_default(self) -> bool:
+        return self.spec.default or self.metadata.annotations.default == "true"
+
+    @property
+    def is_schedulable(self) -> bool:
+        return self.spec.schedulable and self.metadata.annotations.schedulable != "false"
+
+    @property
+    def weight(self) -> int:
+        """The annotation's, if it is a weight."""
+        text = self.metadata.annotations.weight
+        return int(text) if _WEIGHT.fullmatch(text) else self.spec.weight
 
 
 class FleetHealth(Protocol):
@@ -88,9 +125,9 @@ def _cluster(view: PlacementClusterView, config: KubevirtConfig) -> MemberCluste
     return MemberCluster(
         name,
         config.metadata.labels,
-        default=config.spec.default,
-        weight=config.spec.weight,
-        schedulable=config.spec.schedulable,
+        default=config.is_default,
+        weight=config.weight,
+        schedulable=config.is_schedulable,
         unusable=view.health.why_unusable(name),
         unreachable=failure.message if failure else "",
         machines=machines,

@@ -19,11 +19,12 @@ class PlacementRules:
     strategy: str = NO_STRATEGY
     strict_search: bool = False
     spread_label: str = "topology.kubernetes.io/region"
-    vm_name: str = "vm-{machine}"
+    vm_names: tuple[str, ...] = ("vm-{machine}",)
+    """Templates: a Machine's VM may have any of these names."""
 
-    def vm_of(self, machine: Machine) -> str:
-        """The name of the Machine's VM."""
-        return self.vm_name.replace("{machine}", machine.metadata.name)
+    def vms_of(self, machine: Machine) -> tuple[str, ...]:
+        """The names that the Machine's VM may have."""
+        return tuple(template.replace("{machine}", machine.metadata.name) for template in self.vm_names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,8 +82,10 @@ class Search:
         """By cluster."""
         self._swept = -math.inf
 
-    async def find(self, namespace: str, vm: str, configs: Iterable[str], *, since: float) -> dict[str, Finding]:
-        """The finding of each cluster; without those whose kubeconfig changed meanwhile.
+    async def find(
+        self, namespace: str, vms: tuple[str, ...], configs: Iterable[str], *, since: float
+    ) -> dict[str, Finding]:
+        """Whether each cluster has one of the VMs; without those whose kubeconfig changed meanwhile.
 
         VmFound and VmAbsent always come from a list that began at `since` or later, on the clock.
         """
@@ -91,7 +93,7 @@ class Search:
         findings: dict[str, Finding] = {config: Unreachable(f"cluster {config}: {late}") for config in configs}
 
         async def ask(config: str) -> None:
-            findings[config] = await self._finding(config, namespace, vm, since)
+            findings[config] = await self._finding(config, namespace, vms, since)
             editions[config] = self._clusters.edition(config)
 
         began = self._clock.now()
@@ -104,7 +106,7 @@ class Search:
         # While other clusters answered, a name may have come to mean another cluster, which was not asked yet.
         return {one: found for one, found in findings.items() if editions[one] == self._clusters.edition(one)}
 
-    async def _finding(self, config: str, namespace: str, vm: str, since: float) -> Finding:
+    async def _finding(self, config: str, namespace: str, vms: tuple[str, ...], since: float) -> Finding:
         while True:
             place = _Place(config, self._clusters.edition(config), namespace)
             lists = self._at(place)
@@ -113,7 +115,7 @@ class Search:
                 answer = await lists.ask(since)
                 self._limit_memory(config, answer)
             if place.edition == self._clusters.edition(config):  # else it was another cluster that answered
-                return answer.finding(vm)
+                return answer.finding(vms)
 
     def _at(self, place: _Place) -> _Lists:
         if place not in self._places.get(place.config, {}):
@@ -161,10 +163,11 @@ class _Answer:
         """The number of names."""
         return len(self.content) if isinstance(self.content, frozenset) else 0
 
-    def finding(self, vm: str) -> Finding:
+    def finding(self, vms: tuple[str, ...]) -> Finding:
         if isinstance(self.content, KubeVirtMissing | Unreachable):
             return self.content
-        return VmFound() if vm in self.content else VmAbsent()
+        found = next((vm for vm in vms if vm in self.content), None)
+        return VmAbsent() if found is None else VmFound(found)
 
 
 NOTHING = _Answer(-math.inf, frozenset())

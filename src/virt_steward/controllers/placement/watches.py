@@ -95,8 +95,8 @@ def concerns_choices(before: KubevirtConfig | None, after: KubevirtConfig | None
     """Whether the change of a KubevirtConfig may change the choice of a cluster; a new status does not."""
     if before is None or after is None:
         return True
-    return (before.spec, before.metadata.labels, before.metadata.uid) != (
-        after.spec,
-        after.metadata.labels,
-        after.metadata.uid,
-    )
+    return _choice_facts(before) != _choice_facts(after)
+
+
+def _choice_facts(config: KubevirtConfig) -> tuple[Any, ...]:
+    return config.spec, config.metadata.labels, config.metadata.annotations, config.metadata.uid

@@ -22,8 +22,9 @@ def existing_vm(case: PlacementCase) -> Verdict:
     findings = {one.name: case.observation.findings.get(one.name) for one in case.candidates}
     if unasked := tuple(name for name, finding in findings.items() if finding is None):
         return Ask(unasked)
-    vm = case.rules.vm_of(case.machine)
     holders = [one for one in case.candidates if isinstance(findings[one.name], VmFound)]
+    found = dict.fromkeys(finding.vm for finding in findings.values() if isinstance(finding, VmFound) and finding.vm)
+    vm = " or ".join(found or case.rules.vms_of(case.machine))
     unknown = {name: finding for name, finding in findings.items() if isinstance(finding, Unreachable)}
     if len(holders) > 1:
         names = " and ".join(one.name for one in holders)
