@@ -5,7 +5,7 @@ import msgspec
 import pytest
 from msgspec import Meta
 
-from virt_steward.apis.schema import ATOMIC, INT32, SET, ApiStruct, SchemaError, keyed_by, matching, rule, schema_of
+from virt_steward.apis.schema import ATOMIC, INT32, ApiStruct, SchemaError, keyed_by, matching, rule, schema_of
 
 DOC = Meta(description="What it is.")
 
@@ -64,9 +64,9 @@ PORT = {
             id="a map",
         ),
         pytest.param(
-            Annotated[tuple[str, ...], SET, Meta(max_length=4)],
-            {"type": "array", "items": {"type": "string"}, "maxItems": 4, "x-kubernetes-list-type": "set"},
-            id="a set",
+            Annotated[tuple[str, ...], ATOMIC, Meta(max_length=4)],
+            {"type": "array", "items": {"type": "string"}, "maxItems": 4, "x-kubernetes-list-type": "atomic"},
+            id="a list",
         ),
         pytest.param(
             Annotated[tuple[Port, ...], keyed_by("low")],
@@ -104,7 +104,7 @@ def test_schema_of_field_types(annotation: Any, expected: dict[str, Any]) -> Non
         pytest.param(str, "UTC", {"default": "UTC"}, id="a text is"),
         pytest.param(str, "", {}, id="an empty text is not"),
         pytest.param(str | None, None, {}, id="nothing is not"),
-        pytest.param(Annotated[tuple[str, ...], SET], (), {}, id="an empty list is not"),
+        pytest.param(Annotated[tuple[str, ...], ATOMIC], (), {}, id="an empty list is not"),
     ],
 )
 def test_schema_publishes_defaults(annotation: Any, default: Any, filled_in: dict[str, Any]) -> None:
@@ -118,7 +118,9 @@ def test_schema_publishes_defaults(annotation: Any, default: Any, filled_in: dic
     [
         pytest.param(str, "Probe.fieldName: has no description", id="has no description"),
         pytest.param(
-            Annotated[tuple[msgspec.defstruct("Bare", [("x", str)], bases=(ApiStruct,), frozen=True), ...], DOC, SET],
+            Annotated[
+                tuple[msgspec.defstruct("Bare", [("x", str)], bases=(ApiStruct,), frozen=True), ...], DOC, ATOMIC
+            ],
             r"Probe.fieldName\[\].x: has no description",
             id="holds objects with a field that has none",
         ),

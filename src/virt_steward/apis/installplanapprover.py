@@ -6,7 +6,7 @@ from msgspec import Meta
 
 from virt_steward.apis.crd import AGE, ApiVersion, Column, Crd
 from virt_steward.apis.meta import Condition, Duration, LabelSelector, NamespaceName, Time, WindowSpec
-from virt_steward.apis.schema import ATOMIC, INT32, SET, ApiStruct, keyed_by, matching
+from virt_steward.apis.schema import ATOMIC, INT32, ApiStruct, keyed_by, matching
 from virt_steward.objects.identity import Kind
 
 PENDING_SHOWN = 50
@@ -71,7 +71,7 @@ class InstallPlanApproverSpec(ApiStruct, frozen=True):
             " the controller's policy namespaces, no namespace but the approver's own is covered.",
             max_length=1000,
         ),
-        SET,
+        ATOMIC,  # a set refuses duplicates, which the Go approver's CRD takes
     ] = ()
     namespace_selector: Annotated[
         LabelSelector | None, Meta(description="Labels that the plan's namespace must have too.")
@@ -90,7 +90,7 @@ class InstallPlanApproverSpec(ApiStruct, frozen=True):
             " also matches cert-manager-webhook.v1: write cert-manager.v to mean that operator alone.",
             max_length=200,
         ),
-        SET,
+        ATOMIC,
     ] = ()
     subscription_selector: Annotated[
         LabelSelector | None, Meta(description="Labels that the Subscriptions of the plan must have.")

@@ -44,7 +44,6 @@ def keyed_by(*keys: str) -> Meta:
     return Meta(extra_json_schema={LIST_TYPE: "map", "x-kubernetes-list-map-keys": list(keys)})
 
 
-SET = Meta(extra_json_schema={LIST_TYPE: "set"})
 ATOMIC = Meta(extra_json_schema={LIST_TYPE: "atomic"})  # replaced as a whole, order kept
 INT32 = Meta(extra_json_schema={"format": "int32"})
 
@@ -122,7 +121,7 @@ def _field(field: inspect.Field, path: str) -> dict[str, Any]:
     if not schema.get("description"):
         raise SchemaError(f"{path}: has no description")
     if schema.get("type") == "array" and LIST_TYPE not in schema:
-        raise SchemaError(f"{path}: has no list type (SET, ATOMIC or keyed_by)")
+        raise SchemaError(f"{path}: has no list type (ATOMIC or keyed_by)")
     if isinstance(field.default, bool | int) or (isinstance(field.default, str) and field.default):
         schema["default"] = field.default  # absent lists, maps and texts stay absent: the server need not fill them
     return {"description": schema.pop("description")} | schema

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from virt_steward.catalog.aliases import current_name
 from virt_steward.catalog.load import load
 from virt_steward.cli import advisor_flags, approver_flags, placement_flags
 from virt_steward.cli.arguments import (
@@ -153,11 +154,11 @@ async def _explain_placement(
 
 async def _explain_asset(name: str, hco: Key, kubeconfig: str | None, context: str | None) -> AssetExplanation:
     catalog = load()
-    asset = find_asset(catalog, name)  # an unknown name is reported without connecting to the cluster
+    asset = find_asset(catalog, current_name(name))  # an unknown name is reported without connecting to the cluster
     options = AutopilotOptions(hco, related_images(os.environ))
     async with quiet_client(kubeconfig, context) as client:
         found = await survey(Reader(client.connection, client.discovery), catalog, options, datetime.now(UTC))
-        return explain_asset(found, name, await gather_evidence(client, found, asset))
+        return explain_asset(found, asset.name, await gather_evidence(client, found, asset))
 
 
 def _approval_lines(found: ApprovalExplanation) -> Iterator[str]:

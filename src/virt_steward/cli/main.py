@@ -12,7 +12,8 @@ import typer
 from typer.exceptions import TyperException
 
 from virt_steward import __version__
-from virt_steward.cli.output import Output, OutputOption, answer
+from virt_steward.cli.go_flags import translated
+from virt_steward.cli.output import Output, OutputOption, answer, say
 from virt_steward.objects.errors import UserError
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def _is_installed(command: str) -> bool:
 
 def main() -> None:
     try:
-        sys.exit(load(sys.argv[1:])(standalone_mode=False) or 0)
+        sys.exit(load(sys.argv[1:])(_arguments(sys.argv[1:]), standalone_mode=False) or 0)
     except UserError as error:
         sys.exit(f"virt-steward: {error}")
     except BaseExceptionGroup as group:  # raised by concurrent tasks
@@ -99,6 +100,16 @@ def main() -> None:
         sys.exit(130)
     except BrokenPipeError:  # `virt-steward crds | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _arguments(given: list[str]) -> list[str]:
+    """Drop the flags of the Go operators that mean nothing here, so that a Deployment may keep them."""
+    if given[:1] != ["run"]:
+        return given
+    kept, hints = translated(given[1:])
+    for hint in hints:
+        say(f"virt-steward: {hint}")
+    return ["run", *kept]
 
 
 def _user_error_in(group: BaseExceptionGroup[BaseException]) -> BaseException | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from virt_steward.catalog.aliases import current_name
 from virt_steward.catalog.load import Catalog, load
 from virt_steward.catalog.offline import BadFile
 from virt_steward.cli import advisor_flags
@@ -67,6 +68,9 @@ def render(
     the autopilot itself.
     """
     catalog = load()
+    if asset is not None and (current := current_name(asset)) != asset:
+        typer.echo(f"{asset} is called {current} here", err=True)
+        asset = current
     if asset is not None and catalog.find(asset) is None:
         raise CommandFailed(f"Asset {asset} not found; --output status lists all assets")
     if hco_file is None:

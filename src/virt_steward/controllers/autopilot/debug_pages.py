@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from virt_steward.catalog.aliases import current_name
 from virt_steward.catalog.asset import features
 from virt_steward.controllers.autopilot import annotation_keys
 from virt_steward.controllers.autopilot.asset_report import AssetStatus, as_json, as_yaml, report_all
@@ -98,7 +99,7 @@ class _PageSource:
         return replace(page, reports=reports)
 
     async def one(self, asked: DebugRequest) -> AssetsPage:
-        name = asked.path["asset"]
+        name = current_name(asked.path["asset"])
         if not name:
             raise PageError(400, "which asset? /debug/features lists them")
         page = self._assets()

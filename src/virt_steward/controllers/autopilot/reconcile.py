@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from virt_steward.controllers.autopilot.annotation_keys import EXCLUDED, ON_OPT_OUT
+from virt_steward.catalog.aliases import current_name
+from virt_steward.controllers.autopilot.annotation_keys import EXCLUDED, ON_OPT_OUT, SCOPE
 from virt_steward.controllers.autopilot.compliance import Compliance
 from virt_steward.controllers.autopilot.converge import RenderedFrom, Task, converge
 from virt_steward.controllers.autopilot.decide import (
@@ -239,6 +240,9 @@ class AutopilotController:
         if isinstance(observation.scope, Only):
             for name in unmatched(observation.scope.names, self._view.catalog.assets)[:MOST_REMARKS]:
                 report(hco, "UnknownAsset", f"there is no asset or group {name[:100]!r}")
+            for name in sorted(observation.scope.renamed)[:MOST_REMARKS]:
+                message = f"{SCOPE} names {name}, which is called {current_name(name)} here: replace it when convenient"
+                report(hco, "RenamedAsset", message)
         if (policy := observation.context.hco.annotations.get(ON_OPT_OUT, KEEP)) not in (KEEP, DELETE):
             message = f"{ON_OPT_OUT} is {policy[:40]!r}; it must be {KEEP!r} or {DELETE!r}, so nothing is deleted"
             report(hco, "InvalidOptOut", message)

@@ -39,6 +39,12 @@ def test_scope_reads_names(text: str) -> None:
     assert parse(text) == Only(frozenset(("swap-enable", "psi-enable")))
 
 
+def test_scope_reads_names_of_go_autopilot() -> None:
+    assert parse("monitoring-ui-plugin,swap-enable") == Only(
+        frozenset(("observability-operator", "swap-enable")), renamed=frozenset(("monitoring-ui-plugin",))
+    )
+
+
 def test_unmatched_lists_unknown_names() -> None:
     assets = [Asset("psi-enable", "descheduler-loadaware"), Asset("swap-enable")]
     names = frozenset(("psi-enable", "descheduler-loadaware", "swap", "true", ""))

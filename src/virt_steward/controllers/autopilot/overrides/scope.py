@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from virt_steward.catalog.aliases import ALIASES, current_name
 from virt_steward.controllers.autopilot.annotation_keys import SCOPE
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class Only:
     """The assets with one of these names, or of a group with one of these names."""
 
     names: frozenset[str]
+    renamed: frozenset[str] = frozenset()
+    """Names of the Go autopilot that the annotation has; `names` has ours instead."""
 
 
 Scope = Idle | Everything | Only
@@ -62,7 +65,7 @@ def parse(annotation: str | None) -> Scope:
         return Idle(f"{SCOPE} names no asset")
     if len(names) == 1 and (almost := next(iter(names)).casefold()) in (_ON, _OFF):
         return Idle(f"{SCOPE} is {text!r}, which is not an asset: did you mean {almost!r}?", typo=True)
-    return Only(names)
+    return Only(frozenset(map(current_name, names)), names & ALIASES.keys())
 
 
 def unmatched(names: frozenset[str], assets: Iterable[Listed]) -> tuple[str, ...]:
