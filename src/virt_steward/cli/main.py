@@ -29,6 +29,7 @@ COMMANDS = {
     "approve": "virt_steward.cli.approve:app",
     "place": "virt_steward.cli.place:place",
     "status": "virt_steward.cli.status:status",
+    "switch-check": "virt_steward.cli.switch_check:switch_check",
     "render": "virt_steward.cli.render:render",
     "crds": "virt_steward.cli.manifests:crds",
     "rbac": "virt_steward.cli.manifests:rbac",

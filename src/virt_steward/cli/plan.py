@@ -135,7 +135,7 @@ def _item(item: PlanItem) -> Iterator[str]:
     yield typer.style(f"{item.name} ({item.impact_severity})", bold=True)
     yield from wrapped(item.message, "  ")
     yield from (f"  {line}" for line in impact_lines(item))
-    yield from (_coloured(line) for line in item.diff.splitlines())
+    yield from (coloured(line) for line in item.diff.splitlines())
 
 
 def _counted(number: int, noun: str) -> str:
@@ -148,7 +148,7 @@ def _named(names: Sequence[str], count: int) -> str:
     return f"{count}" + (f" ({shown}{f', and {more} more' if more else ''})" if shown else "")
 
 
-def _coloured(text: str) -> str:
+def coloured(text: str) -> str:
     line = "".join(char if char.isprintable() else "?" for char in text)  # no escape sequence reaches the terminal
     colour = None if line.startswith(("+++", "---")) else COLOURS.get(line[:1])
     return typer.style(line, fg=colour) if colour else line

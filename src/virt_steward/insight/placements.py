@@ -26,7 +26,7 @@ from virt_steward.objects.errors import UserError
 from virt_steward.runtime.clock import SystemClock
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from virt_steward.controllers.placement.evaluate import Evaluation
     from virt_steward.controllers.placement.observation import Finding, Machine, MemberCluster
@@ -98,6 +98,39 @@ async def preview_placements(reader: Reader, options: PlacementOptions) -> tuple
     async with _survey(reader, options) as survey:
         waiting = [one for one in survey.view.machines.by("config", "") if not one.is_deleting]
         return tuple([await survey.explained(one.metadata.key, assume=True) for one in waiting])
+
+
+@dataclass(frozen=True, slots=True)
+class VmWhereabouts:
+    """Under which of the searched names a Machine's VM exists, by cluster."""
+
+    machine: Key
+    found: Mapping[str, str]
+    unknown: Mapping[str, str]
+    """Why other clusters could not be searched."""
+
+
+async def find_vms(
+    reader: Reader, options: PlacementOptions, names: Callable[[Machine], tuple[str, ...]]
+) -> tuple[VmWhereabouts, ...]:
+    """Search all clusters for the VMs of all Machines of ours; the names come in the order of preference."""
+    async with _survey(reader, options) as survey:
+        configs = sorted(config.metadata.name for config in survey.view.configs)
+        found = []
+        for machine in sorted(survey.view.machines, key=lambda one: one.metadata.key):
+            if machine.is_ours and not machine.is_deleting:
+                key = machine.metadata.key
+                findings = await survey.search.find(key.namespace, names(machine), configs, since=survey.began)
+                found.append(_whereabouts(key, findings))
+        return tuple(found)
+
+
+def _whereabouts(machine: Key, findings: Mapping[str, Finding]) -> VmWhereabouts:
+    return VmWhereabouts(
+        machine,
+        {config: one.vm for config, one in findings.items() if isinstance(one, VmFound)},
+        {config: one.message for config, one in findings.items() if isinstance(one, Unreachable)},
+    )
 
 
 @dataclass(frozen=True, slots=True)

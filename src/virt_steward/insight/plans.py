@@ -52,6 +52,10 @@ class NoPlan(UserError):
     """There is no plan and none can be drafted; the text says why."""
 
 
+class ForbiddenPlan(NoPlan):
+    """The user lacks the right to dry-run an item; the text says which."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedChanges:
     """What a profile would do now."""
@@ -116,7 +120,7 @@ async def preview_plan(
                 digest = plan_hash(name, items, executions=config.status.executions)
                 return PlannedChanges(name, config.options, impact, digest, items, seen.inputs)
             case DraftRejected(item, why):
-                raise NoPlan(await _rejection(client, profile, item, why))
+                raise await _rejection(client, profile, item, why)
             case TargetsMoving(why):
                 last = why
     raise NoPlan(f"Cannot plan {name}: its targets changed during {ATTEMPTS} attempts: {last}; try again")
@@ -196,13 +200,13 @@ def _config_to_preview(view: AdvisorClusterView, profile: Profile, change: PlanR
     )
 
 
-async def _rejection(client: Client, profile: Profile, item: str, why: str) -> str:
+async def _rejection(client: Client, profile: Profile, item: str, why: str) -> NoPlan:
     problem = f"Cannot plan {item}: {why}"
     denied = await lacking(client, "patch", profile.targets)
     if not denied:
-        return problem
+        return NoPlan(problem)
     named = ", ".join(map(str, denied))
-    return (
+    return ForbiddenPlan(
         f"{problem}; a dry run changes nothing, but needs the right to patch: you are forbidden (403) to patch {named}"
     )
 
