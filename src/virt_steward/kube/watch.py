@@ -120,7 +120,8 @@ class Watch(Generic[T]):
         self._selection = selection
         self._silence = silence
         self._rng = random.Random()  # noqa: S311 - spreads reconnects
-        self._position = ""
+        self.position = ""
+        """The resourceVersion up to which all events were given; empty before the first list is complete."""
         self._streaming_list = True
         self._has_bookmarks = False
 
@@ -128,7 +129,7 @@ class Watch(Generic[T]):
         """All events. Raises NotServed when the kind is not, or no longer, served."""
         backoff = RetryBackoff(self._rng)
         loop = asyncio.get_running_loop()
-        self._position = ""
+        self.position = ""
         while True:
             started = loop.time()
             try:
@@ -145,20 +146,20 @@ class Watch(Generic[T]):
                     backoff.succeeded()
                 delay = 0.0 if self._falls_back(error) else backoff.after(error)
                 if isinstance(error, Expired):
-                    self._position = ""
+                    self.position = ""
                 yield Trouble(error, delay)
                 await asyncio.sleep(delay)
 
     def _falls_back(self, error: KubeError) -> bool:
         """Whether to use paged lists from now on: a server without streaming lists refuses their options."""
-        if not self._streaming_list or self._position or not isinstance(error, BadRequest | Invalid):
+        if not self._streaming_list or self.position or not isinstance(error, BadRequest | Invalid):
             return False
         self._streaming_list = False
         return True
 
     async def _attempt(self, resource: Resource) -> AsyncIterator[Event[T]]:
         """One stream, after a list if there is no position to resume from."""
-        if not self._position:
+        if not self.position:
             yield Reset()
             if not self._streaming_list:
                 async for event in self._listed():
@@ -172,14 +173,14 @@ class Watch(Generic[T]):
             position = page.metadata.resource_version
             for item in page.items:
                 yield projected(self._decode, bytes(item))
-        self._position = position
+        self.position = position
 
     async def _streamed(self, resource: Resource) -> AsyncIterator[Event[T]]:
         is_open = False
         try:
             async with self._reader.connection.stream(self._request(resource), silence=self._silence) as chunks:
                 is_open = True
-                if self._position:
+                if self.position:
                     yield Synced()
                 lines = Lines(self._reader.connection.limits.line, f"watch {self._kind}")
                 async for chunk in chunks:
@@ -202,7 +203,7 @@ class Watch(Generic[T]):
         If the server really is gone, opening the new stream fails, and that is Trouble. As soon as one bookmark has
         come, silence itself is. The bookmark that ends the initial events does not count: every kind has that one.
         """
-        return bool(self._position) and not self._has_bookmarks
+        return bool(self.position) and not self._has_bookmarks
 
     def _request(self, resource: Resource) -> Request:
         query = {
@@ -211,8 +212,8 @@ class Watch(Generic[T]):
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(self._rng.randint(*LIFETIME)),
         }
-        if self._position:
-            query["resourceVersion"] = self._position
+        if self.position:
+            query["resourceVersion"] = self.position
         else:
             query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         return Request(
@@ -236,22 +237,22 @@ class Watch(Generic[T]):
                     _too_deep(frame.object) if isinstance(frame, _Shortened) else projected(self._decode, frame.object)
                 )
                 yield event
-                if self._position:  # until the initial events have ended, their versions are in no order
-                    self._position = (event.object if isinstance(event, Put) else event).metadata.resource_version
+                if self.position:  # until the initial events have ended, their versions are in no order
+                    self.position = (event.object if isinstance(event, Put) else event).metadata.resource_version
             case "DELETED":
                 metadata = _metadata(frame.object)
                 yield Gone(metadata)
-                if self._position:
-                    self._position = metadata.resource_version
+                if self.position:
+                    self.position = metadata.resource_version
             case "BOOKMARK":
                 metadata = _metadata(frame.object)
                 if metadata.annotations.get(INITIAL_EVENTS_END) == "true":
                     yield Synced()
-                    self._position = metadata.resource_version
+                    self.position = metadata.resource_version
                 else:
                     self._has_bookmarks = True
-                    if self._position:
-                        self._position = metadata.resource_version
+                    if self.position:
+                        self.position = metadata.resource_version
 
     def _decoded(self, line: bytes) -> _Frame:
         try:

@@ -95,6 +95,7 @@ class Informer(Generic[T]):
         self.trouble = ""
         self._reader = reader
         self._watch = Watch(reader, source.kind, source.decode, selection=source.selection, silence=silence)
+        self.store.version_of[source.selection.namespace] = lambda: int(self._watch.position or 0)
         self._handlers: list[Callable[[Key, T | None, T | None], None]] = []
         self._not_listed: set[Key] | None = None
         self._settled = asyncio.Event()

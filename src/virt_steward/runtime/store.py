@@ -20,6 +20,8 @@ class Store(Generic[T]):
     def __init__(self, indexes: Mapping[str, Callable[[T], Iterable[str]]]) -> None:
         self.denied: set[str] = set()
         """Namespaces that are forbidden now: their objects may be outdated or missing."""
+        self.version_of: dict[str, Callable[[], int]] = {}
+        """The resourceVersion that each watch has reached, by namespace; zero if it has not listed all objects yet."""
         self._objects: dict[Key, T] = {}
         self._unreadable: dict[Key, str] = {}
         self._indexes = dict(indexes)

@@ -55,6 +55,7 @@ class Process:
         self._server = server
         self._watched = watched
         self._memory = StatusMemory()
+        self._versions: dict[str, int] = {}
         self.plans: dict[str, InstallPlan] = {}
         self.see_plans(watched or NAMESPACES)
         self.see_approver()
@@ -64,6 +65,7 @@ class Process:
         others = {name: plan for name, plan in self.plans.items() if plan.metadata.namespace not in namespaces}
         seen = {name: plan for name, plan in self._server.plans.items() if plan.metadata.namespace in namespaces}
         self.plans = others | seen
+        self._versions |= dict.fromkeys(namespaces if self._watched else [""], self._server.version)
 
     def see_approver(self) -> None:
         self.approver = self._server.approver
@@ -72,8 +74,10 @@ class Process:
         """Fold and write; a lost write reached the server or not, which is the server's business."""
         plans = list(self.plans.values())
         namespaces = self._memory.namespaces(self.approver, plans) if self._watched else {}
-        environment = an_environment(watched=self._watched, plan_namespaces=namespaces)
+        outdated = self._memory.outdated(self.approver, self._versions)
+        environment = an_environment(watched=self._watched, plan_namespaces=namespaces, outdated=outdated)
         status = fold(self.approver, plans, [], NOON, environment)
+        self._memory.leaves(self.approver.metadata.key, status.counted_plans, outdated)
         if not lost:
             self._server.accepts(self.approver, status)
 
@@ -175,6 +179,6 @@ class CountingInSomeNamespaces(Counting):
 
 
 TestCounting = Counting.TestCase
-TestCounting.settings = settings(max_examples=100, stateful_step_count=25)
+TestCounting.settings = settings(max_examples=100, stateful_step_count=25, deadline=None)
 TestCountingInSomeNamespaces = CountingInSomeNamespaces.TestCase
-TestCountingInSomeNamespaces.settings = settings(max_examples=100, stateful_step_count=25)
+TestCountingInSomeNamespaces.settings = settings(max_examples=100, stateful_step_count=25, deadline=None)

@@ -32,6 +32,8 @@ class ApproverEnvironment:
     """Where approvers cover what their spec says; elsewhere they cover their own namespace alone."""
     plan_namespaces: Mapping[str, str] = field(default_factory=dict)
     """The namespaces of approved plans that it has observed, by uid."""
+    outdated: frozenset[str] = frozenset()
+    """Namespaces, or an empty name for all, of which its cache may be older than the status of the approver."""
 
 
 SCOPE_LIMITED = "ScopeLimited"

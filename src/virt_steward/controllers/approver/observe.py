@@ -51,6 +51,11 @@ class ApproverStores:
             *(store.denied for store in (self.plans, self.subscriptions, self.csvs, self.approvers))
         )
 
+    @property
+    def plan_versions(self) -> dict[str, int]:
+        """The resourceVersion that each watch of plans has reached, by namespace."""
+        return {namespace: version() for namespace, version in self.plans.version_of.items()}
+
 
 def observe(stores: ApproverStores, key: Key) -> ApproverObservation | None:
     """None: there is no such plan."""

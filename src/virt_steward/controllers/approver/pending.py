@@ -66,6 +66,7 @@ class StatusMemory:
     def __init__(self) -> None:
         self._since: dict[Key, dict[tuple[str, PlanReason], datetime]] = {}
         self._namespaces: dict[Key, dict[str, str]] = {}
+        self._left: dict[Key, tuple[tuple[str, ...], frozenset[str]]] = {}
 
     def with_times(
         self, approver: Approver, pending: Iterable[tuple[InstallPlan, WaitForPlan]], now: datetime
@@ -93,7 +94,23 @@ class StatusMemory:
         self._namespaces[key] = kept | present
         return self._namespaces[key]
 
+    def outdated(self, approver: Approver, versions: Mapping[str, int]) -> frozenset[str]:
+        """The namespaces whose watch may be behind the status, by the versions that the watches have reached.
+
+        A namespace that was not behind when we computed the status is not behind it now either, although the status
+        is newer than all that has been watched since.
+        """
+        listed, outdated = self._left.get(approver.metadata.key, (None, frozenset(versions)))
+        unknown = outdated if listed == approver.status.counted_plans else versions
+        written = int(approver.metadata.resource_version)
+        return frozenset(one for one in unknown if versions[one] < written)
+
+    def leaves(self, approver: Key, counted_plans: tuple[str, ...], outdated: frozenset[str]) -> None:
+        """Remember what is about to be written as the list of counted plans, and which watches may have been behind."""
+        self._left[approver] = (counted_plans, outdated)
+
     def forget(self, approver: Key) -> None:
+        self._left.pop(approver, None)
         self._since.pop(approver, None)
         self._namespaces.pop(approver, None)
 

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 BETWEEN_STATUS_WRITES = 1.0
 EVENTS_RECHECK = 0.05
 """Seconds until a status is tried again whose events are still being sent."""
+OUTDATED_RECHECK = 5.0
+"""Seconds until a status is computed again. Watches catch up by the next event, or by a bookmark within a minute."""
 RECHECK = 180.0
 """Seconds until a pending plan is evaluated again though nothing changed, in case an event was missed."""
 
@@ -47,6 +49,8 @@ class Draft:
 
     approver: Approver
     status: InstallPlanApproverStatus
+    is_outdated: bool
+    """Whether approvals may be missing in it, because our watches may be behind the status of another process."""
 
 
 class ApproverController:
@@ -156,7 +160,7 @@ class ApproverController:
                 return RequeueAfter(max(early, 0.1), "statuses are written at most once a second")
             draft = self._draft(approver)
         if draft.status == approver.status:
-            return Done()
+            return RequeueAfter(OUTDATED_RECHECK, "its watches may be behind") if draft.is_outdated else Done()
         if self._reporter.is_sending(key):  # to wait here would occupy a worker
             self._drafts[key] = draft
             return RequeueAfter(EVENTS_RECHECK, "its events are sent first")
@@ -174,17 +178,20 @@ class ApproverController:
         open_ = ((plans[name], wait) for name, wait in self._pending.of(key) if name in plans and plans[name].is_open)
         waiting = self._memory.with_times(approver, open_, now)
         namespaces = self._memory.namespaces(approver, plans.values()) if self._stores.watched else {}
+        outdated = self._memory.outdated(approver, self._stores.plan_versions)
         environment = ApproverEnvironment(
             self._reporter.endpoints,
             self._stores.denied,
             self._stores.watched,
             self._stores.policy_namespaces,
             namespaces,
+            outdated,
         )
         status = fold(approver, plans.values(), waiting, now, environment)
         self._reporter.all_pending(key, waiting)
         self._reporter.status(approver, status, plans.values())
-        return Draft(approver, status)
+        self._memory.leaves(key, status.counted_plans, outdated)
+        return Draft(approver, status, is_outdated=bool(outdated))
 
     def _is_complete(self) -> bool:
         """Whether every open plan is evaluated: else a status would lose plans, and since when they are pending."""

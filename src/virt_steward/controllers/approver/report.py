@@ -14,9 +14,11 @@ process finds the stamp of A, whose uid is not listed: it writes count 8 and the
 that write, the process after it finds A listed, and leaves the count at 8.
 
 A uid may leave the list only when its plan is deleted, or else the plan would be counted again. That a plan is missing
-in the cache is no proof: the cache may be older than the status (see `_still_counted`). Beyond its limit the list takes
-no more uids, and the count stops and says so (condition `CountExact`): better so than to count the same plans again
-and again.
+in the cache is no proof: the cache may be older than the status (see `_still_counted`). Nor is a plan in the cache that
+is not listed always a new one: if the status is of another process, the plan may have been counted, deleted and removed
+from the list before our watch reports that. So nothing is counted while the watch may be behind the status
+(`StatusMemory.outdated`). Beyond its limit the list takes no more uids, and the count stops and says so (condition
+`CountExact`): better so than to count the same plans again and again.
 """
 
 from __future__ import annotations
@@ -66,7 +68,11 @@ def fold(
     counted = _still_counted(approver, plans, environment)
     known = set(counted)
     fresh = _newest_first(
-        plan for plan in plans if plan.metadata.uid not in known and _was_approved_by(approver, plan, environment)
+        plan
+        for plan in plans
+        if plan.metadata.uid not in known
+        and environment.outdated.isdisjoint((EVERYWHERE, plan.metadata.namespace))
+        and _was_approved_by(approver, plan, environment)
     )
     counted = _with_room(counted, len(fresh), environment)
     room = COUNTED_PLANS_KEPT - len(counted)
@@ -74,12 +80,12 @@ def fold(
     counted += [plan.metadata.uid for plan in reversed(fresh)]
     kept = (one for one in before.history if _may_name(approver, one.plan, environment))
     history = (*(_approval(plan, now) for plan in fresh[:HISTORY_KEPT]), *kept)[:HISTORY_KEPT]
-    last = history[0] if history else None
+    last_plan, last_time = (history[0].plan, history[0].time) if history else _last_before(approver, environment)
     return InstallPlanApproverStatus(
         observed_generation=approver.metadata.generation,
         approved_count=before.approved_count + len(fresh),
-        last_approved_plan=last.plan if last else "",
-        last_approved_time=last.time if last else None,
+        last_approved_plan=last_plan,
+        last_approved_time=last_time,
         pending_count=len(waiting),
         pending=_pending(waiting),
         history=history,
@@ -110,6 +116,14 @@ def _was_approved_by(approver: Approver, plan: InstallPlan, environment: Approve
 def _may_name(approver: Approver, plan: str, environment: ApproverEnvironment) -> bool:
     """A status names no plan outside of the approver's scope: who may read the one may not know of the other."""
     return reaches(approver, Key.parse(plan).namespace, environment.policy_namespaces)
+
+
+def _last_before(approver: Approver, environment: ApproverEnvironment) -> tuple[str, datetime | None]:
+    """The last approval of a status without a history, as another implementation writes it."""
+    status = approver.status
+    is_known = not status.history and status.last_approved_plan != ""
+    is_kept = is_known and _may_name(approver, status.last_approved_plan, environment)
+    return (status.last_approved_plan, status.last_approved_time) if is_kept else ("", None)
 
 
 def _newest_first(plans: Iterable[InstallPlan]) -> list[InstallPlan]:
