@@ -14,7 +14,7 @@ from virt_steward.console.diffs import diff_lines, drift_of
 from virt_steward.console.page_context import PageContent, matches, not_found
 from virt_steward.console.rollouts import recounted, rollouts
 from virt_steward.controllers.advisor.annotation_keys import REJECTION_COMMENT
-from virt_steward.controllers.advisor.conditions import INPUT_DRIFT, STALE, UPGRADE, WINDOW
+from virt_steward.controllers.advisor.conditions import ADOPTED, INPUT_DRIFT, STALE, UPGRADE, WINDOW
 from virt_steward.controllers.advisor.decide import trace
 from virt_steward.controllers.advisor.phases import SETTLED
 from virt_steward.decisions.plans import action_after_rejection
@@ -60,6 +60,7 @@ BADGES = {
     INPUT_DRIFT: ("Inputs changed", "warn"),
     STALE: ("Plan out of date", "warn"),
     WINDOW: ("Waiting for its window", "info"),
+    ADOPTED: ("Left by another advisor", "info"),
 }
 REPLANNABLE = ("Failed", "CompletedWithErrors", "CompletedWithUpgrade", "Drifted")
 """Phases that only a new plan ends."""
