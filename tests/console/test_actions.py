@@ -90,8 +90,12 @@ async def test_reject_refuses_changed_plan(browser: Browser, client: Client) -> 
 
 
 async def test_roll_back_and_stop_managing_set_the_action(browser: Browser, client: Client) -> None:
+    await no_config(client)
     done = {**a_review(), "phase": "Completed", "governed": GOVERNED, "conditions": [a_condition("Completed")]}
-    await put_config(client, done)
+    await put_config(client, {**done, "conditions": [a_condition("Completed"), a_condition("Adopted")]})
+    page = await shown(browser, PAGE, "Left by another advisor")
+    assert "Roll back…" not in page.text, "nothing is known of what was there before"
+    await put_config(client, {**done, "preImage": "a-record"})
     page = await shown(browser, PAGE, "Roll back…")
     await browser.post(f"{PAGE}/undo", page.form(f"{PAGE}/undo"))
     assert (await config(client))["spec"]["action"] == "Rollback"

@@ -143,7 +143,9 @@ async def test_replan_after_failed_or_drifted_plan(browser: Browser, client: Cli
 
 async def test_ignored_profile_can_be_replanned(browser: Browser, client: Client) -> None:
     await no_config(client)
-    await put_config(client, {**a_review(), "phase": "Ignored", "governed": GOVERNED}, action="Ignore")
+    await put_config(
+        client, {**a_review(), "phase": "Ignored", "governed": GOVERNED, "preImage": "a-record"}, action="Ignore"
+    )
     page = await shown(browser, PAGE, "Roll back…")
     await browser.post(f"{PAGE}/plan-anew", page.form(f"{PAGE}/plan-anew"))
     assert (await config(client))["spec"]["action"] == "DryRun"
