@@ -1,5 +1,7 @@
 """The debug pages, from stores that a test fills."""
 
+from typing import Any
+
 import msgspec
 
 from tests.controllers.autopilot.test_observe import an_hco, an_view
@@ -40,3 +42,21 @@ async def test_exclusions_list_governed_objects(catalog: Catalog) -> None:
         "virtPlatformConfig": PROFILE,
         "fields": "spec.virtualization",
     }
+
+
+async def test_features_have_the_form_of_a_go_release(catalog: Catalog) -> None:
+    view, _ = an_view(catalog)
+    page = pages(view, Renderer(catalog), ManualClock())["/debug/features"]
+
+    async def features(**query: str) -> Any:
+        reply = await page(DebugRequest({}, {"format": "json", **query}))
+        assert isinstance(reply, DebugReply)
+        return reply.status if reply.status != 200 else msgspec.json.decode(reply.text)
+
+    old, new = await features(release="4.22"), await features(release="5.0")
+    assert new["features"] == old
+    assert new["framework"] == {"maturity": "GA", "opt_in": "platform.kubevirt.io/autopilot=true"}
+    by_name = {one["name"]: one for one in old}
+    assert by_name["MetalLB Operator"]["opt_in"] == "platform.kubevirt.io/enable-metallb=true"
+    assert by_name["SWAP"] == {"name": "SWAP", "maturity": "GA", "install": "always", "opt_in": None}
+    assert await features(release="6") == 400

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from datetime import datetime
 
+    from virt_steward.catalog.asset import FeatureSummary
     from virt_steward.catalog.load import Tombstone
     from virt_steward.catalog.render import Renderer
     from virt_steward.controllers.autopilot.asset_report import AssetReport
@@ -69,9 +70,9 @@ class AssetsPage:
 
 @dataclass(frozen=True, slots=True)
 class RecordsPage:
-    """A list of plain records."""
+    """Plain records."""
 
-    found: list[Any]
+    found: Any
     idle: str = ""
 
     def text(self, form: str) -> str:
@@ -114,8 +115,18 @@ class _PageSource:
         excluded = [_exclusion(report) for report in page.reports if report.object is None]
         return RecordsPage([*excluded, *filter(None, map(self._governed, page.reports))], page.idle)
 
-    async def features(self, _: DebugRequest) -> RecordsPage:
-        return RecordsPage([msgspec.to_builtins(one) for one in features(self.renderer.catalog.assets)])
+    async def features(self, asked: DebugRequest) -> RecordsPage:
+        """List features; with ?release= as a Go release lists them, for programs that read those."""
+        found = features(self.renderer.catalog.assets)
+        match asked.query.get("release"):
+            case None:
+                return RecordsPage([msgspec.to_builtins(one) for one in found])
+            case "4.22":
+                return RecordsPage([_go_feature(one) for one in found])
+            case "5.0":
+                framework = {"maturity": "GA", "opt_in": f"{annotation_keys.SCOPE}=true"}
+                return RecordsPage({"framework": framework, "features": [_go_feature(one) for one in found]})
+        raise PageError(400, "release must be 4.22 or 5.0; leave it out for all that is known of features")
 
     async def tombstones(self, _: DebugRequest) -> RecordsPage:
         return RecordsPage([_tombstone(stone) for stone in self.renderer.catalog.tombstones])
@@ -137,6 +148,11 @@ class _PageSource:
             raise PageError(500, f"nothing can be rendered: there is no HyperConverged {self.view.options.hco}")
         idle = observation.scope.why if isinstance(observation.scope, Idle) else ""
         return AssetsPage(report_all(observation, self.view.sighted, self.renderer, self.now()), idle)
+
+
+def _go_feature(feature: FeatureSummary) -> dict[str, Any]:
+    document = {**msgspec.to_builtins(feature), "opt_in": ", ".join(feature.opt_in) or None}
+    return {name: value for name, value in document.items() if name != "assets" and (value or name != "requires")}
 
 
 def _exclusion(report: AssetReport) -> dict[str, Any]:
