@@ -13,13 +13,14 @@ from virt_steward.controllers.autopilot.options import AutopilotOptions
 from virt_steward.controllers.autopilot.watches import Watchlist
 from virt_steward.controllers.placement.observation import MACHINE
 from virt_steward.insight.activity import EventRecord
+from virt_steward.insight.status import GO_LEASES
 from virt_steward.kube.client import Selection
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.kube.events import EVENT
 from virt_steward.kube.watch import projection
 from virt_steward.objects.corekinds import NAMESPACE
 from virt_steward.objects.identity import Kind
-from virt_steward.runtime.access import READ, WATCH, Access, Grant, Reach
+from virt_steward.runtime.access import LEASE, READ, WATCH, Access, Grant, Reach
 from virt_steward.runtime.informer import Source
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def access(options: AutopilotOptions) -> Access:
         Grant(MACHINE, WATCH, "to show the clusters of Machines", Reach.TARGETS),
         Grant(KUBEVIRT_CONFIG, WATCH, "to show clusters and their health"),
         Grant(EVENT, WATCH, "to show the events of the controllers", Reach.TARGETS),
+        Grant(LEASE, WATCH, "to show which controllers stand by", names=tuple(sorted(GO_LEASES.values()))),
     )
     return Access(NAME, (*shown, *_autopilot_grants(options)), only_looks=True)
 

@@ -14,6 +14,7 @@ from virt_steward.catalog.load import Catalog, load
 from virt_steward.catalog.render import Renderer
 from virt_steward.console.access import EVENTS
 from virt_steward.console.derived_cache import DerivedCache
+from virt_steward.console.standby_notices import StandbyNotices
 from virt_steward.controllers.advisor.integrity import unauthenticated
 from virt_steward.controllers.advisor.observation import VirtPlatformConfig, VirtPlatformConfigMeta
 from virt_steward.controllers.advisor.observe import AdvisorClusterView, OwnWrites
@@ -97,6 +98,7 @@ class Cache:
         self.clusters = self._store_of(CLUSTERS, "placement")
         self.plans = InstallPlanCache(self, clock, platform.approver)
         self.assets = AssetCache(self, reader, clock, platform)
+        self.standby = StandbyNotices(self, clock)
         self._events = tuple(self._store_of(source, "activity", self.assets.handle_event) for source in EVENTS)
 
     @property
@@ -140,6 +142,7 @@ class Cache:
             group.create_task(self.profiles.run())
             group.create_task(self.plans.pending.run())
             group.create_task(self.assets.run())
+            group.create_task(self.standby.run())
 
     def informer(self, source: Source[Any]) -> SharedInformer[Any]:
         if source not in self._sources:

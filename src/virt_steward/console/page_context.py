@@ -18,6 +18,7 @@ from virt_steward.kube.events import EVENT
 from virt_steward.objects.corekinds import NODE
 from virt_steward.platform.hco import HYPERCONVERGED
 from virt_steward.platform.machineconfigs import MACHINE_CONFIG_POOL
+from virt_steward.runtime.access import LEASE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -55,6 +56,7 @@ class PageContent:
 
 
 REASON_HIDDEN = "Reason hidden: you may not list the InstallPlanApprover or the Subscriptions that decide it."
+HIDDEN = "standing by: another operator does its work. You may not list Leases, so it is not named"
 
 
 def not_found(what: str, kind: Kind) -> PageContent:
@@ -134,6 +136,12 @@ class PageContext:
         return sorted(visible, key=lambda one: str(one.metadata.name))
 
     @property
+    def standing_by(self) -> list[tuple[str, str]]:
+        """The controllers that stand by, each with why and what to do; Leases are named to those who may list them."""
+        rivals = sorted(self.cache.standby.rivals.items())
+        return [(name, one.message if self.scope.sees(LEASE, one.lease.namespace) else HIDDEN) for name, one in rivals]
+
+    @property
     def sees_hco(self) -> bool:
         return self.scope.sees(HYPERCONVERGED, self.cache.assets.view.options.hco.namespace)
 
@@ -201,6 +209,8 @@ def kinds_to_check(
             asset_kinds.setdefault(ref.kind, set()).add(ref.key.namespace)
     if all_assets or asset_kinds:
         asset_kinds.setdefault(HYPERCONVERGED, set()).add(cache.assets.view.options.hco.namespace)
+    if rivals := cache.standby.rivals.values():
+        kinds[LEASE] = partial(tuple, {one.lease.namespace for one in rivals})
     return kinds | {kind: partial(tuple, names) for kind, names in asset_kinds.items()}
 
 

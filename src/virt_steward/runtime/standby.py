@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -74,8 +75,9 @@ class OtherLease(msgspec.Struct, frozen=True):
         return bool(self.holder) and renewed is not None and utc - renewed < within
 
 
+@cache
 def other_leases(name: str) -> Source[OtherLease]:
-    """The Leases of that name, in all namespaces."""
+    """The Leases of that name, in all namespaces. Always the same source, so that all who read it share one watch."""
     return Source(LEASE, projection(OtherLease), Selection(fields=f"metadata.name={name}"), may_be_denied=True)
 
 
