@@ -56,6 +56,10 @@ ONLY_THEIRS = (
 CHOSEN = frozenset((SkipReason.OUT_OF_SCOPE, SkipReason.EXCLUDED, SkipReason.UNMANAGED))
 """A person chose that the object is not managed, and both implementations obey."""
 
+ALERTS_OF_5_0 = "VirtPlatformAutopilot"
+"""How the names of its alerts begin; those of 4.22 and ours have no Autopilot in them."""
+METRICS_OF_5_0 = ("kubevirt_autopilot_dependency_opted_in", "kubevirt_autopilot_render_failed")
+
 
 class Contact(StrEnum):
     """What ours would do to an object."""
@@ -116,7 +120,8 @@ async def observe_autopilot(client: Client, options: AutopilotOptions, now: date
     others = tuple(ref for ref in labelled if ref not in ours | obsolete)
     if isinstance(scope, Idle):
         is_off = found.seen.context.hco.annotations.get(SCOPE, "").strip() == "false"
-        return AutopilotSeen(scope.why, is_off, others=labelled, managed=len(labelled), problems=problems)
+        why = f'{scope.why}. To turn ours on, set {SCOPE}: "true" on the HyperConverged'
+        return AutopilotSeen(why, is_off, others=labelled, managed=len(labelled), problems=problems)
     contacts = await asyncio.gather(*(_contact(client, found, asset) for asset in catalog.assets))
     return AutopilotSeen(
         contacts=await _with_disruption(client, found, [one for one in contacts if one]),
@@ -247,7 +252,7 @@ def autopilot_findings(seen: AutopilotSeen) -> Iterator[SwitchFinding]:
     if seen.idle and not seen.is_off and seen.managed:
         message = (
             f"ours would be idle, and the {seen.managed} objects of the Go autopilot would stay as they are, managed "
-            f'by nobody: {seen.idle}. To turn ours on, set {SCOPE}: "true"'
+            f"by nobody: {seen.idle}"
         )
         yield SwitchFinding(Effect.CHANGE, "HyperConverged", message)
         return
@@ -278,6 +283,9 @@ def _contact_findings(contact: AssetContact) -> Iterator[SwitchFinding]:
         named = ", ".join(contact.alerts_gone)
         message = f"these alerts would no longer exist; adapt routes and silences that name them: {named}"
         yield SwitchFinding(Effect.CHANGE, subject, message)
+    if any(name.startswith(ALERTS_OF_5_0) for name in contact.alerts_gone):
+        message = f"metrics of release 5.0 do not exist here: {', '.join(METRICS_OF_5_0)}; adapt queries that use them"
+        yield SwitchFinding(Effect.NOTE, "Metrics", message)
 
 
 def _fate(contact: AssetContact) -> str:
