@@ -66,6 +66,13 @@ def test_report_lines_fit_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lines[-1] == "Verdict: something would change. Nothing was changed"
 
 
+def test_report_lines_cut_long_diffs() -> None:
+    finding = SwitchFinding(Effect.CHANGE, "PersesDashboard a", "would be created", "+a\n" * 100)
+    lines = list(report_lines((SwitchReport("autopilot", ("Lease x",), (finding,)),), SwitchVerdict.CHANGES))
+    assert "      70 more lines; -o json has all of them" in lines
+    assert len(lines) < 40
+
+
 def test_report_lines_say_where_no_operator_is() -> None:
     lines = list(report_lines((SwitchReport("approver", ()),), SwitchVerdict.SAME))
     assert "approver: no trace of installplan-approver-operator" in lines[0]
@@ -198,17 +205,17 @@ def a_plan(*states: str) -> PlannedChanges:
         pytest.param(ConfigSeen("p", "Apply", "Completed", plan=a_plan("Completed")), [], id="the same plan"),
         pytest.param(
             ConfigSeen("p", "Apply", "Completed", plan=a_plan("Completed", "Pending")),
-            ["becomes CompletedWithUpgrade", "would change if you approve that (item-1, impact High)"],
+            ["becomes CompletedWithUpgrade", "would change once you approve the plan (item-1, impact High)"],
             id="another plan",
         ),
         pytest.param(
             ConfigSeen("p", "DryRun", "ReviewRequired", plan=a_plan("Pending")),
-            ["stays in review", "would change if"],
+            ["stays in review", "would change once"],
             id="in review",
         ),
         pytest.param(
             ConfigSeen("p", "Apply", "InProgress", plan=a_plan("Pending")),
-            ["what is left is put into review", "would change if"],
+            ["what is left is put into review", "would change once"],
             id="in progress",
         ),
         pytest.param(
@@ -216,7 +223,7 @@ def a_plan(*states: str) -> PlannedChanges:
         ),
         pytest.param(
             ConfigSeen("p", "Apply", "Drafting", plan=a_plan("Pending")),
-            ["ours plans and executes it. Set action to DryRun first", "would change if"],
+            ["ours plans and executes it. Set action to DryRun first", "would change once"],
             id="to be executed",
         ),
         pytest.param(
@@ -243,7 +250,10 @@ def test_advisor_findings_carry_diff_and_disruption() -> None:
 @pytest.mark.parametrize(
     ("contact", "effect", "words"),
     [
-        pytest.param(AssetContact("swap", SWAP, Contact.CREATE), Effect.CHANGE, "would be created", id="created"),
+        pytest.param(
+            AssetContact("swap", SWAP, Contact.CREATE), Effect.CHANGE, "and nodes reboot", id="created, reboots"
+        ),
+        pytest.param(AssetContact("alerts", RULE, Contact.CREATE), Effect.CHANGE, "would be created (", id="created"),
         pytest.param(AssetContact("swap", SWAP, Contact.CHANGE), Effect.CHANGE, "staged, not written", id="reboots"),
         pytest.param(AssetContact("alerts", RULE, Contact.CHANGE), Effect.CHANGE, "would be changed", id="changed"),
         pytest.param(AssetContact("alerts", RULE, Contact.REOWN), Effect.NOTE, "no value changes", id="reowned"),

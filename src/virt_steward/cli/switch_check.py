@@ -37,6 +37,8 @@ NOUNS = {
     Effect.NOTE: ("note", "notes"),
     Effect.UNKNOWN: ("unknown", "unknown"),
 }
+LONGEST_DIFF = 30
+"""Lines: some objects are dashboards."""
 LEGEND = "~ would change   - good to know   ? cannot tell"
 
 
@@ -120,4 +122,7 @@ def _finding(finding: SwitchFinding) -> Iterator[str]:
     yield from wrapped(f"{MARKS[finding.effect]} {finding.subject}: {finding.message}", "  ", "    ")
     if finding.disruption:
         yield from wrapped(finding.disruption, "    ")
-    yield from (f"      {coloured(line)}" for line in finding.diff.splitlines())
+    lines = finding.diff.splitlines()
+    yield from (f"      {coloured(line)}" for line in lines[:LONGEST_DIFF])
+    if len(lines) > LONGEST_DIFF:
+        yield f"      {len(lines) - LONGEST_DIFF} more lines; -o json has all of them"

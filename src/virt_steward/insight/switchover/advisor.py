@@ -137,6 +137,6 @@ def _fate(config: ConfigSeen) -> str:
 def _item(item: PlanItem) -> SwitchFinding:
     target = item.target_ref
     name = f"{target.namespace}/{target.name}" if target.namespace else target.name
-    message = f"would change if you approve that ({item.name}, impact {item.impact_severity})"
+    message = f"would change once you approve the plan ({item.name}, impact {item.impact_severity})"
     disruption = item.blast_radius.message if item.blast_radius else ""
     return SwitchFinding(Effect.CHANGE, f"{target.kind} {name}", message, item.diff, disruption)

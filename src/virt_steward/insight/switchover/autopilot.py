@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from virt_steward.catalog.aliases import current_name
 from virt_steward.catalog.load import MANAGED_BY, load
-from virt_steward.controllers.autopilot.annotation_keys import SCOPE
+from virt_steward.controllers.autopilot.annotation_keys import EXCLUDED, SCOPE
 from virt_steward.controllers.autopilot.decide import Wanted
 from virt_steward.controllers.autopilot.overrides.scope import Idle, Only
 from virt_steward.controllers.autopilot.verdicts import AssetFailed, AssetSkipped, SkipReason
@@ -170,12 +170,10 @@ async def _contact(client: Client, found: Survey, asset: Asset) -> AssetContact 
     match outcome:
         case AssetFailed(_, message):
             return AssetContact(asset.name, ref, Contact.FAIL, message)
-        case AssetSkipped(reason, message, details):
+        case AssetSkipped(reason, message):
             is_managed = live is not None and live["metadata"].get("labels", {}).get(MANAGED_BY) == AUTOPILOT.name
-            facts = "; ".join(f"{name}: {fact}" for name, fact in details.items())
-            why = f"{message} ({facts})" if facts else message
             lost = is_managed and reason not in CHOSEN
-            return AssetContact(asset.name, ref, Contact.LEAVE, why) if lost else None
+            return AssetContact(asset.name, ref, Contact.LEAVE, message) if lost else None
         case Wanted() as wanted if not wanted.is_only_watched:
             return await _previewed(client, found, asset)
     return None
@@ -236,7 +234,7 @@ async def _with_disruption(reader: Reader, found: Survey, contacts: list[AssetCo
 def _disrupting(contact: AssetContact, text: str) -> AssetContact:
     if contact.ref.kind not in REBOOTING or contact.contact not in (Contact.CREATE, Contact.CHANGE):
         return contact
-    return replace(contact, disruption=text or "the nodes of the pools that it selects reboot")
+    return replace(contact, disruption=text or "this concerns the pools that its machineConfigPoolSelector selects")
 
 
 def _labels(found: Survey, name: str) -> dict[str, str]:
@@ -289,6 +287,11 @@ def _contact_findings(contact: AssetContact) -> Iterator[SwitchFinding]:
 
 
 def _fate(contact: AssetContact) -> str:
+    if contact.contact is Contact.CREATE and contact.ref.kind in REBOOTING:
+        return (
+            f"would be created at once (asset {contact.asset}), and nodes reboot. To prevent that, exclude it by the "
+            f"annotation {EXCLUDED} on the HyperConverged"
+        )
     if contact.contact is Contact.CREATE:
         return f"would be created (asset {contact.asset})"
     if contact.ref.kind in REBOOTING:

@@ -161,7 +161,7 @@ def _flag_findings(operator: GoOperator, deployment: DeploymentSeen) -> Iterator
     if operator.controller == "autopilot" and (namespace := deployment.flags.get("namespace")):
         message = (
             f"--namespace {namespace} is where it finds the HyperConverged. For ours, write "
-            f"--hyperconverged {namespace}/kubevirt-hyperconverged: its --namespace is that of the controllers"
+            f"--hyperconverged {namespace}/kubevirt-hyperconverged: our --namespace is that of the controllers"
         )
         yield SwitchFinding(Effect.NOTE, where, message)
     for flag, ours in OUR_PORTS.items():
