@@ -1,13 +1,25 @@
 """Limits of answers, by which a server cannot fill our memory."""
 
+import asyncio
 import gzip
 import json
 
+import msgspec
 import pytest
 from aiohttp import web
 
 from tests.gateway import Gateway
-from virt_steward.kube.answers import KIB, MIB, AnswerLimits, Lines, count_items, count_resources, in_words
+from virt_steward.kube.answers import (
+    KIB,
+    MIB,
+    PORTION,
+    AnswerLimits,
+    Lines,
+    count_items,
+    count_resources,
+    decoded_items,
+    in_words,
+)
 from virt_steward.kube.client import Client, Reader, Selection
 from virt_steward.kube.connection import Connection, unobserved
 from virt_steward.kube.discovery import Discovery
@@ -147,3 +159,19 @@ async def test_other_json_is_no_empty_list(gateway: Gateway, admin: Client, read
     with pytest.raises(InvalidAnswer, match="it is not a list"):
         await Reader(reader.connection, admin.discovery).list(NODE)
     await reader.connection.close()
+
+
+async def test_decoded_items_lets_others_run_after_each_portion() -> None:
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(count_turns())
+    found = await decoded_items([msgspec.Raw(b"1")] * (3 * PORTION + 1), int, "list")
+    other.cancel()
+    assert len(found) == 3 * PORTION + 1
+    assert turns == 3

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import msgspec
 
-from virt_steward.kube.answers import count_items, decoded
+from virt_steward.kube.answers import count_items, decoded, decoded_items
 from virt_steward.kube.connection import REQUEST_TIMEOUT, ConnectionPool, Request
 from virt_steward.kube.errors import InvalidAnswer, NotFound, NotServed
 from virt_steward.objects.identity import Key, Kind, Ref, ref_of, version_of
@@ -135,7 +135,7 @@ class Reader:
         self, kind: Kind, selection: Selection = EVERYTHING, into: Any = dict, *, may_lag: bool = False
     ) -> list[Any]:
         pages = self.pages(kind, selection, may_lag=may_lag)
-        return [decoded(item, into, f"list {kind}") async for page in pages for item in page.items]
+        return [one async for page in pages for one in await decoded_items(page.items, into, f"list {kind}")]
 
     async def raw(self, path: str, *, longest: int | None = None) -> bytes:
         """The body of a path that is no resource: /version, /readyz. `longest` limits its bytes."""

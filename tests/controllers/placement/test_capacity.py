@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
 
+import msgspec
 import pytest
 from aiohttp import web
 
@@ -23,7 +24,8 @@ from virt_steward.controllers.placement.observation import CapacityFree, Unreach
 from virt_steward.controllers.placement.observe import KubevirtConfig, KubevirtConfigMeta
 from virt_steward.controllers.placement.options import PlacementRules
 from virt_steward.controllers.placement.strategies import STRATEGIES
-from virt_steward.kube.client import Client, Object
+from virt_steward.kube.answers import PORTION
+from virt_steward.kube.client import Client, ListPage, Object
 from virt_steward.kube.errors import Unavailable
 from virt_steward.objects.identity import Key, ref_of
 from virt_steward.runtime.store import Store
@@ -124,6 +126,35 @@ def refusing(path: str, code: int) -> Any:
         return a_status(code, "Refused") if request.path.endswith(path) else None
 
     return intercept
+
+
+class CrowdedReader:
+    """A cluster that claims to have thousands of nodes."""
+
+    nodes = 3 * PORTION
+
+    async def pages(self, *_: Any, **__: Any) -> AsyncIterator[ListPage]:
+        node = msgspec.Raw(b'{"status": {"allocatable": {"memory": "4Gi", "cpu": "4"}}}')
+        yield ListPage(kind="NodeList", listed=[node] * self.nodes)
+
+    async def list(self, _kind: object, _selection: object, into: Any) -> list[Any]:
+        return [msgspec.convert({"usage": {"memory": "1Gi", "cpu": "1"}}, into)] * self.nodes
+
+
+async def test_capacity_of_thousands_of_nodes_lets_others_run() -> None:
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(count_turns())
+    found = await capacity_request(KubevirtConfigSpec())(CrowdedReader())  # type: ignore[arg-type]
+    other.cancel()
+    assert found == CapacityFree(pytest.approx(0.75), pytest.approx(0.75))
+    assert turns == 2 + 3 + 3, "after each portion of what is decoded and of both sums"
 
 
 def test_machines_that_came_since_take_what_those_before_take_on_average() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import msgspec
 
 from virt_steward.controllers.placement.observation import CapacityFree
-from virt_steward.kube.answers import decoded
+from virt_steward.kube.answers import PORTION, decoded_items
 from virt_steward.kube.client import EVERYTHING
 from virt_steward.kube.errors import InvalidAnswer, Refused, Unavailable
 from virt_steward.objects.corekinds import NODE
@@ -18,7 +18,7 @@ from virt_steward.objects.identity import Kind
 from virt_steward.objects.quantities import BadQuantity, parse_quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from virt_steward.apis.kubevirtconfig import KubevirtConfigSpec
     from virt_steward.controllers.placement.assignments import Assignments
@@ -170,9 +170,8 @@ def _free_part(used: float, total: float) -> float:
 
 async def _allocatable(reader: Reader) -> _Sum:
     pages = reader.pages(NODE, EVERYTHING, page=PAGE)
-    return _sum(
-        [decoded(item, _CapacityNode, "list Node").status.allocatable async for page in pages for item in page.items]
-    )
+    nodes = [one async for page in pages for one in await decoded_items(page.items, _CapacityNode, "list Node")]
+    return await _sum([one.status.allocatable for one in nodes])
 
 
 async def _used(reader: Reader) -> _Sum | None:
@@ -182,12 +181,14 @@ async def _used(reader: Reader) -> _Sum | None:
         raise
     except Unavailable:  # the metrics API is down, not the cluster
         return None
-    return _sum(one.usage for one in measured) if measured else None
+    return await _sum([one.usage for one in measured]) if measured else None
 
 
-def _sum(amounts: Iterable[_Amounts]) -> _Sum:
+async def _sum(amounts: Sequence[_Amounts]) -> _Sum:
     memory = cpu = 0.0
-    for one in amounts:
+    for number, one in enumerate(amounts, start=1):
+        if number % PORTION == 0:
+            await asyncio.sleep(0)  # a cluster may claim to have thousands of nodes
         memory += parse_quantity(one.memory)
         cpu += parse_quantity(one.cpu)
     return _Sum(memory, cpu)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from virt_steward.controllers.placement.messages import timed_out
 from virt_steward.controllers.placement.observation import KubeVirtMissing, Unreachable, VmAbsent, VmFound
-from virt_steward.kube.answers import decoded
+from virt_steward.kube.answers import decoded_items
 from virt_steward.kube.client import PAGE, Selection
 from virt_steward.kube.errors import AnswerTooLong, InvalidAnswer, NotFound, NotServed, Unavailable
 from virt_steward.objects.identity import Kind
@@ -256,7 +256,7 @@ async def _listed(reader: Reader, namespace: str) -> Names:
 async def _listed_by(reader: Reader, namespace: str, page: int) -> Names:
     what = f"list {VIRTUAL_MACHINE} in {namespace}"
     pages = reader.pages(VIRTUAL_MACHINE, Selection(namespace, metadata_only=True), page=page)
-    found = [decoded(item, Existing, what).metadata async for page in pages for item in page.items]
+    found = [one.metadata async for page in pages for one in await decoded_items(page.items, Existing, what)]
     if any(one.namespace != namespace or len(one.name) > LONGEST_NAME for one in found):
         raise InvalidAnswer(what, "it lists VMs that were not asked for")
     return frozenset(one.name for one in found)
