@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from virt_steward.objects.selectors import BadSelector, read_selector
+from virt_steward.objects.selectors import BadSelector
+from virt_steward_demo.simulation.label_selectors import read_selector
 
 LABELS = {"role": "worker", "zone": "north"}
 

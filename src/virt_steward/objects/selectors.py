@@ -1,10 +1,10 @@
-"""Label selectors, as kubectl writes them (`region=north,tier in (gold,silver),!cordoned`) and as objects have them."""
+"""Label selectors as kubectl writes them: `region=north,tier in (gold,silver),!cordoned`."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from virt_steward.objects.quoting import quoted
 
@@ -53,15 +53,6 @@ def parse_selector(text: str) -> Selector:
     if len(text) > LONGEST:
         raise BadSelector(f"a selector of {len(text)} characters is too long: write {LONGEST} at most")
     return Selector(tuple(_term(part) for part in _parts(text)))
-
-
-def read_selector(data: Mapping[str, Any]) -> Selector:
-    """The one in an object: matchLabels and matchExpressions. An empty one matches everything."""
-    labels = (Term(key, frozenset({value}), negated=False) for key, value in (data.get("matchLabels") or {}).items())
-    listed = data.get("matchExpressions") or ()
-    return Selector(
-        (*labels, *(requirement(one["key"], one.get("operator"), one.get("values") or ()) for one in listed))
-    )
 
 
 def requirement(key: str, operator: str | None, values: Iterable[str]) -> Term:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from virt_steward.objects.selectors import read_selector
 from virt_steward_demo.simulation.conditions import RawCondition, is_true, set_condition
+from virt_steward_demo.simulation.label_selectors import read_selector
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from virt_steward.objects.canonical import canonical
-from virt_steward.objects.selectors import read_selector
 from virt_steward_demo.simulation.kinds.machineconfiguration import API_VERSION
+from virt_steward_demo.simulation.label_selectors import read_selector
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
