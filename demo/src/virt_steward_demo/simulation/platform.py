@@ -104,10 +104,10 @@ class SimulatedPlatform:
 
     async def _install(self) -> None:
         await uninstall(self.client, *self.shape.without)
-        plain = [name for name in NAMES if name not in (*BY_PARAMETER, *self.shape.without)]
-        await install(self.client, *plain)
+        kinds: list[str | Object] = [name for name in NAMES if name not in (*BY_PARAMETER, *self.shape.without)]
         if KUBE_DESCHEDULER.name not in self.shape.without:
-            await install(self.client, kube_descheduler(self.shape.descheduler).definition())
+            kinds.append(kube_descheduler(self.shape.descheduler).definition())
+        await install(self.client, *kinds)
         await self._install_hyperconverged()
 
     async def _install_hyperconverged(self) -> None:
@@ -124,8 +124,7 @@ class SimulatedPlatform:
             await install(self.client, stub.definition())
 
     async def _create_objects(self) -> None:
-        for namespace in (*NAMESPACES, VM_NAMESPACE):
-            await make_namespace(self.client, namespace)
+        await asyncio.gather(*(make_namespace(self.client, one) for one in (*NAMESPACES, VM_NAMESPACE)))
         await self._add_nodes()
         await self._add_vms()
         await self._add_cluster_objects()
@@ -137,8 +136,7 @@ class SimulatedPlatform:
         await add_pool(self.client, WORKER, maxUnavailable=self.shape.max_unavailable)
         masters = [Node(f"master-{number}", (MASTER, "control-plane")) for number in range(self.shape.masters)]
         workers = [Node(f"worker-{number}") for number in range(self.shape.workers)]
-        for node in (*masters, *workers, *self.shape.nodes):
-            await add_node(self.client, node)
+        await asyncio.gather(*(add_node(self.client, node) for node in (*masters, *workers, *self.shape.nodes)))
 
     async def _add_vms(self) -> None:
         for worker in range(self.shape.workers):
@@ -180,9 +178,12 @@ async def clear(client: Client) -> None:
 
 async def _remove_all(client: Client, kind: Kind) -> None:
     with suppress(NotServed):
-        for one in await client.list(kind):
-            with suppress(NotFound):
-                await client.delete(Ref(kind, key_of(one)))
+        await asyncio.gather(*(_remove(client, Ref(kind, key_of(one))) for one in await client.list(kind)))
+
+
+async def _remove(client: Client, ref: Ref) -> None:
+    with suppress(NotFound):
+        await client.delete(ref)
 
 
 def _healthy() -> Object:

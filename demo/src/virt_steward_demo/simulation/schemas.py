@@ -12,8 +12,8 @@ Schema = dict[str, Any]
 
 def record(*required: str, **fields: Schema) -> Schema:
     """An object with these fields, some of them required; the server drops unknown fields."""
-    schema: Schema = {"type": "object", "properties": fields}
-    return schema | ({"required": list(required)} if required else {})
+    schema: Schema = {"type": "object"}
+    return schema | ({"properties": fields} if fields else {}) | ({"required": list(required)} if required else {})
 
 
 def string(*choices: str, default: str | None = None, pattern: str = "") -> Schema:
