@@ -78,10 +78,12 @@ class Cockpit:
 
     async def clear(self) -> None:
         """Delete what the platform does not take away by itself: objects of kinds that every cluster has."""
-        for asset in self.catalog.assets:
-            if asset.object.kind.group in BUILT_IN:
-                with suppress(NotFound):
-                    await self.client.delete(self.ref(asset.name))
+        names = [one.name for one in self.catalog.assets if one.object.kind.group in BUILT_IN]
+        await asyncio.gather(*(self._delete(self.ref(name)) for name in names))
+
+    async def _delete(self, ref: Ref) -> None:
+        with suppress(NotFound):
+            await self.client.delete(ref)
 
     async def told(self, reason: str, asset: str = "") -> bool:
         return bool(await self.events(reason, asset))

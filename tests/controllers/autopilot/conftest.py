@@ -1,24 +1,40 @@
 """Fixtures: a simulated platform, and the autopilot's rights on it."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from tests.audit import AuditLog
+from tests.clients import a_client
 from tests.controllers.autopilot.cockpit import Cockpit, an_autopilots_account, at_work
 from tests.controllers.autopilot.everything import options_for
+from tests.grants import Account
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG_CRD
 from virt_steward.catalog.load import Catalog, load
+from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.kube.client import Client
 from virt_steward_demo.local.controlplane import ControlPlane
-from virt_steward_demo.simulation.install import install
+from virt_steward_demo.simulation.install import install, make_namespace
 from virt_steward_demo.simulation.platform import PlatformShape, SimulatedPlatform
 
 
 @pytest.fixture(scope="session")
 def catalog() -> Catalog:
     return load()
+
+
+@pytest.fixture(scope="session")
+def account(control_plane: ControlPlane, catalog: Catalog) -> Account:
+    """The autopilot's, as `virt-steward rbac` prints it."""
+
+    async def prepare() -> Account:
+        async with a_client(control_plane) as client:
+            await make_namespace(client, HCO.namespace)
+            return await an_autopilots_account(client, catalog)
+
+    return asyncio.run(prepare())
 
 
 @pytest.fixture
@@ -28,11 +44,12 @@ def shape() -> PlatformShape:
 
 
 @pytest.fixture
-async def cockpit(admin: Client, catalog: Catalog, shape: PlatformShape, audit_log: AuditLog) -> AsyncIterator[Cockpit]:
+async def cockpit(
+    admin: Client, catalog: Catalog, account: Account, shape: PlatformShape, audit_log: AuditLog
+) -> AsyncIterator[Cockpit]:
     """The platform without the autopilot."""
     async with SimulatedPlatform(admin, shape) as platform:
         await install(admin, VIRT_PLATFORM_CONFIG_CRD.manifest())
-        account = await an_autopilots_account(admin, catalog)
         cockpit = Cockpit(admin, platform, catalog, account, options_for(catalog), audit_log.mark())
         yield cockpit
         await cockpit.clear()
