@@ -73,29 +73,29 @@ async def platform(admin: Client, account: Account, shape: PlatformShape) -> Asy
 
 
 @pytest.fixture
-async def desk(platform: SimulatedPlatform) -> AsyncIterator[Desk]:
+async def desk(platform: SimulatedPlatform, account: Account) -> AsyncIterator[Desk]:
     """An admin at the platform; no config outlives the test."""
     client = platform.client
-    await clear_configs(client)
+    await clear_configs(client, home_of(account))
     yield Desk(client)
-    await clear_configs(client)
+    await clear_configs(client, home_of(account))
 
 
 @pytest.fixture
 async def configs(admin: Client, account: Account) -> AsyncIterator[Client]:
     """An admin where the kind is served, and nothing else need be."""
-    assert account
-    await clear_configs(admin)
+    await clear_configs(admin, home_of(account))
     yield admin
-    await clear_configs(admin)
+    await clear_configs(admin, home_of(account))
 
 
-async def clear_configs(client: Client) -> None:
+async def clear_configs(client: Client, home: str) -> None:
+    """Delete configs, revisions and records; those are only where the advisor runs."""
     for one in await client.list(VIRT_PLATFORM_CONFIG):
         await client.delete(ref_of(one))
     for one in await client.list(CONTROLLER_REVISION, Selection(labels=PROFILE)):
         await client.delete(Ref(CONTROLLER_REVISION, key_of(one)))
-    for one in await client.list(CONFIG_MAP):
+    for one in await client.list(CONFIG_MAP, Selection(home)):
         if key_of(one).name.startswith(name_of_record("")):
             await client.delete(Ref(CONFIG_MAP, key_of(one)))
     with suppress(NotFound):
