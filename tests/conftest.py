@@ -4,6 +4,7 @@ import uuid
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.audit import AuditLog
 from tests.clients import a_client
@@ -15,6 +16,10 @@ from virt_steward.kube.client import Client
 from virt_steward_demo.local.controlplane import ControlPlane
 
 pytest_plugins = ("tests.time_limits", "tests.lag_limits")
+
+# By default, hypothesis fails an example that takes more than 0.2 s of wall-clock time, which a busy machine may take.
+settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tests")
 
 
 @pytest.fixture(scope="session")
