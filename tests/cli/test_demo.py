@@ -130,16 +130,15 @@ def _is_there(_: Object) -> bool:
     return True
 
 
-def test_ctrl_c_stops_the_demo_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    folder = tmp_path / "demo"
-    with a_demo(folder) as demo:
-        programs = _children(demo.pid)
-        assert Counter(programs.values()) == PROGRAMS
-        os.kill(demo.pid, signal.SIGINT)
-        assert eventually_blocking(lambda: not demo.alive, within=30)
-        assert {name for pid, name in programs.items() if is_running(pid)} == set()
-        assert demo.log.read_text().endswith("nothing is left behind\n")
-        assert [*folder.iterdir()] == []
+def test_ctrl_c_stops_the_demo_and_leaves_nothing_behind(demo: Child) -> None:
+    """The last test of the module: it ends the demo that all of them share."""
+    programs = _children(demo.pid)
+    assert Counter(programs.values()) == PROGRAMS
+    os.kill(demo.pid, signal.SIGINT)
+    assert eventually_blocking(lambda: not demo.alive, within=30)
+    assert {name for pid, name in programs.items() if is_running(pid)} == set()
+    assert demo.log.read_text().endswith("nothing is left behind\n")
+    assert [*demo.log.with_suffix("").iterdir()] == []
 
 
 def _children(pid: int) -> dict[int, str]:
