@@ -10,6 +10,7 @@ import pytest
 from tests.audit import AuditLog, Mark
 from tests.controllers.advisor.conftest import NEEDED, clear_configs
 from tests.controllers.advisor.desk import Advisor, Desk, advising, observing
+from tests.controllers.approver.process import home_of
 from tests.eventually import eventually
 from tests.grants import Account
 from tests.recordings import recording, restore
@@ -63,7 +64,7 @@ class Switch:
     async def restore(self, name: str, *, is_rolled_out: bool = True, **changes: object) -> Mark:
         """Restore a recording, with changes of the status of its config; the answer marks when that was done."""
         self.desk.profile = HIGHER_DENSITY if name == DENSITY else LOAD_AWARE
-        await clear_configs(self.client)
+        await clear_configs(self.client, home_of(self.account))
         for target in TARGETS:
             if await self.desk.exists(target):
                 await self.client.delete(target)
@@ -79,7 +80,9 @@ class Switch:
     async def _is_rolled_out(self) -> bool:
         pool = await self.client.get(Ref(MACHINE_CONFIG_POOL, Key("", "worker")))
         wanted = {ref.key.name for ref in (PSI, SWAP) if await self.desk.exists(ref)}
-        rendered, status = pool["spec"]["configuration"], pool["status"]
+        rendered, status = pool["spec"].get("configuration"), pool.get("status")
+        if not rendered or not status:  # its first configuration is still being rendered
+            return False
         known = {one["name"] for one in rendered["source"]} & {PSI.key.name, SWAP.key.name}
         is_updated = status["updatedMachineCount"] == status["machineCount"]
         return known == wanted and status["configuration"]["name"] == rendered["name"] and is_updated
