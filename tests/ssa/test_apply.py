@@ -19,7 +19,7 @@ from virt_steward.kube.errors import Claim, NotFound
 from virt_steward.objects.identity import ref_of
 from virt_steward.ssa.apply import Contested, apply
 from virt_steward.ssa.locks import Absent, ObservedAs, Stale, Unlocked
-from virt_steward.ssa.managers import ADVISOR, APPROVER_STATUS, AUTOPILOT
+from virt_steward.ssa.managers import ADVISOR, AUTOPILOT, PLACEMENT_STATUS
 from virt_steward.ssa.preview import Conflicts, preview
 from virt_steward.ssa.refusals import WouldOverwrite
 
@@ -164,7 +164,7 @@ async def test_apply_status_replaces_former_owner(client: Client) -> None:
     name = a_name()
     await written(client, a_gadget(name, size=1), by="kubectl")
     seen = await written(client, a_gadget_status(name, phase="Old"), by="predecessor")
-    outcome = await apply(client, a_gadget_status(name, phase="New"), APPROVER_STATUS, ObservedAs(seen))
+    outcome = await apply(client, a_gadget_status(name, phase="New"), PLACEMENT_STATUS, ObservedAs(seen))
     assert isinstance(outcome, ApplyResult)
     assert outcome.object["status"] == {"phase": "New"}
     assert "predecessor" not in managers_of(outcome.object)
@@ -176,9 +176,9 @@ async def test_apply_status_keeps_conditions_of_others(client: Client) -> None:
     seen = await written(client, a_gadget_status(name, conditions=[{"type": "Ready"}]), by="its-owner")
     intent = a_gadget_status(name, conditions=[{"type": "Placed"}])
     with pytest.raises(WouldOverwrite) as refused:
-        await apply(client, intent, APPROVER_STATUS, ObservedAs(seen))
+        await apply(client, intent, PLACEMENT_STATUS, ObservedAs(seen))
     assert refused.value.claims == {Claim("its-owner", ".status.conditions")}
     assert await live(client, seen) == seen
-    outcome = await apply(client, intent, APPROVER_STATUS, ObservedAs(seen), refused.value.claims)
+    outcome = await apply(client, intent, PLACEMENT_STATUS, ObservedAs(seen), refused.value.claims)
     assert isinstance(outcome, ApplyResult)
     assert outcome.object["status"]["conditions"] == [{"type": "Placed"}]

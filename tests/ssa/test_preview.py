@@ -18,7 +18,7 @@ from virt_steward.kube.client import Client
 from virt_steward.kube.errors import NotFound, NotServed
 from virt_steward.objects.identity import Key, Kind, Ref, ref_of
 from virt_steward.ssa.locks import Stale
-from virt_steward.ssa.managers import ADVISOR, APPROVER_STATUS, PAUSE
+from virt_steward.ssa.managers import ADVISOR, PAUSE, PLACEMENT_STATUS
 from virt_steward.ssa.preview import Changes, Conflicts, Creates, Reowns, Unchanged, fetch, preview
 from virt_steward.ssa.refusals import RefusedIntent
 
@@ -122,7 +122,7 @@ async def test_preview_request_count(client: Client, audit_log: AuditLog) -> Non
 
 async def test_preview_refuses_status(client: Client) -> None:
     with pytest.raises(RefusedIntent, match="has no preview"):
-        await preview(client, a_gadget_status(a_name(), phase="Ready"), APPROVER_STATUS, None)
+        await preview(client, a_gadget_status(a_name(), phase="Ready"), PLACEMENT_STATUS, None)
 
 
 async def test_fetch_distinguishes_absent_from_not_served(client: Client) -> None:

@@ -7,7 +7,7 @@ from tests.ssa.gadgets import Object, a_gadget, a_gadget_status, a_name, annotat
 from virt_steward.kube.client import Client
 from virt_steward.ssa.apply import apply
 from virt_steward.ssa.locks import Absent, ObservedAs, Unlocked
-from virt_steward.ssa.managers import ADVISOR, APPROVER_STATUS, AUTOPILOT, PAUSE, PLACEMENT, WHOLE, FieldManager, Force
+from virt_steward.ssa.managers import ADVISOR, AUTOPILOT, PAUSE, PLACEMENT, PLACEMENT_STATUS, WHOLE, FieldManager, Force
 from virt_steward.ssa.refusals import (
     NotInTable,
     NotItsField,
@@ -17,7 +17,7 @@ from virt_steward.ssa.refusals import (
     refuse_unsafe,
 )
 
-OURS, THEIRS = APPROVER_STATUS.name, "its-owner"
+OURS, THEIRS = PLACEMENT_STATUS.name, "its-owner"
 
 
 def seen(obj: Object, *entries: Object) -> ObservedAs:
@@ -52,8 +52,8 @@ def test_refuses_server_set_metadata(name: str) -> None:
         pytest.param(AUTOPILOT, a_gadget_status("one", phase="Ready"), id="an intent sets the status"),
         pytest.param(PAUSE, a_gadget("one", size=1), id="the pause marker sets a spec"),
         pytest.param(PLACEMENT, annotated(a_gadget_status("one"), other="x"), id="placement sets another annotation"),
-        pytest.param(APPROVER_STATUS, a_gadget("one", size=1), id="a status manager sets a spec"),
-        pytest.param(APPROVER_STATUS, annotated(a_gadget_status("one"), x="y"), id="a status manager annotates"),
+        pytest.param(PLACEMENT_STATUS, a_gadget("one", size=1), id="a status manager sets a spec"),
+        pytest.param(PLACEMENT_STATUS, annotated(a_gadget_status("one"), x="y"), id="a status manager annotates"),
     ],
 )
 def test_refuses_fields_of_others(manager: FieldManager, intent: Object) -> None:
@@ -61,7 +61,7 @@ def test_refuses_fields_of_others(manager: FieldManager, intent: Object) -> None
         refuse_unsafe(intent, manager, Absent())
 
 
-@pytest.mark.parametrize("manager", [PAUSE, PLACEMENT, APPROVER_STATUS], ids=lambda manager: manager.name)
+@pytest.mark.parametrize("manager", [PAUSE, PLACEMENT, PLACEMENT_STATUS], ids=lambda manager: manager.name)
 def test_refuses_bypass_for_partial_managers(manager: FieldManager) -> None:
     bare = {name: value for name, value in a_gadget("one").items() if name != "spec"}
     with pytest.raises(NotItsForce, match="only under a lock"):
@@ -125,14 +125,14 @@ def test_refuses_forced_overwrite_of_atomic_values(
 ) -> None:
     lock = seen(a_gadget_status("one", **status), *entries)
     with pytest.raises(WouldOverwrite, match=f"of {THEIRS}") as refused:
-        refuse_unsafe(a_gadget_status("one", **wanted), APPROVER_STATUS, lock)
-    refuse_unsafe(a_gadget_status("one", **wanted), APPROVER_STATUS, lock, refused.value.claims)
+        refuse_unsafe(a_gadget_status("one", **wanted), PLACEMENT_STATUS, lock)
+    refuse_unsafe(a_gadget_status("one", **wanted), PLACEMENT_STATUS, lock, refused.value.claims)
 
 
 def test_refuses_forced_overwrite_of_unrecorded_list() -> None:
     lock = seen(a_gadget_status("one", conditions=[1]))
     with pytest.raises(WouldOverwrite, match="not recorded"):
-        refuse_unsafe(a_gadget_status("one", conditions=[2]), APPROVER_STATUS, lock)
+        refuse_unsafe(a_gadget_status("one", conditions=[2]), PLACEMENT_STATUS, lock)
 
 
 @pytest.mark.parametrize(
@@ -153,4 +153,4 @@ def test_refuses_forced_overwrite_of_unrecorded_list() -> None:
     ],
 )
 def test_allows_forced_write(status: dict[str, Any], entries: list[Object], wanted: dict[str, Any]) -> None:
-    refuse_unsafe(a_gadget_status("one", **wanted), APPROVER_STATUS, seen(a_gadget_status("one", **status), *entries))
+    refuse_unsafe(a_gadget_status("one", **wanted), PLACEMENT_STATUS, seen(a_gadget_status("one", **status), *entries))

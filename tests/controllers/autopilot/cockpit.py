@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.audit import Mark
+from tests.clients import a_client
 from tests.grants import Account, an_account
 from virt_steward import app
 from virt_steward.catalog.load import Catalog
@@ -28,6 +29,7 @@ from virt_steward.runtime.leader import LeaseTimes
 from virt_steward.runtime.probes import Addresses
 from virt_steward.settings import Settings
 from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.simulation.install import make_namespace
 from virt_steward_demo.simulation.platform import SimulatedPlatform
 
 Object = dict[str, Any]
@@ -134,10 +136,21 @@ async def at_work(
         await asyncio.wait_for(task, 30)
 
 
-async def an_autopilots_account(client: Client, catalog: Catalog) -> Account:
-    return await an_account(
-        client, definition(AutopilotOptions(), catalog).access, Installation("openshift-cnv", prefix="test")
-    )
+async def an_autopilots_account(client: Client, catalog: Catalog, prefix: str = "test") -> Account:
+    """Install what `virt-steward rbac` prints, under names with this prefix."""
+    await make_namespace(client, HCO.namespace)
+    access = definition(AutopilotOptions(), catalog).access
+    return await an_account(client, access, Installation(HCO.namespace, prefix=prefix))
+
+
+def installed_account(control_plane: ControlPlane, catalog: Catalog, prefix: str = "test") -> Account:
+    """The same, once for many tests."""
+
+    async def install() -> Account:
+        async with a_client(control_plane) as client:
+            return await an_autopilots_account(client, catalog, prefix)
+
+    return asyncio.run(install())
 
 
 async def explained(cockpit: Cockpit, asset: str, client: Client | None = None) -> AssetExplanation:

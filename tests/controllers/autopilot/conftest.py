@@ -1,22 +1,19 @@
 """Fixtures: a simulated platform, and the autopilot's rights on it."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from tests.audit import AuditLog
-from tests.clients import a_client
-from tests.controllers.autopilot.cockpit import Cockpit, an_autopilots_account, at_work
+from tests.controllers.autopilot.cockpit import Cockpit, at_work, installed_account
 from tests.controllers.autopilot.everything import options_for
 from tests.grants import Account
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG_CRD
 from virt_steward.catalog.load import Catalog, load
-from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.kube.client import Client
 from virt_steward_demo.local.controlplane import ControlPlane
-from virt_steward_demo.simulation.install import install, make_namespace
+from virt_steward_demo.simulation.install import install
 from virt_steward_demo.simulation.platform import PlatformShape, SimulatedPlatform
 
 
@@ -27,14 +24,7 @@ def catalog() -> Catalog:
 
 @pytest.fixture(scope="session")
 def account(control_plane: ControlPlane, catalog: Catalog) -> Account:
-    """The autopilot's, as `virt-steward rbac` prints it."""
-
-    async def prepare() -> Account:
-        async with a_client(control_plane) as client:
-            await make_namespace(client, HCO.namespace)
-            return await an_autopilots_account(client, catalog)
-
-    return asyncio.run(prepare())
+    return installed_account(control_plane, catalog)
 
 
 @pytest.fixture

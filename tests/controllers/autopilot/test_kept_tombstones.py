@@ -7,11 +7,11 @@ import pytest
 
 from tests.audit import AuditLog
 from tests.controllers.autopilot.cockpit import Cockpit
-from tests.controllers.autopilot.test_tombstones import OLD, OURS, a_map, catalog, is_gone
+from tests.controllers.autopilot.test_tombstones import OLD, OURS, a_map, account, catalog, is_gone
 from tests.eventually import eventually
 from virt_steward.objects.identity import ref_of
 
-__all__ = ["catalog"]
+__all__ = ["account", "catalog"]
 
 UNMANAGED = {"platform.kubevirt.io/mode": "unmanaged"}
 EXCLUDES_OLD = "[{kind: ConfigMap, name: old}]"

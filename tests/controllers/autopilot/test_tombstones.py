@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from tests.audit import AuditLog
-from tests.controllers.autopilot.cockpit import Cockpit
+from tests.controllers.autopilot.cockpit import Cockpit, installed_account
 from tests.eventually import eventually
+from tests.grants import Account
 from virt_steward.catalog.load import Catalog, Tombstone, load
 from virt_steward.kube.errors import NotFound, Refused
 from virt_steward.objects.identity import Kind, Ref, key_of, ref_of
+from virt_steward_demo.local.controlplane import ControlPlane
 
 LABEL = "platform.kubevirt.io/managed-by"
 OURS = {LABEL: "virt-platform-autopilot"}
@@ -35,6 +37,12 @@ def catalog() -> Catalog:
     """The shipped one, as if it had made two maps once."""
     stones = tuple(Tombstone(Ref(CONFIG_MAP, key_of(obj)), "v1", "tests") for obj in (OLD, OLDER))
     return replace(load(), tombstones=stones)
+
+
+@pytest.fixture(scope="module")
+def account(control_plane: ControlPlane, catalog: Catalog) -> Account:
+    """With rights on the two maps, too."""
+    return installed_account(control_plane, catalog, prefix="tombstones")
 
 
 async def is_gone(cockpit: Cockpit, obj: Object) -> bool:
