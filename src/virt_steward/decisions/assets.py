@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from virt_steward.controllers.autopilot.annotation_keys import PAUSED
+from virt_steward.controllers.autopilot.annotation_keys import PAUSE_REASON, PAUSED
 from virt_steward.decisions.outcomes import Decided
 from virt_steward.ssa.managers import CONSOLE
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 async def resume(client: Client, ref: Ref) -> Decided:
-    """Remove the annotation that pauses the object."""
-    patch = {"metadata": {"annotations": {PAUSED: None}}}
+    """Remove the annotation that pauses the object, and why it was."""
+    patch = {"metadata": {"annotations": {PAUSED: None, PAUSE_REASON: None}}}
     await client.merge_patch(ref, patch, manager=CONSOLE.name)
     return Decided(f"The autopilot manages {ref} again.")

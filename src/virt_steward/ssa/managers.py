@@ -75,7 +75,7 @@ AUTOPILOT = FieldManager(
 )
 PAUSE = FieldManager(
     name="virt-steward-pause",
-    writes=_annotations("platform.kubevirt.io/reconcile-paused"),
+    writes=_annotations("platform.kubevirt.io/reconcile-paused", "platform.kubevirt.io/reconcile-paused-reason"),
     force=Force.ALWAYS,
     why="stops an edit war; applied by the autopilot's manager it would delete the object's spec",
 )

@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any
 
 from tests.controllers.autopilot.cockpit import Cockpit, spec_of
-from tests.controllers.autopilot.pair import ASSET
+from tests.controllers.autopilot.pair import ASSET, AUTOPILOT
 from tests.eventually import eventually
 
 PAUSED = "platform.kubevirt.io/reconcile-paused"
@@ -32,12 +32,40 @@ class Opponent:
         return not turn.items() <= spec_of(await self._cockpit.live(ASSET)).items()
 
 
+class OtherInstance:
+    """Applies its own values as the same field manager, as soon as they are replaced."""
+
+    def __init__(self, cockpit: Cockpit, theirs: dict[str, Any]) -> None:
+        self._cockpit = cockpit
+        self._theirs = theirs
+
+    async def fight(self) -> None:
+        while True:
+            await self._cockpit.client.apply(self._theirs, manager=AUTOPILOT, force=True)
+            await eventually(self._is_replaced, within=60)
+
+    async def _is_replaced(self) -> bool:
+        return spec_of(await self._cockpit.live(ASSET)) != self._theirs["spec"]
+
+
+@asynccontextmanager
+async def another_instance(cockpit: Cockpit, theirs: dict[str, Any]) -> AsyncIterator[None]:
+    async with _fighting(OtherInstance(cockpit, theirs)):
+        yield
+
+
 @asynccontextmanager
 async def an_opponent(cockpit: Cockpit, *turns: dict[str, Any]) -> AsyncIterator[Opponent]:
     opponent = Opponent(cockpit, *turns)
-    task = asyncio.create_task(opponent.fight())
-    try:
+    async with _fighting(opponent):
         yield opponent
+
+
+@asynccontextmanager
+async def _fighting(one: Opponent | OtherInstance) -> AsyncIterator[None]:
+    task = asyncio.create_task(one.fight())
+    try:
+        yield
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

@@ -7,8 +7,11 @@ from hypothesis import strategies as st
 from virt_steward.controllers.autopilot.edit_wars import (
     HOUR,
     LONGEST,
+    OTHER_INSTANCE,
+    OWN_ROUNDS,
     PAUSE_AFTER,
     SAME_FIELD,
+    Correction,
     EditWars,
     PauseObject,
     WriteAllowed,
@@ -18,8 +21,9 @@ from virt_steward.controllers.autopilot.edit_wars import (
 KEY = "MachineConfig 90-worker-swap-online"
 
 
-def field(number: int) -> frozenset[str]:
-    return frozenset((f".spec.f{number}",))
+def field(*numbers: int) -> Correction:
+    """Fields that somebody else has changed."""
+    return Correction(frozenset(f".spec.f{number}" for number in numbers))
 
 
 def fought(
@@ -97,7 +101,7 @@ def test_attempt_allows_rare_corrections() -> None:
 def test_attempt_counts_each_field_of_a_write() -> None:
     wars = EditWars()
     for number in range(SAME_FIELD):
-        both = field(0) | field(number + 1)
+        both = field(0, number + 1)
         assert wars.attempt(KEY, both, number * 60.0) == WriteAllowed()
         wars.applied(KEY, both, number * 60.0)
     assert isinstance(wars.attempt(KEY, field(0), 601.0), PauseObject)
@@ -108,11 +112,68 @@ def test_attempt_never_pauses_without_drift() -> None:
     wars = EditWars()
     answers = []
     for number in range(100):
-        answers.append(wars.attempt(KEY, frozenset(), number * 0.5))
+        answers.append(wars.attempt(KEY, Correction(), number * 0.5))
         if answers[-1] == WriteAllowed():
-            wars.applied(KEY, frozenset(), number * 0.5)
+            wars.applied(KEY, Correction(), number * 0.5)
     assert 10 <= answers.count(WriteAllowed()) <= 10 + 50 / 6
     assert not any(isinstance(answer, PauseObject) for answer in answers)
+
+
+def own(intent: str = "a") -> Correction:
+    """A value that only our manager owns is another one than the intent's."""
+    return Correction(own_fields=frozenset((".spec.config",)), intent=intent)
+
+
+def written(wars: EditWars, *corrections: Correction, every: float = 1.0) -> list[str]:
+    """Try to write these, one after the other; each is recorded if it is allowed."""
+    answers = []
+    for number, correction in enumerate(corrections):
+        answer = wars.attempt(KEY, correction, number * every)
+        if isinstance(answer, WriteAllowed):
+            wars.applied(KEY, correction, number * every)
+        answers.append(answer.message if isinstance(answer, PauseObject) else type(answer).__name__)
+    return answers
+
+
+ALLOWED = WriteAllowed.__name__
+
+
+@pytest.mark.parametrize(
+    ("corrections", "every", "paused"),
+    [
+        pytest.param([own()] * (OWN_ROUNDS + 2), 1.0, True, id="the first write was no correction"),
+        pytest.param([own()] * (OWN_ROUNDS + 1), 1.0, False, id="three rounds are corrected"),
+        pytest.param([Correction(intent="a"), *[own()] * (OWN_ROUNDS + 1)], 1.0, True, id="after a first apply"),
+        pytest.param([own()] * (OWN_ROUNDS + 2), HOUR / OWN_ROUNDS - 1, True, id="slowly"),
+        pytest.param([own()] * (OWN_ROUNDS + 2), HOUR / OWN_ROUNDS, False, id="too rarely"),
+        pytest.param([own(str(number)) for number in range(9)], 10.0, False, id="the intent changes each time"),
+        pytest.param([own("a"), own("b")] * 4, 10.0, False, id="the intent goes back and forth"),
+        pytest.param([own("a"), own("a"), own("b"), own("b"), own("b")], 10.0, False, id="rounds of two intents"),
+        pytest.param([own("a"), own("a"), own("b"), own("b"), own("b"), own("b")], 10.0, True, id="rounds add up"),
+        pytest.param([Correction(intent="a")] * 9, 10.0, False, id="ownership alone"),
+    ],
+)
+def test_attempt_pauses_after_three_rounds_of_another_instance(
+    corrections: list[Correction], every: float, paused: bool
+) -> None:
+    *before, last = written(EditWars(), *corrections, every=every)
+    assert set(before) == {ALLOWED}
+    assert last == (OTHER_INSTANCE if paused else ALLOWED)
+
+
+def test_attempt_throttles_rounds_of_another_instance_as_a_war() -> None:
+    wars = EditWars()
+    exhausted(wars)
+    wars.applied(KEY, own(), 0.0)
+    answers = [wars.attempt(KEY, own(), now) for now in (0.0, 1.0, 3.0)]
+    assert answers[-1] == PauseObject("it was throttled 3 times in a row")
+
+
+def test_resumed_object_starts_with_no_rounds() -> None:
+    wars = EditWars()
+    assert written(wars, *[own()] * (OWN_ROUNDS + 2))[-1] == OTHER_INSTANCE
+    wars.resumed(KEY)
+    assert written(wars, *[own()] * (OWN_ROUNDS + 1)) == [ALLOWED] * (OWN_ROUNDS + 1)
 
 
 def test_pause_is_repeated_until_resumed() -> None:

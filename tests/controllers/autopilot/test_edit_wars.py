@@ -4,10 +4,12 @@ import time
 from functools import partial
 from pathlib import Path
 
+from tests.audit import AuditLog
 from tests.controllers.autopilot.cockpit import Cockpit, at_work, explained, spec_of
-from tests.controllers.autopilot.opponent import an_opponent, is_paused
+from tests.controllers.autopilot.opponent import an_opponent, another_instance, is_paused
 from tests.controllers.autopilot.pair import ASSET, BOTH, becomes, engage_two, is_corrected, substance
 from tests.eventually import eventually
+from virt_steward.controllers.autopilot.edit_wars import OTHER_INSTANCE, OWN_ROUNDS
 from virt_steward_demo.local.controlplane import ControlPlane
 
 
@@ -53,6 +55,29 @@ async def test_edit_war_over_several_fields_is_paused(flying: Cockpit) -> None:
     [reason] = [check.reason for check in found.checks if check.title == "Writes enabled"]
     assert "another client kept changing it" in reason
     assert {"Throttled", "ThrashingDetected"} <= {line.split()[1].rstrip(":") for line in found.told}
+
+
+async def test_war_under_our_own_manager_is_paused_after_three_rounds(flying: Cockpit, audit_log: AuditLog) -> None:
+    await engage_two(flying)
+    live = await flying.live(ASSET)
+    assert live
+    metadata = {part: live["metadata"][part] for part in ("name", "namespace", "labels")}
+    theirs = {**live, "metadata": metadata, "spec": live["spec"] | {"mode": "Predictive"}}
+    mark = audit_log.mark()
+    async with another_instance(flying, theirs):
+        assert await eventually(partial(is_paused, flying), within=60)
+        await is_corrected(flying)
+    name = flying.ref(ASSET).key.name
+    answered = [one for one in audit_log.since(mark) if one.name == name and one.code == 200 and one.verb == "patch"]
+    ours = [one for one in answered if one.user == flying.account.user and "dryRun" not in one.uri]
+    corrections = [one for one in ours if "fieldManager=virt-platform-autopilot" in one.uri]
+    assert len(corrections) == OWN_ROUNDS, [one.uri for one in ours]
+    assert len(ours) == OWN_ROUNDS + 1, "and the pause"
+    assert await eventually(partial(_has_told, flying, 1), within=30)
+    [event] = await flying.events("ThrashingDetected")
+    assert "another instance writes as virt-platform-autopilot" in event["note"]
+    found = await explained(flying, ASSET)
+    assert (found.state, found.because.partition(";")[0]) == ("Paused", OTHER_INSTANCE)
 
 
 async def test_changed_settings_are_no_edit_war(flying: Cockpit) -> None:

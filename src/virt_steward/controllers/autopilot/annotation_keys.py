@@ -21,6 +21,8 @@ CREATED = f"{PREFIX}created-uid"
 """On an object that we created: its uid, which a copy of the object does not have."""
 MODE = f"{PREFIX}mode"
 PAUSED = f"{PREFIX}reconcile-paused"
+PAUSE_REASON = f"{PREFIX}reconcile-paused-reason"
+"""On an object that we paused: why."""
 PATCH = f"{PREFIX}patch"
 IGNORED = f"{PREFIX}ignore-fields"
 DRIFT = f"{PREFIX}drift"
@@ -52,11 +54,11 @@ def select_steering(annotations: Mapping[str, str] | None) -> dict[str, str]:
     }
 
 
-def annotation_intent(live: Mapping[str, Any], name: str, value: str) -> dict[str, Any]:
-    """Return an intent that sets one annotation of the object, and nothing else."""
+def annotation_intent(live: Mapping[str, Any], annotations: Mapping[str, str]) -> dict[str, Any]:
+    """Return an intent that sets these annotations of the object, and nothing else."""
     metadata = {part: live["metadata"][part] for part in ("name", "namespace") if part in live["metadata"]}
     return {
         "apiVersion": live["apiVersion"],
         "kind": live["kind"],
-        "metadata": metadata | {"annotations": {name: value}},
+        "metadata": metadata | {"annotations": dict(annotations)},
     }

@@ -14,11 +14,17 @@ after about an hour. A second memo holds what was found to differ and is only re
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from virt_steward.controllers.autopilot.annotation_keys import PAUSED, annotation_intent, select_steering
-from virt_steward.controllers.autopilot.edit_wars import HOUR, PauseObject, WriteAllowed, WriteThrottled
+from virt_steward.controllers.autopilot.annotation_keys import (
+    PAUSE_REASON,
+    PAUSED,
+    annotation_intent,
+    select_steering,
+)
+from virt_steward.controllers.autopilot.edit_wars import HOUR, Correction, PauseObject, WriteAllowed, WriteThrottled
 from virt_steward.controllers.autopilot.live_summary import sighting_of_object
 from virt_steward.controllers.autopilot.optout import sign_created
 from virt_steward.controllers.autopilot.overrides.governed import NothingLeft, without_governed
@@ -104,6 +110,8 @@ class Task:
     outcome: Creates | Changes | Reowns | None = None
     drifts: tuple[FieldDrift, ...] = ()
     """What others have changed. A difference because the intent itself changed is no drift."""
+    own_changes: frozenset[str] = frozenset()
+    """Values that differ and that only our own manager owns: the intent has changed, or another instance wrote."""
 
     @property
     def basis(self) -> str:
@@ -112,11 +120,10 @@ class Task:
         return canonical([masked_fields, sorted(self.governed.paths), self.wanted.is_only_watched]).decode()
 
     @property
-    def corrected_fields(self) -> frozenset[str]:
-        """What a write corrects; EditWars counts how often that happens to each."""
-        if isinstance(self.outcome, Creates):
-            return frozenset((WHOLE_OBJECT,))
-        return frozenset(drift.path for drift in self.drifts)
+    def correction(self) -> Correction:
+        """What a write corrects; EditWars counts how often that happens."""
+        changed = (WHOLE_OBJECT,) if isinstance(self.outcome, Creates) else (drift.path for drift in self.drifts)
+        return Correction(frozenset(changed), self.own_changes, hashlib.sha256(canonical(self.intent)).hexdigest())
 
     @property
     def drift_texts(self) -> tuple[str, ...]:
@@ -176,8 +183,9 @@ async def dry_run(tools: Toolkit, task: Task) -> Task | Verdict:
         case Stale(message):
             return _stale(message)
         case Creates() | Changes() | Reowns():
-            foreign = tuple(drift for drift in drifts(outcome, AUTOPILOT) if drift.is_foreign)
-            return replace(task, outcome=outcome, drifts=foreign)
+            found = drifts(outcome, AUTOPILOT)
+            own = frozenset(drift.path for drift in found if not drift.is_foreign)
+            return replace(task, outcome=outcome, drifts=tuple(one for one in found if one.is_foreign), own_changes=own)
     raise AssertionError(outcome)  # a manager that may force what it has read meets no conflicts
 
 
@@ -196,7 +204,7 @@ async def only_report(tools: Toolkit, task: Task) -> Task | Verdict:
 
 
 async def throttle(tools: Toolkit, task: Task) -> Task | Verdict:
-    match tools.wars.attempt(ref_of(task.intent), task.corrected_fields, tools.clock.now()):
+    match tools.wars.attempt(ref_of(task.intent), task.correction, tools.clock.now()):
         case WriteThrottled(retry_in, message):
             return AssetPending(PendingReason.THROTTLED, message, retry_in)
         case PauseObject(message):
@@ -215,7 +223,7 @@ async def apply(tools: Toolkit, task: Task) -> Task | Verdict:
             return _stale(message)
         case writing.Contested(claims):
             return _stale(f"others own {', '.join(sorted(claim.field for claim in claims))}")
-    tools.wars.applied(ref_of(task.intent), task.corrected_fields, tools.clock.now())
+    tools.wars.applied(ref_of(task.intent), task.correction, tools.clock.now())
     await _settle(tools, task, answer.object)
     if not isinstance(task.outcome, Creates):  # a new object gets values that no dry run can know: addresses, names
         tools.settled.compare(task.outcome.planned, answer.object)
@@ -251,7 +259,7 @@ async def _pause(tools: Toolkit, task: Task, message: str) -> Verdict:
     if task.live is None:  # something keeps deleting it: there is nothing to annotate, so wait
         return AssetPending(PendingReason.THROTTLED, message, HOUR)
     reach("autopilot.pause.before")
-    intent = annotation_intent(task.live, PAUSED, "true")
+    intent = annotation_intent(task.live, {PAUSED: "true", PAUSE_REASON: message})
     answer = await writing.apply(tools.client, intent, PAUSE, lock_on(task.live))
     if isinstance(answer, Stale | writing.Contested):
         return _stale("the object has just changed")

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from virt_steward.controllers.autopilot.annotation_keys import CREATED, GOVERNED_BY, PAUSED, select_steering
+from virt_steward.controllers.autopilot.annotation_keys import (
+    CREATED,
+    GOVERNED_BY,
+    PAUSE_REASON,
+    PAUSED,
+    select_steering,
+)
+from virt_steward.controllers.autopilot.edit_wars import OTHER_INSTANCE
 from virt_steward.objects.meta import Meta
 from virt_steward.objects.normalize import content_digest
 from virt_steward.ssa.managers import ADVISOR, AUTOPILOT, CREATION, PAUSE
@@ -46,6 +53,14 @@ class LiveSummary:
     @property
     def is_paused(self) -> bool:
         return self.annotations.get(PAUSED) == "true"
+
+    @property
+    def pause_cause(self) -> str:
+        """Why it is paused, in words for users."""
+        if not self.paused_at:
+            return "a user paused it"
+        is_own = self.annotations.get(PAUSE_REASON) == OTHER_INSTANCE
+        return OTHER_INSTANCE if is_own else "another client kept changing it"
 
     @property
     def is_created_by_us(self) -> bool:

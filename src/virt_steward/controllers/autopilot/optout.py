@@ -173,7 +173,7 @@ async def sign_created(client: Client, live: Object, before: Object | None) -> b
         return True
     reach("autopilot.sign.before")
     try:
-        intent = annotation_keys.annotation_intent(live, annotation_keys.CREATED, live["metadata"]["uid"])
+        intent = annotation_keys.annotation_intent(live, {annotation_keys.CREATED: live["metadata"]["uid"]})
         answer = await writing.apply(client, intent, CREATION, lock_on(live))
     except NotLeading:
         raise

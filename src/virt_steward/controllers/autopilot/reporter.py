@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import structlog
 
 from virt_steward.controllers.autopilot import annotation_keys
+from virt_steward.controllers.autopilot.edit_wars import OTHER_INSTANCE
 from virt_steward.controllers.autopilot.verdicts import (
     AssetApplied,
     AssetDiffers,
@@ -150,11 +151,7 @@ class AutopilotReporter:
         is_paused = live is not None and live.is_paused
         self._metrics.paused(ref, paused=is_paused)
         if live and is_paused and live.paused_at:
-            note = (
-                f"another client keeps changing {ref}, so it is paused. Find out which, then remove "
-                f"{annotation_keys.PAUSED} to resume, or list the field in {annotation_keys.IGNORED}"
-            )
-            self._event(hco, ref, "ThrashingDetected", note, f"{live.metadata.uid} {live.paused_at}")
+            self._event(hco, ref, "ThrashingDetected", _pause_note(ref, live), f"{live.metadata.uid} {live.paused_at}")
 
     def report_missing(self, hco: Regarding, asset: str, kind: Kind, version: str) -> None:
         """A kind that somebody asked for is not installed."""
@@ -264,6 +261,15 @@ class AutopilotReporter:
 
     def _event(self, hco: Regarding, ref: Ref, reason: str, note: str, episode: str) -> None:
         self._recorder.once(_event(hco, ref, reason, note, episode))
+
+
+def _pause_note(ref: Ref, live: LiveSummary) -> str:
+    if live.pause_cause == OTHER_INSTANCE:
+        return f"{ref} is paused: {OTHER_INSTANCE}. Stop the other one, then remove {annotation_keys.PAUSED} to resume"
+    return (
+        f"another client keeps changing {ref}, so it is paused. Find out which, then remove "
+        f"{annotation_keys.PAUSED} to resume, or list the field in {annotation_keys.IGNORED}"
+    )
 
 
 def _drift(hco: Regarding, ref: Ref, drifts: tuple[str, ...]) -> Occurrence:

@@ -87,8 +87,7 @@ def _of_wanted(
 
 def explain_pause(live: LiveSummary) -> str:
     """Why an object is paused, and what ends it."""
-    cause = "another client kept changing it" if live.paused_at else "a user paused it"
-    return f"{cause}; nothing is written until {annotation_keys.PAUSED} is removed"
+    return f"{live.pause_cause}; nothing is written until {annotation_keys.PAUSED} is removed"
 
 
 def _with_overrides(decision: AssetDecision) -> str:
