@@ -27,6 +27,7 @@ GROUP = "machineconfiguration.openshift.io"
 MACHINE_CONFIG = Kind(GROUP, "MachineConfig", "machineconfigs")
 MACHINE_CONFIG_POOL = Kind(GROUP, "MachineConfigPool", "machineconfigpools")
 KUBELET_CONFIG = Kind(GROUP, "KubeletConfig", "kubeletconfigs")
+CONTAINER_RUNTIME_CONFIG = Kind(GROUP, "ContainerRuntimeConfig", "containerruntimeconfigs")
 ROLE = f"{GROUP}/role"
 POOL_LABEL = f"pools.operator.{GROUP}/"
 """Before the name of a pool: a label that the pools of every cluster carry."""
@@ -93,11 +94,16 @@ class LenientRequirement(msgspec.Struct, frozen=True):
     operator: str
     values: tuple[str, ...] = ()
 
-    def holds_for(self, labels: dict[str, str]) -> bool:
+    @property
+    def is_readable(self) -> bool:
         try:
-            return requirement(self.key, self.operator, self.values).holds_for(labels)
+            requirement(self.key, self.operator, self.values)
         except BadSelector:
             return False
+        return True
+
+    def holds_for(self, labels: dict[str, str]) -> bool:
+        return self.is_readable and requirement(self.key, self.operator, self.values).holds_for(labels)
 
 
 class PoolSelector(msgspec.Struct, frozen=True, rename="camel"):
@@ -105,6 +111,11 @@ class PoolSelector(msgspec.Struct, frozen=True, rename="camel"):
 
     match_labels: dict[str, str] = {}
     match_expressions: tuple[LenientRequirement, ...] = ()
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether every operator is known."""
+        return all(one.is_readable for one in self.match_expressions)
 
     def selects(self, labels: dict[str, str]) -> bool:
         if not self.match_labels and not self.match_expressions:

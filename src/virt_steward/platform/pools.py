@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -11,7 +11,7 @@ from virt_steward.platform.health import NotReady, Ready
 from virt_steward.platform.machineconfigs import LabelledMeta, PoolSelector
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from virt_steward.platform.health import Health
     from virt_steward.platform.machineconfigs import MachineConfigFacts
@@ -76,6 +76,18 @@ class Pool(msgspec.Struct, frozen=True):
         return self.status.configuration.name == self.spec.configuration.name and len(counts) == 1
 
     @property
+    def is_updating(self) -> bool:
+        return self._has("Updating")
+
+    @property
+    def is_render_degraded(self) -> bool:
+        """Whether its configuration cannot be rendered: what corrects it may be what is staged."""
+        return self._has("RenderDegraded")
+
+    def _has(self, condition: str) -> bool:
+        return any(one.type == condition and one.status == "True" for one in self.status.conditions)
+
+    @property
     def degradation(self) -> str:
         """Why some of its nodes are degraded; empty if none is."""
         messages = (one.message for one in self.status.conditions if one.type == "Degraded" and one.status == "True")
@@ -99,6 +111,28 @@ def pools_selecting(labels: Mapping[str, str], pools: Iterable[Pool]) -> tuple[P
     """Return the pools that select a MachineConfig with these labels, by name."""
     found = (pool for pool in pools if pool.spec.machine_config_selector.selects(dict(labels)))
     return tuple(sorted(found, key=lambda pool: pool.name))
+
+
+def pools_affected(
+    wanted: Mapping[str, Any], live_labels: Mapping[str, str], pools: Iterable[Pool], known: Collection[str] = ()
+) -> tuple[Pool, ...]:
+    """Return the pools whose nodes reboot when this object is written, by name.
+
+    A MachineConfig is selected by pools, by its labels as they are or will be; the other kinds select pools. A selector
+    that cannot be read counts as one that selects. `known` are names of pools that were found before.
+    """
+    labels = wanted["metadata"].get("labels") or {}
+    if "machineConfigPoolSelector" in (spec := wanted.get("spec") or {}):
+        selector = msgspec.convert(spec["machineConfigPoolSelector"], PoolSelector)
+        found = [pool for pool in pools if pool.name in known or selector.selects(pool.metadata.labels)]
+    else:
+        found = [pool for pool in pools if pool.name in known or _may_select(pool, labels, live_labels)]
+    return tuple(sorted(found, key=lambda pool: pool.name))
+
+
+def _may_select(pool: Pool, *either: Mapping[str, str]) -> bool:
+    selector = pool.spec.machine_config_selector
+    return not selector.is_readable or any(selector.selects(dict(labels)) for labels in either)
 
 
 def nodes_of(pool: Pool, pools: Sequence[Pool], nodes: Iterable[NodeFacts]) -> tuple[str, ...]:

@@ -1,0 +1,138 @@
+"""When a change that reboots nodes may be written, as annotations say: on the object, or on the HyperConverged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from virt_steward.controllers.autopilot.annotation_keys import (
+    BYPASS,
+    ROLLOUT,
+    ROLLOUT_DEADLINE,
+    ROLLOUT_DEADLINE_ACTION,
+    ROLLOUT_WINDOW,
+)
+from virt_steward.objects.durations import BadDuration, parse_duration
+from virt_steward.objects.windows import BadWindow, Window
+from virt_steward.platform.machineconfigs import CONTAINER_RUNTIME_CONFIG, KUBELET_CONFIG, MACHINE_CONFIG
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from datetime import timedelta
+
+REBOOTING = frozenset((MACHINE_CONFIG, KUBELET_CONFIG, CONTAINER_RUNTIME_CONFIG))
+"""Kinds whose changes reboot nodes."""
+_GO_TRUE = frozenset(("1", "t", "T", "true", "True", "TRUE"))
+_CRON_FIELDS = 5
+_EXAMPLE = "0 22 * * FRI 4h Europe/Oslo"
+
+
+class RolloutMode(Enum):
+    """When changes are written."""
+
+    IMMEDIATE = "immediate"
+    COALESCE = "coalesce"
+    """Creation at once; all else when the nodes of a pool reboot anyway."""
+    WINDOW = "window"
+    """Within a recurring window."""
+    APPROVE = "approve"
+    """When a person has released it."""
+
+
+class DeadlineAction(Enum):
+    """What happens to a change that is still staged at its deadline."""
+
+    WARN = "warn"
+    RELEASE = "release"
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutPolicy:
+    """What holds for one object."""
+
+    mode: RolloutMode = RolloutMode.COALESCE
+    window: Window | None = None
+    """Of the mode WINDOW; None: there is none that can be read, so it never opens."""
+    deadline: timedelta | None = None
+    """How long a change stays staged before the action applies."""
+    action: DeadlineAction = DeadlineAction.WARN
+    is_bypassed: bool = False
+    """The object itself says that nothing of it is staged."""
+    problems: tuple[str, ...] = ()
+    """Annotations that cannot be followed; each of them leads to fewer writes, not more."""
+
+
+def parse_policy(hco: Mapping[str, str], live: Mapping[str, str]) -> RolloutPolicy:
+    """Read the annotations; those of the live object win, one by one."""
+    given = {**hco, **live}
+    problems: list[str] = []
+    mode = _parse_mode(given.get(ROLLOUT), problems)
+    return RolloutPolicy(
+        mode=mode,
+        window=_parse_window(given.get(ROLLOUT_WINDOW), problems) if mode is RolloutMode.WINDOW else None,
+        deadline=_parse_deadline(given.get(ROLLOUT_DEADLINE), problems),
+        action=_parse_action(given.get(ROLLOUT_DEADLINE_ACTION), problems),
+        is_bypassed=live.get(BYPASS) in _GO_TRUE,
+        problems=tuple(problems),
+    )
+
+
+def _parse_mode(text: str | None, problems: list[str]) -> RolloutMode:
+    if text is None:
+        return RolloutMode.COALESCE
+    for mode in RolloutMode:
+        if mode.value == text.strip():
+            return mode
+    known = ", ".join(mode.value for mode in RolloutMode)
+    problems.append(f"{ROLLOUT} is {text[:40]!r}, not one of {known}: changes wait until they are released")
+    return RolloutMode.APPROVE
+
+
+def _parse_window(text: str | None, problems: list[str]) -> Window | None:
+    if text is None:
+        problems.append(f"{ROLLOUT_WINDOW} is missing, such as {_EXAMPLE!r}: changes wait until they are released")
+        return None
+    parts = text.split()
+    try:
+        schedule, (duration, *zone) = " ".join(parts[:_CRON_FIELDS]), parts[_CRON_FIELDS:]
+        return Window.parse(schedule, duration, *zone)
+    except BadWindow as bad:
+        reason = str(bad)
+    except (ValueError, TypeError):  # too few parts, or too many
+        reason = "write a schedule of five fields, a duration and a time zone"
+    problems.append(
+        f"{ROLLOUT_WINDOW} is {text[:80]!r}, not a window such as {_EXAMPLE!r} ({reason}): "
+        "changes wait until they are released"
+    )
+    return None
+
+
+def _parse_deadline(text: str | None, problems: list[str]) -> timedelta | None:
+    if text is None:
+        return None
+    try:
+        return parse_duration(text.strip())
+    except BadDuration as bad:
+        problems.append(f"{ROLLOUT_DEADLINE}: {bad}; there is no deadline until it is corrected")
+        return None
+
+
+def _parse_action(text: str | None, problems: list[str]) -> DeadlineAction:
+    if text is None:
+        return DeadlineAction.WARN
+    for action in DeadlineAction:
+        if action.value == text.strip():
+            return action
+    known = " or ".join(action.value for action in DeadlineAction)
+    problems.append(f"{ROLLOUT_DEADLINE_ACTION} is {text[:40]!r}, not {known}: the deadline only warns")
+    return DeadlineAction.WARN
+
+
+def parse_releases(text: str | None) -> frozenset[str]:
+    """Read which staged changes people have released: `asset@id`, separated by commas."""
+    return frozenset(_parts(text or ""))
+
+
+def _parts(text: str) -> Iterator[str]:
+    return (part for raw in text.split(",") if (part := raw.strip()))

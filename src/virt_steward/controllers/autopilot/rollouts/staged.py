@@ -1,0 +1,113 @@
+"""A staged change, and the ConfigMap in which staged changes survive the process. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from virt_steward.catalog.load import MANAGED_BY, MANAGER
+from virt_steward.objects.corekinds import CONFIG_MAP
+from virt_steward.objects.identity import Key, Ref
+from virt_steward.objects.meta import Meta
+from virt_steward.platform.machineconfigs import MACHINE_CONFIG
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from virt_steward.objects.identity import Regarding
+
+NAME = "virt-platform-autopilot-mc-staging"
+"""Of the ConfigMap, in the namespace of the HyperConverged; the Go operator uses the same."""
+_SHORT = 12
+
+
+class Occasion(StrEnum):
+    """Why a write is due."""
+
+    CREATE = "create"
+    UPDATE = "update"
+    """What is wanted has changed."""
+    DRIFT = "drift"
+    """Others have changed the object."""
+    FIRST_CONTACT = "first contact"
+    """Another instance or release of the autopilot has written the object."""
+
+
+class StagedChange(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """One change that waits."""
+
+    staged_at: datetime
+    """Starts again when something else is wanted."""
+    desired_hash: str
+    """Of the rendered object, before ignored fields are left out."""
+    matching_pools: tuple[str, ...] = ()
+    asset: str = ""
+    occasion: Occasion = Occasion.UPDATE
+    live_hash: str = ""
+    """Of the live object when it was compared; empty if it did not exist."""
+
+    @property
+    def id(self) -> str:
+        """What a person releases: this content, over that live object, staged then. Never valid for another change."""
+        parts = (self.asset, self.desired_hash, self.live_hash, self.staged_at.isoformat())
+        return f"{self.asset}@{hashlib.sha256(' '.join(parts).encode()).hexdigest()[:_SHORT]}"
+
+    def continues(self, before: StagedChange | None) -> bool:
+        """Whether the clock goes on: the same is wanted as before."""
+        return before is not None and before.desired_hash == self.desired_hash
+
+
+class StagingRecord(msgspec.Struct, frozen=True):
+    """The ConfigMap as a watch delivers it."""
+
+    metadata: Meta
+    data: dict[str, str] = {}
+
+
+def ref_of_staging(namespace: str) -> Ref:
+    return Ref(CONFIG_MAP, Key(namespace, NAME))
+
+
+def data_key(ref: Ref) -> str:
+    """The key of an object's entry: its name alone for a MachineConfig, as the Go operator writes it."""
+    name = ref.key.name
+    return name if ref.kind == MACHINE_CONFIG else f"{ref.kind.name.lower()}.{name}"
+
+
+def read_entries(data: Mapping[str, str]) -> dict[str, StagedChange]:
+    """Decode the entries by their keys. One that is corrupt, or not ours, is left out: it is staged again if wanted."""
+    found: dict[str, StagedChange] = {}
+    for key, text in data.items():
+        try:
+            entry = msgspec.json.decode(text, type=StagedChange)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            continue
+        if entry.asset and entry.staged_at.tzinfo:
+            found[key] = entry
+    return found
+
+
+def staging_intent(hco: Regarding, entries: Mapping[str, StagedChange]) -> dict[str, Any]:
+    """Return the ConfigMap with these entries. It goes with the HyperConverged."""
+    ref = ref_of_staging(hco.ref.key.namespace)
+    owner = {"apiVersion": hco.api_version, "kind": hco.ref.kind.name, "name": hco.ref.key.name, "uid": hco.uid}
+    return {
+        "apiVersion": "v1",
+        "kind": CONFIG_MAP.name,
+        "metadata": {
+            "name": ref.key.name,
+            "namespace": ref.key.namespace,
+            "labels": {MANAGED_BY: MANAGER},
+            "ownerReferences": [owner],
+        },
+        "data": {key: msgspec.json.encode(entry).decode() for key, entry in sorted(entries.items())},
+    }
+
+
+def whole_seconds(moment: datetime) -> datetime:
+    """Times are kept in whole seconds, as the Go operator writes them."""
+    return moment.astimezone(UTC).replace(microsecond=0)
