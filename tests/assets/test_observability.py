@@ -18,6 +18,7 @@ ALERTS = {
     "VirtPlatformDriftReported": ("warning", "15m"),
     "VirtPlatformDependencyMissing": ("warning", "5m"),
     "VirtPlatformTombstoneStuck": ("warning", "30m"),
+    "VirtPlatformAutopilotMachineConfigUpdateStaged": ("info", "5m"),
 }
 SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_count", "_sum")}
 DASHBOARDS = [asset.name for asset in catalog().assets if asset.object.kind.name == "PersesDashboard"]

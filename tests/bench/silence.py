@@ -10,15 +10,16 @@ from virt_steward.catalog.render import Renderer
 from virt_steward.controllers.autopilot.annotation_keys import DriftMode
 from virt_steward.controllers.autopilot.converge import Task, Toolkit, converge
 from virt_steward.controllers.autopilot.decide import Wanted
-from virt_steward.controllers.autopilot.edit_wars import EditWars
 from virt_steward.controllers.autopilot.live_summary import live_summary
+from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.controllers.autopilot.overrides.governed import NOT_GOVERNED
 from virt_steward.controllers.autopilot.overrides.mask import NO_MASK
+from virt_steward.controllers.autopilot.rollouts.ledger import StagingLedger
 from virt_steward.controllers.autopilot.verdicts import AssetApplied, AssetInSync
 from virt_steward.kube.client import Client
 from virt_steward.objects.identity import ref_of
 from virt_steward.runtime.clock import SystemClock
-from virt_steward.ssa.memo import DryRunMemo
+from virt_steward.runtime.store import Store
 
 LOOKS = 100
 
@@ -27,7 +28,9 @@ WANTED = Wanted(INTENT, NO_MASK, DriftMode.ENFORCE, is_paused=False)
 
 
 async def measure(client: Client, audit_log: AuditLog) -> Count:
-    bench = Toolkit(client, Renderer(load()), DryRunMemo(Random(1)), DryRunMemo(Random(1)), EditWars(), SystemClock())
+    clock = SystemClock()
+    ledger = StagingLedger(client, Store({}), HCO, clock)
+    bench = Toolkit.of(client, Renderer(load()), ledger, Random(1), clock)
     made = await converge(bench, Task(WANTED, None, NOT_GOVERNED, INTENT))
     assert isinstance(made, AssetApplied), made
     seen = live_summary(await client.get(ref_of(INTENT)))

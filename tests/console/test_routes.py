@@ -29,6 +29,7 @@ ACTIONS = {
     "/profiles/{name}/activate",
     "/profiles/{name}/plan-anew",
     "/autopilot/{name}/resume",
+    "/autopilot/{name}/release",
     "/approvals/{namespace}/{name}/approve",
     "/placement/machines/{namespace}/{name}/choose",
 }

@@ -8,8 +8,10 @@ import pytest
 from virt_steward.catalog.load import load
 from virt_steward.controllers.autopilot.annotation_keys import DriftMode
 from virt_steward.controllers.autopilot.decide import AssetDecision, Wanted
+from virt_steward.controllers.autopilot.edit_wars import OTHER_INSTANCE
 from virt_steward.controllers.autopilot.live_summary import LiveSummary
 from virt_steward.controllers.autopilot.overrides.mask import NO_MASK
+from virt_steward.controllers.autopilot.rollouts.staged import StagedChange
 from virt_steward.controllers.autopilot.verdicts import (
     AssetFailed,
     AssetPending,
@@ -19,6 +21,7 @@ from virt_steward.controllers.autopilot.verdicts import (
     SkipReason,
 )
 from virt_steward.insight.activity import EventRecord
+from virt_steward.insight.assets.staged import StagedWait
 from virt_steward.insight.assets.state import AssetState, state_of
 from virt_steward.insight.inbox import of_assets
 from virt_steward.objects.identity import Key, Kind, Ref
@@ -45,9 +48,15 @@ def told(*reasons: str) -> list[EventRecord]:
     ]
 
 
-def a_state(outcome: Any, live: LiveSummary | None = None, *events: str) -> AssetState:
+WAIT = StagedWait(StagedChange(NOON, "d", ("worker",), asset=ASSET.name), "nodes would reboot")
+
+
+def a_state(
+    outcome: Any, live: LiveSummary | None = None, *events: str, staged: StagedWait | None = None
+) -> AssetState:
     overrides = live.annotations if live else {}
-    return state_of(ASSET, REF, AssetDecision(outcome, (), (), overrides, None), live, told(*events))
+    decision = AssetDecision(outcome, (), (), overrides, None)
+    return state_of(ASSET, REF, decision, live, told(*events), staged)
 
 
 @pytest.mark.parametrize(
@@ -68,6 +77,18 @@ def a_state(outcome: Any, live: LiveSummary | None = None, *events: str) -> Asse
         (a_state(ENFORCED, sighted(), "ApplyFailed", "AssetInOrder"), "In place", ""),
         (a_state(REPORTED, sighted(), "DriftDetected", "AssetInOrder"), "In place", ""),
         (a_state(REPORTED, sighted(), "AssetInOrder", "DriftDetected"), "Differs", "note of DriftDetected"),
+        (a_state(ENFORCED, sighted(), staged=WAIT), "Staged", "since 2026-03-01T12:00:00Z: nodes would reboot"),
+        (a_state(ENFORCED, staged=WAIT), "Staged", "nodes would reboot"),
+        (a_state(ENFORCED, sighted(), "ApplyFailed", staged=WAIT), "Fails", "note of ApplyFailed"),
+        (a_state(AssetSkipped(SkipReason.CONDITIONS, "no swap"), staged=WAIT), "Left alone", "no swap"),
+        (
+            a_state(
+                ENFORCED,
+                sighted("12:00", reconcile_paused="true", reconcile_paused_reason=OTHER_INSTANCE),
+            ),
+            "Paused",
+            "another instance writes as virt-platform-autopilot",
+        ),
         (a_state(ENFORCED, sighted("12:00", reconcile_paused="true")), "Paused", "another client kept changing it"),
         (a_state(ENFORCED, sighted(reconcile_paused="true")), "Paused", "a user paused it"),
     ],
@@ -86,6 +107,7 @@ def test_only_what_a_person_can_settle_is_in_the_inbox() -> None:
         a_state(ENFORCED, sighted()),
         a_state(AssetFailed(FailureReason.RENDER, "bad template")),
         a_state(REPORTED, sighted(), "DriftDetected"),
+        a_state(ENFORCED, sighted(), staged=WAIT),
         a_state(AssetSkipped(SkipReason.CONDITIONS, "no swap")),
     ]
-    assert [one.tag for one in of_assets(states)] == ["Paused", "Fails", "Differs"]
+    assert [one.tag for one in of_assets(states)] == ["Paused", "Fails", "Differs", "Staged"]

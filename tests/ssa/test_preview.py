@@ -83,7 +83,7 @@ async def test_preview_reports_conflicts(client: Client) -> None:
 
 
 async def test_preview_forces_own_annotation(client: Client) -> None:
-    [pointer] = PAUSE.writes
+    pointer, *_ = PAUSE.writes
     key = pointer.tokens[-1]
     bare = {name: value for name, value in a_gadget(a_name()).items() if name != "spec"}
     seen = await written(client, annotated(bare, **{key: "false"}), by="kubectl")

@@ -296,6 +296,9 @@ def asset_lines(found: AssetExplanation) -> Iterator[str]:
         yield "\nRecent events:"
         for event in found.told:
             yield from wrapped(event, "  ", "    ")
+    if found.staged:
+        yield f"\nStaged change {found.staged}; to write it now: virt-steward release {found.asset}"
+        yield from (f"  {line}" for line in found.diff.splitlines())
     yield f"\n{_live_object(found.live)}"
 
 

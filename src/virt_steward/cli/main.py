@@ -27,6 +27,7 @@ COMMANDS = {
     "plan": "virt_steward.cli.plan:plan",
     "explain": "virt_steward.cli.explain:app",
     "approve": "virt_steward.cli.approve:app",
+    "release": "virt_steward.cli.release:release",
     "place": "virt_steward.cli.place:place",
     "status": "virt_steward.cli.status:status",
     "switch-check": "virt_steward.cli.switch_check:switch_check",

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from virt_steward.console import forms
-from virt_steward.decisions import assets, installplans, machines, plans, profiles
+from virt_steward.decisions import assets, installplans, machines, plans, profiles, rollouts
 from virt_steward.decisions.configs import LONGEST_COMMENT
 from virt_steward.decisions.outcomes import Decided, NotApproved, NotDecided
 from virt_steward.objects.errors import UserError
 from virt_steward.objects.identity import Key
+from virt_steward.platform.hco import HYPERCONVERGED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -108,6 +109,11 @@ async def approve_install_plan(form: SubmittedForm) -> Outcome:
 
 async def choose_cluster(form: SubmittedForm) -> Outcome:
     return await machines.choose_cluster(form.client, form.key, form.fields.get("cluster", "").strip())
+
+
+async def release_asset(form: SubmittedForm) -> Outcome:
+    hco = next(ref.key for ref in form.asset_refs.values() if ref.kind == HYPERCONVERGED)
+    return await rollouts.release(form.client, hco, [form.fields.get("staged", "")])
 
 
 async def resume_asset(form: SubmittedForm) -> Outcome:

@@ -41,6 +41,7 @@ from virt_steward.controllers.placement.watches import CONFIGS as CLUSTERS
 from virt_steward.controllers.placement.watches import MACHINES
 from virt_steward.insight.activity import is_recorded_there
 from virt_steward.insight.approvals import pending_install_plan
+from virt_steward.insight.assets.staged import staged_wait
 from virt_steward.insight.assets.state import state_of
 from virt_steward.kube.backoff import RetryBackoff
 from virt_steward.objects.identity import Key
@@ -315,9 +316,10 @@ class AssetCache:
             return None
         if self._cache.store(self._watchlist.managed[key]).denied:  # an object that may not be read is not absent
             return None
-        ref, live = self.refs[key], self.view.sighted(key)
-        decision = decide(asset, observation, live, self._renderer, self._clock.utc())
-        return state_of(asset, ref, decision, live, self._cache.events_about(str(ref)))
+        ref, live, now = self.refs[key], self.view.sighted(key), self._clock.utc()
+        decision = decide(asset, observation, live, self._renderer, now)
+        staged = staged_wait(self.view, asset, decision, now)
+        return state_of(asset, ref, decision, live, self._cache.events_about(str(ref)), staged)
 
     def expires(self, value: AssetState) -> datetime | None:
         return value.decision.until

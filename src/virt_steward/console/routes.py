@@ -72,6 +72,7 @@ ROUTES: tuple[PageRoute | ActionRoute | HandlerRoute, ...] = (
     PageRoute("/autopilot", "autopilot", autopilot.page, EVENTS, all_assets=True),
     ASSET,
     ActionRoute(ASSET, "resume", actions.resume_asset),
+    ActionRoute(ASSET, "release", actions.release_asset),
     PageRoute("/approvals", "approvals", approvals.page, APPROVAL_KINDS),
     PLAN,
     ActionRoute(PLAN, "approve", actions.approve_install_plan),

@@ -180,6 +180,11 @@ def of_assets(states: Iterable[AssetState]) -> Iterator[InboxItem]:
                 yield InboxItem(
                     Urgency.STUCK, "Paused", "warn", state.ref, subject, says, state.why, "Decide who owns it", asset
                 )
+            case "Staged":
+                says = "has a change that waits, for nodes reboot when it is written"
+                yield InboxItem(
+                    Urgency.REVIEW, "Staged", "info", state.ref, subject, says, state.why, "Review and release", asset
+                )
             case "Differs":
                 says = "differs; the difference is only reported"
                 yield InboxItem(

@@ -18,7 +18,7 @@ from virt_steward.platform.nodes import node_facts
 from virt_steward.platform.pools import PoolCondition, nodes_of, pools_selecting
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from virt_steward.kube.client import Reader
     from virt_steward.platform.nodes import NodeFacts
@@ -71,7 +71,12 @@ async def _machines(reader: Reader) -> list[VmiFacts]:
 
 def blast_radius(labels: Mapping[str, str], pools: Sequence[Pool], census: Census) -> BlastRadius:
     """Which nodes reboot and which VMs migrate or stop when a MachineConfig with these labels is written."""
-    affected = [(pool, nodes_of(pool, pools, census.nodes)) for pool in pools_selecting(labels, pools)]
+    return radius_of(pools_selecting(labels, pools), pools, census)
+
+
+def radius_of(selecting: Iterable[Pool], pools: Sequence[Pool], census: Census) -> BlastRadius:
+    """Which nodes reboot and which VMs migrate or stop when the nodes of these pools reboot."""
+    affected = [(pool, nodes_of(pool, pools, census.nodes)) for pool in selecting]
     nodes = sorted(name for _, names in affected for name in names)
     guests = [one for one in census.machines if one.status.node_name in set(nodes)]
     immovable = sorted(str(one.metadata.key) for one in guests if one.is_immovable)

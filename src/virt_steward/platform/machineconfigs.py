@@ -132,7 +132,7 @@ class _KubeletSpec(msgspec.Struct, frozen=True, rename="camel"):
 class KubeletConfigFacts(msgspec.Struct, frozen=True):
     """One KubeletConfig: for which pools it is. Of several for one pool, only the newest counts."""
 
-    metadata: Meta
+    metadata: LabelledMeta
     spec: _KubeletSpec = _KubeletSpec()
 
     @property

@@ -85,6 +85,12 @@ CREATION = FieldManager(
     force=Force.ALWAYS,
     why="marks the objects that the autopilot created: the uid is known only after the create",
 )
+STAGING = FieldManager(
+    name="virt-steward-staging",
+    writes=WHOLE,
+    force=Force.ALWAYS,
+    why="the autopilot's own record of changes that wait, beside the HyperConverged",
+)
 PLACEMENT = FieldManager(
     name="virt-steward-placement",
     writes=_annotations("vitistack.io/kubevirt-config", "vitistack.io/kubevirt-config-because"),
@@ -128,6 +134,7 @@ MANAGERS = (
     AUTOPILOT,
     PAUSE,
     CREATION,
+    STAGING,
     PLACEMENT,
     LEASE,
     ADVERTISEMENT,

@@ -11,13 +11,14 @@ from virt_steward.catalog.render import Renderer
 from virt_steward.controllers.autopilot.annotation_keys import DriftMode
 from virt_steward.controllers.autopilot.converge import RenderedFrom, Task, Toolkit, converge
 from virt_steward.controllers.autopilot.decide import Wanted
-from virt_steward.controllers.autopilot.edit_wars import EditWars
 from virt_steward.controllers.autopilot.live_summary import live_summary
+from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.controllers.autopilot.overrides.governed import NOT_GOVERNED
 from virt_steward.controllers.autopilot.overrides.mask import NO_MASK
+from virt_steward.controllers.autopilot.rollouts.ledger import StagingLedger
 from virt_steward.controllers.autopilot.verdicts import AssetPending, PendingReason
 from virt_steward.runtime.clock import SystemClock
-from virt_steward.ssa.memo import DryRunMemo
+from virt_steward.runtime.store import Store
 
 TEXT = "ksm-cluster-monitoring"
 OURS = "nodeExporter:\n  collectors:\n    ksmd:\n      enabled: true\n"
@@ -46,9 +47,8 @@ async def test_converge_is_stale_after_read_object_changed(cockpit: Cockpit, aud
     live = await cockpit.live(TEXT)
     mark = audit_log.mark()
     clock = SystemClock()
-    bench = Toolkit(
-        cockpit.client, Renderer(cockpit.catalog), DryRunMemo(Random(0)), DryRunMemo(Random(0)), EditWars(), clock
-    )
+    ledger = StagingLedger(cockpit.client, Store({}), HCO, clock)
+    bench = Toolkit.of(cockpit.client, Renderer(cockpit.catalog), ledger, Random(0), clock)
     found = cockpit.catalog.find(TEXT)
     assert found
     assert found.reads_itself

@@ -33,11 +33,19 @@ MANAGER = "machine-config-controller"
 
 
 class MachineConfigController:
-    """Reconciles all pools on every change. `pace` is how long the update of one node takes, in seconds."""
+    """Reconciles all pools on every change. `pace` is how long the update of one node takes, in seconds.
 
-    def __init__(self, client: Client, pace: float, drained: DrainNode = drain_nothing) -> None:
+    `render_delay` is how many seconds MachineConfigs must stay the same before a configuration is rendered from them.
+    """
+
+    def __init__(
+        self, client: Client, pace: float, drained: DrainNode = drain_nothing, render_delay: float = 0.0
+    ) -> None:
         self._client = client
         self._pace = pace
+        self._render_delay = render_delay
+        self._renderings: dict[str, tuple[str, float]] = {}
+        """The last rendering of each pool, and since when it is the same."""
         self._daemon = NodeDaemon(client, drained)
         self._configs, self._pools, self._kubelet_configs, self._nodes = self._informers = [
             Informer(client, source_of(kind)) for kind in (MACHINE_CONFIG, MACHINE_CONFIG_POOL, KUBELET_CONFIG, NODE)
@@ -104,6 +112,8 @@ class MachineConfigController:
         rendered = render(pool, self._configs.store)
         if rendered is None:
             return
+        if not self._is_stable(pool, rendered.name):
+            return
         if self._configs.store.get(Key("", rendered.name)) is None:
             with suppress(AlreadyExists):
                 await self._client.create(rendered.manifest(pool))
@@ -111,6 +121,14 @@ class MachineConfigController:
         if pool.spec.get("configuration") != configuration:
             patch = {"spec": {"configuration": configuration}}
             await self._client.merge_patch(Ref(MACHINE_CONFIG_POOL, pool.key), patch, manager=MANAGER)
+
+    def _is_stable(self, pool: SimulatedObject, name: str) -> bool:
+        loop = asyncio.get_running_loop()
+        if self._renderings.get(pool.name, ("", 0.0))[0] != name:
+            self._renderings[pool.name] = name, loop.time()
+            if self._render_delay:
+                loop.call_later(self._render_delay, self._changed.set)
+        return loop.time() - self._renderings[pool.name][1] >= self._render_delay
 
     async def _roll(self, pool: SimulatedObject, nodes: list[SimulatedObject], group: asyncio.TaskGroup) -> None:
         target = pool.spec["configuration"]["name"]

@@ -56,6 +56,8 @@ class PlatformShape:
     workers: int = 3
     pace: float = 0.05
     """Seconds that the update of a node takes."""
+    render_delay: float = 0.0
+    """Seconds without a change of MachineConfigs before a pool takes them up; 5 in a real cluster."""
     max_unavailable: int | str = 1
     """maxUnavailable of the worker pool."""
     machines_per_worker: int = 2
@@ -88,7 +90,9 @@ class SimulatedPlatform:
             self._running.push_async_callback(clear, self.client)
             await self._install()
             await self._create_objects()
-            pools = MachineConfigController(self.client, self.shape.pace, self.workloads.drained)
+            pools = MachineConfigController(
+                self.client, self.shape.pace, self.workloads.drained, self.shape.render_delay
+            )
             operators = LifecycleManager(self.client, OlmCatalog(self.shape.packages), self.shape.pace)
             await self._running.enter_async_context(in_background(pools, operators))
             self._running = self._running.pop_all()

@@ -23,11 +23,12 @@ TONES = {
     "Not there yet": "info",
     "Differs": "warn",
     "Paused": "warn",
+    "Staged": "info",
     "Waits": "info",
     "Fails": "bad",
     "Left alone": "muted",
 }
-ORDER = ("Fails", "Paused", "Differs", "Not there yet", "Waits", "In place", "Left alone")
+ORDER = ("Fails", "Paused", "Differs", "Staged", "Not there yet", "Waits", "In place", "Left alone")
 
 
 async def page(context: PageContext) -> PageContent:
@@ -58,7 +59,7 @@ async def asset(context: PageContext) -> PageContent:
     state = next((one for one in context.assets if one.asset.name == name), None)
     if state is None:
         return not_found(f"asset {name}", HYPERCONVERGED)
-    decision, ref = state.decision, state.ref
+    decision, ref, hco = state.decision, state.ref, context.cache.assets.view.options.hco
     may_change = await context.may("patch", ref.kind, ref.key.namespace)
     values = {
         "state": state,
@@ -70,6 +71,8 @@ async def asset(context: PageContext) -> PageContent:
         "annotations": annotation_keys,
         "command": _command(state.ref.kind.plural, state.ref.kind.group, ref.key.namespace, ref.key.name),
         "may_resume": may_change and bool(state.sighted and state.sighted.is_paused),
+        "staged": state.staged,
+        "may_release": bool(state.staged) and await context.may("patch", HYPERCONVERGED, hco.namespace),
         "events": context.events_about(str(ref))[:30],
     }
     return PageContent("asset.html", name, values, TOPICS)

@@ -9,9 +9,10 @@ from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.catalog.yamlread import document
 from virt_steward.controllers.autopilot.options import OPT_OUT_DELETES
 from virt_steward.controllers.autopilot.optout import NEVER_DELETED
+from virt_steward.controllers.autopilot.rollouts.staged import ref_of_staging
 from virt_steward.controllers.autopilot.watches import ref_of_asset
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
-from virt_steward.objects.corekinds import NAMESPACE, NODE
+from virt_steward.objects.corekinds import CONFIG_MAP, NAMESPACE, NODE
 from virt_steward.objects.identity import Kind
 from virt_steward.platform.hco import HYPERCONVERGED
 from virt_steward.platform.machineconfigs import KUBELET_CONFIG, MACHINE_CONFIG, MACHINE_CONFIG_POOL
@@ -51,6 +52,13 @@ def access(name: str, catalog: Catalog, hco: Key) -> Access:
             Grant(MACHINE_CONFIG, WATCH, "to configure nothing twice"),
             Grant(MACHINE_CONFIG_POOL, WATCH, "to know which nodes a MachineConfig concerns"),
             Grant(KUBELET_CONFIG, WATCH, "to replace no KubeletConfig of others"),
+            Grant(
+                CONFIG_MAP,
+                (*WATCH, *APPLY),
+                "to remember staged changes",
+                where=hco.namespace,
+                names=(ref_of_staging(hco.namespace).key.name,),
+            ),
             Grant(VIRT_PLATFORM_CONFIG, WATCH, "to leave governed fields to the advisor"),
             *_schemas(catalog),
             *_handed_on(catalog),

@@ -9,7 +9,9 @@ in sync. The next pass renders the same intent, and the watch shows the same dig
 a request. When an admin edits the object the digest changes; when the mask annotation changes the basis does: either
 way the entry no longer matches and the server is asked. What only the server knows, the schema, is in neither of them,
 so a changed CRD drops the entries of its kind (`AutopilotController.handle_schema_change`), and each entry expires
-after about an hour. A second memo holds what was found to differ and is only reported, so that it is reported once.
+after about an hour. A second memo holds what was found to differ and is only reported, so that it is reported once. A
+third holds what was found to differ and is staged (`rollouts`): while both sides are the same, only the decision
+whether it still waits is made again.
 """
 
 from __future__ import annotations
@@ -24,16 +26,27 @@ from virt_steward.controllers.autopilot.annotation_keys import (
     annotation_intent,
     select_steering,
 )
-from virt_steward.controllers.autopilot.edit_wars import HOUR, Correction, PauseObject, WriteAllowed, WriteThrottled
+from virt_steward.controllers.autopilot.edit_wars import (
+    HOUR,
+    Correction,
+    EditWars,
+    PauseObject,
+    WriteAllowed,
+    WriteThrottled,
+)
 from virt_steward.controllers.autopilot.live_summary import sighting_of_object
 from virt_steward.controllers.autopilot.optout import sign_created
 from virt_steward.controllers.autopilot.overrides.governed import NothingLeft, without_governed
 from virt_steward.controllers.autopilot.overrides.mask import masked
+from virt_steward.controllers.autopilot.rollouts.staged import Occasion
+from virt_steward.controllers.autopilot.rollouts.stager import LiveFacts, Stager
+from virt_steward.controllers.autopilot.rollouts.staging import StageChange, WriteNow
 from virt_steward.controllers.autopilot.verdicts import (
     AssetApplied,
     AssetDiffers,
     AssetInSync,
     AssetPending,
+    AssetStaged,
     EditWar,
     PendingReason,
 )
@@ -45,27 +58,32 @@ from virt_steward.ssa import apply as writing
 from virt_steward.ssa.drift import drifts
 from virt_steward.ssa.locks import Stale, lock_on
 from virt_steward.ssa.managers import AUTOPILOT, PAUSE
+from virt_steward.ssa.memo import DryRunMemo, LiveDigest
 from virt_steward.ssa.preview import Changes, Creates, Reowns, Unchanged, fetch, preview
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
+    from random import Random
 
     from virt_steward.catalog.reads import ObjectRead
     from virt_steward.catalog.render import Renderer
     from virt_steward.controllers.autopilot.decide import Wanted
-    from virt_steward.controllers.autopilot.edit_wars import EditWars
     from virt_steward.controllers.autopilot.live_summary import LiveSummary
     from virt_steward.controllers.autopilot.overrides.governed import GovernedFields
+    from virt_steward.controllers.autopilot.rollouts.ledger import StagingLedger
+    from virt_steward.controllers.autopilot.rollouts.stager import RolloutContext, Staging
     from virt_steward.controllers.autopilot.verdicts import Verdict
     from virt_steward.kube.client import Client
+    from virt_steward.platform.pools import Pool
     from virt_steward.runtime.clock import Clock
     from virt_steward.ssa.drift import FieldDrift
     from virt_steward.ssa.locks import Object
-    from virt_steward.ssa.memo import DryRunMemo
 
 STALE_RETRY = 0.2
 """Seconds after which a watch has surely delivered what the server has already."""
 WHOLE_OBJECT = "the whole object"
+ABSENT = LiveDigest("", b"")
+"""An object that does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +96,17 @@ class Toolkit:
     """Found in sync."""
     reported: DryRunMemo
     """Found to differ, and only reported."""
+    held: DryRunMemo
+    """Found to differ, and staged."""
+    stager: Stager
     wars: EditWars
     clock: Clock
+
+    @classmethod
+    def of(cls, client: Client, renderer: Renderer, ledger: StagingLedger, rng: Random, clock: Clock) -> Toolkit:
+        """Begin with nothing remembered but what the ledger has."""
+        memos = (DryRunMemo(rng), DryRunMemo(rng), DryRunMemo(rng))
+        return cls(client, renderer, *memos, Stager(ledger), EditWars(), clock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +133,19 @@ class Task:
     intent: Object
     rendered_from: RenderedFrom | None = None
     """None: the intent does not depend on the live object."""
+    rollout: RolloutContext | None = None
+    """None: no change of it reboots nodes."""
     live: Object | None = None
     outcome: Creates | Changes | Reowns | None = None
     drifts: tuple[FieldDrift, ...] = ()
     """What others have changed. A difference because the intent itself changed is no drift."""
     own_changes: frozenset[str] = frozenset()
     """Values that differ and that only our own manager owns: the intent has changed, or another instance wrote."""
+
+    pools: tuple[Pool, ...] = ()
+    """Those whose nodes reboot when it is written."""
+    released: str = ""
+    """Why a change that was staged is written now."""
 
     @property
     def basis(self) -> str:
@@ -136,9 +170,14 @@ class Task:
 
 
 async def check_memo(tools: Toolkit, task: Task) -> Task | Verdict:
+    sighting = task.summary.sighting if task.summary else ABSENT
+    question = (task.intent, AUTOPILOT, sighting, tools.clock.now())
+    if task.rollout and tools.held.knows(*question, basis=task.basis):
+        labels = task.summary.labels if task.summary else {}
+        if staging := tools.stager.recall(task.rollout, task.wanted.intent, labels, tools.clock.utc()):
+            return _staged(tools, staging)
     if task.summary is None:
         return task
-    question = (task.intent, AUTOPILOT, task.summary.sighting, tools.clock.now())
     if tools.settled.knows(*question, basis=task.basis):
         return AssetInSync()
     if task.wanted.is_only_watched and tools.reported.knows(*question, basis=task.basis):
@@ -203,6 +242,26 @@ async def only_report(tools: Toolkit, task: Task) -> Task | Verdict:
     return task
 
 
+async def stage(tools: Toolkit, task: Task) -> Task | Verdict:
+    """Keep a change that reboots nodes until its policy lets it through; it costs no token until then."""
+    if task.rollout is None:
+        return task
+    ref, now = ref_of(task.intent), tools.clock.utc()
+    staging = tools.stager.judge(task.rollout, task.wanted.intent, _live_facts(tools, task), now)
+    was_staged = tools.stager.ledger.find(ref) is not None
+    if isinstance(staging.verdict, WriteNow):
+        if staging.change.occasion is Occasion.CREATE and not task.rollout.all_compared:
+            return _stale("objects that exist are compared first: what is new must not take their changes along")
+        released = staging.verdict.reason if was_staged else ""
+        return replace(task, pools=staging.pools, released=released)
+    if isinstance(task.outcome, Reowns):  # no node would change, and nothing waits: the next write takes the fields
+        _remember(tools.settled, tools, task, task.outcome.live)
+        return AssetInSync()
+    await tools.stager.ledger.stage(task.rollout.hco, ref, staging.change)
+    _remember(tools.held, tools, task, task.live)
+    return _staged(tools, staging, tuple(sorted({*task.drift_texts, *task.own_changes})))
+
+
 async def throttle(tools: Toolkit, task: Task) -> Task | Verdict:
     match tools.wars.attempt(ref_of(task.intent), task.correction, tools.clock.now()):
         case WriteThrottled(retry_in, message):
@@ -224,11 +283,14 @@ async def apply(tools: Toolkit, task: Task) -> Task | Verdict:
         case writing.Contested(claims):
             return _stale(f"others own {', '.join(sorted(claim.field for claim in claims))}")
     tools.wars.applied(ref_of(task.intent), task.correction, tools.clock.now())
+    if task.live is None or task.live.get("spec") != answer.object.get("spec"):  # labels alone start no rollout
+        tools.stager.ledger.note_rollout(task.pools)
     await _settle(tools, task, answer.object)
     if not isinstance(task.outcome, Creates):  # a new object gets values that no dry run can know: addresses, names
         tools.settled.compare(task.outcome.planned, answer.object)
     adopted = task.live is not None and not owned_by(task.live, AUTOPILOT.name)
-    return AssetApplied(answer.created, adopted, task.drift_texts, answer.object["metadata"]["uid"], task.digest)
+    uid = answer.object["metadata"]["uid"]
+    return AssetApplied(answer.created, adopted, task.drift_texts, uid, task.digest, task.released)
 
 
 STEPS: tuple[Callable[[Toolkit, Task], Awaitable[Task | Verdict]], ...] = (
@@ -238,6 +300,7 @@ STEPS: tuple[Callable[[Toolkit, Task], Awaitable[Task | Verdict]], ...] = (
     leave_out_governed,
     dry_run,
     only_report,
+    stage,
     throttle,
     apply,
 )
@@ -268,12 +331,40 @@ async def _pause(tools: Toolkit, task: Task, message: str) -> Verdict:
 
 async def _settle(tools: Toolkit, task: Task, live: Object) -> None:
     """Remember that it is in sync, once it carries the record of who created it."""
+    tools.stager.ledger.note_in_sync(ref_of(live))
     if await sign_created(tools.client, live, task.live):
         _remember(tools.settled, tools, task, live)
 
 
-def _remember(memo: DryRunMemo, tools: Toolkit, task: Task, live: Object) -> None:
-    memo.remember(task.wanted.intent, AUTOPILOT, sighting_of_object(live), tools.clock.now(), basis=task.basis)
+def _remember(memo: DryRunMemo, tools: Toolkit, task: Task, live: Object | None) -> None:
+    sighting = sighting_of_object(live) if live else ABSENT
+    memo.remember(task.wanted.intent, AUTOPILOT, sighting, tools.clock.now(), basis=task.basis)
+
+
+def _live_facts(tools: Toolkit, task: Task) -> LiveFacts:
+    labels = task.live["metadata"].get("labels") or {} if task.live else {}
+    return LiveFacts(_occasion(tools, task), task.digest, labels)
+
+
+def _occasion(tools: Toolkit, task: Task) -> Occasion:
+    """Why a write is due. An object that this process has neither written nor found in sync is met for the first time.
+
+    Whoever wrote it as our field manager was another instance or another release of the autopilot, or an earlier
+    process of ours: the values alone do not tell.
+    """
+    if task.live is None:
+        return Occasion.CREATE
+    if tools.stager.ledger.was_in_sync(ref_of(task.intent)):
+        return Occasion.DRIFT if task.drifts else Occasion.UPDATE
+    is_foreign = owned_by(task.live, AUTOPILOT.name) and any(drift.by for drift in task.drifts)
+    return Occasion.DRIFT if is_foreign else Occasion.FIRST_CONTACT
+
+
+def _staged(tools: Toolkit, staging: Staging, changes: tuple[str, ...] = ()) -> AssetStaged:
+    verdict = staging.verdict
+    assert isinstance(verdict, StageChange)  # noqa: S101 - the callers have asked
+    retry_in = max((verdict.until - tools.clock.utc()).total_seconds(), 0.1) if verdict.until else None
+    return AssetStaged(verdict.message, staging.change, changes, verdict.is_overdue, retry_in)
 
 
 def _stale(message: str) -> AssetPending:

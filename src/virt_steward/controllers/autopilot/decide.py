@@ -18,6 +18,7 @@ from virt_steward.controllers.autopilot.overrides.expiry import in_force
 from virt_steward.controllers.autopilot.overrides.mask import NO_MASK, Mask, parse
 from virt_steward.controllers.autopilot.overrides.patch import PatchRefused, patched
 from virt_steward.controllers.autopilot.overrides.scope import Only
+from virt_steward.controllers.autopilot.rollouts.policy import REBOOTING, parse_policy
 from virt_steward.controllers.autopilot.verdicts import (
     AssetFailed,
     AssetPending,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from virt_steward.catalog.render import Renderer
     from virt_steward.controllers.autopilot.live_summary import LiveSummary
     from virt_steward.controllers.autopilot.observation import AutopilotObservation
+    from virt_steward.controllers.autopilot.rollouts.policy import RolloutPolicy
     from virt_steward.ssa.locks import Object
 
 MOST_REMARKS = 20
@@ -61,6 +63,8 @@ class Wanted:
     mask: Mask
     drift: DriftMode
     is_paused: bool
+    rollout: RolloutPolicy | None = None
+    """When a change may be written; None: no change of it reboots nodes."""
 
     @property
     def is_only_watched(self) -> bool:
@@ -269,8 +273,17 @@ def _overridden(case: AssetCase) -> tuple[AssetCase, Wanted]:
         message = f"{annotation_keys.DRIFT} is {given[:40]!r}, not {known}: differences are only reported until it is"
         case = case.remarked("InvalidDrift", message)
     is_paused = case.overrides.get(annotation_keys.PAUSED) == "true"
+    rollout = _rollout(case)
+    for problem in rollout.problems if rollout else ():
+        case = case.remarked("InvalidRollout", problem)
     # An unreadable mode means report: a user who sets it wants fewer writes, not more.
-    return case, Wanted(case.intent or {}, mask, drift or DriftMode.REPORT, is_paused)
+    return case, Wanted(case.intent or {}, mask, drift or DriftMode.REPORT, is_paused, rollout)
+
+
+def _rollout(case: AssetCase) -> RolloutPolicy | None:
+    if case.asset.object.kind not in REBOOTING:
+        return None
+    return parse_policy(case.observation.context.hco.annotations, case.overrides)
 
 
 def _with_patch(case: AssetCase) -> AssetCase:

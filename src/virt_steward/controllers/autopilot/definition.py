@@ -12,17 +12,16 @@ from virt_steward.controllers.autopilot import REPORTER
 from virt_steward.controllers.autopilot.access import access
 from virt_steward.controllers.autopilot.converge import Toolkit
 from virt_steward.controllers.autopilot.debug_pages import pages
-from virt_steward.controllers.autopilot.edit_wars import EditWars
 from virt_steward.controllers.autopilot.metrics import AutopilotMetrics
 from virt_steward.controllers.autopilot.observe import AutopilotClusterView, AutopilotStores
 from virt_steward.controllers.autopilot.reconcile import AutopilotController
 from virt_steward.controllers.autopilot.reporter import AutopilotReporter
+from virt_steward.controllers.autopilot.rollouts.ledger import StagingLedger
 from virt_steward.controllers.autopilot.watches import SchemaChanges, Watchlist
 from virt_steward.kube.backoff import RetryBackoff
 from virt_steward.runtime.controller import ControllerDefinition
 from virt_steward.runtime.kinds import DEFINITIONS, CrdChanges
 from virt_steward.runtime.schemas import Schemas
-from virt_steward.ssa.memo import DryRunMemo
 
 if TYPE_CHECKING:
     from virt_steward.catalog.load import Catalog
@@ -45,10 +44,10 @@ def _build(tools: Toolbox, options: AutopilotOptions, catalog: Catalog) -> Autop
     watchlist = Watchlist(catalog, options.hco)
     definitions = tools.informers.of(DEFINITIONS)
     schemas = Schemas(tools.client, definitions, catalog.needs.schemas, RetryBackoff(rng))
-    view = AutopilotClusterView(
-        AutopilotStores.of(watchlist, tools.store), schemas, tools.client.discovery, catalog, options
-    )
-    toolkit = Toolkit(tools.client, Renderer(catalog), DryRunMemo(rng), DryRunMemo(rng), EditWars(), tools.clock)
+    stores = AutopilotStores.of(watchlist, tools.store)
+    view = AutopilotClusterView(stores, schemas, tools.client.discovery, catalog, options)
+    ledger = StagingLedger(tools.client, stores.staging, options.hco, tools.clock)
+    toolkit = Toolkit.of(tools.client, Renderer(catalog), ledger, rng, tools.clock)
     reporter = AutopilotReporter(tools.recorder, AutopilotMetrics(tools.registry), tools.clock)
     for path, page in pages(view, toolkit.renderer, tools.clock).items():
         tools.show(path, page)

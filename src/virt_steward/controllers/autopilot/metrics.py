@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from virt_steward.objects.identity import Kind, Ref
 
 _OBJECT = ("kind", "name", "namespace")
+STAGED = 2
 CUSTOMIZATIONS = ("patch", "ignore", "unmanaged")
 
 
@@ -27,7 +28,9 @@ class AutopilotMetrics:
         def counter(name: str, text: str, labels: tuple[str, ...] = ("asset",)) -> Counter:
             return Counter(f"kubevirt_autopilot_{name}", text, labels, registry=registry)
 
-        self._compliance = gauge("compliance_status", "1 if the live object is in sync, 0 if it differs or fails.")
+        self._compliance = gauge(
+            "compliance_status", "1 if the live object is in sync, 0 if it differs or fails, 2 if staged."
+        )
         self._paused = gauge("paused_resources", "1 while an object is paused after an edit war.")
         self._report_only = gauge("report_only", "1 while an object differs and is only reported, by request.")
         self._customization = gauge(
@@ -40,6 +43,12 @@ class AutopilotMetrics:
             "tombstone_status",
             "Of an obsolete object: 1 exists, 0 gone, -1 cannot be deleted, -2 not created by the autopilot.",
         )
+        staged = ("machineconfig", "pool")
+        self._staged = gauge("machineconfig_update_staged", "1 while a change that reboots nodes is staged.", staged)
+        self._staged_since = gauge(
+            "machineconfig_update_staged_since_seconds", "The Unix time at which it was staged.", staged
+        )
+        self._staged_pools: dict[Ref, tuple[str, ...]] = {}
         self._thrashing = counter("thrashing", "Edit wars, counted once each.", _OBJECT)
         self._duration = Histogram(
             "kubevirt_autopilot_reconcile_duration_seconds",
@@ -60,11 +69,27 @@ class AutopilotMetrics:
 
     def complies(self, ref: Ref, *, complies: bool, only_reported: bool = False) -> None:
         """`only_reported`: it differs and is not corrected, by request."""
+        self._unstage(ref)
         self._compliance.labels(*_labels(ref)).set(int(complies))
         if only_reported:
             self._report_only.labels(*_labels(ref)).set(1)
         else:
             self._report_only.remove(*_labels(ref))
+
+    def staged(self, ref: Ref, pools: tuple[str, ...], since: float) -> None:
+        """A change of the object waits since this Unix time; nodes of these pools would reboot."""
+        self._unstage(ref)
+        self._compliance.labels(*_labels(ref)).set(STAGED)
+        self._report_only.remove(*_labels(ref))
+        self._staged_pools[ref] = pools
+        for pool in pools:
+            self._staged.labels(ref.key.name, pool).set(1)
+            self._staged_since.labels(ref.key.name, pool).set(since)
+
+    def _unstage(self, ref: Ref) -> None:
+        for pool in self._staged_pools.pop(ref, ()):
+            self._staged.remove(ref.key.name, pool)
+            self._staged_since.remove(ref.key.name, pool)
 
     def paused(self, ref: Ref, *, paused: bool) -> None:
         self._paused.labels(*_labels(ref)).set(int(paused))
@@ -78,12 +103,14 @@ class AutopilotMetrics:
 
     def unknown(self, ref: Ref) -> None:
         """Whether the object complies is unknown."""
+        self._unstage(ref)
         for metric in (self._compliance, self._report_only):
             metric.remove(*_labels(ref))
 
     def forget(self, ref: Ref) -> None:
         """Nothing is wanted of the object any more: no series may remain."""
         self.customized(ref, ())
+        self._unstage(ref)
         for metric in (self._compliance, self._paused, self._report_only, self._duration):
             metric.remove(*_labels(ref))
 

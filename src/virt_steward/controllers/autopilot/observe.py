@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.catalog.context import AssetContext
+from virt_steward.catalog.load import MANAGED_BY, MANAGER
 from virt_steward.controllers.autopilot import annotation_keys
 from virt_steward.controllers.autopilot.observation import AutopilotObservation, ServedKinds
 from virt_steward.controllers.autopilot.overrides.governed import NOT_GOVERNED, GovernedFields
+from virt_steward.controllers.autopilot.rollouts.staged import data_key, read_entries, ref_of_staging
 from virt_steward.controllers.autopilot.watches import ref_of_asset
 from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Key, Ref, Regarding, kind_of, ref_of
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from virt_steward.controllers.autopilot.live_summary import LiveSummary
     from virt_steward.controllers.autopilot.observation import Served
     from virt_steward.controllers.autopilot.options import AutopilotOptions
+    from virt_steward.controllers.autopilot.rollouts.staged import StagedChange, StagingRecord
     from virt_steward.controllers.autopilot.watches import GoverningConfig, HcoPart, Watchlist
     from virt_steward.objects.identity import Kind
     from virt_steward.objects.meta import Existing
@@ -62,6 +65,7 @@ class AutopilotStores:
     pools: Store[Pool]
     kubelet_configs: Store[KubeletConfigFacts]
     configs: Store[GoverningConfig]
+    staging: Store[StagingRecord]
     objects: Mapping[Ref, Store[HcoPart]]
     namespaces: Mapping[str, Store[Existing]]
     managed: Mapping[str, Store[LiveSummary]]
@@ -80,6 +84,7 @@ class AutopilotStores:
             pools=store(POOLS),
             kubelet_configs=store(KUBELET_CONFIGS),
             configs=store(watchlist.configs),
+            staging=store(watchlist.staging),
             objects={ref: store(source) for ref, source in watchlist.objects.items()},
             namespaces={name: store(source) for name, source in watchlist.namespaces.items()},
             managed={name: store(source) for name, source in watchlist.managed.items()},
@@ -135,6 +140,29 @@ class AutopilotClusterView:
         if store.denied:
             return "forbidden (403) to watch it"
         return next((store.unreadable(key) or "" for key in store.unreadables()), "")
+
+    def pools(self) -> tuple[Pool, ...] | None:
+        """Return the MachineConfigPools with the state of their rollouts; None if they cannot be read."""
+        return tuple(self._stores.pools) if _are_known(self._stores.pools) else None
+
+    def staged(self, asset: Asset) -> StagedChange | None:
+        """Return the staged change of an asset, as it is recorded."""
+        found = self._stores.staging.get(ref_of_staging(self.options.hco.namespace).key)
+        return read_entries(found.data).get(data_key(self.ref(asset))) if found else None
+
+    def not_in_catalog(self) -> Iterator[Ref]:
+        """List what an autopilot has created and neither catalog nor tombstones of this release have.
+
+        Only of kinds that are watched as a whole; of all others, only objects of the catalog may be read.
+        """
+        known = {*map(self.ref, self.catalog.assets), *(stone.ref for stone in self.catalog.tombstones)}
+        stores: tuple[tuple[Kind, Store[Any]], ...] = (
+            (MACHINE_CONFIG, self._stores.machine_configs),
+            (KUBELET_CONFIG, self._stores.kubelet_configs),
+        )
+        for kind, store in stores:
+            labelled = (one.metadata.key for one in store if one.metadata.labels.get(MANAGED_BY) == MANAGER)
+            yield from (ref for key in sorted(labelled) if (ref := Ref(kind, key)) not in known)
 
     def tombstoned(self, ref: Ref) -> LiveSummary | None:
         """Return the object of a tombstone; None if it does not exist."""

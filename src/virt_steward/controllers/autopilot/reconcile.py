@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from virt_steward.catalog.aliases import current_name
-from virt_steward.controllers.autopilot.annotation_keys import EXCLUDED, ON_OPT_OUT, SCOPE
+from virt_steward.controllers.autopilot.annotation_keys import EXCLUDED, ON_OPT_OUT, ROLLOUT_RELEASE, SCOPE
 from virt_steward.controllers.autopilot.compliance import Compliance
 from virt_steward.controllers.autopilot.converge import RenderedFrom, Task, converge
 from virt_steward.controllers.autopilot.decide import (
@@ -20,11 +21,15 @@ from virt_steward.controllers.autopilot.decide import (
 from virt_steward.controllers.autopilot.optout import DELETE, KEEP, OptOut, delete_opted_out
 from virt_steward.controllers.autopilot.overrides.exclusions import UnreadableExclusions
 from virt_steward.controllers.autopilot.overrides.scope import Idle, Only, unmatched
+from virt_steward.controllers.autopilot.rollouts.policy import REBOOTING, parse_releases
+from virt_steward.controllers.autopilot.rollouts.stager import RolloutContext
 from virt_steward.controllers.autopilot.tombstones import delete_tombstoned
 from virt_steward.controllers.autopilot.verdicts import (
+    AssetApplied,
     AssetFailed,
     AssetPending,
     AssetSkipped,
+    AssetStaged,
     FailureReason,
     PendingReason,
     SkipReason,
@@ -48,6 +53,7 @@ if TYPE_CHECKING:
     from virt_steward.controllers.autopilot.observe import AutopilotClusterView
     from virt_steward.controllers.autopilot.overrides.scope import Everything
     from virt_steward.controllers.autopilot.reporter import AutopilotReporter
+    from virt_steward.controllers.autopilot.rollouts.policy import RolloutPolicy
     from virt_steward.controllers.autopilot.verdicts import Verdict
     from virt_steward.controllers.autopilot.watches import Watchlist
     from virt_steward.objects.identity import Ref
@@ -76,6 +82,7 @@ class AutopilotController:
         self._toolkit = toolkit
         self._reporter = reporter
         self._wake = wake
+        self._ledger = toolkit.stager.ledger
         self._first, *self._others = view.catalog.assets
         self._compliance = Compliance(asset.name for asset in view.catalog.assets)
         self._hco_failure = ""
@@ -98,6 +105,7 @@ class AutopilotController:
             if f"{kind.plural}.{kind.group}" == crd:
                 self._toolkit.settled.forget_kind(kind)
                 self._toolkit.reported.forget_kind(kind)
+                self._toolkit.held.forget_kind(kind)
                 self._wake(AssetKey(asset.name))
 
     async def reconcile(self, key: PlatformKey | AssetKey) -> Outcome:
@@ -119,10 +127,14 @@ class AutopilotController:
         self._report_bad_annotations(observation)
         if isinstance(observation.scope, Idle):
             self._become_idle(observation.scope.why)
+            await self._ledger.keep_only(observation.hco, ())
             return next_pass
         if problem := self._view.undetected():
             self._reporter.report_undetected(observation.hco, problem)
         self._reporter.report_active()
+        await self._ledger.keep_only(observation.hco, map(self._view.ref, self._view.catalog.assets))
+        for ref in islice(self._view.not_in_catalog(), MOST_REMARKS):
+            self._reporter.report_not_in_catalog(observation.hco, ref)
         self._compliance.start_pass()
         if not isinstance(observation.exclusions, UnreadableExclusions):
             await delete_tombstoned(self._toolkit.client, self._view, self._reporter, observation)
@@ -170,8 +182,17 @@ class AutopilotController:
             verdict = AssetPending(PendingReason.TERMINATING, str(error), TERMINATING_RETRY)
         finally:
             self._reporter.report_duration(asset.name, ref, self._toolkit.clock.now() - began)
+        await self._follow_rollouts(observation, ref, verdict)
         self._conclude(asset, observation, verdict)
         return _next(verdict, decision.until, now)
+
+    async def _follow_rollouts(self, observation: AutopilotObservation, ref: Ref, verdict: Verdict) -> None:
+        """Forget a change that does not wait any more, and let others go along with a rollout that has started."""
+        if _ends_staging(verdict):
+            await self._ledger.drop(observation.hco, (ref,))
+        if isinstance(verdict, AssetApplied) and ref.kind in REBOOTING:
+            for name in self._ledger.assets_of(self._ledger.started(self._view.pools() or ())):
+                self._wake(AssetKey(name))
 
     async def _act(self, asset: Asset, decision: AssetDecision, observation: AutopilotObservation) -> Verdict:
         live, ref = self._view.sighted(asset.name), self._view.ref(asset)
@@ -191,10 +212,28 @@ class AutopilotController:
         if governed.paths:
             self._reporter.report_governed(observation.hco, ref, governed)
         wanted = decision.outcome
-        task = Task(wanted, live, governed, wanted.intent, _rendered_from(asset, observation))
+        rollout = self._rollout(asset, wanted.rollout, observation) if wanted.rollout else None
+        task = Task(wanted, live, governed, wanted.intent, _rendered_from(asset, observation), rollout)
         return await converge(self._toolkit, task)
 
+    def _rollout(self, asset: Asset, policy: RolloutPolicy, observation: AutopilotObservation) -> RolloutContext:
+        existing = (
+            self._view.ref(other)
+            for other in self._view.catalog.assets
+            if other.object.kind in REBOOTING and self._view.sighted(other.name)
+        )
+        return RolloutContext(
+            asset=asset.name,
+            hco=observation.hco,
+            policy=policy,
+            pools=self._view.pools(),
+            releases=parse_releases(observation.context.hco.annotations.get(ROLLOUT_RELEASE)),
+            all_compared=all(map(self._ledger.was_compared, existing)),
+        )
+
     def _conclude(self, asset: Asset, observation: AutopilotObservation, verdict: Verdict) -> None:
+        if not isinstance(verdict, AssetPending) or verdict.reason is not PendingReason.STALE:
+            self._ledger.note_compared(self._view.ref(asset))
         if asset is self._first:
             before, self._hco_failure = self._hco_failure, verdict.message if isinstance(verdict, AssetFailed) else ""
             if before and not self._hco_failure:
@@ -263,8 +302,17 @@ def is_terminating(error: Exception) -> bool:
     return isinstance(error, Forbidden) and any(words in str(error) for words in _TERMINATING)
 
 
+def _ends_staging(verdict: Verdict) -> bool:
+    match verdict:
+        case AssetSkipped(reason):
+            return not reason.is_unknown  # what is unknown may be wanted
+        case AssetStaged() | AssetPending() | AssetFailed():
+            return False
+    return True
+
+
 def _next(verdict: Verdict, until: datetime | None, now: datetime) -> Outcome:
-    if isinstance(verdict, AssetPending) and verdict.retry_in is not None:
+    if isinstance(verdict, AssetPending | AssetStaged) and verdict.retry_in is not None:
         return RequeueAfter(verdict.retry_in, verdict.message)
     if until is not None:
         return RequeueAfter(max((until - now).total_seconds(), 0.1), "an override ends then")

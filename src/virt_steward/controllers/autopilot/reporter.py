@@ -9,6 +9,7 @@ import structlog
 
 from virt_steward.controllers.autopilot import annotation_keys
 from virt_steward.controllers.autopilot.edit_wars import OTHER_INSTANCE
+from virt_steward.controllers.autopilot.rollouts.staged import Occasion
 from virt_steward.controllers.autopilot.verdicts import (
     AssetApplied,
     AssetDiffers,
@@ -16,13 +17,14 @@ from virt_steward.controllers.autopilot.verdicts import (
     AssetInSync,
     AssetPending,
     AssetSkipped,
+    AssetStaged,
     EditWar,
     PendingReason,
     SkipReason,
 )
 from virt_steward.kube.events import Occurrence
 from virt_steward.objects.identity import Regarding
-from virt_steward.objects.wallclock import rfc3339_micro
+from virt_steward.objects.wallclock import rfc3339, rfc3339_micro
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 DRIFT, IN_SYNC = "DriftDetected", "AssetInOrder"
+STAGED, RELEASED, OVERDUE = "MachineConfigUpdateStaged", "MachineConfigUpdateReleased", "MachineConfigUpdateOverdue"
 NORMAL = frozenset(
     (
         "AssetApplied",
@@ -51,9 +54,16 @@ NORMAL = frozenset(
         "GovernedByAdvisor",
         "OptOutDeleted",
         "OptOutSkipped",
+        STAGED,
+        RELEASED,
+        "NotInCatalog",
     )
 )
 """Reasons of events that need no action; all others are warnings."""
+_ORIGINS = {
+    Occasion.FIRST_CONTACT: ", written by another instance or release of the autopilot, differs",
+    Occasion.DRIFT: ", changed by others, differs",
+}
 _CUSTOMIZATIONS = {annotation_keys.PATCH: "patch", annotation_keys.IGNORED: "ignore"}
 
 
@@ -115,6 +125,8 @@ class AutopilotReporter:
                 if reason is SkipReason.UNMANAGED:
                     self._metrics.customized(ref, {annotation_keys.UNMANAGED})
                     self._event(hco, ref, "UnmanagedMode", f"{ref} is not managed: {message}", message)
+            case AssetStaged():
+                self._staged(hco, asset, ref, verdict)
             case AssetPending():
                 self._pending(hco, asset, ref, verdict)
             case EditWar(message):
@@ -189,6 +201,11 @@ class AutopilotReporter:
             case 0 if message:
                 self._event(hco, ref, "TombstoneDeleted", f"{ref} was obsolete and is deleted", message)
 
+    def report_not_in_catalog(self, hco: Regarding, ref: Ref) -> None:
+        """Another instance or release has created an object that this one does not know."""
+        note = f"{ref} carries the label of the autopilot and is not in the catalog of this release: it is kept"
+        self._event(hco, ref, "NotInCatalog", f"{note}. Delete it manually if unwanted", "")
+
     def report_opt_out(self, hco: Regarding, ref: Ref, reason: str, note: str, episode: str) -> None:
         log.info("opted out", object=str(ref), reason=reason, note=note)
         self._event(hco, ref, reason, note, _short(episode))
@@ -223,6 +240,9 @@ class AutopilotReporter:
         log.info("applied", asset=asset, object=str(ref), created=verdict.created, drifts=verdict.drifts)
         self._metrics.applied(asset)
         self._report_write(hco, asset, ref, verdict)
+        if verdict.released:
+            note = f"{ref} was staged and is written now: {verdict.released}"
+            self._event(hco, ref, RELEASED, note, f"{verdict.uid} {verdict.digest}")
         self._in_sync(hco, ref)
 
     def _report_write(self, hco: Regarding, asset: str, ref: Ref, verdict: AssetApplied) -> None:
@@ -236,6 +256,20 @@ class AutopilotReporter:
         done = "created" if verdict.created else "adopted" if verdict.adopted else "applied"
         changed = f", changed: {', '.join(verdict.drifts)}" if verdict.drifts else ""
         self._event(hco, ref, "AssetApplied", f"{asset}: {ref} {done}{changed}", f"{verdict.uid} {verdict.digest}")
+
+    def _staged(self, hco: Regarding, asset: str, ref: Ref, verdict: AssetStaged) -> None:
+        change = verdict.change
+        self._metrics.staged(ref, change.matching_pools, change.staged_at.timestamp())
+        episode = _short(f"{change.desired_hash} {change.staged_at}")
+        origin = _ORIGINS.get(change.occasion, "")
+        changed = f"; it changes {', '.join(verdict.changes)}" if verdict.changes else ""
+        note = f"{ref}{origin}: {verdict.message}{changed}. To write it now: virt-steward release {asset}"
+        if verdict.changes or change.occasion is Occasion.CREATE:  # later passes do not compare again
+            self._event(hco, ref, STAGED, note, episode)
+        if verdict.is_overdue:
+            since = f"{ref} is staged since {rfc3339(change.staged_at)}, longer than {annotation_keys.ROLLOUT_DEADLINE}"
+            overdue = f"{since}: {verdict.message}. To write it now: virt-steward release {asset}"
+            self._recorder.again(_event(hco, ref, OVERDUE, overdue, episode))
 
     def _pending(self, hco: Regarding, asset: str, ref: Ref, verdict: AssetPending) -> None:
         message = verdict.message

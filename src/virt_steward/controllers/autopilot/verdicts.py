@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from virt_steward.controllers.autopilot.rollouts.staged import StagedChange
+
 
 class SkipReason(StrEnum):
     """Why the autopilot wants nothing of an object now."""
@@ -71,6 +73,8 @@ class AssetApplied:
     uid: str
     digest: str
     """Of the object that was written over; tells one correction from the next."""
+    released: str = ""
+    """Why it was written now; empty unless it was staged before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,19 @@ class AssetDiffers:
     drifts: tuple[str, ...]
     """Empty if they were reported before."""
     is_paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AssetStaged:
+    """The change would reboot nodes, so it waits."""
+
+    message: str
+    change: StagedChange
+    changes: tuple[str, ...] = ()
+    """The fields that would change; empty if they were reported before."""
+    is_overdue: bool = False
+    retry_in: float | None = None
+    """Seconds; None if only an event ends the wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,4 +146,4 @@ class AssetFailed:
     message: str
 
 
-Verdict = AssetInSync | AssetApplied | AssetSkipped | AssetDiffers | AssetPending | EditWar | AssetFailed
+Verdict = AssetInSync | AssetApplied | AssetSkipped | AssetDiffers | AssetStaged | AssetPending | EditWar | AssetFailed

@@ -13,6 +13,7 @@ from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.catalog.asset import HCO_NAMESPACE
 from virt_steward.controllers.autopilot.annotation_keys import select_steering
 from virt_steward.controllers.autopilot.live_summary import LiveSummary, decode_summary
+from virt_steward.controllers.autopilot.rollouts.staged import StagingRecord, ref_of_staging
 from virt_steward.kube.client import Selection
 from virt_steward.kube.watch import projection
 from virt_steward.objects.corekinds import NAMESPACE
@@ -113,6 +114,7 @@ class Watchlist:
     def __init__(self, catalog: Catalog, hco: Key) -> None:
         self.hco = _hco_source(hco)
         self.configs = GOVERNING_CONFIGS
+        self.staging = _staging_source(hco.namespace)
         self.managed = {asset.name: _summaries(ref_of_asset(asset, hco)) for asset in catalog.assets}
         self.tombstoned = {stone.ref: _summaries(stone.ref) for stone in catalog.tombstones}
         self.objects = {read.ref: _parts(read) for read in catalog.needs.objects}
@@ -132,6 +134,7 @@ class Watchlist:
             POOLS,
             KUBELET_CONFIGS,
             self.configs,
+            self.staging,
             *self.objects.values(),
             *self.namespaces.values(),
             *self.tombstoned.values(),
@@ -185,7 +188,10 @@ def relevant_part(obj: Any) -> Any:
     if isinstance(obj, NodeFacts):
         return obj.master, obj.worker, obj.hardware
     if isinstance(obj, Pool):
-        return obj.metadata.uid, obj.metadata.labels, obj.spec.machine_config_selector
+        selector, paused = obj.spec.machine_config_selector, obj.spec.paused
+        return obj.metadata.uid, obj.metadata.labels, selector, paused, obj.is_updating, obj.is_render_degraded
+    if isinstance(obj, StagingRecord):
+        return obj.data
     metadata = msgspec.structs.replace(obj.metadata, resource_version="")
     return msgspec.structs.replace(obj, metadata=metadata)
 
@@ -196,6 +202,12 @@ def relevant_part(obj: Any) -> Any:
 @cache
 def _hco_source(hco: Key) -> Source[HcoPart]:
     return Source(HYPERCONVERGED, _hco_parts, Selection.one(hco))
+
+
+@cache
+def _staging_source(namespace: str) -> Source[StagingRecord]:
+    ref = ref_of_staging(namespace)
+    return Source(ref.kind, projection(StagingRecord), Selection.one(ref.key), may_be_denied=True)
 
 
 @cache

@@ -13,6 +13,7 @@ from virt_steward.controllers.autopilot.overrides.scope import Idle
 from virt_steward.controllers.autopilot.reconcile import is_terminating
 from virt_steward.controllers.autopilot.verdicts import pending_claims, pending_hco
 from virt_steward.insight.activity import EventRecord, timeline
+from virt_steward.insight.assets.staged import staged_wait
 from virt_steward.insight.assets.state import explain_pause, state_of
 from virt_steward.insight.assets.survey import target_state
 from virt_steward.insight.reading import dry_run_client
@@ -21,11 +22,12 @@ from virt_steward.kube.errors import Forbidden, Refused, ServerError
 from virt_steward.kube.events import EVENT
 from virt_steward.kube.whoami import lacking as lacking_rights
 from virt_steward.objects.checks import CheckResult
+from virt_steward.objects.diff import unified
 from virt_steward.objects.errors import UserError
 from virt_steward.objects.wallclock import rfc3339
 from virt_steward.ssa.locks import Stale
 from virt_steward.ssa.managers import AUTOPILOT
-from virt_steward.ssa.preview import preview
+from virt_steward.ssa.preview import Unchanged, preview
 from virt_steward.ssa.refusals import RefusedIntent
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from virt_steward.kube.client import Client
     from virt_steward.objects.identity import Ref
 
-IN_PLACE, DIFFERS, IDLE = "In place", "Differs", "Idle"
+IN_PLACE, DIFFERS, STAGED, IDLE = "In place", "Differs", "Staged", "Idle"
 RECENT = 5
 """How many events are shown."""
 PASSES = 2
@@ -49,6 +51,9 @@ PASSES = 2
 @dataclass(frozen=True, slots=True)
 class DryRunAccepted:
     """The server accepts the object."""
+
+    diff: str = ""
+    """What would change, as unified YAML."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +124,10 @@ class AssetExplanation:
     """None: it does not exist."""
     told: tuple[str, ...]
     """The recent events of the autopilot about it, the newest first."""
+    staged: str | None = None
+    """The id of the staged change, by which it is released."""
+    diff: str = ""
+    """What a staged change would change, if the user may ask the server."""
 
 
 def find_asset(catalog: Catalog, name: str) -> Asset:
@@ -134,6 +143,7 @@ def explain(survey: Survey, name: str, found: Mapping[str, Evidence]) -> AssetEx
     decision, live = survey.decision(asset), survey.view.sighted(name)
     state, because = _state(survey, asset, found)
     evidence = found.get(name, NO_EVIDENCE)
+    staged = survey.view.staged(asset) if state == STAGED else None
     return AssetExplanation(
         asset=name,
         summary=asset.summary,
@@ -148,6 +158,8 @@ def explain(survey: Survey, name: str, found: Mapping[str, Evidence]) -> AssetEx
         differences=target_state(survey, asset).differences,
         live=_live(live) if live else None,
         told=tuple(f"{rfc3339(one.at)} {one.reason}: {one.note}" for one in (evidence.events or ())[:RECENT]),
+        staged=staged.id if staged else None,
+        diff=evidence.dry_run.diff if staged and isinstance(evidence.dry_run, DryRunAccepted) else "",
     )
 
 
@@ -174,7 +186,8 @@ def _reported_state(survey: Survey, asset: Asset, evidence: Evidence) -> AssetSt
     decision, live = survey.decision(asset), survey.view.sighted(asset.name)
     since = survey.now - timedelta(seconds=PASSES * survey.view.options.period)
     recent = (one for one in evidence.events or () if one.at >= since)
-    return state_of(asset, survey.view.ref(asset), decision, live, recent)
+    staged = staged_wait(survey.view, asset, decision, survey.now)
+    return state_of(asset, survey.view.ref(asset), decision, live, recent, staged)
 
 
 def _problem(survey: Survey, asset: Asset, evidence: Evidence) -> str:
@@ -269,7 +282,9 @@ async def _dry_run(client: Client, survey: Survey, asset: Asset) -> DryRunResult
         found = await preview(dry_run_client(client), intent, AUTOPILOT, live)
     except (Refused, RefusedIntent, ServerError) as error:  # the last also if a webhook does not answer
         return DryRunSkipped(str(error)) if is_terminating(error) else DryRunRejected(str(error))
-    return DryRunSkipped(found.because) if isinstance(found, Stale) else DryRunAccepted()
+    if isinstance(found, Stale):
+        return DryRunSkipped(found.because)
+    return DryRunAccepted("" if isinstance(found, Unchanged) else unified(live, found.planned))
 
 
 async def _list_events(client: Client, survey: Survey) -> list[EventRecord] | None:

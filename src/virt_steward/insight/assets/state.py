@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from virt_steward.catalog.asset import Asset
     from virt_steward.controllers.autopilot.decide import AssetDecision, Wanted
     from virt_steward.controllers.autopilot.live_summary import LiveSummary
+    from virt_steward.controllers.autopilot.rollouts.staged import StagedChange
     from virt_steward.insight.activity import EventRecord
+    from virt_steward.insight.assets.staged import StagedWait
     from virt_steward.objects.identity import Ref
 
-Word = Literal["In place", "Not there yet", "Differs", "Paused", "Waits", "Fails", "Left alone"]
+Word = Literal["In place", "Not there yet", "Differs", "Paused", "Staged", "Waits", "Fails", "Left alone"]
 
 STEERING = frozenset(
     {
@@ -28,6 +30,11 @@ STEERING = frozenset(
         annotation_keys.IGNORED,
         annotation_keys.DRIFT,
         annotation_keys.UNTIL,
+        annotation_keys.ROLLOUT,
+        annotation_keys.ROLLOUT_WINDOW,
+        annotation_keys.ROLLOUT_DEADLINE,
+        annotation_keys.ROLLOUT_DEADLINE_ACTION,
+        annotation_keys.BYPASS,
     }
 )
 """By these, users override what the catalog wants of an object."""
@@ -44,17 +51,26 @@ class AssetState:
     sighted: LiveSummary | None
     word: Word
     why: str
+    staged: StagedChange | None = None
+    """What waits until it is released."""
 
     @property
     def needs_a_person(self) -> bool:
-        return self.word in ("Paused", "Fails", "Differs")
+        return self.word in ("Paused", "Fails", "Differs", "Staged")
 
 
-def state_of(
-    asset: Asset, ref: Ref, decision: AssetDecision, sighted: LiveSummary | None, events: Iterable[EventRecord]
+def state_of(  # noqa: PLR0913, PLR0917 - all that is known of one asset
+    asset: Asset,
+    ref: Ref,
+    decision: AssetDecision,
+    sighted: LiveSummary | None,
+    events: Iterable[EventRecord],
+    staged: StagedWait | None = None,
 ) -> AssetState:
     """Sum up one asset; `events` are those about its object."""
     word, why = _word(decision, sighted, _last(events))
+    if staged and word in ("In place", "Not there yet"):
+        return AssetState(asset, ref, decision, sighted, "Staged", str(staged), staged.change)
     return AssetState(asset, ref, decision, sighted, word, why)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +41,7 @@ class StagedChange(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     """One change that waits."""
 
     staged_at: datetime
-    """Starts again when something else is wanted."""
+    """Starts again when something else is wanted. Exact, since it tells one change from the next."""
     desired_hash: str
     """Of the rendered object, before ignored fields are left out."""
     matching_pools: tuple[str, ...] = ()
@@ -106,8 +106,3 @@ def staging_intent(hco: Regarding, entries: Mapping[str, StagedChange]) -> dict[
         },
         "data": {key: msgspec.json.encode(entry).decode() for key, entry in sorted(entries.items())},
     }
-
-
-def whole_seconds(moment: datetime) -> datetime:
-    """Times are kept in whole seconds, as the Go operator writes them."""
-    return moment.astimezone(UTC).replace(microsecond=0)

@@ -1,0 +1,90 @@
+"""`virt-steward release`: lets the autopilot write staged changes, after it has shown what they change."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from virt_steward.catalog.load import load
+from virt_steward.cli import advisor_flags
+from virt_steward.cli.approve import CANCELLED
+from virt_steward.cli.arguments import ContextOption, KubeconfigOption, quiet_client
+from virt_steward.cli.output import CommandFailed, Output, OutputOption, answer, say, wrapped
+from virt_steward.controllers.autopilot.options import AutopilotOptions, related_images
+from virt_steward.decisions.outcomes import NotDecided
+from virt_steward.decisions.rollouts import release as release_changes
+from virt_steward.insight.assets.explain import find_asset
+from virt_steward.insight.assets.staged import StagedAsset, review_staged
+from virt_steward.insight.assets.survey import survey
+from virt_steward.kube.client import Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from virt_steward.kube.client import Client
+    from virt_steward.objects.identity import Key
+
+
+def release(
+    *,
+    assets: Annotated[list[str], typer.Argument(metavar="ASSET...", help="Assets with staged changes.")],
+    id_: Annotated[
+        str, typer.Option("--id", metavar="ID", help="Release only if the staged change still has this id.")
+    ] = "",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation on a terminal.")] = False,
+    hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Release staged changes, so that the autopilot writes them now.
+
+    What changes is shown first, and which nodes reboot. Other staged changes of the same pools whose policy is coalesce
+    are written along, so that each node reboots once.
+    """
+    for name in assets:
+        find_asset(load(), name)  # an unknown name is reported without connecting to the cluster
+    if id_ and len(assets) > 1:
+        raise CommandFailed("--id is the id of one change: name one asset")
+    hco = advisor_flags.hco(hyperconverged)
+    found = asyncio.run(_release(tuple(assets), id_, hco, kubeconfig, context, is_confirmed=yes))
+    answer(output, f"Released {', '.join(one.id for one in found)}; the autopilot writes it now", found)
+
+
+async def _release(
+    assets: tuple[str, ...], id_: str, hco: Key, kubeconfig: str | None, context: str | None, *, is_confirmed: bool
+) -> tuple[StagedAsset, ...]:
+    async with quiet_client(kubeconfig, context) as client:
+        found = tuple([await _review(client, hco, name) for name in assets])
+        if id_ and found[0].id != id_:
+            raise CommandFailed(f"the staged change of {assets[0]} is now {found[0].id}; review it first")
+        for one in found:
+            for line in _lines(one):
+                say(line)
+        if not is_confirmed and sys.stdin.isatty() and not typer.confirm("Release?", err=True):
+            raise CommandFailed(CANCELLED)
+        outcome = await release_changes(client, hco, [one.id for one in found])
+        if isinstance(outcome, NotDecided):
+            raise CommandFailed(outcome.reason)
+        return found
+
+
+async def _review(client: Client, hco: Key, name: str) -> StagedAsset:
+    reader = Reader(client.connection, client.discovery)
+    seen = await survey(reader, load(), AutopilotOptions(hco, related_images(os.environ)), datetime.now(UTC))
+    found = await review_staged(reader, seen, find_asset(seen.view.catalog, name))
+    if found is None:
+        raise CommandFailed(f"Nothing to release: no change of {name} is staged")
+    return found
+
+
+def _lines(found: StagedAsset) -> Iterator[str]:
+    yield from wrapped(f"{found.object}: {found.occasion}, staged since {found.since}: {found.message}", hanging="  ")
+    yield from wrapped(f"changes: {found.differences or 'the object is created'}", "  ", "    ")
+    yield from wrapped(f"impact: {found.impact}", "  ", "    ")
+    yield f"  id: {found.id}"

@@ -1,0 +1,127 @@
+"""Joins the decision on a rollout with what is recorded: whether a change is written now, or since when it waits."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from virt_steward.controllers.autopilot.rollouts.ledger import continued
+from virt_steward.controllers.autopilot.rollouts.staged import StagedChange
+from virt_steward.controllers.autopilot.rollouts.staging import RolloutCase, StageChange, decide_rollout
+from virt_steward.objects.canonical import canonical
+from virt_steward.objects.identity import ref_of
+from virt_steward.platform.pools import pools_affected
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from virt_steward.controllers.autopilot.rollouts.ledger import StagingLedger
+    from virt_steward.controllers.autopilot.rollouts.policy import RolloutPolicy
+    from virt_steward.controllers.autopilot.rollouts.staged import Occasion
+    from virt_steward.controllers.autopilot.rollouts.staging import StagingVerdict
+    from virt_steward.objects.identity import Regarding
+    from virt_steward.platform.pools import Pool
+    from virt_steward.ssa.locks import Object
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutContext:
+    """What bears on the rollout of one asset besides the object itself."""
+
+    asset: str
+    hco: Regarding
+    policy: RolloutPolicy
+    pools: tuple[Pool, ...] | None
+    """All of the cluster; None: they cannot be read."""
+    releases: frozenset[str]
+    """Ids of changes that people have released."""
+    all_compared: bool
+    """Whether there is a verdict on every object that exists and whose changes reboot nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """One change, and what is decided on it."""
+
+    change: StagedChange
+    verdict: StagingVerdict
+    pools: tuple[Pool, ...] = ()
+    """Those whose nodes would reboot."""
+
+    @property
+    def is_held(self) -> bool:
+        return isinstance(self.verdict, StageChange)
+
+
+class Stager:
+    """Decides with the recorded state; it writes nothing."""
+
+    def __init__(self, ledger: StagingLedger) -> None:
+        self.ledger = ledger
+
+    def judge(self, context: RolloutContext, wanted: Object, live: LiveFacts, now: datetime) -> Staging:
+        """Decide on a change that was compared just now."""
+        before = self.ledger.find(ref_of(wanted))
+        pools = _affected(context, wanted, live.labels)
+        change = StagedChange(
+            staged_at=now,
+            desired_hash=hashlib.sha256(canonical(wanted)).hexdigest(),
+            matching_pools=tuple(pool.name for pool in pools or ()),
+            asset=context.asset,
+            occasion=live.occasion,
+            live_hash=live.digest,
+        )
+        return self._decide(context, wanted, continued(change, before), pools, now)
+
+    def recall(
+        self, context: RolloutContext, wanted: Object, labels: Mapping[str, str], now: datetime
+    ) -> Staging | None:
+        """Decide again on a change that is staged, without comparing; None if it has to be compared."""
+        before = self.ledger.find(ref_of(wanted))
+        if before is None or not self.ledger.is_recorded(ref_of(wanted), before):
+            return None
+        pools = _affected(context, wanted, labels, before.matching_pools)
+        if pools is not None and tuple(pool.name for pool in pools) != before.matching_pools:
+            return None
+        found = self._decide(context, wanted, before, pools, now)
+        return found if found.is_held else None
+
+    def _decide(
+        self,
+        context: RolloutContext,
+        wanted: Object,
+        change: StagedChange,
+        pools: tuple[Pool, ...] | None,
+        now: datetime,
+    ) -> Staging:
+        ref = ref_of(wanted)
+        before = self.ledger.find(ref)
+        case = RolloutCase(
+            occasion=change.occasion,
+            policy=context.policy,
+            pools=pools,
+            now=now,
+            staged=before if change.continues(before) else None,
+            is_released=before is not None and change.id == before.id and change.id in context.releases,
+            started=self.ledger.started(pools or ()),
+            held_pools=self.ledger.unreviewed_pools(ref),
+        )
+        return Staging(change, decide_rollout(case), pools or ())
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFacts:
+    """What counts of the live object."""
+
+    occasion: Occasion
+    digest: str
+    """Empty if it does not exist."""
+    labels: Mapping[str, str]
+
+
+def _affected(
+    context: RolloutContext, wanted: Object, labels: Mapping[str, str], known: tuple[str, ...] = ()
+) -> tuple[Pool, ...] | None:
+    return None if context.pools is None else pools_affected(wanted, labels, context.pools, known)

@@ -1,0 +1,129 @@
+"""Random histories of one staged object: every write has a cause that a person would name."""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.runtime.clocks import ManualClock
+from virt_steward.controllers.autopilot.options import HCO
+from virt_steward.controllers.autopilot.rollouts.ledger import StagingLedger
+from virt_steward.controllers.autopilot.rollouts.policy import RolloutMode, RolloutPolicy
+from virt_steward.controllers.autopilot.rollouts.staged import Occasion, StagingRecord
+from virt_steward.controllers.autopilot.rollouts.stager import LiveFacts, RolloutContext, Stager
+from virt_steward.controllers.autopilot.rollouts.staging import WriteNow
+from virt_steward.objects.identity import Ref, Regarding, ref_of
+from virt_steward.platform.hco import HYPERCONVERGED
+from virt_steward.platform.machineconfigs import LabelledMeta, PoolSelector
+from virt_steward.platform.pools import Pool, PoolCondition, PoolSpec, PoolStatus
+from virt_steward.runtime.store import Store
+
+REGARDING = Regarding(Ref(HYPERCONVERGED, HCO), "hco.kubevirt.io/v1", "u")
+LABELS = {"role": "worker"}
+STEPS = ("drift", "want", "release", "rollout", "rolled", "pause", "resume", "restart", "pass")
+
+
+class Server:
+    """Keeps the ConfigMap, and shows it at once."""
+
+    def __init__(self) -> None:
+        self.store: Store[StagingRecord] = Store({})
+
+    async def apply(self, obj: Mapping[str, Any], **_: object) -> None:
+        self.store.put(msgspec.convert({"metadata": obj["metadata"], "data": obj["data"]}, StagingRecord))
+
+
+class History:
+    """One MachineConfig, its pool, a person, and the autopilot."""
+
+    def __init__(self, mode: RolloutMode) -> None:
+        self.policy = RolloutPolicy(mode)
+        self.server = Server()
+        self.clock = ManualClock()
+        self.now = datetime(2030, 1, 1, tzinfo=UTC)
+        self.wanted, self.live = 0, 0
+        self.is_updating = self.is_paused = False
+        self.releases: set[str] = set()
+        self.consent: tuple[int, int] | None = None
+        """What the person has agreed to: from which content to which."""
+        self.restart()
+
+    def restart(self) -> None:
+        client: Any = self.server
+        self.stager = Stager(StagingLedger(client, self.server.store, HCO, self.clock))
+
+    def step(self, name: str) -> None:
+        self.now += timedelta(milliseconds=1)
+        match name:
+            case "drift":
+                self.live += 1000
+            case "want":
+                self.wanted += 1
+            case "release":
+                if change := self.stager.ledger.find(ref_of(self.intent)):
+                    self.releases.add(change.id)
+                    self.consent = (self.live, self.wanted)
+            case "rollout":
+                self.is_updating = not self.is_paused
+            case "rolled":
+                self.is_updating = False
+            case "pause":
+                self.is_paused, self.is_updating = True, False
+            case "resume":
+                self.is_paused = False
+            case "restart":
+                self.restart()
+
+    @property
+    def intent(self) -> dict[str, Any]:
+        metadata = {"name": "90-worker-swap-online", "labels": LABELS}
+        config = {"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "metadata": metadata}
+        return {**config, "spec": {"number": self.wanted}}
+
+    @property
+    def pool(self) -> Pool:
+        conditions = (PoolCondition("Updating", "True" if self.is_updating else "False"),)
+        spec = PoolSpec(machine_config_selector=PoolSelector(LABELS), paused=self.is_paused)
+        return Pool(LabelledMeta(name="worker"), spec, PoolStatus(conditions=conditions))
+
+    async def reconcile(self) -> bool:
+        """As `converge` does; returns whether it has written."""
+        ledger, ref = self.stager.ledger, ref_of(self.intent)
+        if self.live == self.wanted:
+            await ledger.drop(REGARDING, (ref,))
+            return False
+        releases = frozenset(self.releases)
+        context = RolloutContext("swap-enable", REGARDING, self.policy, (self.pool,), releases, all_compared=True)
+        facts = LiveFacts(Occasion.UPDATE, str(self.live), LABELS)
+        staging = self.stager.judge(context, self.intent, facts, self.now)
+        if not isinstance(staging.verdict, WriteNow):
+            await ledger.stage(REGARDING, ref, staging.change)
+            return False
+        self.live = self.wanted
+        await ledger.drop(REGARDING, (ref,))
+        return True
+
+
+@settings(max_examples=500, deadline=None, database=None)
+@given(
+    mode=st.sampled_from([RolloutMode.COALESCE, RolloutMode.APPROVE]),
+    steps=st.lists(st.sampled_from(STEPS), max_size=25),
+)
+def test_no_write_without_a_rollout_or_consent(mode: RolloutMode, steps: list[str]) -> None:
+    async def run() -> None:
+        history = History(mode)
+        for name in steps:
+            history.step(name)
+            change = (history.live, history.wanted)
+            rolls = history.is_updating and mode is RolloutMode.COALESCE
+            is_due = change[0] != change[1] and (rolls or history.consent == change)
+            written = await history.reconcile()
+            assert written == is_due, name
+            if written or change[0] == change[1]:
+                history.consent = None
+
+    asyncio.run(run())
