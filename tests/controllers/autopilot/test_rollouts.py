@@ -378,5 +378,5 @@ async def is_settled(cockpit: Cockpit) -> bool:
     worker = next(one for one in pools if one.name == "worker")
     rendering = render(worker, configs)
     assert rendering
-    running = {worker.spec["configuration"]["name"], worker.status["configuration"]["name"]}
-    return running == {rendering.name} and await is_updated(cockpit)
+    running = [part.get("configuration", {}).get("name") for part in (worker.spec, worker.status)]
+    return running == [rendering.name] * 2 and await is_updated(cockpit)
