@@ -217,6 +217,12 @@ class HostileMember:
         self._thread.start()
         self._started.result(PATIENCE)
 
+    @staticmethod
+    def prepare() -> None:
+        """Make the large answers now, which takes seconds."""
+        for large in (long_version, long_status, full_page, many_small_vms, long_discovery):
+            large()
+
     def stop(self) -> None:
         self._started.result()()
         self._thread.join(PATIENCE)

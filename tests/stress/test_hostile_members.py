@@ -16,7 +16,6 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.clients import a_client
 from tests.controllers.approver.process import ALONE, Process, a_process, home_of
@@ -26,33 +25,18 @@ from tests.fleet import a_secret
 from tests.grants import Account
 from tests.hostile import CHANGING, HostileMember, a_hostile_member
 from tests.machines import a_config, any_reference_allowed, the_config
+from tests.stress.connections import OPEN_FILES
+from tests.stress.limits import peak, shipped_limit
 from virt_steward.objects.identity import Key
 from virt_steward_demo.local.controlplane import ControlPlane
 
 SECONDS = float(os.environ.get("HOSTILE_SECONDS", "60"))
 QUIET_SECONDS = SECONDS / 4
-SHIPPED = Path(__file__).parents[2] / "deploy" / "base" / "placement.yaml"
-OPEN_FILES = 1024
-"""The limit of a container without a setting of its own."""
 GOOD = "good"
 SELECTOR = {"vitistack.io/cluster-selector": "trusted=yes"}
 """Machines for trusted clusters: others are not asked for their VMs."""
-ROOM = 0.2
+ROOM = 0.05
 """Seconds by which a placement may be late in any case: the machine is busy."""
-
-
-def shipped_limit() -> int:
-    """MiB of memory that the Deployment of the placement may use."""
-    objects = [one for one in yaml.safe_load_all(SHIPPED.read_text()) if one["kind"] == "Deployment"]
-    text = objects[0]["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["memory"]
-    assert text.endswith("Mi")
-    return int(text[:-2])
-
-
-def peak(process: Process) -> float:
-    """MiB that it held at most."""
-    status = Path(f"/proc/{process.pid}/status").read_text().split()
-    return int(status[status.index("VmHWM:") + 1]) / 1024
 
 
 @contextmanager
@@ -134,7 +118,7 @@ async def test_placement_goes_on_beside_hostile_member(bench: Bench, hostile: Ho
     with bench.process() as process:
         assert await eventually(partial(process.said, "started"))
         quiet = await bench.latencies(QUIET_SECONDS)
-        before = peak(process)
+        before = peak(process.pid)
         for number in range(3):
             await bench.scene.join(f"bad{number}", server=hostile.server)
         beside = await bench.latencies(SECONDS)
@@ -149,7 +133,7 @@ async def test_placement_goes_on_beside_reference_to_impossible_secret(bench: Be
     with bench.process() as process:
         assert await eventually(partial(process.said, "started"))
         quiet = await bench.latencies(QUIET_SECONDS)
-        before = peak(process)
+        before = peak(process.pid)
         async with any_reference_allowed(bench.scene.client):
             await bench.scene.client.create(a_config("bad", Key(bench.scene.secrets, "a=b")))
         await bench.scene.client.create(a_secret(bench.scene.secrets, "garbage", "{[" * 1000))
@@ -160,7 +144,7 @@ async def test_placement_goes_on_beside_reference_to_impossible_secret(bench: Be
     with bench.process() as restarted:
         assert await eventually(partial(restarted.said, "started"))
         beside = await bench.latencies(SECONDS / 2)
-        report("impossible Secret, after a restart", quiet, beside, restarted, peak(restarted))
+        report("impossible Secret, after a restart", quiet, beside, restarted, peak(restarted.pid))
         check(quiet, beside, restarted)
     status = (await bench.scene.client.get(the_config("bad")))["status"]
     assert status["phase"] == "CredentialsInvalid"
@@ -170,12 +154,13 @@ def report(case: str, quiet: list[float], beside: list[float], process: Process,
     print(
         f"\n{case}: {len(beside)} Machines placed, median {statistics.median(beside) * 1000:.0f} ms"
         f" (alone {statistics.median(quiet) * 1000:.0f} ms), slowest {max(beside) * 1000:.0f} ms;"
-        f" peak {peak(process):.0f} MiB (alone {before:.0f}, limit {shipped_limit()}), {process.cpu:.1f} s CPU"
+        f" peak {peak(process.pid):.0f} MiB (alone {before:.0f}, limit {shipped_limit('placement')}),"
+        f" {process.cpu:.1f} s CPU"
     )
 
 
 def check(quiet: list[float], beside: list[float], process: Process) -> None:
     assert process.alive
-    assert peak(process) < shipped_limit()
+    assert peak(process.pid) < shipped_limit("placement")
     assert statistics.median(beside) <= 2 * statistics.median(quiet) + ROOM
     assert [one for one in process.log() if one["level"] == "error"] == []

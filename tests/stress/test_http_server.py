@@ -1,8 +1,6 @@
 """A thousand silent connections to each server of a process that may open few files: it answers, and logs little."""
 
 import asyncio
-import resource
-import socket
 import statistics
 import sys
 import time
@@ -10,27 +8,28 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import aiohttp
-
 from tests.eventually import eventually
+from tests.stress.connections import (
+    FAILURE_THRESHOLD,
+    OPEN_FILES,
+    SILENT,
+    a_free_port,
+    all_answer,
+    flood,
+    longest_failure,
+    open_files_limit,
+    probe,
+    raise_own_limit,
+)
 from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.local.processes import Child
 
-SILENT = 1_100
-"""Connections to each port, which send nothing."""
-REOPEN = 5.0
-"""Seconds after which those that the server closed are opened again."""
-OPEN_FILES = 1_024
 SECONDS = 30.0
-PROBE_TIMEOUT = 1.0
-"""As the kubelet has it by default."""
-FAILURE_THRESHOLD = 3
-"""Failures in a row after which the kubelet restarts a pod, by default."""
 LONGEST_LOG = 64 * 1024
 
 
 async def test_silent_connections_leave_probes_and_log_alone(control_plane: ControlPlane, tmp_path: Path) -> None:
-    _raise_own_limit()
+    raise_own_limit()
     health, metrics, console = a_free_port(), a_free_port(), a_free_port()
     with a_limited_process(control_plane, tmp_path / "run.log", health, metrics, console) as process:
         probes = {
@@ -39,28 +38,28 @@ async def test_silent_connections_leave_probes_and_log_alone(control_plane: Cont
             f"http://127.0.0.1:{metrics}/metrics": 200,
             f"http://127.0.0.1:{console}/sign-in": 200,
         }
-        assert await eventually(lambda: _all_answer(probes), within=60), process.last_output()
-        assert _open_files_limit(process.pid) == OPEN_FILES
+        assert await eventually(lambda: all_answer(probes), within=60), process.last_output()
+        assert open_files_limit(process.pid) == OPEN_FILES
         log_before = process.log.stat().st_size
         took: list[float] = []
         outcomes: dict[str, list[bool]] = {url: [] for url in probes}
         opened = 0
         with ExitStack() as connections:
-            floods = [asyncio.create_task(_flood(port, connections)) for port in (health, metrics, console)]
+            floods = [asyncio.create_task(flood(port, connections)) for port in (health, metrics, console)]
             end = time.monotonic() + SECONDS
             while time.monotonic() < end:
                 for url, status in probes.items():
                     began = time.monotonic()
-                    answer = await _status(url)
+                    answer = await probe(url)
                     took.append(time.monotonic() - began)
                     outcomes[url].append(answer == status)
                 await asyncio.sleep(0.5)
-            for flood in floods:
-                flood.cancel()
+            for one in floods:
+                one.cancel()
             opened = sum(one for one in await asyncio.gather(*floods, return_exceptions=True) if isinstance(one, int))
         assert process.alive
         log = process.log.stat().st_size - log_before
-    failed = {url: _longest_failure(found) for url, found in outcomes.items()}
+    failed = {url: longest_failure(found) for url, found in outcomes.items()}
     print(
         f"\n{SILENT} silent connections to each of 3 ports for {SECONDS:.0f} s ({opened} opened in all), "
         f"{OPEN_FILES} open files: {len(took)} probes, "
@@ -84,65 +83,3 @@ def a_limited_process(
         yield child
     finally:
         child.kill()
-
-
-def _longest_failure(outcomes: list[bool]) -> int:
-    return max(len(run) for run in "".join("+" if one else "-" for one in outcomes).split("+"))
-
-
-async def _flood(port: int, connections: ExitStack) -> int:
-    """Keep as many silent connections open as wanted; how many were opened when it is cancelled."""
-    loop = asyncio.get_running_loop()
-    opened, silent = 0, []
-    try:
-        while True:
-            for one in [one for one in silent if _is_closed(one)]:
-                one.close()
-                silent.remove(one)
-            while len(silent) < SILENT:
-                one = connections.enter_context(socket.socket())
-                one.setblocking(False)
-                await loop.sock_connect(one, ("127.0.0.1", port))
-                silent.append(one)
-                opened += 1
-            await asyncio.sleep(REOPEN)
-    except asyncio.CancelledError:
-        return opened
-
-
-def _is_closed(connection: socket.socket) -> bool:
-    try:
-        return connection.recv(1) == b""
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
-
-
-async def _status(url: str) -> int | str:
-    """The status of the answer on a new connection, as the kubelet asks; or what went wrong."""
-    timeout = aiohttp.ClientTimeout(total=PROBE_TIMEOUT)
-    try:
-        async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url) as answer:
-            await answer.read()
-            return answer.status
-    except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        return type(error).__name__
-
-
-async def _all_answer(probes: dict[str, int]) -> bool:
-    return [await _status(url) for url in probes] == list(probes.values())
-
-
-def a_free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
-
-
-def _open_files_limit(pid: int) -> int:
-    return resource.prlimit(pid, resource.RLIMIT_NOFILE)[0]
-
-
-def _raise_own_limit() -> None:
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65_536) if hard > 0 else 65_536, hard))
