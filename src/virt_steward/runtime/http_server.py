@@ -23,7 +23,7 @@ from aiohttp.web_protocol import RequestPayloadError
 from virt_steward.runtime.supervision import essential, failure_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from virt_steward.runtime.addresses import Address
 
@@ -113,8 +113,22 @@ class HttpServer:
                 _close_longest_idle(self._open())
                 await asyncio.sleep(ACCEPT_PAUSE)
                 continue
+            # If each connection had a turn of the loop to itself, a probe would wait behind a thousand silent ones.
+            await self._serve([connection, *_waiting(listening, self._most_connections - 1)])
+
+    async def _serve(self, connections: list[socket.socket]) -> None:
+        loop, unserved = asyncio.get_running_loop(), set(connections)
+
+        async def serve(connection: socket.socket) -> None:
+            unserved.remove(connection)
             with suppress(OSError):  # the client went away
                 await loop.connect_accepted_socket(self._protocol, connection)
+
+        try:
+            await asyncio.gather(*map(serve, connections))
+        finally:
+            for connection in unserved:  # the server stops
+                connection.close()
 
     def _note_refusal(self, error: OSError) -> None:
         """Log the first refusal of an episode only."""
@@ -135,6 +149,15 @@ class HttpServer:
         """All connections but those that are being closed, which aiohttp lists until their task has ended."""
         server = self._runner.server
         return [one for one in server.connections if not one._force_close] if server else []  # noqa: SLF001 - no other way
+
+
+def _waiting(listening: socket.socket, most: int) -> Iterator[socket.socket]:
+    """Accept the connections that wait already. An error ends that, and comes up again with the next one."""
+    with suppress(OSError):
+        for _ in range(most):
+            connection, _ = listening.accept()
+            connection.setblocking(False)
+            yield connection
 
 
 def _close_longest_idle(connections: Iterable[web.RequestHandler]) -> bool:
