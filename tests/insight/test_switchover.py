@@ -222,9 +222,17 @@ def a_plan(*states: str) -> PlannedChanges:
             ConfigSeen("p", "Apply", "Drifted", plan=a_plan("Pending")), ["stays Drifted", "would change"], id="drifted"
         ),
         pytest.param(
-            ConfigSeen("p", "Apply", "Drafting", plan=a_plan("Pending")),
+            ConfigSeen("p", "Apply", None, plan=a_plan("Pending")),
             ["ours plans and executes it. Set action to DryRun first", "would change once"],
             id="to be executed",
+        ),
+        pytest.param(
+            ConfigSeen("p", "Apply", "Drafting", plan=a_plan("Pending")),
+            ["is put into review with our plan", "would change once"],
+            id="drafting",
+        ),
+        pytest.param(
+            ConfigSeen("p", "Apply", "Failed", plan=a_plan("Pending")), ["stays Failed", "would change"], id="failed"
         ),
         pytest.param(
             ConfigSeen("p", "DryRun", None, plan=a_plan("Pending")), ["waits for review", "would change"], id="new"

@@ -30,15 +30,20 @@ UPGRADE = (
     "stays completed, and nothing is executed. Our version differs: the phase becomes CompletedWithUpgrade, and the "
     "difference is applied only after you set action to DryRun, review the plan and approve it"
 )
+REVIEW = "is put into review with our plan; it is applied only after you approve it"
 OFFERS: Mapping[str | None, str] = {
     "Completed": UPGRADE,
-    "CompletedWithErrors": UPGRADE,
+    "CompletedWithErrors": REVIEW,
     "CompletedWithUpgrade": UPGRADE,
     "ReviewRequired": "stays in review, with our plan instead; it is applied only after you approve it",
     "InProgress": "goes on waiting for what was applied; what is left is put into review",
     "Drifted": "stays Drifted until the drift is gone; to plan its removal, set action to DryRun",
+    "Failed": "stays Failed, and nothing is executed; set action to DryRun for a plan of ours",
+    "Pending": REVIEW,
+    "Drafting": REVIEW,
+    "PrerequisiteFailed": REVIEW,
 }
-"""What happens to a config in this phase if our plan has changes."""
+"""What happens to a config that the Go advisor left in this phase, if our plan has changes (see `adoption.py`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +126,6 @@ def _config_findings(config: ConfigSeen) -> Iterator[SwitchFinding]:
     elif config.plan and config.plan.changes:
         yield SwitchFinding(Effect.CHANGE, subject, _fate(config))
         yield from (_item(item) for item in config.plan.changes)
-    elif config.plan and config.phase == "Drifted":
-        yield SwitchFinding(Effect.CHANGE, subject, "becomes Completed: our plan has nothing to change")
 
 
 def _fate(config: ConfigSeen) -> str:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from virt_steward.catalog.aliases import current_name
 from virt_steward.catalog.load import MANAGED_BY, load
-from virt_steward.controllers.autopilot.annotation_keys import EXCLUDED, SCOPE
+from virt_steward.controllers.autopilot.annotation_keys import ROLLOUT, SCOPE
 from virt_steward.controllers.autopilot.decide import Wanted
 from virt_steward.controllers.autopilot.overrides.scope import Idle, Only
+from virt_steward.controllers.autopilot.rollouts.policy import REBOOTING
 from virt_steward.controllers.autopilot.verdicts import AssetFailed, AssetSkipped, SkipReason
 from virt_steward.insight.assets.survey import NoPlatform, survey, target_state
 from virt_steward.insight.reading import listed_if_served
@@ -24,7 +25,7 @@ from virt_steward.objects.meta import Existing
 from virt_steward.objects.normalize import sanitized
 from virt_steward.plans.blast_radius import blast_radius, take_census
 from virt_steward.plans.draft import fitted
-from virt_steward.platform.machineconfigs import KUBELET_CONFIG, MACHINE_CONFIG
+from virt_steward.platform.machineconfigs import MACHINE_CONFIG
 from virt_steward.platform.sources import POOLS
 from virt_steward.ssa.locks import Stale
 from virt_steward.ssa.managers import AUTOPILOT
@@ -43,11 +44,6 @@ if TYPE_CHECKING:
     from virt_steward.kube.client import Client, Reader
     from virt_steward.ssa.preview import Preview
 
-CONTAINER_RUNTIME_CONFIG = Kind(
-    "machineconfiguration.openshift.io", "ContainerRuntimeConfig", "containerruntimeconfigs"
-)
-REBOOTING = frozenset((MACHINE_CONFIG, KUBELET_CONFIG, CONTAINER_RUNTIME_CONFIG))
-"""Kinds whose changes reboot nodes: an object that another instance made is never written at first contact."""
 ONLY_THEIRS = (
     Kind("ifo.kubevirt.io", "OperationRuleSet", "operationrulesets"),
     Kind("migrations.kubevirt.io", "MigrationPolicy", "migrationpolicies"),
@@ -289,8 +285,8 @@ def _contact_findings(contact: AssetContact) -> Iterator[SwitchFinding]:
 def _fate(contact: AssetContact) -> str:
     if contact.contact is Contact.CREATE and contact.ref.kind in REBOOTING:
         return (
-            f"would be created at once (asset {contact.asset}), and nodes reboot. To prevent that, exclude it by the "
-            f"annotation {EXCLUDED} on the HyperConverged"
+            f"would be created (asset {contact.asset}), and nodes reboot: at once, or with the staged changes of its "
+            f"pool. To review it first, set {ROLLOUT}: approve on the HyperConverged"
         )
     if contact.contact is Contact.CREATE:
         return f"would be created (asset {contact.asset})"
