@@ -8,7 +8,7 @@ import pytest
 
 from tests.audit import AuditLog
 from tests.controllers.autopilot.cockpit import Cockpit, Object, at_work, spec_of
-from tests.controllers.autopilot.test_rollouts import is_settled, is_staged, rendered, staged, writes
+from tests.controllers.autopilot.staging_rig import is_settled, is_staged, rendered, staged, writes
 from tests.eventually import eventually
 from tests.recordings import recording, restore
 from virt_steward.kube.client import EVERYTHING

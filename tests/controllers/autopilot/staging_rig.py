@@ -1,0 +1,125 @@
+"""What is staged, and pools whose nodes take changes up: shared by the tests of rollouts."""
+
+from functools import partial
+from typing import Any
+
+from tests.audit import AuditLog, Mark, Request
+from tests.controllers.autopilot.cockpit import Cockpit
+from tests.eventually import eventually
+from virt_steward.controllers.autopilot.options import HCO
+from virt_steward.controllers.autopilot.rollouts.policy import REBOOTING
+from virt_steward.controllers.autopilot.rollouts.staged import StagedChange, read_entries, ref_of_staging
+from virt_steward.kube.client import EVERYTHING
+from virt_steward.kube.errors import NotFound
+from virt_steward.objects.identity import Key, Ref
+from virt_steward.platform.hco import HYPERCONVERGED
+from virt_steward.platform.machineconfigs import KUBELET_CONFIG, MACHINE_CONFIG, MACHINE_CONFIG_POOL
+from virt_steward_demo.simulation.control_loop import SimulatedObject
+from virt_steward_demo.simulation.rendering import kubelet_machine_configs, render
+
+KUBELET = "kubelet-perf-settings"
+OTHER = "metrics-service"
+SCOPE = f"{KUBELET},{OTHER}"
+AUTOPILOT = "virt-platform-autopilot"
+Object = dict[str, Any]
+
+
+async def staged(cockpit: Cockpit) -> dict[str, StagedChange]:
+    try:
+        found = await cockpit.client.get(ref_of_staging(HCO.namespace))
+    except NotFound:
+        return {}
+    return {entry.asset: entry for entry in read_entries(found.get("data") or {}).values()}
+
+
+async def is_staged(cockpit: Cockpit, *assets: str) -> bool:
+    return (await staged(cockpit)).keys() == {*assets}
+
+
+async def want_pods(cockpit: Cockpit, number: int) -> None:
+    """Change what the asset wants."""
+    spec = {"deployment": {"nodePlacements": {"infra": {"maxPods": number}}}}
+    await cockpit.client.merge_patch(Ref(HYPERCONVERGED, HCO), {"spec": spec}, manager="admin")
+
+
+async def has_pods(cockpit: Cockpit, number: int) -> bool:
+    live = await cockpit.live(KUBELET)
+    return live is not None and live["spec"]["kubeletConfig"]["maxPods"] == number
+
+
+async def release(cockpit: Cockpit, *assets: str) -> None:
+    found = await staged(cockpit)
+    await cockpit.engage(SCOPE, rollout_release=",".join(found[asset].id for asset in assets))
+
+
+async def pool(cockpit: Cockpit, name: str = "worker") -> Object:
+    return await cockpit.client.get(Ref(MACHINE_CONFIG_POOL, Key("", name)))
+
+
+async def is_updated(cockpit: Cockpit) -> bool:
+    conditions = (await pool(cockpit))["status"].get("conditions", ())
+    return any((one["type"], one["status"]) == ("Updated", "True") for one in conditions)
+
+
+def writes(cockpit: Cockpit, audit_log: AuditLog, mark: Mark) -> list[Request]:
+    """What the autopilot has written to objects that reboot nodes."""
+    plurals = {kind.plural for kind in REBOOTING}
+    return [
+        one
+        for one in audit_log.since(mark)
+        if one.user == cockpit.account.user and one.is_write and one.resource in plurals and "dryRun" not in one.uri
+    ]
+
+
+async def engaged(cockpit: Cockpit) -> None:
+    await cockpit.engage(SCOPE)
+    for asset in (KUBELET, OTHER):
+        assert await eventually(partial(cockpit.told, "AssetApplied", asset), within=30)
+    assert await eventually(partial(is_settled, cockpit))
+
+
+async def has_passed(cockpit: Cockpit) -> None:
+    """By then, whatever came before it was seen."""
+    await cockpit.edit(OTHER, {"metadata": {"labels": {"app": "other"}}})
+    assert await eventually(lambda: _is_corrected(cockpit), within=30)
+
+
+async def _is_corrected(cockpit: Cockpit) -> bool:
+    live = await cockpit.live(OTHER)
+    return live is not None and live["metadata"]["labels"]["app"] != "other"
+
+
+async def make_config(cockpit: Cockpit, name: str) -> None:
+    """Somebody else configures workers, so that their nodes reboot."""
+    metadata = {"name": name, "labels": {"machineconfiguration.openshift.io/role": "worker"}}
+    config = {"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "metadata": metadata}
+    await cockpit.client.create({**config, "spec": {"kernelArguments": ["quiet"]}})
+
+
+async def _has_another_id(cockpit: Cockpit, before: str) -> bool:
+    found = await staged(cockpit)
+    return KUBELET in found and found[KUBELET].id != before
+
+
+async def rendered(cockpit: Cockpit) -> set[str]:
+    found = await cockpit.client.list(MACHINE_CONFIG, EVERYTHING)
+    names = (one["metadata"]["name"] for one in found)
+    return {name for name in names if name.startswith("rendered-worker-")}
+
+
+async def is_settled(cockpit: Cockpit) -> bool:
+    """All nodes of the pool run what its sources give, and nothing is about to change that."""
+    client = cockpit.client
+    pools, configs, kubelets = [
+        await client.list(kind, EVERYTHING, SimulatedObject)
+        for kind in (MACHINE_CONFIG_POOL, MACHINE_CONFIG, KUBELET_CONFIG)
+    ]
+    specs = {one.name: one.spec for one in configs}
+    for generated in kubelet_machine_configs(pools, kubelets):
+        if specs.get(generated["metadata"]["name"]) != generated["spec"]:
+            return False
+    worker = next(one for one in pools if one.name == "worker")
+    rendering = render(worker, configs)
+    assert rendering
+    running = [part.get("configuration", {}).get("name") for part in (worker.spec, worker.status)]
+    return running == [rendering.name] * 2 and await is_updated(cockpit)

@@ -1,0 +1,123 @@
+"""Staged changes and kills, and many staged changes of one pool at once."""
+
+from collections import Counter
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.audit import AuditLog
+from tests.controllers.approver.process import a_process
+from tests.controllers.autopilot import conftest as fixtures
+from tests.controllers.autopilot.cockpit import Cockpit, at_work
+from tests.controllers.autopilot.everything import SHAPE, ask_for_everything
+from tests.controllers.autopilot.staging_rig import (
+    AUTOPILOT,
+    KUBELET,
+    has_pods,
+    is_settled,
+    is_staged,
+    staged,
+    want_pods,
+    writes,
+)
+from tests.eventually import eventually
+from virt_steward.controllers.autopilot.options import HCO
+from virt_steward.controllers.autopilot.rollouts.policy import REBOOTING
+from virt_steward.platform.machineconfigs import MACHINE_CONFIG
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.simulation.platform import PlatformShape
+
+catalog, cockpit, shape = fixtures.catalog, fixtures.cockpit, fixtures.shape
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        f"autopilot.{step}{nth}"
+        for step in ("staging.before", "staging.after", "apply.before", "apply.after")
+        for nth in ("", "#2")
+        if (step, nth) not in {("apply.before", "#2"), ("apply.after", "#2")}
+    ],
+)
+async def test_kill_loses_no_staged_change_and_writes_it_once(
+    cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path, audit_log: AuditLog, point: str
+) -> None:
+    async with at_work(cockpit, control_plane, tmp_path):
+        await cockpit.engage(KUBELET)
+        assert await eventually(partial(cockpit.told, "AssetApplied", KUBELET), within=30)
+        assert await eventually(partial(is_settled, cockpit))
+    mark = audit_log.mark()
+    is_late = "#2" in point or "apply" in point
+    await want_pods(cockpit, 321)
+    kubeconfig = cockpit.account.write_kubeconfig(tmp_path / "kubeconfig", control_plane)
+
+    async def released() -> None:
+        assert await eventually(partial(is_staged, cockpit, KUBELET), within=60)
+        assert writes(cockpit, audit_log, mark) == []
+        found = await staged(cockpit)
+        await cockpit.engage(KUBELET, rollout_release=found[KUBELET].id)
+
+    with a_process(kubeconfig, HCO.namespace, fault=f"{point}:kill", controller="autopilot") as cut:
+        if is_late:
+            await released()
+        assert await eventually(lambda: cut.was_killed, within=60)
+    with a_process(kubeconfig, HCO.namespace, controller="autopilot"):
+        if not is_late:
+            await released()
+        assert await eventually(partial(has_pods, cockpit, 321), within=60)
+        assert await eventually(partial(is_staged, cockpit), within=60)
+    assert len(writes(cockpit, audit_log, mark)) == 1
+
+
+class TestManyChanges:
+    """Every asset of workers at once."""
+
+    @pytest.fixture
+    def shape(self) -> PlatformShape:
+        return replace(SHAPE, render_delay=1.0)
+
+    async def test_staged_changes_of_a_pool_reboot_each_node_once(
+        self, cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path, audit_log: AuditLog
+    ) -> None:
+        await ask_for_everything(cockpit)
+        async with at_work(cockpit, control_plane, tmp_path):
+            assets = [asset.name for asset in cockpit.catalog.assets if asset.object.kind in REBOOTING]
+            for asset in assets:
+                assert await eventually(partial(cockpit.told, "AssetApplied", asset), within=60), asset
+        for asset in assets:
+            await written_by_another_instance(cockpit, asset)
+        assert await eventually(partial(is_settled, cockpit), within=60)
+        mark = audit_log.mark()
+        async with at_work(cockpit, control_plane, tmp_path):
+            assert await eventually(partial(is_staged, cockpit, *assets), within=60)
+            found = await staged(cockpit)
+            assert {entry.occasion.value for entry in found.values()} == {"first contact"}
+            of_workers = [asset for asset, entry in found.items() if entry.matching_pools == ("worker",)]
+            assert len(of_workers) >= 10
+            assert writes(cockpit, audit_log, mark) == []
+            released = audit_log.mark()
+            await cockpit.engage("true", rollout_release=found["swap-enable"].id)
+            left = {*assets} - {*of_workers}
+            assert await eventually(partial(is_staged, cockpit, *left), within=60), "one release takes all along"
+            assert await eventually(partial(is_settled, cockpit), within=60)
+        reboots = Counter(
+            one.name for one in audit_log.since(released) if (one.resource, one.subresource) == ("nodes", "status")
+        )
+        workers = {"worker-0", "worker-1", "worker-2", "worker-gpu"}
+        assert {name: count for name, count in reboots.items() if name in workers} == dict.fromkeys(workers, 2)
+
+
+async def written_by_another_instance(cockpit: Cockpit, asset: str) -> None:
+    """The object has other content, owned by our field manager."""
+    live = await cockpit.live(asset)
+    assert live
+    metadata = {part: live["metadata"][part] for part in ("name", "labels")}
+    spec = dict(live["spec"])
+    if live["kind"] == MACHINE_CONFIG.name:
+        spec = {**spec, "kernelArguments": [*spec.get("kernelArguments", ()), f"by={asset}"]}
+    else:
+        spec = {**spec, "kubeletConfig": {**spec["kubeletConfig"], "maxPods": 99}}
+    theirs = {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": metadata, "spec": spec}
+    await cockpit.client.apply(theirs, manager=AUTOPILOT, force=True)
