@@ -82,6 +82,8 @@ async def test_full_catalog_applies_with_exactly_its_rights(complete: Cockpit, a
 
 async def drifted_and_set_right(cockpit: Cockpit) -> list[str]:
     """Change the object of every asset behind the autopilot's back; gives those that stay so."""
+    # A rollout that the drift itself starts would do, too, but on the simulated platform it may be over too soon.
+    await cockpit.engage(rollout="immediate")
     reader = Reader(cockpit.client.connection, cockpit.client.discovery)
     found = await render_online(reader, cockpit.catalog, cockpit.options, datetime.now(UTC))
     before = {line.asset.name: await cockpit.live(line.asset.name) for line in found.reports if line.object}
