@@ -1,7 +1,7 @@
 """Cuts, outages and refusals: what can be looked after is, and the rest follows once it can, without help."""
 
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -334,10 +334,10 @@ async def test_assets_are_pending_while_the_hyperconverged_fails(
         await flying.engage("false", disabled_resources="[{kind: HyperConverged, name: '*'}]")
         await flying.engage(BOTH)
         assert await eventually(partial(flying.is_there, OTHER), within=30), "an excluded one makes nobody wait"
+        await flying.engage("false", disabled_resources=None)
+        assert await eventually(_silence_of(flying, audit_log)), "it has seen that it is off"
         await flying.clear()
         await flying.client.delete(flying.ref(ASSET))
-        await flying.engage("false", disabled_resources=None)
-        await flying.clear()
         mark = audit_log.mark()
         await flying.engage(f"{GOLDEN},{BOTH}")
         assert await eventually(partial(_failed, flying, audit_log, mark, 4), within=60)
@@ -348,6 +348,17 @@ async def test_assets_are_pending_while_the_hyperconverged_fails(
         await flying.annotate(GOLDEN, mode=None)
     assert await eventually(partial(flying.told, "AssetApplied", GOLDEN), within=60), "the queue tries again by itself"
     await is_corrected(flying)
+
+
+def _silence_of(cockpit: Cockpit, audit_log: AuditLog) -> Callable[[], bool]:
+    """Whether the autopilot has written nothing in between ten looks."""
+    begin, counts = audit_log.mark(), [0]
+
+    def is_silent() -> bool:
+        counts.append(len(writes(cockpit, audit_log, begin)))
+        return len(counts) > 10 and len(set(counts[-10:])) == 1
+
+    return is_silent
 
 
 async def _is_refused(cockpit: Cockpit, control_plane: ControlPlane) -> bool:
