@@ -40,8 +40,9 @@ def as_chart(objects: list[Object]) -> list[Object]:
     for obj in objects:
         if obj["kind"] == "Deployment":
             container = obj["spec"]["template"]["spec"]["containers"][0]
-            if container["name"] in OF_THE_PLATFORM and len(container["args"]) == 1:
-                container["args"].append("--hyperconverged=openshift-cnv/kubevirt-hyperconverged")
+            is_named = any(one.startswith("--hyperconverged=") for one in container["args"])
+            if container["name"] in OF_THE_PLATFORM and not is_named:
+                container["args"].insert(1, "--hyperconverged=openshift-cnv/kubevirt-hyperconverged")
         if obj["kind"] == "CustomResourceDefinition":
             obj["metadata"].setdefault("annotations", {})["helm.sh/resource-policy"] = "keep"
     return objects
