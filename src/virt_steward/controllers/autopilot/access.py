@@ -52,11 +52,10 @@ def access(name: str, catalog: Catalog, hco: Key) -> Access:
             Grant(MACHINE_CONFIG, WATCH, "to configure nothing twice"),
             Grant(MACHINE_CONFIG_POOL, WATCH, "to know which nodes a MachineConfig concerns"),
             Grant(KUBELET_CONFIG, WATCH, "to replace no KubeletConfig of others"),
-            Grant(
+            Grant(  # not in a Role, which could not be installed before the platform has its namespace
                 CONFIG_MAP,
                 (*WATCH, *APPLY),
                 "to remember staged changes",
-                where=hco.namespace,
                 names=(ref_of_staging(hco.namespace).key.name,),
             ),
             Grant(VIRT_PLATFORM_CONFIG, WATCH, "to leave governed fields to the advisor"),
