@@ -1,6 +1,5 @@
 """Limits of answers, by which a server cannot fill our memory."""
 
-import asyncio
 import gzip
 import json
 
@@ -9,6 +8,7 @@ import pytest
 from aiohttp import web
 
 from tests.gateway import Gateway
+from tests.turns import counted_turns
 from virt_steward.kube.answers import (
     KIB,
     MIB,
@@ -162,16 +162,7 @@ async def test_other_json_is_no_empty_list(gateway: Gateway, admin: Client, read
 
 
 async def test_decoded_items_lets_others_run_after_each_portion() -> None:
-    turns = 0
-
-    async def count_turns() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    other = asyncio.create_task(count_turns())
-    found = await decoded_items([msgspec.Raw(b"1")] * (3 * PORTION + 1), int, "list")
-    other.cancel()
+    async with counted_turns() as turns:
+        found = await decoded_items([msgspec.Raw(b"1")] * (3 * PORTION + 1), int, "list")
     assert len(found) == 3 * PORTION + 1
-    assert turns == 3
+    assert turns.count == 3

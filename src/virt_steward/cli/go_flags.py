@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
+
+from virt_steward.objects.gosyntax import FLAG, TRUE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,9 +37,6 @@ SWITCHES = ("leader-elect",)
 """Flags of both that Go also takes with a value."""
 DEBUG_SERVER = "enable-debug-server"
 
-_FLAG = re.compile(r"--?([a-z][-a-z0-9]*)(?:=(.*))?", re.DOTALL)
-_TRUE = frozenset(("1", "t", "T", "true", "TRUE", "True"))
-
 
 def translated(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """The arguments of `run` without flags of the Go operators, and a hint for each of those."""
@@ -46,18 +44,18 @@ def translated(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     hints: list[str] = []
     following = iter(arguments)
     for argument in following:
-        found = _FLAG.fullmatch(argument)
+        found = FLAG.fullmatch(argument)
         name, value = (found[1], found[2]) if found else ("", None)
         if name in WITHOUT_VALUE or name in WITH_VALUE:
             if name in WITH_VALUE and value is None:
                 next(following, None)
             hints.append(f"--{name} is ignored: {WITHOUT_VALUE.get(name) or WITH_VALUE[name]}")
         elif name == DEBUG_SERVER:
-            if value is not None and value not in _TRUE:
+            if value is not None and value not in TRUE:
                 kept.append("--debug-bind-address=0")
             hints.append(f"--{name} is understood; --debug-bind-address=0 turns the debug pages off")
         elif name in SWITCHES:
-            kept.append(f"--{name}" if value is None or value in _TRUE else f"--no-{name}")
+            kept.append(f"--{name}" if value is None or value in TRUE else f"--no-{name}")
         else:
             kept.append(argument)
     return kept, hints

@@ -16,6 +16,7 @@ from tests.controllers.placement.scene import Scene
 from tests.eventually import eventually
 from tests.gateway import Gateway, a_status
 from tests.runtime.clocks import ManualClock
+from tests.turns import counted_turns
 from tests.widgets import install_crd
 from virt_steward.apis.kubevirtconfig import Capacity, KubevirtConfigSpec
 from virt_steward.controllers.placement.assignments import Assignments
@@ -142,19 +143,10 @@ class CrowdedReader:
 
 
 async def test_capacity_of_thousands_of_nodes_lets_others_run() -> None:
-    turns = 0
-
-    async def count_turns() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    other = asyncio.create_task(count_turns())
-    found = await capacity_request(KubevirtConfigSpec())(CrowdedReader())  # type: ignore[arg-type]
-    other.cancel()
+    async with counted_turns() as turns:
+        found = await capacity_request(KubevirtConfigSpec())(CrowdedReader())  # type: ignore[arg-type]
     assert found == CapacityFree(pytest.approx(0.75), pytest.approx(0.75))
-    assert turns == 2 + 3 + 3, "after each portion of what is decoded and of both sums"
+    assert turns.count == 2 + 3 + 3, "after each portion of what is decoded and of both sums"
 
 
 def test_machines_that_came_since_take_what_those_before_take_on_average() -> None:

@@ -9,7 +9,7 @@ from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.catalog.yamlread import document
 from virt_steward.controllers.autopilot.options import OPT_OUT_DELETES
 from virt_steward.controllers.autopilot.optout import NEVER_DELETED
-from virt_steward.controllers.autopilot.rollouts.staged import ref_of_staging
+from virt_steward.controllers.autopilot.rollouts.staged import NAME as STAGED_CHANGES
 from virt_steward.controllers.autopilot.watches import ref_of_asset
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.objects.corekinds import CONFIG_MAP, NAMESPACE, NODE
@@ -56,7 +56,7 @@ def access(name: str, catalog: Catalog, hco: Key) -> Access:
                 CONFIG_MAP,
                 (*WATCH, *APPLY),
                 "to remember staged changes",
-                names=(ref_of_staging(hco.namespace).key.name,),
+                names=(STAGED_CHANGES,),
             ),
             Grant(VIRT_PLATFORM_CONFIG, WATCH, "to leave governed fields to the advisor"),
             *_schemas(catalog),

@@ -15,6 +15,7 @@ from virt_steward.controllers.autopilot.access import GO_LEASE as AUTOPILOT_LEAS
 from virt_steward.insight.reading import listed
 from virt_steward.insight.switchover.findings import Effect, SwitchFinding, unknown
 from virt_steward.kube.errors import Forbidden, NotFound
+from virt_steward.objects.gosyntax import FLAG
 from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward.runtime.standby import other_leases
 
@@ -32,7 +33,6 @@ OFF = "0"
 
 # The holder of a Lease is called after its pod, which is called after its Deployment: name-6d5f8c9b7-x2x4z_uid.
 _POD = re.compile(r"(.+)-[a-z0-9]{5,10}-[a-z0-9]{5}_.+")
-_FLAG = re.compile(r"--?([a-z][-a-z0-9]*)(?:=(.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def flags_in(words: list[str]) -> dict[str, str]:
     """Read `--name=value` and `--name value`."""
     found: dict[str, str] = {}
     for word, following in zip(words, [*words[1:], ""], strict=True):
-        if flag := _FLAG.fullmatch(word):
+        if flag := FLAG.fullmatch(word):
             value = flag[2] if flag[2] is not None else "" if following.startswith("-") else following
             found[flag[1]] = value
     return found

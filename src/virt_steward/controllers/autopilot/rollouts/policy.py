@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from virt_steward.controllers.autopilot.annotation_keys import (
     BYPASS,
@@ -13,6 +13,7 @@ from virt_steward.controllers.autopilot.annotation_keys import (
     ROLLOUT_DEADLINE_ACTION,
     ROLLOUT_WINDOW,
 )
+from virt_steward.objects import gosyntax
 from virt_steward.objects.durations import BadDuration, parse_duration
 from virt_steward.objects.windows import BadWindow, Window
 from virt_steward.platform.machineconfigs import CONTAINER_RUNTIME_CONFIG, KUBELET_CONFIG, MACHINE_CONFIG
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from datetime import timedelta
 
+E = TypeVar("E", bound=Enum)
+
 REBOOTING = frozenset((MACHINE_CONFIG, KUBELET_CONFIG, CONTAINER_RUNTIME_CONFIG))
 """Kinds whose changes reboot nodes."""
-_GO_TRUE = frozenset(("1", "t", "T", "true", "True", "TRUE"))
 _CRON_FIELDS = 5
 _EXAMPLE = "0 22 * * FRI 4h Europe/Oslo"
 
@@ -73,7 +75,7 @@ def parse_policy(hco: Mapping[str, str], live: Mapping[str, str]) -> RolloutPoli
         window=_parse_window(given.get(ROLLOUT_WINDOW), problems) if mode is RolloutMode.WINDOW else None,
         deadline=_parse_deadline(given.get(ROLLOUT_DEADLINE), problems),
         action=_parse_action(given.get(ROLLOUT_DEADLINE_ACTION), problems),
-        is_bypassed=live.get(BYPASS) in _GO_TRUE,
+        is_bypassed=live.get(BYPASS) in gosyntax.TRUE,
         problems=tuple(problems),
     )
 
@@ -81,9 +83,8 @@ def parse_policy(hco: Mapping[str, str], live: Mapping[str, str]) -> RolloutPoli
 def _parse_mode(text: str | None, problems: list[str]) -> RolloutMode:
     if text is None:
         return RolloutMode.COALESCE
-    for mode in RolloutMode:
-        if mode.value == text.strip():
-            return mode
+    if mode := _choice(RolloutMode, text):
+        return mode
     known = ", ".join(mode.value for mode in RolloutMode)
     problems.append(f"{ROLLOUT} is {text[:40]!r}, not one of {known}: changes wait until they are released")
     return RolloutMode.APPROVE
@@ -121,12 +122,15 @@ def _parse_deadline(text: str | None, problems: list[str]) -> timedelta | None:
 def _parse_action(text: str | None, problems: list[str]) -> DeadlineAction:
     if text is None:
         return DeadlineAction.WARN
-    for action in DeadlineAction:
-        if action.value == text.strip():
-            return action
+    if action := _choice(DeadlineAction, text):
+        return action
     known = " or ".join(action.value for action in DeadlineAction)
     problems.append(f"{ROLLOUT_DEADLINE_ACTION} is {text[:40]!r}, not {known}: the deadline only warns")
     return DeadlineAction.WARN
+
+
+def _choice(choices: type[E], text: str) -> E | None:
+    return next((one for one in choices if one.value == text.strip()), None)
 
 
 def parse_releases(text: str | None) -> frozenset[str]:
