@@ -7,6 +7,7 @@ from aiohttp import web
 
 from tests.audit import AuditLog
 from tests.clients import a_client
+from tests.eventually import eventually
 from tests.gateway import Gateway
 from tests.widgets import V1, WIDGET, Widget, a_widget, the_widget
 from virt_steward.kube.client import Client, Selection
@@ -60,6 +61,11 @@ async def test_list_reads_pages(admin: Client, widgets: str, audit_log: AuditLog
     expected = [f"w{number}" for number in range(5)]
     for name in expected:
         await admin.create(a_widget(widgets, name))
+
+    async def cached() -> bool:
+        return names(await admin.list(WIDGET, Selection(widgets), may_lag=True)) == expected
+
+    assert await eventually(cached)
     mark = audit_log.mark()
     pages = [page async for page in admin.pages(WIDGET, Selection(widgets), page=2, may_lag=may_lag)]
     assert [len(page.items) for page in pages] == [2, 2, 1]

