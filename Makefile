@@ -24,6 +24,7 @@ test: check  ## Check the code, then run all tests on a real control plane (buil
 
 stress: setup  ## Run the long tests: many kills and freezes, thousands of objects
 	@$(BIN)/virt-steward local assets
+	@$(BIN)/python -m tests.tools stress
 	@$(BIN)/pytest -o addopts="--strict-markers --strict-config -rA -s" tests/stress $(ARGS)
 
 check: setup  ## Check formatting, lint, types and import layers

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,7 +51,7 @@ class LifecycleManager:
 @contextmanager
 def a_lifecycle_manager(folder: Path) -> Iterator[LifecycleManager]:
     """Build what is missing, start it and wait until OLM reads the catalog. Blocks, and is for the main thread."""
-    programs = _programs()
+    programs = find_or_build(os.environ)
     with a_control_plane(folder / "controlplane") as control_plane:
         asyncio.run(_define_kinds(control_plane, _definitions(programs / DEFINITIONS)))
         port = _a_free_port()
@@ -69,11 +69,10 @@ def a_lifecycle_manager(folder: Path) -> Iterator[LifecycleManager]:
                 child.kill()
 
 
-def _programs() -> Path:
+def find_or_build(env: Mapping[str, str]) -> Path:
+    """The folder of OLM's programs, from the cache or built now."""
     toolchain = shipped_recipe().toolchain
-    return Builder(cache_folder(os.environ), PinnedGo(toolchain), os.environ, ProgressPrinter()).build(
-        Recipe(toolchain)
-    )
+    return Builder(cache_folder(env), PinnedGo(toolchain), env, ProgressPrinter()).build(Recipe(toolchain))
 
 
 def _command_lines(folder: Path, port: int) -> dict[str, list[str]]:
