@@ -6,7 +6,7 @@ import pytest
 from tests.audit import AuditLog, Mark, Request
 from tests.controllers.advisor.desk import HCO, Desk, advising, no_reboots
 from tests.controllers.advisor.process import Asked, Start, runs_through_a_kill, written
-from tests.controllers.approver.process import SHORT_LEASE
+from tests.controllers.approver.process import FREQUENT_RENEWALS, SHORT_LEASE
 from tests.eventually import eventually
 from tests.grants import Account
 from virt_steward.apis.profiles import EXAMPLE, LOAD_AWARE
@@ -116,7 +116,7 @@ async def test_dry_run_writes_only_status(
 
 
 async def test_rights_are_sufficient_and_all_used(desk: Desk, start: Start, account: Account, asked: Asked) -> None:
-    with start(*SHORT_LEASE) as process:
+    with start(*FREQUENT_RENEWALS) as process:
         for profile in PROFILES:
             desk.profile = profile.name
             await desk.ask("Apply")

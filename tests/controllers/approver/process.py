@@ -21,7 +21,9 @@ from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.local.processes import Child
 
 ALONE = ("--no-leader-elect",)
-SHORT_LEASE = ("--lease-duration=1", "--lease-retry=0.1")
+FREQUENT_RENEWALS = ("--lease-duration=15", "--lease-retry=0.1")
+SHORT_LEASE = ("--lease-duration=4", "--lease-retry=0.1")
+"""Another replica takes over soon; long enough for a busy machine, on which a renewal may take a second."""
 
 
 async def an_installation(control_plane: ControlPlane) -> Account:

@@ -22,7 +22,7 @@ from tests.controllers.approver.lifecycle import (
     define_all,
     status_of,
 )
-from tests.controllers.approver.process import ALONE, SHORT_LEASE, a_process
+from tests.controllers.approver.process import ALONE, FREQUENT_RENEWALS, a_process
 from tests.eventually import eventually
 from tests.gateway import Gateway
 from tests.grants import Account, an_account
@@ -68,7 +68,7 @@ async def test_each_approval_takes_one_request_and_then_there_is_silence(
     places = [await a_namespace_with_wishes(lifecycles) for _ in range(NAMESPACES)]
     await an_approver(cluster, places[0].namespace, targetNamespaces=[one.namespace for one in places])
     jobs = [partial(olm.offer, f"op-{number}.v1.0.0") for olm in places for number in range(PLANS)]
-    with start(*SHORT_LEASE, f"--policy-namespaces={places[0].namespace}") as process:
+    with start(*FREQUENT_RENEWALS, f"--policy-namespaces={places[0].namespace}") as process:
         assert await eventually(lambda: process.said("leading"))
         await at_once(jobs)
         assert await eventually(lambda: has_counted(cluster, places[0].namespace, len(jobs)), within=20)
@@ -178,7 +178,7 @@ async def test_olm_may_come_late_go_and_come_again(tmp_path: Path) -> None:
             await client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "steward"}})
             account = await an_account(client, ACCESS, Installation("steward"))
             kubeconfig = account.write_kubeconfig(tmp_path / "kubeconfig", control_plane)
-            with a_process(kubeconfig, "steward", *SHORT_LEASE, "--policy-namespaces=default") as process:
+            with a_process(kubeconfig, "steward", *FREQUENT_RENEWALS, "--policy-namespaces=default") as process:
                 assert await eventually(lambda: process.said("leading"))
                 await install_crd(client, INSTALL_PLAN_APPROVER_CRD.manifest())
                 await an_approver(client, "default")

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from tests.controllers.approver.process import SHORT_LEASE
+from tests.controllers.approver.process import FREQUENT_RENEWALS
 from tests.controllers.placement.conftest import Asked, Start
 from tests.controllers.placement.scene import Scene
 from tests.eventually import eventually
@@ -167,7 +167,7 @@ async def test_it_needs_all_rights_that_it_declares_and_no_other(
 ) -> None:
     await scene.join("east", "west")
     await scene.machine("web")
-    with start(election=SHORT_LEASE):
+    with start(election=FREQUENT_RENEWALS):
         assert await eventually(partial(scene.waits_for, "web", "AmbiguousPlacement"))
         await scene.change("west", default=True)
         assert await eventually(partial(scene.is_on, "web", "west"))
