@@ -2,7 +2,10 @@
 
 import asyncio
 import os
+import pty
+import signal
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,12 +20,12 @@ class Ended:
     stderr: str
 
 
-async def steward(*arguments: str, kubeconfig: Path, **env: str) -> Ended:
+async def steward(*arguments: str, kubeconfig: Path, stdin: str = "", **env: str) -> Ended:
     """Run a command to its end, with nothing else of the user's configuration in reach."""
     process = await asyncio.create_subprocess_exec(
         PROGRAM,
         *arguments,
-        stdin=asyncio.subprocess.DEVNULL,
+        stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         env={
@@ -34,10 +37,35 @@ async def steward(*arguments: str, kubeconfig: Path, **env: str) -> Ended:
         },
     )
     try:
-        out, err = await asyncio.wait_for(process.communicate(), PATIENCE)
+        out, err = await asyncio.wait_for(process.communicate(stdin.encode()), PATIENCE)
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
     assert process.returncode is not None
     return Ended(process.returncode, out.decode(), err.decode())
+
+
+async def on_a_terminal(*arguments: str, answers: str = "", interrupt_at: str = "", **env: str) -> str:
+    """All that a person sees on their screen, who types these answers, or Ctrl-C when a text appears."""
+    mine, theirs = pty.openpty()
+    os.write(mine, answers.encode())
+    known = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "TERM": "xterm", **env}
+    process = await asyncio.create_subprocess_exec(
+        PROGRAM, *arguments, stdin=theirs, stdout=theirs, stderr=theirs, env=known
+    )
+    os.close(theirs)
+    seen = bytearray()
+    try:
+        async with asyncio.timeout(60):
+            with suppress(OSError):  # that is how a terminal ends
+                while part := await asyncio.to_thread(os.read, mine, 4096):
+                    seen += part
+                    if interrupt_at and interrupt_at.encode() in seen:
+                        process.send_signal(signal.SIGINT)
+            await process.wait()
+    finally:
+        if process.returncode is None:
+            process.kill()  # which also ends the reading
+        os.close(mine)
+    return seen.decode().replace("\r\n", "\n")

@@ -37,7 +37,20 @@ ANY = ReviewedPlan(None, None)
 
 
 def approve(kubeconfig: Path, namespace: str, *options: str) -> Any:
-    return steward("approve", "installplan", f"{namespace}/install-1", *options, kubeconfig=kubeconfig)
+    return steward("approve", "installplan", f"{namespace}/install-1", "--yes", *options, kubeconfig=kubeconfig)
+
+
+async def test_approve_takes_nothing_for_consent_but_an_option(
+    admin: Client, control_plane: ControlPlane, operators: str
+) -> None:
+    await create(admin, a_pending_plan(operators))
+    plan = ("approve", "installplan", f"{operators}/install-1")
+    for answer in ("", "y\n", "n\n"):
+        ended = await steward(*plan, kubeconfig=control_plane.kubeconfig, stdin=answer)
+        assert (ended.code, ended.stdout) == (1, "")
+        assert "Nothing was changed: there is no terminal to ask on. Add --yes or --uid " in ended.stderr
+    assert (await admin.get(the_plan(operators)))["spec"]["approved"] is False
+    assert (await steward(*plan, "--csvs", csv_of("1.0.0"), kubeconfig=control_plane.kubeconfig)).code == 0
 
 
 async def test_approve_records_user_time_and_comment(

@@ -76,7 +76,7 @@ async def test_explain_installplan_names_user_and_comment(
 ) -> None:
     await create(admin, a_pending_plan(operators))
     plan = ("installplan", f"{operators}/install-1")
-    await steward("approve", *plan, "--comment", "CHG-7: tested", kubeconfig=control_plane.kubeconfig)
+    await steward("approve", *plan, "--yes", "--comment", "CHG-7: tested", kubeconfig=control_plane.kubeconfig)
     ended = await steward("explain", *plan, kubeconfig=control_plane.kubeconfig)
     assert re.search(r"^  approved by \S+, manually at 20\d\d-\S+Z: CHG-7: tested$", ended.stdout, re.MULTILINE)
 

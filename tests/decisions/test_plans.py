@@ -1,5 +1,6 @@
 """Manual approvals: of the reviewed plan, or of none."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -16,6 +17,8 @@ from virt_steward.decisions.outcomes import NotApproved
 from virt_steward.decisions.plans import PlanApproved, approve_plan, plan_changed, reason_not_approvable
 from virt_steward.kube.client import Client
 from virt_steward_demo.local.controlplane import ControlPlane
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +64,9 @@ def test_plan_is_approvable(config: VirtPlatformConfig) -> None:
 async def test_approval_sets_action_and_annotations(before: str, after: str, configs: Client) -> None:
     desk = await config_in_review(configs, action=before)
     await desk.annotate(approval_comment="of somebody before", rejected_plan=PLAN, rejected_by="admin")
-    assert await approve_plan(configs, EXAMPLE, PLAN, "") == PlanApproved(EXAMPLE, PLAN, after, "admin", "")  # type: ignore[arg-type]
+    assert await approve_plan(configs, EXAMPLE, PLAN, "", NOW) == PlanApproved(
+        EXAMPLE, PLAN, after, "admin", "", "the advisor executes the plan now"
+    )  # type: ignore[arg-type]
     config = await desk.config()
     assert config["spec"]["action"] == after
     assert config["metadata"]["annotations"] == {APPROVED_PLAN: PLAN, APPROVED_BY: "admin"}
@@ -69,7 +74,7 @@ async def test_approval_sets_action_and_annotations(before: str, after: str, con
 
 async def test_approval_refuses_other_plan(configs: Client) -> None:
     desk = await config_in_review(configs)
-    answer = await approve_plan(configs, EXAMPLE, "another", "")
+    answer = await approve_plan(configs, EXAMPLE, "another", "", NOW)
     assert isinstance(answer, NotApproved)
     assert answer.reason == plan_changed(PLAN)
     assert (await desk.config())["spec"]["action"] == "DryRun"
@@ -96,7 +101,7 @@ async def test_approval_survives_status_change_but_not_new_plan(
 
     gateway.intercept = changed_meanwhile
     async with a_client(control_plane, server=gateway.server) as client:
-        answer = await approve_plan(client, EXAMPLE, PLAN, "agreed")
+        answer = await approve_plan(client, EXAMPLE, PLAN, "agreed", NOW)
     config = await desk.config()
     assert isinstance(answer, PlanApproved) is approved
     assert config["spec"]["action"] == ("Apply" if approved else "DryRun")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,15 +13,19 @@ from typer.core import TyperGroup
 
 from virt_steward.app import connected
 from virt_steward.cli.arguments import (
+    CommentOption,
     ContextOption,
     InstallPlanArgument,
     KubeconfigOption,
     ProfileArgument,
+    YesOption,
     namespaced,
+    require_consent,
 )
 from virt_steward.cli.output import CommandFailed, Output, OutputOption, answer, say, show
 from virt_steward.cli.plan import item_lines
-from virt_steward.controllers.advisor import follow as plan_progress
+from virt_steward.cli.watch import duration, follow_plan
+from virt_steward.controllers.advisor.follow import progress
 from virt_steward.controllers.advisor.observation import VirtPlatformConfig
 from virt_steward.controllers.approver import follow as install_progress
 from virt_steward.decisions.configs import config_ref
@@ -34,10 +38,9 @@ from virt_steward.decisions.installplans import (
 )
 from virt_steward.decisions.installplans import reason_not_approvable as reason_not_installable
 from virt_steward.decisions.outcomes import NotApproved
-from virt_steward.decisions.plans import PlanApproved, approve_plan, reason_not_approvable
+from virt_steward.decisions.plans import SHORT_HASH, PlanApproved, approve_plan, is_hash_of, reason_not_approvable
 from virt_steward.kube.errors import NotFound
-from virt_steward.objects.durations import BadDuration, parse_duration
-from virt_steward.settings import BadSetting, names_in
+from virt_steward.settings import names_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +49,8 @@ if TYPE_CHECKING:
     from virt_steward.kube.client import Client, Reader
     from virt_steward.objects.identity import Key
 
-CANCELLED = "Cancelled; nothing was changed"
+
+NOTHING_REVIEWED = ReviewedPlan(None, None)
 
 
 class ProfileByDefault(TyperGroup):
@@ -92,11 +96,16 @@ class InstallPlanApprovalRequest:
 def profile(
     *,
     profile: ProfileArgument,
-    comment: Annotated[str, typer.Option(metavar="TEXT", help="Why; recorded with the approval.")] = "",
+    comment: CommentOption = "",
     plan: Annotated[
-        str, typer.Option(metavar="HASH", help="Approve only if the pending plan has this hash, as reviewed before.")
+        str,
+        typer.Option(
+            metavar="HASH",
+            help="Approve without asking if the pending plan has this hash, as reviewed before;"
+            f" its first {SHORT_HASH} characters will do.",
+        ),
     ] = "",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation on a terminal.")] = False,
+    yes: YesOption = False,
     watch: Annotated[bool, typer.Option("--watch", help="Follow the rollout; fail if it fails.")] = False,
     timeout: Annotated[
         str, typer.Option(metavar="DURATION", help="Limit of --watch, such as 2h; by default there is none.")
@@ -119,23 +128,27 @@ def profile(
         timeout=duration(timeout) if timeout else None,
     )
     approval = asyncio.run(_approve_profile(request, kubeconfig, context))
-    answer(output, "Plan completed" if watch else "Approved; the advisor executes the plan now", approval)
+    answer(output, "Plan completed" if watch else f"Approved; {approval.start}", approval)
 
 
 @app.command()
 def installplan(
     *,
     plan: InstallPlanArgument,
-    comment: Annotated[str, typer.Option(metavar="TEXT", help="Why; recorded on the InstallPlan.")] = "",
+    comment: CommentOption = "",
     uid: Annotated[
         str | None,
-        typer.Option(metavar="UID", help="Approve only the InstallPlan with this uid; explain -o json prints it."),
+        typer.Option(
+            metavar="UID", help="Approve without asking if this is its uid, as reviewed; explain -o json prints it."
+        ),
     ] = None,
     csvs: Annotated[
         str | None,
-        typer.Option(metavar="NAME[,NAME]", help="Approve only if it has exactly these ClusterServiceVersions."),
+        typer.Option(
+            metavar="NAME[,NAME]", help="Approve without asking if it has exactly these ClusterServiceVersions."
+        ),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation on a terminal.")] = False,
+    yes: YesOption = False,
     wait: Annotated[bool, typer.Option("--wait", help="Return when the operators run or have failed.")] = False,
     timeout: Annotated[str, typer.Option(metavar="DURATION", help="Limit of --wait, such as 90s.")] = "10m",
     kubeconfig: KubeconfigOption = None,
@@ -156,13 +169,14 @@ def installplan(
 async def _approve_profile(request: PlanApprovalRequest, kubeconfig: str | None, context: str | None) -> PlanApproved:
     async with connected(kubeconfig, context) as client:
         plan_hash = await _confirm(client, request)
-        match await approve_plan(client, request.profile, plan_hash, request.comment):
+        match await approve_plan(client, request.profile, plan_hash, request.comment, datetime.now(UTC)):
             case NotApproved(_, why):
                 raise CommandFailed(not_approved(why))
             case PlanApproved() as approval:
                 say(f"Approved plan {plan_hash} of {request.profile} as {approval.user}")
         if request.watch:
-            await _watch_plan(client, request, plan_hash)
+            judge = partial(progress, plan_hash=plan_hash)
+            await follow_plan(client, request.profile, judge, request.timeout, "approved, but ")
         return approval
 
 
@@ -175,11 +189,11 @@ async def _confirm(client: Client, request: PlanApprovalRequest) -> str:
     if why := reason_not_approvable(config):
         raise CommandFailed(not_approved(why))
     pending = config.status.plan_hash
-    if request.plan_hash not in ("", pending):
+    if request.plan_hash and not is_hash_of(request.plan_hash, pending):
         raise CommandFailed(not_approved(f"the pending plan is now {pending}; review it first"))
     show(_plan_lines(config), err=True)
-    if not request.is_confirmed and sys.stdin.isatty() and not typer.confirm("Approve this plan?", err=True):
-        raise CommandFailed(CANCELLED)
+    is_given = request.is_confirmed or bool(request.plan_hash)
+    require_consent("Approve this plan?", is_given=is_given, binding=f"--plan {pending[:SHORT_HASH]}")
     return pending
 
 
@@ -192,19 +206,6 @@ def _plan_lines(config: VirtPlatformConfig) -> Iterator[str]:
     yield from item_lines(status.items)
     rollback = "rollback, " if config.spec.action == "Rollback" else ""
     yield f"{config.metadata.name}: {rollback}impact {status.impact_severity}, plan {status.plan_hash}"
-
-
-async def _watch_plan(reader: Reader, request: PlanApprovalRequest, plan_hash: str) -> None:
-    timeout = request.timeout
-    try:
-        async with asyncio.timeout(timeout.total_seconds() if timeout else None):
-            ended = await plan_progress.follow(reader, request.profile, plan_hash, say)
-    except TimeoutError:
-        raise CommandFailed(
-            f"{request.profile}: approved, but not completed within {timeout}; the advisor continues"
-        ) from None
-    if isinstance(ended, plan_progress.PlanFailed):
-        raise CommandFailed(f"{request.profile}: approved, but {ended.why}")
 
 
 async def _approve_install_plan(
@@ -227,10 +228,9 @@ async def _approve_shown_plan(client: Client, request: InstallPlanApprovalReques
     if why := request.reviewed.difference(plan) or reason_not_installable(plan):
         return NotApproved(str(request.plan), why)
     say(f"InstallPlan {request.plan}, uid {plan.metadata.uid}: {', '.join(plan.csvs) or 'no operators'}")
-    if request.is_confirmed or not sys.stdin.isatty():
+    if request.is_confirmed or request.reviewed != NOTHING_REVIEWED:
         return await approve_as_read(client, plan, request.comment, datetime.now(UTC))
-    if not typer.confirm("Approve this InstallPlan?", err=True):
-        raise CommandFailed(CANCELLED)
+    require_consent("Approve this InstallPlan?", is_given=False, binding=f"--uid {plan.metadata.uid}")
     shown = ReviewedPlan(plan.metadata.uid, plan.csvs)  # read again: it may have changed in harmless ways
     return await approve_manually(client, request.plan, shown, request.comment, datetime.now(UTC))
 
@@ -245,10 +245,3 @@ async def _wait_for_operators(reader: Reader, plan: Key, csvs: tuple[str, ...], 
         ) from None
     if isinstance(ended, install_progress.InstallFailed):
         raise CommandFailed(f"InstallPlan {plan} is approved, but {ended.why}")
-
-
-def duration(text: str) -> timedelta:
-    try:
-        return parse_duration(text)
-    except BadDuration as error:
-        raise BadSetting(f"--timeout: {error}") from None

@@ -1,7 +1,9 @@
-"""What several commands take: which cluster, which object, and the connection to that cluster."""
+"""What several commands take: which cluster, which object, the consent of a person, and the connection."""
 
 from __future__ import annotations
 
+import signal
+import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +11,7 @@ import typer
 
 from virt_steward import logs
 from virt_steward.app import connected
+from virt_steward.cli.output import CommandFailed, say
 from virt_steward.kube.client import Reader
 from virt_steward.objects.identity import Key
 from virt_steward.objects.quoting import quoted
@@ -36,6 +39,30 @@ ProfileArgument = Annotated[
 ]
 AssetArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the asset; `render -o status` lists them.")]
 MachineArgument = Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="The Machine.")]
+CommentOption = Annotated[str, typer.Option(metavar="TEXT", help="Why; recorded with the decision.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+
+CANCELLED = "Cancelled; nothing was changed"
+
+
+def require_consent(question: str, *, is_given: bool, binding: str) -> None:
+    """Ask on a terminal; elsewhere only an option counts. What comes through a pipe is nobody's consent.
+
+    `binding` is the option that names what was reviewed, such as `--plan HASH`: who gives it need not be asked.
+    """
+    if is_given:
+        return
+    if not sys.stdin.isatty():
+        raise CommandFailed(f"Nothing was changed: there is no terminal to ask on. Add --yes or {binding}")
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # asyncio's own would wait for the answer
+    try:
+        if not typer.confirm(question, err=True):
+            raise CommandFailed(CANCELLED)
+    except typer.Abort:
+        say(f"\n{CANCELLED}")
+        raise
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def namespaced(text: str) -> Key:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,8 +11,13 @@ import typer
 
 from virt_steward.catalog.load import load
 from virt_steward.cli import advisor_flags
-from virt_steward.cli.approve import CANCELLED
-from virt_steward.cli.arguments import ContextOption, KubeconfigOption, quiet_client
+from virt_steward.cli.arguments import (
+    ContextOption,
+    KubeconfigOption,
+    YesOption,
+    quiet_client,
+    require_consent,
+)
 from virt_steward.cli.output import CommandFailed, Output, OutputOption, answer, say, wrapped
 from virt_steward.controllers.autopilot.options import AutopilotOptions, related_images
 from virt_steward.decisions.outcomes import NotDecided
@@ -34,18 +38,18 @@ def release(
     *,
     assets: Annotated[list[str], typer.Argument(metavar="ASSET...", help="Assets with staged changes.")],
     id_: Annotated[
-        str, typer.Option("--id", metavar="ID", help="Release only if the staged change still has this id.")
+        str, typer.Option("--id", metavar="ID", help="Release without asking if the staged change has this id.")
     ] = "",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation on a terminal.")] = False,
+    yes: YesOption = False,
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Release staged changes, so that the autopilot writes them now.
+    """Release staged changes of the autopilot.
 
-    What changes is shown first, and which nodes reboot. Other staged changes of the same pools whose policy is coalesce
-    are written along, so that each node reboots once.
+    The autopilot writes them now. What changes is shown first, and which nodes reboot. Other staged changes of the same
+    pools whose policy is coalesce are written along, so that each node reboots once.
     """
     for name in assets:
         find_asset(load(), name)  # an unknown name is reported without connecting to the cluster
@@ -66,8 +70,7 @@ async def _release(
         for one in found:
             for line in _lines(one):
                 say(line)
-        if not is_confirmed and sys.stdin.isatty() and not typer.confirm("Release?", err=True):
-            raise CommandFailed(CANCELLED)
+        require_consent("Release?", is_given=is_confirmed or bool(id_), binding=f"--id {found[0].id}")
         outcome = await release_changes(client, hco, [one.id for one in found])
         if isinstance(outcome, NotDecided):
             raise CommandFailed(outcome.reason)

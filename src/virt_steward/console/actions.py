@@ -67,11 +67,11 @@ class SubmittedForm:
 
 
 async def approve_plan(form: SubmittedForm) -> Outcome:
-    match await plans.approve_plan(form.client, form.name, form.plan, form.comment):
+    match await plans.approve_plan(form.client, form.name, form.plan, form.comment, form.now):
         case NotApproved(_, reason):
             return NotDecided("Not approved", f"Nothing was approved: {reason}.")
-        case _:
-            return Decided(f"You approved this plan of {form.name}. It starts now, or when its window opens.")
+        case approved:
+            return Decided(f"You approved this plan of {form.name}: {approved.start}.")
 
 
 async def reject_plan(form: SubmittedForm) -> Outcome:

@@ -17,6 +17,9 @@ from virt_steward.controllers.advisor.annotation_keys import (
     UNREJECTED,
 )
 from virt_steward.controllers.advisor.conditions import STALE
+from virt_steward.controllers.advisor.decide import NEVER_OPENS, invalid_window
+from virt_steward.controllers.advisor.observation import InvalidWindow
+from virt_steward.controllers.advisor.observe import window_of
 from virt_steward.decisions.configs import (
     ATTEMPTS,
     LONGEST_COMMENT,
@@ -28,9 +31,13 @@ from virt_steward.decisions.configs import (
 from virt_steward.decisions.outcomes import Decided, NotApproved, NotDecided
 from virt_steward.kube.errors import Conflict
 from virt_steward.kube.whoami import name_of_caller
+from virt_steward.objects.wallclock import rfc3339
+from virt_steward.objects.windows import Closed
 from virt_steward.ssa import managers
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from virt_steward.apis.virtplatformconfig import Action
     from virt_steward.controllers.advisor.observation import VirtPlatformConfig
     from virt_steward.kube.client import Client
@@ -47,6 +54,30 @@ class PlanApproved:
     user: str
     """As the API server knows them."""
     comment: str
+    start: str
+    """When the advisor begins, as half a sentence."""
+
+
+SHORT_HASH = 12
+"""As many characters of a hash as the history shows."""
+
+
+def is_hash_of(given: str, plan_hash: str) -> bool:
+    """Whether the given hash, or the beginning of one, is that of the plan."""
+    return given == plan_hash or (len(given) >= SHORT_HASH and plan_hash.startswith(given))
+
+
+def start_of(config: VirtPlatformConfig, now: datetime) -> str:
+    """When the advisor begins with an approved plan."""
+    match window_of(config, now):
+        case InvalidWindow(why):
+            return invalid_window(why)
+        case Closed(until) if until:
+            return f"the advisor begins when the maintenance window opens at {rfc3339(until)}"
+        case Closed():
+            return NEVER_OPENS
+        case _:
+            return "the advisor executes the plan now"
 
 
 def reason_not_approvable(config: VirtPlatformConfig) -> str | None:
@@ -79,7 +110,9 @@ def _reason_by_phase(config: VirtPlatformConfig) -> str:
             return f"{name} is in phase {phase}; set spec.action to DryRun to get a new plan"
 
 
-async def approve_plan(client: Client, profile: str, plan_hash: str, comment: str) -> PlanApproved | NotApproved:
+async def approve_plan(
+    client: Client, profile: str, plan_hash: str, comment: str, now: datetime
+) -> PlanApproved | NotApproved:
     """Approve this plan and no other: if another takes its place meanwhile, nothing is written."""
     user = await name_of_caller(client)
     for _ in range(ATTEMPTS):
@@ -88,7 +121,9 @@ async def approve_plan(client: Client, profile: str, plan_hash: str, comment: st
             return NotApproved(profile, reason)
         if config.status.plan_hash != plan_hash:
             return NotApproved(profile, plan_changed(config.status.plan_hash))
-        approval = PlanApproved(profile, plan_hash, _action(config), user, comment[:LONGEST_COMMENT])
+        approval = PlanApproved(
+            profile, plan_hash, _action(config), user, comment[:LONGEST_COMMENT], start_of(config, now)
+        )
         try:
             patch = _approval_patch(config, approval)
             await client.merge_patch(config_ref(profile), patch, manager=managers.APPROVAL.name)

@@ -1,11 +1,7 @@
 """The command line on a platform whose nodes really roll."""
 
-import asyncio
 import json
-import os
-import pty
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +9,8 @@ import pytest
 import yaml
 
 from tests.audit import AuditLog
-from tests.cli.commands import PROGRAM, Ended, steward
+from tests.cli.commands import on_a_terminal, steward
 from tests.controllers.advisor.desk import Desk, advising, no_reboots
-from tests.controllers.advisor.reviews import config_in_review, write_status
 from tests.eventually import eventually
 from tests.grants import Account, an_account
 from tests.widgets import install_crd
@@ -24,14 +19,12 @@ from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, VIRT_PLAT
 from virt_steward.controllers.advisor.approval import PLAN_READY
 from virt_steward.controllers.advisor.definition import definition
 from virt_steward.controllers.advisor.options import AdvisorOptions
-from virt_steward.controllers.advisor.profiles.example_profile import CONFIG_MAP
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI
 from virt_steward.kube.client import Client
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
-from virt_steward.objects.identity import Key, Ref, key_of
+from virt_steward.objects.identity import Ref, key_of
 from virt_steward.runtime.access import Access, Grant, Installation
 from virt_steward_demo.local.controlplane import ControlPlane
-from virt_steward_demo.simulation.faults import pause_pool
 from virt_steward_demo.simulation.platform import SimulatedPlatform
 
 
@@ -183,117 +176,6 @@ async def test_plan_diff_is_coloured_on_terminal(
     assert ("\x1b[32m+  example-key: example-value" in shown) is is_coloured
 
 
-async def on_a_terminal(*arguments: str, answers: str = "", **env: str) -> str:
-    """All that a person sees on their screen."""
-    mine, theirs = pty.openpty()
-    os.write(mine, answers.encode())
-    known = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "TERM": "xterm", **env}
-    process = await asyncio.create_subprocess_exec(
-        PROGRAM, *arguments, stdin=theirs, stdout=theirs, stderr=theirs, env=known
-    )
-    os.close(theirs)
-    seen = bytearray()
-    try:
-        async with asyncio.timeout(60):
-            with suppress(OSError):  # that is how a terminal ends
-                while part := await asyncio.to_thread(os.read, mine, 4096):
-                    seen += part
-            await process.wait()
-    finally:
-        if process.returncode is None:
-            process.kill()  # which also ends the reading
-        os.close(mine)
-    return seen.decode().replace("\r\n", "\n")
-
-
-async def test_approve_watch_follows_plan_to_completion(
-    desk: Desk, control_plane: ControlPlane, account: Account
-) -> None:
-    async with advising(control_plane, account):
-        await desk.ask("DryRun")
-        assert await desk.reaches("ReviewRequired")
-        plan = (await desk.status()).plan_hash
-        ended = await steward(
-            "approve", LOAD_AWARE, "--watch", "--comment", "agreed", "-o", "json", kubeconfig=control_plane.kubeconfig
-        )
-        assert ended.code == 0, ended.stderr
-        status = await desk.status()
-    assert json.loads(ended.stdout) == {
-        "profile": LOAD_AWARE,
-        "plan_hash": plan,
-        "action": "Apply",
-        "user": "admin",
-        "comment": "agreed",
-    }
-    assert f"load-aware-rebalancing: impact High, plan {plan}" in ended.stderr.splitlines()
-    assert "[1/2] enable-psi-metrics InProgress: Waiting for MachineConfigPool 'worker' to " in ended.stderr
-    assert status.phase == "Completed"
-    assert [(one.by, one.comment, one.outcome) for one in status.history] == [("admin", "agreed", "Completed")]
-    explained = await steward("explain", "plan", LOAD_AWARE, kubeconfig=control_plane.kubeconfig)
-    assert "  approved by admin at " in explained.stdout
-    assert "admin: agreed" in explained.stdout
-
-
-async def test_approve_watch_follows_plan_to_failure(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
-    await pause_pool(desk.client, "worker")
-    async with advising(control_plane, account):
-        await desk.ask("DryRun", waitTimeout="1s")
-        assert await desk.reaches("ReviewRequired")
-        ended = await steward("approve", LOAD_AWARE, "--watch", kubeconfig=control_plane.kubeconfig)
-    assert (ended.code, ended.stdout) == (1, "")
-    assert "is paused, so nothing happens there until somebody resumes it" in ended.stderr
-    last = ended.stderr.splitlines()[-1]
-    assert last.startswith("virt-steward: load-aware-rebalancing: approved, but it is in phase Failed: enable-psi-")
-
-
-async def test_approve_watch_stops_at_timeout(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
-    await pause_pool(desk.client, "worker")
-    async with advising(control_plane, account):
-        await desk.ask("DryRun")
-        assert await desk.reaches("ReviewRequired")
-        watching = ("--watch", "--timeout", "2s")
-        ended = await steward("approve", LOAD_AWARE, *watching, kubeconfig=control_plane.kubeconfig)
-    assert ended.code == 1
-    assert ": approved, but not completed within 0:00:02; the advisor continues" in ended.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "answers", "action"),
-    [
-        pytest.param([], "n\n", "DryRun", id="asks and takes no for an answer"),
-        pytest.param([], "y\n", "Apply", id="asks and takes yes for an answer"),
-        pytest.param(["--yes"], "", "Apply", id="does not ask who is sure"),
-        pytest.param(["--yes", "--plan", "abc"], "", "DryRun", id="leaves another plan alone"),
-    ],
-)
-async def test_approve_asks_on_terminal(
-    arguments: list[str], answers: str, action: str, configs: Client, control_plane: ControlPlane
-) -> None:
-    desk = await config_in_review(configs)
-    env = {"KUBECONFIG": str(control_plane.kubeconfig)}
-    shown = await on_a_terminal("approve", EXAMPLE, *arguments, answers=answers, **env)
-    assert ("Approve this plan? [y/N]" in shown) is bool(answers)
-    assert ("Cancelled; nothing was changed" in shown) is (answers == "n\n")
-    assert (await desk.config())["spec"]["action"] == action
-
-
-@pytest.mark.parametrize(
-    ("phase", "complaint"),
-    [
-        pytest.param("Completed", "Nothing to approve: ", id="there is no plan to review"),
-        pytest.param(None, f"Nothing to approve: VirtPlatformConfig {EXAMPLE} not found", id="there is no config"),
-    ],
-)
-async def test_approve_refuses_without_plan_in_review(
-    phase: str | None, complaint: str, configs: Client, control_plane: ControlPlane
-) -> None:
-    if phase:
-        await write_status(await config_in_review(configs), phase=phase)
-    ended: Ended = await steward("approve", EXAMPLE, kubeconfig=control_plane.kubeconfig)
-    assert (ended.code, ended.stdout) == (1, "")
-    assert complaint in ended.stderr
-
-
 async def test_explain_and_status_show_what_plan_waits_for(
     desk: Desk, control_plane: ControlPlane, account: Account
 ) -> None:
@@ -323,19 +205,3 @@ async def test_explain_and_status_show_what_plan_waits_for(
     assert (row["action"], row["phase"], row["impact"]) == ("DryRun", "ReviewRequired", "Medium")
     assert row["message"].startswith("The plan is ready for review")
     assert "1 ReviewRequired" in advisor["summary"]
-
-
-async def test_approve_watch_follows_rollback(configs: Client, control_plane: ControlPlane, account: Account) -> None:
-    desk = Desk(configs, EXAMPLE)
-    target = Ref(CONFIG_MAP, Key("openshift-cnv", "example-config"))
-    async with advising(control_plane, account):
-        await desk.ask("Apply")
-        assert await desk.reaches("Completed", within=30)
-        assert await desk.exists(target)
-        await desk.ask("Rollback")
-        assert await desk.reaches("ReviewRequired", within=30)
-        ended = await steward("approve", EXAMPLE, "--watch", kubeconfig=control_plane.kubeconfig)
-    assert ended.code == 0, ended.stderr
-    assert "example-profile: rollback, impact " in ended.stderr
-    assert not await desk.exists(target)
-    assert (await desk.config())["spec"]["action"] == "Rollback"

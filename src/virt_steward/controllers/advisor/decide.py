@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from virt_steward.objects.checks import Result
 
 Rule = Callable[[AdvisorObservation, datetime], Step | None]
+NEVER_OPENS = "spec.window never opens; no item starts until it is corrected"
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +221,7 @@ def window_is_open(observation: AdvisorObservation, _: datetime) -> Step | None:
         case InvalidWindow(why):
             return AwaitWindow("BadWindow", invalid_window(why), None)
         case Closed(until=None):
-            return AwaitWindow("NeverOpen", "spec.window never opens; no item starts until it is corrected", None)
+            return AwaitWindow("NeverOpen", NEVER_OPENS, None)
         case Closed(until=datetime() as until) if item:
             message = f"{item.name} starts when the maintenance window opens at {rfc3339(until)}"
             return AwaitWindow("WindowClosed", message, until)

@@ -1,4 +1,4 @@
-"""Follows an approved plan until it is completed or has failed."""
+"""Follows a plan until it is completed or has failed."""
 
 from __future__ import annotations
 
@@ -39,9 +39,23 @@ class PlanInProgress:
     """One line for each item that has started."""
 
 
+Progress = PlanCompleted | PlanFailed | PlanInProgress
+
+
+def progress_of_any(config: VirtPlatformConfig | None) -> Progress:
+    """The progress of whatever plan there is: also before it is drafted and while it is in review."""
+    match config.status.phase if config else "":
+        case None | "Pending" | "Drafting":
+            return PlanInProgress(("the plan is being drafted",))
+        case "ReviewRequired" if config and config.spec.action == "DryRun":
+            return PlanInProgress((f"plan {config.status.plan_hash} waits for a review",))
+        case _:
+            return progress(config, config.status.plan_hash if config else "")
+
+
 def progress(  # noqa: PLR0911 - a table by phase
     config: VirtPlatformConfig | None, plan_hash: str
-) -> PlanCompleted | PlanFailed | PlanInProgress:
+) -> Progress:
     """The progress of an approved plan."""
     if config is None:
         return PlanFailed("the VirtPlatformConfig has been deleted")
@@ -74,7 +88,10 @@ def _lines(config: VirtPlatformConfig) -> tuple[str, ...]:
 
 
 async def follow(
-    reader: Reader, profile: str, plan_hash: str, report: Callable[[str], None]
+    reader: Reader,
+    profile: str,
+    judge: Callable[[VirtPlatformConfig | None], Progress],
+    report: Callable[[str], None],
 ) -> PlanCompleted | PlanFailed:
     """Watch until the plan has ended, and report each change. Outages are waited out; a missing right is an error."""
     reported: set[str] = set()
@@ -82,7 +99,7 @@ async def follow(
     configs = snapshots(reader, VIRT_PLATFORM_CONFIG, VirtPlatformConfig, Selection.one(key))
     async with aclosing(configs) as changes:
         async for known in changes:
-            reached = progress(known.get(key), plan_hash)
+            reached = judge(known.get(key))
             if not isinstance(reached, PlanInProgress):
                 return reached
             for line in reached.lines:

@@ -150,7 +150,7 @@ class AdvisorClusterView:
             written=frozenset(item.name for item in status.items if is_written(item, targets[item.name])),
             health={item.name: self.health(item, targets[item.name], rollback=is_rollback) for item in status.items},
             logic=compare_versions(profile, context, status.items) if is_by_other_version else None,
-            window=_window(config, now),
+            window=window_of(config, now),
             endpoints=self.endpoints,
             changed_since_adoption=changed_since_adoption(status, context.targets) if has_offer(status) else (),
             integrity=integrity,
@@ -209,7 +209,8 @@ def _with_items(config: VirtPlatformConfig, items: tuple[PlanItem, ...]) -> Virt
     return msgspec.structs.replace(config, status=msgspec.structs.replace(config.status, items=items))
 
 
-def _window(config: VirtPlatformConfig, now: datetime) -> windows.State | InvalidWindow:
+def window_of(config: VirtPlatformConfig, now: datetime) -> windows.State | InvalidWindow:
+    """Whether items of the plan may start now; always, if it has no window."""
     wanted = config.spec.window
     if wanted is None:
         return ALWAYS

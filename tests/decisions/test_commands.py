@@ -1,0 +1,80 @@
+"""The same decisions by commands: several objects at once, and an exit code that tells if one was refused."""
+
+import json
+
+from tests.cli.commands import steward
+from tests.console.objects import define_all, put
+from tests.controllers.advisor.builders import PLAN
+from tests.controllers.advisor.reviews import config_in_review
+from tests.machines import a_config, a_machine, cluster_of, the_config
+from virt_steward.apis.profiles import EXAMPLE
+from virt_steward.controllers.advisor.annotation_keys import REJECTED_BY, REJECTION_COMMENT
+from virt_steward.controllers.autopilot.annotation_keys import PAUSE_REASON, PAUSED
+from virt_steward.kube.client import Client
+from virt_steward.objects.identity import Key, ref_of
+from virt_steward_demo.local.controlplane import ControlPlane
+
+
+async def test_reject_decides_on_each_profile(configs: Client, control_plane: ControlPlane) -> None:
+    desk = await config_in_review(configs)
+    other = await steward("reject", EXAMPLE, "--plan", "0123456789abcdef", kubeconfig=control_plane.kubeconfig)
+    assert (other.code, other.stdout) == (1, f"{EXAMPLE}: The pending plan is now {PLAN}; review it first.\n")
+    ended = await steward(
+        "reject", "no-such", EXAMPLE, "--comment", "not now", "-o", "json", kubeconfig=control_plane.kubeconfig
+    )
+    assert ended.code == 1
+    assert [(one["subject"], one["decided"]) for one in json.loads(ended.stdout)] == [
+        ("no-such", False),
+        (EXAMPLE, True),
+    ]
+    annotations = (await desk.config())["metadata"]["annotations"]
+    assert (annotations[REJECTED_BY], annotations[REJECTION_COMMENT]) == ("admin", "not now")
+
+
+async def test_rollback_is_requested_and_cancelled(configs: Client, control_plane: ControlPlane) -> None:
+    desk = await config_in_review(configs, action="Apply")
+    for options, code, action in (((), 0, "Rollback"), (("--cancel",), 0, "DryRun"), (("--cancel",), 1, "DryRun")):
+        ended = await steward("rollback", EXAMPLE, *options, kubeconfig=control_plane.kubeconfig)
+        assert ended.code == code, ended.stdout
+        assert (await desk.config())["spec"]["action"] == action
+
+
+async def test_replan_asks_for_a_plan(configs: Client, control_plane: ControlPlane) -> None:
+    desk = await config_in_review(configs, action="Ignore")
+    ended = await steward("replan", EXAMPLE, kubeconfig=control_plane.kubeconfig)
+    assert (ended.code, ended.stdout) == (
+        0,
+        f"{EXAMPLE}: A new plan for {EXAMPLE} is being drafted. Nothing changes until somebody approves it.\n",
+    )
+    assert (await desk.config())["spec"]["action"] == "DryRun"
+
+
+async def test_resume_takes_only_what_is_paused(admin: Client, control_plane: ControlPlane) -> None:
+    await define_all(admin)
+    machine_config = {
+        "apiVersion": "machineconfiguration.openshift.io/v1",
+        "kind": "MachineConfig",
+        "metadata": {"name": "90-worker-swap-online", "annotations": {PAUSED: "true", PAUSE_REASON: "a war"}},
+        "spec": {},
+    }
+    await put(admin, machine_config)
+    for code, answer in ((0, "manages "), (1, "is not paused. Nothing was changed.")):
+        ended = await steward("resume", "swap-enable", kubeconfig=control_plane.kubeconfig)
+        assert ended.code == code
+        assert answer in ended.stdout
+    resumed = await admin.get(ref_of(machine_config))
+    assert "annotations" not in resumed["metadata"]
+    await admin.delete(ref_of(machine_config))
+
+
+async def test_choose_places_a_machine_once(admin: Client, namespace: str, control_plane: ControlPlane) -> None:
+    await define_all(admin)
+    cluster = f"east-{namespace}"
+    await put(admin, a_config(cluster, Key(namespace, "none")))
+    await admin.create(a_machine(namespace, "web"))
+    for code in (0, 1):
+        ended = await steward("choose", f"{namespace}/web", cluster, kubeconfig=control_plane.kubeconfig)
+        assert ended.code == code, ended.stdout
+        assert await cluster_of(admin, namespace, "web") == cluster
+    assert f"is already on cluster {cluster}" in ended.stdout
+    await admin.delete(the_config(cluster))
