@@ -57,6 +57,17 @@ class Schemas:
         """Call the handler with the name of every CRD whose facts change from now on."""
         self._handlers.append(handler)
 
+    async def refresh(self, crd: str) -> None:
+        """Read this CRD now: a refusal of the server can tell of a change before the watch does."""
+        try:
+            facts = await self._fetch(crd)
+        except (NotFound, NotServed):
+            facts = None
+        except KubeError as error:
+            log.warning("schema not read", crd=crd, error=str(error))
+            return
+        self._keep(crd, facts)
+
     async def settled(self) -> None:
         """Wait until the facts of all known CRDs are read."""
         await self._definitions.settled()

@@ -44,6 +44,9 @@ class NoSchemas:
     def facts(self, _crd: str) -> None:
         return None
 
+    async def refresh(self, _crd: str) -> None:
+        """There are none to read."""
+
 
 def an_view(
     catalog: Catalog, hco: Key = HCO, serves: tuple[str, str] = (HYPERCONVERGED.group, HYPERCONVERGED.plural)

@@ -1,17 +1,22 @@
 """Kinds that differ from cluster to cluster, and change while the autopilot runs."""
 
+import asyncio
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
-from tests.controllers.autopilot.cockpit import Cockpit, spec_of
+from tests.controllers.autopilot.cockpit import Cockpit, at_work, spec_of
 from tests.controllers.autopilot.pair import ASSET, BOTH, OTHER, engage_two, is_corrected
 from tests.eventually import eventually
+from tests.gateway import Gateway, a_status, no_streaming_list
 from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward.platform.hco import HYPERCONVERGED
+from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.simulation.install import install
 from virt_steward_demo.simulation.kinds.descheduler import RELEASES, kube_descheduler
 from virt_steward_demo.simulation.nodes import Node, add_node
@@ -111,6 +116,45 @@ async def test_descheduler_follows_its_installed_release(
         assert ("profileCustomizations" in spec) is (PROFILES[release.name] == "LongLifecycle"), release.name
         assert await flying.events("ApplyFailed", ASSET) == [], release.name
     assert await flying.events("ThrashingDetected") == []
+
+
+class LateServer:
+    """A server of which no watch of CRDs tells a change, or that validates by the earlier schema for a while."""
+
+    def __init__(self, *, is_silent: bool, refusals: int) -> None:
+        self.refusals = 0
+        self._is_silent = is_silent
+        self._left = refusals
+
+    async def intercept(self, request: web.BaseRequest) -> web.StreamResponse | None:
+        if request.path.endswith("/customresourcedefinitions") and self._is_silent:
+            if "watch" in request.query and "sendInitialEvents" not in request.query:
+                await web.StreamResponse().prepare(request)
+                await asyncio.Event().wait()
+            return await no_streaming_list(request)
+        if request.method == "PATCH" and "/kubedeschedulers/" in request.path and self.refusals < self._left:
+            body = await request.read()
+            if b"LongLifecycle" in body:
+                self.refusals += 1
+                return a_status(422, "Invalid", 'spec.profiles[0]: Unsupported value: "LongLifecycle"')
+        return None
+
+
+@pytest.mark.parametrize(
+    ("is_silent", "refusals"), [pytest.param(True, 0, id="watch is late"), pytest.param(False, 2, id="server is late")]
+)
+async def test_replaced_crd_is_no_failure(
+    cockpit: Cockpit, control_plane: ControlPlane, gateway: Gateway, tmp_path: Path, *, is_silent: bool, refusals: int
+) -> None:
+    server = LateServer(is_silent=is_silent, refusals=refusals)
+    gateway.intercept = server.intercept
+    async with at_work(cockpit, control_plane, tmp_path, server=gateway.server):
+        await engage_two(cockpit)
+        await install(cockpit.client, kube_descheduler(RELEASES[0].name).definition())
+        await cockpit.edit(ASSET, {"metadata": {"labels": {"wakes": "it"}}})
+        assert await eventually(partial(has_profile, cockpit, PROFILES[RELEASES[0].name]), within=30)
+        assert await cockpit.events("ApplyFailed", ASSET) == []
+        assert server.refusals == refusals
 
 
 async def has_profile(cockpit: Cockpit, name: str) -> bool:

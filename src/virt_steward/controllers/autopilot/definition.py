@@ -52,7 +52,7 @@ def _build(tools: Toolbox, options: AutopilotOptions, catalog: Catalog) -> Autop
     for path, page in pages(view, toolkit.renderer, tools.clock).items():
         tools.show(path, page)
     controller = AutopilotController(view, watchlist, toolkit, reporter, tools.wake)
-    schemas.tell(lambda _crd: controller.reconcile_everything())
+    schemas.tell(controller.handle_facts_change)
     tools.accompany(schemas)
     tools.accompany(CrdChanges(tools.client.discovery, controller.reconcile_everything))
     tools.accompany(SchemaChanges(definitions, tools.clock, controller.handle_schema_change))

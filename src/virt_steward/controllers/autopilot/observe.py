@@ -31,7 +31,7 @@ from virt_steward.platform.storage import STORAGE_PROFILE, summarize_storage
 from virt_steward.platform.topology import CLUSTER, INFRASTRUCTURE, SCHEDULER, detect_topology
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from virt_steward.catalog.asset import Asset
     from virt_steward.catalog.load import Catalog
@@ -97,6 +97,9 @@ class SchemaSource(Protocol):
 
     def facts(self, crd: str) -> SchemaFacts | None: ...
 
+    async def refresh(self, crd: str) -> None:
+        """Read this CRD now, and tell if its facts have changed."""
+
 
 class AutopilotClusterView:
     """The autopilot's view of the cluster: one observation, rebuilt after something has changed."""
@@ -129,6 +132,11 @@ class AutopilotClusterView:
     def ref(self, asset: Asset) -> Ref:
         """Which object the asset is for."""
         return ref_of_asset(asset, self.options.hco)
+
+    async def refresh_schemas(self, crds: Iterable[str]) -> None:
+        """Read these CRDs now."""
+        for crd in crds:
+            await self._schemas.refresh(crd)
 
     def sighted(self, asset: str) -> LiveSummary | None:
         """Return the asset's live object; None if it does not exist."""

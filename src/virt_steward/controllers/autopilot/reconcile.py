@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from virt_steward.catalog.aliases import current_name
 from virt_steward.controllers.autopilot.annotation_keys import EXCLUDED, ON_OPT_OUT, ROLLOUT_RELEASE, SCOPE
 from virt_steward.controllers.autopilot.compliance import Compliance
-from virt_steward.controllers.autopilot.converge import RenderedFrom, Task, converge
+from virt_steward.controllers.autopilot.converge import STALE_RETRY, RenderedFrom, Task, converge
 from virt_steward.controllers.autopilot.decide import (
     MOST_REMARKS,
     Wanted,
@@ -36,7 +36,7 @@ from virt_steward.controllers.autopilot.verdicts import (
     pending_claims,
     pending_hco,
 )
-from virt_steward.controllers.autopilot.watches import PLATFORM, AssetKey, PlatformKey
+from virt_steward.controllers.autopilot.watches import PLATFORM, SCHEMA_SETTLES, AssetKey, PlatformKey
 from virt_steward.kube.errors import Forbidden, NotServed, Refused, ServerError
 from virt_steward.objects.identity import Kind
 from virt_steward.runtime.outcomes import Done, RequeueAfter
@@ -88,6 +88,7 @@ class AutopilotController:
         self._hco_failure = ""
         self._scope_of_pass: Everything | Only | None = None
         self._paused: set[str] = set()
+        self._facts_changed_at: dict[str, float] = {}
 
     @property
     def triggers(self) -> tuple[Trigger[Any], ...]:
@@ -97,6 +98,11 @@ class AutopilotController:
         """Something has changed that concerns every asset."""
         self._view.stale()
         self._wake(PLATFORM)
+
+    def handle_facts_change(self, crd: str) -> None:
+        """Templates read another schema than before."""
+        self._facts_changed_at[crd] = self._toolkit.clock.now()
+        self.reconcile_everything()
 
     def handle_schema_change(self, crd: str) -> None:
         """The server may treat the same intent in another way, so what was remembered of this kind is void."""
@@ -176,15 +182,29 @@ class AutopilotController:
         except NotServed as error:  # it was served a moment ago, so discovery will show it soon
             verdict = AssetSkipped(SkipReason.NO_KIND, str(error))
         except (Refused, RefusedIntent, ServerError) as error:  # the last also if a webhook does not answer
-            if not is_terminating(error):
+            if is_terminating(error):
+                verdict = AssetPending(PendingReason.TERMINATING, str(error), TERMINATING_RETRY)
+            elif await self._is_schema_changing(asset):
+                verdict = AssetPending(PendingReason.STALE, f"the CRD has just changed: {error}", STALE_RETRY)
+            else:
                 self._conclude(asset, observation, AssetFailed(FailureReason.APPLY, str(error)))
                 raise
-            verdict = AssetPending(PendingReason.TERMINATING, str(error), TERMINATING_RETRY)
         finally:
             self._reporter.report_duration(asset.name, ref, self._toolkit.clock.now() - began)
         await self._follow_rollouts(observation, ref, verdict)
         self._conclude(asset, observation, verdict)
         return _next(verdict, decision.until, now)
+
+    async def _is_schema_changing(self, asset: Asset) -> bool:
+        """Whether a refusal may be the fault of a CRD that has just been replaced, and ends by itself.
+
+        What was rendered follows an earlier schema, of which the watch has not told yet; or it follows the new one, and
+        the server still validates by the earlier one. Only templates that read a schema depend on it.
+        """
+        crds = asset.needs.schemas
+        await self._view.refresh_schemas(crds)
+        now, never = self._toolkit.clock.now(), -SCHEMA_SETTLES
+        return any(now - self._facts_changed_at.get(crd, never) < SCHEMA_SETTLES for crd in crds)
 
     async def _follow_rollouts(self, observation: AutopilotObservation, ref: Ref, verdict: Verdict) -> None:
         """Forget a change that does not wait any more, and let others go along with a rollout that has started."""

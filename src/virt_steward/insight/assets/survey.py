@@ -154,6 +154,9 @@ class _KnownSchemas:
     def facts(self, crd: str) -> SchemaFacts | None:
         return self.known[crd]
 
+    async def refresh(self, crd: str) -> None:
+        """Do nothing: it was read a moment ago, and nothing is written."""
+
 
 async def _facts(reader: Reader, catalog: Catalog) -> dict[str, SchemaFacts | None]:
     wanted = catalog.needs.schemas
