@@ -13,7 +13,8 @@ from tests.controllers.autopilot.cockpit import Cockpit, at_work
 from tests.eventually import eventually
 from tests.grants import an_account
 from virt_steward.catalog.conditions import AnnotationCondition, HardwareCondition
-from virt_steward.controllers.autopilot import annotation_keys, optout
+from virt_steward.catalog.load import MANAGED_BY, MANAGER
+from virt_steward.controllers.autopilot import annotation_keys
 from virt_steward.controllers.autopilot.definition import definition
 from virt_steward.controllers.autopilot.live_summary import LiveSummary, live_summary
 from virt_steward.controllers.autopilot.observation import AutopilotObservation, ServedKinds
@@ -234,39 +235,19 @@ async def test_opt_out_needs_policy_and_right(cockpit: Cockpit, control_plane: C
         assert await cockpit.is_there(ASSET)
 
 
-async def test_creation_is_recorded_after_restart(
-    cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path
-) -> None:
-    """What it leaves behind is just what an apply by its manager leaves behind."""
-    made = {"apiVersion": "metallb.io/v1beta1", "kind": "MetalLB", "spec": {}}
-    place = cockpit.ref(ASSET).key
-    await cockpit.client.apply(
-        {**made, "metadata": {"name": place.name, "namespace": place.namespace}}, manager=AUTOPILOT.name
-    )
-    async with at_work(cockpit, control_plane, tmp_path):
-        await cockpit.engage(ASSET, enable_metallb="true")
-        assert await eventually(lambda: _is_noted(cockpit), within=30)
-
-
-async def _is_noted(cockpit: Cockpit) -> bool:
-    live = await cockpit.live(ASSET)
+async def test_opt_out_keeps_what_another_instance_created(deleting: Cockpit) -> None:
+    """The Go operator applies as the same field manager, with the same label."""
+    place = deleting.ref(ASSET).key
+    metadata = {"name": place.name, "namespace": place.namespace, "labels": {MANAGED_BY: MANAGER}}
+    made = {"apiVersion": "metallb.io/v1beta1", "kind": "MetalLB", "spec": {}, "metadata": metadata}
+    await deleting.client.apply(made, manager=AUTOPILOT.name)
+    keys = {"enable_metallb": "true"}
+    await deleting.engage(f"{ASSET},{OTHER}", on_opt_out="delete", **keys)
+    assert await eventually(lambda: deleting.told("AssetApplied", OTHER), within=30), "which comes later"
+    await deleting.engage(OTHER, on_opt_out="delete", **keys)
+    assert await eventually(lambda: deleting.told("OptOutSkipped", ASSET), within=20)
+    [event] = await deleting.events("OptOutSkipped", ASSET)
+    assert "carries no record that the autopilot created it" in event["note"]
+    live = await deleting.live(ASSET)
     assert live
-    return live["metadata"].get("annotations", {}).get(annotation_keys.CREATED) == live["metadata"]["uid"]
-
-
-def an_object(applied: str) -> dict[str, Any]:
-    """Made at noon, and applied by us at that time for the last time."""
-    entry = {"manager": AUTOPILOT.name, "operation": "Apply", "time": f"2030-01-01T{applied}Z", "fieldsV1": {}}
-    metadata = {"name": "metallb", "creationTimestamp": "2030-01-01T12:00:00Z", "managedFields": [entry]}
-    return {"apiVersion": "metallb.io/v1beta1", "kind": "MetalLB", "metadata": metadata}
-
-
-@pytest.mark.parametrize(
-    ("found", "is_ours"),
-    [
-        pytest.param("12:00:00", True, id="as our own creation"),
-        pytest.param("12:00:05", False, id="and we had come to it later"),
-    ],
-)
-def test_creation_is_judged_by_the_object_before_our_apply(found: str, is_ours: bool) -> None:
-    assert optout._lacks_signature(an_object("12:30:00"), an_object(found)) is is_ours
+    assert annotation_keys.CREATED not in live["metadata"].get("annotations", {})

@@ -35,7 +35,7 @@ from virt_steward.controllers.autopilot.edit_wars import (
     WriteThrottled,
 )
 from virt_steward.controllers.autopilot.live_summary import sighting_of_object
-from virt_steward.controllers.autopilot.optout import sign_created
+from virt_steward.controllers.autopilot.optout import Signatures
 from virt_steward.controllers.autopilot.overrides.governed import NothingLeft, without_governed
 from virt_steward.controllers.autopilot.overrides.mask import masked
 from virt_steward.controllers.autopilot.rollouts.staged import Occasion
@@ -100,13 +100,14 @@ class Toolkit:
     """Found to differ, and staged."""
     stager: Stager
     wars: EditWars
+    signatures: Signatures
     clock: Clock
 
     @classmethod
     def of(cls, client: Client, renderer: Renderer, ledger: StagingLedger, rng: Random, clock: Clock) -> Toolkit:
         """Begin with nothing remembered but what the ledger has."""
         memos = (DryRunMemo(rng), DryRunMemo(rng), DryRunMemo(rng))
-        return cls(client, renderer, *memos, Stager(ledger), EditWars(), clock)
+        return cls(client, renderer, *memos, Stager(ledger), EditWars(), Signatures(), clock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +286,8 @@ async def apply(tools: Toolkit, task: Task) -> Task | Verdict:
     tools.wars.applied(ref_of(task.intent), task.correction, tools.clock.now())
     if task.live is None or task.live.get("spec") != answer.object.get("spec"):  # labels alone start no rollout
         tools.stager.ledger.note_rollout(task.pools)
+    if answer.created:
+        tools.signatures.note_created(answer.object)
     await _settle(tools, task, answer.object)
     if not isinstance(task.outcome, Creates):  # a new object gets values that no dry run can know: addresses, names
         tools.settled.compare(task.outcome.planned, answer.object)
@@ -332,7 +335,7 @@ async def _pause(tools: Toolkit, task: Task, message: str) -> Verdict:
 async def _settle(tools: Toolkit, task: Task, live: Object) -> None:
     """Remember that it is in sync, once it carries the record of who created it."""
     tools.stager.ledger.note_in_sync(ref_of(live))
-    if await sign_created(tools.client, live, task.live):
+    if await tools.signatures.sign(tools.client, live):
         _remember(tools.settled, tools, task, live)
 
 

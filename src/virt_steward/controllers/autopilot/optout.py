@@ -6,7 +6,6 @@ That we created an object is known by an annotation with its own uid, which we s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import structlog
@@ -14,7 +13,6 @@ import structlog
 from virt_steward.catalog.conditions import Unmet
 from virt_steward.catalog.load import MANAGED_BY, MANAGER
 from virt_steward.controllers.autopilot import annotation_keys
-from virt_steward.controllers.autopilot.live_summary import managers_beside_us
 from virt_steward.controllers.autopilot.overrides.exclusions import UnreadableExclusions
 from virt_steward.controllers.autopilot.overrides.scope import Only, unmatched
 from virt_steward.controllers.autopilot.verdicts import AssetSkipped, SkipReason
@@ -23,12 +21,11 @@ from virt_steward.kube.errors import Conflict, Forbidden, KubeError, NotFound, N
 from virt_steward.kube.faults import reach
 from virt_steward.objects.corekinds import NAMESPACE
 from virt_steward.objects.identity import ref_of
-from virt_steward.objects.ownership import APPLY
 from virt_steward.platform.hco import HYPERCONVERGED
 from virt_steward.platform.machineconfigs import KUBELET_CONFIG, MACHINE_CONFIG
 from virt_steward.ssa import apply as writing
 from virt_steward.ssa.locks import lock_on
-from virt_steward.ssa.managers import AUTOPILOT, CREATION
+from virt_steward.ssa.managers import CREATION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -52,7 +49,6 @@ NEVER_DELETED = {
 }
 """Kinds that are never deleted, and why."""
 GRANT = "virt-steward rbac --controllers autopilot --opt-out-deletes | kubectl apply -f -"
-_SAME_MOMENT = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,38 +160,36 @@ async def _delete(
         reporter.report_opt_out(observation.hco, ref, "OptOutDeleted", note, metadata.uid)
 
 
-async def sign_created(client: Client, live: Object, before: Object | None) -> bool:
-    """Record on an object that we created it; false if it has just changed and has to be read again.
+class Signatures:
+    """Records on objects that this process created them. What another instance may have created is never signed.
 
-    `before` is the object before our last apply, if it existed: that apply hides when we first wrote it.
+    A process that ends between the creation and the record leaves an object that is never deleted on opt-out: nothing
+    on the object tells it from one of another instance, which applies as the same field manager.
     """
-    if not _lacks_signature(live, before or live):
+
+    def __init__(self) -> None:
+        self._unsigned: set[str] = set()
+
+    def note_created(self, created: Object) -> None:
+        """Remember that we have created the object, which is not signed yet."""
+        if ref_of(created).kind not in NEVER_DELETED:
+            self._unsigned.add(created["metadata"]["uid"])
+
+    async def sign(self, client: Client, live: Object) -> bool:
+        """Sign the object if it has to be; false if it has just changed and has to be read again."""
+        uid = live["metadata"]["uid"]
+        if uid not in self._unsigned:
+            return True
+        reach("autopilot.sign.before")
+        try:
+            intent = annotation_keys.annotation_intent(live, {annotation_keys.CREATED: uid})
+            answer = await writing.apply(client, intent, CREATION, lock_on(live))
+        except NotLeading:
+            raise
+        except KubeError as error:  # the object itself is in sync, and matters more
+            log.warning("creation not recorded", object=str(ref_of(live)), error=str(error))
+            return True
+        if not isinstance(answer, ApplyResult):
+            return False
+        self._unsigned.discard(uid)
         return True
-    reach("autopilot.sign.before")
-    try:
-        intent = annotation_keys.annotation_intent(live, {annotation_keys.CREATED: live["metadata"]["uid"]})
-        answer = await writing.apply(client, intent, CREATION, lock_on(live))
-    except NotLeading:
-        raise
-    except KubeError as error:  # the object itself is in sync, and matters more
-        log.warning("creation not recorded", object=str(ref_of(live)), error=str(error))
-        return True
-    return isinstance(answer, ApplyResult)
-
-
-def _lacks_signature(live: Object, found: Object) -> bool:
-    """Whether we created it and did not record that: a process may end between the two."""
-    metadata = live["metadata"]
-    if ref_of(live).kind in NEVER_DELETED or annotation_keys.CREATED in (metadata.get("annotations") or {}):
-        return False
-    return not managers_beside_us(metadata) and any(
-        _created_by(entry, metadata) for entry in found["metadata"].get("managedFields") or ()
-    )
-
-
-def _created_by(entry: Object, metadata: Object) -> bool:
-    """Whether we applied it in the moment of its creation."""
-    if (entry.get("manager"), entry.get("operation")) != (AUTOPILOT.name, APPLY):
-        return False
-    made, applied = (datetime.fromisoformat(time) for time in (metadata["creationTimestamp"], entry["time"]))
-    return abs(applied - made) <= _SAME_MOMENT
