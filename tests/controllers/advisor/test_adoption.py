@@ -1,5 +1,6 @@
 """What becomes of a status that another implementation of the advisor has left, as pure decisions."""
 
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -29,7 +30,14 @@ from virt_steward.controllers.advisor.adoption import (
 from virt_steward.controllers.advisor.approval import step_for_new_plan
 from virt_steward.controllers.advisor.conditions import ADOPTED
 from virt_steward.controllers.advisor.decide import decide
-from virt_steward.controllers.advisor.integrity import Unrecorded, authenticated, next_record, unauthenticated
+from virt_steward.controllers.advisor.integrity import (
+    Altered,
+    Intact,
+    Unrecorded,
+    authenticated,
+    next_record,
+    unauthenticated,
+)
 from virt_steward.controllers.advisor.observation import AdvisorObservation, VirtPlatformConfig
 from virt_steward.controllers.advisor.phases import PHASES
 from virt_steward.controllers.advisor.report import next_status, with_plan
@@ -55,6 +63,7 @@ from virt_steward.platform.health import NotReady
 TARGET = TargetRef("operator.openshift.io/v1", "KubeDescheduler", "cluster", "somewhere")
 META = {"name": "cluster", "namespace": "somewhere"}
 FIELDS = ("spec.interval", "spec.custom")
+LATER = NOON + timedelta(seconds=1)
 
 
 def a_target(**spec: Any) -> dict[str, Any]:
@@ -118,11 +127,35 @@ def test_status_with_anything_of_ours_is_not_adopted(change: dict[str, Any]) -> 
     assert authenticated(a_config(status), None).integrity == Unrecorded()
 
 
-def test_status_is_not_adopted_if_there_is_a_record() -> None:
-    """Whoever writes the status cannot bring an adopted one back."""
-    record = next_record(a_config(), None, done())
-    found = authenticated(a_config(left()), record)
-    assert (found.config.status, isinstance(found.integrity, Adopted)) == (done(), False)
+@pytest.mark.parametrize(
+    ("ran_at", "status", "integrity"),
+    [
+        pytest.param(None, left(), Altered, id="feigned: no other advisor has run"),
+        pytest.param(EARLIER, left(), Altered, id="feigned: another advisor ran before ours"),
+        pytest.param(NOON, left(), Altered, id="feigned: in the same moment"),
+        pytest.param(LATER, left(), Adopted, id="another advisor ran since"),
+        pytest.param(LATER, left("InProgress"), Adopted, id="another advisor was executing"),
+        pytest.param(LATER, left(executions=9), Altered, id="feigned: with a field of ours"),
+        pytest.param(LATER, left(items=(an_item(),)), Altered, id="feigned: with an item of ours"),
+        pytest.param(LATER, done(executions=3), Intact, id="another advisor ran and wrote nothing"),
+    ],
+)
+def test_recorded_status_is_adopted_only_after_another_advisor_ran(
+    ran_at: datetime | None, status: VirtPlatformConfigStatus, integrity: type
+) -> None:
+    record = next_record(a_config(), None, done(executions=3), NOON)
+    assert record
+    found = authenticated(a_config(status), record, ran_at)
+    assert type(found.integrity) is integrity
+    assert found.config.status.executions == 3, "an approval that was used does not count again"
+    assert (found.config.status.items == record.status.items) is (integrity is not Adopted)
+
+
+def test_record_without_its_time_is_never_outlived() -> None:
+    record = next_record(a_config(), None, done(), NOON)
+    assert record
+    of_earlier_version = msgspec.structs.replace(record, saved_at=None)
+    assert isinstance(authenticated(a_config(left()), of_earlier_version, LATER).integrity, Altered)
 
 
 def test_adopted_status_keeps_nothing_but_the_phase() -> None:

@@ -39,7 +39,7 @@ APPROVED = {"approved-plan": PLAN, "approved-by": "ann"}
 
 
 def record_of(status: VirtPlatformConfigStatus, before: VirtPlatformConfigStatus | None = None) -> PlanRecord:
-    record = next_record(a_config(before), None, status)
+    record = next_record(a_config(before), None, status, NOON)
     assert record
     return record
 
@@ -95,7 +95,7 @@ def test_status_is_intact_if_only_what_is_shown_differs(change: dict[str, Any]) 
     read = a_config(changed(a_status(), **change))
     found = authenticated(read, record_of(a_status()))
     assert (found.config, found.integrity) == (read, INTACT)
-    assert next_record(read, record_of(a_status()), read.status) is None
+    assert next_record(read, record_of(a_status()), read.status, NOON) is None
 
 
 def test_altered_order_of_items_is_named() -> None:
@@ -119,7 +119,7 @@ def test_record_of_another_config_keeps_only_its_count() -> None:
     earlier = msgspec.structs.replace(record_of(a_status(executions=4)), uid="another")
     found = authenticated(a_config(), earlier)
     assert (found.config.status, found.integrity) == (VirtPlatformConfigStatus(executions=4), Unrecorded())
-    assert next_record(found.config, earlier, earlier.status) is not None
+    assert next_record(found.config, earlier, earlier.status, NOON) is not None
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,15 @@ import pytest
 
 from tests.audit import AuditLog, Mark
 from tests.controllers.advisor.conftest import NEEDED, clear_configs
-from tests.controllers.advisor.desk import Advisor, Desk, advising, observing
+from tests.controllers.advisor.desk import Advisor, Desk, advising, observing, the_config
 from tests.controllers.approver.process import home_of
 from tests.eventually import eventually
 from tests.grants import Account
+from tests.otheroperator import OtherOperator
 from tests.recordings import recording, restore
 from virt_steward.apis.profiles import HIGHER_DENSITY, LOAD_AWARE
 from virt_steward.controllers.advisor.conditions import ADOPTED
+from virt_steward.controllers.advisor.definition import GO_LEASE
 from virt_steward.controllers.advisor.options import AdvisorOptions
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI
 from virt_steward.controllers.advisor.profiles.virt_higher_density import SWAP
@@ -220,3 +222,70 @@ async def test_switch_over_waits_for_rollout_and_reviews_the_rest(switch: Switch
         await desk.annotate(approved_plan=plan.plan_hash, approved_by="ann")
         assert await desk.reaches("Completed")
     assert [(one.by, one.outcome) for one in (await desk.status()).history] == [("ann", "Completed")]
+
+
+async def write_go_status(switch: Switch, **changes: object) -> None:
+    """Replace the status by one that a Go advisor has written, as it does: as a whole."""
+    [recorded] = [one for one in recording(COMPLETED) if one["metadata"]["name"] == LOAD_AWARE]
+    status = {**recorded["status"], **changes}
+    operations = [{"op": "replace", "path": "/status", "value": status}]
+    await switch.client.json_patch(the_config(), operations, subresource="status")
+
+
+async def completed_by_ours(switch: Switch) -> None:
+    """Go has completed a plan, and then ours has."""
+    await switch.restore(COMPLETED)
+    async with switch.advising():
+        assert await switch.is_adopted()
+        await switch.take_up()
+
+
+async def test_switch_over_back_and_forth_needs_no_cleaning(switch: Switch) -> None:
+    """Records of ours stay; the Lease of the Go advisor tells that it ran since."""
+    await completed_by_ours(switch)
+    executed = await switch.desk.status()
+    go_advisor = OtherOperator(switch.client, Key(home_of(switch.account), GO_LEASE))
+    await go_advisor.renew()
+    try:
+        changed = {"deschedulingIntervalSeconds": 120, "profileCustomizations": None}
+        await switch.client.merge_patch(DESCHEDULER, {"spec": changed})
+        await write_go_status(switch)
+        since = switch.audit_log.mark()
+        async with switch.advising():  # stands by at first
+            assert await switch.is_adopted()
+            assert await switch.desk.reaches("CompletedWithUpgrade", reason="LogicChanged")
+            status = await switch.desk.status()
+            assert (status.executions, status.history) == (executed.executions, executed.history)
+            assert switch.written(since) == []
+            assert leftovers((await switch.desk.config())["status"]) == []
+            await switch.take_up()
+        assert len((await switch.desk.status()).history) == 2
+    finally:
+        await go_advisor.delete()
+
+
+async def plant(switch: Switch, phase: str) -> None:
+    """Write a status as a Go advisor does, with foreign content."""
+    [recorded] = [one for one in recording(COMPLETED) if one["metadata"]["name"] == LOAD_AWARE]
+    foreign = {"state": "Pending", "desiredState": {"spec": {"deschedulingIntervalSeconds": 1}}}
+    await write_go_status(switch, phase=phase, items=[item | foreign for item in recorded["status"]["items"]])
+
+
+async def test_switch_over_executes_nothing_of_a_feigned_status(switch: Switch) -> None:
+    """Who may write only the status cannot make a Go advisor run; who can also write its Lease gains nothing."""
+    await completed_by_ours(switch)
+    since = switch.audit_log.mark()
+    go_advisor = OtherOperator(switch.client, Key(home_of(switch.account), GO_LEASE))
+    try:
+        for phase in ("ReviewRequired", "InProgress", "CompletedWithUpgrade", "Drifted"):
+            await go_advisor.renew(holder="")
+            await plant(switch, phase)
+            async with switch.advising():
+                assert await switch.is_adopted(), phase
+                assert await switch.desk.reaches("Completed"), "the plan of ours was completed before"
+        async with switch.advising():  # its record is newer than the Lease
+            await plant(switch, "InProgress")
+            assert await switch.desk.reaches("Failed", reason="PlanTampered")
+    finally:
+        await go_advisor.delete()
+    assert switch.written(since) == []

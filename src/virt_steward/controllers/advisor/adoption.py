@@ -22,6 +22,7 @@ from virt_steward.ssa.managers import ADVISOR
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from virt_steward.apis.virtplatformconfig import Execution
     from virt_steward.controllers.advisor.observation import AdvisorObservation, VirtPlatformConfig
     from virt_steward.objects.identity import Ref
     from virt_steward.plans.intent import Intent
@@ -66,16 +67,20 @@ def is_of_another_advisor(status: VirtPlatformConfigStatus) -> bool:
     return status.phase is not None and fields <= _FIELDS_OF_BOTH and not has_hashes
 
 
-def adopted_status(config: VirtPlatformConfig, executions: int) -> VirtPlatformConfigStatus:
+def adopted_status(
+    config: VirtPlatformConfig, executions: int, history: tuple[Execution, ...]
+) -> VirtPlatformConfigStatus:
     """A status of ours in the same phase, without a plan; all else that the other advisor wrote is gone.
 
-    It is as if action and options had been there when the last plan was made, so they request no other one.
+    The history of plans that we executed before goes on. It is as if action and options had been there when the last
+    plan was made, so they request no other one.
     """
     status, action = config.status, config.spec.action
     return VirtPlatformConfigStatus(
         phase=status.phase,
         observed_generation=status.observed_generation,
         executions=executions,
+        history=history,
         plan_action=action if action != "Rollback" else None,
         plan_generation=config.metadata.generation,
         operator_version=status.operator_version,

@@ -29,6 +29,7 @@ from virt_steward.runtime.access import APPLY, PATCH, READ, WATCH, Access, Grant
 from virt_steward.runtime.controller import ControllerDefinition
 from virt_steward.runtime.kinds import DEFINITIONS, CrdChanges
 from virt_steward.runtime.schemas import Schemas
+from virt_steward.runtime.standby import other_leases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -62,7 +63,10 @@ def _build(tools: Toolbox, known: Sequence[Profile], options: AdvisorOptions) ->
     sources = TargetSources(known, options.hco)
     handlers = AdvisorEventHandlers(known, sources, tools.store(CONFIGS))
     freshness = OwnWrites(tools.clock)
-    view = AdvisorClusterView(tools.informers, sources, schemas, discovery, freshness, options, tools.notify.endpoints)
+    leases = tools.store(other_leases(GO_LEASE))
+    view = AdvisorClusterView(
+        tools.informers, sources, schemas, discovery, freshness, options, tools.notify.endpoints, leases
+    )
 
     def requeue_all() -> None:
         for key in handlers.active():

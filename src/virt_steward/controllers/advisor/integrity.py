@@ -8,6 +8,7 @@ relates to the one that was read.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -39,6 +40,8 @@ class PlanRecord(msgspec.Struct, frozen=True, rename="camel"):
     before: str
     """The digest of the status before it: a process may end after it saved the record, before it writes the status."""
     status: VirtPlatformConfigStatus
+    saved_at: datetime | None = None
+    """None: a version saved it that did not record that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +84,20 @@ class AuthenticConfig:
     integrity: Integrity
 
 
-def authenticated(read: VirtPlatformConfig, record: PlanRecord | None) -> AuthenticConfig:
-    """The config with the recorded status. What is only shown is as it was read, unless somebody changed the rest."""
-    if record is None or record.uid != read.metadata.uid:
+def authenticated(
+    read: VirtPlatformConfig, record: PlanRecord | None, other_ran_at: datetime | None = None
+) -> AuthenticConfig:
+    """The config with the recorded status. What is only shown is as it was read, unless somebody changed the rest.
+
+    A record from before another advisor ran, as its Lease tells, is as good as none for a status which that may have
+    written. Who may write only the status can feign such a status and not such a Lease; who can feign both gains that
+    nothing is executed before somebody asks for it again.
+    """
+    if record is None or record.uid != read.metadata.uid or _is_outlived(record, read.status, other_ran_at):
         known = record.status.executions if record else 0
         if is_of_another_advisor(read.status):
-            return AuthenticConfig(_with(read, adopted_status(read, known)), Adopted(read.status))
+            history = record.status.history if record and record.uid == read.metadata.uid else ()
+            return AuthenticConfig(_with(read, adopted_status(read, known, history)), Adopted(read.status))
         return AuthenticConfig(_with(read, _unrecorded(read.status, known)), Unrecorded())
     live, recorded = essence(read.status), essence(record.status)
     if same(live, recorded):
@@ -105,13 +116,15 @@ def unauthenticated(read: VirtPlatformConfig) -> AuthenticConfig:
 
 
 def next_record(
-    read: VirtPlatformConfig, record: PlanRecord | None, status: VirtPlatformConfigStatus
+    read: VirtPlatformConfig, record: PlanRecord | None, status: VirtPlatformConfigStatus, now: datetime
 ) -> PlanRecord | None:
-    """The record of the status that follows on the one that was read; None if the existing record says the same."""
+    """The record of the status that follows on the one that was read; None if both are as recorded."""
     uid = read.metadata.uid
-    if record and record.uid == uid and same(essence(record.status), essence(status)):
-        return None
-    return PlanRecord(uid, sha256(essence(read.status)), status)
+    if record and record.uid == uid:
+        recorded = essence(record.status)
+        if same(recorded, essence(status)) and same(recorded, essence(read.status)):
+            return None
+    return PlanRecord(uid, sha256(essence(read.status)), status, now)
 
 
 def essence(status: VirtPlatformConfigStatus) -> dict[str, Any]:
@@ -143,6 +156,13 @@ def _is_same(item: PlanItem, drafted: PlanItem) -> bool:
     content = ("target_ref", "desired_state", "managed_fields")
     parts = (*content, "takes", "hash", "planned_hash") if item.state == "Pending" else content
     return all(same(getattr(item, part), getattr(drafted, part)) for part in parts)
+
+
+def _is_outlived(record: PlanRecord, status: VirtPlatformConfigStatus, other_ran_at: datetime | None) -> bool:
+    """Whether another advisor has run since the record was saved, and the status may be of it."""
+    if other_ran_at is None or record.saved_at is None or other_ran_at <= record.saved_at:
+        return False
+    return is_of_another_advisor(status) and not same(essence(status), essence(record.status))
 
 
 def _unrecorded(status: VirtPlatformConfigStatus, known: int) -> VirtPlatformConfigStatus:

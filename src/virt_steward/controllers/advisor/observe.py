@@ -31,7 +31,7 @@ from virt_steward.runtime.kinds import DEFINITIONS
 from virt_steward.ssa.managers import ADVISOR
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from datetime import datetime
 
     from virt_steward.apis.virtplatformconfig import PlanItem
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from virt_steward.runtime.informer import Source
     from virt_steward.runtime.informers import InformerView
     from virt_steward.runtime.schemas import Schemas
+    from virt_steward.runtime.standby import OtherLease
 
 Object = dict[str, Any]
 
@@ -86,6 +87,12 @@ class AdvisorClusterView:
     options: AdvisorOptions
     endpoints: Collection[str] = ()
     """The names of the endpoints to which this process can send notifications."""
+    other_leases: Iterable[OtherLease] = ()
+    """Those of other implementations of the advisor."""
+
+    def other_ran_at(self) -> datetime | None:
+        """When another implementation last renewed a Lease; None if none has left one."""
+        return max((lease.spec.renew_time for lease in self.other_leases if lease.spec.renew_time), default=None)
 
     def config(self, key: Key) -> VirtPlatformConfig | None:
         return self.informers.of(CONFIGS).store.get(key)

@@ -130,7 +130,7 @@ class AdvisorController:
             await release_advertisement(self._client, Ref(VIRT_PLATFORM_CONFIG, key))
             return Done()
         now = self._clock.utc().replace(microsecond=0)
-        authentic = authenticated(config, await self._records.load(profile.name))
+        authentic = authenticated(config, await self._records.load(profile.name), self._view.other_ran_at())
         observation = self._view.observe(authentic, profile, now)
         result = await self._act(observation, profile, decide(observation, now), now)
         if isinstance(result.step, Settle | RedraftLater) and _keeps_phase(observation, result.step):
@@ -289,7 +289,7 @@ class AdvisorController:
         comes first, and nothing wrong is recorded.
         """
         profile = read.metadata.name
-        record = next_record(read, await self._records.load(profile), status)
+        record = next_record(read, await self._records.load(profile), status, self._clock.utc())
         is_doubtful = isinstance(observation.integrity, Altered)
         if record and not is_doubtful:
             await self._records.save(profile, record)
