@@ -3,10 +3,10 @@
 import json
 import re
 import shlex
-from argparse import ArgumentParser, Namespace
+from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections.abc import AsyncIterator
 
-from virt_steward.kube.client import Client, Object
+from virt_steward.kube.client import Client, Object, Selection
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.objects.identity import Key, Kind, Ref
 
@@ -27,48 +27,71 @@ async def object_of(client: Client, command: list[str]) -> Ref:
 async def carry_out(client: Client, command: list[str]) -> Object:
     """Give what the server answers. Raises NotFound if the object is not there."""
     asked = _read(command)
+    if asked.verb == "get":
+        kind, is_namespaced = await _kind_of(client, asked.resource)
+        selection = Selection(asked.namespace if is_namespaced else "", fields=asked.fields)
+        return {"items": await client.list(kind, selection)}
     ref = await _object(client, asked)
-    patch = asked.patch if asked.verb == "patch" else await _labels(client, ref, asked)
-    return await client.merge_patch(ref, patch, manager=f"{PROGRAM}-{asked.verb}")
+    return await client.merge_patch(ref, await _patch(client, ref, asked), manager=f"{PROGRAM}-{asked.verb}")
+
+
+async def _patch(client: Client, ref: Ref, asked: Namespace) -> Object:
+    match asked.verb:
+        case "patch":
+            patch: Object = asked.patch
+            return patch
+        case "scale":
+            return {"spec": {"replicas": asked.replicas}}
+        case "annotate":
+            return await _notes(client, ref, asked, "annotations")
+    return await _notes(client, ref, asked, "labels")
 
 
 async def _object(client: Client, asked: Namespace) -> Ref:
-    return Ref(await _kind_of(client, asked.resource), Key(asked.namespace, asked.name))
+    kind, is_namespaced = await _kind_of(client, asked.resource)
+    return Ref(kind, Key(asked.namespace if is_namespaced else "", asked.name))
 
 
 def _read(command: list[str]) -> Namespace:
     parser = ArgumentParser(PROGRAM)
     parser.add_argument("-n", dest="namespace", default="default")
     verbs = parser.add_subparsers(dest="verb", required=True)
-    patch, label = verbs.add_parser("patch"), verbs.add_parser("label")
-    for verb in (patch, label):
+    get, patch, scale, label, annotate = map(verbs.add_parser, ("get", "patch", "scale", "label", "annotate"))
+    for verb in (get, patch, scale, label, annotate):
+        verb.add_argument("-n", dest="namespace", default=SUPPRESS)
         verb.add_argument("resource")
+    for verb in (patch, scale, label, annotate):
         verb.add_argument("name")
+    get.add_argument("--field-selector", dest="fields", default="")
+    scale.add_argument("--replicas", type=int, required=True)
     patch.add_argument("--type", choices=["merge"], required=True)
     patch.add_argument("-p", dest="patch", type=json.loads, required=True)
-    label.add_argument("labels", nargs="+")
-    label.add_argument("--overwrite", action="store_true")
+    for verb in (label, annotate):
+        verb.add_argument("notes", nargs="+")
+        verb.add_argument("--overwrite", action="store_true")
     return parser.parse_args(command[1:])
 
 
-async def _labels(client: Client, ref: Ref, asked: Namespace) -> Object:
-    wanted = dict(one.split("=", 1) for one in asked.labels)
-    has = (await client.get(ref))["metadata"].get("labels", {})
-    assert asked.overwrite or not has.keys() & wanted.keys(), "kubectl overwrites no label unasked"
-    return {"metadata": {"labels": wanted}}
+async def _notes(client: Client, ref: Ref, asked: Namespace, field: str) -> Object:
+    wanted = dict(one.split("=", 1) for one in asked.notes)
+    has = (await client.get(ref))["metadata"].get(field, {})
+    assert asked.overwrite or not has.keys() & wanted.keys(), "kubectl overwrites none unasked"
+    return {"metadata": {field: wanted}}
 
 
-async def _kind_of(client: Client, resource: str) -> Kind:
-    """Named in the singular or the plural, with or without its group."""
-    found = [kind async for names, kind in _served(client) if resource in names]
+async def _kind_of(client: Client, resource: str) -> tuple[Kind, bool]:
+    """Named in the singular or the plural, with or without its group; and whether it has namespaces."""
+    found = [(kind, is_namespaced) async for names, kind, is_namespaced in _served(client) if resource in names]
     assert len(found) == 1, f"{resource} may mean {found}"
     return found[0]
 
 
-async def _served(client: Client) -> AsyncIterator[tuple[set[str], Kind]]:
-    for one in json.loads(await client.raw("/api/v1"))["resources"]:
-        yield {one["name"], one["singularName"]}, Kind("", one["kind"], one["name"])
+async def _served(client: Client) -> AsyncIterator[tuple[set[str], Kind, bool]]:
+    for path, group in (("/api/v1", ""), ("/apis/apps/v1", "apps")):
+        for one in json.loads(await client.raw(path))["resources"]:
+            yield {one["name"], one["singularName"]}, Kind(group, one["kind"], one["name"]), one["namespaced"]
     for definition in await client.list(CUSTOM_RESOURCE_DEFINITION):
         group, names = definition["spec"]["group"], definition["spec"]["names"]
         short = {names["plural"], names["singular"], *names.get("shortNames", ())}
-        yield short | {f"{name}.{group}" for name in short}, Kind(group, names["kind"], names["plural"])
+        named = short | {f"{name}.{group}" for name in short}
+        yield named, Kind(group, names["kind"], names["plural"]), definition["spec"]["scope"] == "Namespaced"

@@ -277,6 +277,12 @@ def test_autopilot_findings_by_contact(contact: AssetContact, effect: Effect, wo
     assert words in found.message
 
 
+def test_autopilot_findings_say_that_creation_is_staged_at_first_contact() -> None:
+    contact = AssetContact("swap", SWAP, Contact.CREATE)
+    (found,) = autopilot_findings(AutopilotSeen(contacts=(contact,), managed=1, has_predecessor=True))
+    assert "would be staged, not written (asset swap)" in found.message
+
+
 def test_autopilot_findings_name_alerts_that_go() -> None:
     contact = AssetContact("alerts", RULE, Contact.CHANGE, alerts_gone=("OldAlert",))
     _, found = autopilot_findings(AutopilotSeen(contacts=(contact,)))

@@ -19,10 +19,11 @@ from virt_steward.controllers.autopilot.definition import definition
 from virt_steward.controllers.autopilot.live_summary import LiveSummary, live_summary
 from virt_steward.controllers.autopilot.observation import AutopilotObservation, ServedKinds
 from virt_steward.controllers.autopilot.options import HCO, OPT_OUT_DELETES
-from virt_steward.controllers.autopilot.optout import Deletable, Kept, OptOut, judge_opt_out
+from virt_steward.controllers.autopilot.optout import Deletable, Kept, OptOut, is_of_another_instance, judge_opt_out
 from virt_steward.controllers.autopilot.verdicts import AssetSkipped, SkipReason
 from virt_steward.objects.identity import Key, Kind, Ref, Regarding
 from virt_steward.platform.hco import HYPERCONVERGED
+from virt_steward.platform.machineconfigs import MACHINE_CONFIG
 from virt_steward.platform.nodes import Hardware
 from virt_steward.runtime.access import Installation
 from virt_steward.ssa.managers import AUTOPILOT, CREATION
@@ -251,3 +252,19 @@ async def test_opt_out_keeps_what_another_instance_created(deleting: Cockpit) ->
     live = await deleting.live(ASSET)
     assert live
     assert annotation_keys.CREATED not in live["metadata"].get("annotations", {})
+
+
+@pytest.mark.parametrize(
+    ("live", "kind", "expected"),
+    [
+        (a_sighting(ours=False), TUNING, True),
+        (a_sighting(), TUNING, False),
+        (a_sighting(an_entry("admin"), ours=False), TUNING, False),
+        (a_sighting(an_entry("controller", "status"), ours=False), TUNING, True),
+        (a_sighting(ours=False, labels={}), TUNING, False),
+        (a_sighting(ours=False), MACHINE_CONFIG, False),
+    ],
+    ids=["unsigned", "signed", "also of an admin", "with a status", "without our label", "never signed"],
+)
+def test_object_of_another_instance_is_recognised(live: LiveSummary, kind: Kind, expected: bool) -> None:
+    assert is_of_another_instance(Ref(kind, Key("", "fast")), live) is expected

@@ -12,7 +12,13 @@ from virt_steward.controllers.autopilot.rollouts.policy import (
     parse_policy,
     parse_releases,
 )
-from virt_steward.controllers.autopilot.rollouts.staged import Occasion, StagedChange, read_entries, staging_intent
+from virt_steward.controllers.autopilot.rollouts.staged import (
+    Occasion,
+    StagedChange,
+    occasion_of_creation,
+    read_entries,
+    staging_intent,
+)
 from virt_steward.controllers.autopilot.rollouts.staging import RolloutCase, StageChange, WriteNow, decide_rollout
 from virt_steward.objects.identity import Key, Ref, Regarding
 from virt_steward.objects.windows import Window
@@ -272,6 +278,25 @@ def test_releases_are_a_list_of_ids() -> None:
 def test_release_is_of_one_change_only(changed: dict[str, object]) -> None:
     assert a_change().id == a_change(matching_pools=("worker", "infra"), occasion=DRIFT).id
     assert a_change().id != a_change(**changed).id
+
+
+@pytest.mark.parametrize(
+    ("before", "is_compared", "has_predecessor", "expected"),
+    [
+        pytest.param(None, False, False, CREATE, id="no other instance"),
+        pytest.param(None, False, True, FIRST, id="another instance did not have it"),
+        pytest.param(None, True, True, CREATE, id="wanted since, or deleted since"),
+        pytest.param(FIRST, True, True, FIRST, id="staged at first contact, then another content is wanted"),
+        pytest.param(FIRST, False, True, FIRST, id="and after a restart"),
+        pytest.param(CREATE, False, True, CREATE, id="staged for another reason, then a restart"),
+        pytest.param(FIRST, True, False, CREATE, id="nothing of the other instance is left"),
+    ],
+)
+def test_creation_is_first_contact_beside_objects_of_another_instance(
+    before: Occasion | None, is_compared: bool, has_predecessor: bool, expected: Occasion
+) -> None:
+    staged = a_change(occasion=before) if before else None
+    assert occasion_of_creation(staged, is_compared=is_compared, has_predecessor=has_predecessor) is expected
 
 
 HCO = Regarding(Ref(HYPERCONVERGED, Key("cnv", "kubevirt")), "hco.kubevirt.io/v1", "u-1")

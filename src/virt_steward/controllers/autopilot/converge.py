@@ -38,7 +38,7 @@ from virt_steward.controllers.autopilot.live_summary import sighting_of_object
 from virt_steward.controllers.autopilot.optout import Signatures
 from virt_steward.controllers.autopilot.overrides.governed import NothingLeft, without_governed
 from virt_steward.controllers.autopilot.overrides.mask import masked
-from virt_steward.controllers.autopilot.rollouts.staged import Occasion
+from virt_steward.controllers.autopilot.rollouts.staged import Occasion, occasion_of_creation
 from virt_steward.controllers.autopilot.rollouts.stager import LiveFacts, Stager
 from virt_steward.controllers.autopilot.rollouts.staging import StageChange, WriteNow
 from virt_steward.controllers.autopilot.verdicts import (
@@ -141,7 +141,12 @@ class Task:
     drifts: tuple[FieldDrift, ...] = ()
     """What others have changed. A difference because the intent itself changed is no drift."""
     own_changes: frozenset[str] = frozenset()
-    """Values that differ and that only our own manager owns: the intent has changed, or another instance wrote."""
+    """Values that differ and that only our own manager owns: the intent has changed, or another instance wrote.
+
+    At first contact also those that nobody owns: whoever wrote as our manager did not set them.
+    """
+    is_first_contact: bool = False
+    """The object exists, and this process has neither written it nor found it in sync."""
 
     pools: tuple[Pool, ...] = ()
     """Those whose nodes reboot when it is written."""
@@ -163,6 +168,10 @@ class Task:
     @property
     def drift_texts(self) -> tuple[str, ...]:
         return tuple(str(drift) for drift in self.drifts)
+
+    @property
+    def all_changes(self) -> tuple[str, ...]:
+        return tuple(sorted({*self.drift_texts, *self.own_changes}))
 
     @property
     def digest(self) -> str:
@@ -224,8 +233,10 @@ async def dry_run(tools: Toolkit, task: Task) -> Task | Verdict:
             return _stale(message)
         case Creates() | Changes() | Reowns():
             found = drifts(outcome, AUTOPILOT)
-            own = frozenset(drift.path for drift in found if not drift.is_foreign)
-            return replace(task, outcome=outcome, drifts=tuple(one for one in found if one.is_foreign), own_changes=own)
+            is_first = task.live is not None and not tools.stager.ledger.was_in_sync(ref_of(task.intent))
+            foreign = tuple(one for one in found if (one.by if is_first else one.is_foreign))
+            own = frozenset(one.path for one in found) - {one.path for one in foreign}
+            return replace(task, outcome=outcome, drifts=foreign, own_changes=own, is_first_contact=is_first)
     raise AssertionError(outcome)  # a manager that may force what it has read meets no conflicts
 
 
@@ -239,7 +250,7 @@ async def only_report(tools: Toolkit, task: Task) -> Task | Verdict:
             return AssetInSync()
         case Changes(live):
             _remember(tools.reported, tools, task, live)
-            return AssetDiffers(task.drift_texts, task.wanted.is_paused)
+            return AssetDiffers(task.all_changes if task.is_first_contact else task.drift_texts, task.wanted.is_paused)
     return task
 
 
@@ -251,7 +262,7 @@ async def stage(tools: Toolkit, task: Task) -> Task | Verdict:
     staging = tools.stager.judge(task.rollout, task.wanted.intent, _live_facts(tools, task), now)
     was_staged = tools.stager.ledger.find(ref) is not None
     if isinstance(staging.verdict, WriteNow):
-        if staging.change.occasion is Occasion.CREATE and not task.rollout.all_compared:
+        if task.live is None and not task.rollout.all_compared:
             return _stale("objects that exist are compared first: what is new must not take their changes along")
         released = staging.verdict.reason if was_staged else ""
         return replace(task, pools=staging.pools, released=released)
@@ -260,7 +271,7 @@ async def stage(tools: Toolkit, task: Task) -> Task | Verdict:
         return AssetInSync()
     await tools.stager.ledger.stage(task.rollout.hco, ref, staging.change)
     _remember(tools.held, tools, task, task.live)
-    return _staged(tools, staging, tuple(sorted({*task.drift_texts, *task.own_changes})))
+    return _staged(tools, staging, task.all_changes)
 
 
 async def throttle(tools: Toolkit, task: Task) -> Task | Verdict:
@@ -293,7 +304,16 @@ async def apply(tools: Toolkit, task: Task) -> Task | Verdict:
         tools.settled.compare(task.outcome.planned, answer.object)
     adopted = task.live is not None and not owned_by(task.live, AUTOPILOT.name)
     uid = answer.object["metadata"]["uid"]
-    return AssetApplied(answer.created, adopted, task.drift_texts, uid, task.digest, task.released)
+    return AssetApplied(
+        created=answer.created,
+        adopted=adopted,
+        drifts=task.drift_texts,
+        uid=uid,
+        digest=task.digest,
+        released=task.released,
+        changes=tuple(sorted(task.own_changes)),
+        is_first_contact=task.is_first_contact,
+    )
 
 
 STEPS: tuple[Callable[[Toolkit, Task], Awaitable[Task | Verdict]], ...] = (
@@ -356,8 +376,13 @@ def _occasion(tools: Toolkit, task: Task) -> Occasion:
     process of ours: the values alone do not tell.
     """
     if task.live is None:
-        return Occasion.CREATE
-    if tools.stager.ledger.was_in_sync(ref_of(task.intent)):
+        ref, ledger = ref_of(task.intent), tools.stager.ledger
+        return occasion_of_creation(
+            ledger.find(ref),
+            is_compared=ledger.was_compared(ref),
+            has_predecessor=task.rollout is not None and task.rollout.has_predecessor,
+        )
+    if not task.is_first_contact:
         return Occasion.DRIFT if task.drifts else Occasion.UPDATE
     is_foreign = owned_by(task.live, AUTOPILOT.name) and any(drift.by for drift in task.drifts)
     return Occasion.DRIFT if is_foreign else Occasion.FIRST_CONTACT

@@ -10,6 +10,7 @@ from virt_steward.catalog.context import AssetContext
 from virt_steward.catalog.load import MANAGED_BY, MANAGER
 from virt_steward.controllers.autopilot import annotation_keys
 from virt_steward.controllers.autopilot.observation import AutopilotObservation, ServedKinds
+from virt_steward.controllers.autopilot.optout import is_of_another_instance
 from virt_steward.controllers.autopilot.overrides.governed import NOT_GOVERNED, GovernedFields
 from virt_steward.controllers.autopilot.rollouts.staged import data_key, read_entries, ref_of_staging
 from virt_steward.controllers.autopilot.watches import ref_of_asset
@@ -31,7 +32,7 @@ from virt_steward.platform.storage import STORAGE_PROFILE, summarize_storage
 from virt_steward.platform.topology import CLUSTER, INFRASTRUCTURE, SCHEDULER, detect_topology
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from virt_steward.catalog.asset import Asset
     from virt_steward.catalog.load import Catalog
@@ -171,6 +172,12 @@ class AutopilotClusterView:
         for kind, store in stores:
             labelled = (one.metadata.key for one in store if one.metadata.labels.get(MANAGED_BY) == MANAGER)
             yield from (ref for key in sorted(labelled) if (ref := Ref(kind, key)) not in known)
+
+    def has_predecessor(self, created: Collection[str] = ()) -> bool:
+        """Whether objects exist that another instance of the autopilot has created; `created` are uids of ours."""
+        found = ((self.ref(asset), self.sighted(asset.name)) for asset in self.catalog.assets)
+        others = ((ref, live) for ref, live in found if live is not None and live.metadata.uid not in created)
+        return any(is_of_another_instance(ref, live) for ref, live in others)
 
     def tombstoned(self, ref: Ref) -> LiveSummary | None:
         """Return the object of a tombstone; None if it does not exist."""

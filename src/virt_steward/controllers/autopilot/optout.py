@@ -28,7 +28,7 @@ from virt_steward.ssa.locks import lock_on
 from virt_steward.ssa.managers import CREATION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from virt_steward.catalog.asset import Asset
     from virt_steward.controllers.autopilot.live_summary import LiveSummary
@@ -160,6 +160,12 @@ async def _delete(
         reporter.report_opt_out(observation.hco, ref, "OptOutDeleted", note, metadata.uid)
 
 
+def is_of_another_instance(ref: Ref, live: LiveSummary) -> bool:
+    """Whether another instance of the autopilot created the object. Of kinds that are never signed, nobody knows."""
+    is_managed = live.labels.get(MANAGED_BY) == MANAGER and not live.others
+    return is_managed and not live.is_created_by_us and ref.kind not in NEVER_DELETED
+
+
 class Signatures:
     """Records on objects that this process created them. What another instance may have created is never signed.
 
@@ -168,11 +174,18 @@ class Signatures:
     """
 
     def __init__(self) -> None:
+        self._created: dict[Ref, str] = {}
         self._unsigned: set[str] = set()
+
+    @property
+    def created(self) -> Collection[str]:
+        """The uids of what this process has created; the watch may not show their signatures yet."""
+        return self._created.values()
 
     def note_created(self, created: Object) -> None:
         """Remember that we have created the object, which is not signed yet."""
-        if ref_of(created).kind not in NEVER_DELETED:
+        if (ref := ref_of(created)).kind not in NEVER_DELETED:
+            self._created[ref] = created["metadata"]["uid"]
             self._unsigned.add(created["metadata"]["uid"])
 
     async def sign(self, client: Client, live: Object) -> bool:

@@ -249,6 +249,7 @@ class AutopilotController:
             pools=self._view.pools(),
             releases=parse_releases(observation.context.hco.annotations.get(ROLLOUT_RELEASE)),
             all_compared=all(map(self._ledger.was_compared, existing)),
+            has_predecessor=self._view.has_predecessor(self._toolkit.signatures.created),
         )
 
     def _conclude(self, asset: Asset, observation: AutopilotObservation, verdict: Verdict) -> None:

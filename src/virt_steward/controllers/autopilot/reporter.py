@@ -60,10 +60,13 @@ NORMAL = frozenset(
     )
 )
 """Reasons of events that need no action; all others are warnings."""
+MOST_FIELDS = 10
+"""Changed fields that an event names."""
 _ORIGINS = {
     Occasion.FIRST_CONTACT: ", written by another instance or release of the autopilot, differs",
     Occasion.DRIFT: ", changed by others, differs",
 }
+_NEW = {Occasion.FIRST_CONTACT: ", which another instance or release of the autopilot did not create, is new"}
 _CUSTOMIZATIONS = {annotation_keys.PATCH: "patch", annotation_keys.IGNORED: "ignore"}
 
 
@@ -254,17 +257,20 @@ class AutopilotReporter:
             self._recorder.again(_event(hco, ref, "DriftCorrected", f"{ref} is in sync again", _short(corrected)))
             return
         done = "created" if verdict.created else "adopted" if verdict.adopted else "applied"
-        changed = f", changed: {', '.join(verdict.drifts)}" if verdict.drifts else ""
+        if verdict.is_first_contact and verdict.changes and not verdict.adopted:
+            done = "applied over what another instance or release of the autopilot wrote"
+        changes = (*verdict.drifts, *verdict.changes)
+        changed = f", changed: {_named(changes)}" if changes else ""
         self._event(hco, ref, "AssetApplied", f"{asset}: {ref} {done}{changed}", f"{verdict.uid} {verdict.digest}")
 
     def _staged(self, hco: Regarding, asset: str, ref: Ref, verdict: AssetStaged) -> None:
         change = verdict.change
         self._metrics.staged(ref, change.matching_pools, change.staged_at.timestamp())
         episode = _short(f"{change.desired_hash} {change.staged_at}")
-        origin = _ORIGINS.get(change.occasion, "")
-        changed = f"; it changes {', '.join(verdict.changes)}" if verdict.changes else ""
+        origin = _ORIGINS.get(change.occasion, "") if change.live_hash else _NEW.get(change.occasion, "")
+        changed = f"; it changes {_named(verdict.changes)}" if verdict.changes else ""
         note = f"{ref}{origin}: {verdict.message}{changed}. To write it now: virt-steward release {asset}"
-        if verdict.changes or change.occasion is Occasion.CREATE:  # later passes do not compare again
+        if verdict.changes or not change.live_hash:  # later passes do not compare again
             self._event(hco, ref, STAGED, note, episode)
         if verdict.is_overdue:
             since = f"{ref} is staged since {rfc3339(change.staged_at)}, longer than {annotation_keys.ROLLOUT_DEADLINE}"
@@ -295,6 +301,11 @@ class AutopilotReporter:
 
     def _event(self, hco: Regarding, ref: Ref, reason: str, note: str, episode: str) -> None:
         self._recorder.once(_event(hco, ref, reason, note, episode))
+
+
+def _named(fields: tuple[str, ...]) -> str:
+    left_out = len(fields) - MOST_FIELDS
+    return ", ".join(fields[:MOST_FIELDS]) + (f" and {left_out} more" if left_out > 0 else "")
 
 
 def _pause_note(ref: Ref, live: LiveSummary) -> str:

@@ -75,6 +75,10 @@ class AssetApplied:
     """Of the object that was written over; tells one correction from the next."""
     released: str = ""
     """Why it was written now; empty unless it was staged before."""
+    changes: tuple[str, ...] = ()
+    """The other fields that changed: what is wanted, or which instance of the autopilot wants it."""
+    is_first_contact: bool = False
+    """The object existed, and this process had neither written it nor found it in sync."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,8 @@ class AutopilotSeen:
     renamed: tuple[str, ...] = ()
     """Names in the allow-list that have another name here."""
     problems: tuple[str, ...] = ()
+    has_predecessor: bool = False
+    """Whether ours meets objects of the Go autopilot, so that it stages what it would create at once elsewhere."""
 
     @property
     def traces(self) -> tuple[str, ...]:
@@ -126,6 +128,7 @@ async def observe_autopilot(client: Client, options: AutopilotOptions, now: date
         managed=len(labelled),
         renamed=tuple(sorted(scope.renamed)) if isinstance(scope, Only) else (),
         problems=problems,
+        has_predecessor=found.view.has_predecessor(),
     )
 
 
@@ -253,7 +256,7 @@ def autopilot_findings(seen: AutopilotSeen) -> Iterator[SwitchFinding]:
     for name in seen.renamed:
         yield SwitchFinding(Effect.NOTE, f"Asset {name}", f"is called {current_name(name)} here; both names work")
     for contact in seen.contacts:
-        yield from _contact_findings(contact)
+        yield from _contact_findings(contact, is_staged=seen.has_predecessor)
     for ref in seen.obsolete:
         yield SwitchFinding(Effect.CHANGE, str(ref), "would be deleted: it is obsolete, and a tombstone names it")
     for ref in () if seen.idle else seen.others:
@@ -261,7 +264,7 @@ def autopilot_findings(seen: AutopilotSeen) -> Iterator[SwitchFinding]:
         yield SwitchFinding(Effect.CHANGE, str(ref), message)
 
 
-def _contact_findings(contact: AssetContact) -> Iterator[SwitchFinding]:
+def _contact_findings(contact: AssetContact, *, is_staged: bool) -> Iterator[SwitchFinding]:
     subject = str(contact.ref)
     if contact.contact is Contact.FAIL:
         yield unknown(subject, contact.why)
@@ -271,7 +274,7 @@ def _contact_findings(contact: AssetContact) -> Iterator[SwitchFinding]:
         message = f"stays as it is, managed by nobody: asset {contact.asset} is not applied here: {contact.why}"
         yield SwitchFinding(Effect.CHANGE, subject, message)
     else:
-        message = _fate(contact)
+        message = _fate(contact, is_staged=is_staged)
         yield SwitchFinding(Effect.CHANGE, subject, message, contact.diff, contact.disruption)
     if contact.alerts_gone:
         named = ", ".join(contact.alerts_gone)
@@ -282,13 +285,13 @@ def _contact_findings(contact: AssetContact) -> Iterator[SwitchFinding]:
         yield SwitchFinding(Effect.NOTE, "Metrics", message)
 
 
-def _fate(contact: AssetContact) -> str:
-    if contact.contact is Contact.CREATE and contact.ref.kind in REBOOTING:
+def _fate(contact: AssetContact, *, is_staged: bool) -> str:
+    if contact.contact is Contact.CREATE and contact.ref.kind in REBOOTING and not is_staged:
         return (
             f"would be created (asset {contact.asset}), and nodes reboot: at once, or with the staged changes of its "
             f"pool. To review it first, set {ROLLOUT}: approve on the HyperConverged"
         )
-    if contact.contact is Contact.CREATE:
+    if contact.contact is Contact.CREATE and contact.ref.kind not in REBOOTING:
         return f"would be created (asset {contact.asset})"
     if contact.ref.kind in REBOOTING:
         return (

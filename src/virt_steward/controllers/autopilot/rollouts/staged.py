@@ -61,6 +61,16 @@ class StagedChange(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
         return before is not None and before.desired_hash == self.desired_hash
 
 
+def occasion_of_creation(before: StagedChange | None, *, is_compared: bool, has_predecessor: bool) -> Occasion:
+    """Why an object is created. Nobody has reviewed what an earlier instance on this cluster did not have.
+
+    That ends with the first verdict on the object, unless that was to stage it: what is wanted later, such as by an
+    opt-in, is wanted of us.
+    """
+    is_unreviewed = before.occasion is Occasion.FIRST_CONTACT if before else not is_compared
+    return Occasion.FIRST_CONTACT if has_predecessor and is_unreviewed else Occasion.CREATE
+
+
 class StagingRecord(msgspec.Struct, frozen=True):
     """The ConfigMap as a watch delivers it."""
 

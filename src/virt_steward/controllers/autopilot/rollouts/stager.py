@@ -39,6 +39,8 @@ class RolloutContext:
     """Ids of changes that people have released."""
     all_compared: bool
     """Whether there is a verdict on every object that exists and whose changes reboot nodes."""
+    has_predecessor: bool = False
+    """Whether objects exist that another instance of the autopilot has created."""
 
 
 @dataclass(frozen=True, slots=True)
