@@ -67,7 +67,7 @@ async def test_switch_over_by_the_howto_and_back(
     assert stopped["spec"]["replicas"] == 0
     await scene.client.delete(ref_of(OURS))
     for config in ("east", "west"):
-        msgspec.convert(await scene.status(config), UpstreamStatus)
+        assert msgspec.convert(await scene.status(config), UpstreamStatus).phase, "which is a column of theirs"
     assert (await scene.condition("stuck")).keys() == {"type", "status", "reason", "message", "lastTransitionTime"}
     assert howto.left_out == []
 
