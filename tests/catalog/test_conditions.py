@@ -1,4 +1,5 @@
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 import pytest
@@ -12,11 +13,13 @@ from virt_steward.catalog.conditions import (
     HardwareCondition,
     HcoFieldCondition,
     ImageCondition,
+    KubeVirtFeatureGateCondition,
     Met,
     NotSetElsewhereCondition,
     TopologyCondition,
     Unmet,
 )
+from virt_steward.catalog.reads import KUBEVIRT_GATES
 from virt_steward.platform.machineconfigs import KubeletConfigFacts, MachineConfigs, machine_config_facts
 from virt_steward.platform.nodes import Hardware
 from virt_steward.platform.pools import Pool
@@ -26,7 +29,18 @@ KEY = "platform.kubevirt.io/enable-fast"
 PSI = NotSetElsewhereCondition("worker", kernel_argument="psi=1")
 
 
-KUBELET = NotSetElsewhereCondition("worker", kubelet=True)
+KUBELET = NotSetElsewhereCondition("worker", kubelet=("maxPods",))
+CPU_MANAGER = KubeVirtFeatureGateCondition("CPUManager")
+
+
+def gates(*names: Any) -> dict[str, Any]:
+    found = {"spec": {"configuration": {"developerConfiguration": {"featureGates": list(names)}}}}
+    return {"objects": {KUBEVIRT_GATES.ref: found}}
+
+
+def a_drop_in(name: str, text: str, path: str = "/etc/openshift/kubelet.conf.d/99-theirs.conf") -> dict[str, Any]:
+    file = {"path": path, "contents": {"source": f"data:,{quote(text)}"}}
+    return a_machine_config(name, config={"storage": {"files": [file]}})
 
 
 def machine_configs(*configs: dict[str, Any]) -> MachineConfigs:
@@ -79,6 +93,15 @@ def kubelets(*configs: dict[str, Any]) -> MachineConfigs:
         pytest.param(
             KUBELET, {"machine_configs": kubelets(a_kubelet_config("gpus", pool="gpu"))}, id="a-kubelet-elsewhere"
         ),
+        pytest.param(
+            KUBELET, {"machine_configs": machine_configs(a_drop_in("90-swap", "failSwapOn: false"))}, id="other-setting"
+        ),
+        pytest.param(
+            KUBELET,
+            {"machine_configs": machine_configs(a_drop_in("90-motd", "maxPods: 1", "/etc/motd"))},
+            id="no-drop-in",
+        ),
+        pytest.param(CPU_MANAGER, gates("Snapshot", "CPUManager"), id="a-kubevirt-gate"),
     ],
 )
 def test_condition_is_met(condition: Condition, context: dict[str, Any]) -> None:
@@ -134,6 +157,24 @@ def test_condition_is_met(condition: Condition, context: dict[str, Any]) -> None
             "expected=set by nobody else, actual=set by few-pods, more-pods",
             id="kubelets-of-somebody-else",
         ),
+        pytest.param(
+            KUBELET,
+            {"machine_configs": machine_configs(a_drop_in("99-pods", '{"kind": "x", "maxPods": 99}'))},
+            "expected=set by nobody else, actual=set by 99-pods",
+            id="a-drop-in-of-somebody-else",
+        ),
+        pytest.param(
+            CPU_MANAGER, gates("Snapshot"), "expected=enabled, actual=not enabled", id="another-kubevirt-gate"
+        ),
+        pytest.param(
+            CPU_MANAGER, gates(["CPUManager"]), "expected=enabled, actual=not enabled", id="odd-kubevirt-gates"
+        ),
+        pytest.param(
+            CPU_MANAGER,
+            {"objects": {KUBEVIRT_GATES.ref: None}},
+            "expected=enabled, actual=not enabled",
+            id="no-kubevirt",
+        ),
     ],
 )
 def test_condition_is_not_met(condition: Condition, context: dict[str, Any], why: str) -> None:
@@ -148,6 +189,7 @@ def test_condition_is_not_met(condition: Condition, context: dict[str, Any], why
         pytest.param(TopologyCondition("isHCP", "false"), id="negated-topology"),
         pytest.param(PSI, id="machine-configs"),
         pytest.param(KUBELET, id="kubelet-configs"),
+        pytest.param(CPU_MANAGER, id="kubevirt"),
     ],
 )
 def test_condition_is_unknown_without_its_input(condition: Condition) -> None:
@@ -158,10 +200,19 @@ def test_condition_is_unknown_without_its_input(condition: Condition) -> None:
     "asks",
     [
         pytest.param({}, id="nothing"),
-        pytest.param({"swap": True, "kubelet": True}, id="two-things"),
-        pytest.param({"kernel_argument": "psi=1", "kubelet": True}, id="an-argument-and-another-thing"),
+        pytest.param({"swap": True, "kubelet": ("maxPods",)}, id="two-things"),
+        pytest.param({"kernel_argument": "psi=1", "kubelet": ("maxPods",)}, id="an-argument-and-another-thing"),
     ],
 )
 def test_not_set_elsewhere_takes_exactly_one_subject(asks: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="exactly one of"):
         NotSetElsewhereCondition("worker", **asks)
+
+
+def test_not_set_elsewhere_refuses_an_unknown_kubelet_setting() -> None:
+    with pytest.raises(ValueError, match="unknown setting of the kubelet 'maxpods'"):
+        NotSetElsewhereCondition("worker", kubelet=("maxPods", "maxpods"))
+
+
+def test_kubevirt_feature_gate_is_shown_by_its_name() -> None:
+    assert (str(CPU_MANAGER), CPU_MANAGER.opt_in_key) == ("kubevirtFeatureGate:CPUManager",) * 2

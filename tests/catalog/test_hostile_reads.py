@@ -151,7 +151,7 @@ def test_max_pods_with_newlines_fails_with_reason() -> None:
     path = "/spec/deployment/nodePlacements/infra/maxPods"
     context = replace(a_cluster(), hco=Hco.of(with_value(an_hco_object(), Pointer.parse(path), INJECTION)))
     assert Renderer(shipped()).render(asset, context) == RenderFailed(
-        "kubelet/kubelet-perf-settings/object.yaml.j2 line 12: an integer is needed here, not text"
+        "kubelet/kubelet-perf-settings/object.yaml.j2 line 2: an integer is needed here, not text"
     )
 
 

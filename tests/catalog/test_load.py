@@ -157,6 +157,16 @@ def test_tombstone_takes_plural_from_an_asset(tmp_path: Path) -> None:
     assert tombstone.path == "tombstones/0.1/slow.yaml"
 
 
+def test_tombstone_names_the_asset_that_replaces_it(tmp_path: Path) -> None:
+    write_asset(tmp_path / "fast")
+    bury(tmp_path, a_tombstone(annotations={"platform.kubevirt.io/replaced-by": "fast"}))
+    catalog = load(tmp_path)
+
+    assert catalog.replaced_by("fast") == catalog.tombstones
+    assert catalog.replaced_by("other") == ()
+    assert catalog.names_of(catalog.tombstones[0].ref.kind) == {"fast", "slow"}, "what is obsolete was ours, too"
+
+
 def test_tombstone_declares_plural_of_unused_kind(tmp_path: Path) -> None:
     bury(tmp_path, a_tombstone(annotations={"platform.kubevirt.io/plural": "tunings"}))
 
@@ -168,6 +178,13 @@ def test_tombstone_declares_plural_of_unused_kind(tmp_path: Path) -> None:
     [
         pytest.param(a_tombstone(labels={}), "label", id="the-label-that-says-it-was-ours"),
         pytest.param(a_tombstone(), "plural", id="any-hint-of-its-plural"),
+        pytest.param(
+            a_tombstone(
+                annotations={"platform.kubevirt.io/plural": "tunings", "platform.kubevirt.io/replaced-by": "faster"}
+            ),
+            "there is no asset faster",
+            id="an-asset-that-replaces-it",
+        ),
         pytest.param({"kind": "Tuning"}, "apiVersion", id="a-name"),
         pytest.param("slow", "apiVersion", id="being-an-object"),
     ],

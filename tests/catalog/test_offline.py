@@ -94,7 +94,21 @@ def test_offline_reads_kubelet_configs() -> None:
     file = documents_of(an_hco_object(), a_kubelet_config("ours"), a_kubelet_config("theirs"))
     known = offline(file, ours, {}).context.machine_configs
     assert known
-    assert known.other_kubelets("worker") == ("theirs",)
+    assert known.other_kubelets("worker", ("maxPods",)) == ("theirs",)
+
+
+def test_offline_finds_the_kubevirt_beside_the_hyperconverged() -> None:
+    asset = an_asset(conditions=[{"type": "kubevirt-feature-gate", "value": "CPUManager"}])
+    kubevirt = {
+        "apiVersion": "kubevirt.io/v1",
+        "kind": "KubeVirt",
+        "metadata": {"name": "kubevirt-kubevirt-hyperconverged", "namespace": "openshift-cnv"},
+        "spec": {"configuration": {"developerConfiguration": {"featureGates": ["CPUManager"]}}},
+    }
+    elsewhere = {**kubevirt, "metadata": {**kubevirt["metadata"], "namespace": "other"}}  # type: ignore[dict-item]
+    for obj, expected in ((kubevirt, Met), (elsewhere, Unmet)):
+        context = offline(documents_of(an_hco_object(), obj), Catalog((asset,)), {}).context
+        assert isinstance(asset.conditions[0].check(context), expected)
 
 
 @pytest.mark.parametrize(

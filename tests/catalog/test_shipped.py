@@ -9,8 +9,10 @@ from virt_steward.catalog.asset import features
 from virt_steward.catalog.conditions import AnnotationCondition, FeatureGateCondition
 from virt_steward.catalog.context import AssetContext
 from virt_steward.catalog.load import Catalog, load
+from virt_steward.catalog.reads import KUBEVIRT_GATES
 from virt_steward.catalog.render import Rendered, Renderer, RenderFailed
 from virt_steward.controllers.autopilot.asset_report import AssetReport, AssetStatus
+from virt_steward.controllers.autopilot.rollouts.policy import REBOOTING
 from virt_steward.objects.schemafacts import SchemaFacts
 from virt_steward.platform.hco import Hco
 from virt_steward.platform.machineconfigs import MachineConfigs
@@ -34,6 +36,9 @@ SEED = {
 }
 
 
+KUBEVIRT = {"spec": {"configuration": {"developerConfiguration": {"featureGates": ["CPUManager"]}}}}
+
+
 @cache
 def shipped() -> Catalog:
     return load()
@@ -53,7 +58,7 @@ def a_cluster(version: str = "v1", **more: Any) -> AssetContext:
         "storage": Storage(),
         "machine_configs": MachineConfigs(),
         "images": dict.fromkeys(shipped().needs.images, "registry.example/image:1"),
-        "objects": {read.ref: None for read in shipped().needs.objects},
+        "objects": {read.ref: None for read in shipped().needs.objects} | {KUBEVIRT_GATES.ref: KUBEVIRT},
         "schemas": {
             crd: SchemaFacts(dict.fromkeys(paths, ("LongLifecycle",))) for crd, paths in shipped().needs.schemas.items()
         },
@@ -105,6 +110,13 @@ def test_shipped_summaries_are_sentences() -> None:
 
 def test_shipped_tombstones_have_a_plural() -> None:
     assert all(tombstone.ref.kind.plural for tombstone in shipped().tombstones)
+
+
+def test_shipped_tombstones_that_reboot_nodes_belong_to_an_asset() -> None:
+    """In whose name their deletion is staged and released; without one, they are never deleted."""
+    rebooting = [stone for stone in shipped().tombstones if stone.ref.kind in REBOOTING]
+    assert rebooting
+    assert [stone.path for stone in rebooting if not stone.replaced_by] == []
 
 
 def test_shipped_opt_in_features_have_a_key() -> None:

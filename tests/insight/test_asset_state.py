@@ -48,7 +48,8 @@ def told(*reasons: str) -> list[EventRecord]:
     ]
 
 
-WAIT = StagedWait(StagedChange(NOON, "d", ("worker",), asset=ASSET.name), "nodes would reboot")
+WAIT = StagedWait((StagedChange(NOON, "d", ("worker",), asset=ASSET.name),), "nodes would reboot")
+DELETION = StagedWait(WAIT.changes, "it is obsolete", (REF,))
 
 
 def a_state(
@@ -81,6 +82,7 @@ def a_state(
         (a_state(ENFORCED, staged=WAIT), "Staged", "nodes would reboot"),
         (a_state(ENFORCED, sighted(), "ApplyFailed", staged=WAIT), "Fails", "note of ApplyFailed"),
         (a_state(AssetSkipped(SkipReason.CONDITIONS, "no swap"), staged=WAIT), "Left alone", "no swap"),
+        (a_state(AssetSkipped(SkipReason.CONDITIONS, "no swap"), staged=DELETION), "Staged", "it is obsolete"),
         (
             a_state(
                 ENFORCED,

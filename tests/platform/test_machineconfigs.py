@@ -144,7 +144,21 @@ def test_kubelet_config_selects_pools(selector: dict[str, Any], *, selects: bool
     theirs = a_kubelet_config("theirs") | {"spec": {"machineConfigPoolSelector": selector}}
     pool = msgspec.convert({"metadata": {"name": "worker", "labels": {"size": "big"}}}, Pool)
     known = MachineConfigs(pools=(pool,), kubelets=(msgspec.convert(theirs, KubeletConfigFacts),))
-    assert known.other_kubelets("worker") == (("theirs",) if selects else ())
+    assert known.other_kubelets("worker", ()) == (("theirs",) if selects else ())
+
+
+@pytest.mark.parametrize(
+    ("text", "settings"),
+    [
+        pytest.param("maxPods: 1\ncpuManagerPolicy : static\n", {"maxPods", "cpuManagerPolicy"}, id="yaml"),
+        pytest.param('{"maxPods": 1, "x": {"kubeReserved":{}}}', {"maxPods", "kubeReserved"}, id="json"),
+        pytest.param("'maxPods': 1", {"maxPods"}, id="quoted"),
+        pytest.param("# maxPods is 250\nmyMaxPods: 1\nfailSwapOn: false\n", set(), id="others"),
+    ],
+)
+def test_machine_config_tells_kubelet_settings_of_drop_ins(text: str, settings: set[str]) -> None:
+    assert facts(a_machine_config("one", config=a_file(data_url(text)))).kubelet == settings
+    assert not facts(a_machine_config("one", config=a_file(data_url(text), path="/etc/motd"))).kubelet
 
 
 def test_missing_pool_selects_by_role() -> None:

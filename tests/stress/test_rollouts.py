@@ -25,7 +25,6 @@ from tests.controllers.autopilot.staging_rig import (
 from tests.eventually import eventually
 from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.controllers.autopilot.rollouts.policy import REBOOTING
-from virt_steward.platform.machineconfigs import MACHINE_CONFIG
 from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.simulation.platform import PlatformShape
 
@@ -45,7 +44,7 @@ async def test_kill_loses_no_staged_change_and_writes_it_once(
     cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path, audit_log: AuditLog, point: str
 ) -> None:
     async with at_work(cockpit, control_plane, tmp_path):
-        await cockpit.engage(KUBELET)
+        await cockpit.engage(KUBELET, enable_kubelet_performance_settings="true")
         assert await eventually(partial(cockpit.told, "AssetApplied", KUBELET), within=30)
         assert await eventually(partial(is_settled, cockpit))
     mark = audit_log.mark()
@@ -114,10 +113,6 @@ async def written_by_another_instance(cockpit: Cockpit, asset: str) -> None:
     live = await cockpit.live(asset)
     assert live
     metadata = {part: live["metadata"][part] for part in ("name", "labels")}
-    spec = dict(live["spec"])
-    if live["kind"] == MACHINE_CONFIG.name:
-        spec = {**spec, "kernelArguments": [*spec.get("kernelArguments", ()), f"by={asset}"]}
-    else:
-        spec = {**spec, "kubeletConfig": {**spec["kubeletConfig"], "maxPods": 99}}
+    spec = live["spec"] | {"kernelArguments": [*live["spec"].get("kernelArguments", ()), f"by={asset}"]}
     theirs = {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": metadata, "spec": spec}
     await cockpit.client.apply(theirs, manager=AUTOPILOT, force=True)

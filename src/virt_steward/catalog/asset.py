@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 SERVED = "@served"
 """As an apiVersion: whichever version of the HCO's kind is served."""
-HCO_NAMESPACE = "@hco"
-"""As a namespace: where the HCO is."""
 MATURITIES = ("GA", "TP", "DP")
 """The most mature first."""
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")

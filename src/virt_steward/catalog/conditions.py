@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import msgspec
 
-from virt_steward.catalog.reads import Needs
+from virt_steward.catalog.filters import dig
+from virt_steward.catalog.reads import KUBEVIRT_GATES, Needs
 from virt_steward.objects.paths import Pointer
 from virt_steward.platform.hco import PREFIX
-from virt_steward.platform.machineconfigs import effective_kernel_argument
+from virt_steward.platform.machineconfigs import KUBELET_SETTINGS, effective_kernel_argument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,6 +90,27 @@ class FeatureGateCondition(_Condition, frozen=True, tag="feature-gate"):
 
     def check(self, context: AssetContext) -> ConditionResult:
         return Met() if context.hco.has_feature_gate(self.value) else _unmet("Enabled", "not enabled")
+
+
+class KubeVirtFeatureGateCondition(_Condition, frozen=True, tag="kubevirt-feature-gate"):
+    """A feature gate of KubeVirt is on, as its own object lists it: most are set by the operator, not by a person."""
+
+    value: str
+
+    needs: ClassVar[Needs] = Needs(objects=(KUBEVIRT_GATES,))
+
+    def __str__(self) -> str:
+        return self.opt_in_key
+
+    @property
+    def opt_in_key(self) -> str:
+        return f"kubevirtFeatureGate:{self.value}"
+
+    def check(self, context: AssetContext) -> ConditionResult:
+        if KUBEVIRT_GATES.ref not in context.objects:
+            return CannotTell("the KubeVirt is not known")
+        gates = dig(context.objects[KUBEVIRT_GATES.ref] or {}, KUBEVIRT_GATES.paths[0])
+        return Met() if isinstance(gates, list) and self.value in gates else _unmet("enabled", "not enabled")
 
 
 class HcoFieldCondition(_Condition, frozen=True, tag="hco-field-unconfigured"):
@@ -187,19 +209,23 @@ class TopologyCondition(_Condition, frozen=True, tag="topology"):
 class NotSetElsewhereCondition(_Condition, frozen=True, tag="not-set-elsewhere", rename="camel"):
     """Nobody else configures the same for the pool already.
 
-    A second MachineConfig would reboot every node for nothing, and a newer KubeletConfig would replace an older one.
+    A second MachineConfig would reboot every node for nothing, and a drop-in of the kubelet would override what
+    others have set in a KubeletConfig, or in a drop-in before it.
     """
 
     pool: str
     kernel_argument: str = ""
     swap: bool = False
-    kubelet: bool = False
+    kubelet: tuple[str, ...] = ()
+    """Settings of the kubelet."""
 
     needs: ClassVar[Needs] = Needs(machine_configs=True)
 
     def __post_init__(self) -> None:
-        if [self.swap, self.kubelet, bool(self.kernel_argument)].count(True) != 1:
+        if [self.swap, bool(self.kubelet), bool(self.kernel_argument)].count(True) != 1:
             raise ValueError("exactly one of kernelArgument, swap and kubelet must be set")
+        if unknown := sorted({*self.kubelet} - {*KUBELET_SETTINGS}):
+            raise ValueError(f"unknown setting of the kubelet {unknown[0]!r}: add it to KUBELET_SETTINGS")
 
     def __str__(self) -> str:
         what = "swap" if self.swap else "the kubelet"
@@ -213,7 +239,7 @@ class NotSetElsewhereCondition(_Condition, frozen=True, tag="not-set-elsewhere",
 
     def _setters(self, known: MachineConfigs) -> Sequence[str]:
         if self.kubelet:
-            return known.other_kubelets(self.pool)
+            return known.other_kubelets(self.pool, self.kubelet)
         others = known.others(self.pool)
         if self.swap:
             return [one.name for one in others if one.swap]
@@ -224,6 +250,7 @@ class NotSetElsewhereCondition(_Condition, frozen=True, tag="not-set-elsewhere",
 Condition = (
     AnnotationCondition
     | FeatureGateCondition
+    | KubeVirtFeatureGateCondition
     | HardwareCondition
     | ImageCondition
     | HcoFieldCondition

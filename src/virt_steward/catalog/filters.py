@@ -74,11 +74,13 @@ def texts(values: Any) -> YamlValue:
     return to_json([_typed(value, str, "text") for value in _typed(values, list, "a list of texts")])
 
 
-def integer(value: Any) -> YamlValue:
-    """An integer that the API can store."""
+def integer(value: Any, least: int = _INT64.start, most: int = _INT64.stop - 1) -> YamlValue:
+    """An integer that the API can store; within bounds where nobody else checks them, as in a file for a node."""
     number = _typed(value, int, "an integer")
     if number not in _INT64:
         raise WrongType("an integer of 64 bits is needed here, not a larger one")
+    if not least <= number <= most:
+        raise WrongType(f"an integer from {least} to {most} is needed here, not {number}")
     return to_json(number)
 
 

@@ -29,6 +29,8 @@ MANAGED_BY = "platform.kubevirt.io/managed-by"
 MANAGER = AUTOPILOT.name
 PLURAL = "platform.kubevirt.io/plural"
 """On a tombstone: the plural of its kind, if no asset has that kind any more."""
+REPLACED_BY = "platform.kubevirt.io/replaced-by"
+"""On a tombstone: the asset that does now what the object did. The object is deleted once that asset is settled."""
 
 
 class CatalogError(UserError):
@@ -45,6 +47,8 @@ class Tombstone:
     ref: Ref
     api_version: str
     path: str
+    replaced_by: str = ""
+    """The name of an asset; empty if none does what the object did."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +62,13 @@ class Catalog:
         return next((asset for asset in self.assets if asset.name == name), None)
 
     def names_of(self, kind: Kind) -> frozenset[str]:
-        """The names of our objects of a kind."""
-        return frozenset(asset.object.name for asset in self.assets if asset.object.kind == kind)
+        """The names of our objects of a kind, obsolete ones too."""
+        obsolete = (stone.ref.key.name for stone in self.tombstones if stone.ref.kind == kind)
+        return frozenset((*obsolete, *(asset.object.name for asset in self.assets if asset.object.kind == kind)))
+
+    def replaced_by(self, asset: str) -> tuple[Tombstone, ...]:
+        """Return the tombstones of what this asset replaces."""
+        return tuple(stone for stone in self.tombstones if stone.replaced_by == asset)
 
     @cached_property
     def needs(self) -> Needs:
@@ -72,7 +81,11 @@ def load(root: Traversable | None = None) -> Catalog:
     found = sorted(_assets(base), key=lambda asset: (asset.phase, asset.order, asset.name))
     _refuse_duplicates(found)
     plurals = {asset.object.kind: asset.object.kind.plural for asset in found}
-    return Catalog(tuple(found), tuple(_tombstones(base / TOMBSTONES, TOMBSTONES, plurals)))
+    catalog = Catalog(tuple(found), tuple(_tombstones(base / TOMBSTONES, TOMBSTONES, plurals)))
+    for stone in catalog.tombstones:
+        if stone.replaced_by and not catalog.find(stone.replaced_by):
+            raise CatalogError(stone.path, f"there is no asset {stone.replaced_by}, by which it is said to be replaced")
+    return catalog
 
 
 def _assets(folder: Traversable, path: str = "") -> Iterator[Asset]:
@@ -149,10 +162,11 @@ def _tombstone(text: str, path: str, plurals: Mapping[Kind, str]) -> Tombstone:
         raise CatalogError(path, "a tombstone must be one object with apiVersion, kind and metadata.name") from None
     if (metadata.get("labels") or {}).get(MANAGED_BY) != MANAGER:  # a mistake must not delete what was never ours
         raise CatalogError(path, f"a tombstone must carry the label {MANAGED_BY}: {MANAGER}")
-    plural = (metadata.get("annotations") or {}).get(PLURAL) or plurals.get(kind)
+    annotations = metadata.get("annotations") or {}
+    plural = annotations.get(PLURAL) or plurals.get(kind)
     if not plural:
         raise CatalogError(path, f"no asset has the kind {kind}: set its plural in the annotation {PLURAL}")
-    return Tombstone(Ref(replace(kind, plural=plural), key), obj["apiVersion"], path)
+    return Tombstone(Ref(replace(kind, plural=plural), key), obj["apiVersion"], path, annotations.get(REPLACED_BY, ""))
 
 
 def _sorted(folder: Traversable) -> list[Traversable]:

@@ -12,7 +12,7 @@ from virt_steward.catalog.yamlread import BadYaml, documents
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.errors import UserError
-from virt_steward.objects.identity import kind_of, ref_of
+from virt_steward.objects.identity import Ref, kind_of, ref_of
 from virt_steward.objects.schemafacts import definition_facts
 from virt_steward.platform.hco import HYPERCONVERGED, Hco
 from virt_steward.platform.machineconfigs import (
@@ -75,16 +75,19 @@ def _read(objects: list[Object], catalog: Catalog, images: Mapping[str, str]) ->
     definitions = {obj["metadata"]["name"]: obj for obj in _of(objects, CUSTOM_RESOURCE_DEFINITION)}
     nodes = [node_facts(_json(obj)) for obj in _of(objects, NODE)]
     by_ref = {ref_of(obj): obj for obj in objects}
+    hco = _hco(objects)
     return Offline(
         AssetContext(
-            _hco(objects),
+            hco,
             count_nodes(nodes) if nodes else None,
             detect_hardware(nodes) if nodes else None,
             _topology(objects, nodes),
             summarize_storage(profile_facts(_json(obj)) for obj in _of(objects, STORAGE_PROFILE)),
             _machine_configs(objects, catalog),
             images,
-            objects={read.ref: by_ref.get(read.ref) for read in catalog.needs.objects},
+            objects={
+                read.ref: by_ref.get(Ref(read.kind, read.key_beside(hco.namespace))) for read in catalog.needs.objects
+            },
             schemas=_schemas(definitions, catalog),
         ),
         FileServes(frozenset(definitions)),

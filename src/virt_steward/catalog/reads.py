@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
+HCO_NAMESPACE = "@hco"
+"""As a namespace: where the HCO is."""
+
+
 class _Read(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
     paths: tuple[str, ...]
     """JSON pointers."""
@@ -43,6 +47,10 @@ class ObjectRead(_Read, frozen=True, kw_only=True):
     def ref(self) -> Ref:
         return Ref(self.kind, Key(self.namespace, self.name))
 
+    def key_beside(self, hco: str) -> Key:
+        """Where the object is, if the HCO is in this namespace."""
+        return Key(hco if self.namespace == HCO_NAMESPACE else self.namespace, self.name)
+
     def select(self, obj: Mapping[str, Any]) -> dict[str, Any]:
         """Return the object with nothing but these paths."""
         kept: dict[str, Any] = {}
@@ -52,6 +60,17 @@ class ObjectRead(_Read, frozen=True, kw_only=True):
             except NothingThere:
                 continue
         return kept
+
+
+KUBEVIRT_GATES = ObjectRead(
+    api_version="kubevirt.io/v1",
+    kind_name="KubeVirt",
+    plural="kubevirts",
+    namespace=HCO_NAMESPACE,
+    name="kubevirt-kubevirt-hyperconverged",
+    paths=("/spec/configuration/developerConfiguration/featureGates",),
+)
+"""The feature gates of the one KubeVirt that the HCO creates."""
 
 
 class SchemaRead(_Read, frozen=True, kw_only=True):

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import StrictUndefined, TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from virt_steward.catalog.asset import HCO_NAMESPACE, SERVED
+from virt_steward.catalog.asset import SERVED
 from virt_steward.catalog.context import NotDeclared
 from virt_steward.catalog.filters import FILTERS, only_typed
 from virt_steward.catalog.load import MANAGED_BY, MANAGER
+from virt_steward.catalog.reads import HCO_NAMESPACE
 from virt_steward.catalog.yamlread import document
 
 if TYPE_CHECKING:

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 async def release(client: Client, hco: Key, ids: Collection[str]) -> Outcome:
     """Record on the HyperConverged that these changes may be written; the autopilot writes them at once."""
-    return await retry_on_conflict(lambda: _release(client, hco, frozenset(ids)))
+    return await retry_on_conflict(lambda: _release(client, hco, parse_releases(",".join(ids))))
 
 
 async def _release(client: Client, hco: Key, ids: frozenset[str]) -> Outcome:
     record = await fetch(client, ref_of_staging(hco.namespace))
     staged = {entry.id for entry in read_entries((record or {}).get("data") or {}).values()}
-    if gone := sorted(ids - staged):
-        reason = f"{', '.join(gone)} is not staged any more, or has changed. Review the change again"
+    if (gone := sorted(ids - staged)) or not ids:
+        reason = f"{', '.join(gone) or 'the change'} is not staged any more, or has changed. Review the change again"
         return NotDecided("Not released", f"Nothing was released: {reason}.")
     ref = Ref(HYPERCONVERGED, hco)
     live = await client.get(ref)

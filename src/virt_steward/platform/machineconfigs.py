@@ -19,7 +19,7 @@ from virt_steward.objects.meta import Meta
 from virt_steward.objects.selectors import BadSelector, requirement
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from virt_steward.platform.pools import Pool
 
@@ -37,6 +37,21 @@ _LARGEST_FILE = 1024 * 1024
 _SWAP_ON = re.compile(r"\bswapon\b|LimitedSwap|UnlimitedSwap")
 """In a unit, or in a kubelet's configuration."""
 
+KUBELET_DROP_INS = "/etc/openshift/kubelet.conf.d/"
+"""Files there override what a KubeletConfig sets; of several with one setting, the last by name counts."""
+KUBELET_SETTINGS = (
+    "cpuManagerPolicy",
+    "cpuManagerPolicyOptions",
+    "cpuManagerReconcilePeriod",
+    "kubeReserved",
+    "maxPods",
+    "nodeStatusMaxImages",
+    "reservedSystemCPUs",
+    "topologyManagerPolicy",
+)
+"""Settings of a kubelet that assets write to drop-ins: who else sets them is kept of each MachineConfig."""
+_KUBELET_SETTING = re.compile(rf"\b({'|'.join(KUBELET_SETTINGS)})[\"']?\s*:")
+
 
 class LabelledMeta(Meta, frozen=True):
     labels: dict[str, str] = msgspec.field(default_factory=dict)
@@ -48,6 +63,8 @@ class MachineConfigFacts(msgspec.Struct, frozen=True):
     metadata: LabelledMeta
     arguments: tuple[str, ...] = ()
     swap: bool = False
+    kubelet: frozenset[str] = frozenset()
+    """Which of KUBELET_SETTINGS its drop-ins of the kubelet set."""
     pieces: frozenset[bytes] = frozenset()
     """Digests of its files and units, which tell whether a rendered configuration has them."""
 
@@ -156,11 +173,15 @@ class MachineConfigs:
         found = (one for one in self.configs if one.name not in self.ours and selector.selects(one.metadata.labels))
         return tuple(sorted(found, key=lambda one: one.name))
 
-    def other_kubelets(self, pool: str) -> tuple[str, ...]:
-        """Names of the KubeletConfigs that select the pool and that we did not create."""
+    def other_kubelets(self, pool: str, settings: Collection[str]) -> tuple[str, ...]:
+        """Who else configures the kubelets of the pool: KubeletConfigs, and drop-ins with one of these settings.
+
+        Any KubeletConfig counts: what it leaves out is the choice of its author, too.
+        """
         found = next((one for one in self.pools if one.metadata.name == pool), None)
         labels = found.metadata.labels if found else {f"{POOL_LABEL}{pool}": ""}
-        return tuple(sorted(one.name for one in self.kubelets if one.spec.machine_config_pool_selector.selects(labels)))
+        configs = (one.name for one in self.kubelets if one.spec.machine_config_pool_selector.selects(labels))
+        return (*sorted(configs), *(one.name for one in self.others(pool) if one.kubelet & set(settings)))
 
 
 def machine_config_facts(raw: bytes) -> MachineConfigFacts:
@@ -168,7 +189,13 @@ def machine_config_facts(raw: bytes) -> MachineConfigFacts:
     config = _DECODER.decode(raw)
     ignition = _ignition(config.spec.config)
     arguments = tuple(one for entry in config.spec.kernel_arguments or () for one in entry.split())
-    return MachineConfigFacts(config.metadata, arguments, _turns_on_swap(ignition), frozenset(_pieces(ignition)))
+    return MachineConfigFacts(
+        config.metadata,
+        arguments,
+        _turns_on_swap(ignition),
+        frozenset(_kubelet_settings(ignition)),
+        frozenset(_pieces(ignition)),
+    )
 
 
 def _selector(pools: Iterable[Pool], name: str) -> PoolSelector:
@@ -193,6 +220,13 @@ def _turns_on_swap(ignition: _Ignition) -> bool:
     return any(
         unit.name.endswith(".swap") or _SWAP_ON.search(unit.contents or "") for unit in ignition.systemd.units
     ) or any("kubelet" in file.path and _SWAP_ON.search(_text(file.contents)) for file in ignition.storage.files)
+
+
+def _kubelet_settings(ignition: _Ignition) -> Iterator[str]:
+    """List the settings of all drop-ins, in whatever syntax and at whatever depth: rather one too many."""
+    for file in ignition.storage.files:
+        if file.path.startswith(KUBELET_DROP_INS):
+            yield from _KUBELET_SETTING.findall(_text(file.contents))
 
 
 def _text(contents: _Contents) -> str:

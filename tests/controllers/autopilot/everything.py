@@ -29,7 +29,7 @@ DEVICES = {
     "pciHostDevices": [{"resourceName": "example.org/gpu", "pciDeviceSelector": "10DE:1EB8"}],
     "usbHostDevices": [{"resourceName": "example.org/key", "selectors": [{"vendor": "0951", "product": "1666"}]}],
 }
-SPEC = {"featureGates": [{"name": "CPUManager"}], "virtualization": {"permittedHostDevices": DEVICES}}
+SPEC = {"virtualization": {"permittedHostDevices": DEVICES}}
 
 # Where one of these is there, the other has nothing to do.
 RIVALS = {"node-health-check": "node-remediation"}

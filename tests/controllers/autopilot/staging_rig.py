@@ -3,6 +3,7 @@
 from functools import partial
 from typing import Any
 
+from tests.assets.ignition import files_of
 from tests.audit import AuditLog, Mark, Request
 from tests.controllers.autopilot.cockpit import Cockpit
 from tests.eventually import eventually
@@ -18,6 +19,7 @@ from virt_steward_demo.simulation.control_loop import SimulatedObject
 from virt_steward_demo.simulation.rendering import kubelet_machine_configs, render
 
 KUBELET = "kubelet-perf-settings"
+DROP_IN = "/etc/openshift/kubelet.conf.d/95-perf.conf"
 OTHER = "metrics-service"
 SCOPE = f"{KUBELET},{OTHER}"
 AUTOPILOT = "virt-platform-autopilot"
@@ -44,7 +46,7 @@ async def want_pods(cockpit: Cockpit, number: int) -> None:
 
 async def has_pods(cockpit: Cockpit, number: int) -> bool:
     live = await cockpit.live(KUBELET)
-    return live is not None and live["spec"]["kubeletConfig"]["maxPods"] == number
+    return live is not None and f"\nmaxPods: {number}\n" in files_of(live["spec"]["config"])[DROP_IN].text
 
 
 async def release(cockpit: Cockpit, *assets: str) -> None:
@@ -72,7 +74,7 @@ def writes(cockpit: Cockpit, audit_log: AuditLog, mark: Mark) -> list[Request]:
 
 
 async def engaged(cockpit: Cockpit) -> None:
-    await cockpit.engage(SCOPE)
+    await cockpit.engage(SCOPE, enable_kubelet_performance_settings="true")
     for asset in (KUBELET, OTHER):
         assert await eventually(partial(cockpit.told, "AssetApplied", asset), within=30)
     assert await eventually(partial(is_settled, cockpit))

@@ -20,7 +20,9 @@ from virt_steward_demo.simulation.platform import PlatformShape
 MANAGED_BY = "platform.kubevirt.io/managed-by"
 NOT_USED_HERE = {
     **dict.fromkeys(("create leases", "get leases", "patch leases"), "one process elects nobody"),
-    **dict.fromkeys(("delete nodehealthchecks", "delete uiplugins"), "nothing obsolete is there"),
+    **dict.fromkeys(
+        ("delete kubeletconfigs", "delete nodehealthchecks", "delete uiplugins"), "nothing obsolete is there"
+    ),
     **dict.fromkeys(
         (
             "bind clusterroles",

@@ -1,12 +1,14 @@
 """Objects that others have filled with nonsense: what depends on them fails with a reason, all else is applied."""
 
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
 from tests.catalog.builders import a_kubelet_config, a_machine_config, a_pool
 from tests.controllers.autopilot.cockpit import Cockpit, spec_of
 from tests.controllers.autopilot.everything import HARDWARE
+from tests.controllers.autopilot.staging_rig import DROP_IN, has_pods
 from tests.eventually import eventually
 from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.objects.corekinds import NODE
@@ -31,13 +33,14 @@ async def set_max_pods(cockpit: Cockpit, value: Any) -> None:
 
 
 async def test_injected_field_leaves_object_once_input_is_corrected(flying: Cockpit) -> None:
-    """Version 0.1 wrote such a field as ours; while the input is bad the object stays, and then the field goes."""
-    injected = a_kubelet_config("virt-perf-settings")
-    injected["spec"]["kubeletConfig"]["authorization"] = {"mode": "AlwaysAllow"}
-    injected["metadata"]["name"] = flying.ref(KUBELET).key.name
+    """Another instance wrote such a field as ours; while the input is bad the object stays, and then the field goes."""
+    name = flying.ref(KUBELET).key.name
+    file = {"path": DROP_IN, "contents": {"source": f"data:,{quote(INJECTION)}"}, "mode": 420, "overwrite": True}
+    injected = a_machine_config(name, config={"storage": {"files": [file]}})
     await flying.client.apply(injected, manager=AUTOPILOT.name)
     await set_max_pods(flying, INJECTION)
-    await flying.engage(f"{KUBELET},metrics-service")
+    asked = {"enable_kubelet_performance_settings": "true", "rollout": "immediate"}
+    await flying.engage(f"{KUBELET},metrics-service", **asked)
     assert await eventually(lambda: flying.told("RenderFailed", KUBELET), within=30)
     [event] = await flying.events("RenderFailed", KUBELET)
     assert event["note"].endswith("an integer is needed here, not text")
@@ -45,8 +48,8 @@ async def test_injected_field_leaves_object_once_input_is_corrected(flying: Cock
     await set_max_pods(flying, 250)
 
     async def is_clean() -> bool:
-        kubelet = spec_of(await flying.live(KUBELET))["kubeletConfig"]
-        return kubelet["maxPods"] == 250 and "AlwaysAllow" not in str(kubelet)
+        source = spec_of(await flying.live(KUBELET))["config"]["storage"]["files"][0]["contents"]["source"]
+        return "AlwaysAllow" not in source and await has_pods(flying, 250)
 
     assert await eventually(is_clean, within=30)
 
@@ -69,7 +72,7 @@ async def test_hostile_objects_stop_only_what_reads_them(flying: Cockpit) -> Non
         a_kubelet_config("odd", pool="x" * 50),
     ):
         await flying.client.create(hostile | {"metadata": hostile["metadata"] | {"annotations": note}})
-    await flying.engage("true", enable_drs="true")
+    await flying.engage("true", enable_drs="true", enable_kubelet_performance_settings="true")
     applied = ("metrics-service", "descheduler-loadaware", "swap-enable", KUBELET, "prometheus-alerts")
     for asset in applied:
         assert await eventually(lambda asset=asset: flying.is_there(asset), within=60), asset  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""Of several KubeletConfigs for one pool only the newest counts, so ours never comes after somebody else's."""
+"""A drop-in of the kubelet overrides a KubeletConfig, so ours never comes where somebody else has one."""
 
 from tests.catalog.builders import a_kubelet_config
 from tests.controllers.autopilot.cockpit import Cockpit
@@ -11,7 +11,7 @@ ASSET = "kubelet-perf-settings"
 async def test_kubelet_config_of_an_admin_wins(flying: Cockpit) -> None:
     theirs = a_kubelet_config("more-pods")
     await flying.client.create(theirs)
-    await flying.engage(f"{ASSET},metrics-service")
+    await flying.engage(f"{ASSET},metrics-service", enable_kubelet_performance_settings="true")
     assert await eventually(lambda: flying.is_there("metrics-service"), within=30), "which comes later"
     assert not await flying.is_there(ASSET)
     await flying.client.delete(ref_of(theirs))

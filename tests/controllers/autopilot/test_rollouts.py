@@ -37,7 +37,7 @@ async def test_update_waits_for_a_rollout_and_costs_nothing(flying: Cockpit, aud
     assert await eventually(partial(flying.told, "MachineConfigUpdateStaged", KUBELET))
     [event] = await flying.events("MachineConfigUpdateStaged", KUBELET)
     assert "nodes of pool worker would reboot" in event["note"]
-    assert "it changes .spec.kubeletConfig.maxPods" in event["note"]
+    assert "it changes .spec.config" in event["note"]
     assert f"virt-steward release {KUBELET}" in event["note"]
     [entry] = (await staged(flying)).values()
     assert (entry.matching_pools, entry.occasion.value) == (("worker",), "update")
@@ -132,13 +132,13 @@ async def test_release_command_releases_what_it_shows(flying: Cockpit, control_p
     assert "Staged" in row
     explained = await steward("explain", "asset", KUBELET, kubeconfig=control_plane.kubeconfig)
     assert f"Staged change {change.id}" in explained.stdout
-    assert "+    maxPods: 321" in explained.stdout
+    assert [line for line in explained.stdout.splitlines() if line.split()[:2] == ["+", "source:"]]
     other = await steward("release", KUBELET, "--id", f"{KUBELET}@other", kubeconfig=control_plane.kubeconfig)
     assert other.code == 1
     assert f"is now {change.id}; review it first" in other.stderr
     released = await steward("release", KUBELET, "--id", change.id, kubeconfig=control_plane.kubeconfig)
     assert released.code == 0, released.stderr
-    assert "/spec/kubeletConfig/maxPods is 500, should be 321" in released.stderr
+    assert "changes: /spec/config" in released.stderr
     assert "3 nodes reboot (worker: 3 in 3 rounds)" in released.stderr
     assert change.id in released.stdout
     assert await eventually(partial(has_pods, flying, 321))
@@ -155,7 +155,7 @@ async def test_deadline_only_warns_unless_told(flying: Cockpit, audit_log: Audit
 
 
 async def test_approve_holds_creation_too(flying: Cockpit, audit_log: AuditLog) -> None:
-    await flying.engage(SCOPE, rollout="approve")
+    await flying.engage(SCOPE, rollout="approve", enable_kubelet_performance_settings="true")
     assert await eventually(partial(is_staged, flying, KUBELET))
     mark = audit_log.mark()
     await flying.engage(SCOPE, enable_metallb="true")
@@ -163,7 +163,7 @@ async def test_approve_holds_creation_too(flying: Cockpit, audit_log: AuditLog) 
     await has_passed(flying)
     assert not await flying.is_there(KUBELET)
     asked = [one for one in audit_log.since(mark) if one.user == flying.account.user and one.verb != "watch"]
-    assert "kubeletconfigs" not in {one.resource for one in asked}
+    assert "machineconfigs" not in {one.resource for one in asked}
     await release(flying, KUBELET)
     assert await eventually(partial(flying.is_there, KUBELET))
     assert await eventually(partial(is_staged, flying))

@@ -29,7 +29,7 @@ from virt_steward.platform.pools import Pool, PoolCondition, PoolSpec, PoolStatu
 NOW = datetime(2030, 1, 4, 23, tzinfo=UTC)  # a Friday
 WINDOW = Window.parse("0 22 * * FRI", "4h")
 PREFIX = "platform.kubevirt.io/"
-CREATE, UPDATE, DRIFT, FIRST = Occasion
+CREATE, UPDATE, DRIFT, FIRST, DELETE = Occasion
 
 
 def a_pool(name: str = "worker", *conditions: str, paused: bool = False, updated: int = 0) -> Pool:
@@ -54,20 +54,20 @@ POOLS = {
     "two, paused and updating": (a_pool("infra", paused=True), a_pool("worker", "Updating")),
     "unreadable": None,
 }
-# W: written at once, s: staged; in the order create, update, drift, first contact
+# W: written at once, s: staged; in the order create, update, drift, first contact, delete
 TABLE = """
                           | immediate | coalesce | window open | window closed | window invalid | approve
-no pool                   | WWWW      | WWWW     | WWWW        | WWWW          | WWWW           | WWWW
-idle                      | WWWW      | Wsss     | WWWW        | ssss          | ssss           | ssss
-updating                  | WWWW      | WWWW     | WWWW        | ssss          | ssss           | ssss
-paused                    | WWWW      | Wsss     | ssss        | ssss          | ssss           | ssss
-degraded                  | WWWW      | Wsss     | WWWW        | ssss          | ssss           | ssss
-render degraded           | WWWW      | WWWW     | WWWW        | ssss          | ssss           | ssss
-two idle                  | WWWW      | Wsss     | WWWW        | ssss          | ssss           | ssss
-two, one updating         | WWWW      | WWWW     | WWWW        | ssss          | ssss           | ssss
-two, one paused           | WWWW      | Wsss     | WWWW        | ssss          | ssss           | ssss
-two, paused and updating  | WWWW      | WWWW     | WWWW        | ssss          | ssss           | ssss
-unreadable                | WWWW      | ssss     | ssss        | ssss          | ssss           | ssss
+no pool                   | WWWWW     | WWWWW    | WWWWW       | WWWWW         | WWWWW          | WWWWW
+idle                      | WWWWW     | Wssss    | WWWWW       | sssss         | sssss          | sssss
+updating                  | WWWWW     | WWWWW    | WWWWW       | sssss         | sssss          | sssss
+paused                    | WWWWW     | Wssss    | sssss       | sssss         | sssss          | sssss
+degraded                  | WWWWW     | Wssss    | WWWWW       | sssss         | sssss          | sssss
+render degraded           | WWWWW     | WWWWW    | WWWWW       | sssss         | sssss          | sssss
+two idle                  | WWWWW     | Wssss    | WWWWW       | sssss         | sssss          | sssss
+two, one updating         | WWWWW     | WWWWW    | WWWWW       | sssss         | sssss          | sssss
+two, one paused           | WWWWW     | Wssss    | WWWWW       | sssss         | sssss          | sssss
+two, paused and updating  | WWWWW     | WWWWW    | WWWWW       | sssss         | sssss          | sssss
+unreadable                | WWWWW     | sssss    | sssss       | sssss         | sssss          | sssss
 """
 POLICIES = {
     "immediate": (RolloutPolicy(RolloutMode.IMMEDIATE), NOW),

@@ -36,7 +36,7 @@ from virt_steward.platform.machineconfigs import MACHINE_CONFIG
 from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.simulation.platform import PlatformShape
 
-DEFAULT = dict.fromkeys(("swap-enable", "kubelet-perf-settings"), "first contact")
+DEFAULT = {"swap-enable": "first contact"}
 OPT_INS = DEFAULT | dict.fromkeys(("ksm-zero-only", "thp-tuning", "vm-drain-shutdown-inhibitor"), "first contact")
 EXPECTED = {"autopilot-default": DEFAULT, "autopilot-opt-ins": OPT_INS}
 MONITOR = [".spec.endpoints", ".spec.selector.matchLabels.app", ".spec.selector.matchLabels.app.kubernetes.io/name"]

@@ -19,6 +19,7 @@ from virt_steward_demo.simulation.install import install, make_namespace, uninst
 from virt_steward_demo.simulation.kinds import NAMES, STUBS, machines, olm
 from virt_steward_demo.simulation.kinds.descheduler import KUBE_DESCHEDULER, LATEST, kube_descheduler
 from virt_steward_demo.simulation.kinds.hyperconverged import GROUP, HYPER_CONVERGED, NAME, hyper_converged
+from virt_steward_demo.simulation.kinds.virtualmachines import API_VERSION as KUBEVIRT_VERSION
 from virt_steward_demo.simulation.machineconfigs import MachineConfigController
 from virt_steward_demo.simulation.nodes import Node, add_base_config, add_node, add_pool
 from virt_steward_demo.simulation.olm import LifecycleManager
@@ -154,6 +155,9 @@ class SimulatedPlatform:
         metadata = {"name": NAME, "namespace": "openshift-cnv"}
         hco = {"apiVersion": f"{GROUP}/{version}", "kind": HYPER_CONVERGED.name, "metadata": metadata}
         await self._make(hco, _healthy())
+        gates = {"developerConfiguration": {"featureGates": ["CPUManager", "Snapshot"]}}
+        kubevirt = {"apiVersion": KUBEVIRT_VERSION, "kind": "KubeVirt", "spec": {"configuration": gates}}
+        await self._make({**kubevirt, "metadata": {**metadata, "name": f"kubevirt-{NAME}"}}, {})
         infrastructure = {
             "apiVersion": "config.openshift.io/v1",
             "kind": "Infrastructure",

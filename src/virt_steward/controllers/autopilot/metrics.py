@@ -121,9 +121,11 @@ class AutopilotMetrics:
             self._missing.remove(kind.group, version, kind.name)
 
     def tombstone(self, ref: Ref, status: int) -> None:
+        self.unknown(ref)
         self._tombstones.labels(*_labels(ref)).set(status)
 
     def forget_tombstone(self, ref: Ref) -> None:
+        self.unknown(ref)
         self._tombstones.remove(*_labels(ref))
 
     def edit_war(self, ref: Ref) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from msgspec import to_builtins
+
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.catalog.context import AssetContext
 from virt_steward.catalog.load import MANAGED_BY, MANAGER
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from virt_steward.catalog.asset import Asset
-    from virt_steward.catalog.load import Catalog
+    from virt_steward.catalog.load import Catalog, Tombstone
     from virt_steward.controllers.autopilot.live_summary import LiveSummary
     from virt_steward.controllers.autopilot.observation import Served
     from virt_steward.controllers.autopilot.options import AutopilotOptions
@@ -91,6 +93,15 @@ class AutopilotStores:
             managed={name: store(source) for name, source in watchlist.managed.items()},
             tombstoned={ref: store(source) for ref, source in watchlist.tombstoned.items()},
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ObsoletePart:
+    """An obsolete object, as far as it selects pools or pools select it."""
+
+    object: dict[str, Any]
+    tells_pools: bool = True
+    """False: which pools it concerns is unknown."""
 
 
 class SchemaSource(Protocol):
@@ -154,10 +165,10 @@ class AutopilotClusterView:
         """Return the MachineConfigPools with the state of their rollouts; None if they cannot be read."""
         return tuple(self._stores.pools) if _are_known(self._stores.pools) else None
 
-    def staged(self, asset: Asset) -> StagedChange | None:
-        """Return the staged change of an asset, as it is recorded."""
+    def staged(self, ref: Ref) -> StagedChange | None:
+        """Return the staged change of an object, as it is recorded."""
         found = self._stores.staging.get(ref_of_staging(self.options.hco.namespace).key)
-        return read_entries(found.data).get(data_key(self.ref(asset))) if found else None
+        return read_entries(found.data).get(data_key(ref)) if found else None
 
     def not_in_catalog(self) -> Iterator[Ref]:
         """List what an autopilot has created and neither catalog nor tombstones of this release have.
@@ -182,6 +193,18 @@ class AutopilotClusterView:
     def tombstoned(self, ref: Ref) -> LiveSummary | None:
         """Return the object of a tombstone; None if it does not exist."""
         return next(iter(self._stores.tombstoned[ref]), None)
+
+    def obsolete_part(self, stone: Tombstone, found: LiveSummary) -> ObsoletePart:
+        """Return what of an obsolete object tells whose nodes reboot without it."""
+        metadata = {"name": stone.ref.key.name, "labels": dict(found.labels)}
+        obj = {"apiVersion": stone.api_version, "kind": stone.ref.kind.name, "metadata": metadata}
+        if stone.ref.kind == MACHINE_CONFIG:
+            return ObsoletePart(obj)
+        facts = self._stores.kubelet_configs.get(stone.ref.key) if stone.ref.kind == KUBELET_CONFIG else None
+        if facts is None:
+            return ObsoletePart(obj, tells_pools=False)
+        selector = to_builtins(facts.spec.machine_config_pool_selector)
+        return ObsoletePart({**obj, "spec": {"machineConfigPoolSelector": selector}})
 
     def is_governed(self, asset: Asset) -> bool:
         """Whether the object carries the advisor's annotation; a person who removes it takes the fields back."""
@@ -240,7 +263,7 @@ class AutopilotClusterView:
             storage=self._storage(),
             machine_configs=self._machine_configs(),
             images=self.options.images,
-            objects={ref: _content(store, ref.key) for ref, store in stores.objects.items() if not store.denied},
+            objects={ref: _content(store) for ref, store in stores.objects.items() if not store.denied},
             schemas=dict(self._known_schemas()),
         )
 
@@ -298,9 +321,9 @@ def _resource(crd: str) -> tuple[str, str]:
     return group, plural
 
 
-def _content(store: Store[HcoPart], key: Key) -> Mapping[str, Any] | None:
-    found = store.get(key)
-    return found.content if found else None
+def _content(store: Store[HcoPart]) -> Mapping[str, Any] | None:
+    """Return the one object that the store watches; None if it does not exist."""
+    return next((one.content for one in store), None)
 
 
 def _names(target: Any, ref: Ref) -> bool:

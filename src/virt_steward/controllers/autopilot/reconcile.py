@@ -21,6 +21,7 @@ from virt_steward.controllers.autopilot.decide import (
 from virt_steward.controllers.autopilot.optout import DELETE, KEEP, OptOut, delete_opted_out
 from virt_steward.controllers.autopilot.overrides.exclusions import UnreadableExclusions
 from virt_steward.controllers.autopilot.overrides.scope import Idle, Only, unmatched
+from virt_steward.controllers.autopilot.replaced import ReplacedObjects, Replacement
 from virt_steward.controllers.autopilot.rollouts.policy import REBOOTING, parse_releases
 from virt_steward.controllers.autopilot.rollouts.stager import RolloutContext
 from virt_steward.controllers.autopilot.tombstones import delete_tombstoned
@@ -83,6 +84,7 @@ class AutopilotController:
         self._reporter = reporter
         self._wake = wake
         self._ledger = toolkit.stager.ledger
+        self._replaced = ReplacedObjects(toolkit, view, reporter)
         self._first, *self._others = view.catalog.assets
         self._compliance = Compliance(asset.name for asset in view.catalog.assets)
         self._hco_failure = ""
@@ -138,7 +140,7 @@ class AutopilotController:
         if problem := self._view.undetected():
             self._reporter.report_undetected(observation.hco, problem)
         self._reporter.report_active()
-        await self._ledger.keep_only(observation.hco, map(self._view.ref, self._view.catalog.assets))
+        await self._ledger.keep_only(observation.hco, self._refs())
         for ref in islice(self._view.not_in_catalog(), MOST_REMARKS):
             self._reporter.report_not_in_catalog(observation.hco, ref)
         self._compliance.start_pass()
@@ -187,13 +189,14 @@ class AutopilotController:
             elif await self._is_schema_changing(asset):
                 verdict = AssetPending(PendingReason.STALE, f"the CRD has just changed: {error}", STALE_RETRY)
             else:
-                self._conclude(asset, observation, AssetFailed(FailureReason.APPLY, str(error)))
+                await self._conclude(asset, observation, AssetFailed(FailureReason.APPLY, str(error)))
                 raise
         finally:
             self._reporter.report_duration(asset.name, ref, self._toolkit.clock.now() - began)
-        await self._follow_rollouts(observation, ref, verdict)
-        self._conclude(asset, observation, verdict)
-        return _next(verdict, decision.until, now)
+        if _ends_staging(verdict):
+            await self._ledger.drop(observation.hco, (ref,))
+        until = await self._conclude(asset, observation, verdict)
+        return _next(verdict, [one for one in (decision.until, until) if one], now)
 
     async def _is_schema_changing(self, asset: Asset) -> bool:
         """Whether a refusal may be the fault of a CRD that has just been replaced, and ends by itself.
@@ -206,13 +209,10 @@ class AutopilotController:
         now, never = self._toolkit.clock.now(), -SCHEMA_SETTLES
         return any(now - self._facts_changed_at.get(crd, never) < SCHEMA_SETTLES for crd in crds)
 
-    async def _follow_rollouts(self, observation: AutopilotObservation, ref: Ref, verdict: Verdict) -> None:
-        """Forget a change that does not wait any more, and let others go along with a rollout that has started."""
-        if _ends_staging(verdict):
-            await self._ledger.drop(observation.hco, (ref,))
-        if isinstance(verdict, AssetApplied) and ref.kind in REBOOTING:
-            for name in self._ledger.assets_of(self._ledger.started(self._view.pools() or ())):
-                self._wake(AssetKey(name))
+    def _follow_rollouts(self) -> None:
+        """Let others go along with rollouts that we have started."""
+        for name in self._ledger.assets_of(self._ledger.started(self._view.pools() or ())):
+            self._wake(AssetKey(name))
 
     async def _act(self, asset: Asset, decision: AssetDecision, observation: AutopilotObservation) -> Verdict:
         live, ref = self._view.sighted(asset.name), self._view.ref(asset)
@@ -237,10 +237,10 @@ class AutopilotController:
         return await converge(self._toolkit, task)
 
     def _rollout(self, asset: Asset, policy: RolloutPolicy, observation: AutopilotObservation) -> RolloutContext:
+        catalog = self._view.catalog
         existing = (
-            self._view.ref(other)
-            for other in self._view.catalog.assets
-            if other.object.kind in REBOOTING and self._view.sighted(other.name)
+            *(self._view.ref(one) for one in catalog.assets if self._view.sighted(one.name)),
+            *(stone.ref for stone in catalog.tombstones if stone.replaced_by and self._view.tombstoned(stone.ref)),
         )
         return RolloutContext(
             asset=asset.name,
@@ -248,11 +248,12 @@ class AutopilotController:
             policy=policy,
             pools=self._view.pools(),
             releases=parse_releases(observation.context.hco.annotations.get(ROLLOUT_RELEASE)),
-            all_compared=all(map(self._ledger.was_compared, existing)),
+            all_compared=all(self._ledger.was_compared(ref) for ref in existing if ref.kind in REBOOTING),
             has_predecessor=self._view.has_predecessor(self._toolkit.signatures.created),
         )
 
-    def _conclude(self, asset: Asset, observation: AutopilotObservation, verdict: Verdict) -> None:
+    async def _conclude(self, asset: Asset, observation: AutopilotObservation, verdict: Verdict) -> datetime | None:
+        """Report the verdict, and draw the consequences for others. Returns when to look again without any event."""
         if not isinstance(verdict, AssetPending) or verdict.reason is not PendingReason.STALE:
             self._ledger.note_compared(self._view.ref(asset))
         if asset is self._first:
@@ -262,6 +263,14 @@ class AutopilotController:
         self._reporter.report_verdict(observation.hco, asset.name, self._view.ref(asset), verdict)
         if reached := self._compliance.record(asset.name, verdict, self._toolkit.clock.utc()):
             self._reporter.report_compliance(observation.hco, reached)
+        if isinstance(verdict, AssetApplied) and asset.object.kind in REBOOTING:
+            self._follow_rollouts()
+        if isinstance(observation.exclusions, UnreadableExclusions):
+            return None
+        settled = await self._replaced.settle(observation, Replacement(asset.name, verdict))
+        if settled.starts_rollout:
+            self._follow_rollouts()
+        return settled.until
 
     def _notice_resume(self, asset: Asset) -> None:
         """When a person removes the annotation of a pause, the object starts with fresh counters."""
@@ -332,9 +341,9 @@ def _ends_staging(verdict: Verdict) -> bool:
     return True
 
 
-def _next(verdict: Verdict, until: datetime | None, now: datetime) -> Outcome:
+def _next(verdict: Verdict, moments: list[datetime], now: datetime) -> Outcome:
+    """Look again when the verdict says so, and at these moments, whatever comes first."""
+    waits = [max((moment - now).total_seconds(), 0.1) for moment in moments]
     if isinstance(verdict, AssetPending | AssetStaged) and verdict.retry_in is not None:
-        return RequeueAfter(verdict.retry_in, verdict.message)
-    if until is not None:
-        return RequeueAfter(max((until - now).total_seconds(), 0.1), "an override ends then")
-    return Done()
+        return RequeueAfter(min((verdict.retry_in, *waits)), verdict.message)
+    return RequeueAfter(min(waits), "an override or a wait ends then") if waits else Done()

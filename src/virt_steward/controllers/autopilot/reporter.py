@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from virt_steward.controllers.autopilot.live_summary import LiveSummary
     from virt_steward.controllers.autopilot.metrics import AutopilotMetrics
     from virt_steward.controllers.autopilot.overrides.governed import GovernedFields
+    from virt_steward.controllers.autopilot.rollouts.staged import StagedChange
+    from virt_steward.controllers.autopilot.rollouts.staging import StageChange
     from virt_steward.controllers.autopilot.verdicts import Verdict
     from virt_steward.kube.events import Recorder
     from virt_steward.objects.identity import Kind, Ref
@@ -203,6 +205,23 @@ class AutopilotReporter:
                 self._event(hco, ref, "TombstoneSkipped", f"{ref} is obsolete and kept: {message}", _short(message))
             case 0 if message:
                 self._event(hco, ref, "TombstoneDeleted", f"{ref} was obsolete and is deleted", message)
+
+    def report_staged_deletion(self, hco: Regarding, ref: Ref, change: StagedChange, verdict: StageChange) -> None:
+        """An obsolete object exists until nodes may reboot."""
+        self._metrics.tombstone(ref, 1)
+        self._metrics.staged(ref, change.matching_pools, change.staged_at.timestamp())
+        episode = _short(f"{change.desired_hash} {change.staged_at}")
+        how = f"To delete it now: virt-steward release {change.asset}"
+        self._event(
+            hco, ref, STAGED, f"{ref} is obsolete, and deleting it is staged: {verdict.message}. {how}", episode
+        )
+        if verdict.is_overdue:
+            since = f"the deletion of {ref} is staged since {rfc3339(change.staged_at)}"
+            note = f"{since}, longer than {annotation_keys.ROLLOUT_DEADLINE}: {verdict.message}. {how}"
+            self._recorder.again(_event(hco, ref, OVERDUE, note, episode))
+
+    def report_released_deletion(self, hco: Regarding, ref: Ref, reason: str, uid: str) -> None:
+        self._event(hco, ref, RELEASED, f"the deletion of {ref} was staged and is done now: {reason}", uid)
 
     def report_not_in_catalog(self, hco: Regarding, ref: Ref) -> None:
         """Another instance or release has created an object that this one does not know."""

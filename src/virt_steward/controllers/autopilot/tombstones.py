@@ -1,12 +1,17 @@
-"""Deletes obsolete objects that earlier releases created: only those that carry our label."""
+"""Deletes obsolete objects that earlier releases created: only those that carry our label.
+
+What an asset replaces is not deleted here but after that asset: see `replaced`.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from virt_steward.catalog.load import MANAGED_BY, MANAGER
 from virt_steward.controllers.autopilot import annotation_keys
 from virt_steward.controllers.autopilot.overrides.exclusions import Exclusions
+from virt_steward.controllers.autopilot.rollouts.policy import REBOOTING
 from virt_steward.kube.errors import Conflict, KubeError, NotFound
 from virt_steward.kube.faults import reach
 
@@ -22,22 +27,50 @@ if TYPE_CHECKING:
 EXISTS, GONE, FAILED, NOT_OURS = 1, 0, -1, -2
 
 
+@dataclass(frozen=True, slots=True)
+class TombstoneStatus:
+    """What is reported of an object that is not deleted."""
+
+    value: int
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Obsolete:
+    """An object that exists and is to be deleted."""
+
+    stone: Tombstone
+    live: LiveSummary
+
+
 async def delete_tombstoned(
     client: Client, view: AutopilotClusterView, reporter: AutopilotReporter, observation: AutopilotObservation
 ) -> None:
     """Delete each that exists. One that cannot be deleted is reported, and tried again with the next pass."""
     for stone in view.catalog.tombstones:
-        found = view.tombstoned(stone.ref)
-        if found is None:
-            reporter.report_tombstone(observation.hco, stone.ref, GONE)
-        elif found.labels.get(MANAGED_BY) != MANAGER:
-            reporter.report_tombstone(
-                observation.hco, stone.ref, NOT_OURS, f"it lacks the label {MANAGED_BY}={MANAGER}"
-            )
-        elif found.is_terminating or (kept := _kept_by(stone.ref, found, observation)):
-            reporter.report_tombstone(observation.hco, stone.ref, EXISTS, "" if found.is_terminating else kept)
-        else:
-            await _delete(client, reporter, stone, found, observation.hco)
+        if stone.replaced_by or stone.ref.kind in REBOOTING:
+            continue
+        match check_tombstone(stone, view, observation):
+            case Obsolete() as obsolete:
+                await delete_obsolete(client, reporter, obsolete, observation.hco)
+            case status:
+                reporter.report_tombstone(observation.hco, stone.ref, status.value, status.message)
+
+
+def check_tombstone(
+    stone: Tombstone, view: AutopilotClusterView, observation: AutopilotObservation
+) -> Obsolete | TombstoneStatus:
+    """Return the object of a tombstone, or why there is nothing to delete."""
+    found = view.tombstoned(stone.ref)
+    if found is None:
+        return TombstoneStatus(GONE)
+    if found.labels.get(MANAGED_BY) != MANAGER:
+        return TombstoneStatus(NOT_OURS, f"it lacks the label {MANAGED_BY}={MANAGER}")
+    if found.is_terminating:
+        return TombstoneStatus(EXISTS)
+    if kept := _kept_by(stone.ref, found, observation):
+        return TombstoneStatus(EXISTS, kept)
+    return Obsolete(stone, found)
 
 
 def _kept_by(ref: Ref, found: LiveSummary, observation: AutopilotObservation) -> str:
@@ -50,15 +83,16 @@ def _kept_by(ref: Ref, found: LiveSummary, observation: AutopilotObservation) ->
     return f"{annotation_keys.EXCLUDED} excludes it: {rule}" if rule else ""
 
 
-async def _delete(
-    client: Client, reporter: AutopilotReporter, stone: Tombstone, found: LiveSummary, hco: Regarding
-) -> None:
+async def delete_obsolete(client: Client, reporter: AutopilotReporter, obsolete: Obsolete, hco: Regarding) -> bool:
+    """Delete it as it was seen; false if that failed, which is reported."""
+    ref, metadata = obsolete.stone.ref, obsolete.live.metadata
     reach("autopilot.bury.before")
     try:
-        await client.delete(stone.ref, uid=found.metadata.uid, resource_version=found.metadata.resource_version)
+        await client.delete(ref, uid=metadata.uid, resource_version=metadata.resource_version)
     except (NotFound, Conflict):  # gone, or changed a moment ago: the watch will show it
-        return
+        return False
     except KubeError as error:
-        reporter.report_tombstone(hco, stone.ref, FAILED, str(error))
-        return
-    reporter.report_tombstone(hco, stone.ref, GONE, found.metadata.uid)
+        reporter.report_tombstone(hco, ref, FAILED, str(error))
+        return False
+    reporter.report_tombstone(hco, ref, GONE, metadata.uid)
+    return True

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
-from virt_steward.catalog.asset import HCO_NAMESPACE
+from virt_steward.catalog.reads import HCO_NAMESPACE
 from virt_steward.controllers.autopilot.annotation_keys import select_steering
 from virt_steward.controllers.autopilot.live_summary import LiveSummary, decode_summary
 from virt_steward.controllers.autopilot.rollouts.staged import StagingRecord, ref_of_staging
@@ -117,7 +117,7 @@ class Watchlist:
         self.staging = _staging_source(hco.namespace)
         self.managed = {asset.name: _summaries(ref_of_asset(asset, hco)) for asset in catalog.assets}
         self.tombstoned = {stone.ref: _summaries(stone.ref) for stone in catalog.tombstones}
-        self.objects = {read.ref: _parts(read) for read in catalog.needs.objects}
+        self.objects = {read.ref: _parts(read, read.key_beside(hco.namespace)) for read in catalog.needs.objects}
         namespaces = sorted({source.selection.namespace for source in self.managed.values()} - {""})
         self.namespaces = {name: _namespace_source(name) for name in namespaces}
 
@@ -221,12 +221,12 @@ def _summaries(ref: Ref) -> Source[LiveSummary]:
 
 
 @cache
-def _parts(read: ObjectRead) -> Source[HcoPart]:
+def _parts(read: ObjectRead, key: Key) -> Source[HcoPart]:
     def part(raw: bytes) -> HcoPart:
         obj = msgspec.json.decode(raw)
         return HcoPart(msgspec.convert(obj["metadata"], Meta), read.select(obj))
 
-    return Source(read.kind, part, Selection.one(read.ref.key), may_be_denied=True)
+    return Source(read.kind, part, Selection.one(key), may_be_denied=True)
 
 
 def _hco_parts(raw: bytes) -> HcoPart:

@@ -143,7 +143,7 @@ def explain(survey: Survey, name: str, found: Mapping[str, Evidence]) -> AssetEx
     decision, live = survey.decision(asset), survey.view.sighted(name)
     state, because = _state(survey, asset, found)
     evidence = found.get(name, NO_EVIDENCE)
-    staged = survey.view.staged(asset) if state == STAGED else None
+    staged = staged_wait(survey.view, asset, decision, survey.now) if state == STAGED else None
     return AssetExplanation(
         asset=name,
         summary=asset.summary,

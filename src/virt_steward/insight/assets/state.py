@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from virt_steward.catalog.asset import Asset
     from virt_steward.controllers.autopilot.decide import AssetDecision, Wanted
     from virt_steward.controllers.autopilot.live_summary import LiveSummary
-    from virt_steward.controllers.autopilot.rollouts.staged import StagedChange
     from virt_steward.insight.activity import EventRecord
     from virt_steward.insight.assets.staged import StagedWait
     from virt_steward.objects.identity import Ref
@@ -51,7 +50,7 @@ class AssetState:
     sighted: LiveSummary | None
     word: Word
     why: str
-    staged: StagedChange | None = None
+    staged: StagedWait | None = None
     """What waits until it is released."""
 
     @property
@@ -69,8 +68,8 @@ def state_of(  # noqa: PLR0913, PLR0917 - all that is known of one asset
 ) -> AssetState:
     """Sum up one asset; `events` are those about its object."""
     word, why = _word(decision, sighted, _last(events))
-    if staged and word in ("In place", "Not there yet"):
-        return AssetState(asset, ref, decision, sighted, "Staged", str(staged), staged.change)
+    if staged and (word in ("In place", "Not there yet") or (word == "Left alone" and staged.deleted)):
+        return AssetState(asset, ref, decision, sighted, "Staged", str(staged), staged)
     return AssetState(asset, ref, decision, sighted, word, why)
 
 

@@ -258,7 +258,7 @@ def autopilot_findings(seen: AutopilotSeen) -> Iterator[SwitchFinding]:
     for contact in seen.contacts:
         yield from _contact_findings(contact, is_staged=seen.has_predecessor)
     for ref in seen.obsolete:
-        yield SwitchFinding(Effect.CHANGE, str(ref), "would be deleted: it is obsolete, and a tombstone names it")
+        yield SwitchFinding(Effect.CHANGE, str(ref), _fate_of_obsolete(ref))
     for ref in () if seen.idle else seen.others:
         message = "stays as it is, managed by nobody: ours has no asset for it, and deletes nothing of others"
         yield SwitchFinding(Effect.CHANGE, str(ref), message)
@@ -283,6 +283,15 @@ def _contact_findings(contact: AssetContact, *, is_staged: bool) -> Iterator[Swi
     if any(name.startswith(ALERTS_OF_5_0) for name in contact.alerts_gone):
         message = f"metrics of release 5.0 do not exist here: {', '.join(METRICS_OF_5_0)}; adapt queries that use them"
         yield SwitchFinding(Effect.NOTE, "Metrics", message)
+
+
+def _fate_of_obsolete(ref: Ref) -> str:
+    if ref.kind in REBOOTING:
+        return (
+            "would be staged for deletion, for it is obsolete and a tombstone names it: it is deleted once you release "
+            "the asset that replaces it, or with the next rollout of its pool"
+        )
+    return "would be deleted: it is obsolete, and a tombstone names it"
 
 
 def _fate(contact: AssetContact, *, is_staged: bool) -> str:

@@ -1,4 +1,4 @@
-"""VirtualMachine, VirtualMachineInstance and VirtualMachineInstanceMigration."""
+"""KubeVirt, VirtualMachine, VirtualMachineInstance and VirtualMachineInstanceMigration."""
 
 from virt_steward.objects.identity import Kind
 from virt_steward_demo.simulation.schemas import boolean, condition, mapping, plain_list, record, string, untyped
@@ -6,6 +6,7 @@ from virt_steward_demo.simulation.stubs import Stub, StubVersion
 
 GROUP = "kubevirt.io"
 API_VERSION = f"{GROUP}/v1"
+KUBEVIRT = Kind(GROUP, "KubeVirt", "kubevirts")
 VIRTUAL_MACHINE = Kind(GROUP, "VirtualMachine", "virtualmachines")
 VIRTUAL_MACHINE_INSTANCE = Kind(GROUP, "VirtualMachineInstance", "virtualmachineinstances")
 MIGRATION = Kind(GROUP, "VirtualMachineInstanceMigration", "virtualmachineinstancemigrations")
@@ -14,6 +15,12 @@ _STRATEGIES = ("Always", "RerunOnFailure", "Manual", "Halted", "Once")
 _INSTANCE = untyped() | {"properties": {"domain": untyped(), "evictionStrategy": string()}}
 
 STUBS = (
+    Stub(
+        KUBEVIRT,
+        "Namespaced",
+        (StubVersion("v1", record(configuration=untyped()), untyped(), required=("spec",)),),
+        ("kv", "kvs"),
+    ),
     Stub(
         VIRTUAL_MACHINE,
         "Namespaced",

@@ -116,12 +116,10 @@ class StagingLedger:
         )
 
     def unreviewed_pools(self, ref: Ref) -> frozenset[str]:
-        """Pools with other changes that were staged at first contact."""
+        """Pools with other staged changes that want a review: of first contact, and deletions."""
         own = data_key(ref)
         entries = (entry for key, entry in self._known().items() if key != own)
-        return frozenset(
-            pool for entry in entries if entry.occasion is Occasion.FIRST_CONTACT for pool in entry.matching_pools
-        )
+        return frozenset(pool for entry in entries if entry.occasion.wants_review for pool in entry.matching_pools)
 
     def assets_of(self, pools: frozenset[str]) -> Iterator[str]:
         """List the assets with staged changes of any of these pools."""

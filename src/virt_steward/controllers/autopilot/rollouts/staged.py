@@ -35,6 +35,13 @@ class Occasion(StrEnum):
     """Others have changed the object."""
     FIRST_CONTACT = "first contact"
     """Another instance or release of the autopilot has written the object."""
+    DELETE = "delete"
+    """An earlier release has written the object, and it is obsolete."""
+
+    @property
+    def wants_review(self) -> bool:
+        """Whether it undoes what another instance or release has done, so that nothing new may take it along."""
+        return self in (Occasion.FIRST_CONTACT, Occasion.DELETE)
 
 
 class StagedChange(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
