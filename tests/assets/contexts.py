@@ -34,7 +34,7 @@ class Cluster:
     nodes: int = 6
     topology: Topology = field(default_factory=lambda: Topology(platform="AWS"))
     hardware: Hardware = field(default_factory=Hardware)
-    storage: Storage = field(default_factory=Storage)
+    storage: Storage = field(default_factory=lambda: Storage(default="fast"))
     machine_configs: MachineConfigs = field(default_factory=MachineConfigs)
     objects: Mapping[str, Object] = field(default_factory=dict)
     """What exists of the objects that assets read, by name."""

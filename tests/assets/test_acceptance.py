@@ -18,7 +18,7 @@ from virt_steward_demo.simulation.kinds import STUBS
 DEFINED = {stub.kind for stub in STUBS}
 REMEDIATORS = ("self-node-remediation-automatic-strategy-template", "fenceagentsremediationtemplate-default")
 EVERYTHING = Cluster(
-    {"enable-audit-logging": "true", "enable-incident-detection": "true", "sbr-storage-class": "cephfs"},
+    {"enable-audit-logging": "true", "sbr-storage-class": "cephfs"},
     {
         "virtualization": {
             "permittedHostDevices": {

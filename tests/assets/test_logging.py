@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
-from tests.assets.contexts import Cluster, an_asset, rendered
+from tests.assets.contexts import Cluster, an_asset, rendered, rendering
 from virt_steward.catalog.conditions import Met, Unmet
+from virt_steward.catalog.render import RenderFailed
+from virt_steward.platform.storage import Storage
 from virt_steward.platform.topology import Topology
 
 BINDINGS = {
@@ -37,26 +39,47 @@ def test_loki_is_small_where_the_control_plane_is_elsewhere(nodes: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("platform", "volumes", "objects"),
-    [
-        ("AWS", "gp3-csi", "s3"),
-        ("Azure", "managed-csi", "azure"),
-        ("GCP", "standard-csi", "gcs"),
-        ("OpenStack", "standard-csi", "s3"),
-        ("VSphere", "thin-csi", "s3"),
-        ("BareMetal", "lvms-vg1", "s3"),
-        ("None", "lvms-vg1", "s3"),
-        ("", "lvms-vg1", "s3"),
-    ],
+    ("platform", "objects"), [("AWS", "s3"), ("Azure", "azure"), ("GCP", "gcs"), ("BareMetal", "s3"), ("", "s3")]
 )
-def test_loki_is_kept_in_what_the_platform_offers(platform: str, volumes: str, objects: str) -> None:
+def test_loki_is_kept_in_what_the_platform_offers(platform: str, objects: str) -> None:
     spec = the_lokistack(platform=platform)
-    assert spec["storageClassName"] == volumes
     assert spec["storage"] == {
         "schemas": [{"version": "v13", "effectiveDate": "2024-10-01"}],
         "secret": {"name": "logging-loki-storage", "type": objects},
     }
     assert spec["limits"] == {"global": {"retention": {"days": 7}}}
+
+
+LIVE = {"logging-loki": {"spec": {"storageClassName": "live"}}}
+CHOSEN = {"logging-storage-class": "chosen"}
+
+
+@pytest.mark.parametrize(
+    ("cluster", "chosen"),
+    [
+        pytest.param(Cluster(CHOSEN, objects=LIVE), "chosen", id="the-annotation"),
+        pytest.param(Cluster(CHOSEN, storage=Storage()), "chosen", id="the-annotation-without-a-default"),
+        pytest.param(Cluster({"logging-storage-class": ""}, objects=LIVE), "live", id="an-empty-annotation"),
+        pytest.param(Cluster(objects=LIVE), "live", id="what-it-has"),
+        pytest.param(Cluster(objects={"logging-loki": {}}), "fast", id="the-default-if-it-has-none"),
+        pytest.param(Cluster(), "fast", id="the-default"),
+        pytest.param(Cluster(storage=Storage(knows_classes=False)), None, id="none-in-a-file-without-classes"),
+    ],
+)
+def test_loki_has_the_storage_class(cluster: Cluster, chosen: str | None) -> None:
+    assert rendered("logging-lokistack", cluster)["spec"].get("storageClassName") == chosen
+
+
+def test_loki_fails_without_any_storage_class() -> None:
+    made = rendering("logging-lokistack", Cluster(storage=Storage()))
+    assert isinstance(made, RenderFailed)
+    assert made.code == "NoDefaultStorageClass"
+    assert "NoDefaultStorageClass: the cluster has no default StorageClass; make one the default, or name" in made.why
+
+
+@pytest.mark.parametrize("name", BINDINGS)
+def test_binding_waits_for_the_log_forwarder(name: str) -> None:
+    assert an_asset(name).gate_crd == "clusterlogforwarders.observability.openshift.io"
 
 
 @pytest.mark.parametrize(("name", "role"), BINDINGS.items())

@@ -31,6 +31,8 @@ ALL_HARDWARE = Hardware(pci=True, numa=True, vfio=True, usb=True, gpu=True)
 NAMES = {
     "ksm-zero-only": ("99-worker-ksm-zero-only", "worker"),
     "ksm-zero-only-master": ("99-master-ksm-zero-only", "master"),
+    "kubelet-cpu-manager": ("96-worker-kubelet-cpu-manager", "worker"),
+    "kubelet-perf-settings": ("95-worker-kubelet-perf-settings", "worker"),
     "numa-topology": ("90-worker-numa-topology", "worker"),
     "pci-passthrough": ("50-virt-pci-passthrough", "worker"),
     "psi-enable": ("99-openshift-machineconfig-worker-psi-karg", "worker"),

@@ -4,10 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.assets.contexts import Cluster, rendered, rendering, stub
+from tests.assets.contexts import Cluster, an_asset, rendered, rendering, stub
 from virt_steward.catalog.render import RenderedNothing
-
-INCIDENTS = {"enable-incident-detection": "true"}
 
 
 @pytest.mark.parametrize(
@@ -19,7 +17,10 @@ INCIDENTS = {"enable-incident-detection": "true"}
         ),
         ("metallb-operator", {}),
         ("troubleshooting-panel-ui-plugin", {"type": "TroubleshootingPanel"}),
-        ("observability-operator", {"type": "Monitoring", "monitoring": {"perses": {"enabled": True}}}),
+        (
+            "observability-operator",
+            {"type": "Monitoring", "monitoring": {"perses": {"enabled": True}, "incidents": {"enabled": True}}},
+        ),
     ],
 )
 def test_the_spec_is_small_of(name: str, spec: dict[str, Any]) -> None:
@@ -40,23 +41,26 @@ def test_the_spec_is_small_of(name: str, spec: dict[str, Any]) -> None:
     ],
 )
 def test_incidents_are_switched_on_where_the_console_has(fields: tuple[str, ...], switched_on: set[str]) -> None:
-    spec = rendered("observability-operator", a_console_with(*fields, annotations=INCIDENTS))["spec"]
+    spec = rendered("observability-operator", a_console_with(*fields))["spec"]
     assert spec["monitoring"] == {name: {"enabled": True} for name in switched_on}
 
 
-@pytest.mark.parametrize("annotations", [{}, INCIDENTS], ids=["without-incidents", "with-incidents"])
-def test_a_console_without_dashboards_is_not_told_to_show_them(annotations: dict[str, str]) -> None:
-    spec = rendered("observability-operator", a_console_with("acm", annotations=annotations))["spec"]
-    assert spec == {"type": "Monitoring"}
+def test_a_console_without_dashboards_is_not_told_to_show_them() -> None:
+    assert rendered("observability-operator", a_console_with("acm"))["spec"] == {"type": "Monitoring"}
 
 
-def a_console_with(*fields: str, annotations: dict[str, str]) -> Cluster:
+@pytest.mark.parametrize("name", ["observability-operator", "troubleshooting-panel-ui-plugin"])
+def test_console_plugins_need_no_annotation(name: str) -> None:
+    assert (an_asset(name).install, an_asset(name).conditions) == ("always", ())
+
+
+def a_console_with(*fields: str) -> Cluster:
     """A cluster whose definition of console plugins has these parts of the monitoring plugin, and no others."""
     crd = stub("uiplugins.observability.openshift.io")
     schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     switch = {"type": "object", "properties": {"enabled": {"type": "boolean"}}}
     schema["properties"]["spec"]["properties"]["monitoring"]["properties"] = dict.fromkeys(fields, switch)
-    return Cluster(annotations, definitions={crd["metadata"]["name"]: crd})
+    return Cluster(definitions={crd["metadata"]["name"]: crd})
 
 
 @pytest.mark.parametrize(

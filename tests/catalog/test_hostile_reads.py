@@ -65,6 +65,7 @@ GOOD: dict[str, Any] = {
     "/metadata/name": "one",
     "/spec/groups": [{"rules": [{"record": "one"}]}],
     "/spec/pauseRequests": ["one"],
+    "/spec/storageClassName": "fast",
     "platform.kubevirt.io/kubevirt-metrics-exporter-env": "A: b",
 }
 """A good value of every read; of annotations that are not listed, any text is good."""
@@ -91,7 +92,7 @@ def text_variants(asset: Asset, value: Any) -> Iterator[tuple[str, AssetContext]
     for key in _ANNOTATION.findall(asset.template):
         yield key, replace(base, hco=Hco.of(an_hco_object(annotations={key: chosen(value, key)})))
     if reads.storage:
-        yield "storage", replace(base, storage=Storage((text,)))
+        yield "storage", replace(base, storage=Storage((text,), text))
     if reads.topology:
         yield "topology", replace(base, topology=Topology(platform=text))
     for image in reads.images:

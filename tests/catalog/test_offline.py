@@ -55,8 +55,14 @@ def test_offline_hco_alone_leaves_the_rest_unknown() -> None:
 def test_offline_reads_storage() -> None:
     claims = [{"accessModes": ["ReadWriteMany"], "volumeMode": "Filesystem"}]
     profile = {"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "StorageProfile", "metadata": {"name": "nfs"}}
-    assert read().context.storage == Storage()
-    assert read(profile | {"status": {"claimPropertySets": claims}}).context.storage == Storage(("nfs",))
+    assert read().context.storage == Storage(knows_classes=False)
+    default = {"storageclass.kubernetes.io/is-default-class": "true"}
+    fast = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "a", "annotations": default},
+    }
+    assert read(profile | {"status": {"claimPropertySets": claims}}, fast).context.storage == Storage(("nfs",), "a")
 
 
 def test_offline_reads_other_objects() -> None:

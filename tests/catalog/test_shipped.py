@@ -55,7 +55,7 @@ def a_cluster(version: str = "v1", **more: Any) -> AssetContext:
         "nodes": Nodes(5, 3, 2),
         "hardware": Hardware(pci=True, numa=True, vfio=True, usb=True, gpu=True),
         "topology": Topology(has_schedulable_masters=True, platform="BareMetal"),
-        "storage": Storage(),
+        "storage": Storage(default="fast"),
         "machine_configs": MachineConfigs(),
         "images": dict.fromkeys(shipped().needs.images, "registry.example/image:1"),
         "objects": {read.ref: None for read in shipped().needs.objects} | {KUBEVIRT_GATES.ref: KUBEVIRT},

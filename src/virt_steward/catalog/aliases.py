@@ -1,8 +1,10 @@
-"""Names that the Go autopilot gives to assets which have another name here."""
+"""What users may still write: names of assets in the Go autopilot, and annotations that have no effect any more."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from virt_steward.platform.hco import PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +28,14 @@ ALIASES: Mapping[str, str] = {
     f"{_EXPORTER}-serviceaccount": f"{_EXPORTER}-account",
 }
 """By the name in the Go releases 4.22 and 5.0. Names that both have, and names of groups, are not listed."""
+
+
+ALWAYS_ON: Mapping[str, str] = {
+    f"{PREFIX}enable-observability": "observability-operator",
+    f"{PREFIX}enable-incident-detection": "observability-operator",
+    f"{PREFIX}enable-korrel8r": "troubleshooting-panel-ui-plugin",
+}
+"""Annotations of releases before 5.0, by which users opted in to assets that are always installed now."""
 
 
 def current_name(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -25,7 +25,13 @@ from virt_steward.platform.machineconfigs import (
 )
 from virt_steward.platform.nodes import count_nodes, detect_hardware, node_facts
 from virt_steward.platform.pools import Pool
-from virt_steward.platform.storage import STORAGE_PROFILE, profile_facts, summarize_storage
+from virt_steward.platform.storage import (
+    STORAGE_CLASS,
+    STORAGE_PROFILE,
+    StorageClassFacts,
+    profile_facts,
+    summarize_storage,
+)
 from virt_steward.platform.topology import INFRASTRUCTURE, SCHEDULER, Infrastructure, Scheduler, detect_topology
 
 if TYPE_CHECKING:
@@ -35,6 +41,7 @@ if TYPE_CHECKING:
     from virt_steward.objects.identity import Kind
     from virt_steward.objects.schemafacts import SchemaFacts
     from virt_steward.platform.nodes import NodeFacts
+    from virt_steward.platform.storage import Storage
     from virt_steward.platform.topology import Topology
 
 Object = dict[str, Any]
@@ -82,7 +89,7 @@ def _read(objects: list[Object], catalog: Catalog, images: Mapping[str, str]) ->
             count_nodes(nodes) if nodes else None,
             detect_hardware(nodes) if nodes else None,
             _topology(objects, nodes),
-            summarize_storage(profile_facts(_json(obj)) for obj in _of(objects, STORAGE_PROFILE)),
+            _storage(objects),
             _machine_configs(objects, catalog),
             images,
             objects={
@@ -126,6 +133,13 @@ def _topology(objects: list[Object], nodes: list[NodeFacts]) -> Topology | None:
     if not infrastructures and not schedulers and not nodes:
         return None
     return detect_topology(next(iter(infrastructures), None), next(iter(schedulers), None), nodes)
+
+
+def _storage(objects: list[Object]) -> Storage:
+    """Without any class in the file, which one is the default is unknown."""
+    profiles = (profile_facts(_json(obj)) for obj in _of(objects, STORAGE_PROFILE))
+    classes = [msgspec.convert(obj, StorageClassFacts) for obj in _of(objects, STORAGE_CLASS)]
+    return replace(summarize_storage(profiles, classes), knows_classes=bool(classes))
 
 
 def _machine_configs(objects: list[Object], catalog: Catalog) -> MachineConfigs:

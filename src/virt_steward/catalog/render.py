@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from jinja2 import StrictUndefined, TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -42,12 +42,22 @@ class RenderedNothing:
 
 @dataclass(frozen=True, slots=True)
 class RenderFailed:
-    """The template, or the object that it renders, is invalid."""
+    """The template, or the object that it renders, is invalid; or a setting is missing that only a person can make."""
 
     why: str
+    code: str = ""
+    """Names a missing setting for machines; empty if something else is wrong."""
 
 
 Rendering = Rendered | RenderedNothing | RenderFailed
+
+
+class SettingMissing(ValueError):
+    """A template cannot go on without something that a person has to set."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
 
 
 class Renderer:
@@ -82,7 +92,7 @@ class Renderer:
             text = self._text(asset, context)
             found = document(text)
         except FAILURES as error:
-            return RenderFailed(_sentence(error, asset.path))
+            return RenderFailed(_sentence(error, asset.path), error.code if isinstance(error, SettingMissing) else "")
         if found is None:
             return RenderedNothing()
         if wrong := _mismatch(found, asset, context):
@@ -96,8 +106,12 @@ class Renderer:
             self._environment, self._compiled[asset.path], self._environment.make_globals(None)
         )
         return template.render(
-            {**context.for_asset(asset), "asset": asset, "params": asset.params, "file": _files(asset)}
+            {**context.for_asset(asset), "asset": asset, "params": asset.params, "file": _files(asset), "fail": _fail}
         )
+
+
+def _fail(code: str, message: str) -> NoReturn:
+    raise SettingMissing(code, message)
 
 
 def _files(asset: Asset) -> Any:

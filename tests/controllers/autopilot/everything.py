@@ -12,6 +12,7 @@ from virt_steward.platform.hco import HYPERCONVERGED
 from virt_steward_demo.simulation.nodes import Node
 from virt_steward_demo.simulation.platform import PlatformShape
 
+LOGGING_STORAGE = "platform.kubevirt.io/logging-storage-class"
 FEATURE = "feature.node.kubernetes.io"
 HARDWARE = Node(
     "worker-gpu",
@@ -47,7 +48,7 @@ async def ask_for_everything(cockpit: Cockpit) -> None:
     await cockpit.client.merge_patch(scheduler, {"spec": {"mastersSchedulable": True}})
     await _make_remediation_template(cockpit)
     await make_storage_profile(cockpit, "cephfs", "Filesystem")
-    annotations = {one.key: one.value or "true" for one in keys} | {SCOPE: "true"}
+    annotations = {one.key: one.value or "true" for one in keys} | {SCOPE: "true", LOGGING_STORAGE: "fast"}
     patch: dict[str, Any] = {"metadata": {"annotations": annotations}, "spec": SPEC}
     await cockpit.client.merge_patch(Ref(HYPERCONVERGED, HCO), patch, manager="admin")
 

@@ -41,6 +41,15 @@ async def test_allow_list_selects_assets_and_groups(flying: Cockpit) -> None:
     assert "labels" not in hco["metadata"], "it is there, as it always is, and not marked"
 
 
+async def test_annotation_of_what_is_always_on_is_reported(flying: Cockpit) -> None:
+    await flying.engage("metrics-service", enable_korrel8r="false")
+    assert await eventually(lambda: flying.told("ObsoleteAnnotation"))
+    [event] = await flying.events("ObsoleteAnnotation")
+    assert (
+        "enable-korrel8r has no effect any more: troubleshooting-panel-ui-plugin is always installed" in event["note"]
+    )
+
+
 async def test_assets_are_applied_in_catalog_order(flying: Cockpit, audit_log: AuditLog) -> None:
     await flying.engage("true")
     assert await eventually(lambda: flying.is_there(LATEST_TO_COME))

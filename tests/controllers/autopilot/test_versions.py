@@ -173,7 +173,7 @@ async def test_field_unknown_to_the_crd_is_reported(flying: Cockpit) -> None:
 
 
 async def test_log_store_size_follows_the_number_of_nodes(flying: Cockpit) -> None:
-    await flying.engage(f"{LOKI},{OTHER}", enable_logging="true")
+    await flying.engage(f"{LOKI},{OTHER}", enable_logging="true", logging_storage_class="fast")
     assert await eventually(partial(flying.is_there, LOKI), within=30)
     assert await eventually(partial(has_size, flying, "1x.extra-small"), within=30)
     for number in range(8):

@@ -16,7 +16,7 @@ from virt_steward.objects.corekinds import CONFIG_MAP, NAMESPACE, NODE
 from virt_steward.objects.identity import Kind
 from virt_steward.platform.hco import HYPERCONVERGED
 from virt_steward.platform.machineconfigs import KUBELET_CONFIG, MACHINE_CONFIG, MACHINE_CONFIG_POOL
-from virt_steward.platform.storage import STORAGE_PROFILE
+from virt_steward.platform.storage import STORAGE_CLASS, STORAGE_PROFILE
 from virt_steward.platform.topology import CLUSTER, INFRASTRUCTURE, SCHEDULER
 from virt_steward.runtime.access import APPLY, PATCH, RBAC, READ, WATCH, Access, Grant
 
@@ -48,6 +48,7 @@ def access(name: str, catalog: Catalog, hco: Key) -> Access:
             Grant(NODE, WATCH, "to know hardware and roles"),
             Grant(INFRASTRUCTURE, WATCH, "to know the platform", names=(CLUSTER.name,)),
             Grant(SCHEDULER, WATCH, "to know if masters run workloads", names=(CLUSTER.name,)),
+            Grant(STORAGE_CLASS, WATCH, "to know the default storage class"),
             Grant(STORAGE_PROFILE, WATCH, "to know which storage nodes can share"),
             Grant(MACHINE_CONFIG, WATCH, "to configure nothing twice"),
             Grant(MACHINE_CONFIG_POOL, WATCH, "to know which nodes a MachineConfig concerns"),

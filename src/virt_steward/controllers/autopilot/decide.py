@@ -156,7 +156,7 @@ def rendered(case: AssetCase) -> AssetCase | AssetSkipped | AssetFailed:
         case RenderedNothing():
             return AssetSkipped(SkipReason.EMPTY, "The template renders no object on this cluster")
         case failed:
-            return AssetFailed(FailureReason.RENDER, failed.why)
+            return AssetFailed(FailureReason.RENDER, failed.why, failed.code)
 
 
 def not_excluded(case: AssetCase) -> AssetCase | AssetSkipped | AssetPending:

@@ -28,9 +28,10 @@ from virt_steward.platform.sources import (
     NODES,
     POOLS,
     SCHEDULERS,
+    STORAGE_CLASSES,
     STORAGE_PROFILES,
 )
-from virt_steward.platform.storage import STORAGE_PROFILE, summarize_storage
+from virt_steward.platform.storage import STORAGE_CLASS, STORAGE_PROFILE, summarize_storage
 from virt_steward.platform.topology import CLUSTER, INFRASTRUCTURE, SCHEDULER, detect_topology
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from virt_steward.platform.machineconfigs import KubeletConfigFacts, MachineConfigFacts
     from virt_steward.platform.nodes import NodeFacts
     from virt_steward.platform.pools import Pool
-    from virt_steward.platform.storage import ProfileFacts, Storage
+    from virt_steward.platform.storage import ProfileFacts, Storage, StorageClassFacts
     from virt_steward.platform.topology import Infrastructure, Scheduler, Topology
     from virt_steward.runtime.informer import Source
     from virt_steward.runtime.store import Store
@@ -63,6 +64,7 @@ class AutopilotStores:
     nodes: Store[NodeFacts]
     infrastructure: Store[Infrastructure]
     scheduler: Store[Scheduler]
+    storage_classes: Store[StorageClassFacts]
     storage_profiles: Store[ProfileFacts]
     machine_configs: Store[MachineConfigFacts]
     pools: Store[Pool]
@@ -82,6 +84,7 @@ class AutopilotStores:
             nodes=store(NODES),
             infrastructure=store(INFRASTRUCTURES),
             scheduler=store(SCHEDULERS),
+            storage_classes=store(STORAGE_CLASSES),
             storage_profiles=store(STORAGE_PROFILES),
             machine_configs=store(MACHINE_CONFIGS),
             pools=store(POOLS),
@@ -222,6 +225,7 @@ class AutopilotClusterView:
             (NODE, stores.nodes),
             (INFRASTRUCTURE, stores.infrastructure),
             (SCHEDULER, stores.scheduler),
+            (STORAGE_CLASS, stores.storage_classes),
             (STORAGE_PROFILE, stores.storage_profiles),
         )
         return "; ".join(problem for kind, store in read for problem in _unknown(kind, store))
@@ -275,9 +279,9 @@ class AutopilotClusterView:
         return detect_topology(stores.infrastructure.get(CLUSTER), stores.scheduler.get(CLUSTER), nodes)
 
     def _storage(self) -> Storage | None:
-        """None while a profile cannot be read: another storage class would be chosen."""
-        profiles = self._stores.storage_profiles
-        return summarize_storage(profiles) if _are_known(profiles) else None
+        """None while a class or a profile cannot be read: another storage class would be chosen."""
+        profiles, classes = self._stores.storage_profiles, self._stores.storage_classes
+        return summarize_storage(profiles, classes) if _are_known(profiles, classes) else None
 
     def _known_schemas(self) -> Iterator[tuple[str, SchemaFacts | None]]:
         """Leave out a CRD that is served and was not read yet: its fields must not be guessed."""

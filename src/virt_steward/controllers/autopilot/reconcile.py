@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from virt_steward.catalog.aliases import current_name
+from virt_steward.catalog.aliases import ALWAYS_ON, current_name
 from virt_steward.controllers.autopilot.annotation_keys import EXCLUDED, ON_OPT_OUT, ROLLOUT_RELEASE, SCOPE
 from virt_steward.controllers.autopilot.compliance import Compliance
 from virt_steward.controllers.autopilot.converge import STALE_RETRY, RenderedFrom, Task, converge
@@ -312,6 +312,12 @@ class AutopilotController:
             for name in sorted(observation.scope.renamed)[:MOST_REMARKS]:
                 message = f"{SCOPE} names {name}, which is called {current_name(name)} here: replace it when convenient"
                 report(hco, "RenamedAsset", message)
+        for key, asset in ALWAYS_ON.items():
+            if key in observation.context.hco.annotations:
+                message = (
+                    f"{key} has no effect any more: {asset} is always installed; {EXCLUDED} can exclude its object"
+                )
+                report(hco, "ObsoleteAnnotation", message)
         if (policy := observation.context.hco.annotations.get(ON_OPT_OUT, KEEP)) not in (KEEP, DELETE):
             message = f"{ON_OPT_OUT} is {policy[:40]!r}; it must be {KEEP!r} or {DELETE!r}, so nothing is deleted"
             report(hco, "InvalidOptOut", message)

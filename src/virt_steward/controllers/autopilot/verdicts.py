@@ -148,6 +148,8 @@ class AssetFailed:
 
     reason: FailureReason
     message: str
+    code: str = ""
+    """Names a setting that is missing, for machines."""
 
 
 Verdict = AssetInSync | AssetApplied | AssetSkipped | AssetDiffers | AssetStaged | AssetPending | EditWar | AssetFailed

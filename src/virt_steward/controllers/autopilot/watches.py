@@ -29,6 +29,7 @@ from virt_steward.platform.sources import (
     NODES,
     POOLS,
     SCHEDULERS,
+    STORAGE_CLASSES,
     STORAGE_PROFILES,
 )
 from virt_steward.runtime.controller import Trigger
@@ -129,6 +130,7 @@ class Watchlist:
             NODES,
             INFRASTRUCTURES,
             SCHEDULERS,
+            STORAGE_CLASSES,
             STORAGE_PROFILES,
             MACHINE_CONFIGS,
             POOLS,
