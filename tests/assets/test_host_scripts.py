@@ -13,6 +13,7 @@ LATENCY = "kubevirt-io-latency-setup.py"
 KSM = "kubevirt-ksm-tune.py"
 THP = "kubevirt-thp-tune.py"
 
+EMPTY_PAGES = "sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none"
 SCALE = "proc/sys/vm/watermark_scale_factor"
 KUBELET = "etc/kubernetes/kubelet.conf"
 DROP_IN = "etc/openshift/kubelet.conf.d/90-eviction.conf"
@@ -168,6 +169,7 @@ def with_ksm(host: FakeHost, gib: float) -> None:
     host.has_memory(gib)
     for knob in ("redhat_only_zero_pages", "pages_to_scan", "sleep_millisecs", "run"):
         host.write(f"sys/kernel/mm/ksm/{knob}", "0\n")
+    host.write(EMPTY_PAGES, "7\n")
 
 
 @pytest.mark.parametrize(
@@ -184,6 +186,7 @@ def test_pages_of_zeros_are_merged_at_a_pace_that_suits(host: FakeHost, gib: flo
     assert done.returncode == 0, done.stderr
     knobs = {path.name: path.read_text().strip() for path in (host.root / "sys/kernel/mm/ksm").iterdir()}
     assert knobs == {"redhat_only_zero_pages": "1", "pages_to_scan": "1000", "sleep_millisecs": str(sleep), "run": "1"}
+    assert host.read(EMPTY_PAGES) == "0"
 
 
 def test_nothing_is_merged_by_a_kernel_that_cannot_keep_to_zeros(host: FakeHost) -> None:
@@ -192,6 +195,15 @@ def test_nothing_is_merged_by_a_kernel_that_cannot_keep_to_zeros(host: FakeHost)
     done = host.run(KSM)
     assert (done.returncode, host.read("sys/kernel/mm/ksm/run")) == (0, "0")
     assert "nothing is merged" in done.stderr
+    assert host.read(EMPTY_PAGES) == "511"
+
+
+def test_pages_are_merged_by_a_kernel_without_huge_pages(host: FakeHost) -> None:
+    with_ksm(host, 64)
+    (host.root / EMPTY_PAGES).unlink()
+    done = host.run(KSM)
+    assert (done.returncode, host.read("sys/kernel/mm/ksm/run")) == (0, "1")
+    assert "max_ptes_none is missing" in done.stderr
 
 
 def test_nothing_is_merged_while_the_limit_to_zeros_is_refused(host: FakeHost) -> None:
@@ -203,7 +215,15 @@ def test_nothing_is_merged_while_the_limit_to_zeros_is_refused(host: FakeHost) -
     assert host.read("sys/kernel/mm/ksm/run") == "0"
 
 
-THP_KNOBS = ("enabled", "khugepaged/pages_to_scan", "khugepaged/scan_sleep_millisecs")
+THP_KNOBS = (
+    "enabled",
+    "defrag",
+    "shmem_enabled",
+    "shrink_underused",
+    "khugepaged/pages_to_scan",
+    "khugepaged/scan_sleep_millisecs",
+    "khugepaged/max_ptes_none",
+)
 
 
 def with_thp(host: FakeHost, gib: float) -> None:
@@ -213,19 +233,23 @@ def with_thp(host: FakeHost, gib: float) -> None:
 
 
 @pytest.mark.parametrize(("gib", "sleep"), [(64, "2000"), (256, "1250")])
+@pytest.mark.parametrize(("merges", "empty"), [("1\n", "0"), ("0\n", "511"), (None, "511")])
 def test_huge_pages_go_to_those_who_ask_and_larger_nodes_look_more_often(
-    host: FakeHost, gib: float, sleep: str
+    host: FakeHost, gib: float, sleep: str, merges: str | None, empty: str
 ) -> None:
     with_thp(host, gib)
+    if merges is not None:
+        host.write("sys/kernel/mm/ksm/run", merges)
     done = host.run(THP)
     assert done.returncode == 0, done.stderr
     found = [host.read(f"sys/kernel/mm/transparent_hugepage/{knob}") for knob in THP_KNOBS]
-    assert found == ["madvise", "130000", sleep]
+    assert found == ["madvise", "madvise", "advise", "0", "130000", sleep, empty]
 
 
 def test_a_knob_for_huge_pages_that_is_missing_is_said_and_the_others_are_turned(host: FakeHost) -> None:
     with_thp(host, 64)
-    (host.root / "sys/kernel/mm/transparent_hugepage/enabled").unlink()
+    for knob in ("enabled", "shrink_underused"):
+        (host.root / "sys/kernel/mm/transparent_hugepage" / knob).unlink()
     done = host.run(THP)
     assert done.returncode == 0
     assert "enabled is missing" in done.stderr

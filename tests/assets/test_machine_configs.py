@@ -37,12 +37,17 @@ NAMES = {
     "pci-passthrough": ("50-virt-pci-passthrough", "worker"),
     "psi-enable": ("99-openshift-machineconfig-worker-psi-karg", "worker"),
     "psi-enable-master": ("99-openshift-machineconfig-master-psi-karg", "master"),
+    "scsi-persistent-reservations": ("99-worker-multipath-reservation-key", "worker"),
+    "scsi-persistent-reservations-master": ("99-master-multipath-reservation-key", "master"),
     "swap-enable": ("90-worker-swap-online", "worker"),
     "thp-tuning": ("99-worker-thp-tuning", "worker"),
     "thp-tuning-master": ("99-master-thp-tuning", "master"),
+    "thp-tuning-kernelcore": ("99-worker-thp-tuning-kernelcore", "worker"),
+    "thp-tuning-kernelcore-master": ("99-master-thp-tuning-kernelcore", "master"),
     "usb-passthrough": ("50-virt-usb-passthrough", "worker"),
     "vfio-assign": ("50-virt-vfio-assign", "worker"),
     "vm-drain-shutdown-inhibitor": ("99-worker-vm-drain-shutdown-inhibitor", "worker"),
+    "vm-drain-shutdown-inhibitor-master": ("99-master-vm-drain-shutdown-inhibitor", "master"),
 }
 
 
@@ -92,6 +97,8 @@ def test_no_build_of_zlib_changes_a_byte_of_a_script_in(name: str) -> None:
         ("pci-passthrough", ["intel_iommu=on", "iommu=pt"]),
         ("psi-enable", ["psi=1"]),
         ("psi-enable-master", ["psi=1"]),
+        ("thp-tuning-kernelcore", ["kernelcore=2G", "movablecore=97%"]),
+        ("thp-tuning-kernelcore-master", ["kernelcore=2G", "movablecore=97%"]),
     ],
 )
 def test_the_kernel_is_given_arguments_by(name: str, arguments: list[str]) -> None:
@@ -189,6 +196,9 @@ def test_nothing_is_wanted_while_no_device_is_permitted_by(name: str) -> None:
         ("ksm-zero-only", ["enable-ksm-zero-only"]),
         ("ksm-cluster-monitoring", ["enable-ksm-zero-only"]),
         ("thp-tuning", ["enable-thp-tuning"]),
+        ("thp-tuning-kernelcore", ["enable-thp-tuning-kernelcore"]),
+        ("scsi-persistent-reservations", ["enable-scsi-persistent-reservations"]),
+        ("stun-time", ["enable-stun-time"]),
         ("vm-drain-shutdown-inhibitor", ["enable-vm-drain-shutdown-inhibitor"]),
         ("pci-passthrough", ["openshift", "enable-pci-passthrough"]),
         ("vfio-assign", ["enable-vfio-assign"]),
@@ -229,14 +239,32 @@ def test_merging_that_the_hyperconverged_configures_is_left_to_it(name: str) -> 
     assert not is_wanted(name, configured)
 
 
-@pytest.mark.parametrize("name", ["psi-enable-master", "ksm-zero-only-master", "thp-tuning-master"])
+@pytest.mark.parametrize("name", [name for name in NAMES if name.endswith("-master")])
 @pytest.mark.parametrize("schedulable", [True, False])
 def test_masters_are_touched_only_if_guests_may_run_there(name: str, *, schedulable: bool) -> None:
     cluster = Cluster(
-        {"enable-ksm-zero-only": "true", "enable-thp-tuning": "true"},
+        {f"enable-{name.removesuffix('-master')}": "true"},
         topology=Topology(has_schedulable_masters=schedulable),
     )
     assert is_wanted(name, cluster) is schedulable
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.endswith("-master")])
+def test_masters_get_what_workers_get(name: str) -> None:
+    assert rendered(name, EVERYTHING)["spec"] == rendered(name.removesuffix("-master"), EVERYTHING)["spec"]
+
+
+@pytest.mark.parametrize("name", ["scsi-persistent-reservations", "scsi-persistent-reservations-master"])
+def test_reservations_have_a_key_of_the_node(name: str) -> None:
+    [(path, file)] = files_of(config_of(name)).items()
+    assert (path, file.mode) == ("/etc/multipath/conf.d/reservation.conf", 0o644)
+    assert file.text.split() == ["defaults", "{", "reservation_key", "file", "}"]
+
+
+def test_huge_pages_are_tuned_after_merging_is_on_or_off() -> None:
+    assert units_of(config_of("thp-tuning"))["kubevirt-thp-tune.service"]["Unit"]["After"] in units_of(
+        config_of("ksm-zero-only")
+    )
 
 
 @pytest.mark.parametrize("name", ["swap-enable", "psi-enable"])

@@ -63,6 +63,22 @@ def a_console_with(*fields: str) -> Cluster:
     return Cluster(definitions={crd["metadata"]["name"]: crd})
 
 
+def a_kubevirt_with(*fields: str) -> Cluster:
+    """A cluster whose migration policies have these fields and no others."""
+    crd = stub("migrationpolicies.migrations.kubevirt.io")
+    properties = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    for field in properties.keys() - set(fields):
+        del properties[field]
+    return Cluster(definitions={crd["metadata"]["name"]: crd})
+
+
+def test_stun_time_is_limited_where_kubevirt_can() -> None:
+    limit = {"selectors": {}, "maxDowntimeMs": 1050}
+    assert rendered("stun-time", Cluster())["spec"] == limit | {"experimental": {"downtimeTuning": {}}}
+    assert rendered("stun-time", a_kubevirt_with("selectors", "maxDowntimeMs"))["spec"] == limit
+    assert rendering("stun-time", a_kubevirt_with("selectors", "experimental")) == RenderedNothing()
+
+
 @pytest.mark.parametrize(
     "spec",
     [

@@ -1,5 +1,8 @@
 #!/usr/bin/python3
-"""Lets the kernel merge pages of zeros, and only those, at a pace that suits the memory of the node."""
+"""Lets the kernel merge pages of zeros, and only those, at a pace that suits the memory of the node.
+
+While it merges, khugepaged may not fill empty pages of a huge page with zeros: it would undo the merge.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from pathlib import Path
 PAGES_TO_SCAN = 1000
 SHORTEST_SLEEP, LONGEST_SLEEP = 10, 50  # milliseconds between two scans
 SLEEP_BY_GIB = 25_600  # more memory, shorter sleep
+EMPTY_PAGES, NO_EMPTY_PAGES = 511, 0  # of the 512 that make a huge page
 
 log = logging.getLogger("ksm-tune")
 
@@ -20,6 +24,7 @@ def main(root: Path) -> int:
     zeros_only = knobs / "redhat_only_zero_pages"
     if not zeros_only.exists():  # merging other pages would let guests learn about each other's memory
         log.warning("%s is missing: this kernel cannot merge zero pages only, so nothing is merged", zeros_only)
+        limit_huge_pages(root)
         return 0
     memory = memory_in_gib(root)
     wanted = (
@@ -31,7 +36,20 @@ def main(root: Path) -> int:
     for knob, value in wanted:
         knob.write_text(f"{value}\n")
         log.info("%s is %d", knob, value)
+    limit_huge_pages(root)
     return 0
+
+
+def limit_huge_pages(root: Path) -> None:
+    run = root / "sys/kernel/mm/ksm/run"
+    knob = root / "sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none"
+    if not knob.exists():
+        log.warning("%s is missing and left alone", knob)
+        return
+    merges = run.exists() and run.read_text().strip() == "1"
+    value = NO_EMPTY_PAGES if merges else EMPTY_PAGES
+    knob.write_text(f"{value}\n")
+    log.info("%s is %d", knob, value)
 
 
 def sleep_for(gib: float) -> int:

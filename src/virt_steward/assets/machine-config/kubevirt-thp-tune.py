@@ -1,5 +1,9 @@
 #!/usr/bin/python3
-"""Gives huge pages to those who ask for them, as guests do, and lets khugepaged scan in long, rare strides."""
+"""Gives huge pages to those who ask for them, as guests do, and lets khugepaged scan in long, rare strides.
+
+khugepaged makes huge pages of memory that is mostly empty, except where the kernel merges pages of zeros: there it
+would fill with zeros again what was just merged.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from pathlib import Path
 
 PAGES_TO_SCAN = 130_000
 SLEEP, SLEEP_BY_GIB = 1000, 64_000  # milliseconds; more memory, shorter sleep
+EMPTY_PAGES, NO_EMPTY_PAGES = 511, 0  # of the 512 that make a huge page
 
 log = logging.getLogger("thp-tune")
 
@@ -18,8 +23,12 @@ def main(root: Path) -> int:
     knobs = root / "sys/kernel/mm/transparent_hugepage"
     wanted = (
         (knobs / "enabled", "madvise"),
+        (knobs / "defrag", "madvise"),
+        (knobs / "shmem_enabled", "advise"),
+        (knobs / "shrink_underused", "0"),
         (knobs / "khugepaged/pages_to_scan", str(PAGES_TO_SCAN)),
         (knobs / "khugepaged/scan_sleep_millisecs", str(sleep_for(memory_in_gib(root)))),
+        (knobs / "khugepaged/max_ptes_none", str(NO_EMPTY_PAGES if merges_pages(root) else EMPTY_PAGES)),
     )
     for knob, value in wanted:
         if not knob.exists():
@@ -28,6 +37,11 @@ def main(root: Path) -> int:
         knob.write_text(f"{value}\n")
         log.info("%s is %s", knob, value)
     return 0
+
+
+def merges_pages(root: Path) -> bool:
+    run = root / "sys/kernel/mm/ksm/run"
+    return run.exists() and run.read_text().strip() == "1"
 
 
 def sleep_for(gib: float) -> int:

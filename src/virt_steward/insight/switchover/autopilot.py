@@ -44,10 +44,7 @@ if TYPE_CHECKING:
     from virt_steward.kube.client import Client, Reader
     from virt_steward.ssa.preview import Preview
 
-ONLY_THEIRS = (
-    Kind("ifo.kubevirt.io", "OperationRuleSet", "operationrulesets"),
-    Kind("migrations.kubevirt.io", "MigrationPolicy", "migrationpolicies"),
-)
+ONLY_THEIRS = (Kind("ifo.kubevirt.io", "OperationRuleSet", "operationrulesets"),)
 """Kinds of objects that only the Go autopilot writes."""
 CHOSEN = frozenset((SkipReason.OUT_OF_SCOPE, SkipReason.EXCLUDED, SkipReason.UNMANAGED))
 """A person chose that the object is not managed, and both implementations obey."""

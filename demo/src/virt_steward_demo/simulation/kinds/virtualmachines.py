@@ -1,7 +1,16 @@
-"""KubeVirt, VirtualMachine, VirtualMachineInstance and VirtualMachineInstanceMigration."""
+"""KubeVirt, VirtualMachine, VirtualMachineInstance, VirtualMachineInstanceMigration and MigrationPolicy."""
 
 from virt_steward.objects.identity import Kind
-from virt_steward_demo.simulation.schemas import boolean, condition, mapping, plain_list, record, string, untyped
+from virt_steward_demo.simulation.schemas import (
+    boolean,
+    condition,
+    integer,
+    mapping,
+    plain_list,
+    record,
+    string,
+    untyped,
+)
 from virt_steward_demo.simulation.stubs import Stub, StubVersion
 
 GROUP = "kubevirt.io"
@@ -9,6 +18,7 @@ API_VERSION = f"{GROUP}/v1"
 KUBEVIRT = Kind(GROUP, "KubeVirt", "kubevirts")
 VIRTUAL_MACHINE = Kind(GROUP, "VirtualMachine", "virtualmachines")
 VIRTUAL_MACHINE_INSTANCE = Kind(GROUP, "VirtualMachineInstance", "virtualmachineinstances")
+MIGRATION_POLICY = Kind("migrations.kubevirt.io", "MigrationPolicy", "migrationpolicies")
 MIGRATION = Kind(GROUP, "VirtualMachineInstanceMigration", "virtualmachineinstancemigrations")
 
 _STRATEGIES = ("Always", "RerunOnFailure", "Manual", "Halted", "Once")
@@ -66,6 +76,26 @@ STUBS = (
             ),
         ),
         ("vmi", "vmis"),
+    ),
+    Stub(
+        MIGRATION_POLICY,
+        "Cluster",
+        (
+            StubVersion(
+                "v1alpha1",
+                record(
+                    "selectors",
+                    allowAutoConverge=boolean(),
+                    experimental=record(downtimeTuning=untyped()),
+                    maxDowntimeMs=integer(least=0),
+                    selectors=record(
+                        namespaceSelector=mapping(string()), virtualMachineInstanceSelector=mapping(string())
+                    ),
+                ),
+                untyped(),
+                required=("spec",),
+            ),
+        ),
     ),
     Stub(
         MIGRATION,
