@@ -19,8 +19,8 @@ ALERTS = {
     "VMIGuestStorageLatencyHigh": ("15m", "warning", "> 0.1"),
     "PVCBlockLatencyHigh": ("10m", "warning", "> 0.1"),
     "PVCNFSLatencyHigh": ("10m", "warning", "> 0.25"),
-    "KSMDCPUHigh": ("10m", "warning", "> 0.5"),
-    "KhugepagedCPUHigh": ("10m", "warning", "> 0.1"),
+    "KSMDCPUHigh": ("5m", "warning", "> 0.5"),
+    "KhugepagedCPUHigh": ("5m", "warning", "> 0.1"),
     "KMEQMPPollStale": ("5m", "warning", "> 150"),
     "KMEQGAPollStale": ("5m", "warning", "> 150"),
     "KMEQMPScrapeErrors": ("15m", "warning", "> 0.1"),
@@ -103,10 +103,53 @@ def test_an_annotation_that_is_no_object_is_a_failure_and_not_ignored(text: str)
 
 
 def test_the_alerts_ask_for_the_job_that_the_monitor_makes() -> None:
-    monitor, labels = part("podmonitor")["spec"], part("daemonset")["spec"]["template"]["metadata"]["labels"]
+    monitor, labels = part("servicemonitor")["spec"], part("service")["metadata"]["labels"]
     [asked] = {job for rule in rules() for job in re.findall(r'job="([^"]+)"', rule["expr"])}
     assert asked == labels[monitor["jobLabel"]]
     assert monitor["selector"]["matchLabels"].items() <= labels.items()
+
+
+def test_metrics_are_read_over_tls_under_the_name_in_the_certificate() -> None:
+    service, monitor, pod = part("service"), part("servicemonitor")["spec"], the_pod()
+    [port], [endpoint], [container] = service["spec"]["ports"], monitor["endpoints"], pod["containers"]
+    [listens] = container["ports"]
+    assert (port["port"], listens["containerPort"], env()["LISTEN_ADDRESS"]) == (8443, 8443, ":8443")
+    assert port["name"] == endpoint["port"] == port["targetPort"] == listens["name"] == "https"
+    assert service["spec"]["clusterIP"] == "None"
+    pods = part("daemonset")["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["selector"].items() <= pods.items()
+    names = {key: service["metadata"][key] for key in ("name", "namespace")}
+    assert endpoint["tlsConfig"] == {"serverName": f"{names['name']}.{names['namespace']}.svc"}
+    assert (endpoint["scheme"], monitor["scrapeClass"]) == ("https", "tls-client-certificate-auth")
+    [secret] = service["metadata"]["annotations"].values()
+    [folder] = [one["mountPath"] for one in container["volumeMounts"] if one["name"] == "tls"]
+    assert [one["secret"]["secretName"] for one in pod["volumes"] if one["name"] == "tls"] == [secret]
+    assert {env()["TLS_CERT_FILE"], env()["TLS_KEY_FILE"]} == {f"{folder}/tls.crt", f"{folder}/tls.key"}
+    for probe in ("readinessProbe", "livenessProbe"):
+        assert container[probe]["tcpSocket"] == {"port": "https"}
+
+
+def a_profile(type_: str, version: str = "") -> dict[str, Any]:
+    return {"type": type_, **({"custom": {"minTLSVersion": version}} if version else {})}
+
+
+@pytest.mark.parametrize(
+    ("of_hco", "of_apiserver", "version"),
+    [
+        pytest.param(None, None, "VersionTLS12", id="neither"),
+        pytest.param(None, a_profile("Modern"), "VersionTLS13", id="of-the-api-server"),
+        pytest.param(a_profile("Old"), a_profile("Modern"), "VersionTLS10", id="of-the-hyperconverged-first"),
+        pytest.param(a_profile("Custom", "VersionTLS11"), None, "VersionTLS11", id="custom"),
+        pytest.param(a_profile("Custom"), None, "VersionTLS12", id="custom-without-a-version"),
+    ],
+)
+def test_lowest_version_of_tls_follows_the_profile(of_hco: Any, of_apiserver: Any, version: str) -> None:
+    objects = {"cluster": {"spec": {"tlsSecurityProfile": of_apiserver}}}
+    made = rendered(
+        f"{EXPORTER}-daemonset", Cluster(spec={"security": {"tlsSecurityProfile": of_hco}}, objects=objects)
+    )
+    [container] = made["spec"]["template"]["spec"]["containers"]
+    assert {one["name"]: one.get("value") for one in container["env"]}["TLS_MIN_VERSION"] == version
 
 
 def test_every_alert_is_as_patient_as_urgent_and_as_sensitive_as_its_table_says() -> None:

@@ -66,6 +66,8 @@ GOOD: dict[str, Any] = {
     "/spec/groups": [{"rules": [{"record": "one"}]}],
     "/spec/pauseRequests": ["one"],
     "/spec/storageClassName": "fast",
+    "/spec/security/tlsSecurityProfile": {"type": "Modern"},
+    "/spec/tlsSecurityProfile": {"type": "Modern"},
     "platform.kubevirt.io/kubevirt-metrics-exporter-env": "A: b",
 }
 """A good value of every read; of annotations that are not listed, any text is good."""

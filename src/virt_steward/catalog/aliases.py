@@ -22,6 +22,7 @@ ALIASES: Mapping[str, str] = {
     "logging-collector-crb-writer": "logging-collector-logs-writer",
     f"{_EXPORTER}-clusterrole": f"{_EXPORTER}-role",
     f"{_EXPORTER}-clusterrolebinding": f"{_EXPORTER}-role-binding",
+    f"{_EXPORTER}-podmonitor": f"{_EXPORTER}-servicemonitor",
     f"{_EXPORTER}-prometheusrule": f"{_EXPORTER}-alerts",
     f"{_EXPORTER}-scc-clusterrole": f"{_EXPORTER}-scc-role",
     f"{_EXPORTER}-scc-clusterrolebinding": f"{_EXPORTER}-scc-role-binding",

@@ -21,7 +21,8 @@ MANAGED_BY = "platform.kubevirt.io/managed-by"
 NOT_USED_HERE = {
     **dict.fromkeys(("create leases", "get leases", "patch leases"), "one process elects nobody"),
     **dict.fromkeys(
-        ("delete kubeletconfigs", "delete nodehealthchecks", "delete uiplugins"), "nothing obsolete is there"
+        ("delete kubeletconfigs", "delete nodehealthchecks", "delete podmonitors", "delete uiplugins"),
+        "nothing obsolete is there",
     ),
     **dict.fromkeys(
         (

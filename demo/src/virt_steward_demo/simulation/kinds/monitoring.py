@@ -58,6 +58,7 @@ def _targets(kind: Kind, endpoints: str, short_name: str) -> Stub:
         "selector",
         endpoints,
         jobLabel=string(),
+        scrapeClass=string(),
         namespaceSelector=record(any=boolean(), matchNames=plain_list(string())),
         selector=selector(),
         targetLabels=plain_list(string()),

@@ -4,6 +4,7 @@ from virt_steward.objects.identity import Kind
 from virt_steward_demo.simulation.schemas import atomic_list, boolean, integer, plain_list, record, string, untyped
 from virt_steward_demo.simulation.stubs import Stub, StubVersion
 
+API_SERVER = Kind("config.openshift.io", "APIServer", "apiservers")
 INFRASTRUCTURE = Kind("config.openshift.io", "Infrastructure", "infrastructures")
 SCHEDULER = Kind("config.openshift.io", "Scheduler", "schedulers")
 SECURITY_CONTEXT_CONSTRAINTS = Kind("security.openshift.io", "SecurityContextConstraints", "securitycontextconstraints")
@@ -36,6 +37,11 @@ _CAPABILITIES = ("allowedCapabilities", "defaultAddCapabilities", "requiredDropC
 _STRATEGIES = ("fsGroup", "runAsUser", "seLinuxContext", "supplementalGroups")
 
 STUBS = (
+    Stub(
+        API_SERVER,
+        "Cluster",
+        (StubVersion("v1", record(tlsSecurityProfile=untyped()), untyped(), required=("spec",)),),
+    ),
     Stub(
         INFRASTRUCTURE,
         "Cluster",
