@@ -96,6 +96,7 @@ class Workers(Generic[K]):
             finally:
                 del self._busy[me]
                 self._queue.done(key)
+            await asyncio.sleep(0)  # a converged key suspends nowhere: a pass over many must not hold the event loop
 
     async def _run(self, key: K) -> None:
         log_context.bind(controller=self.name, key=str(key), reconcile_id=secrets.token_hex(4))
