@@ -22,13 +22,15 @@ from tests.controllers.autopilot.staging_rig import (
     want_pods,
     writes,
 )
+from tests.controllers.autopilot.test_replaced import NEW_KEY, OLD_KEY, a_former, entries, has_entries
+from tests.controllers.autopilot.test_tombstones import is_gone
 from tests.eventually import eventually
 from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.controllers.autopilot.rollouts.policy import REBOOTING
 from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.simulation.platform import PlatformShape
 
-catalog, cockpit, shape = fixtures.catalog, fixtures.cockpit, fixtures.shape
+account, catalog, cockpit, shape = fixtures.account, fixtures.catalog, fixtures.cockpit, fixtures.shape
 
 
 @pytest.mark.parametrize(
@@ -68,6 +70,28 @@ async def test_kill_loses_no_staged_change_and_writes_it_once(
         assert await eventually(partial(has_pods, cockpit, 321), within=60)
         assert await eventually(partial(is_staged, cockpit), within=60)
     assert len(writes(cockpit, audit_log, mark)) == 1
+
+
+@pytest.mark.parametrize("point", ["apply.before", "apply.after", "staging.before", "bury.before", "staging.before#2"])
+async def test_kill_neither_loses_nor_repeats_a_staged_deletion(
+    cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path, audit_log: AuditLog, point: str
+) -> None:
+    former = a_former()
+    await cockpit.client.create(former)
+    async with at_work(cockpit, control_plane, tmp_path):
+        await cockpit.engage(KUBELET, rollout="approve", enable_kubelet_performance_settings="true")
+        assert await eventually(partial(has_entries, cockpit, OLD_KEY, NEW_KEY), within=60)
+    ids = ",".join(one.id for one in (await entries(cockpit)).values())
+    mark = audit_log.mark()
+    await cockpit.engage(KUBELET, rollout_release=ids)
+    kubeconfig = cockpit.account.write_kubeconfig(tmp_path / "kubeconfig", control_plane)
+    with a_process(kubeconfig, HCO.namespace, fault=f"autopilot.{point}:kill", controller="autopilot") as cut:
+        assert await eventually(lambda: cut.was_killed, within=60)
+    with a_process(kubeconfig, HCO.namespace, controller="autopilot"):
+        assert await eventually(partial(is_gone, cockpit, former), within=60)
+        assert await eventually(partial(has_entries, cockpit), within=60)
+    done = [(one.verb, one.name) for one in writes(cockpit, audit_log, mark)]
+    assert done == [("patch", NEW_KEY), ("delete", "virt-perf-settings")]
 
 
 class TestManyChanges:
