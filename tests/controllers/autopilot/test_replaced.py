@@ -101,7 +101,7 @@ async def test_replacement_and_deletion_are_released_together_and_reboot_nodes_o
     assert writes(flying, audit_log, mark) == []
     shown = await steward("explain", "asset", KUBELET, kubeconfig=control_plane.kubeconfig)
     assert "KubeletConfig virt-perf-settings is obsolete and will be deleted" in " ".join(shown.stdout.split())
-    released = await steward("release", KUBELET, kubeconfig=control_plane.kubeconfig)
+    released = await steward("release", KUBELET, "--yes", kubeconfig=control_plane.kubeconfig)
     assert released.code == 0, released.stderr
     said = " ".join(released.stderr.split())
     assert "the object is created; KubeletConfig virt-perf-settings is deleted" in said

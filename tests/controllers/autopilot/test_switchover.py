@@ -48,7 +48,13 @@ WRITTEN = {
     "dashboard-datasource": ["created"],
     "descheduler-dashboard": ["created"],
 }
-"""All that is written to either recorded cluster before somebody acts, with the fields that change."""
+"""What is written to a recorded cluster before somebody acts, with the fields that change."""
+PLUGINS = {
+    "observability-operator": [".spec.monitoring.incidents.enabled"],
+    "troubleshooting-panel-ui-plugin": ["created"],
+}
+"""And this where their opt-ins of release 4.22 were not set: they are always on since 5.0."""
+ALL_WRITTEN = {"autopilot-default": WRITTEN | PLUGINS, "autopilot-opt-ins": WRITTEN}
 OBSOLETE = "97-worker-obsolete"
 
 
@@ -87,7 +93,7 @@ async def test_takeover_from_the_go_autopilot_reboots_nothing_until_released(
         assert await eventually(partial(cockpit.told, "NotInCatalog"))
         [event] = await cockpit.events("NotInCatalog")
         assert event["related"]["name"] == OBSOLETE
-        assert await first_contact(cockpit, audit_log, mark, restored) == WRITTEN
+        assert await first_contact(cockpit, audit_log, mark, restored) == ALL_WRITTEN[name]
         for asset, fields in (("metrics-servicemonitor", MONITOR), ("prometheus-alerts", [".spec.groups"])):
             assert await eventually(partial(cockpit.told, "AssetApplied", asset))
             [event] = await cockpit.events("AssetApplied", asset)
@@ -132,6 +138,7 @@ async def test_takeover_by_the_howto_creates_nothing_that_reboots_nodes_until_re
     go_autopilot = OtherOperator(cockpit.client, Key(HCO.namespace, GO_LEASE))
     objects = [acceptable(obj) for obj in recording("autopilot-default") if obj["kind"] != "MachineConfig"]
     await restore(cockpit.client, [*objects])
+    await cockpit.engage("true", enable_kubelet_performance_settings="true")
     await cockpit.client.create(deployment)
     assert await eventually(partial(is_settled, cockpit), within=60)
     mark = audit_log.mark()
@@ -150,7 +157,7 @@ async def test_takeover_by_the_howto_creates_nothing_that_reboots_nodes_until_re
         command = "get events -n openshift-cnv --field-selector reason=MachineConfigUpdateStaged"
         notes = [one["message"] for one in (await howto.kubectl(command))["items"]]
         origin = ", which another instance or release of the autopilot did not create, is new: nodes"
-        assert any(origin in note and "virt-perf-settings" in note for note in notes)
+        assert any(origin in note and "95-worker-kubelet-perf-settings" in note for note in notes)
         await want_pods(cockpit, 321)
         assert await eventually(partial(wants_another, cockpit, (await staged(cockpit))[KUBELET].desired_hash))
         assert writes(cockpit, audit_log, mark) == []
