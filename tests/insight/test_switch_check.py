@@ -114,7 +114,7 @@ async def test_switch_check_previews_all_without_a_write(
     found = findings(ended)
     autopilot = found["autopilot"]
     swap = details(ended, "MachineConfig 90-worker-swap-online")
-    assert swap["message"].startswith("would be staged, not written (asset swap-enable)")
+    assert swap["message"].startswith("would be staged, not changed (asset swap-enable)")
     assert (
         "3 nodes reboot (worker: 3 in 3 rounds); 2 VMs must migrate; 1 cannot migrate and stops instead"
         in swap["disruption"]

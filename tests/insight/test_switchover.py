@@ -16,6 +16,7 @@ from virt_steward.controllers.approver.olm import Subscription
 from virt_steward.controllers.approver.options import ApproverOptions
 from virt_steward.controllers.placement.options import PlacementRules
 from virt_steward.insight.approvals import APPROVES, PendingInstallPlan
+from virt_steward.insight.assets.changes import OBSOLETE, AssetChange, ChangeAction
 from virt_steward.insight.placements import VmWhereabouts
 from virt_steward.insight.plans import PlannedChanges
 from virt_steward.insight.switchover.advisor import AdvisorSeen, ConfigSeen, advisor_findings
@@ -41,6 +42,10 @@ RULE = Ref(Kind("monitoring.coreos.com", "PrometheusRule"), Key("openshift-cnv",
 
 def a_report(*effects: Effect) -> SwitchReport:
     return SwitchReport("advisor", ("a trace",), tuple(SwitchFinding(one, "it", "is so") for one in effects))
+
+
+def an_obsolete(ref: Ref, staged: str = "") -> AssetChange:
+    return AssetChange("", ref, ChangeAction.DELETE, OBSOLETE, staged=staged)
 
 
 @pytest.mark.parametrize(
@@ -259,10 +264,18 @@ def test_advisor_findings_carry_diff_and_disruption() -> None:
     ("contact", "effect", "words"),
     [
         pytest.param(
-            AssetContact("swap", SWAP, Contact.CREATE), Effect.CHANGE, "and nodes reboot", id="created, reboots"
+            AssetContact("swap", SWAP, Contact.CREATE),
+            Effect.CHANGE,
+            "nodes reboot at once. To review it",
+            id="reboots",
         ),
         pytest.param(AssetContact("alerts", RULE, Contact.CREATE), Effect.CHANGE, "would be created (", id="created"),
-        pytest.param(AssetContact("swap", SWAP, Contact.CHANGE), Effect.CHANGE, "staged, not written", id="reboots"),
+        pytest.param(
+            AssetContact("swap", SWAP, Contact.CHANGE, staged="it waits"),
+            Effect.CHANGE,
+            "staged, not changed (asset swap): it waits. It is also applied once you release it",
+            id="staged",
+        ),
         pytest.param(AssetContact("alerts", RULE, Contact.CHANGE), Effect.CHANGE, "would be changed", id="changed"),
         pytest.param(AssetContact("alerts", RULE, Contact.REOWN), Effect.NOTE, "no value changes", id="reowned"),
         pytest.param(AssetContact("alerts", RULE, Contact.LEAVE, "no key"), Effect.CHANGE, "by nobody", id="left"),
@@ -303,8 +316,12 @@ def test_autopilot_findings_name_metrics_of_newer_release() -> None:
         pytest.param(AutopilotSeen("is false", is_off=True, managed=3, others=(SWAP,)), [], id="off for both"),
         pytest.param(AutopilotSeen("no HyperConverged"), [], id="nothing there"),
         pytest.param(AutopilotSeen(others=(SWAP,), managed=1), ["ours has no asset for it"], id="not in our catalog"),
-        pytest.param(AutopilotSeen(obsolete=(RULE,), managed=1), ["would be deleted"], id="obsolete"),
-        pytest.param(AutopilotSeen(obsolete=(SWAP,), managed=1), ["staged for deletion"], id="obsolete and reboots"),
+        pytest.param(AutopilotSeen(obsolete=(an_obsolete(RULE),), managed=1), ["would be deleted"], id="obsolete"),
+        pytest.param(
+            AutopilotSeen(obsolete=(an_obsolete(SWAP, "it waits"),), managed=1),
+            ["staged for deletion"],
+            id="obsolete and reboots",
+        ),
         pytest.param(AutopilotSeen(renamed=("nhc-far",)), ["is called node-remediation here"], id="renamed"),
         pytest.param(AutopilotSeen(problems=("403",)), ["cannot tell: 403"], id="forbidden"),
     ],

@@ -25,6 +25,7 @@ COMMANDS = {
     "run": "virt_steward.cli.run:run",
     "demo": f"{DEMO}.cli.demo:demo",
     "plan": "virt_steward.cli.plan:plan",
+    "diff": "virt_steward.cli.diff:diff",
     "explain": "virt_steward.cli.explain:app",
     "approve": "virt_steward.cli.approve:app",
     "reject": "virt_steward.cli.decide:reject",

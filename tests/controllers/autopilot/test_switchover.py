@@ -11,6 +11,7 @@ import pytest
 from tests.audit import AuditLog, Mark, Request
 from tests.controllers.autopilot.cockpit import Cockpit, Object, at_work, spec_of
 from tests.controllers.autopilot.staging_rig import KUBELET, is_settled, is_staged, rendered, staged, want_pods, writes
+from tests.controllers.autopilot.test_changes import previewed
 from tests.eventually import eventually
 from tests.howtos import FOLDER, Follower, a_deployment
 from tests.otheroperator import OtherOperator
@@ -79,6 +80,9 @@ async def test_takeover_from_the_go_autopilot_reboots_nothing_until_released(
     assert await eventually(partial(is_settled, cockpit), within=60)
     before, renderings = await boots(cockpit), await rendered(cockpit)
     restored = {ref_of(one): await cockpit.client.get(ref_of(one)) for one in objects}
+    preview = await previewed(cockpit, "true")
+    assert {asset for asset, change in preview.items() if change.staged} == expected.keys()
+    assert [asset for asset, change in preview.items() if change.reboots and not change.staged] == []
     mark = audit_log.mark()
     async with at_work(cockpit, control_plane, tmp_path):
         assert await eventually(partial(is_staged, cockpit, *expected), within=60)

@@ -39,7 +39,7 @@ from virt_steward.controllers.autopilot.optout import Signatures
 from virt_steward.controllers.autopilot.overrides.governed import NothingLeft, without_governed
 from virt_steward.controllers.autopilot.overrides.mask import masked
 from virt_steward.controllers.autopilot.rollouts.staged import Occasion, occasion_of_creation
-from virt_steward.controllers.autopilot.rollouts.stager import LiveFacts, Stager
+from virt_steward.controllers.autopilot.rollouts.stager import LiveFacts, Stager, occasion_of
 from virt_steward.controllers.autopilot.rollouts.staging import StageChange, WriteNow
 from virt_steward.controllers.autopilot.verdicts import (
     AssetApplied,
@@ -98,7 +98,7 @@ class Toolkit:
     """Found to differ, and only reported."""
     held: DryRunMemo
     """Found to differ, and staged."""
-    stager: Stager
+    stager: Stager[StagingLedger]
     wars: EditWars
     signatures: Signatures
     clock: Clock
@@ -370,22 +370,14 @@ def _live_facts(tools: Toolkit, task: Task) -> LiveFacts:
 
 
 def _occasion(tools: Toolkit, task: Task) -> Occasion:
-    """Why a write is due. An object that this process has neither written nor found in sync is met for the first time.
-
-    Whoever wrote it as our field manager was another instance or another release of the autopilot, or an earlier
-    process of ours: the values alone do not tell.
-    """
-    if task.live is None:
-        ref, ledger = ref_of(task.intent), tools.stager.ledger
-        return occasion_of_creation(
-            ledger.find(ref),
-            is_compared=ledger.was_compared(ref),
-            has_predecessor=task.rollout is not None and task.rollout.has_predecessor,
-        )
-    if not task.is_first_contact:
-        return Occasion.DRIFT if task.drifts else Occasion.UPDATE
-    is_foreign = owned_by(task.live, AUTOPILOT.name) and any(drift.by for drift in task.drifts)
-    return Occasion.DRIFT if is_foreign else Occasion.FIRST_CONTACT
+    if task.live is not None:
+        return occasion_of(task.live, task.drifts, is_first_contact=task.is_first_contact)
+    ref, ledger = ref_of(task.intent), tools.stager.ledger
+    return occasion_of_creation(
+        ledger.find(ref),
+        is_compared=ledger.was_compared(ref),
+        has_predecessor=task.rollout is not None and task.rollout.has_predecessor,
+    )
 
 
 def _staged(tools: Toolkit, staging: Staging, changes: tuple[str, ...] = ()) -> AssetStaged:

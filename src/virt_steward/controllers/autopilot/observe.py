@@ -168,10 +168,14 @@ class AutopilotClusterView:
         """Return the MachineConfigPools with the state of their rollouts; None if they cannot be read."""
         return tuple(self._stores.pools) if _are_known(self._stores.pools) else None
 
+    def all_staged(self) -> dict[str, StagedChange]:
+        """Return all staged changes as they are recorded, by the keys of their entries."""
+        found = self._stores.staging.get(ref_of_staging(self.options.hco.namespace).key)
+        return read_entries(found.data) if found else {}
+
     def staged(self, ref: Ref) -> StagedChange | None:
         """Return the staged change of an object, as it is recorded."""
-        found = self._stores.staging.get(ref_of_staging(self.options.hco.namespace).key)
-        return read_entries(found.data).get(data_key(ref)) if found else None
+        return self.all_staged().get(data_key(ref))
 
     def not_in_catalog(self) -> Iterator[Ref]:
         """List what an autopilot has created and neither catalog nor tombstones of this release have.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from virt_steward.controllers.autopilot.annotation_keys import ROLLOUT_RELEASE
 from virt_steward.controllers.autopilot.rollouts.policy import REBOOTING, parse_policy, parse_releases
 from virt_steward.controllers.autopilot.rollouts.staged import Occasion
-from virt_steward.controllers.autopilot.rollouts.stager import LiveFacts, RolloutContext
+from virt_steward.controllers.autopilot.rollouts.stager import LiveFacts, R, RolloutContext
 from virt_steward.controllers.autopilot.rollouts.staging import StageChange
 from virt_steward.controllers.autopilot.tombstones import EXISTS, Obsolete, check_tombstone, delete_obsolete
 from virt_steward.controllers.autopilot.verdicts import AssetFailed, AssetPending, AssetSkipped, AssetStaged
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from virt_steward.controllers.autopilot.observation import AutopilotObservation
     from virt_steward.controllers.autopilot.observe import AutopilotClusterView
     from virt_steward.controllers.autopilot.reporter import AutopilotReporter
-    from virt_steward.controllers.autopilot.rollouts.stager import Staging
+    from virt_steward.controllers.autopilot.rollouts.stager import Stager, Staging
     from virt_steward.controllers.autopilot.verdicts import Verdict
 
 
@@ -89,7 +89,8 @@ class ReplacedObjects:
         self, observation: AutopilotObservation, replacement: Replacement, obsolete: Obsolete
     ) -> ReplacedResult:
         ref, hco = obsolete.stone.ref, observation.hco
-        staging = self._judge(observation, obsolete)
+        tools = self._tools
+        staging = judge_deletion(tools.stager, self._view, observation, obsolete, tools.clock.utc())
         if not staging.is_held and not replacement.is_settled:
             staging = replace(
                 staging, verdict=StageChange(f"asset {replacement.asset}, which replaces it, comes first")
@@ -107,16 +108,20 @@ class ReplacedObjects:
             self._reporter.report_released_deletion(hco, ref, staging.verdict.reason, obsolete.live.metadata.uid)
         return ReplacedResult(starts_rollout=True)
 
-    def _judge(self, observation: AutopilotObservation, obsolete: Obsolete) -> Staging:
-        stone, live, annotations = obsolete.stone, obsolete.live, observation.context.hco.annotations
-        part = self._view.obsolete_part(stone, live)
-        context = RolloutContext(
-            asset=stone.replaced_by,
-            hco=observation.hco,
-            policy=parse_policy(annotations, live.annotations),
-            pools=self._view.pools() if part.tells_pools else None,
-            releases=parse_releases(annotations.get(ROLLOUT_RELEASE)),
-            all_compared=True,
-        )
-        facts = LiveFacts(Occasion.DELETE, live.digest.hex()[:16], live.labels)
-        return self._tools.stager.judge(context, part.object, facts, self._tools.clock.utc())
+
+def judge_deletion(
+    stager: Stager[R], view: AutopilotClusterView, observation: AutopilotObservation, obsolete: Obsolete, now: datetime
+) -> Staging:
+    """Decide whether an obsolete object whose deletion reboots nodes is deleted now, or staged."""
+    stone, live, annotations = obsolete.stone, obsolete.live, observation.context.hco.annotations
+    part = view.obsolete_part(stone, live)
+    context = RolloutContext(
+        asset=stone.replaced_by,
+        hco=observation.hco,
+        policy=parse_policy(annotations, live.annotations),
+        pools=view.pools() if part.tells_pools else None,
+        releases=parse_releases(annotations.get(ROLLOUT_RELEASE)),
+        all_compared=True,
+    )
+    facts = LiveFacts(Occasion.DELETE, live.digest.hex()[:16], live.labels)
+    return stager.judge(context, part.object, facts, now)

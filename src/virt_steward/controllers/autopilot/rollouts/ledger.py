@@ -14,6 +14,7 @@ from virt_steward.controllers.autopilot.rollouts.staged import (
     read_entries,
     ref_of_staging,
     staging_intent,
+    unreviewed_pools,
 )
 from virt_steward.kube.faults import reach
 from virt_steward.ssa.managers import STAGING
@@ -117,9 +118,7 @@ class StagingLedger:
 
     def unreviewed_pools(self, ref: Ref) -> frozenset[str]:
         """Pools with other staged changes that want a review: of first contact, and deletions."""
-        own = data_key(ref)
-        entries = (entry for key, entry in self._known().items() if key != own)
-        return frozenset(pool for entry in entries if entry.occasion.wants_review for pool in entry.matching_pools)
+        return unreviewed_pools(self._known(), ref)
 
     def assets_of(self, pools: frozenset[str]) -> Iterator[str]:
         """List the assets with staged changes of any of these pools."""

@@ -108,6 +108,13 @@ def read_entries(data: Mapping[str, str]) -> dict[str, StagedChange]:
     return found
 
 
+def unreviewed_pools(entries: Mapping[str, StagedChange], ref: Ref) -> frozenset[str]:
+    """Pools with staged changes that want a review, besides those of this object."""
+    own = data_key(ref)
+    others = (entry for key, entry in entries.items() if key != own)
+    return frozenset(pool for one in others if one.occasion.wants_review for pool in one.matching_pools)
+
+
 def staging_intent(hco: Regarding, entries: Mapping[str, StagedChange]) -> dict[str, Any]:
     """Return the ConfigMap with these entries. It goes with the HyperConverged."""
     ref = ref_of_staging(hco.ref.key.namespace)

@@ -4,26 +4,39 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from virt_steward.controllers.autopilot.rollouts.ledger import continued
-from virt_steward.controllers.autopilot.rollouts.staged import StagedChange
+from virt_steward.controllers.autopilot.rollouts.staged import Occasion, StagedChange
 from virt_steward.controllers.autopilot.rollouts.staging import RolloutCase, StageChange, decide_rollout
 from virt_steward.objects.canonical import canonical
 from virt_steward.objects.identity import ref_of
+from virt_steward.objects.ownership import owned_by
 from virt_steward.platform.pools import pools_affected
+from virt_steward.ssa.managers import AUTOPILOT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
-    from virt_steward.controllers.autopilot.rollouts.ledger import StagingLedger
     from virt_steward.controllers.autopilot.rollouts.policy import RolloutPolicy
-    from virt_steward.controllers.autopilot.rollouts.staged import Occasion
     from virt_steward.controllers.autopilot.rollouts.staging import StagingVerdict
-    from virt_steward.objects.identity import Regarding
+    from virt_steward.objects.identity import Ref, Regarding
     from virt_steward.platform.pools import Pool
+    from virt_steward.ssa.drift import FieldDrift
     from virt_steward.ssa.locks import Object
+
+
+class StagingRecords(Protocol):
+    """What is known of staged changes: to the controller its ledger, to a preview what the cluster shows."""
+
+    def find(self, ref: Ref) -> StagedChange | None: ...
+    def is_recorded(self, ref: Ref, change: StagedChange) -> bool: ...
+    def started(self, pools: Iterable[Pool]) -> frozenset[str]: ...
+    def unreviewed_pools(self, ref: Ref) -> frozenset[str]: ...
+
+
+R = TypeVar("R", bound=StagingRecords)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +70,10 @@ class Staging:
         return isinstance(self.verdict, StageChange)
 
 
-class Stager:
+class Stager(Generic[R]):
     """Decides with the recorded state; it writes nothing."""
 
-    def __init__(self, ledger: StagingLedger) -> None:
+    def __init__(self, ledger: R) -> None:
         self.ledger = ledger
 
     def judge(self, context: RolloutContext, wanted: Object, live: LiveFacts, now: datetime) -> Staging:
@@ -121,6 +134,20 @@ class LiveFacts:
     digest: str
     """Empty if it does not exist."""
     labels: Mapping[str, str]
+
+
+def occasion_of(live: Object, drifts: Iterable[FieldDrift], *, is_first_contact: bool) -> Occasion:
+    """Why an existing object is written; `drifts` are those that others caused.
+
+    An object that this process has neither written nor found in sync is met for the first time. Whoever wrote it as our
+    field manager was another instance or another release of the autopilot, or an earlier process of ours: the values
+    alone do not tell.
+    """
+    found = tuple(drifts)
+    if not is_first_contact:
+        return Occasion.DRIFT if found else Occasion.UPDATE
+    is_foreign = owned_by(live, AUTOPILOT.name) and any(drift.by for drift in found)
+    return Occasion.DRIFT if is_foreign else Occasion.FIRST_CONTACT
 
 
 def _affected(

@@ -1,0 +1,219 @@
+"""`virt-steward diff`: what the autopilot would change on a cluster, without installing anything there."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections import Counter
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from virt_steward.catalog.aliases import current_name
+from virt_steward.catalog.load import load
+from virt_steward.cli import advisor_flags
+from virt_steward.cli.arguments import ContextOption, KubeconfigOption, quiet_client
+from virt_steward.cli.output import Output, OutputOption, say, show, wrapped
+from virt_steward.controllers.autopilot.annotation_keys import SCOPE
+from virt_steward.controllers.autopilot.options import AutopilotOptions, related_images
+from virt_steward.controllers.autopilot.overrides.scope import Idle, parse
+from virt_steward.insight.assets.changes import WRITES, ChangeAction, preview_changes
+from virt_steward.insight.assets.explain import find_asset
+from virt_steward.insight.assets.impact import find_impacts
+from virt_steward.insight.assets.survey import survey
+from virt_steward.insight.reading import dry_run_client
+from virt_steward.objects.field_changes import field_changes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from virt_steward.insight.assets.changes import AssetChange
+    from virt_steward.insight.assets.impact import RebootImpact
+    from virt_steward.objects.field_changes import FieldChange
+    from virt_steward.objects.identity import Ref
+
+NOTHING, CANNOT_TELL, SOMETHING = 0, 1, 2
+MARKS = {
+    ChangeAction.CREATE: "+",
+    ChangeAction.UPDATE: "~",
+    ChangeAction.DELETE: "-",
+    ChangeAction.OWN: "=",
+    ChangeAction.REPORT: "!",
+    ChangeAction.UNKNOWN: "?",
+}
+LEGEND = "+ create   ~ update   - delete   = own   ! only reported   ? cannot tell"
+TEXTS = {
+    ChangeAction.OWN: "no value changes; the autopilot would own its fields",
+    ChangeAction.REPORT: "differs, and that is only reported, by request",
+    ChangeAction.UNKNOWN: "cannot tell",
+}
+LEFT_OUT = (ChangeAction.SKIP, ChangeAction.WAIT)
+MOST_FIELDS = 20
+"""Fields of one object in the text: some objects are dashboards."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeReport:
+    """The whole answer."""
+
+    changes: tuple[AssetChange, ...]
+    impacts: Mapping[Ref, RebootImpact]
+    idle: str = ""
+    """Why the autopilot changes nothing at all; empty if it is on."""
+
+    @property
+    def exit_code(self) -> int:
+        """An incomplete answer is no answer, even if it has changes: there may be more."""
+        actions = {one.action for one in self.changes}
+        if ChangeAction.UNKNOWN in actions:
+            return CANNOT_TELL
+        return SOMETHING if actions & set(WRITES) else NOTHING
+
+
+def diff(
+    *,
+    assets: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[ASSET]...", help="Assets to preview; all by default.", show_default=False),
+    ] = None,
+    scope: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VALUE",
+            help=f"Preview as if {SCOPE} on the HyperConverged had this value: true, or names of assets.",
+        ),
+    ] = None,
+    show_excluded: Annotated[
+        bool, typer.Option("--show-excluded", help="Also list assets that are left out, and why.")
+    ] = False,
+    hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Preview what the autopilot would change now.
+
+    Reads and dry runs only; nothing of virt-steward need be installed. Lists each object with its changed fields,
+    whether the change is staged, and which nodes reboot. Exit code: 0 if nothing would change, 2 if something would, 1
+    if that cannot be told. Images come from RELATED_IMAGE_ variables, as for the autopilot itself.
+    """
+    catalog = load()
+    names = tuple(find_asset(catalog, current_name(name)).name for name in assets or ())
+    options = AutopilotOptions(advisor_flags.hco(hyperconverged), related_images(os.environ))
+    report = asyncio.run(_preview(names, scope, options, (kubeconfig, context)))
+    if output is Output.JSON:
+        typer.echo(msgspec.json.encode(document(report, show_excluded=show_excluded)).decode())
+    else:
+        show(report_lines(report, show_excluded=show_excluded or bool(names)))
+    raise typer.Exit(report.exit_code)
+
+
+async def _preview(
+    names: Sequence[str], scope: str | None, options: AutopilotOptions, cluster: tuple[str | None, str | None]
+) -> ChangeReport:
+    async with quiet_client(*cluster) as client:
+        dry_runs = dry_run_client(client)
+        _progress("Reading the cluster")
+        found = await survey(dry_runs, load(), options, datetime.now(UTC))
+        if scope is not None:
+            found = replace(found, seen=replace(found.seen, scope=parse(scope)))
+        if isinstance(found.seen.scope, Idle):
+            return ChangeReport((), {}, found.seen.scope.why)
+        _progress("Asking the server what would change, by dry run")
+        changes = await preview_changes(dry_runs, found, names)
+        return ChangeReport(changes, await find_impacts(dry_runs, found, changes))
+
+
+def _progress(text: str) -> None:
+    if sys.stderr.isatty():
+        say(f"{text} …")
+
+
+def document(report: ChangeReport, *, show_excluded: bool) -> dict[str, Any]:
+    """The answer for programs."""
+    return {
+        "exitCode": report.exit_code,
+        "idle": report.idle,
+        "changes": [
+            _entry(one, report.impacts.get(one.ref))
+            for one in report.changes
+            if one.action in MARKS or (show_excluded and one.action in LEFT_OUT)
+        ],
+    }
+
+
+def _entry(change: AssetChange, impact: RebootImpact | None) -> dict[str, Any]:
+    ref = change.ref
+    return {
+        "asset": change.asset,
+        "object": {
+            "group": ref.kind.group,
+            "kind": ref.kind.name,
+            "namespace": ref.key.namespace,
+            "name": ref.key.name,
+        },
+        "action": change.action,
+        "message": change.message,
+        "staged": bool(change.staged),
+        "stagedUntil": change.staged,
+        "fields": _fields(change),
+        "pools": [pool.name for pool in change.pools],
+        "impact": impact.message if impact else "",
+        "blastRadius": impact.radius if impact else None,
+    }
+
+
+def _fields(change: AssetChange) -> tuple[FieldChange, ...]:
+    return field_changes(change.live, change.planned) if change.planned is not None else ()
+
+
+def report_lines(report: ChangeReport, *, show_excluded: bool) -> Iterator[str]:
+    """Print each change, then what is left out if asked for, then a summary."""
+    if report.idle:
+        yield from wrapped(f"Nothing would change, because the autopilot is off: {report.idle}")
+        yield from wrapped("To preview it as if it were on, add --scope true")
+        return
+    shown = [one for one in report.changes if one.action in MARKS]
+    for change in shown:
+        yield from _change(change, report.impacts.get(change.ref))
+        yield ""
+    if show_excluded:
+        for change in report.changes:
+            if change.action in LEFT_OUT:
+                yield from wrapped(f"{change.asset} is left out: {change.message}", "  ", "    ")
+    if shown:
+        yield LEGEND
+    yield from wrapped(_summary(report))
+
+
+def _change(change: AssetChange, impact: RebootImpact | None) -> Iterator[str]:
+    text = TEXTS.get(change.action, f"would be {change.action}d")
+    if change.staged:
+        text += f", but is staged first: {change.staged}"
+    if change.message:
+        text += f": {change.message}"
+    name = f" ({change.asset})" if change.asset else ""
+    yield from wrapped(f"{MARKS[change.action]} {change.ref}{name}: {text}", "", "    ")
+    if impact:
+        yield from wrapped(f"impact: {impact.message}", "    ", "      ")
+    fields = _fields(change)
+    for field in fields[:MOST_FIELDS]:
+        yield from wrapped(str(field), "    ", "      ")
+    if len(fields) > MOST_FIELDS:
+        yield f"    and {len(fields) - MOST_FIELDS} more fields; -o json has all of them"
+
+
+def _summary(report: ChangeReport) -> str:
+    counts = Counter(one.action for one in report.changes)
+    staged = sum(bool(one.staged) for one in report.changes)
+    texts = [f"{counts[action]} to {action}" for action in WRITES if counts[action]]
+    texts += [f"{staged} of them staged first"] if staged else []
+    texts += [f"{counts[ChangeAction.UNKNOWN]} unknown"] if counts[ChangeAction.UNKNOWN] else []
+    same = counts[ChangeAction.NONE] + counts[ChangeAction.OWN]
+    left_out = sum(counts[action] for action in LEFT_OUT)
+    head = ", ".join(texts) or "Nothing would change"
+    return f"{head}; {same} in sync, {left_out} left out. Nothing was changed"

@@ -1,0 +1,59 @@
+"""The fields that change between two states of an object, as data: for JSON, records and lists of changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from virt_steward.objects.diff import ABSENT, changes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SHOWN = 60
+"""Characters of a value in a line of text."""
+
+
+class FieldChange(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One field: its live and its planned value, each left out if there is none. Secrets are masked."""
+
+    path: str
+    live: Any = msgspec.UNSET
+    planned: Any = msgspec.UNSET
+
+    def __str__(self) -> str:
+        if self.live is msgspec.UNSET:
+            return f"{self.path}: {_text(self.planned)} (added)"
+        if self.planned is msgspec.UNSET:
+            return f"{self.path}: {_text(self.live)} (removed)"
+        return f"{self.path}: {_text(self.live)} -> {_text(self.planned)}"
+
+
+def field_changes(live: Mapping[str, Any] | None, planned: Mapping[str, Any] | None) -> tuple[FieldChange, ...]:
+    """List what changes, in the order of the planned object. None is an object that does not exist."""
+    return tuple(FieldChange(str(one), _value(one.before), _value(one.after)) for one in changes(live, planned))
+
+
+def shortened(change: FieldChange, longest: int) -> FieldChange:
+    """Cut values that are longer, such as the content of a file, down to the start of their text."""
+    return FieldChange(change.path, _cut(change.live, longest), _cut(change.planned, longest))
+
+
+def _value(value: Any) -> Any:
+    return msgspec.UNSET if value is ABSENT else value
+
+
+def _cut(value: Any, longest: int) -> Any:
+    if value is msgspec.UNSET or len(text := _raw(value)) <= longest:
+        return value
+    return f"{text[: longest - 1]}…"
+
+
+def _text(value: Any) -> str:
+    text = _raw(value)
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+
+
+def _raw(value: Any) -> str:
+    return value if isinstance(value, str) and value else msgspec.json.encode(value).decode()
