@@ -26,6 +26,7 @@ from virt_steward.cli.arguments import (
 from virt_steward.cli.output import Output, OutputOption, answer, check_lines, table, wrapped
 from virt_steward.cli.place import assumptions, headline
 from virt_steward.cli.plan import impact_lines
+from virt_steward.cli.release import staged_lines
 from virt_steward.controllers.autopilot.options import AutopilotOptions, related_images
 from virt_steward.controllers.placement.options import PlacementOptions
 from virt_steward.insight.approvals import explain_approval
@@ -296,9 +297,9 @@ def asset_lines(found: AssetExplanation) -> Iterator[str]:
         yield "\nRecent events:"
         for event in found.told:
             yield from wrapped(event, "  ", "    ")
-    if found.staged:
+    if found.review:
         yield f"\nStaged change {found.staged}; to write it now: virt-steward release {found.asset}"
-        yield from (f"  {line}" for line in found.diff.splitlines())
+        yield from staged_lines(found.review)
     yield f"\n{_live_object(found.live)}"
 
 

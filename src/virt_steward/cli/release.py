@@ -20,12 +20,14 @@ from virt_steward.cli.arguments import (
 )
 from virt_steward.cli.output import CommandFailed, Output, OutputOption, answer, say, wrapped
 from virt_steward.controllers.autopilot.options import AutopilotOptions, related_images
+from virt_steward.controllers.autopilot.rollouts.staged import Occasion
 from virt_steward.decisions.outcomes import NotDecided
 from virt_steward.decisions.rollouts import release as release_changes
 from virt_steward.insight.assets.explain import find_asset
 from virt_steward.insight.assets.staged import StagedAsset, review_staged
 from virt_steward.insight.assets.survey import survey
 from virt_steward.kube.client import Reader
+from virt_steward.plans.blast_radius import take_census
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,7 +82,8 @@ async def _release(
 async def _review(client: Client, hco: Key, name: str) -> StagedAsset:
     reader = Reader(client.connection, client.discovery)
     seen = await survey(reader, load(), AutopilotOptions(hco, related_images(os.environ)), datetime.now(UTC))
-    found = await review_staged(reader, seen, find_asset(seen.view.catalog, name))
+    asset = find_asset(seen.view.catalog, name)
+    found = review_staged(seen.view, asset, seen.decision(asset), seen.now, await take_census(reader))
     if found is None:
         raise CommandFailed(f"Nothing to release: no change of {name} is staged")
     return found
@@ -88,6 +91,15 @@ async def _review(client: Client, hco: Key, name: str) -> StagedAsset:
 
 def _lines(found: StagedAsset) -> Iterator[str]:
     yield from wrapped(f"{found.object}: {found.occasion}, staged since {found.since}: {found.message}", hanging="  ")
-    yield from wrapped(f"changes: {found.differences or 'the object is created'}", "  ", "    ")
-    yield from wrapped(f"impact: {found.impact}", "  ", "    ")
+    yield from staged_lines(found)
     yield f"  id: {found.id}"
+
+
+def staged_lines(found: StagedAsset) -> Iterator[str]:
+    """Print what a staged change would change, and which nodes reboot."""
+    yield "  the object is created:" if found.occasion == Occasion.CREATE else "  changes:"
+    for field in found.fields:
+        yield from wrapped(str(field), "    ", "      ")
+    if found.more_fields:
+        yield f"    and {found.more_fields} more fields"
+    yield from wrapped(f"impact: {found.impact}", "  ", "    ")

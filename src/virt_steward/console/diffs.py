@@ -5,18 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import msgspec
+
 from virt_steward.controllers.advisor.observation import has_drifted
 from virt_steward.objects.diff import unified
+from virt_steward.objects.field_changes import value_text
 from virt_steward.plans.draft import fitted
 from virt_steward.plans.fields import only, pointer_to
 from virt_steward.plans.fingerprint import fields_hash
 from virt_steward.plans.intent import ref_to
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from virt_steward.apis.virtplatformconfig import PlanItem
     from virt_steward.console.page_context import PageContext
+    from virt_steward.objects.field_changes import FieldChange
 
 LineKind = Literal["added", "removed", "same", "place"]
 CHANGED = "Lines with - are live now, lines with + were applied."
@@ -40,6 +44,18 @@ class ItemDrift:
 def diff_lines(diff: str) -> tuple[DiffLine, ...]:
     """The lines of a unified diff, without the two that name files: the page says which object it is."""
     return tuple(_lines(diff))
+
+
+def field_lines(fields: Iterable[FieldChange]) -> tuple[DiffLine, ...]:
+    """Two lines for a value that is replaced, one for a value that is added or removed."""
+    return tuple(line for field in fields for line in _field_lines(field))
+
+
+def _field_lines(field: FieldChange) -> Iterator[DiffLine]:
+    if field.live is not msgspec.UNSET:
+        yield DiffLine("removed", f"-{field.path}: {value_text(field.live)}")
+    if field.planned is not msgspec.UNSET:
+        yield DiffLine("added", f"+{field.path}: {value_text(field.planned)}")
 
 
 async def drift_of(context: PageContext, item: PlanItem) -> ItemDrift | None:

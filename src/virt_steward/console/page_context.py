@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from virt_steward.insight.assets.state import AssetState
     from virt_steward.insight.inbox import InboxItem
     from virt_steward.objects.identity import Kind
+    from virt_steward.plans.blast_radius import VmiFacts
     from virt_steward.platform.pools import Pool
     from virt_steward.runtime.store import Store
 
@@ -86,6 +87,10 @@ class PageContext:
 
     async def may(self, verb: str, kind: Kind, namespace: str = "") -> bool:
         return await self.rights.allow(verb, kind, namespace)
+
+    async def running_vms(self) -> tuple[VmiFacts, ...] | None:
+        """None: the viewer may not list them."""
+        return await self.rights.running_vms()
 
     @property
     def search(self) -> str:

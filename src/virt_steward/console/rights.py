@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
 from virt_steward.kube.errors import Forbidden
+from virt_steward.plans.blast_radius import running_vms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from virt_steward.console.authentication import Viewer
     from virt_steward.kube.client import Client
     from virt_steward.objects.identity import Kind
+    from virt_steward.plans.blast_radius import VmiFacts
     from virt_steward.runtime.clock import Clock
 
 Q = TypeVar("Q", bound=Hashable)
@@ -98,6 +100,7 @@ class TokenAnswers:
     def __init__(self, clock: Clock, remembered: float) -> None:
         self.allowed: AnswerCache[AccessQuestion, bool] = AnswerCache(clock, remembered)
         self.listable: AnswerCache[str, tuple[ListRule, ...]] = AnswerCache(clock, remembered)
+        self.running_vms: AnswerCache[None, tuple[VmiFacts, ...] | None] = AnswerCache(clock, remembered)
 
 
 class Rights:
@@ -110,6 +113,19 @@ class Rights:
     async def allow(self, verb: str, kind: Kind, namespace: str = "") -> bool:
         question = AccessQuestion(verb, kind.group, kind.plural, namespace)
         return await self._answers.allowed.answer(question, self._ask)
+
+    async def running_vms(self) -> tuple[VmiFacts, ...] | None:
+        """The running VMs, to count which of them a reboot concerns; None if the viewer may not list them.
+
+        They are read with the viewer's credentials when a page needs them: the console itself does not watch VMs.
+        """
+        return await self._answers.running_vms.answer(None, self._list_vms)
+
+    async def _list_vms(self, _: None) -> tuple[VmiFacts, ...] | None:
+        try:
+            return await running_vms(self._client)
+        except Forbidden:
+            return None
 
     async def visible_scope(self, namespaces: Mapping[Kind, Callable[[], Iterable[str]]]) -> VisibleScope:
         """Ask for each kind in all namespaces, and only where that is refused for single namespaces."""

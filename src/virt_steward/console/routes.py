@@ -54,7 +54,7 @@ class HandlerRoute:
 
 
 PROFILE = PageRoute("/profiles/{name}", "profiles", profiles.plan, EVENTS | {NODE})
-ASSET = PageRoute("/autopilot/{name}", "autopilot", autopilot.asset, EVENTS, all_assets=True)
+ASSET = PageRoute("/autopilot/{name}", "autopilot", autopilot.asset, EVENTS | {NODE}, all_assets=True)
 PLAN = PageRoute("/approvals/{namespace}/{name}", "approvals", approvals.plan, APPROVAL_KINDS)
 MACHINE = PageRoute("/placement/machines/{namespace}/{name}", "placement", placement.machine, EVENTS)
 

@@ -45,15 +45,16 @@ def _value(value: Any) -> Any:
 
 
 def _cut(value: Any, longest: int) -> Any:
-    if value is msgspec.UNSET or len(text := _raw(value)) <= longest:
+    if value is msgspec.UNSET or len(text := value_text(value)) <= longest:
         return value
     return f"{text[: longest - 1]}…"
 
 
 def _text(value: Any) -> str:
-    text = _raw(value)
+    text = value_text(value)
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
 
 
-def _raw(value: Any) -> str:
+def value_text(value: Any) -> str:
+    """Write a value as people do: a text as it is, all else as JSON."""
     return value if isinstance(value, str) and value else msgspec.json.encode(value).decode()

@@ -48,13 +48,13 @@ class Census:
     """The nodes and virtual machines of the cluster."""
 
     nodes: tuple[NodeFacts, ...] = ()
-    machines: tuple[VmiFacts, ...] = ()
+    machines: tuple[VmiFacts, ...] | None = ()
+    """None: they may not be listed."""
 
 
 async def take_census(reader: Reader) -> Census:
     """List them once; they are needed only when a plan is drafted, so they are not watched."""
-    nodes, machines = await asyncio.gather(_nodes(reader), _machines(reader))
-    return Census(nodes, tuple(machines))
+    return Census(*await asyncio.gather(_nodes(reader), running_vms(reader)))
 
 
 async def _nodes(reader: Reader) -> tuple[NodeFacts, ...]:
@@ -62,11 +62,11 @@ async def _nodes(reader: Reader) -> tuple[NodeFacts, ...]:
     return tuple([node_facts(bytes(item)) async for page in pages for item in page.items])
 
 
-async def _machines(reader: Reader) -> list[VmiFacts]:
+async def running_vms(reader: Reader) -> tuple[VmiFacts, ...]:
     try:
-        return await reader.list(VIRTUAL_MACHINE_INSTANCE, EVERYTHING, VmiFacts, may_lag=True)
+        return tuple(await reader.list(VIRTUAL_MACHINE_INSTANCE, EVERYTHING, VmiFacts, may_lag=True))
     except NotServed:
-        return []
+        return ()
 
 
 def blast_radius(labels: Mapping[str, str], pools: Sequence[Pool], census: Census) -> BlastRadius:
@@ -78,7 +78,8 @@ def radius_of(selecting: Iterable[Pool], pools: Sequence[Pool], census: Census) 
     """Which nodes reboot and which VMs migrate or stop when the nodes of these pools reboot."""
     affected = [(pool, nodes_of(pool, pools, census.nodes)) for pool in selecting]
     nodes = sorted(name for _, names in affected for name in names)
-    guests = [one for one in census.machines if one.status.node_name in set(nodes)]
+    on_nodes = set(nodes)
+    guests = [one for one in census.machines or () if one.status.node_name in on_nodes]
     immovable = sorted(str(one.metadata.key) for one in guests if one.is_immovable)
     found = BlastRadius(
         pools=tuple(
@@ -90,7 +91,8 @@ def radius_of(selecting: Iterable[Pool], pools: Sequence[Pool], census: Census) 
         immovable=tuple(immovable)[:NAMES_SHOWN],
         immovable_count=len(immovable),
     )
-    return msgspec.structs.replace(found, message=_sentence(found))
+    text = _sentence(found) if census.machines is not None else f"{reboots(found)}; which VMs must migrate is unknown"
+    return msgspec.structs.replace(found, message=text)
 
 
 def reboots(found: BlastRadius) -> str:

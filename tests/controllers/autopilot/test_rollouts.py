@@ -25,6 +25,7 @@ from tests.controllers.autopilot.staging_rig import (
 from tests.eventually import eventually
 from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.controllers.autopilot.rollouts.staged import ref_of_staging
+from virt_steward.objects.field_changes import FieldChange
 from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.simulation.faults import pause_pool, resume_pool
 
@@ -41,6 +42,7 @@ async def test_update_waits_for_a_rollout_and_costs_nothing(flying: Cockpit, aud
     assert f"virt-steward release {KUBELET}" in event["note"]
     [entry] = (await staged(flying)).values()
     assert (entry.matching_pools, entry.occasion.value) == (("worker",), "update")
+    assert entry.fields == (FieldChange(".spec.kubeletConfig.maxPods", 500, 321),)
     converged = audit_log.mark()
     await flying.engage(SCOPE, enable_metallb="true")
     await has_passed(flying)
@@ -132,13 +134,14 @@ async def test_release_command_releases_what_it_shows(flying: Cockpit, control_p
     assert "Staged" in row
     explained = await steward("explain", "asset", KUBELET, kubeconfig=control_plane.kubeconfig)
     assert f"Staged change {change.id}" in explained.stdout
-    assert [line for line in explained.stdout.splitlines() if line.split()[:2] == ["+", "source:"]]
+    assert ".spec.config.storage.files" in explained.stdout
+    assert "impact: 3 nodes reboot (worker: 3 in 3 rounds)" in explained.stdout
     other = await steward("release", KUBELET, "--id", f"{KUBELET}@other", kubeconfig=control_plane.kubeconfig)
     assert other.code == 1
     assert f"is now {change.id}; review it first" in other.stderr
     released = await steward("release", KUBELET, "--id", change.id, kubeconfig=control_plane.kubeconfig)
     assert released.code == 0, released.stderr
-    assert "changes: /spec/config" in released.stderr
+    assert ".spec.config.storage.files" in released.stderr
     assert "3 nodes reboot (worker: 3 in 3 rounds)" in released.stderr
     assert change.id in released.stdout
     assert await eventually(partial(has_pods, flying, 321))

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from virt_steward.console.diffs import field_lines
 from virt_steward.console.page_context import PageContent, matches, not_found
 from virt_steward.controllers.autopilot import annotation_keys
 from virt_steward.controllers.autopilot.decide import Wanted
 from virt_steward.controllers.autopilot.overrides.exclusions import UnreadableExclusions
 from virt_steward.controllers.autopilot.overrides.scope import Idle, Only
+from virt_steward.insight.assets.staged import review_staged
 from virt_steward.insight.assets.state import STEERING
+from virt_steward.objects.corekinds import NODE
+from virt_steward.plans.blast_radius import Census
 from virt_steward.platform.hco import HYPERCONVERGED
 
 if TYPE_CHECKING:
     from virt_steward.console.live import Topic
     from virt_steward.console.page_context import PageContext
+    from virt_steward.insight.assets.staged import StagedAsset
+    from virt_steward.insight.assets.state import AssetState
 
 SHOWN = 200
 TOPICS: frozenset[Topic] = frozenset({"autopilot", "activity"})
@@ -60,6 +66,7 @@ async def asset(context: PageContext) -> PageContent:
     if state is None:
         return not_found(f"asset {name}", HYPERCONVERGED)
     decision, ref, hco = state.decision, state.ref, context.cache.assets.view.options.hco
+    staged = await _review(context, state) if state.staged else None
     may_change = await context.may("patch", ref.kind, ref.key.namespace)
     values = {
         "state": state,
@@ -71,11 +78,18 @@ async def asset(context: PageContext) -> PageContent:
         "annotations": annotation_keys,
         "command": _command(state.ref.kind.plural, state.ref.kind.group, ref.key.namespace, ref.key.name),
         "may_resume": may_change and bool(state.sighted and state.sighted.is_paused),
-        "staged": state.staged,
+        "staged": staged,
+        "staged_lines": field_lines(staged.fields) if staged else (),
         "may_release": bool(state.staged) and await context.may("patch", HYPERCONVERGED, hco.namespace),
         "events": context.events_about(str(ref))[:30],
     }
-    return PageContent("asset.html", name, values, TOPICS)
+    return PageContent("asset.html", name, values, TOPICS | {"rollout"} if state.staged else TOPICS)
+
+
+async def _review(context: PageContext, state: AssetState) -> StagedAsset | None:
+    """The staged change with what it changes; nodes and VMs are counted only if the viewer may list them."""
+    census = Census(tuple(context.cache.nodes), await context.running_vms()) if context.scope.sees(NODE) else None
+    return review_staged(context.cache.assets.view, state.asset, state.decision, context.now, census)
 
 
 def _scope(context: PageContext) -> dict[str, str]:

@@ -52,6 +52,7 @@ from virt_steward.controllers.autopilot.verdicts import (
 )
 from virt_steward.kube.faults import reach
 from virt_steward.objects.canonical import canonical
+from virt_steward.objects.field_changes import field_changes
 from virt_steward.objects.identity import ref_of
 from virt_steward.objects.ownership import owned_by
 from virt_steward.ssa import apply as writing
@@ -366,7 +367,8 @@ def _remember(memo: DryRunMemo, tools: Toolkit, task: Task, live: Object | None)
 
 def _live_facts(tools: Toolkit, task: Task) -> LiveFacts:
     labels = task.live["metadata"].get("labels") or {} if task.live else {}
-    return LiveFacts(_occasion(tools, task), task.digest, labels)
+    changes = field_changes(task.live, task.outcome.planned) if task.outcome else ()
+    return LiveFacts(_occasion(tools, task), task.digest, labels, changes)
 
 
 def _occasion(tools: Toolkit, task: Task) -> Occasion:

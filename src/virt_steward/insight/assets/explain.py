@@ -13,7 +13,7 @@ from virt_steward.controllers.autopilot.overrides.scope import Idle
 from virt_steward.controllers.autopilot.reconcile import is_terminating
 from virt_steward.controllers.autopilot.verdicts import pending_claims, pending_hco
 from virt_steward.insight.activity import EventRecord, timeline
-from virt_steward.insight.assets.staged import staged_wait
+from virt_steward.insight.assets.staged import review_staged, staged_wait
 from virt_steward.insight.assets.state import explain_pause, state_of
 from virt_steward.insight.assets.survey import target_state
 from virt_steward.insight.reading import dry_run_client
@@ -25,6 +25,7 @@ from virt_steward.objects.checks import CheckResult
 from virt_steward.objects.diff import unified
 from virt_steward.objects.errors import UserError
 from virt_steward.objects.wallclock import rfc3339
+from virt_steward.plans.blast_radius import take_census
 from virt_steward.ssa.locks import Stale
 from virt_steward.ssa.managers import AUTOPILOT
 from virt_steward.ssa.preview import Unchanged, preview
@@ -36,10 +37,12 @@ if TYPE_CHECKING:
     from virt_steward.catalog.asset import Asset
     from virt_steward.catalog.load import Catalog
     from virt_steward.controllers.autopilot.live_summary import LiveSummary
+    from virt_steward.insight.assets.staged import StagedAsset
     from virt_steward.insight.assets.state import AssetState
     from virt_steward.insight.assets.survey import Survey
     from virt_steward.kube.client import Client
     from virt_steward.objects.identity import Ref
+    from virt_steward.plans.blast_radius import Census
 
 IN_PLACE, DIFFERS, STAGED, IDLE = "In place", "Differs", "Staged", "Idle"
 RECENT = 5
@@ -81,6 +84,8 @@ class Evidence:
     dry_run: DryRunResult = DryRunSkipped()
     events: tuple[EventRecord, ...] | None = ()
     """The autopilot's events about the object, the newest first; None: the user may not read events."""
+    census: Census | None = None
+    """The nodes and VMs, if a change of the asset is staged and the user may list them."""
 
 
 NO_EVIDENCE = Evidence()
@@ -128,6 +133,8 @@ class AssetExplanation:
     """The id of the staged change, by which it is released."""
     diff: str = ""
     """What a staged change would change, if the user may ask the server."""
+    review: StagedAsset | None = None
+    """The staged change: its fields as they were compared, and which nodes reboot."""
 
 
 def find_asset(catalog: Catalog, name: str) -> Asset:
@@ -143,7 +150,7 @@ def explain(survey: Survey, name: str, found: Mapping[str, Evidence]) -> AssetEx
     decision, live = survey.decision(asset), survey.view.sighted(name)
     state, because = _state(survey, asset, found)
     evidence = found.get(name, NO_EVIDENCE)
-    staged = staged_wait(survey.view, asset, decision, survey.now) if state == STAGED else None
+    review = review_staged(survey.view, asset, decision, survey.now, evidence.census) if state == STAGED else None
     return AssetExplanation(
         asset=name,
         summary=asset.summary,
@@ -158,8 +165,9 @@ def explain(survey: Survey, name: str, found: Mapping[str, Evidence]) -> AssetEx
         differences=target_state(survey, asset).differences,
         live=_live(live) if live else None,
         told=tuple(f"{rfc3339(one.at)} {one.reason}: {one.note}" for one in (evidence.events or ())[:RECENT]),
-        staged=staged.id if staged else None,
-        diff=evidence.dry_run.diff if staged and isinstance(evidence.dry_run, DryRunAccepted) else "",
+        staged=review.id if review else None,
+        diff=evidence.dry_run.diff if review and isinstance(evidence.dry_run, DryRunAccepted) else "",
+        review=review,
     )
 
 
@@ -265,9 +273,20 @@ async def gather_evidence(client: Client, survey: Survey, asset: Asset) -> dict[
     events = await _list_events(client, survey)
     assets = {one.name: one for one in (asset, survey.view.catalog.assets[0])}
     return {
-        name: Evidence(await _dry_run(client, survey, one), _about(events, survey.view.ref(one)))
+        name: Evidence(
+            await _dry_run(client, survey, one),
+            _about(events, survey.view.ref(one)),
+            await _census(client) if survey.view.staged(one) else None,
+        )
         for name, one in assets.items()
     }
+
+
+async def _census(client: Client) -> Census | None:
+    try:
+        return await take_census(client)
+    except Forbidden:
+        return None
 
 
 async def _dry_run(client: Client, survey: Survey, asset: Asset) -> DryRunResult:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from virt_steward.controllers.autopilot.annotation_keys import ROLLOUT_RELEASE
 from virt_steward.controllers.autopilot.decide import Wanted
-from virt_steward.controllers.autopilot.rollouts.policy import parse_policy
-from virt_steward.controllers.autopilot.rollouts.staged import Occasion
+from virt_steward.controllers.autopilot.rollouts.policy import parse_policy, parse_releases
+from virt_steward.controllers.autopilot.rollouts.staged import Occasion, unreviewed_pools
 from virt_steward.controllers.autopilot.rollouts.staging import RolloutCase, StageChange, decide_rollout
-from virt_steward.insight.assets.survey import target_state
+from virt_steward.insight.assets.impact import impact_on
 from virt_steward.objects.wallclock import rfc3339
-from virt_steward.plans.blast_radius import radius_of, take_census
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from virt_steward.catalog.asset import Asset
@@ -21,14 +22,16 @@ if TYPE_CHECKING:
     from virt_steward.controllers.autopilot.observe import AutopilotClusterView
     from virt_steward.controllers.autopilot.rollouts.policy import RolloutPolicy
     from virt_steward.controllers.autopilot.rollouts.staged import StagedChange
-    from virt_steward.insight.assets.survey import Survey
-    from virt_steward.kube.client import Reader
+    from virt_steward.objects.field_changes import FieldChange
     from virt_steward.objects.identity import Ref
+    from virt_steward.plans.blast_radius import Census
+
+UNKNOWN = "which nodes reboot is unknown: nodes or MachineConfigPools cannot be read"
 
 
 @dataclass(frozen=True, slots=True)
 class StagedAsset:
-    """A staged change, for a person who decides about it."""
+    """A staged change, for a person who decides about it: what `explain`, `release` and the console show."""
 
     asset: str
     id: str
@@ -37,6 +40,9 @@ class StagedAsset:
     since: str
     pools: tuple[str, ...]
     message: str
+    """What it waits for."""
+    fields: tuple[FieldChange, ...]
+    more_fields: int
     differences: str
     """In words; empty if it does nothing but create the object."""
     impact: str
@@ -70,49 +76,78 @@ class StagedWait:
 
 def staged_wait(view: AutopilotClusterView, asset: Asset, decision: AssetDecision, now: datetime) -> StagedWait | None:
     """Return what is staged by the rules of the controller; None if there is nothing, or it is not wanted any more."""
+    observation = view.seen()
+    if observation is None:
+        return None
     changes, messages, deleted = [], [], []
+    annotations = observation.context.hco.annotations
     policy = decision.outcome.rollout if isinstance(decision.outcome, Wanted) else None
     if policy and (change := view.staged(view.ref(asset))):
         changes.append(change)
-        messages.append(_why(view, change, policy, now))
+        messages.append(_why(view, view.ref(asset), change, policy, annotations, now))
     for stone in view.catalog.replaced_by(asset.name):
         live, change = view.tombstoned(stone.ref), view.staged(stone.ref)
-        if live and change and (seen := view.seen()):
+        if live and change:
             changes.append(change)
             deleted.append(stone.ref)
-            policy = parse_policy(seen.context.hco.annotations, live.annotations)
-            messages.append(f"{stone.ref} is obsolete and will be deleted: {_why(view, change, policy, now)}")
+            policy = parse_policy(annotations, live.annotations)
+            why = _why(view, stone.ref, change, policy, annotations, now)
+            messages.append(f"{stone.ref} is obsolete and will be deleted: {why}")
     return StagedWait(tuple(changes), "; ".join(messages), tuple(deleted)) if changes else None
 
 
-def _why(view: AutopilotClusterView, change: StagedChange, policy: RolloutPolicy, now: datetime) -> str:
+def _why(  # noqa: PLR0913, PLR0917 - all that the decision depends on
+    view: AutopilotClusterView,
+    ref: Ref,
+    change: StagedChange,
+    policy: RolloutPolicy,
+    annotations: Mapping[str, str],
+    now: datetime,
+) -> str:
     known = view.pools()
     pools = None if known is None else tuple(pool for pool in known if pool.name in change.matching_pools)
-    match decide_rollout(RolloutCase(change.occasion, policy, pools, now, change)):
+    case = RolloutCase(
+        change.occasion,
+        policy,
+        pools,
+        now,
+        change,
+        is_released=change.id in parse_releases(annotations.get(ROLLOUT_RELEASE)),
+        held_pools=unreviewed_pools(view.all_staged(), ref),
+    )
+    match decide_rollout(case):
         case StageChange(message, _, is_overdue):
             return f"{message}{' (its deadline has passed)' if is_overdue else ''}"
         case write:
             return f"the autopilot is about to write it: {write.reason}"
 
 
-async def review_staged(reader: Reader, survey: Survey, asset: Asset) -> StagedAsset | None:
-    """Return the staged change of an asset for its review; None if there is none, or it is not wanted any more."""
-    wait = staged_wait(survey.view, asset, survey.decision(asset), survey.now)
+def review_staged(
+    view: AutopilotClusterView, asset: Asset, decision: AssetDecision, now: datetime, census: Census | None
+) -> StagedAsset | None:
+    """Return the staged change of an asset for its review; None if there is none, or it is not wanted any more.
+
+    Without a census, it is unknown which nodes reboot.
+    """
+    wait = staged_wait(view, asset, decision, now)
     if wait is None:
         return None
-    change, pools = wait.changes[0], survey.view.pools() or ()
-    affected = tuple(pool for pool in pools if pool.name in wait.matching_pools)
-    differences = [target_state(survey, asset).message, *(f"{ref} is deleted" for ref in wait.deleted)]
-    if wait.deleted and change.occasion is Occasion.CREATE:
-        differences[0] = "the object is created"
+    change, pools = wait.changes[0], view.pools()
+    affected = tuple(pool for pool in pools or () if pool.name in wait.matching_pools)
+    is_new = change.occasion is Occasion.CREATE
+    differences = [*([] if is_new else map(str, change.fields)), *(f"{ref} is deleted" for ref in wait.deleted)]
+    if wait.deleted and is_new:
+        differences.insert(0, "the object is created")
     return StagedAsset(
         asset=asset.name,
         id=wait.id,
-        object=str(survey.view.ref(asset)),
+        object=str(view.ref(asset)),
         occasion=change.occasion.value,
         since=rfc3339(wait.staged_at),
         pools=wait.matching_pools,
         message=wait.message,
-        differences="; ".join(filter(None, differences)),
-        impact=radius_of(affected, pools, await take_census(reader)).message,
+        fields=change.fields,
+        more_fields=change.more_fields,
+        differences="; ".join(differences),
+        impact=UNKNOWN if pools is None or census is None else impact_on(affected, pools, census).message,
     )

@@ -11,6 +11,7 @@ import msgspec
 
 from virt_steward.catalog.load import MANAGED_BY, MANAGER
 from virt_steward.objects.corekinds import CONFIG_MAP
+from virt_steward.objects.field_changes import FieldChange, shortened
 from virt_steward.objects.identity import Key, Ref
 from virt_steward.objects.meta import Meta
 from virt_steward.platform.machineconfigs import MACHINE_CONFIG
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 NAME = "virt-platform-autopilot-mc-staging"
 """Of the ConfigMap, in the namespace of the HyperConverged; the Go operator uses the same."""
 _SHORT = 12
+_NAMED = 3
+MOST_FIELDS = 20
+LONGEST_VALUE = 200
 
 
 class Occasion(StrEnum):
@@ -56,12 +60,25 @@ class StagedChange(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     occasion: Occasion = Occasion.UPDATE
     live_hash: str = ""
     """Of the live object when it was compared; empty if it did not exist."""
+    fields: tuple[FieldChange, ...] = ()
+    """What would change, by the dry run that compared it: the first of them, with long values cut."""
+    more_fields: int = 0
+    """How many more would change."""
 
     @property
     def id(self) -> str:
         """What a person releases: this content, over that live object, staged then. Never valid for another change."""
         parts = (self.asset, self.desired_hash, self.live_hash, self.staged_at.isoformat())
         return f"{self.asset}@{hashlib.sha256(' '.join(parts).encode()).hexdigest()[:_SHORT]}"
+
+    @property
+    def summary(self) -> str:
+        """What would change, in a sentence."""
+        if self.occasion is Occasion.CREATE:
+            return "It creates the object"
+        named = "; ".join(str(one) for one in self.fields[:_NAMED])
+        more = len(self.fields[_NAMED:]) + self.more_fields
+        return f"It changes {named}{f' and {more} more fields' if more > 0 else ''}" if named else ""
 
     def continues(self, before: StagedChange | None) -> bool:
         """Whether the clock goes on: the same is wanted as before."""
@@ -76,6 +93,11 @@ def occasion_of_creation(before: StagedChange | None, *, is_compared: bool, has_
     """
     is_unreviewed = before.occasion is Occasion.FIRST_CONTACT if before else not is_compared
     return Occasion.FIRST_CONTACT if has_predecessor and is_unreviewed else Occasion.CREATE
+
+
+def recorded_fields(changes: tuple[FieldChange, ...]) -> tuple[FieldChange, ...]:
+    """Select what is recorded of the changed fields: all staged changes together must fit into a ConfigMap."""
+    return tuple(shortened(one, LONGEST_VALUE) for one in changes[:MOST_FIELDS])
 
 
 class StagingRecord(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from virt_steward.controllers.autopilot.rollouts.ledger import continued
-from virt_steward.controllers.autopilot.rollouts.staged import Occasion, StagedChange
+from virt_steward.controllers.autopilot.rollouts.staged import MOST_FIELDS, Occasion, StagedChange, recorded_fields
 from virt_steward.controllers.autopilot.rollouts.staging import RolloutCase, StageChange, decide_rollout
 from virt_steward.objects.canonical import canonical
 from virt_steward.objects.identity import ref_of
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from virt_steward.controllers.autopilot.rollouts.policy import RolloutPolicy
     from virt_steward.controllers.autopilot.rollouts.staging import StagingVerdict
+    from virt_steward.objects.field_changes import FieldChange
     from virt_steward.objects.identity import Ref, Regarding
     from virt_steward.platform.pools import Pool
     from virt_steward.ssa.drift import FieldDrift
@@ -87,6 +88,8 @@ class Stager(Generic[R]):
             asset=context.asset,
             occasion=live.occasion,
             live_hash=live.digest,
+            fields=recorded_fields(live.changes),
+            more_fields=max(len(live.changes) - MOST_FIELDS, 0),
         )
         return self._decide(context, wanted, continued(change, before), pools, now)
 
@@ -134,6 +137,8 @@ class LiveFacts:
     digest: str
     """Empty if it does not exist."""
     labels: Mapping[str, str]
+    changes: tuple[FieldChange, ...] = ()
+    """What a write would change of it."""
 
 
 def occasion_of(live: Object, drifts: Iterable[FieldDrift], *, is_first_contact: bool) -> Occasion:
