@@ -8,6 +8,7 @@ import yaml
 
 from virt_steward.cli.manifests import PackageFormat, files_of
 from virt_steward.controllers import NAMES
+from virt_steward.controllers.autopilot.overrides.scope import Activation
 from virt_steward.kube.client import Client
 from virt_steward.objects.identity import Key
 from virt_steward.packaging.parts import InstallOptions, installed, monitor
@@ -61,6 +62,15 @@ def test_policy_namespaces_are_passed() -> None:
     flag = "--policy-namespaces=policies,platform"
     assert {name for name, objects in parts.items() if flag in str(objects)} == {"approver", "console"}
     assert "--policy-namespaces" not in str(installed(InstallOptions(console=True)))
+
+
+def test_activation_is_passed() -> None:
+    parts = installed(InstallOptions(console=True, activation=Activation.OPT_OUT))
+    assert {name for name, objects in parts.items() if "--activation=opt-out" in str(objects)} == {
+        "autopilot",
+        "console",
+    }
+    assert "--activation" not in str(installed(InstallOptions(console=True)))
 
 
 def test_metrics_service_selects_all_controllers() -> None:

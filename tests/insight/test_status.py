@@ -15,7 +15,7 @@ from virt_steward.apis.profiles import LOAD_AWARE
 from virt_steward.apis.virtplatformconfig import API_VERSION, VIRT_PLATFORM_CONFIG_CRD
 from virt_steward.controllers.approver.observation import Approver
 from virt_steward.controllers.autopilot.annotation_keys import SCOPE
-from virt_steward.controllers.autopilot.options import HCO
+from virt_steward.controllers.autopilot.options import HCO, AutopilotOptions
 from virt_steward.insight.status import GO_LEASES, SECTIONS, Section, collect_sections, of_approvers
 from virt_steward.kube.client import Client, Reader
 from virt_steward.objects.identity import Key, Ref, ref_of
@@ -52,7 +52,7 @@ async def reader(admin: Client, control_plane: ControlPlane, operators: str) -> 
 
 
 async def sections(reader: Reader, hco: Key = HCO) -> dict[str, Section]:
-    return {one.controller: one for one in await collect_sections(reader, hco)}
+    return {one.controller: one for one in await collect_sections(reader, AutopilotOptions(hco))}
 
 
 async def test_sections_list_profiles_assets_pending_plans_and_clusters(reader: Reader, operators: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -15,12 +14,11 @@ import typer
 
 from virt_steward.catalog.aliases import current_name
 from virt_steward.catalog.load import load
-from virt_steward.cli import advisor_flags
+from virt_steward.cli import advisor_flags, autopilot_flags
 from virt_steward.cli.arguments import ContextOption, KubeconfigOption, quiet_client
 from virt_steward.cli.output import Output, OutputOption, say, show, wrapped
 from virt_steward.controllers.autopilot.annotation_keys import SCOPE
-from virt_steward.controllers.autopilot.options import AutopilotOptions, related_images
-from virt_steward.controllers.autopilot.overrides.scope import Idle, parse
+from virt_steward.controllers.autopilot.overrides.scope import Activation, Idle, parse
 from virt_steward.insight.assets.changes import WRITES, ChangeAction, preview_changes
 from virt_steward.insight.assets.explain import find_asset
 from virt_steward.insight.assets.impact import find_impacts
@@ -31,6 +29,7 @@ from virt_steward.objects.field_changes import field_changes
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from virt_steward.controllers.autopilot.options import AutopilotOptions
     from virt_steward.insight.assets.changes import AssetChange
     from virt_steward.insight.assets.impact import RebootImpact
     from virt_steward.objects.field_changes import FieldChange
@@ -91,6 +90,7 @@ def diff(
         bool, typer.Option("--show-excluded", help="Also list assets that are left out, and why.")
     ] = False,
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
+    activation: autopilot_flags.ActivationOption = Activation.OPT_IN,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     output: OutputOption = Output.TEXT,
@@ -103,7 +103,7 @@ def diff(
     """
     catalog = load()
     names = tuple(find_asset(catalog, current_name(name)).name for name in assets or ())
-    options = AutopilotOptions(advisor_flags.hco(hyperconverged), related_images(os.environ))
+    options = autopilot_flags.options(hyperconverged, activation)
     report = asyncio.run(_preview(names, scope, options, (kubeconfig, context)))
     if output is Output.JSON:
         typer.echo(msgspec.json.encode(document(report, show_excluded=show_excluded)).decode())
@@ -120,7 +120,7 @@ async def _preview(
         _progress("Reading the cluster")
         found = await survey(dry_runs, load(), options, datetime.now(UTC))
         if scope is not None:
-            found = replace(found, seen=replace(found.seen, scope=parse(scope)))
+            found = replace(found, seen=replace(found.seen, scope=parse(scope, options.activation)))
         if isinstance(found.seen.scope, Idle):
             return ChangeReport((), {}, found.seen.scope.why)
         _progress("Asking the server what would change, by dry run")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ import typer
 
 from virt_steward.catalog.aliases import current_name
 from virt_steward.catalog.load import load
-from virt_steward.cli import advisor_flags, approver_flags, placement_flags
+from virt_steward.cli import advisor_flags, approver_flags, autopilot_flags, placement_flags
 from virt_steward.cli.arguments import (
     AssetArgument,
     ContextOption,
@@ -27,7 +26,7 @@ from virt_steward.cli.output import Output, OutputOption, answer, check_lines, t
 from virt_steward.cli.place import assumptions, headline
 from virt_steward.cli.plan import impact_lines
 from virt_steward.cli.release import staged_lines
-from virt_steward.controllers.autopilot.options import AutopilotOptions, related_images
+from virt_steward.controllers.autopilot.overrides.scope import Activation
 from virt_steward.controllers.placement.options import PlacementOptions
 from virt_steward.insight.approvals import explain_approval
 from virt_steward.insight.assets.explain import explain as explain_asset
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
 
     from virt_steward.controllers.advisor.options import AdvisorOptions
     from virt_steward.controllers.approver.options import ApproverOptions
+    from virt_steward.controllers.autopilot.options import AutopilotOptions
     from virt_steward.insight.approvals import ApprovalExplanation, Approved, Chain, Csv
     from virt_steward.insight.assets.explain import AssetExplanation, LiveObject
     from virt_steward.insight.placements import Candidate, PlacementExplanation
@@ -120,6 +120,7 @@ def asset(
     *,
     name: AssetArgument,
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
+    activation: autopilot_flags.ActivationOption = Activation.OPT_IN,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     output: OutputOption = Output.TEXT,
@@ -128,7 +129,7 @@ def asset(
 
     Lists the checks of the autopilot. Nothing is changed.
     """
-    found = asyncio.run(_explain_asset(name, advisor_flags.hco(hyperconverged), kubeconfig, context))
+    found = asyncio.run(_explain_asset(name, autopilot_flags.options(hyperconverged, activation), kubeconfig, context))
     answer(output, "\n".join(asset_lines(found)), found)
 
 
@@ -153,10 +154,11 @@ async def _explain_placement(
         return await explain_placement(reader, machine, options)
 
 
-async def _explain_asset(name: str, hco: Key, kubeconfig: str | None, context: str | None) -> AssetExplanation:
+async def _explain_asset(
+    name: str, options: AutopilotOptions, kubeconfig: str | None, context: str | None
+) -> AssetExplanation:
     catalog = load()
     asset = find_asset(catalog, current_name(name))  # an unknown name is reported without connecting to the cluster
-    options = AutopilotOptions(hco, related_images(os.environ))
     async with quiet_client(kubeconfig, context) as client:
         found = await survey(Reader(client.connection, client.discovery), catalog, options, datetime.now(UTC))
         return explain_asset(found, asset.name, await gather_evidence(client, found, asset))

@@ -10,10 +10,11 @@ import msgspec
 import typer
 
 from virt_steward.apis import CRDS
-from virt_steward.cli import advisor_flags, approver_flags
+from virt_steward.cli import advisor_flags, approver_flags, autopilot_flags
 from virt_steward.cli.output import CommandFailed
 from virt_steward.controllers import NAMES
 from virt_steward.controllers.autopilot.options import OPT_OUT_DELETES
+from virt_steward.controllers.autopilot.overrides.scope import Activation
 from virt_steward.packaging import parts
 from virt_steward.packaging.bundle import bundle
 from virt_steward.packaging.chart import chart
@@ -127,6 +128,7 @@ def manifests(
     namespace: Annotated[str, typer.Option(metavar="NAME", help="Namespace of the controllers.")] = NAMESPACE,
     image: Annotated[str, typer.Option(metavar="IMAGE", help="Container image of the controllers.")] = IMAGE,
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
+    activation: autopilot_flags.ActivationOption = Activation.OPT_IN,
     example_profile: advisor_flags.ExampleOption = False,
     policy_namespaces: approver_flags.PolicyNamespacesOption = None,
     console: Annotated[bool, typer.Option("--console", help="Include the console, as its own Deployment.")] = False,
@@ -145,7 +147,7 @@ def manifests(
     """
     hco = advisor_flags.hco(hyperconverged)
     policies = approver_flags.policy_namespaces(policy_namespaces)
-    options = InstallOptions(Installation(namespace), image, hco, console, example_profile, policies)
+    options = InstallOptions(Installation(namespace), image, hco, console, example_profile, policies, activation)
     if into is not None:
         _write(into, files_of(package, options))
         return

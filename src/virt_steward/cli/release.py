@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from virt_steward.catalog.load import load
-from virt_steward.cli import advisor_flags
+from virt_steward.cli import advisor_flags, autopilot_flags
 from virt_steward.cli.arguments import (
     ContextOption,
     KubeconfigOption,
@@ -19,7 +18,7 @@ from virt_steward.cli.arguments import (
     require_consent,
 )
 from virt_steward.cli.output import CommandFailed, Output, OutputOption, answer, say, wrapped
-from virt_steward.controllers.autopilot.options import AutopilotOptions, related_images
+from virt_steward.controllers.autopilot.overrides.scope import Activation
 from virt_steward.controllers.autopilot.rollouts.staged import Occasion
 from virt_steward.decisions.outcomes import NotDecided
 from virt_steward.decisions.rollouts import release as release_changes
@@ -32,8 +31,8 @@ from virt_steward.plans.blast_radius import take_census
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from virt_steward.controllers.autopilot.options import AutopilotOptions
     from virt_steward.kube.client import Client
-    from virt_steward.objects.identity import Key
 
 
 def release(
@@ -44,6 +43,7 @@ def release(
     ] = "",
     yes: YesOption = False,
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
+    activation: autopilot_flags.ActivationOption = Activation.OPT_IN,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     output: OutputOption = Output.TEXT,
@@ -57,31 +57,36 @@ def release(
         find_asset(load(), name)  # an unknown name is reported without connecting to the cluster
     if id_ and len(assets) > 1:
         raise CommandFailed("--id is the id of one change: name one asset")
-    hco = advisor_flags.hco(hyperconverged)
-    found = asyncio.run(_release(tuple(assets), id_, hco, kubeconfig, context, is_confirmed=yes))
+    options = autopilot_flags.options(hyperconverged, activation)
+    found = asyncio.run(_release(tuple(assets), id_, options, (kubeconfig, context), is_confirmed=yes))
     answer(output, f"Released {', '.join(one.id for one in found)}; the autopilot writes it now", found)
 
 
 async def _release(
-    assets: tuple[str, ...], id_: str, hco: Key, kubeconfig: str | None, context: str | None, *, is_confirmed: bool
+    assets: tuple[str, ...],
+    id_: str,
+    options: AutopilotOptions,
+    cluster: tuple[str | None, str | None],
+    *,
+    is_confirmed: bool,
 ) -> tuple[StagedAsset, ...]:
-    async with quiet_client(kubeconfig, context) as client:
-        found = tuple([await _review(client, hco, name) for name in assets])
+    async with quiet_client(*cluster) as client:
+        found = tuple([await _review(client, options, name) for name in assets])
         if id_ and found[0].id != id_:
             raise CommandFailed(f"the staged change of {assets[0]} is now {found[0].id}; review it first")
         for one in found:
             for line in _lines(one):
                 say(line)
         require_consent("Release?", is_given=is_confirmed or bool(id_), binding=f"--id {found[0].id}")
-        outcome = await release_changes(client, hco, [one.id for one in found])
+        outcome = await release_changes(client, options.hco, [one.id for one in found])
         if isinstance(outcome, NotDecided):
             raise CommandFailed(outcome.reason)
         return found
 
 
-async def _review(client: Client, hco: Key, name: str) -> StagedAsset:
+async def _review(client: Client, options: AutopilotOptions, name: str) -> StagedAsset:
     reader = Reader(client.connection, client.discovery)
-    seen = await survey(reader, load(), AutopilotOptions(hco, related_images(os.environ)), datetime.now(UTC))
+    seen = await survey(reader, load(), options, datetime.now(UTC))
     asset = find_asset(seen.view.catalog, name)
     found = review_staged(seen.view, asset, seen.decision(asset), seen.now, await take_census(reader))
     if found is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import Counter
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -15,12 +14,12 @@ import typer
 from virt_steward.catalog.aliases import current_name
 from virt_steward.catalog.load import Catalog, load
 from virt_steward.catalog.offline import BadFile
-from virt_steward.cli import advisor_flags
+from virt_steward.cli import advisor_flags, autopilot_flags
 from virt_steward.cli.arguments import ContextOption, KubeconfigOption, quiet_reader
 from virt_steward.cli.output import CommandFailed
 from virt_steward.controllers.autopilot.asset_report import AssetStatus, as_json, as_yaml
 from virt_steward.controllers.autopilot.decide import unreadable_exclusions
-from virt_steward.controllers.autopilot.options import AutopilotOptions, related_images
+from virt_steward.controllers.autopilot.overrides.scope import Activation
 from virt_steward.insight.assets.survey import AssetRendition, render_offline, render_online
 from virt_steward.settings import BadSetting
 
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from virt_steward.controllers.autopilot.asset_report import AssetReport
+    from virt_steward.controllers.autopilot.options import AutopilotOptions
 
 
 ROW = "{:<30} {:<15} {:<20} {}"
@@ -54,6 +54,7 @@ def render(
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
+    activation: autopilot_flags.ActivationOption = Activation.OPT_IN,
     asset: Annotated[str | None, typer.Option(metavar="NAME", help="Only this asset.")] = None,
     show_excluded: Annotated[
         bool, typer.Option("--show-excluded", help="Also list excluded assets, and why they are.")
@@ -73,13 +74,13 @@ def render(
         asset = current
     if asset is not None and catalog.find(asset) is None:
         raise CommandFailed(f"Asset {asset} not found; --output status lists all assets")
+    options = autopilot_flags.options(hyperconverged, activation)
     if hco_file is None:
-        options = AutopilotOptions(advisor_flags.hco(hyperconverged), related_images(os.environ))
         found = asyncio.run(_render(catalog, options, kubeconfig, context))
     elif kubeconfig or context:
         raise BadSetting("--hco-file replaces the cluster: remove --kubeconfig and --context, or remove --hco-file")
     else:
-        found = render_offline(_text(hco_file), catalog, related_images(os.environ), datetime.now(UTC))
+        found = render_offline(_text(hco_file), catalog, options, datetime.now(UTC))
     reports = [report for report in _reports(found) if asset in (None, report.asset.name)]
     shown = [one for one in reports if show_excluded or one.status in (AssetStatus.INCLUDED, AssetStatus.ERROR)]
     if asset is not None and not shown and output is not RenderFormat.STATUS:

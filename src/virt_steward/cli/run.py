@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from typing import Annotated
 
 import typer
 
 from virt_steward import app, logs
-from virt_steward.cli import advisor_flags, approver_flags, placement_flags
+from virt_steward.cli import advisor_flags, approver_flags, autopilot_flags, placement_flags
 from virt_steward.cli.seconds import seconds_option, whole_seconds_option
 from virt_steward.controllers import NAMES, definition
-from virt_steward.controllers.autopilot.options import AutopilotOptions, related_images
+from virt_steward.controllers.autopilot.overrides.scope import Activation
 from virt_steward.controllers.options import ControllerOptions
 from virt_steward.controllers.placement.options import PlacementOptions
 from virt_steward.runtime.access import NAMESPACE
@@ -111,6 +110,7 @@ def run(
         ),
     ] = None,
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
+    activation: autopilot_flags.ActivationOption = Activation.OPT_IN,
     operator_version: advisor_flags.VersionOption = advisor_flags.VERSION,
     profile_docs_url: advisor_flags.DocsOption = advisor_flags.DOCS,
     example_profile: advisor_flags.ExampleOption = False,
@@ -153,7 +153,7 @@ def run(
         notify=notify_warnings(names_in(notify)) if notify else {},
         options=ControllerOptions(
             advisor=advice,
-            autopilot=AutopilotOptions(advice.hco, related_images(os.environ)),
+            autopilot=autopilot_flags.options(hyperconverged, activation),
             approver=approver_flags.options(namespace, policy_namespaces, watch),
             placement=PlacementOptions(
                 placement_flags.rules(default_kubevirt_config, placement_strategy, search, vm_name, spread_label),

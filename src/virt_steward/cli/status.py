@@ -5,21 +5,23 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from virt_steward.cli import advisor_flags
+from virt_steward.cli import advisor_flags, autopilot_flags
 from virt_steward.cli.arguments import ContextOption, KubeconfigOption, quiet_reader
 from virt_steward.cli.output import Output, OutputOption, answer, table
+from virt_steward.controllers.autopilot.overrides.scope import Activation
 from virt_steward.insight.status import collect_sections
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from virt_steward.controllers.autopilot.options import AutopilotOptions
     from virt_steward.insight.status import Section
-    from virt_steward.objects.identity import Key
 
 
 def status(
     *,
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
+    activation: autopilot_flags.ActivationOption = Activation.OPT_IN,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     output: OutputOption = Output.TEXT,
@@ -28,13 +30,13 @@ def status(
 
     One section per controller, from the statuses on the cluster. Nothing is changed.
     """
-    found = asyncio.run(_sections(advisor_flags.hco(hyperconverged), kubeconfig, context))
+    found = asyncio.run(_sections(autopilot_flags.options(hyperconverged, activation), kubeconfig, context))
     answer(output, "\n".join(_lines(found)), {section.controller: _data(section) for section in found})
 
 
-async def _sections(hco: Key, kubeconfig: str | None, context: str | None) -> tuple[Section, ...]:
+async def _sections(options: AutopilotOptions, kubeconfig: str | None, context: str | None) -> tuple[Section, ...]:
     async with quiet_reader(kubeconfig, context) as reader:
-        return await collect_sections(reader, hco)
+        return await collect_sections(reader, options)
 
 
 def _lines(found: Iterable[Section]) -> Iterator[str]:

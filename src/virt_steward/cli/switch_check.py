@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from virt_steward.cli import advisor_flags, approver_flags, placement_flags
+from virt_steward.cli import advisor_flags, approver_flags, autopilot_flags, placement_flags
 from virt_steward.cli.arguments import ContextOption, KubeconfigOption, quiet_client
 from virt_steward.cli.output import Output, OutputOption, show, wrapped
 from virt_steward.cli.plan import coloured
 from virt_steward.controllers import NAMES
-from virt_steward.controllers.autopilot.options import AutopilotOptions, related_images
+from virt_steward.controllers.autopilot.overrides.scope import Activation
 from virt_steward.controllers.options import ControllerOptions
 from virt_steward.controllers.placement.options import PlacementOptions
 from virt_steward.insight.switchover.check import check_switch
@@ -49,6 +48,7 @@ def switch_check(
         typer.Argument(metavar="[CONTROLLER]...", help="Controllers to check; all by default.", show_default=False),
     ] = None,
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
+    activation: autopilot_flags.ActivationOption = Activation.OPT_IN,
     namespace: approver_flags.InstallationOption = NAMESPACE,
     policy_namespaces: approver_flags.PolicyNamespacesOption = None,
     vm_name: placement_flags.VmNameOption = "vm-{machine}",
@@ -67,7 +67,7 @@ def switch_check(
     )
     options = ControllerOptions(
         advisor=advisor_flags.asking(hyperconverged),
-        autopilot=AutopilotOptions(advisor_flags.hco(hyperconverged), related_images(os.environ)),
+        autopilot=autopilot_flags.options(hyperconverged, activation),
         approver=approver_flags.options(namespace, policy_namespaces, ()),
         placement=PlacementOptions(rules),
     )

@@ -182,7 +182,7 @@ def of_assets(states: Iterable[AssetState]) -> Iterator[InboxItem]:
                 )
             case "Staged":
                 says = "has a change that waits, for nodes reboot when it is written"
-                why = f"{state.why}. {state.staged.summary}" if state.staged else state.why
+                why = f"{state.why}. {state.staged.summary}" if state.staged and state.staged.summary else state.why
                 yield InboxItem(
                     Urgency.REVIEW, "Staged", "info", state.ref, subject, says, why, "Review and release", asset
                 )

@@ -13,7 +13,6 @@ from virt_steward.controllers.advisor.watches import CONFIGS as PROFILE_CONFIGS
 from virt_steward.controllers.approver.definition import GO_LEASE as APPROVER_LEASE
 from virt_steward.controllers.approver.watches import APPROVERS
 from virt_steward.controllers.autopilot.access import GO_LEASE as AUTOPILOT_LEASE
-from virt_steward.controllers.autopilot.options import HCO, AutopilotOptions
 from virt_steward.controllers.autopilot.overrides.scope import Idle
 from virt_steward.controllers.placement.report import placed_condition
 from virt_steward.controllers.placement.watches import CONFIGS, MACHINES, NOWHERE
@@ -29,9 +28,9 @@ if TYPE_CHECKING:
 
     from virt_steward.controllers.advisor.observation import VirtPlatformConfig as ProfileConfig
     from virt_steward.controllers.approver.observation import Approver
+    from virt_steward.controllers.autopilot.options import AutopilotOptions
     from virt_steward.controllers.placement.observe import KubevirtConfig
     from virt_steward.kube.client import Reader
-    from virt_steward.objects.identity import Key
 
 GO_LEASES = {"advisor": ADVISOR_LEASE, "autopilot": AUTOPILOT_LEASE, "approver": APPROVER_LEASE}
 """The Lease of the Go operator that does the work of a controller."""
@@ -47,9 +46,9 @@ class Section:
     rows: tuple[tuple[str, ...], ...] = ()
 
 
-async def collect_sections(reader: Reader, hco: Key) -> tuple[Section, ...]:
-    """Read the statuses of one cluster; `hco` is the HyperConverged of its platform."""
-    return tuple([await _with_standby(reader, await section(reader, hco)) for section in SECTIONS])
+async def collect_sections(reader: Reader, options: AutopilotOptions) -> tuple[Section, ...]:
+    """Read the statuses of one cluster; the options name its platform."""
+    return tuple([await _with_standby(reader, await section(reader, options)) for section in SECTIONS])
 
 
 async def _with_standby(reader: Reader, section: Section) -> Section:
@@ -66,7 +65,7 @@ async def _with_standby(reader: Reader, section: Section) -> Section:
     return replace(section, summary=f"{standing_by(*found[0])}; {section.summary}")
 
 
-async def advisor(reader: Reader, _hco: Key) -> Section:
+async def advisor(reader: Reader, _options: AutopilotOptions) -> Section:
     """One row per profile."""
     configs = sorted(await listed_if_served(reader, PROFILE_CONFIGS), key=lambda one: one.metadata.name)
     phases = Counter(one.status.phase or "not observed yet" for one in configs)
@@ -90,10 +89,10 @@ def _profile(config: ProfileConfig) -> tuple[str, ...]:
     )
 
 
-async def autopilot(reader: Reader, hco: Key = HCO) -> Section:
+async def autopilot(reader: Reader, options: AutopilotOptions) -> Section:
     """One row per asset that is not in place."""
     try:
-        found = await survey(reader, load(), AutopilotOptions(hco), datetime.now(UTC))
+        found = await survey(reader, load(), options, datetime.now(UTC))
     except (NoPlatform, Forbidden) as error:
         return Section("autopilot", str(error))
     if isinstance(found.seen.scope, Idle):
@@ -105,7 +104,7 @@ async def autopilot(reader: Reader, hco: Key = HCO) -> Section:
     return Section("autopilot", f"assets {summary}", ("asset", "state", "why"), rows)
 
 
-async def approver(reader: Reader, _hco: Key) -> Section:
+async def approver(reader: Reader, _options: AutopilotOptions) -> Section:
     return of_approvers(tuple(await listed_if_served(reader, APPROVERS)))
 
 
@@ -120,7 +119,7 @@ def of_approvers(approvers: Collection[Approver]) -> Section:
     return Section("approver", summary, ("plan", "reason", "since", "message"), rows)
 
 
-async def placement(reader: Reader, _hco: Key) -> Section:
+async def placement(reader: Reader, _options: AutopilotOptions) -> Section:
     """One row per cluster."""
     configs = await listed_if_served(reader, CONFIGS)
     machines = await listed_if_served(reader, MACHINES)
@@ -142,4 +141,9 @@ def _cluster(config: KubevirtConfig) -> tuple[str, ...]:
     return config.metadata.name, state, str(status.machines), one_line(status.version) or "unknown", one_line(message)
 
 
-SECTIONS: tuple[Callable[[Reader, Key], Awaitable[Section]], ...] = (advisor, autopilot, approver, placement)
+SECTIONS: tuple[Callable[[Reader, AutopilotOptions], Awaitable[Section]], ...] = (
+    advisor,
+    autopilot,
+    approver,
+    placement,
+)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from virt_steward import __version__
 from virt_steward.controllers import NAMES
 from virt_steward.controllers.autopilot.options import HCO, OPT_OUT_DELETES
+from virt_steward.controllers.autopilot.overrides.scope import Activation
 from virt_steward.objects.identity import Key
 from virt_steward.packaging.parts import (
     IMAGE,
@@ -45,11 +46,16 @@ _OPEN = {
     "open-resources": "{{ toJson $.Values.resources }}",
     "open-platform-namespace": "{{ $.Values.hyperconverged.namespace }}",
     "open-hyperconverged": "{{ $.Values.hyperconverged.name }}",
+    "open-activation": "{{ $.Values.activation }}",
     "open-policies": '{{ join "," $.Values.policyNamespaces }}',
 }
 """The placeholder in the parts, and the template expression that replaces it."""
 _ARGS_OF = "open-args-of-"
-_POLICY_NAMESPACES = "--policy-namespaces="
+_OPTIONAL = {
+    "--policy-namespaces=": "$.Values.policyNamespaces",
+    "--activation=": f'ne $.Values.activation "{Activation.OPT_IN}"',
+}
+"""Arguments that are left out with the default values, and the condition under which they are not."""
 _KEPT = {"helm.sh/resource-policy": "keep"}
 _POLICIES_ARE_SERVED = (
     '.Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy"'  # since 1.30
@@ -89,6 +95,7 @@ def _templates() -> dict[str, str]:
         "open-image",
         Key("open-platform-namespace", "open-hyperconverged"),
         policy_namespaces=("open-policies",),
+        activation="open-activation",
     )
     parts = installed(options)
     del parts["namespace"]  # `helm install --create-namespace` makes it
@@ -151,10 +158,11 @@ def _template(objects: Iterable[Object]) -> str:
 
 
 def _line(line: str) -> str:
-    """Replace the placeholder of further arguments by a range over those in the values; leave out an empty list."""
-    if _POLICY_NAMESPACES in line:
-        indent = line.partition("-")[0]
-        return f"{indent}{{{{- if $.Values.policyNamespaces }}}}\n{line}{indent}{{{{- end }}}}\n"
+    """Replace the placeholder of further arguments by a range over those in the values; leave out default values."""
+    for argument, condition in _OPTIONAL.items():
+        if argument in line:
+            indent = line.partition("-")[0]
+            return f"{indent}{{{{- if {condition} }}}}\n{line}{indent}{{{{- end }}}}\n"
     indent, found, name = line.rstrip().partition(f"- {_ARGS_OF}")
     if not found:
         return line
@@ -194,6 +202,10 @@ crds: true
 hyperconverged:
   namespace: {HCO.namespace}
   name: {HCO.name}
+
+# opt-in: the autopilot is on if platform.kubevirt.io/autopilot on the HyperConverged is true or a list of assets.
+# opt-out: unless it is false, as release 5.0 of the Go autopilot does.
+activation: {Activation.OPT_IN}
 
 # Which controllers run, and further arguments of each: see `virt-steward run --help`.
 controllers:
@@ -247,6 +259,7 @@ def _schema() -> dict[str, Any]:
             resources={"type": "object"},
             crds={"type": "boolean"},
             hyperconverged=_record(namespace=text, name=text),
+            activation={"enum": [*Activation]},
             controllers=_record(**dict.fromkeys(NAMES, controller)),
             console=controller,
             policyNamespaces=names,

@@ -15,6 +15,7 @@ from virt_steward.controllers.advisor.admission import POLICIES as PLAN_POLICIES
 from virt_steward.controllers.advisor.options import THE_HCO, AdvisorOptions
 from virt_steward.controllers.approver.admission import POLICIES as INSTALL_PLAN_POLICIES
 from virt_steward.controllers.autopilot.options import AutopilotOptions
+from virt_steward.controllers.autopilot.overrides.scope import Activation
 from virt_steward.controllers.options import ControllerOptions
 from virt_steward.objects.yamltext import yaml_text
 from virt_steward.runtime import access
@@ -39,6 +40,8 @@ REPLICAS = 2
 RESOURCES: Object = {"requests": {"cpu": "20m", "memory": "80Mi"}, "limits": {"memory": "256Mi"}}
 OF_THE_PLATFORM = ("advisor", "autopilot", CONSOLE)
 """The components that take --hyperconverged."""
+OF_THE_AUTOPILOT = ("autopilot", CONSOLE)
+"""The components that take --activation."""
 OF_APPROVALS = ("approver", CONSOLE)
 """The components that take --policy-namespaces."""
 EXTRA_LABELS = {"autopilot": {"app": "virt-platform-autopilot", "control-plane": "controller-manager"}}
@@ -58,6 +61,8 @@ class InstallOptions:
     """Whether the advisor runs with --example-profile, and has the rights for it."""
     policy_namespaces: tuple[str, ...] = ()
     """Namespaces, besides that of the controllers, whose InstallPlanApprovers cover what their spec says."""
+    activation: str = Activation.OPT_IN
+    """Whether the autopilot is on where the HyperConverged does not say so."""
 
 
 def access_of(name: str, hco: Key = THE_HCO, *, example_profile: bool = False) -> Access:
@@ -183,6 +188,8 @@ def _container(name: str, options: InstallOptions) -> Object:
     args = [f"--controllers={name}"]
     if name in OF_THE_PLATFORM and options.hco != THE_HCO:
         args.append(f"--hyperconverged={options.hco}")
+    if name in OF_THE_AUTOPILOT and options.activation != Activation.OPT_IN:
+        args.append(f"--activation={options.activation}")
     if name == "advisor" and options.example_profile:
         args.append("--example-profile")
     if name in OF_APPROVALS and options.policy_namespaces:

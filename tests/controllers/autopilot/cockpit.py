@@ -16,6 +16,7 @@ from virt_steward.catalog.load import Catalog
 from virt_steward.controllers.autopilot.annotation_keys import SCOPE
 from virt_steward.controllers.autopilot.definition import definition
 from virt_steward.controllers.autopilot.options import HCO, AutopilotOptions
+from virt_steward.controllers.autopilot.rollouts.staged import ref_of_staging
 from virt_steward.controllers.autopilot.watches import ref_of_asset
 from virt_steward.insight.assets.explain import AssetExplanation, explain, find_asset, gather_evidence
 from virt_steward.insight.assets.survey import survey
@@ -81,7 +82,8 @@ class Cockpit:
     async def clear(self) -> None:
         """Delete what the platform does not take away by itself: objects of kinds that every cluster has."""
         names = [one.name for one in self.catalog.assets if one.object.kind.group in BUILT_IN]
-        await asyncio.gather(*(self._delete(self.ref(name)) for name in names))
+        refs = (ref_of_staging(HCO.namespace), *map(self.ref, names))
+        await asyncio.gather(*map(self._delete, refs))
 
     async def _delete(self, ref: Ref) -> None:
         with suppress(NotFound):

@@ -1,10 +1,15 @@
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from tests.audit import AuditLog, Mark
-from tests.controllers.autopilot.cockpit import Cockpit
+from tests.controllers.autopilot.cockpit import Cockpit, at_work
 from tests.eventually import eventually
+from virt_steward.controllers.autopilot.overrides.scope import Activation
 from virt_steward.kube.errors import NotFound
 from virt_steward.objects.identity import Key, Kind, Ref
+from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.simulation.install import install, uninstall
 
 LATEST_TO_COME = "descheduler-dashboard"
@@ -48,6 +53,31 @@ async def test_annotation_of_what_is_always_on_is_reported(flying: Cockpit) -> N
     assert (
         "enable-korrel8r has no effect any more: troubleshooting-panel-ui-plugin is always installed" in event["note"]
     )
+
+
+async def test_list_replaced_by_true_is_reported(flying: Cockpit) -> None:
+    await flying.engage("metrics-service,swap-enable", rollout="approve")
+    assert await eventually(lambda: flying.told("AssetApplied", "metrics-service"))
+    await flying.engage("true", rollout="approve")
+    assert await eventually(lambda: flying.told("AllowListReplaced"))
+    [event] = await flying.events("AllowListReplaced")
+    assert event["type"] == "Warning"
+    assert "is 'true' now, so all assets are managed" in event["note"]
+    assert event["note"].endswith("set it to the list: metrics-service,swap-enable")
+
+
+async def test_opt_out_is_on_unless_false(
+    cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path, audit_log: AuditLog
+) -> None:
+    opted_out = replace(cockpit, options=replace(cockpit.options, activation=Activation.OPT_OUT))
+    await cockpit.engage("false", rollout="approve")
+    async with at_work(opted_out, control_plane, tmp_path):
+        await cockpit.engage("False", rollout="approve")
+        assert await eventually(lambda: cockpit.told("LikelyTypo")), "it is on, and not what was meant"
+        await cockpit.engage(None, rollout="approve")
+        assert await eventually(lambda: cockpit.is_there(LATEST_TO_COME))
+    assert not await cockpit.told("AllowListReplaced"), "there was no list"
+    assert cockpit.account.denied(audit_log.since(cockpit.begin)) == []
 
 
 async def test_assets_are_applied_in_catalog_order(flying: Cockpit, audit_log: AuditLog) -> None:

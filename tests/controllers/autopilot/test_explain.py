@@ -47,7 +47,7 @@ def failed(found: AssetExplanation) -> list[str]:
 
 
 async def status(cockpit: Cockpit) -> Section:
-    return await autopilot(reader(cockpit))
+    return await autopilot(reader(cockpit), cockpit.options)
 
 
 async def made_with(cockpit: Cockpit, **spec: Any) -> None:

@@ -191,7 +191,7 @@ async def test_explain_without_right_to_list_storage(cockpit: Cockpit, control_p
         async with a_client(control_plane, cockpit.account.token) as person:
             reader = Reader(person.connection, person.discovery)
             found = await survey(reader, cockpit.catalog, cockpit.options, datetime.now(UTC))
-            told = await autopilot(reader)
+            told = await autopilot(reader, cockpit.options)
     assert explain(found, ASSET, {}).state == "Not there yet"
     unknown = "Inputs not known (storage: not known here)"
     assert (explain(found, STORAGE, {}).state, explain(found, STORAGE, {}).because) == ("Left alone", unknown)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from virt_steward.controllers.autopilot import annotation_keys
 from virt_steward.controllers.autopilot.overrides import exclusions, scope
+from virt_steward.controllers.autopilot.overrides.scope import Activation
 
 if TYPE_CHECKING:
     from virt_steward.catalog.context import AssetContext
@@ -46,7 +47,12 @@ class AutopilotObservation:
 
     @classmethod
     def of(
-        cls, hco: Regarding, context: AssetContext, served: Served, namespaces: frozenset[str]
+        cls,
+        hco: Regarding,
+        context: AssetContext,
+        served: Served,
+        namespaces: frozenset[str],
+        activation: Activation = Activation.OPT_IN,
     ) -> AutopilotObservation:
         """Complete it by what the HyperConverged's own annotations say."""
         annotations = context.hco.annotations
@@ -54,7 +60,7 @@ class AutopilotObservation:
             hco,
             context,
             served,
-            scope.parse(annotations.get(annotation_keys.SCOPE)),
+            scope.parse(annotations.get(annotation_keys.SCOPE), activation),
             exclusions.parse(annotations.get(annotation_keys.EXCLUDED)),
             namespaces,
         )

@@ -258,7 +258,8 @@ class AutopilotClusterView:
     def _observe(self, hco: HcoPart) -> AutopilotObservation:
         regarding = Regarding(ref_of(hco.content), hco.content["apiVersion"], hco.metadata.uid)
         there = frozenset(name for name, store in self._stores.namespaces.items() if len(store))
-        return AutopilotObservation.of(regarding, self._context(hco.content), self._served(), there)
+        context, activation = self._context(hco.content), self.options.activation
+        return AutopilotObservation.of(regarding, context, self._served(), there, activation)
 
     def _context(self, hco: Mapping[str, Any]) -> AssetContext:
         stores = self._stores

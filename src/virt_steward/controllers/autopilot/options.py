@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from virt_steward.controllers.autopilot.overrides.scope import Activation
 from virt_steward.objects.identity import Key
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ class AutopilotOptions:
     """The HyperConverged that turns the autopilot on, and from which assets take their values."""
     images: Mapping[str, str] = field(default_factory=dict)
     """Images that assets may use, by name."""
+    activation: Activation = Activation.OPT_IN
+    """Whether the autopilot is on where the annotation of the HyperConverged does not say so."""
     period: float = 300.0
     """Seconds between passes over everything, with or without events."""
 

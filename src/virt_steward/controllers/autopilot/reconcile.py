@@ -20,7 +20,7 @@ from virt_steward.controllers.autopilot.decide import (
 )
 from virt_steward.controllers.autopilot.optout import DELETE, KEEP, OptOut, delete_opted_out
 from virt_steward.controllers.autopilot.overrides.exclusions import UnreadableExclusions
-from virt_steward.controllers.autopilot.overrides.scope import Idle, Only, unmatched
+from virt_steward.controllers.autopilot.overrides.scope import Everything, Idle, Only, unmatched
 from virt_steward.controllers.autopilot.replaced import ReplacedObjects, Replacement
 from virt_steward.controllers.autopilot.rollouts.policy import REBOOTING, parse_releases
 from virt_steward.controllers.autopilot.rollouts.stager import RolloutContext
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from virt_steward.controllers.autopilot.decide import AssetDecision
     from virt_steward.controllers.autopilot.observation import AutopilotObservation
     from virt_steward.controllers.autopilot.observe import AutopilotClusterView
-    from virt_steward.controllers.autopilot.overrides.scope import Everything
     from virt_steward.controllers.autopilot.reporter import AutopilotReporter
     from virt_steward.controllers.autopilot.rollouts.policy import RolloutPolicy
     from virt_steward.controllers.autopilot.verdicts import Verdict
@@ -143,6 +142,7 @@ class AutopilotController:
         await self._ledger.keep_only(observation.hco, self._refs())
         for ref in islice(self._view.not_in_catalog(), MOST_REMARKS):
             self._reporter.report_not_in_catalog(observation.hco, ref)
+        self._notice_replaced_list(observation)
         self._compliance.start_pass()
         if not isinstance(observation.exclusions, UnreadableExclusions):
             await delete_tombstoned(self._toolkit.client, self._view, self._reporter, observation)
@@ -153,6 +153,15 @@ class AutopilotController:
             for asset in self._others:
                 self._wake(AssetKey(asset.name))
         return sooner if isinstance(sooner, RequeueAfter) and sooner.seconds < next_pass.seconds else next_pass
+
+    def _notice_replaced_list(self, observation: AutopilotObservation) -> None:
+        """Somebody has written `true` over a list, as OpenShift's console does: say which assets were selected.
+
+        The list is that of the last pass. A new process has none, and says nothing.
+        """
+        before, annotations = self._scope_of_pass, observation.context.hco.annotations
+        if isinstance(before, Only) and annotations.get(SCOPE, "").strip() == "true":
+            self._reporter.report_replaced_list(observation.hco, sorted(before.names))
 
     def _refs(self) -> Iterator[Ref]:
         """List all objects that the catalog creates or deletes."""
@@ -306,6 +315,8 @@ class AutopilotController:
         report, hco = self._reporter.report_annotation, observation.hco
         if isinstance(observation.scope, Idle) and observation.scope.typo:
             report(hco, "LikelyTypo", observation.scope.why)
+        if isinstance(observation.scope, Everything) and observation.scope.typo:
+            report(hco, "LikelyTypo", observation.scope.typo)
         if isinstance(observation.scope, Only):
             for name in unmatched(observation.scope.names, self._view.catalog.assets)[:MOST_REMARKS]:
                 report(hco, "UnknownAsset", f"there is no asset or group {name[:100]!r}")

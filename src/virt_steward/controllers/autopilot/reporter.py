@@ -69,6 +69,8 @@ _ORIGINS = {
     Occasion.DRIFT: ", changed by others, differs",
 }
 _NEW = {Occasion.FIRST_CONTACT: ", which another instance or release of the autopilot did not create, is new"}
+MOST_NAMES = 20
+"""Names of assets in an event."""
 _CUSTOMIZATIONS = {annotation_keys.PATCH: "patch", annotation_keys.IGNORED: "ignore"}
 
 
@@ -97,6 +99,19 @@ class AutopilotReporter:
         """An annotation of the HyperConverged itself cannot be followed."""
         log.warning("annotation not followed", reason=reason, message=message)
         self._recorder.once(Occurrence(hco, "Warning", reason, "Read", message, _short(message)))
+
+    def report_replaced_list(self, hco: Regarding, names: list[str]) -> None:
+        """All assets are managed now, though only some were selected."""
+        shown = ",".join(names[:MOST_NAMES]) + (
+            f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        )
+        log.warning("list of assets replaced", before=names)
+        note = (
+            f"{annotation_keys.SCOPE} was a list and is 'true' now, so all assets are managed. OpenShift's console "
+            f"writes that. To select them again, set it to the list: {shown}"
+        )
+        episode = rfc3339_micro(self._clock.utc())
+        self._recorder.once(Occurrence(hco, "Warning", "AllowListReplaced", "Read", note, episode))
 
     def report_undetected(self, hco: Regarding, message: str) -> None:
         """Hardware, topology or storage cannot be read; repeated while that lasts."""

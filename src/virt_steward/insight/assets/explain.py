@@ -276,7 +276,7 @@ async def gather_evidence(client: Client, survey: Survey, asset: Asset) -> dict[
         name: Evidence(
             await _dry_run(client, survey, one),
             _about(events, survey.view.ref(one)),
-            await _census(client) if survey.view.staged(one) else None,
+            await _census(client) if staged_wait(survey.view, one, survey.decision(one), survey.now) else None,
         )
         for name, one in assets.items()
     }

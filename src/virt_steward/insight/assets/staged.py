@@ -70,6 +70,11 @@ class StagedWait:
     def staged_at(self) -> datetime:
         return min(change.staged_at for change in self.changes)
 
+    @property
+    def summary(self) -> str:
+        """What would change, in a sentence."""
+        return self.changes[0].summary
+
     def __str__(self) -> str:
         return f"a change is staged since {rfc3339(self.staged_at)}: {self.message}"
 

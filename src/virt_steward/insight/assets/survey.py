@@ -115,14 +115,18 @@ async def render_online(reader: Reader, catalog: Catalog, options: AutopilotOpti
     return _rendition(found.seen, report_all(found.seen, found.view.sighted, found.renderer, now))
 
 
-def render_offline(text: str, catalog: Catalog, images: Mapping[str, str], now: datetime) -> AssetRendition:
+def render_offline(text: str, catalog: Catalog, options: AutopilotOptions, now: datetime) -> AssetRendition:
     """Report what the autopilot would apply to the cluster that a file describes. Raises BadFile."""
-    known = offline(text, catalog, images)
+    known = offline(text, catalog, options.images)
     hco = known.context.hco
     key = Key(hco.namespace, hco.name)
     namespaces = frozenset(ref_of_asset(asset, key).key.namespace for asset in catalog.assets)
     seen = AutopilotObservation.of(
-        Regarding(Ref(HYPERCONVERGED, key), hco.api_version, ""), known.context, known.served, namespaces
+        Regarding(Ref(HYPERCONVERGED, key), hco.api_version, ""),
+        known.context,
+        known.served,
+        namespaces,
+        options.activation,
     )
     return _rendition(seen, report_all(seen, lambda _: None, Renderer(catalog), now))
 

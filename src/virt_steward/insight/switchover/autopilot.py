@@ -41,6 +41,7 @@ ONLY_THEIRS = (Kind("ifo.kubevirt.io", "OperationRuleSet", "operationrulesets"),
 CHOSEN = frozenset((SkipReason.OUT_OF_SCOPE, SkipReason.EXCLUDED, SkipReason.UNMANAGED))
 """A person chose that the object is not managed, and both implementations obey."""
 
+AS_5_0 = "--activation opt-out, as release 5.0 of the Go autopilot does"
 ALERTS_OF_5_0 = "VirtPlatformAutopilot"
 """How the names of its alerts begin; those of 4.22 and ours have no Autopilot in them."""
 METRICS_OF_5_0 = ("kubevirt_autopilot_dependency_opted_in", "kubevirt_autopilot_render_failed")
@@ -107,7 +108,7 @@ async def observe_autopilot(client: Client, options: AutopilotOptions, now: date
     others = tuple(ref for ref in labelled if ref not in ours | obsolete)
     if isinstance(scope, Idle):
         is_off = found.seen.context.hco.annotations.get(SCOPE, "").strip() == "false"
-        why = f'{scope.why}. To turn ours on, set {SCOPE}: "true" on the HyperConverged'
+        why = f'{scope.why}. To turn ours on, set {SCOPE}: "true" on the HyperConverged, or run it with {AS_5_0}'
         return AutopilotSeen(why, is_off, others=labelled, managed=len(labelled), problems=problems)
     changes = await preview_changes(client, found)
     impacts = await find_impacts(client, found, changes)

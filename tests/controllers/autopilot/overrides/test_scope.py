@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from virt_steward.controllers.autopilot.overrides.scope import Everything, Idle, Only, parse, unmatched
+from virt_steward.controllers.autopilot.overrides.scope import Activation, Everything, Idle, Only, parse, unmatched
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,38 @@ def test_scope_notices_likely_typo(text: str) -> None:
     assert isinstance(scope, Idle)
     assert scope.typo
     assert repr(text.strip()) in scope.why
+
+
+@pytest.mark.parametrize(
+    ("text", "scope"),
+    [
+        (None, Everything()),
+        ("", Everything()),
+        (" , ", Everything()),
+        (" true", Everything()),
+        ("swap-enable", Only(frozenset(("swap-enable",)))),
+        ("a,b", Only(frozenset("ab"))),
+    ],
+)
+def test_scope_opt_out_is_on_and_lists_narrow_it(text: str | None, scope: object) -> None:
+    assert parse(text, Activation.OPT_OUT) == scope
+
+
+@pytest.mark.parametrize("text", ["false", " false\n"])
+def test_scope_opt_out_ends_with_false_alone(text: str) -> None:
+    assert isinstance(parse(text, Activation.OPT_OUT), Idle)
+
+
+@pytest.mark.parametrize("text", ["False", "FALSE", "True", "false,"])
+def test_scope_opt_out_is_on_with_likely_typo(text: str) -> None:
+    scope = parse(text, Activation.OPT_OUT)
+    assert isinstance(scope, Everything)
+    assert repr(text) in scope.typo
+    assert scope.typo.endswith("until it is 'false'")
+
+
+def test_scope_opt_out_reads_no_endless_list() -> None:
+    assert isinstance(parse("a," * 5001, Activation.OPT_OUT), Idle)
 
 
 @pytest.mark.parametrize("text", ["swap-enable,psi-enable", " psi-enable , swap-enable,", "swap-enable,,psi-enable"])

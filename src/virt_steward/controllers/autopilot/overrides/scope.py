@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from virt_steward.catalog.aliases import ALIASES, current_name
@@ -15,6 +16,15 @@ LONGEST = 10_000
 """Characters: more than the names of all assets together."""
 _ON = "true"
 _OFF = "false"
+
+
+class Activation(StrEnum):
+    """Whether the autopilot is on where the annotation does not say so."""
+
+    OPT_IN = "opt-in"
+    """Off unless the annotation is true or a list."""
+    OPT_OUT = "opt-out"
+    """On unless the annotation is exactly false."""
 
 
 class Listed(Protocol):
@@ -37,7 +47,10 @@ class Idle:
 
 @dataclass(frozen=True, slots=True)
 class Everything:
-    pass
+    """All assets are managed."""
+
+    typo: str = ""
+    """What is probably a typo in the annotation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +65,27 @@ class Only:
 Scope = Idle | Everything | Only
 
 
-def parse(annotation: str | None) -> Scope:
-    if annotation is None:
-        return Idle(f"the HyperConverged has no annotation {SCOPE}")
-    if len(annotation) > LONGEST:
+def parse(annotation: str | None, activation: Activation = Activation.OPT_IN) -> Scope:
+    """Read the annotation. A list narrows the scope with either activation; without a value, that decides."""
+    if annotation and len(annotation) > LONGEST:
         return Idle(f"{SCOPE} is longer than {LONGEST} characters: list names or groups of assets", typo=True)
-    text = annotation.strip()
+    text = (annotation or "").strip()
     names = frozenset(name for part in text.split(",") if (name := part.strip()))
     if text in (_ON, _OFF):
         return Everything() if text == _ON else Idle(f"{SCOPE} is {_OFF!r}")
     if not names:
-        return Idle(f"{SCOPE} names no asset")
+        why = f"the HyperConverged has no annotation {SCOPE}" if annotation is None else f"{SCOPE} names no asset"
+        return Idle(why) if activation is Activation.OPT_IN else Everything()
     if len(names) == 1 and (almost := next(iter(names)).casefold()) in (_ON, _OFF):
-        return Idle(f"{SCOPE} is {text!r}, which is not an asset: did you mean {almost!r}?", typo=True)
+        return _likely_typo(text, almost, activation)
     return Only(frozenset(map(current_name, names)), names & ALIASES.keys())
+
+
+def _likely_typo(text: str, almost: str, activation: Activation) -> Everything | Idle:
+    problem = f"{SCOPE} is {text!r}, which is not an asset: did you mean {almost!r}?"
+    if activation is Activation.OPT_IN:
+        return Idle(problem, typo=True)
+    return Everything(typo=f"{problem} All assets are managed until it is {_OFF!r}")
 
 
 def unmatched(names: frozenset[str], assets: Iterable[Listed]) -> tuple[str, ...]:
