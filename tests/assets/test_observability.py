@@ -13,13 +13,19 @@ from virt_steward.runtime.metrics import Metrics
 
 ROOT = Path(__file__).parents[2]
 ALERTS = {
-    "VirtPlatformSyncFailed": ("critical", "15m"),
-    "VirtPlatformThrashingDetected": ("warning", None),
+    "VirtPlatformAutopilotSyncFailed": ("critical", "15m"),
+    "VirtPlatformAutopilotThrashingDetected": ("warning", None),
     "VirtPlatformDriftReported": ("warning", "15m"),
-    "VirtPlatformDependencyMissing": ("warning", "5m"),
-    "VirtPlatformTombstoneStuck": ("warning", "30m"),
+    "VirtPlatformAutopilotDependencyMissing": ("warning", "5m"),
+    "VirtPlatformAutopilotTombstoneStuck": ("warning", "30m"),
+    "VirtPlatformAutopilotLoggingStorageNotConfigured": ("warning", "15m"),
     "VirtPlatformAutopilotMachineConfigUpdateStaged": ("info", "5m"),
 }
+RENAMED = {
+    f"VirtPlatform{name}": f"VirtPlatformAutopilot{name}"
+    for name in ("SyncFailed", "ThrashingDetected", "DependencyMissing", "TombstoneStuck")
+}
+"""Alerts that have two names for one release."""
 SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_count", "_sum")}
 DASHBOARDS = [asset.name for asset in catalog().assets if asset.object.kind.name == "PersesDashboard"]
 DATASOURCES = [asset.object for asset in catalog().assets if asset.object.kind.name == "PersesDatasource"]
@@ -48,7 +54,18 @@ def test_the_monitor_finds_the_service_of_the_metrics() -> None:
 
 
 def test_an_alert_is_as_urgent_and_as_patient_as_its_table_says() -> None:
-    assert {name: (rule["labels"]["severity"], rule.get("for")) for name, rule in alerts().items()} == ALERTS
+    both = ALERTS | {old: ALERTS[new] for old, new in RENAMED.items()}
+    assert {name: (rule["labels"]["severity"], rule.get("for")) for name, rule in alerts().items()} == both
+
+
+@pytest.mark.parametrize("old", RENAMED)
+def test_a_renamed_alert_says_so_and_fires_like_the_new_one(old: str) -> None:
+    found = alerts()
+    before, after = found[old], found[RENAMED[old]]
+    assert (before["expr"], before.get("for")) == (after["expr"], after.get("for"))
+    assert before["annotations"].pop("deprecated").startswith(f"renamed to {RENAMED[old]};")
+    assert before["annotations"] == after["annotations"], "with the runbook of the new one"
+    assert (ROOT / "docs" / "runbooks" / f"{old}.md").read_text().startswith(f"# {old}\n")
 
 
 @pytest.mark.parametrize("alert", ALERTS)
@@ -60,8 +77,12 @@ def test_a_runbook_tells_what_to_do_about(alert: str) -> None:
 
 def test_runbooks_may_be_kept_elsewhere() -> None:
     elsewhere = alerts({"runbooks": "https://runbooks.example"})
-    assert elsewhere["VirtPlatformSyncFailed"]["annotations"]["runbook_url"] == (
-        "https://runbooks.example/VirtPlatformSyncFailed.md"
+    assert elsewhere["VirtPlatformAutopilotSyncFailed"]["annotations"]["runbook_url"] == (
+        "https://runbooks.example/VirtPlatformAutopilotSyncFailed.md"
+    )
+    template = alerts({"runbooks": "https://kubevirt.io/monitoring/runbooks/%s"})
+    assert template["VirtPlatformDriftReported"]["annotations"]["runbook_url"] == (
+        "https://kubevirt.io/monitoring/runbooks/VirtPlatformDriftReported"
     )
 
 

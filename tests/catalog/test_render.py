@@ -39,6 +39,14 @@ def test_render_of_nothing_is_empty() -> None:
     assert rendering(an_asset("{% if false %}\nkind: Tuning\n{% endif %}\n")) == RenderedNothing()
 
 
+def test_render_names_what_is_not_configured() -> None:
+    template = SPEC + "  class: {{ fail('NoDefaultStorageClass', 'there is no default StorageClass') }}\n"
+    found = rendering(an_asset(template))
+    assert isinstance(found, RenderFailed)
+    assert found.code == "NoDefaultStorageClass"
+    assert found.why.endswith("NoDefaultStorageClass: there is no default StorageClass")
+
+
 def test_render_keeps_last_newline_of_a_block() -> None:
     assert rendered(an_asset(SPEC + "  text: |\n    one\n    two\n"))["spec"]["text"] == "one\ntwo\n"
 

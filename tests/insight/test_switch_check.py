@@ -55,7 +55,7 @@ def recorded() -> list[Object]:
     objects = [one for name in RECORDINGS for one in recording(name) if one["apiVersion"] != "hco.kubevirt.io/v1beta1"]
     for rule in (one for one in objects if one["kind"] == "PrometheusRule"):  # its content was left out
         for group in rule["spec"]["groups"]:
-            group["rules"] = [{"alert": "VirtPlatformAutopilotSyncFailed", "expr": "up"}]
+            group["rules"] = [{"alert": "VirtPlatformAutopilotRenderFailed", "expr": "up"}]
     for service in (one for one in objects if one["kind"] == "Service"):  # the address is of another network
         service["spec"] = {name: value for name, value in service["spec"].items() if not name.startswith("clusterIP")}
     return objects
@@ -120,7 +120,9 @@ async def test_switch_check_previews_all_without_a_write(
         in swap["disruption"]
     )
     assert swap["diff"]
-    assert "VirtPlatformAutopilotSyncFailed" in autopilot["PrometheusRule openshift-cnv/virt-platform-autopilot-alerts"]
+    assert (
+        "VirtPlatformAutopilotRenderFailed" in autopilot["PrometheusRule openshift-cnv/virt-platform-autopilot-alerts"]
+    )
     assert "would be changed (asset observability-operator)" in autopilot["UIPlugin monitoring"]
     assert "virt-platform-autopilot runs now" in autopilot[f"Lease {DEPLOYMENT.namespace}/{GO_LEASE}"]
     settings = autopilot[f"Deployment {DEPLOYMENT}"]

@@ -302,13 +302,6 @@ def test_autopilot_findings_name_alerts_that_go() -> None:
     assert found.message.endswith("that name them: OldAlert")
 
 
-def test_autopilot_findings_name_metrics_of_newer_release() -> None:
-    contact = AssetContact("alerts", RULE, Contact.CHANGE, alerts_gone=("VirtPlatformAutopilotSyncFailed",))
-    *_, found = autopilot_findings(AutopilotSeen(contacts=(contact,)))
-    assert (found.effect, found.subject) == (Effect.NOTE, "Metrics")
-    assert "kubevirt_autopilot_render_failed" in found.message
-
-
 @pytest.mark.parametrize(
     ("seen", "words"),
     [

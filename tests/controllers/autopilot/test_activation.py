@@ -132,12 +132,18 @@ def requests(cockpit: Cockpit, audit_log: AuditLog, mark: Mark) -> list[tuple[st
 async def test_missing_crd_is_reported_only_if_requested(
     flying: Cockpit,
 ) -> None:
-    await uninstall(flying.client, "MetalLB", "ForkliftController")
+    await uninstall(flying.client, "MetalLB", "ForkliftController", "KubeDescheduler")
     await flying.engage("true", enable_metallb="true")
-    assert await eventually(lambda: flying.told("CRDMissing"))
-    [event] = await flying.events("CRDMissing")
-    assert "MetalLB" in event["note"]
-    await install(flying.client, "MetalLB", "ForkliftController")
+
+    async def is_told() -> bool:
+        return len(await flying.events("CRDMissing")) > 1
+
+    assert await eventually(is_told)
+    needs = {event["note"].partition(",")[0] for event in await flying.events("CRDMissing")}
+    assert "metallb-operator needs MetalLB.metallb.io" in needs, "its annotation asks for it"
+    assert "descheduler-loadaware needs KubeDescheduler.operator.openshift.io" in needs, "it is always on"
+    assert not any("Forklift" in one for one in needs)
+    await install(flying.client, "MetalLB", "ForkliftController", "KubeDescheduler")
     assert await eventually(lambda: flying.is_there("metallb-operator"))
     assert await eventually(lambda: flying.told("CRDDiscovered"))
 

@@ -141,7 +141,8 @@ def test_first_objection_decides() -> None:
     ("asset", "platform", "asked"),
     [
         pytest.param(an_asset(), a_platform({"fast"}), True, id="named-in-the-allow-list"),
-        pytest.param(an_asset(), a_platform(), False, id="merely-always-on"),
+        pytest.param(an_asset(), a_platform(), True, id="always-on"),
+        pytest.param(an_asset(), a_platform({"slow"}), False, id="always-on-and-not-in-the-allow-list"),
         pytest.param(
             an_asset(conditions=[ASKED]), a_platform(hco=an_hco(annotations={KEY: "true"})), True, id="by-its-key"
         ),

@@ -43,8 +43,12 @@ class Scraper:
             if sample.name == f"kubevirt_autopilot_{name}"
         }
 
+    async def missing(self) -> set[tuple[str, ...]]:
+        """The kinds that are missing, by group, kind and version."""
+        return {kind for kind, value in (await self.samples("missing_dependency")).items() if value}
+
     async def misses_nothing(self) -> bool:
-        return await self.samples("missing_dependency") == {}
+        return await self.missing() == set()
 
     async def value(self, cockpit: Cockpit, asset: str, name: str, *more: str) -> float | None:
         """Of the series of an asset's object; None if there is none."""
@@ -131,16 +135,19 @@ async def test_edit_war_metric_counts_once(cockpit: Cockpit, scraper: Scraper) -
 
 async def test_series_are_removed_when_idle(cockpit: Cockpit, scraper: Scraper) -> None:
     await uninstall(cockpit.client, "MetalLB")
-    missed: dict[tuple[str, ...], float] = {("metallb.io", "MetalLB", "v1beta1"): 1.0}
+    metallb = ("metallb.io", "MetalLB", "v1beta1")
 
-    async def misses(expected: dict[tuple[str, ...], float]) -> bool:
-        return await scraper.samples("missing_dependency") == expected
+    async def misses(*expected: tuple[str, ...]) -> bool:
+        return await scraper.missing() == {*expected}
 
     for stop in (partial(cockpit.engage, BOTH), partial(cockpit.engage, "false")):
         await cockpit.engage(f"{BOTH},metallb-operator")
-        assert await eventually(partial(misses, missed), within=30)
+        assert await eventually(partial(misses, metallb), within=30)
+        assert (await scraper.samples("dependency_opted_in"))[metallb] == 1
         await stop()
-        assert await eventually(partial(misses, {}), within=30)
+        assert await eventually(misses, within=30)
+    assert await scraper.samples("dependency_opted_in") == {}
+    assert await scraper.samples("missing_dependency") == {}
     assert await cockpit.events("CRDDiscovered") == [], "it is still missing"
     assert await scraper.samples("tombstone_status") == {}, "nobody looks for them"
     await cockpit.engage(BOTH)
@@ -148,6 +155,22 @@ async def test_series_are_removed_when_idle(cockpit: Cockpit, scraper: Scraper) 
     assert await scraper.samples("tombstone_status") != {}
     await cockpit.engage(BOTH, disabled_resources="{")
     assert await scraper.becomes(cockpit, COMPLIES, 0), "nothing is set right any more, which an alert should tell"
+
+
+def test_render_failed_metric_names_reason_and_ends() -> None:
+    registry = CollectorRegistry()
+    gauges = AutopilotMetrics(registry)
+
+    def series() -> set[tuple[str, str, str]]:
+        samples = [one for family in registry.collect() for one in family.samples if one.name.endswith("render_failed")]
+        return {(one.labels["asset"], one.labels["reason"], one.labels["code"]) for one in samples}
+
+    gauges.render_failed("loki", "NoDefaultStorageClass")
+    gauges.render_failed("swap", "")
+    assert series() == {("loki", "configuration", "NoDefaultStorageClass"), ("swap", "internal", "TemplateError")}
+    gauges.render_failed("loki", "")
+    gauges.rendered("swap")
+    assert series() == {("loki", "internal", "TemplateError")}
 
 
 def test_failure_ends_report_only_metric() -> None:
@@ -179,11 +202,11 @@ async def test_passes_continue_during_an_override(
 
 async def test_failure_and_missing_crd_metrics(cockpit: Cockpit, scraper: Scraper) -> None:
     missing = ("operator.openshift.io", "KubeDescheduler", "v1")
-    assert await scraper.samples("missing_dependency") == {}
+    assert await scraper.misses_nothing()
     await uninstall(cockpit.client, "KubeDescheduler", "MetalLB")
 
     async def is_missed() -> bool:
-        return await scraper.samples("missing_dependency") == {missing: 1.0}
+        return await scraper.missing() == {missing}
 
     assert await eventually(is_missed, within=30), "nobody asked for MetalLB"
     assert await scraper.becomes(cockpit, COMPLIES, None)
@@ -195,6 +218,9 @@ async def test_failure_and_missing_crd_metrics(cockpit: Cockpit, scraper: Scrape
     await install(cockpit.client, "KubeDescheduler", "MetalLB")
     assert await scraper.becomes(cockpit, COMPLIES, 1)
     assert await eventually(scraper.misses_nothing, within=30)
+    opted_in = await scraper.samples("dependency_opted_in")
+    assert opted_in[missing] == 1
+    assert opted_in["metallb.io", "MetalLB", "v1beta1"] == 0, "nobody asked for it"
     await cockpit.engage(BOTH, disabled_resources=f"[{{kind: Service, name: {cockpit.ref(OTHER).key.name}}}]")
 
     async def is_forgotten() -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from virt_steward.catalog.asset import Install
 from virt_steward.catalog.conditions import AnnotationCondition, CannotTell, FeatureGateCondition, Met, Unmet
 from virt_steward.catalog.render import Rendered, RenderedNothing, labelled
 from virt_steward.controllers.autopilot import annotation_keys
@@ -237,13 +238,17 @@ def is_gate_served(asset: Asset, observation: AutopilotObservation) -> bool:
 
 
 def is_requested(asset: Asset, observation: AutopilotObservation) -> bool:
-    """Whether a person asks for this very asset: it is named in the allow-list, or its opt-in keys are set."""
-    if isinstance(observation.scope, Only) and asset.in_scope(observation.scope.names):
-        return True
-    keys = [
-        condition for condition in asset.conditions if isinstance(condition, AnnotationCondition | FeatureGateCondition)
-    ]
-    return bool(keys) and all(isinstance(condition.check(observation.context), Met) for condition in keys)
+    """Whether the asset is asked for: named in the allow-list, always on, or by its opt-in keys.
+
+    An asset that is always on does not count where its conditions are not met: nobody misses what it needs.
+    """
+    if isinstance(observation.scope, Only):
+        return asset.in_scope(observation.scope.names)
+    context = observation.context
+    if asset.install is Install.ALWAYS:
+        return all(isinstance(condition.check(context), Met) for condition in asset.conditions)
+    keys = [one for one in asset.conditions if isinstance(one, AnnotationCondition | FeatureGateCondition)]
+    return bool(keys) and all(isinstance(key.check(context), Met) for key in keys)
 
 
 def unreadable_exclusions(problem: str) -> str:

@@ -36,9 +36,15 @@ class AutopilotMetrics:
         self._customization = gauge(
             "customization_info", "1 for each kind of override on an object.", (*_OBJECT, "type")
         )
-        self._missing = gauge(
-            "missing_dependency", "1 if a requested kind is not installed.", ("group", "version", "kind")
+        dependency = ("group", "version", "kind")
+        self._missing = gauge("missing_dependency", "1 if a requested kind is not installed, else 0.", dependency)
+        self._opted_in = gauge("dependency_opted_in", "1 if an enabled asset needs the kind, else 0.", dependency)
+        self._render_failed = gauge(
+            "render_failed",
+            "1 while an asset cannot be rendered: because of the configuration of the cluster, or internally.",
+            ("asset", "reason", "code"),
         )
+        self._render_failures: dict[str, tuple[str, str]] = {}
         self._tombstones = gauge(
             "tombstone_status",
             "Of an obsolete object: 1 exists, 0 gone, -1 cannot be deleted, -2 not created by the autopilot.",
@@ -114,11 +120,25 @@ class AutopilotMetrics:
         for metric in (self._compliance, self._paused, self._report_only, self._duration):
             metric.remove(*_labels(ref))
 
-    def missing(self, kind: Kind, version: str, *, missing: bool) -> None:
-        if missing:
-            self._missing.labels(kind.group, version, kind.name).set(1)
-        else:
-            self._missing.remove(kind.group, version, kind.name)
+    def dependency(self, kind: Kind, version: str, *, opted_in: bool, missing: bool) -> None:
+        self._opted_in.labels(kind.group, version, kind.name).set(int(opted_in))
+        self._missing.labels(kind.group, version, kind.name).set(int(missing))
+
+    def forget_dependency(self, kind: Kind, version: str) -> None:
+        for metric in (self._opted_in, self._missing):
+            metric.remove(kind.group, version, kind.name)
+
+    def rendered(self, asset: str) -> None:
+        """The asset can be rendered, or nobody wants it rendered."""
+        if before := self._render_failures.pop(asset, None):
+            self._render_failed.remove(asset, *before)
+
+    def render_failed(self, asset: str, code: str) -> None:
+        """`code` is what to configure; empty if the asset itself is wrong."""
+        self.rendered(asset)
+        labels = ("configuration", code) if code else ("internal", "TemplateError")
+        self._render_failures[asset] = labels
+        self._render_failed.labels(asset, *labels).set(1)
 
     def tombstone(self, ref: Ref, status: int) -> None:
         self.unknown(ref)

@@ -22,6 +22,7 @@ from virt_steward.controllers.autopilot.optout import DELETE, KEEP, OptOut, dele
 from virt_steward.controllers.autopilot.overrides.exclusions import UnreadableExclusions
 from virt_steward.controllers.autopilot.overrides.scope import Everything, Idle, Only, unmatched
 from virt_steward.controllers.autopilot.replaced import ReplacedObjects, Replacement
+from virt_steward.controllers.autopilot.reporter import AssetNeeds
 from virt_steward.controllers.autopilot.rollouts.policy import REBOOTING, parse_releases
 from virt_steward.controllers.autopilot.rollouts.stager import RolloutContext
 from virt_steward.controllers.autopilot.tombstones import delete_tombstoned
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
 
 TERMINATING_RETRY = 5.0
 """Seconds until an object is tried again whose kind or namespace was terminating."""
+BUILT_IN = frozenset(("rbac.authorization.k8s.io", "scheduling.k8s.io", "storage.k8s.io"))
 _TERMINATING = ("definition is terminating", "is being terminated")
 
 
@@ -187,7 +189,7 @@ class AutopilotController:
         self._reporter.report_overrides(ref, decision.overrides)
         self._reporter.report_pause(observation.hco, ref, live)
         self._reporter.report_remarks(observation.hco, ref, decision.remarks)
-        self._report_missing_kind(asset, observation, decision)
+        self._report_dependencies(asset, observation)
         try:
             verdict = await self._act(asset, decision, observation)
         except NotServed as error:  # it was served a moment ago, so discovery will show it soon
@@ -290,17 +292,16 @@ class AutopilotController:
             self._paused.discard(asset.name)
             self._toolkit.wars.resumed(self._view.ref(asset))
 
-    def _report_missing_kind(self, asset: Asset, observation: AutopilotObservation, decision: AssetDecision) -> None:
+    def _report_dependencies(self, asset: Asset, observation: AutopilotObservation) -> None:
+        """Report the kinds that an asset needs. Those that every cluster has are of no interest."""
         target = asset.object
-        match decision.outcome:
-            case AssetSkipped(SkipReason.NO_KIND) if is_requested(asset, observation):
-                self._reporter.report_missing(observation.hco, asset.name, target.kind, target.version)
-            case AssetSkipped(SkipReason.NO_GATE) if is_requested(asset, observation):
-                self._reporter.report_missing(observation.hco, asset.name, *self._gate(asset))
-            case _ if is_kind_served(asset, observation) and is_gate_served(asset, observation):
-                self._reporter.report_installed(observation.hco, asset.name)
-            case _:
-                self._reporter.report_not_requested(asset.name)
+        served = {(target.kind, target.version): is_kind_served(asset, observation)}
+        if asset.gate_crd:
+            served[self._gate(asset)] = is_gate_served(asset, observation)
+        kinds = tuple(need for need in served if is_custom(need[0]))
+        missing = next((need for need in kinds if not served[need]), None)
+        needs = AssetNeeds(kinds, is_requested(asset, observation), missing)
+        self._reporter.report_dependencies(observation.hco, asset.name, needs)
 
     def _gate(self, asset: Asset) -> tuple[Kind, str]:
         """The gate's kind and version, as another asset of the catalog declares them: the CRD is not there to ask."""
@@ -342,6 +343,11 @@ class AutopilotController:
 def _rendered_from(asset: Asset, observation: AutopilotObservation) -> RenderedFrom | None:
     read = asset.reads_itself
     return RenderedFrom(read, observation.context.objects[read.ref]) if read else None
+
+
+def is_custom(kind: Kind) -> bool:
+    """Whether a CRD defines the kind: groups of built-in kinds have no domain, or that of Kubernetes itself."""
+    return "." in kind.group and kind.group not in BUILT_IN
 
 
 def is_terminating(error: Exception) -> bool:

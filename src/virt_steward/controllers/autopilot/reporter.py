@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import structlog
@@ -19,6 +20,7 @@ from virt_steward.controllers.autopilot.verdicts import (
     AssetSkipped,
     AssetStaged,
     EditWar,
+    FailureReason,
     PendingReason,
     SkipReason,
 )
@@ -74,6 +76,18 @@ MOST_NAMES = 20
 _CUSTOMIZATIONS = {annotation_keys.PATCH: "patch", annotation_keys.IGNORED: "ignore"}
 
 
+@dataclass(frozen=True, slots=True)
+class AssetNeeds:
+    """The kinds without which an asset cannot be applied: that of its object, and that of its gate."""
+
+    kinds: tuple[tuple[Kind, str], ...]
+    """Each with its version."""
+    is_requested: bool
+    """The asset is enabled."""
+    missing: tuple[Kind, str] | None = None
+    """The first of them that the cluster does not serve."""
+
+
 class AutopilotReporter:
     """Reports each thing once, when it is new. A problem that lasts is repeated, and its end is reported too."""
 
@@ -84,7 +98,7 @@ class AutopilotReporter:
         self._problems: dict[Ref, Occurrence] = {}  # the last event about an object that failed or drifted, or its end
         self._reached: ComplianceReached | None = None
         self._idle = ""
-        self._missing: dict[str, tuple[Kind, str]] = {}
+        self._needs: dict[str, AssetNeeds] = {}
 
     def report_idle(self, message: str) -> None:
         """Logged when the autopilot becomes idle, or idle for another reason."""
@@ -133,6 +147,7 @@ class AutopilotReporter:
         self._metrics.reconciled(asset, ref, seconds)
 
     def report_verdict(self, hco: Regarding, asset: str, ref: Ref, verdict: Verdict) -> None:
+        self._report_rendering(asset, verdict)
         match verdict:
             case AssetInSync():
                 self._in_sync(hco, ref)
@@ -158,6 +173,12 @@ class AutopilotReporter:
                 self._metrics.failed(asset)
                 self._metrics.complies(ref, complies=False)
                 self._problem(ref, _event(hco, ref, reason, f"{asset}: {message}", _short(message)))
+
+    def _report_rendering(self, asset: str, verdict: Verdict) -> None:
+        if isinstance(verdict, AssetFailed) and verdict.reason is FailureReason.RENDER:
+            self._metrics.render_failed(asset, verdict.code)
+        else:
+            self._metrics.rendered(asset)
 
     def report_remarks(self, hco: Regarding, ref: Ref, remarks: tuple[Remark, ...]) -> None:
         for remark in remarks:
@@ -185,27 +206,34 @@ class AutopilotReporter:
         if live and is_paused and live.paused_at:
             self._event(hco, ref, "ThrashingDetected", _pause_note(ref, live), f"{live.metadata.uid} {live.paused_at}")
 
-    def report_missing(self, hco: Regarding, asset: str, kind: Kind, version: str) -> None:
-        """A kind that somebody asked for is not installed."""
-        if asset not in self._missing:
+    def report_dependencies(self, hco: Regarding, asset: str, needs: AssetNeeds) -> None:
+        """Report the kinds that an asset needs, and whether one that is asked for is missing or was installed."""
+        before, self._needs[asset] = self._needs.get(asset), needs
+        if before == needs:
+            return
+        self._count_dependencies({*needs.kinds, *(before.kinds if before else ())})
+        was_missing = before.missing if before and before.is_requested else None
+        is_missing = needs.missing if needs.is_requested else None
+        if is_missing and not was_missing:
+            kind, _ = is_missing
             note = f"{asset} needs {kind}, whose CRD is not installed: install its operator"
             self._recorder.once(Occurrence(hco, "Warning", "CRDMissing", "Wait", note, asset))
-        self._missing[asset] = kind, version
-        self._metrics.missing(kind, version, missing=True)
+        if was_missing and not needs.missing:
+            kind, _ = was_missing
+            log.info("kind discovered", kind=str(kind), asset=asset)
+            note = f"{kind} is installed: {asset} can be applied"
+            self._recorder.once(Occurrence(hco, "Normal", "CRDDiscovered", "Continue", note, asset))
 
-    def report_not_requested(self, asset: str) -> Kind | None:
-        """Nobody asks for the asset any more; returns the kind that was missing until now."""
-        kind, version = self._missing.pop(asset, (None, ""))
-        if kind and (kind, version) not in self._missing.values():
-            self._metrics.missing(kind, version, missing=False)
-        return kind
-
-    def report_installed(self, hco: Regarding, asset: str) -> None:
-        if not (kind := self.report_not_requested(asset)):
-            return
-        log.info("kind discovered", kind=str(kind), asset=asset)
-        note = f"{kind} is installed: {asset} can be applied"
-        self._recorder.once(Occurrence(hco, "Normal", "CRDDiscovered", "Continue", note, asset))
+    def _count_dependencies(self, changed: Iterable[tuple[Kind, str]]) -> None:
+        """Bring the series of these kinds up to date: several assets may need one."""
+        for need in changed:
+            asking = [one for one in self._needs.values() if need in one.kinds]
+            requested = [one for one in asking if one.is_requested]
+            if asking:
+                missing = any(one.missing == need for one in requested)
+                self._metrics.dependency(*need, opted_in=bool(requested), missing=missing)
+            else:
+                self._metrics.forget_dependency(*need)
 
     def report_tombstone(self, hco: Regarding, ref: Ref, status: int, message: str = "") -> None:
         self._metrics.tombstone(ref, status)
@@ -251,7 +279,9 @@ class AutopilotReporter:
         """Nothing is wanted any more: no series may remain."""
         for asset, ref in assets:
             self._metrics.forget(ref)
-            self.report_not_requested(asset)
+            self._metrics.rendered(asset)
+            if needs := self._needs.pop(asset, None):
+                self._count_dependencies(needs.kinds)
         for ref in tombstones:
             self._metrics.forget_tombstone(ref)
 

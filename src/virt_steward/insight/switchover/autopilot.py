@@ -42,9 +42,6 @@ CHOSEN = frozenset((SkipReason.OUT_OF_SCOPE, SkipReason.EXCLUDED, SkipReason.UNM
 """A person chose that the object is not managed, and both implementations obey."""
 
 AS_5_0 = "--activation opt-out, as release 5.0 of the Go autopilot does"
-ALERTS_OF_5_0 = "VirtPlatformAutopilot"
-"""How the names of its alerts begin; those of 4.22 and ours have no Autopilot in them."""
-METRICS_OF_5_0 = ("kubevirt_autopilot_dependency_opted_in", "kubevirt_autopilot_render_failed")
 
 
 class Contact(StrEnum):
@@ -220,9 +217,6 @@ def _contact_findings(contact: AssetContact) -> Iterator[SwitchFinding]:
         named = ", ".join(contact.alerts_gone)
         message = f"these alerts would no longer exist; adapt routes and silences that name them: {named}"
         yield SwitchFinding(Effect.CHANGE, subject, message)
-    if any(name.startswith(ALERTS_OF_5_0) for name in contact.alerts_gone):
-        message = f"metrics of release 5.0 do not exist here: {', '.join(METRICS_OF_5_0)}; adapt queries that use them"
-        yield SwitchFinding(Effect.NOTE, "Metrics", message)
 
 
 def _fate(contact: AssetContact) -> str:
