@@ -82,7 +82,10 @@ class PlatformOptions:
 
 
 class Cache:
-    """Filled by the informers of the process; a page view asks the API server for nothing but rights."""
+    """Filled by the informers of the process.
+
+    A page view asks the API server for nothing but rights, and for the running VMs where it shows a staged change.
+    """
 
     def __init__(
         self, informers: Informers, reader: Reader, changes: Broadcaster, clock: Clock, platform: PlatformOptions
