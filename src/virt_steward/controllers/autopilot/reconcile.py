@@ -314,16 +314,7 @@ class AutopilotController:
     def _report_bad_annotations(self, observation: AutopilotObservation) -> None:
         """Report annotations of the HyperConverged that cannot be followed to the letter."""
         report, hco = self._reporter.report_annotation, observation.hco
-        if isinstance(observation.scope, Idle) and observation.scope.typo:
-            report(hco, "LikelyTypo", observation.scope.why)
-        if isinstance(observation.scope, Everything) and observation.scope.typo:
-            report(hco, "LikelyTypo", observation.scope.typo)
-        if isinstance(observation.scope, Only):
-            for name in unmatched(observation.scope.names, self._view.catalog.assets)[:MOST_REMARKS]:
-                report(hco, "UnknownAsset", f"there is no asset or group {name[:100]!r}")
-            for name in sorted(observation.scope.renamed)[:MOST_REMARKS]:
-                message = f"{SCOPE} names {name}, which is called {current_name(name)} here: replace it when convenient"
-                report(hco, "RenamedAsset", message)
+        self._report_bad_scope(observation)
         for key, asset in ALWAYS_ON.items():
             if key in observation.context.hco.annotations:
                 message = (
@@ -338,6 +329,19 @@ class AutopilotController:
             return
         for rule in observation.exclusions.unmatched(self._refs())[:MOST_REMARKS]:
             report(hco, "ExclusionMatchesNothing", f"{EXCLUDED}: {rule} matches no object of the catalog")
+
+    def _report_bad_scope(self, observation: AutopilotObservation) -> None:
+        report, hco = self._reporter.report_annotation, observation.hco
+        if isinstance(observation.scope, Idle) and observation.scope.typo:
+            report(hco, "LikelyTypo", observation.scope.why)
+        if isinstance(observation.scope, Everything) and observation.scope.typo:
+            report(hco, "LikelyTypo", observation.scope.typo)
+        if isinstance(observation.scope, Only):
+            for name in unmatched(observation.scope.names, self._view.catalog.assets)[:MOST_REMARKS]:
+                report(hco, "UnknownAsset", f"there is no asset or group {name[:100]!r}")
+            for name in sorted(observation.scope.renamed)[:MOST_REMARKS]:
+                message = f"{SCOPE} names {name}, which is called {current_name(name)} here: replace it when convenient"
+                report(hco, "RenamedAsset", message)
 
 
 def _rendered_from(asset: Asset, observation: AutopilotObservation) -> RenderedFrom | None:
