@@ -276,6 +276,12 @@ def test_advisor_findings_carry_diff_and_disruption() -> None:
             "staged, not changed (asset swap): it waits. It is also applied once you release it",
             id="staged",
         ),
+        pytest.param(
+            AssetContact("swap", SWAP, Contact.CREATE, staged="it waits"),
+            Effect.CHANGE,
+            "staged, not created (asset swap): it waits",
+            id="staged creation",
+        ),
         pytest.param(AssetContact("alerts", RULE, Contact.CHANGE), Effect.CHANGE, "would be changed", id="changed"),
         pytest.param(AssetContact("alerts", RULE, Contact.REOWN), Effect.NOTE, "no value changes", id="reowned"),
         pytest.param(AssetContact("alerts", RULE, Contact.LEAVE, "no key"), Effect.CHANGE, "by nobody", id="left"),
@@ -288,12 +294,6 @@ def test_autopilot_findings_by_contact(contact: AssetContact, effect: Effect, wo
     (found,) = autopilot_findings(AutopilotSeen(contacts=(contact,), managed=1))
     assert found.effect is effect
     assert words in found.message
-
-
-def test_autopilot_findings_say_that_creation_is_staged_at_first_contact() -> None:
-    contact = AssetContact("swap", SWAP, Contact.CREATE)
-    (found,) = autopilot_findings(AutopilotSeen(contacts=(contact,), managed=1, has_predecessor=True))
-    assert "would be staged, not written (asset swap)" in found.message
 
 
 def test_autopilot_findings_name_alerts_that_go() -> None:
