@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,12 +14,13 @@ from tests.runtime.clocks import ManualClock
 from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.controllers.autopilot.rollouts.ledger import StagingLedger
 from virt_steward.controllers.autopilot.rollouts.policy import RolloutMode, RolloutPolicy
-from virt_steward.controllers.autopilot.rollouts.staged import Occasion, StagingRecord
+from virt_steward.controllers.autopilot.rollouts.staged import Occasion, StagedChange, StagingRecord, ref_of_staging
 from virt_steward.controllers.autopilot.rollouts.stager import LiveFacts, RolloutContext, Stager
 from virt_steward.controllers.autopilot.rollouts.staging import WriteNow
-from virt_steward.objects.identity import Ref, Regarding, ref_of
+from virt_steward.kube.client import ApplyResult
+from virt_steward.objects.identity import Key, Ref, Regarding, ref_of
 from virt_steward.platform.hco import HYPERCONVERGED
-from virt_steward.platform.machineconfigs import LabelledMeta, PoolSelector
+from virt_steward.platform.machineconfigs import MACHINE_CONFIG, LabelledMeta, PoolSelector
 from virt_steward.platform.pools import Pool, PoolCondition, PoolSpec, PoolStatus
 from virt_steward.runtime.store import Store
 
@@ -32,9 +34,37 @@ class Server:
 
     def __init__(self) -> None:
         self.store: Store[StagingRecord] = Store({})
+        self.version = 0
+        self.store.version_of[""] = lambda: self.version
 
-    async def apply(self, obj: Mapping[str, Any], **_: object) -> None:
-        self.store.put(msgspec.convert({"metadata": obj["metadata"], "data": obj["data"]}, StagingRecord))
+    async def apply(self, obj: Mapping[str, Any], **_: object) -> ApplyResult:
+        self.version += 1
+        metadata = {**obj["metadata"], "resourceVersion": str(self.version)}
+        self.store.put(msgspec.convert({"metadata": metadata, "data": obj["data"]}, StagingRecord))
+        return ApplyResult({"metadata": metadata}, created=False)
+
+
+@pytest.mark.parametrize(
+    ("reached", "is_there", "is_recorded"),
+    [
+        pytest.param(0, False, True, id="the watch is behind our write"),
+        pytest.param(1, True, True, id="the watch shows it"),
+        pytest.param(2, False, False, id="somebody has deleted it"),
+    ],
+)
+async def test_deleted_config_map_is_noticed_though_the_watch_told_both_at_once(
+    reached: int, is_there: bool, is_recorded: bool
+) -> None:
+    server = Server()
+    client: Any = server
+    ledger = StagingLedger(client, server.store, HCO, ManualClock())
+    ref = Ref(MACHINE_CONFIG, Key("", "90-a"))
+    change = StagedChange(datetime(2030, 1, 1, tzinfo=UTC), "hash", (), "asset", Occasion.UPDATE)
+    await ledger.stage(REGARDING, ref, change)
+    server.version = reached
+    if not is_there:
+        server.store.remove(ref_of_staging(HCO.namespace).key)
+    assert ledger.is_recorded(ref, change) is is_recorded
 
 
 class History:

@@ -53,8 +53,8 @@ class StagingLedger:
         self._ref = ref_of_staging(hco.namespace)
         self._clock = clock
         self._entries: dict[str, StagedChange] | None = None
-        self._is_shown = True
-        """Whether the watch has shown the ConfigMap since we created it."""
+        self._written = 0
+        """The resourceVersion of our last write."""
         self._in_sync: set[Ref] = set()
         self._compared: set[Ref] = set()
         self._started: dict[str, StartedRollout] = {}
@@ -64,9 +64,7 @@ class StagingLedger:
 
     def is_recorded(self, ref: Ref, change: StagedChange) -> bool:
         """Whether the ConfigMap has this entry; if somebody has deleted it, it has to be written again."""
-        is_there = self._store.get(self._ref.key) is not None
-        self._is_shown = self._is_shown or is_there
-        return self.find(ref) == change and (is_there or not self._is_shown)
+        return self.find(ref) == change and not self._is_deleted()
 
     async def stage(self, hco: Regarding, ref: Ref, change: StagedChange) -> None:
         if not self.is_recorded(ref, change):
@@ -124,6 +122,11 @@ class StagingLedger:
         """List the assets with staged changes of any of these pools."""
         return (entry.asset for entry in self._known().values() if pools & set(entry.matching_pools))
 
+    def _is_deleted(self) -> bool:
+        """Whether the ConfigMap is gone, as far as the watch has come; before our last write it could not have it."""
+        reached = min((version() for version in self._store.version_of.values()), default=0)
+        return self._store.get(self._ref.key) is None and reached >= self._written
+
     def _known(self) -> Mapping[str, StagedChange]:
         if self._entries is None:
             found = self._store.get(self._ref.key)
@@ -132,9 +135,9 @@ class StagingLedger:
 
     async def _write(self, hco: Regarding, entries: dict[str, StagedChange]) -> None:
         reach("autopilot.staging.before")
-        await self._client.apply(staging_intent(hco, entries), manager=STAGING.name, force=True)
+        written = await self._client.apply(staging_intent(hco, entries), manager=STAGING.name, force=True)
         reach("autopilot.staging.after")
-        self._entries, self._is_shown = entries, self._store.get(self._ref.key) is not None
+        self._entries, self._written = entries, int(written.object["metadata"]["resourceVersion"])
 
 
 def continued(change: StagedChange, before: StagedChange | None) -> StagedChange:
