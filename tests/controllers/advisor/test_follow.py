@@ -1,6 +1,7 @@
 """What comes of an approved plan, as whoever approved it hears."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -23,6 +24,8 @@ from virt_steward_demo.local.controlplane import ControlPlane
 
 CLOSED = Condition("WaitingForWindow", "True", "WindowClosed", "begins at noon", EARLIER)
 BROKEN = Condition("Failed", "True", "ItemFailed", "one failed", EARLIER)
+
+JUDGE = partial(progress, plan_hash=PLAN)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +74,7 @@ async def test_follow_raises_forbidden(configs: Client, control_plane: ControlPl
     account = await an_account(configs, Access("bystander"), Installation(namespace))
     async with a_client(control_plane, account.token) as client:
         with pytest.raises(Forbidden):
-            await asyncio.wait_for(follow(client, EXAMPLE, PLAN, print), 20)
+            await asyncio.wait_for(follow(client, EXAMPLE, JUDGE, print), 20)
 
 
 async def test_follow_works_without_streaming_lists(
@@ -80,13 +83,13 @@ async def test_follow_works_without_streaming_lists(
     gateway.intercept = no_streaming_list
     await config_in_review(configs, action="DryRun")
     async with a_client(control_plane, server=gateway.server) as client:
-        assert await follow(client, EXAMPLE, PLAN, print) == PlanFailed("action was set to DryRun")
+        assert await follow(client, EXAMPLE, JUDGE, print) == PlanFailed("action was set to DryRun")
 
 
 async def test_follow_ends_when_config_is_deleted(configs: Client) -> None:
     await config_in_review(configs, action="Apply")
     said: list[str] = []
-    following = asyncio.create_task(follow(configs, EXAMPLE, PLAN, said.append))
+    following = asyncio.create_task(follow(configs, EXAMPLE, JUDGE, said.append))
     assert await eventually(lambda: said == ["approved; the advisor has not started it yet"])
     await configs.delete(the_config(EXAMPLE))
     assert await asyncio.wait_for(following, 20) == PlanFailed("the VirtPlatformConfig has been deleted")
