@@ -102,9 +102,12 @@ def _lines(found: StagedAsset) -> Iterator[str]:
 
 def staged_lines(found: StagedAsset) -> Iterator[str]:
     """Print what a staged change would change, and which nodes reboot."""
-    yield "  the object is created:" if found.occasion == Occasion.CREATE else "  changes:"
+    if found.occasion != Occasion.DELETE:
+        yield "  the object is created:" if found.occasion == Occasion.CREATE else "  changes:"
     for field in found.fields:
         yield from wrapped(str(field), "    ", "      ")
     if found.more_fields:
         yield f"    and {found.more_fields} more fields"
+    for obsolete in found.deleted:
+        yield f"  {obsolete} is deleted: it is obsolete"
     yield from wrapped(f"impact: {found.impact}", "  ", "    ")

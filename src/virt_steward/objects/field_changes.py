@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote_to_bytes
 
 import msgspec
 
@@ -31,8 +33,32 @@ class FieldChange(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def field_changes(live: Mapping[str, Any] | None, planned: Mapping[str, Any] | None) -> tuple[FieldChange, ...]:
-    """List what changes, in the order of the planned object. None is an object that does not exist."""
-    return tuple(FieldChange(str(one), _value(one.before), _value(one.after)) for one in changes(live, planned))
+    """List what changes, in the order of the planned object. None is an object that does not exist.
+
+    Of a file that is embedded as a data URL, the lines that differ: nobody can review base64.
+    """
+    return tuple(_change(str(one), _value(one.before), _value(one.after)) for one in changes(live, planned))
+
+
+def _change(path: str, live: Any, planned: Any) -> FieldChange:
+    before, after = _lines_of_file(live), _lines_of_file(planned)
+    if before is None or after is None or set(before) == set(after):
+        return FieldChange(path, live, planned)
+    removed = "\n".join(line for line in before if line not in after)
+    added = "\n".join(line for line in after if line not in before)
+    return FieldChange(path, removed or msgspec.UNSET, added or msgspec.UNSET)
+
+
+def _lines_of_file(value: Any) -> list[str] | None:
+    """Decode the text of a data URL; None if it is something else, such as a compressed file."""
+    if not isinstance(value, str) or not value.startswith("data:"):
+        return None
+    kind, _, content = value.partition(",")
+    try:
+        raw = b64decode(content, validate=True) if kind.endswith(";base64") else unquote_to_bytes(content)
+        return raw.decode().splitlines()
+    except ValueError:
+        return None
 
 
 def shortened(change: FieldChange, longest: int) -> FieldChange:

@@ -24,6 +24,8 @@ OTHER = "metrics-service"
 SCOPE = f"{KUBELET},{OTHER}"
 AUTOPILOT = "virt-platform-autopilot"
 Object = dict[str, Any]
+FILE = ".spec.config.storage.files[0].contents.source"
+"""The field that changes with the number of pods."""
 
 
 async def staged(cockpit: Cockpit) -> dict[str, StagedChange]:

@@ -12,6 +12,7 @@ from tests.clients import a_client
 from tests.console.people import People, a_rule, user_of
 from tests.controllers.autopilot.cockpit import Cockpit
 from tests.controllers.autopilot.staging_rig import (
+    FILE,
     KUBELET,
     OTHER,
     SCOPE,
@@ -47,6 +48,7 @@ async def test_diff_lists_changes_without_a_write(
     cockpit: Cockpit, namespace: str, control_plane: ControlPlane, audit_log: AuditLog, tmp_path: Path
 ) -> None:
     await made_with(cockpit, deschedulingIntervalSeconds=1234)
+    await cockpit.engage(None, enable_kubelet_performance_settings="true")
     people = People(cockpit.client, namespace)
     token = await people.admin()
     kubeconfig = tmp_path / "kubeconfig"
@@ -57,13 +59,13 @@ async def test_diff_lists_changes_without_a_write(
     assert ended.code == 2, ended.stderr
     mine = [one for one in audit_log.since(begin) if one.user == user_of(token)]
     assert [f"{one.verb} {one.uri}" for one in mine if one.is_write and "dryRun=All" not in one.uri] == []
-    assert {"kubedeschedulers", "kubeletconfigs", "services"} <= {one.resource for one in mine if one.is_write}
+    assert {"kubedeschedulers", "machineconfigs", "services"} <= {one.resource for one in mine if one.is_write}
     found = {one["asset"]: one for one in json.loads(ended.stdout)["changes"]}
     assert (found[ASSET]["action"], found[KUBELET]["action"], found[OTHER]["action"]) == ("update", "create", "create")
     [field] = found[ASSET]["fields"]
     assert (field["path"], field["live"]) == (".spec.deschedulingIntervalSeconds", 1234)
     assert field["planned"] != 1234
-    assert found[KUBELET]["staged"] is False, "nothing exists that would have to be reviewed first"
+    assert found[KUBELET]["staged"] is True, "another instance was here, and nobody has reviewed what is new"
     assert found[KUBELET]["impact"].startswith("3 nodes reboot (worker: 3 in 3 rounds)")
     assert found[KUBELET]["blastRadius"]["nodeCount"] == 3
     assert "enable-metallb: expected=true" in found["metallb-operator"]["message"]
@@ -81,7 +83,7 @@ async def test_preview_agrees_with_staging(flying: Cockpit) -> None:
     await want_pods(flying, 321)
     assert await eventually(partial(is_staged, flying, KUBELET))
     found = (await previewed(flying, SCOPE))[KUBELET]
-    assert field_changes(found.live, found.planned) == (FieldChange(".spec.kubeletConfig.maxPods", 500, 321),)
+    assert field_changes(found.live, found.planned) == (FieldChange(FILE, "maxPods: 500", "maxPods: 321"),)
     assert found.staged.startswith("nodes of pool worker would reboot, so it waits")
     both = await previewed(flying, f"{SCOPE},{SWAP}")
     assert both[SWAP].action is ChangeAction.CREATE

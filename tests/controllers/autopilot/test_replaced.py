@@ -104,7 +104,7 @@ async def test_replacement_and_deletion_are_released_together_and_reboot_nodes_o
     released = await steward("release", KUBELET, "--yes", kubeconfig=control_plane.kubeconfig)
     assert released.code == 0, released.stderr
     said = " ".join(released.stderr.split())
-    assert "the object is created; KubeletConfig virt-perf-settings is deleted" in said
+    assert "KubeletConfig virt-perf-settings is deleted: it is obsolete" in said
     assert "3 nodes reboot (worker: 3 in 3 rounds)" in said
     assert await eventually(partial(is_gone, flying, former), within=60)
     assert await eventually(partial(flying.is_there, KUBELET), within=60)

@@ -8,6 +8,7 @@ from tests.audit import AuditLog
 from tests.cli.commands import steward
 from tests.controllers.autopilot.cockpit import Cockpit
 from tests.controllers.autopilot.staging_rig import (
+    FILE,
     KUBELET,
     OTHER,
     SCOPE,
@@ -42,7 +43,7 @@ async def test_update_waits_for_a_rollout_and_costs_nothing(flying: Cockpit, aud
     assert f"virt-steward release {KUBELET}" in event["note"]
     [entry] = (await staged(flying)).values()
     assert (entry.matching_pools, entry.occasion.value) == (("worker",), "update")
-    assert entry.fields == (FieldChange(".spec.kubeletConfig.maxPods", 500, 321),)
+    assert entry.fields == (FieldChange(FILE, "maxPods: 500", "maxPods: 321"),)
     converged = audit_log.mark()
     await flying.engage(SCOPE, enable_metallb="true")
     await has_passed(flying)

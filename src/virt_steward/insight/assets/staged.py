@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from virt_steward.controllers.autopilot.annotation_keys import ROLLOUT_RELEASE
 from virt_steward.controllers.autopilot.decide import Wanted
 from virt_steward.controllers.autopilot.rollouts.policy import parse_policy, parse_releases
-from virt_steward.controllers.autopilot.rollouts.staged import Occasion, unreviewed_pools
+from virt_steward.controllers.autopilot.rollouts.staged import unreviewed_pools
 from virt_steward.controllers.autopilot.rollouts.staging import RolloutCase, StageChange, decide_rollout
 from virt_steward.insight.assets.impact import impact_on
 from virt_steward.objects.wallclock import rfc3339
@@ -43,8 +43,8 @@ class StagedAsset:
     """What it waits for."""
     fields: tuple[FieldChange, ...]
     more_fields: int
-    differences: str
-    """In words; empty if it does nothing but create the object."""
+    deleted: tuple[str, ...]
+    """Obsolete objects that go with it."""
     impact: str
 
 
@@ -139,10 +139,6 @@ def review_staged(
         return None
     change, pools = wait.changes[0], view.pools()
     affected = tuple(pool for pool in pools or () if pool.name in wait.matching_pools)
-    is_new = change.occasion is Occasion.CREATE
-    differences = [*([] if is_new else map(str, change.fields)), *(f"{ref} is deleted" for ref in wait.deleted)]
-    if wait.deleted and is_new:
-        differences.insert(0, "the object is created")
     return StagedAsset(
         asset=asset.name,
         id=wait.id,
@@ -153,6 +149,6 @@ def review_staged(
         message=wait.message,
         fields=change.fields,
         more_fields=change.more_fields,
-        differences="; ".join(differences),
+        deleted=tuple(map(str, wait.deleted)),
         impact=UNKNOWN if pools is None or census is None else impact_on(affected, pools, census).message,
     )
