@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 LONGEST_ENTRY = 64 * 1024
+CONTROL_PLANE = ("system:kube-controller-manager", "system:apiserver")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,11 @@ class AuditLog:
             return Mark(os.fstat(log.fileno()).st_ino, size - tail + log.read(tail).rfind(b"\n") + 1)
 
     def since(self, mark: Mark) -> list[Request]:
-        """The requests after the mark. Raises StopIteration if its file has been deleted by the rotation."""
+        """The requests after the mark, without those of the control plane itself, which come at any time.
+
+        For example, kube-controller-manager creates a ServiceAccount in each new namespace. Raises StopIteration if the
+        file of the mark has been deleted by the rotation.
+        """
         with self._path.open("rb") as log:
             if mark.file in (BEGINNING.file, os.fstat(log.fileno()).st_ino):
                 log.seek(mark.offset)
@@ -71,7 +76,8 @@ class AuditLog:
             else:
                 entries = self._rest(mark) + log.read()
         lines = entries.split(b"\n")
-        return [_request(msgspec.json.decode(line)) for line in lines[:-1]]  # the last line is empty or incomplete
+        found = (_request(msgspec.json.decode(line)) for line in lines[:-1])  # the last line is empty or incomplete
+        return [one for one in found if one.user not in CONTROL_PLANE]
 
     def _rest(self, mark: Mark) -> bytes:
         """The rest of the rotated file of the mark, which has another name now."""
