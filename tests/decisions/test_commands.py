@@ -1,17 +1,20 @@
 """The same decisions by commands: several objects at once, and an exit code that tells if one was refused."""
 
 import json
+from pathlib import Path
 
 from tests.cli.commands import steward
 from tests.console.objects import define_all, put
 from tests.controllers.advisor.builders import PLAN
 from tests.controllers.advisor.reviews import config_in_review
+from tests.grants import an_account
 from tests.machines import a_config, a_machine, cluster_of, the_config
 from virt_steward.apis.profiles import EXAMPLE
 from virt_steward.controllers.advisor.annotation_keys import REJECTED_BY, REJECTION_COMMENT
 from virt_steward.controllers.autopilot.annotation_keys import PAUSE_REASON, PAUSED
 from virt_steward.kube.client import Client
 from virt_steward.objects.identity import Key, ref_of
+from virt_steward.runtime.access import Access, Installation
 from virt_steward_demo.local.controlplane import ControlPlane
 
 
@@ -29,6 +32,18 @@ async def test_reject_decides_on_each_profile(configs: Client, control_plane: Co
     ]
     annotations = (await desk.config())["metadata"]["annotations"]
     assert (annotations[REJECTED_BY], annotations[REJECTION_COMMENT]) == ("admin", "not now")
+
+
+async def test_each_profile_gets_an_answer_though_the_first_is_forbidden(
+    configs: Client, control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    account = await an_account(configs, Access("bystander"), Installation(namespace))
+    kubeconfig = account.write_kubeconfig(tmp_path / "kubeconfig", control_plane)
+    ended = await steward("rollback", EXAMPLE, "other", "-o", "json", kubeconfig=kubeconfig)
+    assert ended.code == 1, ended.stderr
+    found = json.loads(ended.stdout)
+    assert [(one["subject"], one["decided"]) for one in found] == [(EXAMPLE, False), ("other", False)]
+    assert all("forbidden" in one["message"] for one in found)
 
 
 async def test_rollback_is_requested_and_cancelled(configs: Client, control_plane: ControlPlane) -> None:

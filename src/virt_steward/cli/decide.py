@@ -24,7 +24,7 @@ from virt_steward.decisions import assets, machines, plans, profiles
 from virt_steward.decisions.configs import read_config
 from virt_steward.decisions.outcomes import Decided, NotDecided
 from virt_steward.insight.assets.explain import find_asset
-from virt_steward.kube.errors import NotFound
+from virt_steward.kube.errors import KubeError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -162,7 +162,7 @@ async def _decide_all(
 async def _result(client: Client, name: str, decide: Callable[[Client, str], Awaitable[Outcome]]) -> DecisionResult:
     try:
         outcome = await decide(client, name)
-    except NotFound as error:
+    except KubeError as error:
         return DecisionResult(name, decided=False, message=str(error))
     is_decided = isinstance(outcome, Decided)
     return DecisionResult(name, is_decided, outcome.message if isinstance(outcome, Decided) else outcome.reason)

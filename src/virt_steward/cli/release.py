@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from virt_steward.controllers.autopilot.options import AutopilotOptions
-    from virt_steward.kube.client import Client
 
 
 def release(
@@ -71,7 +70,7 @@ async def _release(
     is_confirmed: bool,
 ) -> tuple[StagedAsset, ...]:
     async with quiet_client(*cluster) as client:
-        found = tuple([await _review(client, options, name) for name in assets])
+        found = await _review(Reader(client.connection, client.discovery), options, assets)
         if id_ and found[0].id != id_:
             raise CommandFailed(f"the staged change of {assets[0]} is now {found[0].id}; review it first")
         for one in found:
@@ -84,14 +83,17 @@ async def _release(
         return found
 
 
-async def _review(client: Client, options: AutopilotOptions, name: str) -> StagedAsset:
-    reader = Reader(client.connection, client.discovery)
+async def _review(reader: Reader, options: AutopilotOptions, names: tuple[str, ...]) -> tuple[StagedAsset, ...]:
     seen = await survey(reader, load(), options, datetime.now(UTC))
-    asset = find_asset(seen.view.catalog, name)
-    found = review_staged(seen.view, asset, seen.decision(asset), seen.now, await take_census(reader))
-    if found is None:
-        raise CommandFailed(f"Nothing to release: no change of {name} is staged")
-    return found
+    census = await take_census(reader)
+    found = []
+    for name in names:
+        asset = find_asset(seen.view.catalog, name)
+        staged = review_staged(seen.view, asset, seen.decision(asset), seen.now, census)
+        if staged is None:
+            raise CommandFailed(f"Nothing to release: no change of {name} is staged")
+        found.append(staged)
+    return tuple(found)
 
 
 def _lines(found: StagedAsset) -> Iterator[str]:

@@ -44,13 +44,14 @@ Progress = PlanCompleted | PlanFailed | PlanInProgress
 
 def progress_of_any(config: VirtPlatformConfig | None) -> Progress:
     """The progress of whatever plan there is: also before it is drafted and while it is in review."""
-    match config.status.phase if config else "":
-        case None | "Pending" | "Drafting":
-            return PlanInProgress(("the plan is being drafted",))
-        case "ReviewRequired" if config and config.spec.action == "DryRun":
-            return PlanInProgress((f"plan {config.status.plan_hash} waits for a review",))
-        case _:
-            return progress(config, config.status.plan_hash if config else "")
+    if config is None:
+        return progress(None, "")
+    status = config.status
+    if status.phase in (None, "Pending", "Drafting"):
+        return PlanInProgress(("the plan is being drafted",))
+    if status.phase == "ReviewRequired" and config.spec.action == "DryRun":
+        return PlanInProgress((f"plan {status.plan_hash} waits for a review",))
+    return progress(config, status.plan_hash)
 
 
 def progress(  # noqa: PLR0911 - a table by phase

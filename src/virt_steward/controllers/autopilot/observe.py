@@ -14,7 +14,7 @@ from virt_steward.controllers.autopilot import annotation_keys
 from virt_steward.controllers.autopilot.observation import AutopilotObservation, ServedKinds
 from virt_steward.controllers.autopilot.optout import is_of_another_instance
 from virt_steward.controllers.autopilot.overrides.governed import NOT_GOVERNED, GovernedFields
-from virt_steward.controllers.autopilot.rollouts.staged import data_key, read_entries, ref_of_staging
+from virt_steward.controllers.autopilot.rollouts.staged import data_key, ref_of_staging
 from virt_steward.controllers.autopilot.watches import ref_of_asset
 from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Key, Ref, Regarding, kind_of, ref_of
@@ -171,7 +171,7 @@ class AutopilotClusterView:
     def all_staged(self) -> dict[str, StagedChange]:
         """Return all staged changes as they are recorded, by the keys of their entries."""
         found = self._stores.staging.get(ref_of_staging(self.options.hco.namespace).key)
-        return read_entries(found.data) if found else {}
+        return found.entries if found else {}
 
     def staged(self, ref: Ref) -> StagedChange | None:
         """Return the staged change of an object, as it is recorded."""

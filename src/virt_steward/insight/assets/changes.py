@@ -40,7 +40,7 @@ from virt_steward.ssa.preview import Changes, Creates, Reowns, preview
 from virt_steward.ssa.refusals import RefusedIntent
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from virt_steward.catalog.asset import Asset
     from virt_steward.controllers.autopilot.rollouts.staged import Occasion, StagedChange
@@ -219,8 +219,8 @@ def _wait(staging: Staging) -> str:
 class PreviewRecords:
     """What is staged on the cluster, and what this preview would stage or roll out besides."""
 
-    def __init__(self, entries: dict[str, StagedChange]) -> None:
-        self._entries = entries
+    def __init__(self, entries: Mapping[str, StagedChange]) -> None:
+        self._entries = dict(entries)
         self.rolling: set[str] = set()
 
     def find(self, ref: Ref) -> StagedChange | None:

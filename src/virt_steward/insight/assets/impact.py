@@ -59,6 +59,6 @@ async def find_impacts(reader: Reader, survey: Survey, changes: Iterable[AssetCh
 
 
 def _impact(change: AssetChange, pools: Sequence[Pool], census: Census) -> RebootImpact:
-    if change.action is ChangeAction.DELETE and change.ref.kind != MACHINE_CONFIG:
-        return RebootImpact(BY_SELECTOR)
+    if change.action is ChangeAction.DELETE and change.ref.kind != MACHINE_CONFIG and not change.pools:
+        return RebootImpact(BY_SELECTOR)  # its selector could not be read
     return impact_on(change.pools, pools, census)

@@ -11,7 +11,6 @@ import structlog
 from virt_steward.controllers.autopilot.rollouts.staged import (
     Occasion,
     data_key,
-    read_entries,
     ref_of_staging,
     staging_intent,
     unreviewed_pools,
@@ -130,7 +129,7 @@ class StagingLedger:
     def _known(self) -> Mapping[str, StagedChange]:
         if self._entries is None:
             found = self._store.get(self._ref.key)
-            self._entries = read_entries(found.data) if found else {}
+            self._entries = found.entries if found else {}
         return self._entries
 
     async def _write(self, hco: Regarding, entries: dict[str, StagedChange]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -100,11 +101,16 @@ def recorded_fields(changes: tuple[FieldChange, ...]) -> tuple[FieldChange, ...]
     return tuple(shortened(one, LONGEST_VALUE) for one in changes[:MOST_FIELDS])
 
 
-class StagingRecord(msgspec.Struct, frozen=True):
+class StagingRecord(msgspec.Struct, frozen=True, dict=True):
     """The ConfigMap as a watch delivers it."""
 
     metadata: Meta
     data: dict[str, str] = {}
+
+    @cached_property
+    def entries(self) -> dict[str, StagedChange]:
+        """Decoded once, since each asset asks for them."""
+        return read_entries(self.data)
 
 
 def ref_of_staging(namespace: str) -> Ref:
