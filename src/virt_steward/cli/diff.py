@@ -193,8 +193,9 @@ def report_lines(report: ChangeReport, *, show_excluded: bool) -> Iterator[str]:
 def _change(change: AssetChange, impact: RebootImpact | None) -> Iterator[str]:
     text = TEXTS.get(change.action, f"would be {change.action}d")
     if change.staged:
-        text += f", but is staged first: {change.staged}"
-    if change.message:
+        reason = f" ({change.message})" if change.message else ""
+        text += f"{reason}, but is staged first: {change.staged}"
+    elif change.message:
         text += f": {change.message}"
     name = f" ({change.asset})" if change.asset else ""
     yield from wrapped(f"{MARKS[change.action]} {change.ref}{name}: {text}", "", "    ")
