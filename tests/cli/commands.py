@@ -8,6 +8,9 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
+
+from tests.forkserver import fork_server
 
 PROGRAM = Path(sys.executable).with_name("virt-steward")
 PATIENCE = 30
@@ -22,28 +25,21 @@ class Ended:
 
 async def steward(*arguments: str, kubeconfig: Path, stdin: str = "", **env: str) -> Ended:
     """Run a command to its end, with nothing else of the user's configuration in reach."""
-    process = await asyncio.create_subprocess_exec(
-        PROGRAM,
-        *arguments,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env={
-            "PATH": os.environ["PATH"],
-            "HOME": str(kubeconfig.parent),
-            "KUBECONFIG": str(kubeconfig),
-            "COLUMNS": "400",  # so that sentences stay on one line
-            **env,
-        },
-    )
-    try:
-        out, err = await asyncio.wait_for(process.communicate(stdin.encode()), PATIENCE)
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    assert process.returncode is not None
-    return Ended(process.returncode, out.decode(), err.decode())
+    known = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(kubeconfig.parent),
+        "KUBECONFIG": str(kubeconfig),
+        "COLUMNS": "400",  # so that sentences stay on one line
+        **env,
+    }
+    with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
+        given.write(stdin.encode())
+        given.seek(0)
+        fork = fork_server().start(list(arguments), known, (given.fileno(), out.fileno(), err.fileno()))
+        code = await fork.exit_code(within=PATIENCE)
+        out.seek(0)
+        err.seek(0)
+        return Ended(code, out.read().decode(), err.read().decode())
 
 
 async def on_a_terminal(*arguments: str, answers: str = "", interrupt_at: str = "", **env: str) -> str:
