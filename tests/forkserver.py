@@ -17,6 +17,7 @@ import socket
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -32,6 +33,7 @@ from virt_steward_demo.local.processes import Child
 ROOT = Path(__file__).parents[1]
 MAX_REQUEST = 200_000
 """Bytes of arguments and environment, in one packet."""
+MAX_NUMBER = 64
 
 
 class Start(msgspec.Struct):
@@ -42,22 +44,50 @@ class Start(msgspec.Struct):
 
 
 class Fork:
-    """A running command."""
+    """A running command. The server sends its pid, and its exit code when it has ended."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
-        self.pid = int(connection.recv(64))
+        self._exit_code: int | None = None
+        self.pid = int(connection.recv(MAX_NUMBER))
 
-    async def exit_code(self, *, within: float) -> int:
-        """The negated number of a signal if that ended it. It is killed if it takes longer, or if nobody waits."""
-        with self._connection as ended:
-            ended.setblocking(False)
-            try:
-                async with asyncio.timeout(within):
-                    return int(await asyncio.get_running_loop().sock_recv(ended, 64))
-            except BaseException:
-                os.kill(self.pid, signal.SIGKILL)
-                raise
+    @property
+    def alive(self) -> bool:
+        if self._exit_code is None and select.select([self._connection], [], [], 0)[0]:
+            self._note(self._connection.recv(MAX_NUMBER))
+        return self._exit_code is None
+
+    @property
+    def exit_code(self) -> int:
+        """Waits for it. It is the negated number of a signal if that ended it."""
+        if self._exit_code is None:
+            self._note(self._connection.recv(MAX_NUMBER))
+        assert self._exit_code is not None
+        return self._exit_code
+
+    async def communicate(self, *, within: float) -> int:
+        """The exit code. It is killed if it takes longer, or if the caller is cancelled."""
+        self._connection.setblocking(False)
+        try:
+            async with asyncio.timeout(within):
+                self._note(await asyncio.get_running_loop().sock_recv(self._connection, MAX_NUMBER))
+        except BaseException:
+            self._connection.setblocking(True)
+            self.kill()
+            raise
+        return self.exit_code
+
+    def kill(self) -> None:
+        """End it and what it has started by SIGKILL."""
+        if self.alive:
+            os.kill(self.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # there is no such group if it was killed before it became a session
+                os.killpg(self.pid, signal.SIGKILL)
+        _ = self.exit_code  # waits until it is gone
+
+    def _note(self, message: bytes) -> None:
+        self._exit_code = int(message)
+        self._connection.close()
 
 
 class ForkServer:

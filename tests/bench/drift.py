@@ -34,7 +34,7 @@ async def measure(client: Client, control_plane: ControlPlane, bare: Bare, folde
         cockpit = Cockpit(client, platform, catalog, account, options_for(catalog), audit_log.mark())
         await ask_for_everything(cockpit)
         kubeconfig = account.write_kubeconfig(folder / "autopilot", control_plane)
-        with a_process(kubeconfig, HCO.namespace, controller="autopilot"):
+        with a_process(kubeconfig, HCO.namespace, controller="autopilot", measured=True):
             assert await eventually(partial(is_at_rest, cockpit, audit_log), within=180)
             rounds = [await round_of_drifts(cockpit, audit_log, bare) for _ in range(ROUNDS)]
         await cockpit.clear()

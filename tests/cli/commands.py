@@ -36,7 +36,7 @@ async def steward(*arguments: str, kubeconfig: Path, stdin: str = "", **env: str
         given.write(stdin.encode())
         given.seek(0)
         fork = fork_server().start(list(arguments), known, (given.fileno(), out.fileno(), err.fileno()))
-        code = await fork.exit_code(within=PATIENCE)
+        code = await fork.communicate(within=PATIENCE)
         out.seek(0)
         err.seek(0)
         return Ended(code, out.read().decode(), err.read().decode())

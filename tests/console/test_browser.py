@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator
+from typing import Literal
 
 import pytest
 import pytest_asyncio
@@ -60,6 +61,7 @@ PAGES_OF_ONE = {
 """Paths and headings."""
 BARE_PAGES = {"/sign-in": "Sign in", "/nothing": "No such page"}
 AXE = Axe()
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 expect.set_options(timeout=30_000)
 REFUSALS = ("401", "403", "404", "409")
 """Status codes that browsers log as errors."""
@@ -248,71 +250,60 @@ async def test_live_updates_resume_after_sign_in(page: Page) -> None:
     await expect(liveness).to_have_text("Live")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("path", PAGES)
-async def test_pages_are_accessible(page: Page, client: Client, path: str, scheme: str) -> None:
+async def test_pages_are_accessible_and_fit_phones(page: Page, client: Client, path: str) -> None:
     await put_config(client, a_review())
-    await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     await page.goto(path)
     await expect(page.locator("#liveness")).to_have_text("Live")
-    assert await violations(page) == []
+    assert await violations(page) == {}
+    assert await width_on_a_phone(page) <= 390
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("path", PAGES_OF_ONE)
-async def test_object_pages_are_accessible(page: Page, things: Client, path: str, scheme: str) -> None:
+async def test_object_pages_are_accessible_and_fit_phones(page: Page, things: Client, path: str) -> None:
     assert things
-    await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     await page.goto(path)
     await expect(page.get_by_role("heading", level=1)).to_have_text(PAGES_OF_ONE[path])
     await expect(page.locator("#liveness")).to_have_text("Live")
-    assert await violations(page) == []
+    assert await violations(page) == {}
+    assert await width_on_a_phone(page) <= 390
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_drifted_plan_page_is_accessible(page: Page, client: Client, scheme: str) -> None:
+async def test_drifted_plan_page_is_accessible(page: Page, client: Client) -> None:
     await make_namespace(client, DESCHEDULER.key.namespace)
     await put(client, a_descheduler(mode="Predictive"))
     await put_config(client, a_drift(a_descheduler(mode="Automatic"), "spec.mode"), action="Apply")
-    await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     await page.goto(PLAN_PAGE)
     await expect(page.locator(".diff .removed", has_text="mode: Predictive")).to_be_visible()
     await expect(page.locator("#liveness")).to_have_text("Live")
     await page.get_by_text("Changes of the plan").click()
     await keep_picture(page, "drift")
-    assert await violations(page) == []
+    assert await violations(page) == {}
     await client.delete(DESCHEDULER)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("path", BARE_PAGES)
-async def test_bare_pages_are_accessible(page: Page, path: str, scheme: str) -> None:
-    await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+async def test_bare_pages_are_accessible(page: Page, path: str) -> None:
     await page.goto(path)
     await expect(page.get_by_role("heading", level=1)).to_have_text(BARE_PAGES[path])
-    assert await violations(page) == []
+    assert await violations(page) == {}
 
 
-async def violations(page: Page) -> list[tuple[str, list[str]]]:
-    found = await AXE.run(page)
-    return [(one["id"], [node["html"] for node in one["nodes"]]) for one in found.response["violations"]]
+async def violations(page: Page) -> dict[str, list[tuple[str, list[str]]]]:
+    """What axe finds in light and in dark colours."""
+    found: dict[str, list[tuple[str, list[str]]]] = {}
+    for scheme in SCHEMES:
+        await page.emulate_media(color_scheme=scheme)
+        for one in (await AXE.run(page)).response["violations"]:
+            found.setdefault(scheme, []).append((one["id"], [node["html"] for node in one["nodes"]]))
+    return found
 
 
-@pytest.mark.parametrize("path", PAGES_OF_ONE)
-async def test_object_pages_fit_phones(page: Page, things: Client, path: str) -> None:
-    assert things
+async def width_on_a_phone(page: Page) -> int:
+    """The width of the content in a window of 390 pixels."""
     await page.set_viewport_size({"width": 390, "height": 800})
-    await page.goto(path)
-    await expect(page.get_by_role("heading", level=1)).to_have_text(PAGES_OF_ONE[path])
-    assert await page.evaluate("document.documentElement.scrollWidth") <= 390
-
-
-@pytest.mark.parametrize("path", PAGES)
-async def test_pages_fit_phones(page: Page, client: Client, path: str) -> None:
-    await put_config(client, a_review())
-    await page.set_viewport_size({"width": 390, "height": 800})
-    await page.goto(path)
-    assert await page.evaluate("document.documentElement.scrollWidth") <= 390
+    width: int = await page.evaluate("document.documentElement.scrollWidth")
+    return width
 
 
 async def test_keyboard_reaches_a_plan(page: Page, client: Client) -> None:

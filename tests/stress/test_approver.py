@@ -55,7 +55,7 @@ class Arena:
     kubeconfig: Path
 
     def process(self) -> AbstractContextManager[Process]:
-        return a_process(self.kubeconfig, home_of(self.account))
+        return a_process(self.kubeconfig, home_of(self.account), measured=True)
 
     async def namespaces(self, number: int) -> list[Lifecycle]:
         batch = next(_batches)

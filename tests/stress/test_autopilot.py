@@ -54,7 +54,7 @@ class Range:
     kubeconfig: Path
 
     def process(self) -> AbstractContextManager[Process]:
-        return a_process(self.kubeconfig, HCO.namespace, controller="autopilot")
+        return a_process(self.kubeconfig, HCO.namespace, controller="autopilot", measured=True)
 
     async def is_at_rest(self) -> bool:
         return await is_at_rest(self.cockpit, self.audit_log)

@@ -63,7 +63,7 @@ class Bench:
     def process(self) -> Iterator[Process]:
         with (
             few_files(),
-            a_process(self.kubeconfig, home_of(self.account), *ALONE, controller="placement") as started,
+            a_process(self.kubeconfig, home_of(self.account), *ALONE, controller="placement", measured=True) as started,
         ):
             yield started
 

@@ -48,7 +48,9 @@ class Fleet:
     kubeconfig: Path
 
     def process(self) -> AbstractContextManager[Process]:
-        return a_process(self.kubeconfig, home_of(self.account), *ALONE, *OPTIONS, controller="placement")
+        return a_process(
+            self.kubeconfig, home_of(self.account), *ALONE, *OPTIONS, controller="placement", measured=True
+        )
 
     async def join(self, number: int) -> dict[str, str]:
         """So many clusters; gives their users, by name."""

@@ -13,11 +13,13 @@ import msgspec
 
 from tests.clients import a_client
 from tests.controllers.approver.lifecycle import define_all
+from tests.forkserver import Fork, fork_server
 from tests.grants import Account, an_account
 from virt_steward.controllers.approver.definition import ACCESS
 from virt_steward.kube.faults import VARIABLE
 from virt_steward.runtime.access import Installation
 from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.local.files import open_log
 from virt_steward_demo.local.processes import Child
 
 ALONE = ("--no-leader-elect",)
@@ -43,25 +45,22 @@ def home_of(account: Account) -> str:
 class Process:
     """`virt-steward run`, which logs as JSON and serves nothing."""
 
-    def __init__(self, kubeconfig: Path, namespace: str, log: Path, *, options: tuple[str, ...], fault: str) -> None:
-        argv = [sys.executable, "-m", "virt_steward", "run", "--log-format=json"]
-        argv += [f"--kubeconfig={kubeconfig}", f"--namespace={namespace}"]
-        argv += [f"--{server}-bind-address=0" for server in ("metrics", "debug", "health-probe")]
-        env = {**os.environ, **({VARIABLE: fault} if fault else {})}
-        self._child = Child([*argv, *options], log=log, env=env)
+    def __init__(self, running: Fork | Child, log: Path) -> None:
+        self._running = running
+        self._log = log
 
     @property
     def pid(self) -> int:
-        return self._child.pid
+        return self._running.pid
 
     @property
     def alive(self) -> bool:
-        return self._child.alive
+        return self._running.alive
 
     @property
     def was_killed(self) -> bool:
         """Whether SIGKILL ended it."""
-        return not self.alive and self._child.exit_code == -signal.SIGKILL
+        return not self.alive and self._running.exit_code == -signal.SIGKILL
 
     @property
     def cpu(self) -> float:
@@ -76,10 +75,10 @@ class Process:
         return int(status[status.index("VmRSS:") + 1]) / 1024
 
     def kill(self) -> None:
-        self._child.kill()
+        self._running.kill()
 
     def log(self) -> list[dict[str, Any]]:
-        lines = self._child.log.read_bytes().split(b"\n")
+        lines = self._log.read_bytes().split(b"\n")
         return [msgspec.json.decode(line) for line in lines[:-1]]  # the last is empty, or not yet complete
 
     def said(self, event: str, **facts: Any) -> bool:
@@ -97,14 +96,30 @@ class Process:
 
 @contextmanager
 def a_process(
-    kubeconfig: Path, namespace: str, *options: str, fault: str = "", controller: str = "approver"
+    kubeconfig: Path,
+    namespace: str,
+    *options: str,
+    fault: str = "",
+    controller: str = "approver",
+    measured: bool = False,
 ) -> Iterator[Process]:
-    """Logs beside the kubeconfig, each process into a file of its own."""
+    """Logs beside the kubeconfig, each process into a file of its own.
+
+    One whose memory or CPU is measured is started as users start it, since a fork shares memory with its server.
+    """
     number = len(list(kubeconfig.parent.glob(f"{controller}-*.log")))
     log = kubeconfig.parent / f"{controller}-{number}.log"
-    options = (f"--controllers={controller}", *(options or ALONE))
-    process = Process(kubeconfig, namespace, log, options=options, fault=fault)
+    argv = ["run", "--log-format=json", f"--kubeconfig={kubeconfig}", f"--namespace={namespace}"]
+    argv += [f"--{server}-bind-address=0" for server in ("metrics", "debug", "health-probe")]
+    argv += [f"--controllers={controller}", *(options or ALONE)]
+    env = {**os.environ, **({VARIABLE: fault} if fault else {})}
+    running: Fork | Child
+    if measured:
+        running = Child([sys.executable, "-m", "virt_steward", *argv], log=log, env=env)
+    else:
+        with Path(os.devnull).open("rb") as nothing, open_log(log) as output:
+            running = fork_server().start(argv, env, (nothing.fileno(), output.fileno(), output.fileno()))
     try:
-        yield process
+        yield Process(running, log)
     finally:
-        process.kill()
+        running.kill()

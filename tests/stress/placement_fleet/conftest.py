@@ -38,7 +38,9 @@ def start(control_plane: ControlPlane, account: Account, tmp_path: Path, audit_l
     """Start the placement under its own rights, which must do."""
     begin = audit_log.mark()
     kubeconfig = account.write_kubeconfig(tmp_path / "kubeconfig", control_plane)
-    yield lambda *options: a_process(kubeconfig, home_of(account), *ALONE, *QUICK, *options, controller="placement")
+    yield lambda *options: a_process(
+        kubeconfig, home_of(account), *ALONE, *QUICK, *options, controller="placement", measured=True
+    )
     assert account.denied(audit_log.since(begin)) == []
 
 
