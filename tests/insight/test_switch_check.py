@@ -11,6 +11,8 @@ import pytest
 from tests.cli.commands import steward
 from tests.console.people import People, a_rule, user_of
 from tests.controllers.approver.lifecycle import define_all
+from tests.controllers.autopilot.staging_rig import workers_are_settled
+from tests.eventually import eventually
 from tests.otheroperator import OtherOperator
 from tests.recordings import recording, restore
 from tests.widgets import install_crd
@@ -72,6 +74,7 @@ async def left_behind(admin: Client) -> AsyncIterator[Client]:
         await admin.create(deployment)
         other = OtherOperator(admin, Key(DEPLOYMENT.namespace, GO_LEASE))
         await other.renew(HOLDER, 300)
+        assert await eventually(lambda: workers_are_settled(admin), within=60)  # else a rollout takes changes along
         yield admin
         await other.delete()
         for obj in (deployment, *objects):

@@ -1,5 +1,6 @@
 """What is staged, and pools whose nodes take changes up: shared by the tests of rollouts."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,7 @@ from tests.eventually import eventually
 from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.controllers.autopilot.rollouts.policy import REBOOTING
 from virt_steward.controllers.autopilot.rollouts.staged import StagedChange, read_entries, ref_of_staging
-from virt_steward.kube.client import EVERYTHING
+from virt_steward.kube.client import EVERYTHING, Client
 from virt_steward.kube.errors import NotFound
 from virt_steward.objects.identity import Key, Ref
 from virt_steward.platform.hco import HYPERCONVERGED
@@ -61,8 +62,11 @@ async def pool(cockpit: Cockpit, name: str = "worker") -> Object:
 
 
 async def is_updated(cockpit: Cockpit) -> bool:
-    conditions = (await pool(cockpit))["status"].get("conditions", ())
-    return any((one["type"], one["status"]) == ("Updated", "True") for one in conditions)
+    return _says_updated((await pool(cockpit))["status"])
+
+
+def _says_updated(status: Mapping[str, Any]) -> bool:
+    return any((one["type"], one["status"]) == ("Updated", "True") for one in status.get("conditions", ()))
 
 
 def writes(cockpit: Cockpit, audit_log: AuditLog, mark: Mark) -> list[Request]:
@@ -112,8 +116,11 @@ async def rendered(cockpit: Cockpit) -> set[str]:
 
 
 async def is_settled(cockpit: Cockpit) -> bool:
+    return await workers_are_settled(cockpit.client)
+
+
+async def workers_are_settled(client: Client) -> bool:
     """All nodes of the pool run what its sources give, and nothing is about to change that."""
-    client = cockpit.client
     pools, configs, kubelets = [
         await client.list(kind, EVERYTHING, SimulatedObject)
         for kind in (MACHINE_CONFIG_POOL, MACHINE_CONFIG, KUBELET_CONFIG)
@@ -126,4 +133,4 @@ async def is_settled(cockpit: Cockpit) -> bool:
     rendering = render(worker, configs)
     assert rendering
     running = [part.get("configuration", {}).get("name") for part in (worker.spec, worker.status)]
-    return running == [rendering.name] * 2 and await is_updated(cockpit)
+    return running == [rendering.name] * 2 and _says_updated(worker.status)
