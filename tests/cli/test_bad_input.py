@@ -1,16 +1,19 @@
 """What a person reads who got something wrong: one line on what to do, and no traceback."""
 
 import base64
+import os
 import socket
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import pytest
 import yaml
 
 from tests.cli.commands import Ended, steward
+from tests.forkserver import fork_server
 from tests.grants import an_account
 from tests.kube.certificates import an_authority
 from virt_steward.kube.client import Client
@@ -142,3 +145,12 @@ async def test_a_wrong_argument_is_named(
     arguments: tuple[str, ...], expected: str, control_plane: ControlPlane
 ) -> None:
     assert expected in complaint(await steward(*arguments, kubeconfig=control_plane.kubeconfig))
+
+
+@pytest.mark.parametrize("command", ["crds", "version"])
+def test_a_full_disk_is_reported_in_one_line(command: str) -> None:
+    with Path(os.devnull).open("rb") as given, Path("/dev/full").open("wb") as full, TemporaryFile() as err:
+        fork = fork_server().start([command], os.environ, (given.fileno(), full.fileno(), err.fileno()))
+        assert fork.exit_code == 1
+        err.seek(0)
+        assert err.read().decode() == "virt-steward: the output is incomplete: No space left on device\n"

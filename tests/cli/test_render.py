@@ -52,6 +52,12 @@ async def test_render_honours_allow_list(tmp_path: Path) -> None:
     assert "Summary: 1 included, 0 excluded, " in ended.stdout
 
 
+async def test_render_leaves_nothing_out_of_a_pipe(tmp_path: Path) -> None:
+    ended = await rendered(tmp_path, "--output=status", disabled_resources="- {kind: MachineConfig, name: '*psi*'}")
+    assert "Root exclusion (disabled-resources annotation)\n" in ended.stdout
+    assert "…" not in ended.stdout
+
+
 async def test_render_honours_exclusions(tmp_path: Path) -> None:
     rules = "- {kind: MachineConfig, name: '*psi*'}"
     asked = ("--asset=psi-enable", "--show-excluded", "--output=json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from importlib import import_module
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 DEMO = "virt_steward_demo"
+OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 # Where each command is. Only the given command is imported, so that `run` does not load what only `plan` needs.
 COMMANDS = {
     "run": "virt_steward.cli.run:run",
@@ -94,7 +96,9 @@ def _is_installed(command: str) -> bool:
 
 def main() -> None:
     try:
-        sys.exit(load(sys.argv[1:])(_arguments(sys.argv[1:]), standalone_mode=False) or 0)
+        code = load(sys.argv[1:])(_arguments(sys.argv[1:]), standalone_mode=False) or 0
+        sys.stdout.flush()  # here and not when the process ends, where an error could not be reported
+        sys.exit(code)
     except UserError as error:
         sys.exit(f"virt-steward: {error}")
     except BaseExceptionGroup as group:  # raised by concurrent tasks
@@ -108,7 +112,17 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
     except BrokenPipeError:  # `virt-steward crds | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
+    except OSError as error:  # `virt-steward crds > /mnt/full/crds.yaml`
+        if error.errno not in OUTPUT_ERRORS:
+            raise
+        _drop_output()
+        sys.exit(f"virt-steward: the output is incomplete: {error.strerror}")
+
+
+def _drop_output() -> None:
+    """What is still buffered cannot be written, and Python would try it once more at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _arguments(given: list[str]) -> list[str]:

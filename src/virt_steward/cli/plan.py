@@ -61,6 +61,7 @@ def plan(
     """Preview what a profile changes and its impact.
 
     Nothing is changed. Exit code: 0 if there is nothing to change, 2 if the plan changes something, 1 on errors.
+    With -o manifests it is 0 in both cases, so that a pipe into another command goes on.
     Options in the cluster's VirtPlatformConfig apply unless --set overrides them.
     """
     options = advisor_flags.asking(hyperconverged, example_profile=example_profile)
@@ -74,6 +75,7 @@ def plan(
             typer.echo(msgspec.json.encode(found).decode())
         case PlanFormat.MANIFESTS:
             typer.echo(desired_manifests(found), nl=False)
+            return
     if found.changes:
         raise typer.Exit(CHANGES)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import Counter
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -129,7 +130,10 @@ def _rows(reports: Iterable[AssetReport]) -> Iterator[str]:
 
 
 def _short(reason: str) -> str:
-    return reason if len(reason) <= LONGEST_REASON else f"{reason[: LONGEST_REASON - 1]}…"
+    """On a terminal a row is one line; in a pipe or a file nothing is left out."""
+    if len(reason) <= LONGEST_REASON or not sys.stdout.isatty():
+        return reason
+    return f"{reason[: LONGEST_REASON - 1]}…"
 
 
 def _summary(reports: Iterable[AssetReport]) -> str:
