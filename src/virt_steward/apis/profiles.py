@@ -10,11 +10,7 @@ from virt_steward.apis.profileoptions import AnyOptions, OptionsStruct, options_
 from virt_steward.apis.schema import INT32, ApiStruct, rule
 
 LOAD_AWARE = "load-aware-rebalancing"
-
-
 HIGHER_DENSITY = "virt-higher-density"
-
-
 EXAMPLE = "example-profile"
 
 

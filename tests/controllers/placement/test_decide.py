@@ -17,6 +17,7 @@ from virt_steward.controllers.placement.observation import (
 )
 from virt_steward.controllers.placement.rules import RULES
 from virt_steward.controllers.placement.rules.existing_vm import REMEDY
+from virt_steward.controllers.placement.strategies import STRATEGY_NAMES
 from virt_steward.controllers.placement.verdicts import Ask, Blocked, Chosen, PlacementReason
 
 EAST, WEST = a_cluster("east", labels={"region": "east"}), a_cluster("west", labels={"region": "west"})
@@ -247,7 +248,7 @@ def test_decide_keeps_machine_where_its_vm_is(
             (EAST, WEST),
             {"findings": NOWHERE},
             PlacementReason.UNKNOWN_STRATEGY,
-            "placement strategy roulette does not exist: use one of none, round-robin, least-loaded, spread, weight",
+            f"placement strategy roulette does not exist: use one of {', '.join(STRATEGY_NAMES)}",
             id="an unknown strategy",
         ),
         pytest.param(
