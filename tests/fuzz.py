@@ -26,7 +26,7 @@ from virt_steward.catalog.filters import from_yaml
 from virt_steward.catalog.load import load
 from virt_steward.catalog.yamlread import BadYaml
 from virt_steward.cli.arguments import namespaced
-from virt_steward.cli.profile_options import wished
+from virt_steward.cli.profile_options import set_options
 from virt_steward.controllers.autopilot import annotation_keys
 from virt_steward.controllers.autopilot.annotation_keys import DriftMode
 from virt_steward.controllers.autopilot.options import HCO
@@ -346,7 +346,7 @@ PARSERS = (
     Parser("namespaced name", namespaced, around("a/b", "a"), (BadSetting,)),
     Parser(
         "option of a profile",
-        lambda given: wished("load-aware-rebalancing", [given], ProfileOptions()),
+        lambda given: set_options("load-aware-rebalancing", [given], ProfileOptions()),
         around("loadAware.evictionLimits.total=5", "mode=Automatic", "a={}", "mode=[{}]").filter(
             lambda given: len(given) < 300
         ),

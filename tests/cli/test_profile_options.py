@@ -13,7 +13,7 @@ from virt_steward.apis.profiles import (
     LoadAwareOptions,
     ProfileOptions,
 )
-from virt_steward.cli.profile_options import wished
+from virt_steward.cli.profile_options import set_options
 from virt_steward.settings import BadSetting
 
 NONE = ProfileOptions()
@@ -39,20 +39,20 @@ TRUTH = "enablePSIMetrics must be true or false, not maybe"
     ],
 )
 def test_an_option_is_set_by(sets: list[str], expected: dict[str, Any]) -> None:
-    assert wished(LOAD_AWARE, sets, NONE) == ProfileOptions(load_aware=LoadAwareOptions(**expected))
+    assert set_options(LOAD_AWARE, sets, NONE) == ProfileOptions(load_aware=LoadAwareOptions(**expected))
 
 
 def test_other_options_stay_as_they_are() -> None:
     before = ProfileOptions(load_aware=LoadAwareOptions(mode="Predictive", enable_psi_metrics=False))
-    after = wished(LOAD_AWARE, ["deschedulingIntervalSeconds=90"], before).load_aware
+    after = set_options(LOAD_AWARE, ["deschedulingIntervalSeconds=90"], before).load_aware
     assert after == LoadAwareOptions(mode="Predictive", enable_psi_metrics=False, descheduling_interval_seconds=90)
 
 
 def test_an_option_may_be_deep_or_an_object_in_json() -> None:
-    plain = wished(HIGHER_DENSITY, ["ksmConfiguration.enabled=false"], NONE)
+    plain = set_options(HIGHER_DENSITY, ["ksmConfiguration.enabled=false"], NONE)
     assert plain.virt_higher_density == HigherDensityOptions(ksm_configuration=KsmConfiguration(enabled=False))
     labels = '{"matchLabels":{"kubernetes.io/arch":"amd64"}}'
-    found = wished(HIGHER_DENSITY, [f"ksmConfiguration.nodeLabelSelector={labels}"], NONE).virt_higher_density
+    found = set_options(HIGHER_DENSITY, [f"ksmConfiguration.nodeLabelSelector={labels}"], NONE).virt_higher_density
     assert found is not None
     assert found.ksm_configuration is not None
     assert found.ksm_configuration.node_label_selector is not None
@@ -93,7 +93,7 @@ def test_an_option_may_be_deep_or_an_object_in_json() -> None:
 )
 def test_an_option_is_refused(profile: str, text: str, complaint: str) -> None:
     with pytest.raises(BadSetting) as refused:
-        wished(profile, [text], NONE)
+        set_options(profile, [text], NONE)
     assert str(refused.value).startswith(f"--set {text}: ")
     assert complaint in str(refused.value)
 

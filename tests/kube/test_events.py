@@ -211,7 +211,7 @@ async def test_anew_sends_at_once(admin: Client, namespace: str) -> None:
         desk.recorder.again(happened)
         await desk.written()
         desk.clock.advance(1)
-        desk.recorder.anew(happened)
+        desk.recorder.again_now(happened)
         await desk.written()
     [event] = await events(admin, namespace)
     assert event["series"]["count"] == 2

@@ -97,8 +97,8 @@ def test_csv_version_is_read_from_name(name: str, version: str) -> None:
         pytest.param("foo.1.2.3.4", "'1.2.3.4' is not a semantic version", id="four numbers"),
         pytest.param("foo.v2024.01.02", "'2024.01.02' is not a semantic version", id="a date"),
         pytest.param("api.v1.foo.v2.0.0", "'1.foo.v2.0.0' is not a semantic version", id="two that could be it"),
-        pytest.param("foo-1.2.3.4", "does not tell where its version begins", id="a number before the first dot"),
-        pytest.param("foo-v1.2.3", "does not tell where its version begins", id="a hyphen before it"),
+        pytest.param("foo-1.2.3.4", "does not show where its version begins", id="a number before the first dot"),
+        pytest.param("foo-v1.2.3", "does not show where its version begins", id="a hyphen before it"),
     ],
 )
 def test_csv_version_is_never_guessed(name: str, because: str) -> None:

@@ -14,7 +14,7 @@ from virt_steward_demo.local.controlplane import ControlPlane
 
 
 class Cache:
-    """A companion that settles when it may, and says what happens to it."""
+    """A background task that settles when it may, and says what happens to it."""
 
     def __init__(self) -> None:
         self.may_settle = asyncio.Event()

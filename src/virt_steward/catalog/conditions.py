@@ -108,7 +108,7 @@ class KubeVirtFeatureGateCondition(_Condition, frozen=True, tag="kubevirt-featur
 
     def check(self, context: AssetContext) -> ConditionResult:
         if KUBEVIRT_GATES.ref not in context.objects:
-            return CannotTell("the KubeVirt is not known")
+            return CannotTell("the KubeVirt object has not been read")
         gates = dig(context.objects[KUBEVIRT_GATES.ref] or {}, KUBEVIRT_GATES.paths[0])
         return Met() if isinstance(gates, list) and self.value in gates else _unmet("enabled", "not enabled")
 
@@ -148,7 +148,7 @@ class HardwareCondition(_Condition, frozen=True, tag="hardware-detection"):
 
     def check(self, context: AssetContext) -> ConditionResult:
         if context.hardware is None:
-            return CannotTell("the nodes are not known")
+            return CannotTell("the nodes have not been read")
         hardware = context.hardware
         found = {
             "pciDevicesPresent": hardware.pci,
@@ -196,7 +196,7 @@ class TopologyCondition(_Condition, frozen=True, tag="topology"):
     def check(self, context: AssetContext) -> ConditionResult:
         topology = context.topology
         if topology is None:
-            return CannotTell("the topology is not known")
+            return CannotTell("the topology has not been read")
         shapes = {
             "isHCP": topology.is_hcp,
             "isCompact": topology.is_compact,
@@ -233,7 +233,7 @@ class NotSetElsewhereCondition(_Condition, frozen=True, tag="not-set-elsewhere",
 
     def check(self, context: AssetContext) -> ConditionResult:
         if context.machine_configs is None:
-            return CannotTell("the MachineConfigs are not known")
+            return CannotTell("the MachineConfigs have not been read")
         setters = self._setters(context.machine_configs)
         return _unmet("set by nobody else", f"set by {', '.join(setters)}") if setters else Met()
 

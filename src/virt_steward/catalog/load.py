@@ -84,7 +84,7 @@ def load(root: Traversable | None = None) -> Catalog:
     catalog = Catalog(tuple(found), tuple(_tombstones(base / TOMBSTONES, TOMBSTONES, plurals)))
     for stone in catalog.tombstones:
         if stone.replaced_by and not catalog.find(stone.replaced_by):
-            raise CatalogError(stone.path, f"there is no asset {stone.replaced_by}, by which it is said to be replaced")
+            raise CatalogError(stone.path, f"there is no asset {stone.replaced_by}, which should replace it")
     return catalog
 
 

@@ -62,7 +62,7 @@ def options(
     """Raises BadSetting if the platform or the version is not named in full."""
     key = hco(hyperconverged)
     if not operator_version:
-        raise BadSetting(f"--operator-version: a version has a name, such as {VERSION}")
+        raise BadSetting(f"--operator-version is empty: write a version, such as {VERSION}")
     return AdvisorOptions(operator_version, key, namespace, docs_url.rstrip("/"), example_profile)
 
 

@@ -99,7 +99,7 @@ def diff(
 
     Reads and dry runs only; nothing of virt-steward need be installed. Lists each object with its changed fields,
     whether the change is staged, and which nodes reboot. Exit code: 0 if nothing would change, 2 if something would, 1
-    if that cannot be told. Images come from RELATED_IMAGE_ variables, as for the autopilot itself.
+    if that is unknown. Images come from RELATED_IMAGE_ variables, as for the autopilot itself.
     """
     catalog = load()
     names = tuple(find_asset(catalog, current_name(name)).name for name in assets or ())

@@ -295,9 +295,9 @@ def asset_lines(found: AssetExplanation) -> Iterator[str]:
     if found.governed:
         yield ""
         yield from wrapped(f"Fields that the advisor manages: {', '.join(found.governed)}", hanging="  ")
-    if found.told:
+    if found.events:
         yield "\nRecent events:"
-        for event in found.told:
+        for event in found.events:
             yield from wrapped(event, "  ", "    ")
     if found.review:
         yield f"\nStaged change {found.staged}; to write it now: virt-steward release {found.asset}"

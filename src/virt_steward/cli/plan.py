@@ -14,7 +14,7 @@ import typer
 from virt_steward.cli import advisor_flags
 from virt_steward.cli.arguments import ContextOption, KubeconfigOption, ProfileArgument, quiet_client
 from virt_steward.cli.output import show, table, wrapped
-from virt_steward.cli.profile_options import wished
+from virt_steward.cli.profile_options import set_options
 from virt_steward.insight.plans import preview_plan, profile_named
 from virt_steward.kube.errors import one_line
 from virt_steward.objects.yamltext import yaml_text
@@ -66,7 +66,7 @@ def plan(
     """
     options = advisor_flags.asking(hyperconverged, example_profile=example_profile)
     profile_named(profile, options)  # an unknown profile is reported before an unknown option of it
-    change = partial(wished, profile, sets or ())
+    change = partial(set_options, profile, sets or ())
     found = asyncio.run(_preview(profile, change, options, (kubeconfig, context)))
     match output:
         case PlanFormat.DIFF:

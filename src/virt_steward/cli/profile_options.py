@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def wished(profile: str, sets: Sequence[str], before: ProfileOptions) -> ProfileOptions:
+def set_options(profile: str, sets: Sequence[str], before: ProfileOptions) -> ProfileOptions:
     """The options with these changes. Raises BadSetting, which says what to write instead."""
     after = before
     for text in sets:

@@ -59,7 +59,7 @@ def switch_check(
     """Preview a switch from the Go operators to virt-steward.
 
     Reads and dry runs only; nothing of virt-steward need be installed. Exit code: 0 if nothing would change, 2 if
-    something would, 1 if that cannot be told, for example because a right is missing.
+    something would, 1 if that is unknown, for example because a right is missing.
     """
     selected = chosen(NAMES, tuple(controllers)) if controllers else NAMES
     rules = placement_flags.rules(

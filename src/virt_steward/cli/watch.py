@@ -34,8 +34,8 @@ def watch(
 ) -> None:
     """Follow the plan of a profile until it has ended.
 
-    A plan that is in review is followed, too; whoever approves it. Exit code 0 if it is completed, 1 if it has failed
-    or the time is up. Nothing is changed, and Ctrl-C ends the command only.
+    A plan that is in review is followed too, no matter who approves it. Exit code 0 if it is completed, 1 if it
+    has failed or the time is up. Nothing is changed, and Ctrl-C ends the command only.
     """
     limit = duration(timeout) if timeout else None
     asyncio.run(_watch(profile, limit, kubeconfig, context))

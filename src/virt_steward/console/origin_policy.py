@@ -63,7 +63,7 @@ class OriginPolicy:
         """Whether the browser uses TLS, up to a proxy in front of the console, so that its cookies must be Secure.
 
         A proxy may keep the browser's Host, send the origin of a form, or say `X-Forwarded-Proto`. Any of these is
-        enough, whoever sent it: a false one only makes the cookie of its own sender stricter.
+        enough, no matter who sent it: a false one only makes the cookie of its own sender stricter.
         """
         by_header = request.headers.get("X-Forwarded-Proto", "").strip().lower() == "https"
         secure = {origin for origin in self.origins if origin.startswith("https://")}

@@ -40,4 +40,4 @@ async def _release(client: Client, hco: Key, ids: frozenset[str]) -> Outcome:
     kept = sorted(before & staged | ids)  # what was written since is of no use any more
     patch = {"resourceVersion": metadata["resourceVersion"], "annotations": {ROLLOUT_RELEASE: ",".join(kept)}}
     await client.merge_patch(ref, {"metadata": patch}, manager=CONSOLE.name)
-    return Decided(f"Released {', '.join(sorted(ids))}. The autopilot writes it now, and nodes reboot.")
+    return Decided(f"Released {', '.join(sorted(ids))}. The autopilot applies it now, and nodes reboot.")

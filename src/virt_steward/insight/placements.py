@@ -160,9 +160,9 @@ class _PlacementSurvey:
 async def _survey(reader: Reader, options: PlacementOptions) -> AsyncIterator[_PlacementSurvey]:
     machines = await listed(reader, MACHINES, MACHINES.selection)  # first and alone: without them there is no question
     configs = await listed_if_served(reader, CONFIGS)
-    ledger = Assignments()
+    assignments = Assignments()
     for machine in machines:
-        ledger.take(machine.metadata.key, None, machine)
+        assignments.take(machine.metadata.key, None, machine)
     clock = SystemClock()
     fleet = Fleet(
         Secrets(reader, _ignore_change),
@@ -172,8 +172,8 @@ async def _survey(reader: Reader, options: PlacementOptions) -> AsyncIterator[_P
         observe=_count_nothing,
     )
     async with _running(fleet, configs, options.limits.timeout):
-        rooms = CapacityCache(fleet, configs, ledger, clock, lasting=math.inf)
-        view = PlacementClusterView(machines, configs, fleet, ledger, options.rules, rooms)
+        capacity = CapacityCache(fleet, configs, assignments, clock, lasting=math.inf)
+        view = PlacementClusterView(machines, configs, fleet, assignments, options.rules, capacity)
         yield _PlacementSurvey(view, Search(fleet, options.timeouts, clock), clock.now())
 
 

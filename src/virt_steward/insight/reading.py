@@ -50,7 +50,7 @@ class NoWrites:
     """The permit of a client that asks questions: it allows no write, and a dry run needs no permit."""
 
     def remaining(self) -> float:
-        raise NotLeading("a question writes nothing")
+        raise NotLeading("this command only reads, so the write was refused")
 
 
 def dry_run_client(client: Client) -> Client:

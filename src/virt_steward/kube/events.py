@@ -10,7 +10,7 @@ restart it decides the same, records the same occurrence, gets AlreadyExists, an
 plan is approved for another CSV, the episode differs, so that is another name and another Event.
 
 Three verbs say what a repetition means: `once` ignores it, `again` counts it in the Event's series (sent at most once a
-minute), `anew` counts it and sends that at once, for something that was different in between.
+minute), `again_now` counts it and sends that at once, for something that was different in between.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Recorder:
         """Record it, and count how often it happened; the count is sent at most once a minute."""
         self._repeat(occurrence, REPEAT_INTERVAL)
 
-    def anew(self, occurrence: Occurrence) -> None:
+    def again_now(self, occurrence: Occurrence) -> None:
         """Record it, and if it was recorded before, send at once that it happened again."""
         self._repeat(occurrence, 0.0)
 

@@ -76,7 +76,7 @@ def version_of(csv: str) -> Version | Unversioned:
     if not beginning or not beginning.start():
         return Unversioned(csv, f"{quoted(csv)} has no version")
     if beginning.group() == "." and csv[beginning.start() - 1].isdigit():  # foo-1.2.3.4 may mean 1.2.3.4
-        return Unversioned(csv, f"{quoted(csv)} does not tell where its version begins")
+        return Unversioned(csv, f"{quoted(csv)} does not show where its version begins")
     try:
         return Version.parse(csv[beginning.end() :])
     except BadVersion as bad:

@@ -73,7 +73,7 @@ def cluster_service_version(options: InstallOptions) -> Object:
 _DESCRIPTION = """\
 Four controllers around KubeVirt. The advisor plans a tuning, previews it and applies it once it is approved. The
 autopilot keeps the platform at its best practice. The approver approves exactly the operator versions that Git pins.
-The placement chooses the cluster that runs a Machine. Nothing changes before somebody asks for it, and every decision
+The placement chooses the cluster that runs a Machine. Nothing changes until somebody requests it, and every decision
 has a reason.
 
 OLM installs no admission policies: `virt-steward policies | kubectl apply -f -` adds those that check approvals.

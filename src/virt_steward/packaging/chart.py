@@ -234,7 +234,7 @@ virt-steward runs in namespace {{ $.Release.Namespace }}:
 {{- end }}
 {{- end }}
 
-Nothing changes before somebody asks for it. To begin:
+Nothing changes until somebody requests it. To begin:
   kubectl get virtplatformconfigs             the profiles; set spec.action to DryRun for a plan
   kubectl explain installplanapprover.spec    how to pin the operator versions to approve
   virt-steward status                         what needs attention, across all controllers

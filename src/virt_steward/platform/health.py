@@ -29,7 +29,7 @@ Health = Ready | NotReady
 def health_from_conditions(live: Mapping[str, Any] | None) -> Health:
     """Judge an object by its status conditions; without any it counts as ready."""
     if live is None:
-        return NotReady("the object is not there (any more)")
+        return NotReady("the object does not exist")
     status = live.get("status") or {}
     observed = status.get("observedGeneration")
     if observed is not None and observed < live["metadata"].get("generation", 0):

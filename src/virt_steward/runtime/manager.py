@@ -84,7 +84,7 @@ class ControllerRunner:
         self._around = around
         self._leading = False
         self._informers = InformerView(informers)
-        self.companions: list[BackgroundTask] = []
+        self.background_tasks: list[BackgroundTask] = []
         self.pages: dict[str, DebugPage] = {}
         self._is_settled = False
         agent = f"{around.agent} {definition.name}"
@@ -107,7 +107,7 @@ class ControllerRunner:
             around.metrics.registry,
             self._wake,
             around.notify,
-            self.companions.append,
+            self.background_tasks.append,
             self._show,
         )
         controller = definition.build(tools)
@@ -152,8 +152,8 @@ class ControllerRunner:
     async def _settled(self) -> None:
         """Wait for the informers first: background tasks may depend on them."""
         await self._informers.settled()
-        for companion in self.companions:
-            await companion.settled()
+        for task in self.background_tasks:
+            await task.settled()
         self._is_settled = True
 
     def _show(self, path: str, page: DebugPage) -> None:
@@ -256,7 +256,7 @@ class Manager:
                     ("kinds", self._kinds.run()),
                     *((f"informer-{informer.source.kind}", informer.run()) for informer in self.informers),
                     *((f"{unit.name}-events", one.run()) for unit in self.units for one in unit.recorders),
-                    *((f"{unit.name}-companion", one.run()) for unit in self.units for one in unit.companions),
+                    *((f"{unit.name}-background", one.run()) for unit in self.units for one in unit.background_tasks),
                 )
             ]
             async with asyncio.TaskGroup() as work:

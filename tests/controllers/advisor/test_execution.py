@@ -331,7 +331,7 @@ class TestDensity:
             assert await desk.reaches("ReviewRequired")
             item = await desk.item("configure-higher-density")
             assert "-      nodeLabelSelector: {}" in item.diff or "-    nodeLabelSelector: {}" in item.diff
-            assert "by a selector that no node meets" in item.message
+            assert "by a node selector that matches no node" in item.message
             await desk.ask("Apply")
             assert await desk.reaches("Completed")
             assert await sharing() == {"nodeLabelSelector": NO_NODE}

@@ -18,7 +18,7 @@ from virt_steward.apis.profiles import (
 )
 from virt_steward.apis.schema import schema_of, validations
 from virt_steward.apis.virtplatformconfig import Input, VirtPlatformConfigSpec
-from virt_steward.cli.profile_options import wished
+from virt_steward.cli.profile_options import set_options
 from virt_steward.console.forms import fields
 from virt_steward.controllers.advisor.options import AdvisorOptions
 from virt_steward.controllers.advisor.profiles import BUILDERS, OFF_BY_DEFAULT, profiles
@@ -93,7 +93,7 @@ def test_options_of_every_profile_reach_rules_form_and_command_line(profile: str
     assert sum(f"|| self.profile == '{profile}'" in one for one in rules) == 1
     assert {one.path[0] for one in fields(profile, {})} == {field.name}
     with pytest.raises(BadSetting, match=f"such as {field.name}\\."):
-        wished(profile, ["odd"], ProfileOptions())
+        set_options(profile, ["odd"], ProfileOptions())
     assert ProfileOptions().of(field.type) == field.type()
     set_ones = ProfileOptions(**{field.attribute: field.type()})  # type: ignore[arg-type]
     assert set_ones.of(field.type) is getattr(set_ones, field.attribute)
@@ -190,7 +190,7 @@ def test_psi_intent_is_moot_when_effective(configs: tuple[Any, ...], by: str) ->
 @pytest.mark.parametrize(("name", "warns"), [("98-off", False), ("99-worker-z", True)])
 def test_psi_intent_warns_of_later_machine_config(name: str, *, warns: bool) -> None:
     message = LOAD.intents(a_context(configs=(a_machine_config(name, "psi=0"),)))[0].message
-    assert (f"'{name}' comes after it, and its psi=0 counts" in message) == warns
+    assert (f"'{name}' overrides it with psi=0" in message) == warns
 
 
 def test_psi_intent_stays_once_applied() -> None:
@@ -249,7 +249,7 @@ def test_ksm_is_turned_off_explicitly_only_where_on(version: str, live: Any, sen
     (intent,) = DENSITY.intents(a_context(hco=an_hco(version), options=options, targets={hco: target}))
     wanted = intent.desired["spec"]["virtualization"] if version == "v1" else intent.desired["spec"]
     assert wanted.get("ksmConfiguration") == ({"nodeLabelSelector": sent} if sent else None)
-    assert ("by a selector that no node meets" in intent.message) == bool(sent)
+    assert ("by a node selector that matches no node" in intent.message) == bool(sent)
     assert any(field.endswith("ksmConfiguration.nodeLabelSelector") for field in intent.fields) == bool(sent)
 
 

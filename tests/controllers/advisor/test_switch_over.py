@@ -159,7 +159,7 @@ async def test_switch_over_writes_nothing_before_somebody_acts(switch: Switch) -
             assert switch.written(since) == []
             status = (await desk.config())["status"]
             if phase == "CompletedWithUpgrade":
-                assert "Nothing is changed before somebody sets action to DryRun" in await desk.message(phase)
+                assert "Nothing changes until somebody sets action to DryRun" in await desk.message(phase)
                 assert [item["state"] for item in status["items"] if item.get("diff")] == ["Pending"]
             assert (leftovers(status), list(lacking(status))) == ([], []), name
             for one in seen[1:]:
@@ -182,7 +182,7 @@ async def test_switch_over_explains_and_completes_what_this_version_plans_equall
     since = await switch.restore(COMPLETED)
     found = await explain_plan(switch.client, LOAD_AWARE, AdvisorOptions(), SystemClock().utc())
     (decided,) = [one for one in found.checks if one.decided]
-    assert "written by another version of the advisor (v0.1.31), of whose plan nothing is executed" in decided.reason
+    assert "written by another version of the advisor (v0.1.31), and nothing of that plan is executed" in decided.reason
     same = {"profileCustomizations": {"devActualUtilizationProfile": "PrometheusCPUCombined"}}
     await switch.client.merge_patch(DESCHEDULER, {"spec": same})
     async with switch.advising():

@@ -114,10 +114,10 @@ def subscriptions(draw: st.DrawFn, csv: str) -> Subscription:
 @st.composite
 def surroundings(draw: st.DrawFn) -> ApproverObservation:
     """A plan that should be approved, but for a thing or two."""
-    wished = draw(st.lists(st.sampled_from(CSVS), min_size=1, max_size=2, unique_by=package_of))
+    wanted = draw(st.lists(st.sampled_from(CSVS), min_size=1, max_size=2, unique_by=package_of))
     brought = draw(st.sampled_from(((), (), ("cache",))))
-    plan = a_plan(*wished, brings=brought)
-    asked = [draw(subscriptions(csv)) for csv in wished if package_of(csv) not in brought]
+    plan = a_plan(*wanted, brings=brought)
+    asked = [draw(subscriptions(csv)) for csv in wanted if package_of(csv) not in brought]
     people = [an_approver(name) for name in draw(st.sampled_from((("ann",), ("ann", "bob"))))]
     found = seen(plan, *asked, approvers=people)
     for odd in draw(st.lists(st.sampled_from(ODDITIES), max_size=2)):

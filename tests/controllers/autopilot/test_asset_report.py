@@ -91,7 +91,7 @@ def test_report_includes_asset(asset: Asset, platform: AutopilotObservation) -> 
             a_platform(),
             "EXCLUDED",
             "Conditions not known",
-            {"gpuPresent": "the nodes are not known"},
+            {"gpuPresent": "the nodes have not been read"},
             id="with-an-unknown-condition",
         ),
         pytest.param(

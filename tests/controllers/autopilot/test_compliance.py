@@ -23,7 +23,7 @@ CREATED = AssetApplied(created=True, adopted=False, drifts=(), uid="1", digest="
 ADOPTED = AssetApplied(created=False, adopted=True, drifts=(".spec.size (set by admin)",), uid="1", digest="2")
 CORRECTED = AssetApplied(created=False, adopted=False, drifts=(".spec.size (set by editor)",), uid="1", digest="2")
 UNASKED = AssetSkipped(SkipReason.CONDITIONS, "nobody asked for it")
-NOT_KNOWN = AssetSkipped(SkipReason.INPUTS_UNKNOWN, "the nodes are not known")
+NOT_KNOWN = AssetSkipped(SkipReason.INPUTS_UNKNOWN, "the nodes have not been read")
 REFUSED = AssetFailed(FailureReason.APPLY, "a webhook says no")
 NO_OPERATOR = AssetPending(PendingReason.NO_NAMESPACE, "its namespace does not exist")
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)

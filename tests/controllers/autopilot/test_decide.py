@@ -105,7 +105,11 @@ def wanted(decision: AssetDecision) -> Wanted:
             id="nobody has asked for it, whatever else is not known",
         ),
         pytest.param(
-            an_asset(reads={"nodes": True}), a_seen(), SkipReason.INPUTS_UNKNOWN, "nodes", id="the nodes are not known"
+            an_asset(reads={"nodes": True}),
+            a_seen(),
+            SkipReason.INPUTS_UNKNOWN,
+            "nodes",
+            id="the nodes have not been read",
         ),
         pytest.param(
             an_asset("{# nothing #}"), a_seen(), SkipReason.EMPTY, "renders no object", id="it renders to nothing"

@@ -182,7 +182,7 @@ async def test_explain_finds_rejected_objects_by_dry_run(
         assert (await explained(cockpit, "hco-golden-config")).state == "Fails"
         waits = await explained(cockpit, ASSET)
         assert waits.state == "Waits"
-        assert "the HyperConverged is applied first, and it fails: " in waits.because
+        assert "the HyperConverged must be applied first, which fails: " in waits.because
         assert failed(waits) == ["HyperConverged applied"]
 
     async def is_in_place() -> bool:

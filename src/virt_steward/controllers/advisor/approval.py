@@ -28,7 +28,7 @@ PLAN_CHANGED = (
 
 
 ADOPTED_PLAN = (
-    "Another version of the advisor was here before. This is the plan of this version, and nobody has requested it;"
+    "Another version of the advisor managed this profile. This plan is of this version, and nobody has requested it;"
     " review and approve it, or set action to DryRun and then to Apply"
 )
 

@@ -97,8 +97,8 @@ def default_facts(observation: AdvisorObservation, status: VirtPlatformConfigSta
 
 def adopted(found: Adopted) -> str:
     return (
-        f"Left in phase {found.status.phase} by {found}. What that one applied stays as it is,"
-        " and nothing is changed before somebody asks for it"
+        f"Adopted from {found} in phase {found.status.phase}. What was applied stays as it is,"
+        " and nothing changes until somebody requests it"
     )
 
 

@@ -151,7 +151,7 @@ def plan_is_recorded(observation: AdvisorObservation, _: datetime) -> Step | Non
     """What is not recorded is not executed. After a rollback nothing is."""
     status = observation.config.status
     if isinstance(observation.integrity, Adopted) and status.phase != "InProgress":
-        return Redraft(f"the status was written by {observation.integrity}, of whose plan nothing is executed")
+        return Redraft(f"the status was written by {observation.integrity}, and nothing of that plan is executed")
     is_over = status.phase in SETTLED and status.plan_action == "Rollback"
     if is_over or not isinstance(observation.integrity, Unrecorded):
         return None

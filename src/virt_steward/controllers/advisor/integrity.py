@@ -1,6 +1,6 @@
 """Whether a status is what the advisor wrote: compared with its own record, which nobody else can write. Pure.
 
-Whoever may write `virtplatformconfigs/status` can put anything there. So the advisor decides by its own record, and
+Anyone who may write `virtplatformconfigs/status` can put anything there. So the advisor decides by its own record, and
 the status only shows it. `authenticated` joins the two: the config with the status to decide by, and how that
 relates to the one that was read.
 """

@@ -1,4 +1,4 @@
-"""What the advisor observes of one VirtPlatformConfig and its surroundings, as a frozen record."""
+"""What the advisor observes of one VirtPlatformConfig and its environment, as a frozen record."""
 
 from __future__ import annotations
 

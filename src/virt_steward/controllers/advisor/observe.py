@@ -170,7 +170,7 @@ class AdvisorClusterView:
         if ref_to(item.target_ref).kind != MACHINE_CONFIG:
             return health_from_conditions(live)
         if live is None:
-            return NotReady(f"MachineConfig '{item.target_ref.name}' is not found")
+            return NotReady(f"MachineConfig '{item.target_ref.name}' not found")
         rendered = {one.name: one for one in self.informers.of(MACHINE_CONFIGS).store}
         return rollout_health(machine_config_facts(msgspec.json.encode(live)), self.informers.of(POOLS).store, rendered)
 

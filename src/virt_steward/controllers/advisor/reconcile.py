@@ -203,7 +203,7 @@ class AdvisorController:
         namespace = self._view.options.namespace
         image = await load(self._client, namespace, profile.name, status.pre_image)
         if image is None:
-            return DraftRejected("rollback", "no record of an executed plan is found, so there is nothing to restore")
+            return DraftRejected("rollback", "no record of an executed plan exists, so nothing can be rolled back")
         return await draft_rollback_plan(self._client, image, context)
 
     async def _apply(self, observation: AdvisorObservation, profile: Profile, step: ApplyItem) -> StepResult:

@@ -74,7 +74,9 @@ def is_old_enough(case: PlanCase) -> WaitForPlan | None:
         return WaitForPlan(PlanReason.BAD_POLICY, f"{fault}; nothing is approved until it is corrected")
     if case.now < old:
         return WaitForPlan(
-            PlanReason.TOO_YOUNG, f"the plan is younger than {policy.minimum_age}, until {rfc3339(old)}", old
+            PlanReason.TOO_YOUNG,
+            f"the plan is younger than {policy.minimum_age}; it is old enough at {rfc3339(old)}",
+            old,
         )
     return None
 

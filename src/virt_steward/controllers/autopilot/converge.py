@@ -144,7 +144,7 @@ class Task:
     own_changes: frozenset[str] = frozenset()
     """Values that differ and that only our own manager owns: the intent has changed, or another instance wrote.
 
-    At first contact also those that nobody owns: whoever wrote as our manager did not set them.
+    At first contact also those that nobody owns: an earlier writer as our manager did not set them.
     """
     is_first_contact: bool = False
     """The object exists, and this process has neither written it nor found it in sync."""

@@ -175,7 +175,7 @@ def not_excluded(case: AssetCase) -> AssetCase | AssetSkipped | AssetPending:
 def managed(case: AssetCase) -> AssetCase | AssetSkipped:
     mode = case.overrides.get(annotation_keys.MODE, "")
     if mode == annotation_keys.UNMANAGED:
-        message = f"it carries {annotation_keys.MODE}: {annotation_keys.UNMANAGED}"
+        message = f"it has the annotation {annotation_keys.MODE}: {annotation_keys.UNMANAGED}"
         return AssetSkipped(SkipReason.UNMANAGED, message, {"why": message})
     if mode:
         known = f"the only value is {annotation_keys.UNMANAGED!r}"

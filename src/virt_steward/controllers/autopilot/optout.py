@@ -115,9 +115,9 @@ def _objections(opt_out: OptOut) -> Iterator[str]:
     if live.others:
         yield f"it is also managed by {', '.join(live.others)}"
     if live.annotations.get(annotation_keys.MODE) == annotation_keys.UNMANAGED:
-        yield f"it carries {annotation_keys.MODE}: {annotation_keys.UNMANAGED}"
+        yield f"it has the annotation {annotation_keys.MODE}: {annotation_keys.UNMANAGED}"
     if live.is_paused:
-        yield f"it carries {annotation_keys.PAUSED}"
+        yield f"it has the annotation {annotation_keys.PAUSED}"
     if annotation_keys.GOVERNED_BY in live.annotations:
         yield "the advisor governs fields of it"
 

@@ -93,7 +93,7 @@ class ReplacedObjects:
         staging = judge_deletion(tools.stager, self._view, observation, obsolete, tools.clock.utc())
         if not staging.is_held and not replacement.is_settled:
             staging = replace(
-                staging, verdict=StageChange(f"asset {replacement.asset}, which replaces it, comes first")
+                staging, verdict=StageChange(f"asset {replacement.asset}, which replaces it, is applied first")
             )
         if isinstance(staging.verdict, StageChange):
             await self._ledger.stage(hco, ref, staging.change)

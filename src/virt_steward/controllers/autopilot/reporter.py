@@ -301,7 +301,7 @@ class AutopilotReporter:
         if last and last.reason == problem.reason:
             self._recorder.again(problem)
         else:
-            self._recorder.anew(problem)
+            self._recorder.again_now(problem)
 
     def _applied(self, hco: Regarding, asset: str, ref: Ref, verdict: AssetApplied) -> None:
         log.info("applied", asset=asset, object=str(ref), created=verdict.created, drifts=verdict.drifts)

@@ -76,7 +76,7 @@ def check_tombstone(
 def _kept_by(ref: Ref, found: LiveSummary, observation: AutopilotObservation) -> str:
     """Return why a person wants to keep it; empty if nobody does."""
     if found.annotations.get(annotation_keys.MODE) == annotation_keys.UNMANAGED:
-        return f"it carries {annotation_keys.MODE}: {annotation_keys.UNMANAGED}"
+        return f"it has the annotation {annotation_keys.MODE}: {annotation_keys.UNMANAGED}"
     rule = isinstance(observation.exclusions, Exclusions) and observation.exclusions.excludes(
         ref.kind.name, ref.key.namespace, ref.key.name
     )

@@ -125,7 +125,7 @@ class AssetPending:
 
 def pending_hco(message: str) -> AssetPending:
     """Every other asset is pending while that of the HyperConverged fails."""
-    return AssetPending(PendingReason.HCO_FIRST, f"the HyperConverged is applied first, and it fails: {message}")
+    return AssetPending(PendingReason.HCO_FIRST, f"the HyperConverged must be applied first, which fails: {message}")
 
 
 def pending_claims(message: str) -> AssetPending:

@@ -72,7 +72,7 @@ class ChangeAction(StrEnum):
     SKIP = "skip"
     """Nothing is wanted of it."""
     UNKNOWN = "unknown"
-    """It cannot be told, because something could not be read, rendered or tried."""
+    """It is unknown, because something could not be read, rendered or tried."""
 
 
 WRITES = (ChangeAction.CREATE, ChangeAction.UPDATE, ChangeAction.DELETE)

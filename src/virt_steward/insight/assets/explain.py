@@ -127,7 +127,7 @@ class AssetExplanation:
     """What the object lacks of the desired state, as JSON pointers."""
     live: LiveObject | None
     """None: it does not exist."""
-    told: tuple[str, ...]
+    events: tuple[str, ...]
     """The recent events of the autopilot about it, the newest first."""
     staged: str | None = None
     """The id of the staged change, by which it is released."""
@@ -164,7 +164,7 @@ def explain(survey: Survey, name: str, found: Mapping[str, Evidence]) -> AssetEx
         governed=tuple(sorted(survey.view.governed(asset).paths)),
         differences=target_state(survey, asset).differences,
         live=_live(live) if live else None,
-        told=tuple(f"{rfc3339(one.at)} {one.reason}: {one.note}" for one in (evidence.events or ())[:RECENT]),
+        events=tuple(f"{rfc3339(one.at)} {one.reason}: {one.note}" for one in (evidence.events or ())[:RECENT]),
         staged=review.id if review else None,
         diff=evidence.dry_run.diff if review and isinstance(evidence.dry_run, DryRunAccepted) else "",
         review=review,

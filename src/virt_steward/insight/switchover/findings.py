@@ -18,7 +18,7 @@ class Effect(StrEnum):
     NOTE = "note"
     """Good to know; nothing on the cluster changes by it."""
     UNKNOWN = "unknown"
-    """It cannot be told, because something could not be read or tried."""
+    """It is unknown, because something could not be read or tried."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,7 +122,7 @@ def _psi_off(context: ProfileContext) -> str:
     given = _psi_of_others(context)
     if given is None or given.argument == ARGUMENT or given.by < PSI.key.name:
         return ""
-    return f", but MachineConfig '{given.by}' comes after it, and its {given.argument} counts"
+    return f", but MachineConfig '{given.by}' overrides it with {given.argument}"
 
 
 def _psi_of_others(context: ProfileContext) -> KernelArgument | None:

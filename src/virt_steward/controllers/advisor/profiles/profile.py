@@ -73,7 +73,7 @@ class Prerequisite:
     @property
     def missing(self) -> str:
         """The sentence for users if it is not met."""
-        fact = f"{self.what} is not found" if isinstance(self.what, Ref) else f"{self.what.name} CRD is missing"
+        fact = f"{self.what} not found" if isinstance(self.what, Ref) else f"{self.what.name} CRD is missing"
         return f"{fact} ({self.remedy})"
 
     def __str__(self) -> str:

@@ -171,7 +171,7 @@ def _density(hco: Ref, context: ProfileContext) -> Intent:
         desired=desired,
         fields=fields_set_by(desired, whole=(selector_at,)),
         impacts=Impacts(creates="Medium", changes="Medium"),
-        message=f"HyperConverged '{hco.key.name}' will promise {options.memory_to_request_ratio} % of memory"
+        message=f"HyperConverged '{hco.key.name}' will let VMs request {options.memory_to_request_ratio} % of memory"
         + ksm.message,
     )
 
@@ -188,10 +188,10 @@ class _Ksm:
 def _ksm(wanted: KsmConfiguration, live: dict[str, Any] | None, selector_at: str) -> _Ksm:
     if wanted.enabled:
         selector = msgspec.to_builtins(wanted.node_label_selector) if wanted.node_label_selector else {}
-        return _Ksm(selector, " and share equal memory pages")
+        return _Ksm(selector, " and share equal memory pages (KSM)")
     if not values(live or {}, (selector_at,)):
         return _Ksm(None, "")
-    return _Ksm(NO_NODE, " and share no memory pages, by a selector that no node meets")
+    return _Ksm(NO_NODE, " and turn off KSM by a node selector that matches no node")
 
 
 def _ignition() -> dict[str, Any]:

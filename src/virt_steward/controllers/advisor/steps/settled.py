@@ -125,8 +125,8 @@ class OfferPlan(StatusStep):
 def plan_offered(items: Iterable[PlanItem]) -> str:
     names = ", ".join(item.name for item in items if item.state == "Pending")
     return (
-        f"Completed by another version of the advisor; this version plans {names} differently. Nothing is changed"
-        " before somebody sets action to DryRun, reviews the plan and sets action to Apply"
+        f"Completed by another version of the advisor; this version plans {names} differently. Nothing changes"
+        " until somebody sets action to DryRun, reviews the plan and sets action to Apply"
     )
 
 

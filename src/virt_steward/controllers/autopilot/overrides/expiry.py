@@ -51,7 +51,7 @@ def in_force(annotations: Mapping[str, str], now: datetime) -> InForce:
         return InForce(annotations, until, (ends,))
     rest = {name: value for name, value in annotations.items() if name not in EXPIRING}
     lifted = ExpiryRemark(
-        "OverrideLifted", f"{named} ended at {rfc3339(until)} and are not followed: remove or renew them"
+        "OverrideLifted", f"{named} ended at {rfc3339(until)} and have no effect: remove or renew them"
     )
     return InForce(rest, remarks=(lifted,))
 

@@ -91,7 +91,7 @@ def parse(text: str) -> Mask:
         if not part:
             continue
         if len(good) + len(bad) == MOST_POINTERS:
-            bad.append(BadMask("", f"there are more than {MOST_POINTERS} pointers; the others are not followed"))
+            bad.append(BadMask("", f"there are more than {MOST_POINTERS} pointers; the others have no effect"))
             break
         match _pointer(part):
             case BadMask() as problem:
