@@ -41,6 +41,18 @@ async def test_masked_edits_survive_for_any_history(admin: Client, contraptions:
     await edits_survive(admin, await a_scene(admin, contraptions, data), data)
 
 
+async def test_masked_edit_survives_in_item_that_is_no_longer_wanted(admin: Client, contraptions: str) -> None:
+    obj = a_contraption(contraptions, a_name())
+    dns = {"name": "dns", "labels": {"a": "ours"}}
+    await written(admin, obj, Write(OURS, {"base": 1, "ports": [dns]}, {}, as_update=False))
+    edit = {"op": "replace", "path": "/spec/ports/0/labels/a", "value": "edited"}
+    await admin.json_patch(ref_of(obj), [edit], manager="kubectl-edit")
+    intent = {**obj, "spec": {"base": 1, "ports": [{"name": "web", "port": 80}]}}
+    for _ in range(2):
+        after = await masked_apply(admin, intent, parse("/spec/ports/0/labels/a"))
+        assert after["spec"]["ports"] == [{"name": "dns", "labels": {"a": "edited"}}, {"name": "web", "port": 80}]
+
+
 SIZE = {"base": 1, "size": 1}
 
 

@@ -177,13 +177,16 @@ class _Keeper:
         """Return the fields that the server would delete if they were not sent: the masked ones.
 
         Besides, items of a list before a masked one stay: without them its index would be that of another item. For
-        example, with the mask `/spec/ports/1` and the live ports web and dns, to drop web would unmask dns. And a
-        section of which nothing would be sent stays as it is: an apply without it is taken for a mistake.
+        example, with the mask `/spec/ports/1` and the live ports web and dns, to drop web would unmask dns. An item that
+        holds a masked field stays, too, by its keys: if only we own the item, the server deletes it together with the
+        fields of others in it. And a section of which nothing would be sent stays as it is: an apply without it is
+        taken for a mistake.
         """
         found = [resolve_path(self._view, pointer) for pointer in mask.pointers]
         paths = [one.path for one in found if isinstance(one, PathFound | AtomicValue)]
         before = (item for path in paths for item in self._items_before(intent, path))
-        kept = FieldSet.union(_within(self._alone, path) for path in (*paths, *before))
+        keys = (key for path in paths for key in _keys_on(path))
+        kept = FieldSet.union(_within(self._alone, path) for path in (*paths, *before, *keys))
         emptied = {one.path[:1] for one in found if one.path and not _has_section(intent, one.path[0])}
         sections = (path for path in emptied if not _reaches(kept, path))
         return FieldSet.union((kept, *(_within(self._alone, path) for path in sections)))
@@ -272,6 +275,13 @@ def _reaches(fields: FieldSet, path: FieldPath) -> bool:
     """Whether the set has this path, or one below it."""
     holder = reduce(FieldSet.below, path[:-1], fields)
     return path[-1] in holder.members or path[-1] in holder.children
+
+
+def _keys_on(path: FieldPath) -> Iterator[FieldPath]:
+    """List the keys of the list items that the path leads through."""
+    for depth, step in enumerate(path[:-1], start=1):
+        if isinstance(step, Keyed):
+            yield from ((*path[:depth], Field(name)) for name, _ in step.keys)
 
 
 def _within(fields: FieldSet, path: FieldPath) -> FieldSet:
