@@ -249,7 +249,7 @@ def _failure(error: UserError) -> NotDecided | PartlyDecided:
             reason = f"The API server did not answer, so the change may or may not have been made. Check it. ({error})"
             return PartlyDecided("Result unknown", reason)
         case Conflict():
-            reason = f"Somebody else changed it at the same moment; your change was not made. Reload, try again. ({error})"
+            reason = f"Somebody else has just changed it; your change was not made. Reload and try again. ({error})"
         case Forbidden():
             reason = f"Your account may not do this: {error}"
         case _:

@@ -1,8 +1,8 @@
 """The recent events of the controllers: as one timeline, and as a summary of a few lines.
 
-Anyone who may create Events in a namespace can name any controller, and any object of any namespace, in them. So an Event
-counts only where its controller records such Events (`is_recorded_there`), and one in a namespace that a tenant may own
-is marked as not verified. `docs/decisions/0015-events-of-others.md` says why.
+Anyone who may create Events in a namespace can name any controller, and any object of any namespace, in them. So an
+Event counts only where its controller records such Events (`is_recorded_there`), and one in a namespace that a tenant
+may own is marked as not verified. `docs/decisions/0015-events-of-others.md` says why.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which namespaces an approver covers: in a policy namespace those of its spec, elsewhere at most its own.
 
-Anyone who may write InstallPlanApprovers in a policy namespace decides for the whole cluster. Anywhere else a team decides
-for itself alone: its spec can narrow that, and never widen it. Pure functions.
+Anyone who may write InstallPlanApprovers in a policy namespace decides for the whole cluster. Anywhere else a team
+decides for itself alone: its spec can narrow that, and never widen it. Pure functions.
 """
 
 from __future__ import annotations

@@ -212,7 +212,7 @@ class AutopilotController:
     async def _is_schema_changing(self, asset: Asset) -> bool:
         """Whether a refusal may be the fault of a CRD that has just been replaced, and ends by itself.
 
-        What was rendered follows an earlier schema, which the watch has not reported yet; or it follows the new one, and
+        What was rendered follows an earlier schema, which the watch has not shown yet; or it follows the new one, and
         the server still validates by the earlier one. Only templates that read a schema depend on it.
         """
         crds = asset.needs.schemas

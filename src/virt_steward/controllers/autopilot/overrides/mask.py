@@ -177,9 +177,9 @@ class _Keeper:
         """Return the fields that the server would delete if they were not sent: the masked ones.
 
         Besides, items of a list before a masked one stay: without them its index would be that of another item. For
-        example, with the mask `/spec/ports/1` and the live ports web and dns, to drop web would unmask dns. An item that
-        holds a masked field stays, too, by its keys: if only we own the item, the server deletes it together with the
-        fields of others in it. And a section of which nothing would be sent stays as it is: an apply without it is
+        example, with the mask `/spec/ports/1` and the live ports web and dns, to drop web would unmask dns. An item
+        that holds a masked field stays, too, by its keys: if only we own the item, the server deletes it together with
+        the fields of others in it. And a section of which nothing would be sent stays as it is: an apply without it is
         taken for a mistake.
         """
         found = [resolve_path(self._view, pointer) for pointer in mask.pointers]

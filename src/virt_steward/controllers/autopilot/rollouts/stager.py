@@ -144,9 +144,9 @@ class LiveFacts:
 def occasion_of(live: Object, drifts: Iterable[FieldDrift], *, is_first_contact: bool) -> Occasion:
     """Why an existing object is written; `drifts` are those that others caused.
 
-    An object that this process has neither written nor found in sync is met for the first time. The one who wrote it as our
-    field manager was another instance or another release of the autopilot, or an earlier process of ours: the values
-    alone do not tell.
+    An object that this process has neither written nor found in sync is met for the first time. Its writer by our field
+    manager was another instance or another release of the autopilot, or an earlier process of ours: the values alone
+    do not tell.
     """
     found = tuple(drifts)
     if not is_first_contact:
