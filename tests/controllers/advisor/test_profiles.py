@@ -21,7 +21,7 @@ from virt_steward.apis.virtplatformconfig import Input, VirtPlatformConfigSpec
 from virt_steward.cli.profile_options import set_options
 from virt_steward.console.forms import fields
 from virt_steward.controllers.advisor.options import AdvisorOptions
-from virt_steward.controllers.advisor.profiles import BUILDERS, OFF_BY_DEFAULT, profiles
+from virt_steward.controllers.advisor.profiles import BUILDERS, OFF_BY_DEFAULT, profiles, schemas_of
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import CRD, DESCHEDULER, PSI, profile
 from virt_steward.controllers.advisor.profiles.profile import ProfileContext
 from virt_steward.controllers.advisor.profiles.virt_higher_density import NO_NODE, SWAP
@@ -104,8 +104,13 @@ def test_example_profile_is_off_by_default() -> None:
     assert EXAMPLE in OFF_BY_DEFAULT
 
 
+def test_profiles_may_ask_about_fields_of_one_crd() -> None:
+    other = replace(DENSITY, schemas={CRD: (EVERYTHING[0], Pointer(("spec", "mode")))})
+    assert schemas_of((LOAD, other)) == {CRD: (*EVERYTHING, Pointer(("spec", "mode")))}
+
+
 def test_machine_configs_are_watched_for_profiles_that_write_one() -> None:
-    assert {one.name for one in KNOWN if one.uses_machine_configs} == {LOAD.name, DENSITY.name}
+    assert {one.name for one in KNOWN if one.uses_machine_configs} >= {LOAD.name, DENSITY.name}
     assert not replace(LOAD, targets=(DESCHEDULER,)).uses_machine_configs
 
 

@@ -37,4 +37,8 @@ def profiles(options: AdvisorOptions) -> tuple[Profile, ...]:
 
 def schemas_of(known: Iterable[Profile]) -> dict[str, tuple[Pointer, ...]]:
     """The fields of CRDs that these profiles ask about, by CRD."""
-    return {crd: paths for profile in known for crd, paths in profile.schemas.items()}
+    fields: dict[str, tuple[Pointer, ...]] = {}
+    for profile in known:
+        for crd, paths in profile.schemas.items():
+            fields[crd] = tuple(dict.fromkeys((*fields.get(crd, ()), *paths)))
+    return fields
