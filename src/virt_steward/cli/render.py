@@ -17,7 +17,7 @@ from virt_steward.catalog.load import Catalog, load
 from virt_steward.catalog.offline import BadFile
 from virt_steward.cli import advisor_flags, autopilot_flags
 from virt_steward.cli.arguments import ContextOption, KubeconfigOption, quiet_reader
-from virt_steward.cli.output import CommandFailed
+from virt_steward.cli.output import CommandFailed, table
 from virt_steward.controllers.autopilot.asset_report import AssetStatus, as_json, as_yaml
 from virt_steward.controllers.autopilot.decide import unreadable_exclusions
 from virt_steward.controllers.autopilot.overrides.scope import Activation
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from virt_steward.controllers.autopilot.options import AutopilotOptions
 
 
-ROW = "{:<30} {:<15} {:<20} {}"
 LONGEST_REASON = 35
 
 
@@ -124,9 +123,8 @@ def as_table(reports: Iterable[AssetReport]) -> str:
 
 
 def _rows(reports: Iterable[AssetReport]) -> Iterator[str]:
-    yield ROW.format("ASSET", "STATUS", "COMPONENT", "REASON")
-    for one in reports:
-        yield ROW.format(one.asset.name, one.status, one.asset.object.kind.name, _short(one.reason)).rstrip()
+    rows = ((one.asset.name, one.status, one.asset.object.kind.name, _short(one.reason)) for one in reports)
+    return table(("asset", "status", "component", "reason"), rows)
 
 
 def _short(reason: str) -> str:

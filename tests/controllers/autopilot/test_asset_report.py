@@ -176,10 +176,10 @@ def test_as_json_writes_a_record_per_asset() -> None:
 
 def test_as_table_has_columns_and_a_summary() -> None:
     assert as_table(the_report()).splitlines() == [
-        "ASSET                          STATUS          COMPONENT            REASON",
-        "fast                           INCLUDED        Tuning",
-        "slow                           EXCLUDED        Tuning               Conditions not met",
-        "broken                         ERROR           Tuning               Render error: broken/object.yaml.j…",
+        "ASSET   STATUS    COMPONENT  REASON",
+        "fast    INCLUDED  Tuning",
+        "slow    EXCLUDED  Tuning     Conditions not met",
+        "broken  ERROR     Tuning     Render error: broken/object.yaml.j…",
         "",
         "Summary: 1 included, 1 excluded, 0 filtered, 1 errors",
     ]
