@@ -121,7 +121,7 @@ def test_operator_findings_name_settings_that_differ(controller: str, flags: dic
 def test_operator_findings_say_who_runs(is_renewed: bool, count: int) -> None:
     seen = OperatorSeen(BY_NAME["advisor"], (LeaseSeen(Key("a", "b"), "pod-1", is_renewed),))
     assert [one.message for one in operator_findings(seen)] == [
-        "virt-advisor-operator runs now. Ours stands by and writes nothing until you stop it"
+        "virt-advisor-operator runs now. virt-steward stands by and writes nothing until you stop it"
     ] * count
 
 
@@ -228,7 +228,7 @@ def a_plan(*states: str) -> PlannedChanges:
         ),
         pytest.param(
             ConfigSeen("p", "Apply", None, plan=a_plan("Pending")),
-            ["ours plans and executes it. Set action to DryRun first", "would change once"],
+            ["virt-steward plans and executes it. Set DryRun first", "would change once"],
             id="to be executed",
         ),
         pytest.param(
@@ -305,10 +305,14 @@ def test_autopilot_findings_name_alerts_that_go() -> None:
 @pytest.mark.parametrize(
     ("seen", "words"),
     [
-        pytest.param(AutopilotSeen("no annotation", managed=3, others=(SWAP,)), ["ours would be idle"], id="idle"),
+        pytest.param(
+            AutopilotSeen("no annotation", managed=3, others=(SWAP,)), ["virt-steward would be idle"], id="idle"
+        ),
         pytest.param(AutopilotSeen("is false", is_off=True, managed=3, others=(SWAP,)), [], id="off for both"),
         pytest.param(AutopilotSeen("no HyperConverged"), [], id="nothing there"),
-        pytest.param(AutopilotSeen(others=(SWAP,), managed=1), ["ours has no asset for it"], id="not in our catalog"),
+        pytest.param(
+            AutopilotSeen(others=(SWAP,), managed=1), ["virt-steward has no asset for it"], id="not in our catalog"
+        ),
         pytest.param(AutopilotSeen(obsolete=(an_obsolete(RULE),), managed=1), ["would be deleted"], id="obsolete"),
         pytest.param(
             AutopilotSeen(obsolete=(an_obsolete(SWAP, "it waits"),), managed=1),

@@ -42,7 +42,7 @@ async def test_switch_over_by_the_howto_and_back(
     mark = audit_log.mark()
     checked = await howto.steward("switch-check placement")
     assert checked.code == 2, checked.stderr
-    assert f"the VMs of {scene.namespace}/old are called as their Machines" in checked.stdout
+    assert f"the VMs of {scene.namespace}/old have the names of their Machines" in checked.stdout
     assert "--vm-name 'vm-{machine},{machine}'" in checked.stdout
     checked = await steward("switch-check", "placement", *BOTH_NAMES, kubeconfig=control_plane.kubeconfig)
     assert checked.code == 0, checked.stdout

@@ -38,7 +38,7 @@ OFFERS: Mapping[str | None, str] = {
     "ReviewRequired": "stays in review, with our plan instead; it is applied only after you approve it",
     "InProgress": "goes on waiting for what was applied; what is left is put into review",
     "Drifted": "stays Drifted until the drift is gone; to plan its removal, set action to DryRun",
-    "Failed": "stays Failed, and nothing is executed; set action to DryRun for a plan of ours",
+    "Failed": "stays Failed, and nothing is executed; set action to DryRun for a new plan",
     "Pending": REVIEW,
     "Drafting": REVIEW,
     "PrerequisiteFailed": REVIEW,
@@ -133,8 +133,8 @@ def _fate(config: ConfigSeen) -> str:
         return OFFERS[config.phase]
     phase = f"is {config.phase}" if config.phase else "has no status yet"
     if config.action == "Apply":
-        return f"{phase}; with action Apply ours plans and executes it. Set action to DryRun first to review the plan"
-    return f"{phase}; ours plans it and waits for review"
+        return f"{phase}; with action Apply virt-steward plans and executes it. Set DryRun first to review the plan"
+    return f"{phase}; virt-steward plans it and waits for review"
 
 
 def _item(item: PlanItem) -> SwitchFinding:

@@ -93,7 +93,7 @@ def _limited(approver: Approver) -> SwitchFinding:
     covers = "nothing" if targets and key.namespace not in targets else f"{key.namespace} alone"
     message = (
         f"covers {named or 'all namespaces'} now, and would cover {covers}: an approver decides for other namespaces "
-        f"only from a policy namespace. Run ours with --policy-namespaces {key.namespace}, or move it"
+        f"only from a policy namespace. Run virt-steward with --policy-namespaces {key.namespace}, or move it"
     )
     return SwitchFinding(Effect.CHANGE, f"InstallPlanApprover {key}", message)
 
@@ -107,7 +107,7 @@ def _unpinned(subscription: Subscription, approver: Approver) -> SwitchFinding:
     installed = subscription.status.installed_csv
     pin = f"pin it (startingCSV: {installed})" if installed else "pin it by startingCSV"
     message = (
-        f"has no startingCSV. InstallPlanApprover {approver.metadata.key} approves any version of it now; ours "
+        f"has no startingCSV. InstallPlanApprover {approver.metadata.key} approves any version of it now; virt-steward "
         f"approves none. To stay at a version, {pin}; to follow the channel, set installPlanApproval: Automatic"
     )
     return SwitchFinding(Effect.CHANGE, f"Subscription {subscription.metadata.key}", message)

@@ -105,7 +105,7 @@ async def observe_autopilot(client: Client, options: AutopilotOptions, now: date
     others = tuple(ref for ref in labelled if ref not in ours | obsolete)
     if isinstance(scope, Idle):
         is_off = found.seen.context.hco.annotations.get(SCOPE, "").strip() == "false"
-        why = f'{scope.why}. To turn ours on, set {SCOPE}: "true" on the HyperConverged, or run it with {AS_5_0}'
+        why = f'{scope.why}. To turn it on, set {SCOPE}: "true" on the HyperConverged, or run it with {AS_5_0}'
         return AutopilotSeen(why, is_off, others=labelled, managed=len(labelled), problems=problems)
     changes = await preview_changes(client, found)
     impacts = await find_impacts(client, found, changes)
@@ -184,8 +184,8 @@ def autopilot_findings(seen: AutopilotSeen) -> Iterator[SwitchFinding]:
         yield unknown("Objects of the autopilot", problem)
     if seen.idle and not seen.is_off and seen.managed:
         message = (
-            f"ours would be idle, and the {seen.managed} objects of the Go autopilot would stay as they are, managed "
-            f"by nobody: {seen.idle}"
+            f"virt-steward would be idle, and the {seen.managed} objects of the Go autopilot would stay as they are, "
+            f"managed by nobody: {seen.idle}"
         )
         yield SwitchFinding(Effect.CHANGE, "HyperConverged", message)
         return
@@ -197,7 +197,7 @@ def autopilot_findings(seen: AutopilotSeen) -> Iterator[SwitchFinding]:
         fate = f"would be staged for deletion: {change.staged}" if change.staged else "would be deleted"
         yield SwitchFinding(Effect.CHANGE, str(change.ref), f"{fate}; {change.message}")
     for ref in () if seen.idle else seen.others:
-        message = "stays as it is, managed by nobody: ours has no asset for it, and deletes nothing of others"
+        message = "stays as it is, managed by nobody: virt-steward has no asset for it, and deletes nothing of others"
         yield SwitchFinding(Effect.CHANGE, str(ref), message)
 
 
@@ -206,7 +206,7 @@ def _contact_findings(contact: AssetContact) -> Iterator[SwitchFinding]:
     if contact.contact is Contact.FAIL:
         yield unknown(subject, contact.why)
     elif contact.contact is Contact.REOWN:
-        yield SwitchFinding(Effect.NOTE, subject, "no value changes; ours would own its fields")
+        yield SwitchFinding(Effect.NOTE, subject, "no value changes; virt-steward would own its fields")
     elif contact.contact is Contact.LEAVE:
         message = f"stays as it is, managed by nobody: asset {contact.asset} is not applied here: {contact.why}"
         yield SwitchFinding(Effect.CHANGE, subject, message)

@@ -150,7 +150,7 @@ def operator_findings(seen: OperatorSeen) -> Iterator[SwitchFinding]:
         yield unknown(f"Lease {operator.lease}", seen.problem)
     for lease in seen.leases:
         if lease.is_renewed and operator.controller != "placement":
-            message = f"{operator.name} runs now. Ours stands by and writes nothing until you stop it"
+            message = f"{operator.name} runs now. virt-steward stands by and writes nothing until you stop it"
             yield SwitchFinding(Effect.NOTE, f"Lease {lease.key}", message)
     for deployment in seen.deployments:
         yield from _flag_findings(operator, deployment)
@@ -160,8 +160,8 @@ def _flag_findings(operator: GoOperator, deployment: DeploymentSeen) -> Iterator
     where = f"Deployment {deployment.key}"
     if operator.controller == "autopilot" and (namespace := deployment.flags.get("namespace")):
         message = (
-            f"--namespace {namespace} is where it finds the HyperConverged. For ours, write "
-            f"--hyperconverged {namespace}/kubevirt-hyperconverged: our --namespace is that of the controllers"
+            f"--namespace {namespace} is where it finds the HyperConverged. For virt-steward, write "
+            f"--hyperconverged {namespace}/kubevirt-hyperconverged: its --namespace is that of the controllers"
         )
         yield SwitchFinding(Effect.NOTE, where, message)
     for flag, ours in OUR_PORTS.items():
@@ -172,7 +172,7 @@ def _flag_findings(operator: GoOperator, deployment: DeploymentSeen) -> Iterator
 
 def _port(flag: str, theirs: str, ours: str) -> str:
     if flag == PROBES:
-        return f"probes are on {theirs}, ours are on {ours}: change the probes of a Deployment that you write yourself"
+        return f"probes are on {theirs}, virt-steward's are on {ours}: adapt the probes of a Deployment of your own"
     if theirs == OFF:
-        return f"it serves no metrics, ours serves them on {ours}; --{flag} 0 turns them off"
-    return f"metrics are on {theirs}, ours are on {ours} by plain HTTP: adapt what scrapes them"
+        return f"it serves no metrics, virt-steward serves them on {ours}; --{flag} 0 turns them off"
+    return f"metrics are on {theirs}, virt-steward's are on {ours} by plain HTTP: adapt what scrapes them"

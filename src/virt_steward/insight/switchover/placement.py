@@ -55,7 +55,7 @@ def placement_findings(seen: PlacementSeen, rules: PlacementRules) -> Iterator[S
         if renamed:
             yield _named_otherwise(renamed, rules)
     if seen.machines:
-        message = "keep it running: it creates the VMs, ours only chooses their clusters"
+        message = "keep it running: it creates the VMs, virt-steward only chooses their clusters"
         yield SwitchFinding(Effect.NOTE, "vitistack's kubevirt-operator", message)
 
 
@@ -63,7 +63,8 @@ def _named_otherwise(machines: list[str], rules: PlacementRules) -> SwitchFindin
     named = ", ".join(machines[:SHOWN]) + (f" and {len(machines) - SHOWN} more" if len(machines) > SHOWN else "")
     searched = ",".join(rules.vm_names)
     message = (
-        f"the VMs of {named} are called as their Machines. Ours searches for {searched} and would not find them, so a "
-        f"Machine without a cluster could be placed twice. Run ours with --vm-name '{searched},{THEIR_NAME}'"
+        f"the VMs of {named} have the names of their Machines. virt-steward searches for {searched} and would not "
+        "find them, so a Machine without a cluster could be placed twice. Run virt-steward with "
+        f"--vm-name '{searched},{THEIR_NAME}'"
     )
     return SwitchFinding(Effect.CHANGE, "Names of VMs", message)
