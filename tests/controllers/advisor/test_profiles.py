@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -83,6 +84,11 @@ def test_every_profile_is_in_the_table_the_registry_and_the_crd() -> None:
     assert {one.name for one in KNOWN} == set(BUILDERS) == set(enum) == {*OPTIONS_OF, *PROFILES_WITHOUT_OPTIONS}
     assert [one.name for one in KNOWN] == list(BUILDERS)
     assert {one.attribute for one in OPTIONS_OF.values()} == set(ProfileOptions.__struct_fields__)
+
+
+def test_every_profile_is_documented() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "howto" / "tune-the-platform.md").read_text()
+    assert [name for name in BUILDERS if name not in OFF_BY_DEFAULT and f"| `{name}` |" not in page] == []
 
 
 @pytest.mark.parametrize("profile", OPTIONS_OF)

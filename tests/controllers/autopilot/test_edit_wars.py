@@ -54,7 +54,7 @@ async def test_edit_war_over_several_fields_is_paused(flying: Cockpit) -> None:
     assert found.state == "Paused"
     [reason] = [check.reason for check in found.checks if check.title == "Writes enabled"]
     assert "another client kept changing it" in reason
-    assert {"Throttled", "ThrashingDetected"} <= {line.split()[1].rstrip(":") for line in found.told}
+    assert {"Throttled", "ThrashingDetected"} <= {line.split()[1].rstrip(":") for line in found.events}
 
 
 async def test_war_under_our_own_manager_is_paused_after_three_rounds(flying: Cockpit, audit_log: AuditLog) -> None:

@@ -124,7 +124,7 @@ async def test_explain_shows_every_check(cockpit: Cockpit) -> None:
     unmanaged = await explained(cockpit, ASSET)
     assert (unmanaged.state, failed(unmanaged)) == ("Left alone", ["Managed"])
     text = text_of(unmanaged)
-    assert "✗ Managed: it carries platform.kubevirt.io/mode: unmanaged. Stopped here" in text
+    assert "✗ Managed: it has the annotation platform.kubevirt.io/mode: unmanaged. Stopped here" in text
     assert "The object exists: not known to be created by the autopilot; also managed by admin" in text
 
 
