@@ -167,7 +167,7 @@ async def test_rollback_without_record_is_rejected(desk: Desk, control_plane: Co
     async with advising(control_plane, account):
         await desk.ask("Rollback", options=no_reboots())
         assert await desk.reaches("Failed")
-        assert "no record of an executed plan is found" in await desk.message("Failed")
+        assert "no record of an executed plan exists" in await desk.message("Failed")
 
 
 @pytest.mark.parametrize("fault", FAULTS)
