@@ -17,11 +17,13 @@ from virt_steward.apis.virtplatformconfig import (
 )
 from virt_steward.controllers.advisor.annotation_keys import (
     APPROVED_PLAN,
+    DECISION,
     REJECTED_BY,
     REJECTED_GENERATION,
     REJECTED_PLAN,
 )
 from virt_steward.controllers.advisor.integrity import INTACT
+from virt_steward.objects.decision_record import read_decision
 from virt_steward.objects.meta import Meta
 from virt_steward.objects.windows import Open
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
     from virt_steward.controllers.advisor.integrity import Integrity
     from virt_steward.objects import windows
+    from virt_steward.objects.decision_record import DecisionRecord
     from virt_steward.platform.health import Health
 
 ALWAYS = Open(until=None)
@@ -84,6 +87,11 @@ class VirtPlatformConfig(msgspec.Struct, frozen=True):
         """Whether this plan was rejected. An equal plan for a later generation of the spec has to be decided again."""
         status, generation = self.status, self.metadata.annotations.get(REJECTED_GENERATION)
         return (self.rejected_plan, generation) == (status.plan_hash, str(status.plan_generation))
+
+    @property
+    def last_decision(self) -> DecisionRecord | None:
+        """What a person decided last about this profile; None if nobody has signed a decision."""
+        return read_decision(self.metadata.annotations, DECISION)
 
     def is_true(self, condition: str) -> bool:
         return any(one.type == condition and one.status == "True" for one in self.status.conditions)

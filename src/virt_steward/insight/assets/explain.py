@@ -7,14 +7,14 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from virt_steward.controllers.autopilot import REPORTER
-from virt_steward.controllers.autopilot.annotation_keys import DRIFT
+from virt_steward.controllers.autopilot.annotation_keys import DECISION, DRIFT
 from virt_steward.controllers.autopilot.decide import Wanted
 from virt_steward.controllers.autopilot.overrides.scope import Idle
 from virt_steward.controllers.autopilot.reconcile import is_terminating
 from virt_steward.controllers.autopilot.verdicts import pending_claims, pending_hco
 from virt_steward.insight.activity import EventRecord, timeline
 from virt_steward.insight.assets.staged import review_staged, staged_wait
-from virt_steward.insight.assets.state import explain_pause, state_of
+from virt_steward.insight.assets.state import decisions_about, explain_pause, state_of
 from virt_steward.insight.assets.survey import target_state
 from virt_steward.insight.reading import dry_run_client
 from virt_steward.kube.client import Selection
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from virt_steward.insight.assets.state import AssetState
     from virt_steward.insight.assets.survey import Survey
     from virt_steward.kube.client import Client
+    from virt_steward.objects.decision_record import DecisionRecord
     from virt_steward.objects.identity import Ref
     from virt_steward.plans.blast_radius import Census
 
@@ -127,6 +128,8 @@ class AssetExplanation:
     """What the object lacks of the desired state, as JSON pointers."""
     live: LiveObject | None
     """None: it does not exist."""
+    decisions: tuple[DecisionRecord, ...]
+    """The last decisions of people about it, the newest first."""
     told: tuple[str, ...]
     """The recent events of the autopilot about it, the newest first."""
     staged: str | None = None
@@ -158,12 +161,13 @@ def explain(survey: Survey, name: str, found: Mapping[str, Evidence]) -> AssetEx
         state=state,
         because=because,
         checks=(_activation(survey), *decision.checks, *_checks_before_write(survey, asset, found)),
-        overrides=dict(decision.overrides),
+        overrides={key: value for key, value in decision.overrides.items() if key not in DECISION},
         until=rfc3339(decision.until) if decision.until else None,
         remarks=(*(f"{one.reason}: {one.message}" for one in decision.remarks), *_not_known(found)),
         governed=tuple(sorted(survey.view.governed(asset).paths)),
         differences=target_state(survey, asset).differences,
         live=_live(live) if live else None,
+        decisions=decisions_about(name, live, survey.seen.context.hco.annotations),
         told=tuple(f"{rfc3339(one.at)} {one.reason}: {one.note}" for one in (evidence.events or ())[:RECENT]),
         staged=review.id if review else None,
         diff=evidence.dry_run.diff if review and isinstance(evidence.dry_run, DryRunAccepted) else "",
