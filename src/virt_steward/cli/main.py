@@ -24,6 +24,7 @@ DEMO = "virt_steward_demo"
 COMMANDS = {
     "run": "virt_steward.cli.run:run",
     "demo": f"{DEMO}.cli.demo:demo",
+    "inbox": "virt_steward.cli.inbox:inbox",
     "plan": "virt_steward.cli.plan:plan",
     "diff": "virt_steward.cli.diff:diff",
     "explain": "virt_steward.cli.explain:app",

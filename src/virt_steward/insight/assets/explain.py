@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from virt_steward.insight.assets.staged import StagedAsset
     from virt_steward.insight.assets.state import AssetState
     from virt_steward.insight.assets.survey import Survey
-    from virt_steward.kube.client import Client
+    from virt_steward.kube.client import Client, Reader
     from virt_steward.objects.decision_record import DecisionRecord
     from virt_steward.objects.identity import Ref
     from virt_steward.plans.blast_radius import Census
@@ -181,6 +181,13 @@ def states(survey: Survey) -> Iterator[tuple[Asset, str, str]]:
         yield asset, *_state(survey, asset, {})
 
 
+def reported_states(survey: Survey, events: Iterable[EventRecord] | None) -> Iterator[AssetState]:
+    """Walk all assets as the console shows them: by the decision, the live object and the autopilot's last events."""
+    known = None if events is None else tuple(events)
+    for asset in survey.view.catalog.assets:
+        yield _reported_state(survey, asset, Evidence(events=_about(known, survey.view.ref(asset))))
+
+
 def _state(survey: Survey, asset: Asset, found: Mapping[str, Evidence]) -> tuple[str, str]:
     if isinstance(survey.seen.scope, Idle):
         return IDLE, survey.seen.scope.why
@@ -274,7 +281,7 @@ def _live(live: LiveSummary) -> LiveObject:
 
 async def gather_evidence(client: Client, survey: Survey, asset: Asset) -> dict[str, Evidence]:
     """Ask about the asset and the HyperConverged, which is applied first, with the rights of the user."""
-    events = await _list_events(client, survey)
+    events = await list_events(client, survey)
     assets = {one.name: one for one in (asset, survey.view.catalog.assets[0])}
     return {
         name: Evidence(
@@ -310,10 +317,11 @@ async def _dry_run(client: Client, survey: Survey, asset: Asset) -> DryRunResult
     return DryRunAccepted("" if isinstance(found, Unchanged) else unified(live, found.planned))
 
 
-async def _list_events(client: Client, survey: Survey) -> list[EventRecord] | None:
+async def list_events(reader: Reader, survey: Survey) -> list[EventRecord] | None:
+    """The events of the autopilot; None if the user may not list them."""
     ours = Selection(survey.seen.hco.ref.key.namespace, fields=f"reportingController={REPORTER}")
     try:
-        return await client.list(EVENT, ours, EventRecord)
+        return await reader.list(EVENT, ours, EventRecord)
     except Forbidden:
         return None
 
