@@ -246,6 +246,8 @@ def _plan_items(found: PlanExplanation) -> Iterator[str]:
         yield from wrapped(f"{item.state}: {item.name} (impact {item.impact_severity}): {item.message}", "  ", "    ")
         if item.state in ("Pending", "InProgress"):
             yield from (f"    {line}" for line in impact_lines(item))
+        for entry in item.drift:
+            yield from wrapped(entry.sentence(), "    ", "      ")
 
 
 def _conditions(found: PlanExplanation) -> list[tuple[str, ...]]:

@@ -13,6 +13,7 @@ from virt_steward.objects.identity import Regarding
 if TYPE_CHECKING:
     from virt_steward.controllers.autopilot.live_summary import LiveSummary
     from virt_steward.objects.identity import Ref
+    from virt_steward.ssa.drift_entries import FieldDrift
 
 DRIFT, IN_SYNC = "DriftDetected", "AssetInOrder"
 STAGED, RELEASED, OVERDUE = "MachineConfigUpdateStaged", "MachineConfigUpdateReleased", "MachineConfigUpdateOverdue"
@@ -51,10 +52,21 @@ def pause_note(ref: Ref, live: LiveSummary) -> str:
     )
 
 
-def drift_event(hco: Regarding, ref: Ref, drifts: tuple[str, ...]) -> Occurrence:
-    found = ", ".join(drifts)
-    note = f"{ref} differs: {found}. To keep a value, list its field in {annotation_keys.IGNORED} on the object"
-    return asset_event(hco, ref, DRIFT, note, short_hash(found))
+def drift_event(hco: Regarding, ref: Ref, drifts: tuple[FieldDrift, ...]) -> Occurrence:
+    """An event for each set of fields and authors: whoever changes a value again and again is counted on one."""
+    hint = f"to keep a value, list its field in {annotation_keys.IGNORED} on the object"
+    note = f"{ref} differs ({hint}): {named_fields(tuple(map(str, drifts)))}"
+    return asset_event(hco, ref, DRIFT, note, _episode(drifts))
+
+
+def corrected_event(hco: Regarding, ref: Ref, drifts: tuple[FieldDrift, ...]) -> Occurrence:
+    """Which fields were corrected; the event of the drift has their values."""
+    note = f"{ref} is in sync again; corrected: {named_fields(tuple(drift.cause for drift in drifts))}"
+    return asset_event(hco, ref, "DriftCorrected", note, _episode(drifts))
+
+
+def _episode(drifts: tuple[FieldDrift, ...]) -> str:
+    return short_hash(", ".join(drift.cause for drift in drifts))
 
 
 def asset_event(hco: Regarding, ref: Ref, reason: str, note: str, episode: str) -> Occurrence:

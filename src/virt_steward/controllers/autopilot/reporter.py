@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from virt_steward.controllers.autopilot import annotation_keys
+from virt_steward.controllers.autopilot.corrections import CorrectionLog
 from virt_steward.controllers.autopilot.events import (
     DRIFT,
     IN_SYNC,
@@ -15,6 +16,7 @@ from virt_steward.controllers.autopilot.events import (
     RELEASED,
     STAGED,
     asset_event,
+    corrected_event,
     drift_event,
     named_fields,
     pause_note,
@@ -90,6 +92,7 @@ class AutopilotReporter:
         self._reached: ComplianceReached | None = None
         self._idle = ""
         self._needs: dict[str, AssetNeeds] = {}
+        self.corrections = CorrectionLog()
 
     def report_idle(self, message: str) -> None:
         """Logged when the autopilot becomes idle, or idle for another reason."""
@@ -301,7 +304,7 @@ class AutopilotReporter:
             self._recorder.anew(problem)
 
     def _applied(self, hco: Regarding, asset: str, ref: Ref, verdict: AssetApplied) -> None:
-        log.info("applied", asset=asset, object=str(ref), created=verdict.created, drifts=verdict.drifts)
+        log.info("applied", asset=asset, object=str(ref), created=verdict.created, drifts=[*map(str, verdict.drifts)])
         self._metrics.applied(asset)
         self._report_write(hco, asset, ref, verdict)
         if verdict.released:
@@ -314,13 +317,13 @@ class AutopilotReporter:
             self._metrics.drifted(asset)
             # Counted on one event, not a new event each time: an edit war would bury everything else.
             self._recorder.again(drift_event(hco, ref, verdict.drifts))
-            corrected = short_hash(", ".join(verdict.drifts))
-            self._recorder.again(asset_event(hco, ref, "DriftCorrected", f"{ref} is in sync again", corrected))
+            self._recorder.again(corrected_event(hco, ref, verdict.drifts))
+            self.corrections.note(asset, ref, verdict.drifts, self._clock.utc())
             return
         done = "created" if verdict.created else "adopted" if verdict.adopted else "applied"
         if verdict.is_first_contact and verdict.changes and not verdict.adopted:
             done = "applied over what another instance or release of the autopilot wrote"
-        changes = (*verdict.drifts, *verdict.changes)
+        changes = (*(drift.cause for drift in verdict.drifts), *verdict.changes)
         changed = f", changed: {named_fields(changes)}" if changes else ""
         self._event(hco, ref, "AssetApplied", f"{asset}: {ref} {done}{changed}", f"{verdict.uid} {verdict.digest}")
 
