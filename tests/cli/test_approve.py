@@ -262,3 +262,26 @@ def a_stage(phase: str, message: str = "") -> InstallStage:
 def test_progress_of_install(plan: str | None, csvs: dict[str, str], expected: object) -> None:
     stages = {name: a_stage(phase) for name, phase in csvs.items()}
     assert progress(a_stage(plan) if plan else None, stages, ("a", "b")) == expected
+
+
+async def test_approve_takes_several_plans_and_answers_for_each(
+    admin: Client, control_plane: ControlPlane, operators: str
+) -> None:
+    await create(admin, a_pending_plan(operators))
+    names = (f"{operators}/install-1", f"{operators}/no-such")
+    unbound = await steward("approve", *names, "--uid", "of-one", kubeconfig=control_plane.kubeconfig)
+    assert (unbound.code, "give it once for each" in unbound.stderr) == (1, True)
+    ended = await steward(
+        "approve", *names, "--yes", "--comment", "CHG-7", "-o", "json", kubeconfig=control_plane.kubeconfig
+    )
+    assert ended.code == 1
+    approved, refused = json.loads(ended.stdout)
+    assert (approved["subject"], approved["decided"], approved["by"], approved["comment"]) == (
+        names[0],
+        True,
+        "admin",
+        "CHG-7",
+    )
+    assert (refused["subject"], refused["decided"]) == (names[1], False)
+    assert "not found" in refused["message"]
+    assert (await admin.get(the_plan(operators)))["spec"]["approved"] is True

@@ -17,18 +17,21 @@ from tests.controllers.advisor.reviews import config_in_review
 from tests.eventually import eventually
 from tests.grants import an_account
 from tests.machines import a_config, a_machine, the_config, the_machine
+from tests.operators import a_pending_plan, create, the_plan
 from virt_steward.apis.profiles import EXAMPLE
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.console import actions
 from virt_steward.console.actions import SubmittedForm
 from virt_steward.controllers.advisor.annotation_keys import DECISION as PLAN_DECISION
 from virt_steward.controllers.autopilot.annotation_keys import DECISION as ASSET_DECISION
-from virt_steward.controllers.autopilot.annotation_keys import PAUSED
-from virt_steward.controllers.autopilot.options import HCO
+from virt_steward.controllers.autopilot.annotation_keys import PAUSED, SCOPE
+from virt_steward.controllers.autopilot.options import HCO, AutopilotOptions
 from virt_steward.controllers.autopilot.rollouts.staged import Occasion, StagedChange, ref_of_staging, staging_intent
 from virt_steward.controllers.placement.observation import DECISION as MACHINE_DECISION
 from virt_steward.controllers.placement.observation import MACHINE
+from virt_steward.decisions.installplans import InstallPlanApproved, ReviewedPlan, approve_manually
 from virt_steward.decisions.outcomes import Decided
+from virt_steward.insight.status import collect_sections
 from virt_steward.kube.client import Client, Object
 from virt_steward.kube.errors import Forbidden, NotFound
 from virt_steward.objects.decision_record import DecisionKeys, DecisionRecord, read_decision
@@ -143,6 +146,29 @@ async def test_release_is_recorded_with_what_was_released(objects: Client) -> No
     assert isinstance(await actions.release_asset(SubmittedForm(objects, fields, {"name": ASSET}, NOW, REFS)), Decided)
     annotations = (await objects.get(hco.ref))["metadata"]["annotations"]
     assert read_decision(annotations, ASSET_DECISION) == DecisionRecord("release", STAGED.id, "admin", NOW, "CHG-7")
+
+
+async def test_status_lists_decisions_of_all_controllers(objects: Client, namespace: str) -> None:
+    await undecided(objects, namespace)
+    await put(objects, {**THE_HCO, "metadata": {**THE_HCO["metadata"], "annotations": {SCOPE: ASSET}}})
+    await create(objects, a_pending_plan(namespace))
+    now = datetime.now(UTC).replace(microsecond=0)
+    for name in ("rollback", "resume", "choose"):
+        verb = verbs(namespace)[name]
+        form = SubmittedForm(objects, {"comment": "CHG-7", **verb.fields}, verb.match, now, REFS)
+        assert isinstance(await verb.action(form), Decided)
+    plan = the_plan(namespace)
+    assert isinstance(
+        await approve_manually(objects, plan.key, ReviewedPlan(None, None), "CHG-7", now), InstallPlanApproved
+    )
+    sections = await collect_sections(objects, AutopilotOptions())
+    assert [section.decisions[0] for section in sections] == [
+        (EXAMPLE, DecisionRecord("rollback", "", "admin", now, "CHG-7")),
+        (str(REFS[ASSET]), DecisionRecord("resume", "", "admin", now, "CHG-7")),
+        (f"InstallPlan {plan.key}", DecisionRecord("approve", "", "admin", now, "CHG-7")),
+        (f"Machine {namespace}/web", DecisionRecord("choose", f"east-{namespace}", "admin", now, "CHG-7")),
+    ]
+    await objects.delete(plan)
 
 
 @pytest.mark.parametrize(
