@@ -23,8 +23,8 @@ from virt_steward.controllers.approver.follow import (
     follow,
     progress,
 )
-from virt_steward.controllers.approver.manual_approval import APPROVAL_COMMENT, APPROVED_BY_USER
-from virt_steward.controllers.approver.olm import APPROVED_AT, APPROVED_BY, decode_plan
+from virt_steward.controllers.approver.manual_approval import APPROVAL_COMMENT, APPROVED_AT, APPROVED_BY_USER
+from virt_steward.controllers.approver.olm import APPROVED_BY, decode_plan
 from virt_steward.decisions.installplans import ReviewedPlan, approve_manually
 from virt_steward.decisions.outcomes import NotApproved
 from virt_steward.kube.client import Client
@@ -73,7 +73,7 @@ async def test_approve_fails_with_one_line(admin: Client, control_plane: Control
     ended: Ended = await approve(control_plane.kubeconfig, operators)
     assert (ended.code, ended.stdout) == (1, "")
     [line] = ended.stderr.splitlines()
-    assert line.startswith(f"virt-steward: InstallPlan {operators}/install-1 was not approved: it is in phase Planning")
+    assert line.startswith(f"virt-steward: {operators}/install-1: Not approved: it is in phase Planning")
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,8 @@ async def test_approve_wait_succeeds_when_operator_runs(
     await admin.merge_patch(the_csv(operators, "1.0.0"), {"status": {"phase": "Succeeded"}}, subresource="status")
     ended: Ended = await waiting
     assert ended.code == 0, ended.stderr
-    assert json.loads(ended.stdout)["csvs"] == [csv_of("1.0.0")]
+    [result] = json.loads(ended.stdout)
+    assert (result["decided"], result["details"]["csvs"]) == (True, [csv_of("1.0.0")])
 
 
 @pytest.mark.parametrize(
@@ -216,7 +217,7 @@ async def test_approve_wait_times_out(admin: Client, control_plane: ControlPlane
     await create(admin, a_pending_plan(operators))
     ended: Ended = await approve(control_plane.kubeconfig, operators, "--wait", "--timeout", "1s")
     assert ended.code == 1
-    assert "is approved, but not installed within 0:00:01; OLM continues" in ended.stderr
+    assert ": approved, but not installed within 0:00:01; OLM continues" in ended.stderr
 
 
 async def _approved(admin: Client, namespace: str) -> None:
@@ -261,3 +262,26 @@ def a_stage(phase: str, message: str = "") -> InstallStage:
 def test_progress_of_install(plan: str | None, csvs: dict[str, str], expected: object) -> None:
     stages = {name: a_stage(phase) for name, phase in csvs.items()}
     assert progress(a_stage(plan) if plan else None, stages, ("a", "b")) == expected
+
+
+async def test_approve_takes_several_plans_and_answers_for_each(
+    admin: Client, control_plane: ControlPlane, operators: str
+) -> None:
+    await create(admin, a_pending_plan(operators))
+    names = (f"{operators}/install-1", f"{operators}/no-such")
+    unbound = await steward("approve", *names, "--uid", "of-one", kubeconfig=control_plane.kubeconfig)
+    assert (unbound.code, "give it once for each" in unbound.stderr) == (1, True)
+    ended = await steward(
+        "approve", *names, "--yes", "--comment", "CHG-7", "-o", "json", kubeconfig=control_plane.kubeconfig
+    )
+    assert ended.code == 1
+    approved, refused = json.loads(ended.stdout)
+    assert (approved["subject"], approved["decided"], approved["by"], approved["comment"]) == (
+        names[0],
+        True,
+        "admin",
+        "CHG-7",
+    )
+    assert (refused["subject"], refused["decided"]) == (names[1], False)
+    assert "not found" in refused["message"]
+    assert (await admin.get(the_plan(operators)))["spec"]["approved"] is True

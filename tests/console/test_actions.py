@@ -97,10 +97,10 @@ async def test_roll_back_and_stop_managing_set_the_action(browser: Browser, clie
     assert "Roll back…" not in page.text, "nothing is known of what was there before"
     await put_config(client, {**done, "preImage": "a-record"})
     page = await shown(browser, PAGE, "Roll back…")
-    await browser.post(f"{PAGE}/undo", page.form(f"{PAGE}/undo"))
+    await browser.post(f"{PAGE}/rollback", page.form(f"{PAGE}/rollback"))
     assert (await config(client))["spec"]["action"] == "Rollback"
     page = await shown(browser, PAGE, "Stop managing…")
-    await browser.post(f"{PAGE}/hand-over", page.form(f"{PAGE}/hand-over"))
+    await browser.post(f"{PAGE}/stop-managing", page.form(f"{PAGE}/stop-managing"))
     assert (await config(client))["spec"]["action"] == "Ignore"
 
 
@@ -275,7 +275,7 @@ async def test_action_without_api_server_shows_unknown_result(
             form = await any_form(browser)
             proxy.refuse()
             await proxy.cut()
-            answer = await browser.post(f"{PAGE}/hand-over", {**form, "csrf": csrf or form["csrf"]})
+            answer = await browser.post(f"{PAGE}/stop-managing", {**form, "csrf": csrf or form["csrf"]})
             assert answer.status == 503
             assert says in answer.text
             assert "Your rights cannot be checked now" in answer.text

@@ -58,7 +58,7 @@ async def test_reject_keeps_active_profiles_active(  # noqa: PLR0917 - a table
     await no_config(client)
     approved = {f"{NOTES}/approved-plan": OTHER_PLAN}
     await put_config(client, {**a_review(), **status}, action=before, annotations=approved)
-    page = await shown(browser, PAGE, "Cancel rollback" if before == "Rollback" else "Reject")
+    page = await shown(browser, PAGE, "Reject")
     assert ("Stop managing…" in page.text) == (before == after), "both ways to end the review are offered"
     answer = await browser.post(f"{PAGE}/reject", {**page.form_with("plan"), "comment": "not now"})
     assert says in answer.text
@@ -113,12 +113,12 @@ async def test_cancel_rollback_before_completion(browser: Browser, client: Clien
     await no_config(client)
     status = {**a_review(), "phase": phase, "planAction": "Rollback", "governed": GOVERNED}
     await put_config(client, status, action="Rollback", annotations={f"{NOTES}/approved-plan": PLAN})
-    form = (await shown(browser, PAGE, "Cancel rollback")).form(f"{PAGE}/cancel-undo")
-    assert "The rollback of" in (await browser.post(f"{PAGE}/cancel-undo", form)).text
+    form = (await shown(browser, PAGE, "Cancel rollback")).form(f"{PAGE}/cancel-rollback")
+    assert "The rollback of" in (await browser.post(f"{PAGE}/cancel-rollback", form)).text
     found = await config(client)
     assert found["spec"]["action"] == "DryRun"
     assert f"{NOTES}/approved-plan" not in found["metadata"].get("annotations", {})
-    assert (await browser.post(f"{PAGE}/cancel-undo", form)).status == 409
+    assert (await browser.post(f"{PAGE}/cancel-rollback", form)).status == 409
 
 
 async def test_cancel_rollback_refuses_completed_rollback(browser: Browser, client: Client) -> None:
@@ -126,7 +126,7 @@ async def test_cancel_rollback_refuses_completed_rollback(browser: Browser, clie
     done = {**a_review(plan=OTHER_PLAN), "phase": "Completed", "planAction": "Rollback"}
     await put_config(client, done, action="Rollback")
     assert "Cancel rollback" not in (await shown(browser, PAGE, OTHER_PLAN)).text
-    assert (await browser.post(f"{PAGE}/cancel-undo", await any_form(browser))).status == 409
+    assert (await browser.post(f"{PAGE}/cancel-rollback", await any_form(browser))).status == 409
     assert (await config(client))["spec"]["action"] == "Rollback"
 
 
@@ -134,9 +134,9 @@ async def test_cancel_rollback_refuses_completed_rollback(browser: Browser, clie
 async def test_replan_after_failed_or_drifted_plan(browser: Browser, client: Client, phase: str) -> None:
     await no_config(client)
     await put_config(client, {**a_review(), "phase": phase, "planAction": "Apply"}, action="Apply")
-    form = (await shown(browser, PAGE, "New plan")).form(f"{PAGE}/plan-anew")
+    form = (await shown(browser, PAGE, ">Replan<")).form(f"{PAGE}/replan")
     before = (await config(client))["metadata"]["generation"]
-    assert "A new plan for" in (await browser.post(f"{PAGE}/plan-anew", form)).text
+    assert "A new plan for" in (await browser.post(f"{PAGE}/replan", form)).text
     found = await config(client)
     assert (found["spec"]["action"], found["metadata"]["generation"]) == ("DryRun", before + 1), "never off"
 
@@ -147,7 +147,7 @@ async def test_ignored_profile_can_be_replanned(browser: Browser, client: Client
         client, {**a_review(), "phase": "Ignored", "governed": GOVERNED, "preImage": "a-record"}, action="Ignore"
     )
     page = await shown(browser, PAGE, "Roll back…")
-    await browser.post(f"{PAGE}/plan-anew", page.form(f"{PAGE}/plan-anew"))
+    await browser.post(f"{PAGE}/replan", page.form(f"{PAGE}/replan"))
     assert (await config(client))["spec"]["action"] == "DryRun"
 
 
@@ -169,7 +169,7 @@ async def test_replan_retries_on_conflict(
     async with behind(control_plane, account, people) as (browser, gateway):
         gateway.intercept = update_status_first
         form = await any_form(browser)
-        assert "is being drafted" in (await browser.post(f"{PAGE}/plan-anew", form)).text
+        assert "is being drafted" in (await browser.post(f"{PAGE}/replan", form)).text
     assert writes == 6
     assert (await config(client))["spec"]["action"] == "DryRun"
 
@@ -226,7 +226,7 @@ async def test_replan_of_rollback_waits_for_the_advisor(
 
     async with behind(control_plane, account, people) as (browser, gateway):
         gateway.intercept = observe_late
-        answer = await browser.post(f"{PAGE}/plan-anew", await any_form(browser))
+        answer = await browser.post(f"{PAGE}/replan", await any_form(browser))
     assert "is being drafted" in answer.text
     assert looks == ["GET seen", "PATCH seen", *["GET Ignore"] * 3, "GET seen", "PATCH seen"]
     assert (await config(client))["spec"]["action"] == "Rollback"
@@ -246,7 +246,7 @@ async def test_replan_reports_partial_result(
 
     async with behind(control_plane, account, people) as (browser, gateway):
         gateway.intercept = refuse
-        answer = await browser.post(f"{PAGE}/plan-anew", await any_form(browser))
+        answer = await browser.post(f"{PAGE}/replan", await any_form(browser))
     assert answer.status == 409
     assert "was set to Ignore to request a new plan" in answer.text
     assert "nothing was" not in answer.text.lower()
@@ -256,7 +256,7 @@ async def test_replan_reports_partial_result(
 async def test_rollback_is_cancelled_or_replanned_with_advisor(browser: Browser, advised: Desk) -> None:
     await advised.ask("Apply", options=no_reboots())
     assert await advised.reaches("Completed", within=30)
-    await browser.post(f"{PAGE}/undo", await any_form(browser))
+    await browser.post(f"{PAGE}/rollback", await any_form(browser))
     assert await advised.reaches("ReviewRequired", reason="RollbackReady")
     way_back = (await advised.status()).plan_hash
     page = await shown(browser, PAGE, way_back)
@@ -264,11 +264,11 @@ async def test_rollback_is_cancelled_or_replanned_with_advisor(browser: Browser,
     assert await advised.reaches("Completed", within=30)
     assert await advised.condition("ProfileActive") == ("True", "InSync")
     assert (await advised.status()).governed, "still watched"
-    await browser.post(f"{PAGE}/undo", await any_form(browser))
+    await browser.post(f"{PAGE}/rollback", await any_form(browser))
     assert await advised.reaches("ReviewRequired", reason="RollbackReady")
     await advised.client.merge_patch(DESCHEDULER, {"spec": {"deschedulingIntervalSeconds": 77}})
-    page = await shown(browser, PAGE, "New rollback plan")
-    answer = await browser.post(f"{PAGE}/plan-anew", page.form_with("plan"))
+    page = await shown(browser, PAGE, ">Replan<")
+    answer = await browser.post(f"{PAGE}/replan", page.form_with("plan"))
     assert "is being drafted" in answer.text
     assert await eventually(lambda: is_another_way_back(advised, way_back), within=15), await advised.status()
 

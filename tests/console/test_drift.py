@@ -4,7 +4,7 @@ import pytest
 import pytest_asyncio
 
 from tests.console.clicks import PAGE, shown
-from tests.console.objects import a_drift, no_config, put, put_config
+from tests.console.objects import MOMENT, a_drift, no_config, put, put_config
 from tests.console.people import People, a_rule
 from tests.console.rig import Browser, Served
 from tests.controllers.advisor.desk import a_descheduler
@@ -36,9 +36,13 @@ def with_users(*hashes: str) -> Object:
 
 async def test_drift_shows_live_and_applied_fields(browser: Browser, client: Client) -> None:
     await put(client, a_descheduler(mode="Predictive", logLevel="Debug"))
-    await put_config(client, a_drift(APPLIED, "spec.mode", "spec.profiles"), action="Apply")
+    status = a_drift(APPLIED, "spec.mode", "spec.profiles")
+    entry = {"path": "/spec/mode", "live": "Predictive", "planned": "Automatic", "manager": "<editor>", "time": MOMENT}
+    status["items"][0]["drift"] = [entry]
+    await put_config(client, status, action="Apply")
     page = (await shown(browser, PAGE, MINUS)).text
     assert PLUS in page
+    assert f"/spec/mode is Predictive, planned Automatic (changed by &lt;editor&gt;, {MOMENT})" in page
     assert "LongLifecycle" in page, "our own, around it"
     assert "Debug" not in page, "of somebody else"
     await put(client, APPLIED)

@@ -11,10 +11,11 @@ from tests.controllers.advisor.builders import PLAN, a_config, a_status, true
 from tests.controllers.advisor.reviews import config_in_review, write_status
 from tests.gateway import Gateway
 from virt_steward.apis.profiles import EXAMPLE
-from virt_steward.controllers.advisor.annotation_keys import APPROVAL_COMMENT, APPROVED_BY, APPROVED_PLAN
+from virt_steward.controllers.advisor.annotation_keys import APPROVAL_COMMENT, APPROVED_BY, APPROVED_PLAN, DECISION
 from virt_steward.controllers.advisor.observation import VirtPlatformConfig
+from virt_steward.decisions.configs import plan_changed
 from virt_steward.decisions.outcomes import NotApproved
-from virt_steward.decisions.plans import PlanApproved, approve_plan, plan_changed, reason_not_approvable
+from virt_steward.decisions.plans import PlanApproved, approve_plan, reason_not_approvable
 from virt_steward.kube.client import Client
 from virt_steward_demo.local.controlplane import ControlPlane
 
@@ -69,7 +70,13 @@ async def test_approval_sets_action_and_annotations(before: str, after: str, con
     )  # type: ignore[arg-type]
     config = await desk.config()
     assert config["spec"]["action"] == after
-    assert config["metadata"]["annotations"] == {APPROVED_PLAN: PLAN, APPROVED_BY: "admin"}
+    assert config["metadata"]["annotations"] == {
+        APPROVED_PLAN: PLAN,
+        APPROVED_BY: "admin",
+        DECISION.decision: f"approve plan {PLAN[:12]}",
+        DECISION.by: "admin",
+        DECISION.at: "2026-06-01T00:00:00Z",
+    }
 
 
 async def test_approval_refuses_other_plan(configs: Client) -> None:

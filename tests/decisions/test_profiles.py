@@ -1,5 +1,6 @@
 """Decisions about a profile, made with a client alone: no console, no form."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -26,8 +27,10 @@ from virt_steward.decisions.profiles import (
     roll_back,
     stop_managing,
 )
+from virt_steward.decisions.signatures import Signature
 from virt_steward.kube.client import Client
 
+BY_ADMIN = Signature("admin", "after the audit", datetime(2026, 6, 1, tzinfo=UTC))
 APPLIED = {"applied_inputs": (Input("a", "1"),)}
 
 
@@ -67,37 +70,37 @@ def test_rollback_lasts_until_it_is_completed(action: str, status: Any, expected
 
 async def test_reject_records_who_and_why(configs: Client) -> None:
     desk = await config_in_review(configs)
-    assert isinstance(await reject_plan(configs, EXAMPLE, PLAN, "after the audit"), Decided)
+    assert isinstance(await reject_plan(configs, EXAMPLE, PLAN, BY_ADMIN), Decided)
     annotations = (await desk.config())["metadata"]["annotations"]
     assert (annotations[REJECTED_PLAN], annotations[REJECTED_BY]) == (PLAN, "admin")
-    assert annotations[REJECTION_COMMENT] == "after the audit"
+    assert annotations[REJECTION_COMMENT] == BY_ADMIN.comment
     assert await action_of(desk) == "Ignore"
 
 
 async def test_reject_refuses_another_plan(configs: Client) -> None:
     desk = await config_in_review(configs)
-    assert isinstance(await reject_plan(configs, EXAMPLE, "another", ""), NotDecided)
+    assert isinstance(await reject_plan(configs, EXAMPLE, "another", BY_ADMIN), NotDecided)
     assert await action_of(desk) == "DryRun"
 
 
 async def test_roll_back_asks_for_a_plan_that_needs_an_approval(configs: Client) -> None:
     desk = await config_in_review(configs, action="Apply")
     await desk.annotate(approved_plan=PLAN)
-    await roll_back(configs, EXAMPLE)
+    await roll_back(configs, EXAMPLE, BY_ADMIN)
     assert await action_of(desk) == "Rollback"
     assert APPROVED_PLAN not in (await desk.config())["metadata"].get("annotations", {})
 
 
 async def test_cancel_rollback_manages_the_profile_again(configs: Client) -> None:
     desk = await config_in_review(configs, action="Rollback")
-    assert isinstance(await cancel_rollback(configs, EXAMPLE), Decided)
+    assert isinstance(await cancel_rollback(configs, EXAMPLE, BY_ADMIN), Decided)
     assert await action_of(desk) == "DryRun"
-    assert isinstance(await cancel_rollback(configs, EXAMPLE), NotDecided)
+    assert isinstance(await cancel_rollback(configs, EXAMPLE, BY_ADMIN), NotDecided)
 
 
 async def test_stop_managing_sets_ignore(configs: Client) -> None:
     desk = await config_in_review(configs, action="Apply")
-    await stop_managing(configs, EXAMPLE)
+    await stop_managing(configs, EXAMPLE, BY_ADMIN)
     assert await action_of(desk) == "Ignore"
 
 
@@ -105,13 +108,13 @@ async def test_stop_managing_sets_ignore(configs: Client) -> None:
 async def test_replan_changes_the_spec_and_ends_with_dry_run(configs: Client, before: str, writes: int) -> None:
     desk = await config_in_review(configs, action=before)
     generation = (await desk.config())["metadata"]["generation"]
-    assert isinstance(await replan(configs, EXAMPLE), Decided)
+    assert isinstance(await replan(configs, EXAMPLE, BY_ADMIN), Decided)
     config = await desk.config()
     assert (config["spec"]["action"], config["metadata"]["generation"]) == ("DryRun", generation + writes)
 
 
 async def test_activate_creates_the_config(configs: Client) -> None:
-    assert isinstance(await activate(configs, EXAMPLE, no_options), Decided)
+    assert isinstance(await activate(configs, EXAMPLE, no_options, BY_ADMIN), Decided)
     assert await action_of(Desk(configs, EXAMPLE)) == "DryRun"
 
 
@@ -119,6 +122,6 @@ async def test_activate_replans_an_active_profile(configs: Client) -> None:
     desk = await config_in_review(configs)
     await write_status(desk, phase="Completed")
     generation = (await desk.config())["metadata"]["generation"]
-    assert isinstance(await activate(configs, EXAMPLE, no_options), Decided)
+    assert isinstance(await activate(configs, EXAMPLE, no_options, BY_ADMIN), Decided)
     config = await desk.config()
     assert (config["spec"]["action"], config["metadata"]["generation"]) == ("DryRun", generation + 2)

@@ -8,8 +8,8 @@ from tests.audit import AuditLog
 from tests.operators import a_csv, a_pending_plan, a_subscription, an_approver, create, csv_of
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.controllers.approver.checks import CHECKS
-from virt_steward.controllers.approver.manual_approval import APPROVED_BY_USER
-from virt_steward.controllers.approver.olm import APPROVED_AT, APPROVED_BECAUSE, APPROVED_BY, INSTALL_PLAN
+from virt_steward.controllers.approver.manual_approval import APPROVED_AT, APPROVED_BY_USER
+from virt_steward.controllers.approver.olm import APPROVED_BECAUSE, APPROVED_BY, INSTALL_PLAN
 from virt_steward.controllers.approver.options import ApproverOptions
 from virt_steward.decisions.installplans import ReviewedPlan, approve_manually
 from virt_steward.insight.approvals import (

@@ -8,15 +8,27 @@ import pytest
 
 from tests.controllers.advisor.builders import PLAN, a_config, a_status, an_item
 from tests.controllers.placement.builders import a_machine
+from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
 from virt_steward.apis.meta import Condition
-from virt_steward.apis.virtplatformconfig import BlastRadius, PoolRadius
-from virt_steward.controllers.placement.observation import MachineCondition, MachineStatus
+from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, BlastRadius, PoolRadius
+from virt_steward.controllers.approver.olm import INSTALL_PLAN
+from virt_steward.controllers.placement.observation import MACHINE, MachineCondition, MachineStatus
 from virt_steward.controllers.placement.observe import KubevirtConfig as Cluster
 from virt_steward.controllers.placement.observe import KubevirtConfigMeta, KubevirtConfigReport
 from virt_steward.insight.approvals import UNCOVERED, PendingInstallPlan
-from virt_steward.insight.inbox import InboxItem, inbox, of_clusters, of_machines, of_plans, of_profiles
-from virt_steward.objects.identity import Key
+from virt_steward.insight.inbox import (
+    InboxItem,
+    Urgency,
+    command_for,
+    inbox,
+    of_clusters,
+    of_machines,
+    of_plans,
+    of_profiles,
+)
+from virt_steward.objects.identity import Key, Ref
 from virt_steward.objects.meta import Meta
+from virt_steward.platform.hco import HYPERCONVERGED
 from virt_steward.platform.pools import Pool, PoolSpec, PoolStatus
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -145,3 +157,26 @@ def test_inbox_sorts_by_urgency() -> None:
     upgrade = of_phase("CompletedWithUpgrade")
     found = inbox(upgrade, of_plans([waiting]), low, drifted, high, failed)
     assert [one.tag for one in found] == ["Failed", "High impact", "Drifted", "Low impact", "Held", "Upgrade"]
+
+
+@pytest.mark.parametrize(
+    ("ref", "urgency", "tag", "asset", "command"),
+    [
+        (Ref(VIRT_PLATFORM_CONFIG, Key("", "x")), Urgency.REVIEW, "Low impact", "", "virt-steward approve x"),
+        (Ref(VIRT_PLATFORM_CONFIG, Key("", "x")), Urgency.DRIFTED, "Drifted", "", "virt-steward explain plan x"),
+        (Ref(INSTALL_PLAN, Key("shop", "x")), Urgency.HELD, "Held", "", "virt-steward approve shop/x"),
+        (Ref(MACHINE, Key("shop", "x")), Urgency.HELD, "Unplaced", "", "virt-steward explain machine shop/x"),
+        (Ref(HYPERCONVERGED, Key("cnv", "x")), Urgency.REVIEW, "Staged", "swap", "virt-steward release swap"),
+        (Ref(HYPERCONVERGED, Key("cnv", "x")), Urgency.STUCK, "Paused", "swap", "virt-steward resume swap"),
+        (Ref(HYPERCONVERGED, Key("cnv", "x")), Urgency.BROKEN, "Fails", "swap", "virt-steward explain asset swap"),
+        (
+            Ref(KUBEVIRT_CONFIG, Key("", "x")),
+            Urgency.STUCK,
+            "Cluster",
+            "",
+            "kubectl describe kubevirtconfigs.vitistack.io x",
+        ),
+    ],
+)
+def test_command_for_each_item(ref: Ref, urgency: Urgency, tag: str, asset: str, command: str) -> None:
+    assert command_for(InboxItem(urgency, tag, "info", ref, "x", "waits", "because", "See it", asset)) == command

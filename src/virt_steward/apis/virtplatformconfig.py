@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from virt_steward.apis.crd import AGE, ApiVersion, Column, Crd
+from virt_steward.apis.drift import DriftEntry
 from virt_steward.apis.meta import Condition, Duration, Time, WindowSpec
 from virt_steward.apis.profileoptions import options_rules
 from virt_steward.apis.profiles import OPTIONS_OF, ProfileName, ProfileOptions
@@ -152,6 +153,11 @@ class PlanItem(ApiStruct, frozen=True):
     hash: Annotated[Hash, Meta(description="The managed fields as they were when the plan was made.")] = ""
     planned_hash: Annotated[Hash, Meta(description="The managed fields as they will be once it is applied.")] = ""
     blast_radius: Annotated[BlastRadius | None, Meta(description="What it disrupts, if nodes reboot.")] = None
+    drift: Annotated[
+        tuple[DriftEntry, ...],
+        Meta(description="Fields that are not as planned any more, no more than 20.", max_length=20),
+        ATOMIC,
+    ] = ()
     last_transition_time: Annotated[Time | None, Meta(description="Since when it is in its state.")] = None
 
 

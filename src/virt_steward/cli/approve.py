@@ -1,12 +1,12 @@
-"""`virt-steward approve`: records who approves a plan, where the approval takes effect."""
+"""`virt-steward approve`: records who approves plans, where the approvals take effect."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 from typer.core import TyperGroup
@@ -15,98 +15,134 @@ from virt_steward.app import connected
 from virt_steward.cli.arguments import (
     CommentOption,
     ContextOption,
-    InstallPlanArgument,
     KubeconfigOption,
-    ProfileArgument,
+    ProfilesArgument,
     YesOption,
     namespaced,
     require_consent,
 )
-from virt_steward.cli.output import CommandFailed, Output, OutputOption, answer, say, show
+from virt_steward.cli.decision_results import DecisionResult, answer_decisions
+from virt_steward.cli.output import CommandFailed, Output, OutputOption, say, show
 from virt_steward.cli.plan import item_lines
 from virt_steward.cli.watch import duration, follow_plan
 from virt_steward.controllers.advisor.follow import progress
-from virt_steward.controllers.advisor.observation import VirtPlatformConfig
 from virt_steward.controllers.approver import follow as install_progress
-from virt_steward.decisions.configs import config_ref
-from virt_steward.decisions.installplans import (
-    InstallPlanApproved,
-    ReviewedPlan,
-    approve_as_read,
-    approve_manually,
-    read_plan,
-)
+from virt_steward.decisions.configs import read_config
+from virt_steward.decisions.installplans import InstallPlanApproved, ReviewedPlan, approve_manually, read_plan
 from virt_steward.decisions.installplans import reason_not_approvable as reason_not_installable
 from virt_steward.decisions.outcomes import NotApproved
 from virt_steward.decisions.plans import SHORT_HASH, PlanApproved, approve_plan, is_hash_of, reason_not_approvable
-from virt_steward.kube.errors import NotFound
+from virt_steward.kube.errors import KubeError, NotFound
 from virt_steward.settings import names_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import timedelta
 
+    from virt_steward.cli.arguments import ClusterChoice
+    from virt_steward.controllers.advisor.observation import VirtPlatformConfig
     from virt_steward.kube.client import Client, Reader
     from virt_steward.objects.identity import Key
 
 
-NOTHING_REVIEWED = ReviewedPlan(None, None)
-
-
-class ProfileByDefault(TyperGroup):
-    """`approve NAME` is short for `approve profile NAME`."""
+class KindByName(TyperGroup):
+    """`approve NAME` is short for `approve profile NAME`, `approve NAMESPACE/NAME` for `approve installplan`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0] not in {*self.commands, *ctx.help_option_names}:
-            args = ["profile", *args]
+            args = ["installplan" if "/" in args[0] else "profile", *args]
         return super().parse_args(ctx, args)
 
 
 app = typer.Typer(
     name="approve",
-    cls=ProfileByDefault,
-    help="Approve a pending plan.\n\n`approve NAME` is short for `approve profile NAME`.",
+    cls=KindByName,
+    help="Approve pending plans.\n\n`approve NAME` is short for `approve profile NAME`, and `approve NAMESPACE/NAME`"
+    " for `approve installplan NAMESPACE/NAME`.",
     no_args_is_help=True,
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PlanApprovalRequest:
-    profile: str
-    plan_hash: str
-    """The plan that was reviewed; empty for the pending one."""
+class Approvable(Protocol):
+    """Something that a command shows, and approves as it was shown."""
+
+    name: str
+
+    async def review(self, client: Client) -> str:
+        """Read and show it, and return the option that names what was shown. Raises CommandFailed."""
+        ...
+
+    async def approve(self, client: Client) -> PlanApproved | InstallPlanApproved | NotApproved:
+        """Approve what was shown, and nothing else."""
+        ...
+
+
+@dataclass(slots=True)
+class ProfilePlan:
+    """The pending plan of a profile."""
+
+    name: str
+    hashes: tuple[str, ...]
+    """The plans that were reviewed before; none: whichever is pending."""
     comment: str
-    is_confirmed: bool
-    watch: bool
-    timeout: timedelta | None
-    """How long to watch; None for no limit."""
+    shown: str = ""
+    """The hash of the plan that was shown."""
+
+    async def review(self, client: Client) -> str:
+        try:
+            config = await read_config(client, self.name)
+        except NotFound as error:
+            raise CommandFailed(f"Nothing to approve: VirtPlatformConfig {self.name} not found: {error}") from None
+        if why := reason_not_approvable(config):
+            raise CommandFailed(f"Nothing to approve: {why}")
+        pending = config.status.plan_hash
+        if self.hashes and not any(is_hash_of(one, pending) for one in self.hashes):
+            raise CommandFailed(f"Nothing to approve: the pending plan is now {pending}; review it first")
+        show(_plan_lines(config), err=True)
+        self.shown = pending
+        return f"--plan {pending[:SHORT_HASH]}"
+
+    async def approve(self, client: Client) -> PlanApproved | NotApproved:
+        return await approve_plan(client, self.name, self.shown, self.comment, datetime.now(UTC))
 
 
-@dataclass(frozen=True, slots=True)
-class InstallPlanApprovalRequest:
-    plan: Key
+@dataclass(slots=True)
+class PendingInstallation:
+    """An InstallPlan."""
+
+    name: str
+    key: Key
     reviewed: ReviewedPlan
     comment: str
-    is_confirmed: bool
-    timeout: timedelta | None
-    """How long to wait for the operators; None to return after the approval."""
+
+    async def review(self, client: Client) -> str:
+        plan = await read_plan(client, self.key)
+        if why := self.reviewed.difference(plan) or reason_not_installable(plan):
+            raise CommandFailed(f"Not approved: {why}")
+        say(f"InstallPlan {self.key}, uid {plan.metadata.uid}: {', '.join(plan.csvs) or 'no operators'}")
+        self.reviewed = ReviewedPlan(plan.metadata.uid, plan.csvs)
+        return f"--uid {plan.metadata.uid}"
+
+    async def approve(self, client: Client) -> InstallPlanApproved | NotApproved:
+        """Read it again: it may have changed in harmless ways."""
+        return await approve_manually(client, self.key, self.reviewed, self.comment, datetime.now(UTC))
 
 
 @app.command()
 def profile(
     *,
-    profile: ProfileArgument,
+    names: ProfilesArgument,
     comment: CommentOption = "",
     plan: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
             metavar="HASH",
-            help="Approve without asking if the pending plan has this hash, as reviewed before;"
-            f" its first {SHORT_HASH} characters will do.",
+            help="Approve without asking if the pending plan has this hash, as reviewed before; once for each profile."
+            f" The first {SHORT_HASH} characters will do.",
         ),
-    ] = "",
+    ] = None,
     yes: YesOption = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Follow the rollout; fail if it fails.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Follow the rollouts; fail if one fails.")] = False,
     timeout: Annotated[
         str, typer.Option(metavar="DURATION", help="Limit of --watch, such as 2h; by default there is none.")
     ] = "",
@@ -114,38 +150,36 @@ def profile(
     context: ContextOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Approve the pending plan of a profile.
+    """Approve the pending plans of profiles.
 
-    The plan is shown first. The approval records who approved it and why. Plans that roll back are approved the same
-    way.
+    The plans are shown first. The approval records who approved them and why. Plans that roll back are approved the
+    same way. Exit code 0 if all of them were approved (with --watch: and completed), else 1.
     """
-    request = PlanApprovalRequest(
-        profile,
-        plan.removeprefix("sha256:"),
-        comment,
-        is_confirmed=yes,
-        watch=watch,
-        timeout=duration(timeout) if timeout else None,
-    )
-    approval = asyncio.run(_approve_profile(request, kubeconfig, context))
-    answer(output, "Plan completed" if watch else f"Approved; {approval.start}", approval)
+    hashes = tuple(one.removeprefix("sha256:") for one in plan or ())
+    limit = duration(timeout) if timeout else None
+    subjects = [ProfilePlan(name, hashes, comment) for name in names]
+    consent = yes or bool(hashes)
+    results = asyncio.run(_approve_all(subjects, _Follow(watch, limit), (kubeconfig, context), is_confirmed=consent))
+    answer_decisions(output, results)
 
 
 @app.command()
 def installplan(
     *,
-    plan: InstallPlanArgument,
+    plans: Annotated[list[str], typer.Argument(metavar="NAMESPACE/NAME...", help="InstallPlans.")],
     comment: CommentOption = "",
     uid: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            metavar="UID", help="Approve without asking if this is its uid, as reviewed; explain -o json prints it."
+            metavar="UID",
+            help="Approve without asking if this is its uid, as reviewed; once for each InstallPlan, in the same order."
+            " `explain -o json` prints it.",
         ),
     ] = None,
     csvs: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME[,NAME]", help="Approve without asking if it has exactly these ClusterServiceVersions."
+            metavar="NAME[,NAME]", help="Approve without asking if each has exactly these ClusterServiceVersions."
         ),
     ] = None,
     yes: YesOption = False,
@@ -155,50 +189,83 @@ def installplan(
     context: ContextOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Approve an InstallPlan manually, whatever is pinned.
+    """Approve InstallPlans manually, whatever is pinned.
 
-    Its operators are shown first, and exactly these are approved. The InstallPlan records who approved it and why.
+    Their operators are shown first, and exactly these are approved. Each InstallPlan records who approved it and why.
+    Exit code 0 if all of them were approved (with --wait: and their operators run), else 1.
     """
-    reviewed = ReviewedPlan(uid, None if csvs is None else names_in(csvs))
-    limit = duration(timeout) if wait else None
-    request = InstallPlanApprovalRequest(namespaced(plan), reviewed, comment, is_confirmed=yes, timeout=limit)
-    approval = asyncio.run(_approve_install_plan(request, kubeconfig, context))
-    answer(output, "All its operators run" if wait else "Approved; OLM installs it now", approval)
+    if uid and len(uid) != len(plans):
+        raise CommandFailed("--uid is the uid of one InstallPlan: give it once for each, in the same order")
+    operators = None if csvs is None else names_in(csvs)
+    subjects = [
+        PendingInstallation(name, namespaced(name), ReviewedPlan(one, operators), comment)
+        for name, one in zip(plans, uid or (None,) * len(plans), strict=True)
+    ]
+    consent = yes or bool(uid) or csvs is not None
+    follow = _Follow(wait, duration(timeout))
+    results = asyncio.run(_approve_all(subjects, follow, (kubeconfig, context), is_confirmed=consent))
+    answer_decisions(output, results)
 
 
-async def _approve_profile(request: PlanApprovalRequest, kubeconfig: str | None, context: str | None) -> PlanApproved:
-    async with connected(kubeconfig, context) as client:
-        plan_hash = await _confirm(client, request)
-        match await approve_plan(client, request.profile, plan_hash, request.comment, datetime.now(UTC)):
-            case NotApproved(_, why):
-                raise CommandFailed(not_approved(why))
-            case PlanApproved() as approval:
-                say(f"Approved plan {plan_hash} of {request.profile} as {approval.user}")
-        if request.watch:
-            judge = partial(progress, plan_hash=plan_hash)
-            await follow_plan(client, request.profile, judge, request.timeout, "approved, but ")
-        return approval
+@dataclass(frozen=True, slots=True)
+class _Follow:
+    """Whether to follow what was approved, and how long at most; None for no limit."""
+
+    wanted: bool
+    limit: timedelta | None
 
 
-async def _confirm(client: Client, request: PlanApprovalRequest) -> str:
-    """Show the pending plan and ask for confirmation. Answers its hash. Raises CommandFailed."""
+async def _approve_all(
+    subjects: Sequence[Approvable], follow: _Follow, cluster: ClusterChoice, *, is_confirmed: bool
+) -> list[DecisionResult]:
+    """Show all of them, ask once, and approve each as it was shown. What one refuses does not concern the others."""
+    async with connected(*cluster) as client:
+        refused, shown = {}, {}
+        for subject in subjects:
+            try:
+                shown[subject.name] = await subject.review(client)
+            except (CommandFailed, KubeError) as error:
+                refused[subject.name] = DecisionResult(subject.name, decided=False, message=str(error))
+        if shown:
+            question = "Approve this plan?" if len(shown) == 1 else f"Approve these {len(shown)} plans?"
+            require_consent(question, is_given=is_confirmed, binding=" ".join(shown.values()))
+        results = {one.name: await _approve(client, one) for one in subjects if one.name in shown}
+        if follow.wanted:
+            results = {name: await _followed(client, one, follow.limit) for name, one in results.items()}
+        return [(refused | results)[subject.name] for subject in subjects]
+
+
+async def _approve(client: Client, subject: Approvable) -> DecisionResult:
     try:
-        config = await client.get(config_ref(request.profile), VirtPlatformConfig)
-    except NotFound as error:
-        raise CommandFailed(not_approved(f"VirtPlatformConfig {request.profile} not found: {error}")) from None
-    if why := reason_not_approvable(config):
-        raise CommandFailed(not_approved(why))
-    pending = config.status.plan_hash
-    if request.plan_hash and not is_hash_of(request.plan_hash, pending):
-        raise CommandFailed(not_approved(f"the pending plan is now {pending}; review it first"))
-    show(_plan_lines(config), err=True)
-    is_given = request.is_confirmed or bool(request.plan_hash)
-    require_consent("Approve this plan?", is_given=is_given, binding=f"--plan {pending[:SHORT_HASH]}")
-    return pending
+        outcome = await subject.approve(client)
+    except KubeError as error:
+        return DecisionResult(subject.name, decided=False, message=f"Not approved: {error}")
+    match outcome:
+        case NotApproved(_, why):
+            return DecisionResult(subject.name, decided=False, message=f"Not approved: {why}")
+        case PlanApproved(_, plan_hash, _, user):
+            say(f"Approved plan {plan_hash} of {subject.name} as {user}")
+            message = f"Approved; {outcome.start}"
+        case InstallPlanApproved(plan, csvs, user):
+            say(f"Approved InstallPlan {plan} with {', '.join(csvs)} as {user}")
+            message = "Approved; OLM installs it now"
+    return DecisionResult(subject.name, True, message, outcome.user, outcome.comment, outcome)
 
 
-def not_approved(why: str) -> str:
-    return f"Nothing to approve: {why}"
+async def _followed(client: Client, result: DecisionResult, limit: timedelta | None) -> DecisionResult:
+    """The result after the plan has ended: an approved plan that fails is a failure of the command."""
+    try:
+        match result.details:
+            case PlanApproved(profile, plan_hash):
+                judge = partial(progress, plan_hash=plan_hash)
+                await follow_plan(client, profile, judge, limit, "approved, but ")
+                return replace(result, message="Plan completed")
+            case InstallPlanApproved(csvs=csvs) if limit:
+                await _wait_for_operators(client, namespaced(result.subject), csvs, limit)
+                return replace(result, message="All its operators run")
+    except CommandFailed as failure:
+        return replace(result, decided=False, message=str(failure).removeprefix(f"{result.subject}: "))
+    return result
 
 
 def _plan_lines(config: VirtPlatformConfig) -> Iterator[str]:
@@ -208,40 +275,11 @@ def _plan_lines(config: VirtPlatformConfig) -> Iterator[str]:
     yield f"{config.metadata.name}: {rollback}impact {status.impact_severity}, plan {status.plan_hash}"
 
 
-async def _approve_install_plan(
-    request: InstallPlanApprovalRequest, kubeconfig: str | None, context: str | None
-) -> InstallPlanApproved:
-    async with connected(kubeconfig, context) as client:
-        match await _approve_shown_plan(client, request):
-            case NotApproved(plan, why):
-                raise CommandFailed(f"InstallPlan {plan} was not approved: {why}")
-            case InstallPlanApproved() as approval:
-                say(f"Approved InstallPlan {approval.plan} with {', '.join(approval.csvs)} as {approval.user}")
-        if request.timeout is not None:
-            await _wait_for_operators(client, request.plan, approval.csvs, request.timeout)
-        return approval
-
-
-async def _approve_shown_plan(client: Client, request: InstallPlanApprovalRequest) -> InstallPlanApproved | NotApproved:
-    """Show the plan and ask for confirmation, then approve that and no other. Raises CommandFailed."""
-    plan = await read_plan(client, request.plan)
-    if why := request.reviewed.difference(plan) or reason_not_installable(plan):
-        return NotApproved(str(request.plan), why)
-    say(f"InstallPlan {request.plan}, uid {plan.metadata.uid}: {', '.join(plan.csvs) or 'no operators'}")
-    if request.is_confirmed or request.reviewed != NOTHING_REVIEWED:
-        return await approve_as_read(client, plan, request.comment, datetime.now(UTC))
-    require_consent("Approve this InstallPlan?", is_given=False, binding=f"--uid {plan.metadata.uid}")
-    shown = ReviewedPlan(plan.metadata.uid, plan.csvs)  # read again: it may have changed in harmless ways
-    return await approve_manually(client, request.plan, shown, request.comment, datetime.now(UTC))
-
-
 async def _wait_for_operators(reader: Reader, plan: Key, csvs: tuple[str, ...], timeout: timedelta) -> None:  # noqa: ASYNC109 - for a message, too
     try:
         async with asyncio.timeout(timeout.total_seconds()):
             ended = await install_progress.follow(reader, plan, csvs, say)
     except TimeoutError:
-        raise CommandFailed(
-            f"InstallPlan {plan} is approved, but not installed within {timeout}; OLM continues"
-        ) from None
+        raise CommandFailed(f"approved, but not installed within {timeout}; OLM continues") from None
     if isinstance(ended, install_progress.InstallFailed):
-        raise CommandFailed(f"InstallPlan {plan} is approved, but {ended.why}")
+        raise CommandFailed(f"approved, but {ended.why}")

@@ -37,10 +37,14 @@ InstallPlanArgument = Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", he
 ProfileArgument = Annotated[
     str, typer.Argument(metavar="PROFILE", help="Name of the profile; its VirtPlatformConfig has the same name.")
 ]
+ProfilesArgument = Annotated[list[str], typer.Argument(metavar="PROFILE...", help="Names of profiles.")]
 AssetArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the asset; `render -o status` lists them.")]
 MachineArgument = Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="The Machine.")]
 CommentOption = Annotated[str, typer.Option(metavar="TEXT", help="Why; recorded with the decision.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+
+ClusterChoice = tuple[str | None, str | None]
+"""The kubeconfig and the context, as given; None where they are not."""
 
 CANCELLED = "Cancelled; nothing was changed"
 

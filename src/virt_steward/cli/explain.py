@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from virt_steward.insight.assets.explain import AssetExplanation, LiveObject
     from virt_steward.insight.placements import Candidate, PlacementExplanation
     from virt_steward.insight.plans import PlanExplanation
+    from virt_steward.objects.decision_record import DecisionRecord
     from virt_steward.objects.identity import Key
 
 app = typer.Typer(name="explain", help="Explain a decision, check by check.", no_args_is_help=True)
@@ -219,6 +220,7 @@ def _plan_lines(found: PlanExplanation) -> Iterator[str]:
     if found.approval:
         at = rfc3339(found.approval.at)
         yield from wrapped(f"approved by {_person(found.approval.by, found.approval.comment, at)}", "  ", "    ")
+    yield from _decision_lines(found.decision)
     yield from _plan_items(found)
     if found.conditions:
         yield ""
@@ -230,6 +232,13 @@ def _plan_lines(found: PlanExplanation) -> Iterator[str]:
     yield from check_lines(found.checks)
 
 
+def _decision_lines(*records: DecisionRecord | None) -> Iterator[str]:
+    """Print the last decisions of people."""
+    for record in records:
+        if record:
+            yield from wrapped(f"last decision at {rfc3339(record.at)}: {record}", "  ", "    ")
+
+
 def _plan_items(found: PlanExplanation) -> Iterator[str]:
     if found.items:
         yield "\nItems:"
@@ -237,6 +246,8 @@ def _plan_items(found: PlanExplanation) -> Iterator[str]:
         yield from wrapped(f"{item.state}: {item.name} (impact {item.impact_severity}): {item.message}", "  ", "    ")
         if item.state in ("Pending", "InProgress"):
             yield from (f"    {line}" for line in impact_lines(item))
+        for entry in item.drift:
+            yield from wrapped(entry.sentence(), "    ", "      ")
 
 
 def _conditions(found: PlanExplanation) -> list[tuple[str, ...]]:
@@ -263,6 +274,7 @@ def _placement_lines(found: PlacementExplanation) -> Iterator[str]:
     yield from headline(found)
     if found.recorded_because:
         yield from wrapped(f"reason at that time: {found.recorded_because}", "  ", "    ")
+    yield from _decision_lines(found.decision)
     yield from check_lines(found.checks)
     if found.scores:
         yield ""
@@ -283,6 +295,7 @@ def asset_lines(found: AssetExplanation) -> Iterator[str]:
     yield from wrapped(f"Asset {found.asset}: {found.state}: {found.because}", hanging="  ")
     yield from wrapped(f"object: {found.object}", "  ", "    ")
     yield from wrapped(f"purpose: {found.summary}", "  ", "    ")
+    yield from _decision_lines(*found.decisions)
     yield from check_lines(found.checks)
     if found.overrides:
         until = f", until {found.until}" if found.until else ""

@@ -26,6 +26,7 @@ OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 COMMANDS = {
     "run": "virt_steward.cli.run:run",
     "demo": f"{DEMO}.cli.demo:demo",
+    "inbox": "virt_steward.cli.inbox:inbox",
     "plan": "virt_steward.cli.plan:plan",
     "diff": "virt_steward.cli.diff:diff",
     "explain": "virt_steward.cli.explain:app",

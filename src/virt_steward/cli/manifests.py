@@ -61,7 +61,7 @@ def crds(output: FormatOption = ManifestFormat.YAML) -> None:
 
 
 def policies(output: FormatOption = ManifestFormat.YAML) -> None:
-    """Print the admission policies that protect approvals.
+    """Print the admission policies that protect decisions.
 
     They are ValidatingAdmissionPolicies: the API server enforces them without a webhook.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,17 +12,20 @@ import typer
 from virt_steward.catalog.load import load
 from virt_steward.cli import advisor_flags, autopilot_flags
 from virt_steward.cli.arguments import (
+    CommentOption,
     ContextOption,
     KubeconfigOption,
     YesOption,
     quiet_client,
     require_consent,
 )
-from virt_steward.cli.output import CommandFailed, Output, OutputOption, answer, say, wrapped
+from virt_steward.cli.decision_results import DecisionResult, answer_decisions
+from virt_steward.cli.output import CommandFailed, Output, OutputOption, say, wrapped
 from virt_steward.controllers.autopilot.overrides.scope import Activation
 from virt_steward.controllers.autopilot.rollouts.staged import Occasion
-from virt_steward.decisions.outcomes import NotDecided
+from virt_steward.decisions.outcomes import Decided
 from virt_steward.decisions.rollouts import release as release_changes
+from virt_steward.decisions.signatures import sign
 from virt_steward.insight.assets.explain import find_asset
 from virt_steward.insight.assets.staged import StagedAsset, review_staged
 from virt_steward.insight.assets.survey import survey
@@ -31,15 +35,20 @@ from virt_steward.plans.blast_radius import take_census
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from virt_steward.cli.arguments import ClusterChoice
     from virt_steward.controllers.autopilot.options import AutopilotOptions
 
 
 def release(
     *,
     assets: Annotated[list[str], typer.Argument(metavar="ASSET...", help="Assets with staged changes.")],
-    id_: Annotated[
-        str, typer.Option("--id", metavar="ID", help="Release without asking if the staged change has this id.")
-    ] = "",
+    comment: CommentOption = "",
+    ids: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--id", metavar="ID", help="Release without asking if the staged change has this id; once for each asset."
+        ),
+    ] = None,
     yes: YesOption = False,
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
     activation: autopilot_flags.ActivationOption = Activation.OPT_IN,
@@ -50,37 +59,44 @@ def release(
     """Release staged changes of the autopilot.
 
     The autopilot writes them now. What changes is shown first, and which nodes reboot. Other staged changes of the same
-    pools whose policy is coalesce are written along, so that each node reboots once.
+    pools whose policy is coalesce are written along, so that each node reboots once. All of them are released, or none.
+    Exit code 0 if they were, else 1.
     """
     for name in assets:
         find_asset(load(), name)  # an unknown name is reported without connecting to the cluster
-    if id_ and len(assets) > 1:
-        raise CommandFailed("--id is the id of one change: name one asset")
     options = autopilot_flags.options(hyperconverged, activation)
-    found = asyncio.run(_release(tuple(assets), id_, options, (kubeconfig, context), is_confirmed=yes))
-    answer(output, f"Released {', '.join(one.id for one in found)}; the autopilot writes it now", found)
+    request = _ReleaseRequest(tuple(assets), tuple(ids or ()), comment, is_confirmed=yes or bool(ids))
+    answer_decisions(output, asyncio.run(_release(request, options, (kubeconfig, context))))
 
 
-async def _release(
-    assets: tuple[str, ...],
-    id_: str,
-    options: AutopilotOptions,
-    cluster: tuple[str | None, str | None],
-    *,
-    is_confirmed: bool,
-) -> tuple[StagedAsset, ...]:
+@dataclass(frozen=True, slots=True)
+class _ReleaseRequest:
+    assets: tuple[str, ...]
+    ids: tuple[str, ...]
+    """The changes that were reviewed before; none: whichever are staged."""
+    comment: str
+    is_confirmed: bool
+
+
+async def _release(request: _ReleaseRequest, options: AutopilotOptions, cluster: ClusterChoice) -> list[DecisionResult]:
     async with quiet_client(*cluster) as client:
-        found = await _review(Reader(client.connection, client.discovery), options, assets)
-        if id_ and found[0].id != id_:
-            raise CommandFailed(f"the staged change of {assets[0]} is now {found[0].id}; review it first")
-        for one in found:
-            for line in _lines(one):
-                say(line)
-        require_consent("Release?", is_given=is_confirmed or bool(id_), binding=f"--id {found[0].id}")
-        outcome = await release_changes(client, options.hco, [one.id for one in found])
-        if isinstance(outcome, NotDecided):
+        found = await _review(Reader(client.connection, client.discovery), options, request.assets)
+        for name, one in zip(request.assets, found, strict=True):
+            if request.ids and one.id not in request.ids:
+                raise CommandFailed(f"the staged change of {name} is now {one.id}; review it first")
+        for line in (line for one in found for line in _lines(one)):
+            say(line)
+        binding = " ".join(f"--id {one.id}" for one in found)
+        require_consent("Release?", is_given=request.is_confirmed, binding=binding)
+        signature = await sign(client, request.comment, datetime.now(UTC))
+        outcome = await release_changes(client, options.hco, [one.id for one in found], signature)
+        if not isinstance(outcome, Decided):
             raise CommandFailed(outcome.reason)
-        return found
+        now = "the autopilot writes it now, and nodes reboot"
+        return [
+            DecisionResult(name, True, f"Released {one.id}; {now}", signature.user, signature.comment, one)
+            for name, one in zip(request.assets, found, strict=True)
+        ]
 
 
 async def _review(reader: Reader, options: AutopilotOptions, names: tuple[str, ...]) -> tuple[StagedAsset, ...]:

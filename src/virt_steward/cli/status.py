@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from virt_steward.cli import advisor_flags, autopilot_flags
 from virt_steward.cli.arguments import ContextOption, KubeconfigOption, quiet_reader
-from virt_steward.cli.output import Output, OutputOption, answer, table
+from virt_steward.cli.output import Output, OutputOption, answer, table, wrapped
 from virt_steward.controllers.autopilot.overrides.scope import Activation
 from virt_steward.insight.status import collect_sections
+from virt_steward.objects.wallclock import rfc3339
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -28,7 +31,7 @@ def status(
 ) -> None:
     """Show profiles, assets, pending approvals and clusters.
 
-    One section per controller, from the statuses on the cluster. Nothing is changed.
+    One section per controller, from the statuses on the cluster, with the last decisions of people. Nothing is changed.
     """
     found = asyncio.run(_sections(autopilot_flags.options(hyperconverged, activation), kubeconfig, context))
     answer(output, "\n".join(_lines(found)), {section.controller: _data(section) for section in found})
@@ -44,8 +47,11 @@ def _lines(found: Iterable[Section]) -> Iterator[str]:
         yield f"{section.controller}: {section.summary}"
         if section.rows:
             yield from (f"  {line}" for line in table(section.columns, section.rows))
+        for subject, record in section.decisions:
+            yield from wrapped(f"{rfc3339(record.at)} {subject}: {record}", "  ", "    ")
 
 
 def _data(section: Section) -> dict[str, Any]:
     rows = [dict(zip(section.columns, row, strict=True)) for row in section.rows]
-    return {"summary": section.summary, "items": rows}
+    decisions = [{"object": subject, **msgspec.to_builtins(record)} for subject, record in section.decisions]
+    return {"summary": section.summary, "items": rows, "decisions": decisions}

@@ -10,8 +10,8 @@ import msgspec
 
 from virt_steward.console import forms
 from virt_steward.decisions import assets, installplans, machines, plans, profiles, rollouts
-from virt_steward.decisions.configs import LONGEST_COMMENT
 from virt_steward.decisions.outcomes import Decided, NotApproved, NotDecided
+from virt_steward.decisions.signatures import sign
 from virt_steward.objects.errors import UserError
 from virt_steward.objects.identity import Key
 from virt_steward.platform.hco import HYPERCONVERGED
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from virt_steward.decisions.outcomes import Outcome
+    from virt_steward.decisions.signatures import Signature
     from virt_steward.kube.client import Client
     from virt_steward.objects.identity import Ref
 
@@ -62,8 +63,22 @@ class SubmittedForm:
             return ()
 
     @property
+    def shown(self) -> str | None:
+        """The same, for forms that need not name one."""
+        return self.fields.get("plan")
+
+    @property
+    def uid(self) -> str:
+        """The uid of the object that was shown."""
+        return self.fields.get("uid", "")
+
+    @property
     def comment(self) -> str:
-        return self.fields.get("comment", "").strip()[:LONGEST_COMMENT]
+        return self.fields.get("comment", "").strip()
+
+    async def sign(self) -> Signature:
+        """Who decides, as the API server knows them, and why."""
+        return await sign(self.client, self.comment, self.now)
 
 
 async def approve_plan(form: SubmittedForm) -> Outcome:
@@ -75,31 +90,32 @@ async def approve_plan(form: SubmittedForm) -> Outcome:
 
 
 async def reject_plan(form: SubmittedForm) -> Outcome:
-    return await plans.reject_plan(form.client, form.name, form.plan, form.comment)
+    return await plans.reject_plan(form.client, form.name, form.plan, await form.sign())
 
 
 async def stop_managing(form: SubmittedForm) -> Outcome:
-    return await profiles.stop_managing(form.client, form.name)
+    return await profiles.stop_managing(form.client, form.name, await form.sign(), form.shown)
 
 
 async def roll_back(form: SubmittedForm) -> Outcome:
-    return await profiles.roll_back(form.client, form.name)
+    return await profiles.roll_back(form.client, form.name, await form.sign(), form.shown)
 
 
 async def cancel_rollback(form: SubmittedForm) -> Outcome:
-    return await profiles.cancel_rollback(form.client, form.name)
+    return await profiles.cancel_rollback(form.client, form.name, await form.sign(), form.shown)
 
 
 async def replan(form: SubmittedForm) -> Outcome:
-    return await profiles.replan(form.client, form.name)
+    return await profiles.replan(form.client, form.name, await form.sign(), form.shown)
 
 
 async def activate(form: SubmittedForm) -> Outcome:
-    return await profiles.activate(form.client, form.name, partial(forms.read, form.name, form.fields))
+    options = partial(forms.read, form.name, form.fields)
+    return await profiles.activate(form.client, form.name, options, await form.sign())
 
 
 async def approve_install_plan(form: SubmittedForm) -> Outcome:
-    reviewed = installplans.ReviewedPlan(form.fields.get("uid", ""), form.csvs)
+    reviewed = installplans.ReviewedPlan(form.uid, form.csvs)
     match await installplans.approve_manually(form.client, form.key, reviewed, form.comment, form.now):
         case NotApproved(plan, reason):
             return NotDecided("Not approved", f"InstallPlan {plan} was not approved: {reason}.")
@@ -108,16 +124,17 @@ async def approve_install_plan(form: SubmittedForm) -> Outcome:
 
 
 async def choose_cluster(form: SubmittedForm) -> Outcome:
-    return await machines.choose_cluster(form.client, form.key, form.fields.get("cluster", "").strip())
+    cluster = form.fields.get("cluster", "").strip()
+    return await machines.choose_cluster(form.client, form.key, cluster, await form.sign(), form.uid)
 
 
 async def release_asset(form: SubmittedForm) -> Outcome:
     hco = next(ref.key for ref in form.asset_refs.values() if ref.kind == HYPERCONVERGED)
-    return await rollouts.release(form.client, hco, [form.fields.get("staged", "")])
+    return await rollouts.release(form.client, hco, [form.fields.get("staged", "")], await form.sign())
 
 
 async def resume_asset(form: SubmittedForm) -> Outcome:
     ref = form.asset_refs.get(form.name)
     if ref is None:
         raise UnknownAsset(f"The catalog has no asset {form.name}.")
-    return await assets.resume(form.client, ref)
+    return await assets.resume(form.client, ref, await form.sign(), form.uid)

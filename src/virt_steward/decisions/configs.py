@@ -19,7 +19,6 @@ T = TypeVar("T")
 
 ATTEMPTS = 3
 """How often a decision is tried while the controller updates the status at the same moment."""
-LONGEST_COMMENT = 1024
 
 
 def config_ref(profile: str) -> Ref:
@@ -41,6 +40,10 @@ async def patch_config(
     patch = {"metadata": metadata, "spec": dict(spec)}
     after = await client.merge_patch(config_ref(config.metadata.name), patch, manager=CONSOLE.name)
     return bool(after["metadata"]["generation"] != config.metadata.generation)
+
+
+def plan_changed(current: str) -> str:
+    return f"the plan has changed since you reviewed it; review the current one: {current or 'none'}"
 
 
 async def retry_on_conflict(attempt: Callable[[], Awaitable[T]]) -> T:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from virt_steward.controllers.approver.manual_approval import APPROVAL_COMMENT, APPROVED_BY_USER
-from virt_steward.controllers.approver.olm import APPROVED_AT, INSTALL_PLAN, REQUIRES_APPROVAL, decode_plan
+from virt_steward.controllers.approver.manual_approval import APPROVAL_COMMENT, APPROVED_AT, APPROVED_BY_USER
+from virt_steward.controllers.approver.olm import INSTALL_PLAN, REQUIRES_APPROVAL, decode_plan
 from virt_steward.decisions.outcomes import NotApproved
-from virt_steward.kube.whoami import name_of_caller
+from virt_steward.decisions.signatures import sign
 from virt_steward.objects.identity import Ref
 from virt_steward.objects.wallclock import rfc3339
 from virt_steward.ssa import managers
@@ -75,10 +75,12 @@ async def approve_as_read(
     key = plan.metadata.key
     if reason := reason_not_approvable(plan):
         return NotApproved(str(key), reason)
-    user = await name_of_caller(client)
-    annotations = {APPROVED_BY_USER: user, APPROVED_AT: rfc3339(now)}
-    if comment:
-        annotations[APPROVAL_COMMENT] = comment
+    signature = await sign(client, comment, now)
+    annotations = {
+        APPROVED_BY_USER: signature.user,
+        APPROVED_AT: rfc3339(now),
+        APPROVAL_COMMENT: signature.comment or None,
+    }
     await client.merge_patch(
         Ref(INSTALL_PLAN, key),
         {
@@ -87,7 +89,7 @@ async def approve_as_read(
         },
         manager=managers.APPROVAL.name,
     )
-    return InstallPlanApproved(str(key), plan.csvs, user, comment)
+    return InstallPlanApproved(str(key), plan.csvs, signature.user, signature.comment)
 
 
 def reason_not_approvable(plan: InstallPlan) -> str | None:

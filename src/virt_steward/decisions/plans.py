@@ -9,6 +9,7 @@ from virt_steward.controllers.advisor.annotation_keys import (
     APPROVAL_COMMENT,
     APPROVED_BY,
     APPROVED_PLAN,
+    DECISION,
     REJECTED_BY,
     REJECTED_GENERATION,
     REJECTED_PLAN,
@@ -22,15 +23,15 @@ from virt_steward.controllers.advisor.observation import InvalidWindow
 from virt_steward.controllers.advisor.observe import window_of
 from virt_steward.decisions.configs import (
     ATTEMPTS,
-    LONGEST_COMMENT,
     config_ref,
     patch_config,
+    plan_changed,
     read_config,
     retry_on_conflict,
 )
 from virt_steward.decisions.outcomes import Decided, NotApproved, NotDecided
+from virt_steward.decisions.signatures import sign
 from virt_steward.kube.errors import Conflict
-from virt_steward.kube.whoami import name_of_caller
 from virt_steward.objects.wallclock import rfc3339
 from virt_steward.objects.windows import Closed
 from virt_steward.ssa import managers
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from virt_steward.apis.virtplatformconfig import Action
     from virt_steward.controllers.advisor.observation import VirtPlatformConfig
+    from virt_steward.decisions.signatures import Signature
     from virt_steward.kube.client import Client
 
 
@@ -114,7 +116,7 @@ async def approve_plan(
     client: Client, profile: str, plan_hash: str, comment: str, now: datetime
 ) -> PlanApproved | NotApproved:
     """Approve this plan and no other: if another takes its place meanwhile, nothing is written."""
-    user = await name_of_caller(client)
+    signature = await sign(client, comment, now)
     for _ in range(ATTEMPTS):
         config = await read_config(client, profile)
         if reason := reason_not_approvable(config):
@@ -122,10 +124,10 @@ async def approve_plan(
         if config.status.plan_hash != plan_hash:
             return NotApproved(profile, plan_changed(config.status.plan_hash))
         approval = PlanApproved(
-            profile, plan_hash, _action(config), user, comment[:LONGEST_COMMENT], start_of(config, now)
+            profile, plan_hash, _action(config), signature.user, signature.comment, start_of(config, now)
         )
         try:
-            patch = _approval_patch(config, approval)
+            patch = _approval_patch(config, approval, signature)
             await client.merge_patch(config_ref(profile), patch, manager=managers.APPROVAL.name)
         except Conflict:
             continue
@@ -133,21 +135,18 @@ async def approve_plan(
     return NotApproved(profile, f"{profile} changed {ATTEMPTS} times while it was being approved; try again")
 
 
-def plan_changed(current: str) -> str:
-    return f"the plan has changed since you reviewed it; review the current one: {current}"
-
-
 def _action(config: VirtPlatformConfig) -> Action:
     return "Rollback" if config.spec.action == "Rollback" else "Apply"
 
 
-def _approval_patch(config: VirtPlatformConfig, approval: PlanApproved) -> dict[str, object]:
+def _approval_patch(config: VirtPlatformConfig, approval: PlanApproved, signature: Signature) -> dict[str, object]:
     """Make one write of it, so that the controller never sees half of an approval."""
     annotations = {
         APPROVED_PLAN: approval.plan_hash,
         APPROVED_BY: approval.user,
         APPROVAL_COMMENT: approval.comment or None,  # removes the comment of an earlier approval
         **UNREJECTED,
+        **signature.record(DECISION, "approve", named_plan(approval.plan_hash)),
     }
     return {
         "metadata": {"resourceVersion": config.metadata.resource_version, "annotations": annotations},
@@ -155,9 +154,13 @@ def _approval_patch(config: VirtPlatformConfig, approval: PlanApproved) -> dict[
     }
 
 
-async def reject_plan(client: Client, profile: str, plan_hash: str, comment: str) -> Decided | NotDecided:
+def named_plan(plan_hash: str) -> str:
+    """As the record of a decision names it."""
+    return f"plan {plan_hash[:SHORT_HASH]}"
+
+
+async def reject_plan(client: Client, profile: str, plan_hash: str, signature: Signature) -> Decided | NotDecided:
     """Reject this plan and no other. Applied changes stay; the rejection is recorded with its reason."""
-    user = await name_of_caller(client)
 
     async def attempt() -> Decided | NotDecided:
         config = await read_config(client, profile)
@@ -167,8 +170,9 @@ async def reject_plan(client: Client, profile: str, plan_hash: str, comment: str
         annotations = {
             REJECTED_PLAN: plan_hash,
             REJECTED_GENERATION: str(config.status.plan_generation),
-            REJECTED_BY: user,
-            REJECTION_COMMENT: comment[:LONGEST_COMMENT] or None,
+            REJECTED_BY: signature.user,
+            REJECTION_COMMENT: signature.comment or None,
+            **signature.record(DECISION, "reject", named_plan(plan_hash)),
         }
         if action != "Apply":  # with action Apply, the approval of an earlier plan is what holds this one back
             annotations |= UNAPPROVED

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from virt_steward.apis.virtplatformconfig import API_VERSION, VIRT_PLATFORM_CONFIG
-from virt_steward.controllers.advisor.annotation_keys import APPROVED_PLAN, UNAPPROVED
-from virt_steward.decisions.configs import patch_config, read_config, retry_on_conflict
+from virt_steward.controllers.advisor.annotation_keys import APPROVED_PLAN, DECISION, UNAPPROVED
+from virt_steward.decisions.configs import patch_config, plan_changed, read_config, retry_on_conflict
 from virt_steward.decisions.outcomes import Decided, NotDecided, PartlyDecided
 from virt_steward.decisions.plans import still_managed
 from virt_steward.kube.errors import AlreadyExists, KubeError, NotFound
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from virt_steward.apis.virtplatformconfig import Action
     from virt_steward.controllers.advisor.observation import VirtPlatformConfig
     from virt_steward.decisions.outcomes import Outcome
+    from virt_steward.decisions.signatures import Signature
     from virt_steward.kube.client import Client
 
 OptionsPatch = Callable[[Mapping[str, Any]], dict[str, Any] | None]
@@ -30,16 +31,46 @@ POLL_INTERVAL = 0.1
 """Seconds between two polls."""
 
 
-async def stop_managing(client: Client, profile: str) -> Decided:
-    """Set action Ignore. Applied changes stay as they are, and nobody reverts a change of them."""
-    await patch_config(client, await read_config(client, profile), {}, {"action": "Ignore"})
-    return Decided(f"{profile} is now inactive (action: Ignore). Applied changes stay, but are no longer managed.")
+async def stop_managing(
+    client: Client, profile: str, signature: Signature, shown: str | None = None
+) -> Decided | NotDecided:
+    """Set action Ignore. Applied changes stay as they are, and nobody reverts a change of them.
+
+    Here and below, `shown` is the hash of the plan that the person saw; None: whichever it is.
+    """
+
+    async def attempt() -> Decided | NotDecided:
+        config = await read_config(client, profile)
+        if is_another_plan(config, shown):
+            return NotDecided("Still managed", _unchanged(config))
+        await patch_config(client, config, signature.record(DECISION, "stop-managing"), {"action": "Ignore"})
+        return Decided(f"{profile} is now inactive (action: Ignore). Applied changes stay, but are no longer managed.")
+
+    return await retry_on_conflict(attempt)
 
 
-async def roll_back(client: Client, profile: str) -> Decided:
+async def roll_back(
+    client: Client, profile: str, signature: Signature, shown: str | None = None
+) -> Decided | NotDecided:
     """Ask for a rollback plan."""
-    await patch_config(client, await read_config(client, profile), {APPROVED_PLAN: None}, {"action": "Rollback"})
-    return Decided(f"The rollback plan of {profile} is being drafted. Nothing changes until you approve it.")
+
+    async def attempt() -> Decided | NotDecided:
+        config = await read_config(client, profile)
+        if is_another_plan(config, shown):
+            return NotDecided("Not rolled back", _unchanged(config))
+        annotations = {APPROVED_PLAN: None, **signature.record(DECISION, "rollback")}
+        await patch_config(client, config, annotations, {"action": "Rollback"})
+        return Decided(f"The rollback plan of {profile} is being drafted. Nothing changes until you approve it.")
+
+    return await retry_on_conflict(attempt)
+
+
+def is_another_plan(config: VirtPlatformConfig, shown: str | None) -> bool:
+    return shown is not None and shown != config.status.plan_hash
+
+
+def _unchanged(config: VirtPlatformConfig) -> str:
+    return f"Nothing was changed: {plan_changed(config.status.plan_hash)}."
 
 
 def is_rolling_back(config: VirtPlatformConfig) -> bool:
@@ -48,27 +79,34 @@ def is_rolling_back(config: VirtPlatformConfig) -> bool:
     return config.spec.action == "Rollback" and not is_rolled_back
 
 
-async def cancel_rollback(client: Client, profile: str) -> Decided | NotDecided:
+async def cancel_rollback(
+    client: Client, profile: str, signature: Signature, shown: str | None = None
+) -> Decided | NotDecided:
     """Manage the profile again. What was rolled back already is applied again only after an approval."""
 
     async def attempt() -> Decided | NotDecided:
         config = await read_config(client, profile)
+        if is_another_plan(config, shown):
+            return NotDecided("Not cancelled", _unchanged(config))
         if not is_rolling_back(config):
             return NotDecided("Not cancelled", f"{profile} is not being rolled back. Nothing was changed.")
-        await patch_config(client, config, UNAPPROVED, {"action": "DryRun"})
+        annotations = {**UNAPPROVED, **signature.record(DECISION, "cancel-rollback")}
+        await patch_config(client, config, annotations, {"action": "DryRun"})
         return Decided(f"The rollback of {profile} is cancelled. {still_managed(profile)}")
 
     return await retry_on_conflict(attempt)
 
 
-async def replan(client: Client, profile: str) -> Outcome:
+async def replan(client: Client, profile: str, signature: Signature, shown: str | None = None) -> Outcome:
     """Ask for a new plan in the same direction: forward, or the rollback if one was asked for.
 
     The advisor drafts a plan only when the spec changes. If the action that asks for a plan is set already, it takes
     two writes: first Ignore, then the action again. Example: action is DryRun, so write Ignore and then DryRun. If
     the second write fails, the profile is left inactive, which the outcome says.
     """
-    before = await retry_on_conflict(lambda: _request_plan(client, profile))
+    before = await retry_on_conflict(lambda: _request_plan(client, profile, signature, shown))
+    if isinstance(before, NotDecided):
+        return before
     action = _direction(before)
     if before.spec.action != action:
         return Decided(_replan_message(profile, action))
@@ -94,11 +132,16 @@ def _replan_message(profile: str, action: Action) -> str:
     return f"A new plan for {profile} is being drafted. Nothing changes until somebody approves it."
 
 
-async def _request_plan(client: Client, profile: str) -> VirtPlatformConfig:
+async def _request_plan(
+    client: Client, profile: str, signature: Signature, shown: str | None
+) -> VirtPlatformConfig | NotDecided:
     """Set the action that asks for a plan, or Ignore if it is set already. Returns the config as it was before."""
     config = await read_config(client, profile)
+    if is_another_plan(config, shown):
+        return NotDecided("No new plan", _unchanged(config))
     action = _direction(config)
-    await patch_config(client, config, UNAPPROVED, {"action": "Ignore" if config.spec.action == action else action})
+    annotations = {**UNAPPROVED, **signature.record(DECISION, "replan")}
+    await patch_config(client, config, annotations, {"action": "Ignore" if config.spec.action == action else action})
     return config
 
 
@@ -118,17 +161,18 @@ async def _wait_until_observed(client: Client, profile: str) -> None:
         await asyncio.sleep(POLL_INTERVAL)
 
 
-async def activate(client: Client, profile: str, options: OptionsPatch) -> Outcome:
+async def activate(client: Client, profile: str, options: OptionsPatch, signature: Signature) -> Outcome:
     """Ask for a plan with these options; nothing is applied."""
-    return await retry_on_conflict(lambda: _activate(client, profile, options))
+    return await retry_on_conflict(lambda: _activate(client, profile, options, signature))
 
 
-async def _activate(client: Client, profile: str, options: OptionsPatch) -> Outcome:
-    config = await _read_or_none(client, profile) or await _create(client, profile, options)
+async def _activate(client: Client, profile: str, options: OptionsPatch, signature: Signature) -> Outcome:
+    config = await _read_or_none(client, profile) or await _create(client, profile, options, signature)
     if config:
         spec = _requested_spec(options, msgspec.to_builtins(config.options))
-        if not await patch_config(client, config, UNAPPROVED, spec):
-            return await replan(client, profile)
+        annotations = {**UNAPPROVED, **signature.record(DECISION, "activate")}
+        if not await patch_config(client, config, annotations, spec):
+            return await replan(client, profile, signature)
     return Decided(f"A plan for {profile} is being drafted. Nothing is applied until somebody approves it.")
 
 
@@ -144,12 +188,14 @@ async def _read_or_none(client: Client, profile: str) -> VirtPlatformConfig | No
         return None
 
 
-async def _create(client: Client, profile: str, options: OptionsPatch) -> VirtPlatformConfig | None:
+async def _create(
+    client: Client, profile: str, options: OptionsPatch, signature: Signature
+) -> VirtPlatformConfig | None:
     """Create the config. If somebody else did so first, as the advisor may, return theirs."""
     config = {
         "apiVersion": API_VERSION,
         "kind": VIRT_PLATFORM_CONFIG.name,
-        "metadata": {"name": profile},
+        "metadata": {"name": profile, "annotations": _without_empty(signature.record(DECISION, "activate"))},
         "spec": {"profile": profile, **_without_empty(_requested_spec(options, {}))},
     }
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from virt_steward.controllers.autopilot.annotation_keys import ROLLOUT_RELEASE
+from virt_steward.controllers.autopilot.annotation_keys import DECISION, ROLLOUT_RELEASE
 from virt_steward.controllers.autopilot.rollouts.policy import parse_releases
 from virt_steward.controllers.autopilot.rollouts.staged import read_entries, ref_of_staging
 from virt_steward.decisions.configs import retry_on_conflict
@@ -18,16 +18,17 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from virt_steward.decisions.outcomes import Outcome
+    from virt_steward.decisions.signatures import Signature
     from virt_steward.kube.client import Client
     from virt_steward.objects.identity import Key
 
 
-async def release(client: Client, hco: Key, ids: Collection[str]) -> Outcome:
+async def release(client: Client, hco: Key, ids: Collection[str], signature: Signature) -> Outcome:
     """Record on the HyperConverged that these changes may be written; the autopilot writes them at once."""
-    return await retry_on_conflict(lambda: _release(client, hco, parse_releases(",".join(ids))))
+    return await retry_on_conflict(lambda: _release(client, hco, parse_releases(",".join(ids)), signature))
 
 
-async def _release(client: Client, hco: Key, ids: frozenset[str]) -> Outcome:
+async def _release(client: Client, hco: Key, ids: frozenset[str], signature: Signature) -> Outcome:
     record = await fetch(client, ref_of_staging(hco.namespace))
     staged = {entry.id for entry in read_entries((record or {}).get("data") or {}).values()}
     if (gone := sorted(ids - staged)) or not ids:
@@ -38,6 +39,8 @@ async def _release(client: Client, hco: Key, ids: frozenset[str]) -> Outcome:
     metadata = live["metadata"]
     before = parse_releases((metadata.get("annotations") or {}).get(ROLLOUT_RELEASE))
     kept = sorted(before & staged | ids)  # what was written since is of no use any more
-    patch = {"resourceVersion": metadata["resourceVersion"], "annotations": {ROLLOUT_RELEASE: ",".join(kept)}}
+    named = ", ".join(sorted(ids))
+    annotations = {ROLLOUT_RELEASE: ",".join(kept), **signature.record(DECISION, "release", named)}
+    patch = {"resourceVersion": metadata["resourceVersion"], "annotations": annotations}
     await client.merge_patch(ref, {"metadata": patch}, manager=CONSOLE.name)
-    return Decided(f"Released {', '.join(sorted(ids))}. The autopilot applies it now, and nodes reboot.")
+    return Decided(f"Released {named}. The autopilot applies it now, and nodes reboot.")

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from virt_steward.controllers.approver.decide import cases_of, decide, trace
-from virt_steward.controllers.approver.manual_approval import manual_approval_of
 from virt_steward.controllers.approver.observation import csvs_of
 from virt_steward.controllers.approver.observe import ApproverStores, observe
 from virt_steward.controllers.approver.verdicts import NEED_NOBODY, ApprovePlan, LeavePlan, PlanReason, WaitForPlan
@@ -100,23 +99,22 @@ async def explain_approval(reader: Reader, plan: Key, options: ApproverOptions, 
     if seen is None:
         there = ", ".join(sorted(one.metadata.name for one in stores.plans)) or "none"
         raise NoAnswer(f"InstallPlan {plan} not found; existing in that namespace: {there}")
-    return explain_observation(seen, await _decision(reader, seen), now)
+    return explain_observation(seen, now)
 
 
-async def _decision(reader: Reader, seen: ApproverObservation) -> Approved | None:
-    plan, stamp = seen.plan, seen.plan.stamp
+def _approved_by(seen: ApproverObservation) -> Approved | None:
+    plan, stamp, signature = seen.plan, seen.plan.stamp, seen.plan.signature
     if not plan.approved:
         return None
     if stamp.by:
         names = {one.metadata.uid: str(one.metadata.key) for one in seen.approvers}
         return Approved(f"InstallPlanApprover {names.get(stamp.by, '(deleted)')}", stamp.at or None, stamp.because)
-    signature = await manual_approval_of(reader, plan.metadata.key)
     if not signature.user:
         return None
     return Approved(f"{signature.user}, manually", signature.at or None, signature.comment or None)
 
 
-def explain_observation(seen: ApproverObservation, decision: Approved | None, now: datetime) -> ApprovalExplanation:
+def explain_observation(seen: ApproverObservation, now: datetime) -> ApprovalExplanation:
     """Decide on an observation as the approver would, wherever the observation comes from."""
     plan = seen.plan
     return ApprovalExplanation(
@@ -125,7 +123,7 @@ def explain_observation(seen: ApproverObservation, decision: Approved | None, no
         phase=plan.phase,
         approval=plan.approval,
         approved=plan.approved,
-        decision=decision,
+        decision=_approved_by(seen),
         csvs=tuple(_csv(item) for item in csvs_of(seen)),
         approvers=tuple(map(_chain, decide(seen, now).verdicts, cases_of(seen, now))),
         policy_namespaces=tuple(sorted(seen.policy_namespaces)),

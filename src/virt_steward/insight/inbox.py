@@ -64,6 +64,22 @@ def inbox(*items: Iterable[InboxItem]) -> tuple[InboxItem, ...]:
     return tuple(sorted((one for some in items for one in some), key=lambda one: (one.urgency, one.ref)))
 
 
+def command_for(item: InboxItem) -> str:
+    """The command by which a person decides, or learns what to decide."""
+    key = item.ref.key
+    if item.asset:
+        verbs = {"Staged": "release", "Paused": "resume"}
+        return f"virt-steward {verbs.get(item.tag, 'explain asset')} {item.asset}"
+    if item.ref.kind == VIRT_PLATFORM_CONFIG:
+        is_review = item.urgency in (Urgency.HIGH_IMPACT, Urgency.REVIEW)
+        return f"virt-steward {'approve' if is_review else 'explain plan'} {key.name}"
+    if item.ref.kind == INSTALL_PLAN:
+        return f"virt-steward approve {key}"
+    if item.ref.kind == MACHINE:
+        return f"virt-steward explain machine {key}"
+    return f"kubectl describe {item.ref.kind.plural}.{item.ref.kind.group} {key.name}"
+
+
 def of_profiles(configs: Iterable[VirtPlatformConfig], pools: Iterable[Pool]) -> Iterator[InboxItem]:
     stuck = {pool.name: why for pool in pools if (why := _why_stuck(pool))}
     for config in configs:

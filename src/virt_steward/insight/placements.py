@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from virt_steward.controllers.placement.options import PlacementOptions, PlacementRules
     from virt_steward.kube.client import Reader
     from virt_steward.objects.checks import CheckResult
+    from virt_steward.objects.decision_record import DecisionRecord
     from virt_steward.objects.identity import Key
     from virt_steward.runtime.store import Store
 
@@ -79,6 +80,8 @@ class PlacementExplanation:
     reason: str | None
     """Why not, for machines."""
     because: str
+    decision: DecisionRecord | None
+    """The person who chose the recorded cluster; None if nobody did, or has signed it."""
     assumed: PlacementRules
     """The settings that this answer assumes: those of the controller cannot be read from the cluster."""
     checks: tuple[CheckResult, ...] = ()
@@ -225,6 +228,7 @@ def _left_alone(machine: Machine, rules: PlacementRules) -> PlacementExplanation
         cluster=None,
         reason="LeftAlone",
         because=because,
+        decision=machine.request.last_decision,
         assumed=rules,
     )
 
@@ -241,6 +245,7 @@ def _explained(judgement: Evaluation) -> PlacementExplanation:
         cluster=chosen.cluster if chosen else None,
         reason=str(outcome.reason) if isinstance(outcome, Blocked) else None,
         because=next(one.reason for one in checks if one.decided),
+        decision=seen.machine.request.last_decision,
         assumed=seen.rules,
         checks=checks,
         scores=tuple(CandidateScore(one.cluster, one.words) for one in chosen.scores) if chosen else (),

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from virt_steward.controllers.advisor.profiles.profile import Profile
     from virt_steward.kube.client import Client, Reader
     from virt_steward.objects.checks import CheckResult
+    from virt_steward.objects.decision_record import DecisionRecord
 
 ATTEMPTS = 3
 """Tries to draft a plan for objects that are changing."""
@@ -92,6 +93,8 @@ class PlanExplanation:
     conditions: tuple[Condition, ...]
     approval: PlanApproval | None
     history: tuple[Execution, ...]
+    decision: DecisionRecord | None
+    """What a person decided last about the profile, whatever it was."""
     checks: tuple[CheckResult, ...]
     """Every check of the advisor, and which one decides what it does next; none if there is nothing to do."""
 
@@ -150,6 +153,7 @@ async def explain_plan(reader: Reader, name: str, options: AdvisorOptions, now: 
         conditions=status.conditions,
         approval=status.approval,
         history=status.history,
+        decision=config.last_decision,
         checks=trace(seen, now.replace(microsecond=0)),
     )
 

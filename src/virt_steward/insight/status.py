@@ -5,35 +5,44 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from heapq import nlargest
 from typing import TYPE_CHECKING
 
 from virt_steward.catalog.load import load
 from virt_steward.controllers.advisor.definition import GO_LEASE as ADVISOR_LEASE
 from virt_steward.controllers.advisor.watches import CONFIGS as PROFILE_CONFIGS
 from virt_steward.controllers.approver.definition import GO_LEASE as APPROVER_LEASE
-from virt_steward.controllers.approver.watches import APPROVERS
+from virt_steward.controllers.approver.watches import APPROVERS, PLANS
 from virt_steward.controllers.autopilot.access import GO_LEASE as AUTOPILOT_LEASE
+from virt_steward.controllers.autopilot.annotation_keys import DECISION
 from virt_steward.controllers.autopilot.overrides.scope import Idle
 from virt_steward.controllers.placement.report import placed_condition
 from virt_steward.controllers.placement.watches import CONFIGS, MACHINES, NOWHERE
 from virt_steward.insight.assets.explain import IN_PLACE, states
 from virt_steward.insight.assets.survey import NoPlatform, survey
 from virt_steward.insight.reading import listed_if_served
+from virt_steward.kube.client import Selection
 from virt_steward.kube.errors import Forbidden, one_line
+from virt_steward.objects.decision_record import read_decision
 from virt_steward.objects.wallclock import rfc3339
 from virt_steward.runtime.standby import other_leases, standing_by
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 
     from virt_steward.controllers.advisor.observation import VirtPlatformConfig as ProfileConfig
     from virt_steward.controllers.approver.observation import Approver
     from virt_steward.controllers.autopilot.options import AutopilotOptions
     from virt_steward.controllers.placement.observe import KubevirtConfig
+    from virt_steward.insight.assets.survey import Survey
     from virt_steward.kube.client import Reader
+    from virt_steward.objects.decision_record import DecisionRecord
 
 GO_LEASES = {"advisor": ADVISOR_LEASE, "autopilot": AUTOPILOT_LEASE, "approver": APPROVER_LEASE}
 """The Lease of the Go operator that does the work of a controller."""
+SIGNED_PLANS = replace(PLANS, selection=Selection(metadata_only=True))
+"""InstallPlans without their content, which may be hundreds of kilobytes each."""
+DECISIONS_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +53,8 @@ class Section:
     summary: str
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
+    decisions: tuple[tuple[str, DecisionRecord], ...] = ()
+    """The last decisions of people about these objects, each with its object; the newest first."""
 
 
 async def collect_sections(reader: Reader, options: AutopilotOptions) -> tuple[Section, ...]:
@@ -72,7 +83,8 @@ async def advisor(reader: Reader, _options: AutopilotOptions) -> Section:
     counted = ", ".join(f"{count} {phase}" for phase, count in sorted(phases.items()))
     summary = f"profiles: {len(configs)}" + (f" ({counted})" if counted else "")
     columns = ("profile", "action", "phase", "impact", "since", "message")
-    return Section("advisor", summary, columns, tuple(_profile(one) for one in configs))
+    decisions = _newest((one.metadata.name, one.last_decision) for one in configs)
+    return Section("advisor", summary, columns, tuple(_profile(one) for one in configs), decisions)
 
 
 def _profile(config: ProfileConfig) -> tuple[str, ...]:
@@ -101,11 +113,22 @@ async def autopilot(reader: Reader, options: AutopilotOptions) -> Section:
     counts = Counter(state for _, state, _ in assets)
     summary = "; ".join(f"{state.lower()}: {count}" for state, count in counts.most_common())
     rows = tuple((asset.name, state, one_line(why)) for asset, state, why in assets if state != IN_PLACE)
-    return Section("autopilot", f"assets {summary}", ("asset", "state", "why"), rows)
+    return Section("autopilot", f"assets {summary}", ("asset", "state", "why"), rows, _newest(_about_assets(found)))
+
+
+def _about_assets(found: Survey) -> Iterator[tuple[str, DecisionRecord | None]]:
+    hco, annotations = str(found.seen.hco.ref), found.seen.context.hco.annotations
+    yield hco, read_decision(annotations, DECISION)
+    for asset in found.view.catalog.assets:
+        ref, live = str(found.view.ref(asset)), found.view.sighted(asset.name)
+        if live and ref != hco:
+            yield ref, read_decision(live.annotations, DECISION)
 
 
 async def approver(reader: Reader, _options: AutopilotOptions) -> Section:
-    return of_approvers(tuple(await listed_if_served(reader, APPROVERS)))
+    plans = await listed_if_served(reader, SIGNED_PLANS)
+    signed = ((f"InstallPlan {one.metadata.key}", one.signature.record(one.csvs)) for one in plans)
+    return replace(of_approvers(tuple(await listed_if_served(reader, APPROVERS))), decisions=_newest(signed))
 
 
 def of_approvers(approvers: Collection[Approver]) -> Section:
@@ -130,7 +153,13 @@ async def placement(reader: Reader, _options: AutopilotOptions) -> Section:
     rows = tuple(_cluster(one) for one in sorted(configs, key=lambda one: one.metadata.name))
     why = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
     summary = f"clusters: {len(configs)}; machines without a cluster: {len(unplaced)}" + (f" ({why})" if why else "")
-    return Section("placement", summary, ("cluster", "state", "machines", "version", "message"), rows)
+    decisions = _newest((f"Machine {one.metadata.key}", one.request.last_decision) for one in machines)
+    return Section("placement", summary, ("cluster", "state", "machines", "version", "message"), rows, decisions)
+
+
+def _newest(found: Iterable[tuple[str, DecisionRecord | None]]) -> tuple[tuple[str, DecisionRecord], ...]:
+    known = ((name, record) for name, record in found if record)
+    return tuple(nlargest(DECISIONS_SHOWN, known, key=lambda one: (one[1].at, one[0])))
 
 
 def _cluster(config: KubevirtConfig) -> tuple[str, ...]:

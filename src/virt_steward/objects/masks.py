@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ MASK = "•••"
 CHANGED = "••• (changed)"
 
 _ANY = "*"
+_SECRET_NAME = re.compile(r"(?i)(password|passwd|passphrase|password_?hash|private_?key|api_?key|secret|token)$")
+"""Not `secretName` or `tokenTTL`, which tell no secret."""
 _ABSENT = object()
 
 
@@ -49,6 +52,15 @@ _LAST_APPLIED = "/metadata/annotations/kubectl.kubernetes.io~1last-applied-confi
 def masked(obj: Mapping[str, Any]) -> dict[str, Any]:
     """Return the object with every secret value masked; the names of the values stay."""
     return _masked(dict(obj), _ABSENT, kind_of(obj))
+
+
+def masked_by_name(value: Any, name: str = "") -> Any:
+    """Mask a value whose name says that it is a secret, and such values within it, whatever their kind of object."""
+    if _SECRET_NAME.search(name):
+        return MASK
+    if isinstance(value, dict):
+        return {key: masked_by_name(held, key) for key, held in value.items()}
+    return [masked_by_name(one) for one in value] if isinstance(value, list) else value
 
 
 def masked_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

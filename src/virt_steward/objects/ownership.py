@@ -37,9 +37,14 @@ def owners(obj: Mapping[str, Any]) -> dict[Owner, FieldSet]:
             subresource=entry.get("subresource", ""),
             api_version=entry.get("apiVersion", ""),
         )
-        fields = _decoded(msgspec.json.encode(entry.get("fieldsV1") or {}))
+        fields = fields_of(entry)
         found[owner] = found[owner] | fields if owner in found else fields
     return found
+
+
+def fields_of(entry: Mapping[str, Any]) -> FieldSet:
+    """The fields of one entry of managedFields. Raises BadFields."""
+    return _decoded(msgspec.json.encode(entry.get("fieldsV1") or {}))
 
 
 @lru_cache(maxsize=32)  # one reconcile asks many times, and decoding is expensive

@@ -76,7 +76,7 @@ autopilot keeps the platform at its best practice. The approver approves exactly
 The placement chooses the cluster that runs a Machine. Nothing changes until somebody requests it, and every decision
 has a reason.
 
-OLM installs no admission policies: `virt-steward policies | kubectl apply -f -` adds those that check approvals.
+OLM installs no admission policies: `virt-steward policies | kubectl apply -f -` adds those that check who decides.
 """
 
 

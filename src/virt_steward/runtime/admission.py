@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from virt_steward.objects.identity import Kind
+
 if TYPE_CHECKING:
-    from virt_steward.objects.identity import Kind
+    from collections.abc import Collection
+
+    from virt_steward.objects.decision_record import DecisionKeys
 
 _API = "admissionregistration.k8s.io/v1"
 _ANNOTATIONS = "{0}.metadata.?annotations.orValue({{}})"
@@ -17,21 +21,44 @@ def unchanged(*keys: str) -> str:
     return " && ".join(map(_SAME.format, keys))
 
 
-def annotation_policy(name: str, kind: Kind, *validations: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A policy for objects of a kind, and its binding.
+def decided_by_caller(keys: DecisionKeys) -> dict[str, Any]:
+    """Who changes the record of a decision signs it with their own name. Anybody may remove it, and nobody move it."""
+    removed = " && ".join(f"!('{key}' in variables.now)" for key in keys)
+    return {
+        "expression": f"({unchanged(*keys)}) || ({removed}) || {names_caller(keys.by)}",
+        "messageExpression": f"'{keys.by} may only name yourself: ' + request.userInfo.username",
+        "reason": "Forbidden",
+    }
+
+
+def names_caller(key: str) -> str:
+    """The CEL expression for an annotation that is the name of whoever makes the request."""
+    return f"variables.now[?'{key}'].orValue('') == request.userInfo.username"
+
+
+def annotation_policy(
+    name: str, kinds: Kind | Collection[Kind], *validations: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A policy for objects of a kind, or of several, and its binding.
 
     In the validations, `variables.now` and `variables.before` are the annotations after and before the request.
     """
-    rule = {
-        "apiGroups": [kind.group],
-        "apiVersions": ["*"],
-        "resources": [kind.plural],
-        "operations": ["CREATE", "UPDATE"],
-    }
+    by_group: dict[str, set[str]] = {}
+    for kind in (kinds,) if isinstance(kinds, Kind) else kinds:
+        by_group.setdefault(kind.group, set()).add(kind.plural)
+    rules = [
+        {
+            "apiGroups": [group],
+            "apiVersions": ["*"],
+            "resources": sorted(plurals),
+            "operations": ["CREATE", "UPDATE"],
+        }
+        for group, plurals in sorted(by_group.items())
+    ]
     before = f"oldObject == null ? {{}} : {_ANNOTATIONS.format('oldObject')}"
     spec = {
         "failurePolicy": "Fail",
-        "matchConstraints": {"resourceRules": [rule]},
+        "matchConstraints": {"resourceRules": rules},
         "variables": [
             {"name": "now", "expression": _ANNOTATIONS.format("object")},
             {"name": "before", "expression": before},

@@ -2,55 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from virt_steward.objects.diff import changes
-from virt_steward.objects.fieldpaths import Field, FieldPath, Indexed, item_steps, readable
+from virt_steward.objects.fieldpaths import Field, FieldPath, Indexed, item_steps
 from virt_steward.objects.fieldsets import FieldSet
 from virt_steward.objects.ownership import who_owns
 from virt_steward.objects.paths import NothingThere, Pointer, get
+from virt_steward.ssa.drift_entries import FieldDrift, drift_entry
 from virt_steward.ssa.preview import Changes, Conflicts
 
 if TYPE_CHECKING:
+    from virt_steward.objects.diff import Change
     from virt_steward.objects.fieldpaths import Step
     from virt_steward.ssa.locks import Object
     from virt_steward.ssa.managers import FieldManager
     from virt_steward.ssa.preview import Preview
 
+DETAILED = 20
+"""For so many fields of an object values and authors are told: others decide how many they change."""
 _NOWHERE = "-"
-
-
-@dataclass(frozen=True, slots=True)
-class FieldDrift:
-    """One live value that differs from the desired one."""
-
-    path: str
-    by: tuple[str, ...]
-    """Other field managers that own it; none if the value was removed or only the intent has changed."""
-    is_own: bool = False
-    """Whether the manager itself owns the live value."""
-
-    @property
-    def is_foreign(self) -> bool:
-        """Whether others caused it; otherwise only the intent has changed."""
-        return bool(self.by) or not self.is_own
-
-    def __str__(self) -> str:
-        return f"{self.path} (set by {', '.join(self.by)})" if self.by else self.path
+"""In a pointer: an item that the live list does not have."""
 
 
 def drifts(preview: Preview, manager: FieldManager) -> tuple[FieldDrift, ...]:
     """What an apply would correct, in the order of the object."""
     match preview:
         case Changes(live, planned) | Conflicts(live, planned):
-            return tuple(_drift(live, change.path, manager) for change in changes(live, planned))
+            found = enumerate(changes(live, planned))
+            return tuple(_drift(live, change, manager, detailed=index < DETAILED) for index, change in found)
     return ()
 
 
-def _drift(live: Object, path: FieldPath, manager: FieldManager) -> FieldDrift:
-    names = {owner.manager for owner in who_owns(live, _pointer(live, path))}
-    return FieldDrift(readable(path), tuple(sorted(names - {manager.name})), manager.name in names)
+def _drift(live: Object, change: Change, manager: FieldManager, *, detailed: bool) -> FieldDrift:
+    pointer = _pointer(live, change.path)
+    names = {owner.manager for owner in who_owns(live, pointer)}
+    entry = drift_entry(live, pointer, change.before, change.after, manager) if detailed else None
+    return FieldDrift(str(pointer), tuple(sorted(names - {manager.name})), manager.name in names, entry)
 
 
 def _pointer(live: Object, path: FieldPath) -> Pointer:

@@ -191,7 +191,9 @@ def test_drifted_plan_stays_drifted_until_drift_is_gone(live: Any, drifts: bool)
 def test_drift_names_field_and_values() -> None:
     step = drafted(adopted(left("Drifted")), an_item(), live=a_target(interval=300, custom={"soft": True}))
     assert isinstance(step, MarkDrifted)
-    assert step.details == ("KubeDescheduler cluster: .spec.interval is 300, planned 60",)
+    assert step.details == (
+        "KubeDescheduler cluster: /spec/interval is 300, planned 60 (managedFields names no other manager)",
+    )
 
 
 @pytest.mark.parametrize("action", ["DryRun", "Apply"])

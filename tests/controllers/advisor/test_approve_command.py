@@ -6,8 +6,9 @@ import json
 import pytest
 
 from tests.cli.commands import Ended, on_a_terminal, steward
-from tests.controllers.advisor.desk import Desk, advising
+from tests.controllers.advisor.desk import Desk, advising, the_config
 from tests.controllers.advisor.reviews import config_in_review, write_status
+from tests.events import has_event
 from tests.grants import Account
 from virt_steward.apis.profiles import EXAMPLE, LOAD_AWARE
 from virt_steward.controllers.advisor.profiles.example_profile import CONFIG_MAP
@@ -37,7 +38,9 @@ async def test_approve_watch_follows_plan_to_completion(
         )
         assert ended.code == 0, ended.stderr
         status = await desk.status()
-    assert json.loads(ended.stdout) == {
+    [result] = json.loads(ended.stdout)
+    assert (result["subject"], result["message"]) == (LOAD_AWARE, "Plan completed")
+    assert result["details"] == {
         "profile": LOAD_AWARE,
         "plan_hash": plan,
         "action": "Apply",
@@ -49,9 +52,12 @@ async def test_approve_watch_follows_plan_to_completion(
     assert "[1/2] enable-psi-metrics InProgress: Waiting for MachineConfigPool 'worker' to " in ended.stderr
     assert status.phase == "Completed"
     assert [(one.by, one.comment, one.outcome) for one in status.history] == [("admin", "agreed", "Completed")]
+    decision = f"admin approved plan {plan[:12]}: agreed"
+    assert await has_event(desk.client, the_config(LOAD_AWARE), decision)
     explained = await steward("explain", "plan", LOAD_AWARE, kubeconfig=control_plane.kubeconfig)
     assert "  approved by admin at " in explained.stdout
     assert "admin: agreed" in explained.stdout
+    assert f": {decision}\n" in explained.stdout
 
 
 async def test_approve_watch_follows_plan_to_failure(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
@@ -136,7 +142,7 @@ async def test_approve_says_when_it_begins(
     await config_in_review(configs, **({"window": window} if window else {}))
     ended = await steward("approve", EXAMPLE, "--yes", kubeconfig=control_plane.kubeconfig)
     assert ended.code == 0, ended.stderr
-    assert ended.stdout.startswith("Approved; ")
+    assert ended.stdout.startswith(f"{EXAMPLE}: Approved; ")
     assert start in ended.stdout
 
 

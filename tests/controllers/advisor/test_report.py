@@ -20,6 +20,7 @@ from tests.controllers.advisor.builders import (
     done,
     true,
 )
+from virt_steward.apis.drift import DriftEntry
 from virt_steward.apis.virtplatformconfig import HISTORY_KEPT, Execution, PlanApproval, VirtPlatformConfigStatus
 from virt_steward.controllers.advisor.conditions import unknown_endpoint
 from virt_steward.controllers.advisor.observation import VersionChange
@@ -224,10 +225,16 @@ def test_stale_plan_in_review_is_no_execution() -> None:
 
 def test_drift_is_noted_on_items_until_repaired() -> None:
     items = (an_item("a", "Completed", message="ready"), an_item("b", "Completed", message="ready"))
-    drifted = after(done(*items), MarkDrifted(items[:1]))
-    assert [item.message for item in drifted.items] == [DRIFTED, "ready"]
+    entry = DriftEntry("/spec/mode", "Automatic", "Predictive", "kubectl-edit", NOON)
+    config = a_config(done(*items), action="Apply")
+    seen = an_observation(config, drift={"a": (entry,)})
+    drifted = next_status(seen, config.status, MarkDrifted(items[:1]), NOON)
+    assert [(item.message, item.drift) for item in drifted.items] == [(DRIFTED, (entry,)), ("ready", ())]
     assert condition(drifted, "ProfileActive") == ("False", "ConfigurationDrifted")
-    assert [item.message for item in after(drifted, Recover(with_errors=False)).items] == [REPAIRED, "ready"]
+    repaired = after(drifted, Recover(with_errors=False))
+    assert [(item.message, item.drift) for item in repaired.items] == [(REPAIRED, ()), ("ready", ())]
+    enforced = after(drifted, Enforce(drifted.items[:1]), action="Apply", bypass_optimistic_lock=True)
+    assert [item.drift for item in enforced.items] == [(), ()]
 
 
 def test_enforced_item_is_pending() -> None:

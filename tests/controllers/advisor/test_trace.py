@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, given, settings
 
 from tests.controllers.advisor.builders import NOON, a_config, a_status, an_item, an_observation, done
 from tests.controllers.advisor.specimens import observations
+from virt_steward.apis.drift import DriftEntry
 from virt_steward.controllers.advisor.decide import CHECKS, decide, trace
 from virt_steward.controllers.advisor.observation import AdvisorObservation, InvalidWindow
 from virt_steward.controllers.advisor.steps import Stay
@@ -55,9 +56,12 @@ def test_trace_of_approved_plan_passes_to_its_start() -> None:
 
 def test_trace_of_drift_fails_at_targets_as_planned() -> None:
     config = a_config(done(), action="Apply")
-    line = "KubeDescheduler cluster: .spec.mode is Predictive, planned Automatic (changed by kubectl-edit)"
+    line = (
+        "KubeDescheduler configure-descheduler: /spec/mode is Predictive, planned Automatic (changed by kubectl-edit)"
+    )
+    entry = DriftEntry("/spec/mode", "Automatic", "Predictive", "kubectl-edit")
     found = decided(
-        an_observation(config, hashes={"configure-descheduler": OTHER}, drift={"configure-descheduler": (line,)})
+        an_observation(config, hashes={"configure-descheduler": OTHER}, drift={"configure-descheduler": (entry,)})
     )
     assert found == CheckResult("Targets as planned", "fail", f"Drifted: {line}", decided=True)
 

@@ -16,8 +16,10 @@ from tests.controllers.advisor.desk import (
     the_config,
     true_phases,
 )
+from tests.events import has_event
 from tests.eventually import eventually
 from tests.grants import Account
+from virt_steward.apis.profiles import LOAD_AWARE
 from virt_steward.apis.virtplatformconfig import VirtPlatformConfigStatus
 from virt_steward.controllers.advisor.options import AdvisorOptions
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI, profile
@@ -113,8 +115,15 @@ async def test_drift_is_reported_until_repaired(desk: Desk, control_plane: Contr
     async with advising(control_plane, account) as advisor:
         await desk.ask("Apply", options=no_reboots(), notify="ops")
         assert await desk.reaches("Completed")
-        await desk.client.merge_patch(DESCHEDULER, {"spec": {"mode": "Predictive"}})
+        await desk.client.merge_patch(DESCHEDULER, {"spec": {"mode": "Predictive"}}, manager="kubectl-edit")
         assert await desk.reaches("Drifted")
+        status = await desk.status()
+        [entry] = [one for item in status.items for one in item.drift]
+        assert (entry.path, entry.planned, entry.live) == ("/spec/mode", "Automatic", "Predictive")
+        assert (entry.manager, entry.time is not None) == ("kubectl-edit", True)
+        [drifted] = [one for one in status.conditions if one.type == "Drifted"]
+        assert drifted.message == f"Drifted: KubeDescheduler cluster: {entry.sentence()}"
+        assert await eventually(lambda: has_event(desk.client, the_config(LOAD_AWARE), entry.sentence()))
         assert await desk.condition("Notifying") == ("True", "EndpointKnown")
         assert await advisor.shows_drift(1)
         assert await desk.condition("ProfileActive") == ("False", "ConfigurationDrifted")
@@ -122,6 +131,7 @@ async def test_drift_is_reported_until_repaired(desk: Desk, control_plane: Contr
 
         await desk.client.merge_patch(DESCHEDULER, {"spec": {"mode": "Automatic"}})
         assert await desk.reaches("Completed")
+        assert not [one for item in (await desk.status()).items for one in item.drift]
         assert await advisor.shows_drift(0)
         assert await advisor.has_told("Completed", "Drifted", "Completed")
 

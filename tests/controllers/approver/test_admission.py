@@ -12,12 +12,13 @@ from tests.clients import a_client
 from tests.controllers.approver.builders import V1
 from tests.controllers.approver.lifecycle import Lifecycle, an_approver, status_of
 from tests.controllers.approver.process import Process
+from tests.events import has_event
 from tests.eventually import eventually
 from tests.grants import Account, an_account
 from virt_steward.controllers.approver.admission import POLICIES
-from virt_steward.controllers.approver.manual_approval import APPROVAL_COMMENT, APPROVED_BY_USER, manual_approval_of
-from virt_steward.controllers.approver.olm import APPROVED_AT, APPROVED_BECAUSE, APPROVED_BY, INSTALL_PLAN
-from virt_steward.decisions.installplans import InstallPlanApproved, ReviewedPlan, approve_manually
+from virt_steward.controllers.approver.manual_approval import APPROVAL_COMMENT, APPROVED_AT, APPROVED_BY_USER
+from virt_steward.controllers.approver.olm import APPROVED_BECAUSE, APPROVED_BY, INSTALL_PLAN
+from virt_steward.decisions.installplans import InstallPlanApproved, ReviewedPlan, approve_manually, read_plan
 from virt_steward.kube.client import Client
 from virt_steward.kube.errors import Forbidden
 from virt_steward.objects.identity import Key, Ref, ref_of
@@ -102,7 +103,10 @@ async def test_policy_lets_approver_and_people_approve(
     other = await olm.offer_alone("cache.v1.0.0")
     answer = await approve_manually(tenant[0], other, ReviewedPlan(None, None), "tested", datetime.now(UTC))
     assert isinstance(answer, InstallPlanApproved)
-    assert (await manual_approval_of(cluster, other)).user == tenant[1]
+    assert (await read_plan(cluster, other)).signature.user == tenant[1]
+    assert await eventually(
+        lambda: has_event(cluster, Ref(INSTALL_PLAN, other), f"{tenant[1]} approved cache.v1.0.0: tested")
+    )
     assert approver.troubles == []
 
 
@@ -124,5 +128,6 @@ async def test_stamp_of_tenant_is_not_counted(
     assert await eventually(is_counted)
     status = await status_of(cluster, olm.namespace)
     assert (status["approvedCount"], [one["plan"] for one in status["history"]]) == (1, [str(plan)])
-    assert (await manual_approval_of(cluster, forged)).user == ""
+    assert (await read_plan(cluster, forged)).signature.user == ""
+    assert not await has_event(cluster, Ref(INSTALL_PLAN, forged), "admin approved evil.v6.6.6")
     assert approver.alive

@@ -18,10 +18,12 @@ from virt_steward.controllers.autopilot.verdicts import (
     SkipReason,
     Verdict,
 )
+from virt_steward.ssa.drift_entries import FieldDrift
 
+DRIFT = FieldDrift("/spec/size", ("editor",))
 CREATED = AssetApplied(created=True, adopted=False, drifts=(), uid="1", digest="")
-ADOPTED = AssetApplied(created=False, adopted=True, drifts=(".spec.size (set by admin)",), uid="1", digest="2")
-CORRECTED = AssetApplied(created=False, adopted=False, drifts=(".spec.size (set by editor)",), uid="1", digest="2")
+ADOPTED = AssetApplied(created=False, adopted=True, drifts=(DRIFT,), uid="1", digest="2")
+CORRECTED = AssetApplied(created=False, adopted=False, drifts=(DRIFT,), uid="1", digest="2")
 UNASKED = AssetSkipped(SkipReason.CONDITIONS, "nobody asked for it")
 NOT_KNOWN = AssetSkipped(SkipReason.INPUTS_UNKNOWN, "the nodes have not been read")
 REFUSED = AssetFailed(FailureReason.APPLY, "a webhook says no")

@@ -35,7 +35,8 @@ async def test_drift_is_corrected_and_names_its_author(engaged: Cockpit, audit_l
     assert await eventually(lambda: _is(engaged, before))
     assert await eventually(lambda: engaged.told("DriftCorrected", ASSET))
     [event] = await engaged.events("DriftDetected", ASSET)
-    assert ".spec.deschedulingIntervalSeconds (set by editor)" in event["note"]
+    values = "/spec/deschedulingIntervalSeconds is 7200, should be 60 (changed by editor, 20"
+    assert values in event["note"]
     assert "platform.kubevirt.io/ignore-fields" in event["note"]
     # What was still under way from before meets an object that has moved on.
     requests = [(one.verb, one.uri) for one in asked(engaged, audit_log, mark) if one.code != 409]

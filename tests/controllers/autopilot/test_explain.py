@@ -101,7 +101,7 @@ async def test_explain_shows_every_check(cockpit: Cockpit) -> None:
     differs = await explained(cockpit, ASSET)
     assert (differs.state, differs.differences) == ("Differs", (INTERVAL,))
     assert failed(differs) == ["Live object in sync"]
-    difference = f"{INTERVAL} is 7200, should be 60"
+    difference = f"{INTERVAL} is 7200, should be 60 (managedFields names no other manager)"
     assert f"✗ Live object in sync: {difference}" in text_of(differs)
     told = await status(cockpit)
     assert (ASSET, "Differs", difference) in told.rows

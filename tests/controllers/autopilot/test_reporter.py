@@ -32,13 +32,14 @@ from virt_steward.kube.client import Client, Selection
 from virt_steward.kube.events import EVENT, Recorder
 from virt_steward.objects.identity import Key, Kind, Ref, Regarding, ref_of
 from virt_steward.objects.meta import Meta
+from virt_steward.ssa.drift_entries import FieldDrift
 
 REF = Ref(Kind("g", "Thing"), Key("", "one"))
 LIVE = LiveSummary(Meta("one"), {}, {}, b"", "")
 
 REFUSED = AssetFailed(FailureReason.APPLY, "a webhook denied the request")
 WRITTEN = AssetApplied(created=False, adopted=False, drifts=(), uid="1", digest="2")
-DRIFTED = AssetDiffers((".spec.mode (set by editor)",), is_paused=False)
+DRIFTED = AssetDiffers((FieldDrift("/spec/mode", ("editor",)),), is_paused=False)
 STILL_DRIFTED = AssetDiffers((), is_paused=False)
 
 PASS = 300.0

@@ -23,10 +23,13 @@ from tests.controllers.autopilot.staging_rig import (
     want_pods,
     writes,
 )
+from tests.events import has_event
 from tests.eventually import eventually
 from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.controllers.autopilot.rollouts.staged import ref_of_staging
 from virt_steward.objects.field_changes import FieldChange
+from virt_steward.objects.identity import Ref
+from virt_steward.platform.hco import HYPERCONVERGED
 from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.simulation.faults import pause_pool, resume_pool
 
@@ -140,12 +143,18 @@ async def test_release_command_releases_what_it_shows(flying: Cockpit, control_p
     other = await steward("release", KUBELET, "--id", f"{KUBELET}@other", kubeconfig=control_plane.kubeconfig)
     assert other.code == 1
     assert f"is now {change.id}; review it first" in other.stderr
-    released = await steward("release", KUBELET, "--id", change.id, kubeconfig=control_plane.kubeconfig)
+    released = await steward(
+        "release", KUBELET, "--id", change.id, "--comment", "CHG-7", kubeconfig=control_plane.kubeconfig
+    )
     assert released.code == 0, released.stderr
     assert ".spec.config.storage.files" in released.stderr
     assert "3 nodes reboot (worker: 3 in 3 rounds)" in released.stderr
     assert change.id in released.stdout
     assert await eventually(partial(has_pods, flying, 321))
+    hco, decision = Ref(HYPERCONVERGED, HCO), f"admin released {change.id}: CHG-7"
+    assert await eventually(partial(has_event, flying.client, hco, decision))
+    explained = await steward("explain", "asset", KUBELET, kubeconfig=control_plane.kubeconfig)
+    assert f": {decision}\n" in explained.stdout
 
 
 async def test_deadline_only_warns_unless_told(flying: Cockpit, audit_log: AuditLog) -> None:

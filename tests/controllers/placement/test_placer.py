@@ -1,5 +1,6 @@
 """The placement at work: what it writes on machines, and what it leaves alone."""
 
+from datetime import UTC, datetime
 from functools import partial
 
 import pytest
@@ -12,6 +13,9 @@ from tests.fleet import a_secret, the_secret
 from tests.grants import Account
 from tests.machines import a_config, the_machine
 from virt_steward.controllers.placement.observation import BECAUSE_ANNOTATION, CONFIG_ANNOTATION
+from virt_steward.decisions.machines import choose_cluster
+from virt_steward.decisions.outcomes import Decided
+from virt_steward.decisions.signatures import sign
 from virt_steward.objects.identity import Key
 from virt_steward.ssa import managers
 
@@ -38,6 +42,18 @@ async def test_a_choice_is_one_write_with_its_reason_and_one_event(scene: Scene,
     assert event["note"] == "placed on cluster main: it is the only cluster"
     assert [one.verb for one in asked() if one.resource == "machines" and one.is_write] == ["patch"]
     assert process.troubles == []
+
+
+async def test_choice_of_a_person_is_an_event(scene: Scene, start: Start) -> None:
+    await scene.join("east", "west")
+    await scene.machine("web")
+    key = Key(scene.namespace, "web")
+    with start():
+        signature = await sign(scene.client, "it has a GPU", datetime.now(UTC))
+        assert isinstance(await choose_cluster(scene.client, key, "west", signature), Decided)
+        assert await eventually(partial(has_event, scene, "web", "ClusterChosen"))
+    [event] = [one for one in await scene.events("web") if one["reason"] == "ClusterChosen"]
+    assert event["note"] == "admin chose cluster west: it has a GPU"
 
 
 async def has_event(scene: Scene, name: str, reason: str) -> bool:

@@ -57,7 +57,7 @@ async def plan(context: PageContext) -> PageContent:
     observation = observe(stores, key) if context.scope.sees(INSTALL_PLAN, key.namespace) else None
     if observation is None:
         return not_found(f"InstallPlan {key}", INSTALL_PLAN)
-    explanation = explain_observation(observation, None, context.now)
+    explanation = explain_observation(observation, context.now)
     visible = {str(one.metadata.key) for one in context.approvers}
     chains = [chain for chain in explanation.approvers if chain.approver in visible]
     sees_pins = context.scope.sees(SUBSCRIPTION, key.namespace) and not observation.is_denied

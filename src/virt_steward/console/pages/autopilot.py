@@ -11,12 +11,14 @@ from virt_steward.controllers.autopilot.decide import Wanted
 from virt_steward.controllers.autopilot.overrides.exclusions import UnreadableExclusions
 from virt_steward.controllers.autopilot.overrides.scope import Idle, Only
 from virt_steward.insight.assets.staged import review_staged
-from virt_steward.insight.assets.state import STEERING
+from virt_steward.insight.assets.state import STEERING, decisions_about
 from virt_steward.objects.corekinds import NODE
 from virt_steward.plans.blast_radius import Census
 from virt_steward.platform.hco import HYPERCONVERGED
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from virt_steward.console.live import Topic
     from virt_steward.console.page_context import PageContext
     from virt_steward.insight.assets.staged import StagedAsset
@@ -78,12 +80,18 @@ async def asset(context: PageContext) -> PageContent:
         "annotations": annotation_keys,
         "command": _command(state.ref.kind.plural, state.ref.kind.group, ref.key.namespace, ref.key.name),
         "may_resume": may_change and bool(state.sighted and state.sighted.is_paused),
+        "decisions": decisions_about(name, state.sighted, _annotations_of_hco(context)),
         "staged": staged,
         "staged_lines": field_lines(staged.fields) if staged else (),
         "may_release": bool(state.staged) and await context.may("patch", HYPERCONVERGED, hco.namespace),
         "events": context.events_about(str(ref))[:30],
     }
     return PageContent("asset.html", name, values, TOPICS | {"rollout"} if state.staged else TOPICS)
+
+
+def _annotations_of_hco(context: PageContext) -> Mapping[str, str]:
+    observation = context.cache.assets.view.seen()
+    return observation.context.hco.annotations if observation else {}
 
 
 async def _review(context: PageContext, state: AssetState) -> StagedAsset | None:

@@ -68,6 +68,7 @@ async def machine(context: PageContext) -> PageContent:
     values = {
         "machine": _machine(found),
         "annotations": found.request,
+        "uid": found.metadata.uid,
         "checks": _checks(found),
         "clusters": [one.metadata.name for one in context.clusters],
         "may_choose": await context.may("patch", MACHINE, key.namespace),

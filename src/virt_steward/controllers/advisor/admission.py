@@ -1,4 +1,4 @@
-"""An admission policy for approvals and rejections: users can only sign them with their own name."""
+"""An admission policy for decisions on plans: users can only sign them with their own name."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from virt_steward.controllers.advisor.annotation_keys import (
     APPROVAL_COMMENT,
     APPROVED_BY,
     APPROVED_PLAN,
+    DECISION,
     REJECTED_BY,
     REJECTED_GENERATION,
     REJECTED_PLAN,
     REJECTION_COMMENT,
 )
-from virt_steward.runtime.admission import annotation_policy, unchanged
+from virt_steward.runtime.admission import annotation_policy, decided_by_caller, unchanged
 
 NAME = f"approved-by.{VIRT_PLATFORM_CONFIG.group}"
 
@@ -40,4 +41,5 @@ POLICIES = annotation_policy(
     VIRT_PLATFORM_CONFIG,
     _signed_by_caller(APPROVED_PLAN, APPROVED_BY, APPROVAL_COMMENT),
     _signed_by_caller(REJECTED_PLAN, REJECTED_BY, REJECTION_COMMENT, REJECTED_GENERATION),
+    decided_by_caller(DECISION),
 )

@@ -14,7 +14,7 @@ import msgspec
 
 from virt_steward.apis.virtplatformconfig import GovernedTarget, PlanItem, VirtPlatformConfigStatus
 from virt_steward.controllers.advisor.phases import SETTLED
-from virt_steward.plans.drift import drift_of
+from virt_steward.plans.drift import drift_lines, drift_of
 from virt_steward.plans.fingerprint import fields_hash, plan_hash
 from virt_steward.plans.intent import ref_to
 from virt_steward.ssa.managers import ADVISOR
@@ -146,7 +146,9 @@ def with_adoption(
         observation,
         config=msgspec.structs.replace(config, status=adopted),
         changed_since_adoption=tuple(
-            line for item in drifted for line in drift_of(item, targets[ref_to(item.target_ref)], ADVISOR)
+            line
+            for item in drifted
+            for line in drift_lines(item, drift_of(item, targets[ref_to(item.target_ref)], ADVISOR))
         ),
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from virt_steward.objects.decision_record import DecisionKeys
+
 APPROVED_PLAN = "advisor.kubevirt.io/approved-plan"
 APPROVED_BY = "advisor.kubevirt.io/approved-by"
 APPROVAL_COMMENT = "advisor.kubevirt.io/approval-comment"
@@ -9,6 +11,8 @@ REJECTED_PLAN = "advisor.kubevirt.io/rejected-plan"
 REJECTED_BY = "advisor.kubevirt.io/rejected-by"
 REJECTION_COMMENT = "advisor.kubevirt.io/rejection-comment"
 REJECTED_GENERATION = "advisor.kubevirt.io/rejected-generation"
+DECISION = DecisionKeys.under("advisor.kubevirt.io/")
+"""The last decision of a person, whatever it was."""
 
 UNAPPROVED = dict.fromkeys((APPROVED_PLAN, APPROVED_BY, APPROVAL_COMMENT))
 """In a merge patch: removes an approval."""

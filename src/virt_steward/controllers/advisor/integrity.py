@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 FIELDS_NAMED = 5
 """Altered fields that a message names."""
 _SHOWN_ONLY = ("conditions", "observedGeneration")
-_SHOWN_ONLY_OF_ITEMS = ("message", "lastTransitionTime")
+_SHOWN_ONLY_OF_ITEMS = ("message", "drift", "lastTransitionTime")
 """Parts of a status on which no execution depends. They are not recorded with each change."""
 
 

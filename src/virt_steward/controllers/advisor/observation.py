@@ -17,19 +17,24 @@ from virt_steward.apis.virtplatformconfig import (
 )
 from virt_steward.controllers.advisor.annotation_keys import (
     APPROVED_PLAN,
+    DECISION,
     REJECTED_BY,
     REJECTED_GENERATION,
     REJECTED_PLAN,
 )
 from virt_steward.controllers.advisor.integrity import INTACT
+from virt_steward.objects.decision_record import read_decision
 from virt_steward.objects.meta import Meta
 from virt_steward.objects.windows import Open
+from virt_steward.plans.drift import drift_lines
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from virt_steward.apis.drift import DriftEntry
     from virt_steward.controllers.advisor.integrity import Integrity
     from virt_steward.objects import windows
+    from virt_steward.objects.decision_record import DecisionRecord
     from virt_steward.platform.health import Health
 
 ALWAYS = Open(until=None)
@@ -85,6 +90,11 @@ class VirtPlatformConfig(msgspec.Struct, frozen=True):
         status, generation = self.status, self.metadata.annotations.get(REJECTED_GENERATION)
         return (self.rejected_plan, generation) == (status.plan_hash, str(status.plan_generation))
 
+    @property
+    def last_decision(self) -> DecisionRecord | None:
+        """What a person decided last about this profile; None if nobody has signed a decision."""
+        return read_decision(self.metadata.annotations, DECISION)
+
     def is_true(self, condition: str) -> bool:
         return any(one.type == condition and one.status == "True" for one in self.status.conditions)
 
@@ -123,8 +133,8 @@ class AdvisorObservation:
     """What the profile depends on, as it is now."""
     hashes: Mapping[str, str] = field(default_factory=dict)
     """By item: the hash of its managed fields as they are now."""
-    drift: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By item that has drifted: its target, field, live and planned value, in words."""
+    drift: Mapping[str, tuple[DriftEntry, ...]] = field(default_factory=dict)
+    """By item that has drifted: which fields, their live and planned values, who changed them and when."""
     written: frozenset[str] = frozenset()
     """Items whose targets are as planned, with our annotations: they need not be written again."""
     health: Mapping[str, Health] = field(default_factory=dict)
@@ -163,7 +173,7 @@ class AdvisorObservation:
     @property
     def drift_details(self) -> tuple[str, ...]:
         """The drift of all items, in words."""
-        return tuple(line for item in self.drifted for line in self.drift.get(item.name, ()))
+        return tuple(line for item in self.drifted for line in drift_lines(item, self.drift.get(item.name, ())))
 
 
 def has_drifted(item: PlanItem, found: str | None) -> bool:

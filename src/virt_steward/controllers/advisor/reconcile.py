@@ -129,6 +129,7 @@ class AdvisorController:
         if has_advertisement_fields(config):
             await release_advertisement(self._client, Ref(VIRT_PLATFORM_CONFIG, key))
             return Done()
+        self._reporter.decided(config)
         now = self._clock.utc().replace(microsecond=0)
         authentic = authenticated(config, await self._records.load(profile.name), self._view.other_ran_at())
         observation = self._view.observe(authentic, profile, now)

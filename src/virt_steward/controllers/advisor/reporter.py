@@ -11,6 +11,7 @@ from virt_steward.apis.virtplatformconfig import API_VERSION, VIRT_PLATFORM_CONF
 from virt_steward.controllers.advisor.conditions import ADOPTED, INPUT_DRIFT
 from virt_steward.kube.events import Occurrence
 from virt_steward.objects.identity import Ref, Regarding
+from virt_steward.runtime.decision_events import report_decision
 from virt_steward.runtime.notifications import notification
 
 if TYPE_CHECKING:
@@ -141,6 +142,10 @@ class AdvisorReporter:
         if drift and drift.status == "True" and not config.is_true(INPUT_DRIFT):
             self._event(config, "Warning", "InputDependencyDrift", drift.message, after.plan_hash)
             self._notification(config, "InputDependencyDrift", drift.message, after)
+
+    def decided(self, config: VirtPlatformConfig) -> None:
+        """Report the last decision of a person, if it is recent."""
+        report_decision(self._recorder, config.last_decision, _regarding(config), self._clock.utc())
 
     def enforced(self, config: VirtPlatformConfig, items: tuple[PlanItem, ...]) -> None:
         """Bypass mode overwrites changes of others, which is always reported."""

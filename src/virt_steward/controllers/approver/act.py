@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER, InstallPlanApproverStatus
-from virt_steward.controllers.approver.olm import APPROVED_AT, APPROVED_BECAUSE, APPROVED_BY, INSTALL_PLAN
+from virt_steward.controllers.approver.manual_approval import APPROVED_AT
+from virt_steward.controllers.approver.olm import APPROVED_BECAUSE, APPROVED_BY, INSTALL_PLAN
 from virt_steward.kube import faults
 from virt_steward.objects.identity import Ref
 from virt_steward.objects.wallclock import rfc3339

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
-from virt_steward.controllers.approver.manual_approval import APPROVAL_COMMENT, APPROVED_BY_USER
-from virt_steward.controllers.approver.olm import APPROVED_AT, APPROVED_BECAUSE, APPROVED_BY, INSTALL_PLAN
-from virt_steward.runtime.admission import annotation_policy, unchanged
+from virt_steward.controllers.approver.manual_approval import APPROVAL_COMMENT, APPROVED_AT, APPROVED_BY_USER
+from virt_steward.controllers.approver.olm import APPROVED_BECAUSE, APPROVED_BY, INSTALL_PLAN
+from virt_steward.runtime.admission import annotation_policy, names_caller, unchanged
 
 NAME = f"approved-by.{INSTALL_PLAN_APPROVER.group}"
 _IS_APPROVER = (
@@ -13,7 +13,7 @@ _IS_APPROVER = (
     ".subresource('status').namespace(object.metadata.namespace).check('patch').allowed()"
 )
 """By its rights and not by its name, which an admin chooses: it writes the statuses that count approvals."""
-_SIGNS = f"variables.now[?'{APPROVED_BY_USER}'].orValue('') == request.userInfo.username"
+_SIGNS = names_caller(APPROVED_BY_USER)
 
 
 def _unless(allowed: str, *keys: str) -> str:

@@ -8,6 +8,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from virt_steward.controllers.approver.manual_approval import (
+    APPROVAL_COMMENT,
+    APPROVED_AT,
+    APPROVED_BY_USER,
+    NOT_SIGNED,
+    ManualApproval,
+)
 from virt_steward.objects.identity import Kind
 from virt_steward.objects.meta import Meta
 from virt_steward.ssa import managers
@@ -21,7 +28,6 @@ SUBSCRIPTION = Kind("operators.coreos.com", "Subscription", "subscriptions")
 CLUSTER_SERVICE_VERSION = Kind("operators.coreos.com", "ClusterServiceVersion", "clusterserviceversions")
 
 APPROVED_BY = "operators.bapu.cloud/approved-by"
-APPROVED_AT = "operators.bapu.cloud/approved-at"
 APPROVED_BECAUSE = "operators.bapu.cloud/approved-because"
 """Stamped on a plan in the same write that approves it, so that no approval is lost or counted twice."""
 
@@ -52,6 +58,8 @@ NOT_STAMPED = ApprovalStamp()
 class InstallPlanMeta(Meta, frozen=True, rename="camel"):
     creation_timestamp: datetime = EPOCH
     annotations: ApprovalStamp = ApprovalStamp()
+    signature: ManualApproval = NOT_SIGNED
+    """Of a person; decoded apart from the stamp, so that nobody can void the stamp by adding to it."""
 
 
 NO_FIELDS = msgspec.Raw(b"[]")
@@ -110,6 +118,10 @@ class InstallPlan(msgspec.Struct, frozen=True):
     @property
     def stamp(self) -> ApprovalStamp:
         return self.metadata.annotations
+
+    @property
+    def signature(self) -> ManualApproval:
+        return self.metadata.signature
 
     @property
     def is_open(self) -> bool:
@@ -277,14 +289,29 @@ class _WideStatus(msgspec.Struct, rename="camel"):
     bundle_lookups: list[_Lookup] = msgspec.field(default_factory=list)
 
 
-class _WidePlanMeta(InstallPlanMeta, frozen=True, rename="camel"):
+class _PlanAnnotations(ApprovalStamp, frozen=True, gc=False):
+    user: str = msgspec.field(default="", name=APPROVED_BY_USER)
+    comment: str = msgspec.field(default="", name=APPROVAL_COMMENT)
+
+
+class _WidePlanMeta(Meta, frozen=True, rename="camel"):
+    creation_timestamp: datetime = EPOCH
+    annotations: _PlanAnnotations = _PlanAnnotations()
     managed_fields: msgspec.Raw = NO_FIELDS
 
     def narrowed(self) -> InstallPlanMeta:
-        """Without managedFields, and without a stamp that somebody else wrote."""
-        stamp = self.annotations if is_our_stamp(self.annotations, self.managed_fields) else NOT_STAMPED
+        """Without managedFields, and without a stamp or signature that somebody else wrote."""
+        notes = self.annotations
+        stamp = ApprovalStamp(notes.by, notes.at, notes.because)
+        signature = ManualApproval(notes.user, notes.at, notes.comment) if notes.user else NOT_SIGNED
         return InstallPlanMeta(
-            self.name, self.namespace, self.uid, self.resource_version, self.creation_timestamp, stamp
+            self.name,
+            self.namespace,
+            self.uid,
+            self.resource_version,
+            self.creation_timestamp,
+            stamp if is_our_stamp(stamp, self.managed_fields) else NOT_STAMPED,
+            signature if is_our_stamp(signature, self.managed_fields) else NOT_SIGNED,
         )
 
 

@@ -94,6 +94,8 @@ class ApproverController:
         observation = observe(self._stores, key) if self._is_open(key) else None
         if observation is None:
             self._forget(key)
+            if (closed := self._stores.plans.get(key)) and closed.approved:
+                self._reporter.approved_manually(closed)
             return Done()
         if self._approved.get(key) == observation.plan.metadata.resource_version:
             return Done()  # the watch does not show our own approval yet

@@ -11,6 +11,7 @@ from virt_steward.controllers.approver.events import ApprovalEvents, regarding
 from virt_steward.controllers.approver.report import newly_counted
 from virt_steward.controllers.approver.verdicts import PlanReason, WaitForPlan
 from virt_steward.kube.events import Occurrence
+from virt_steward.runtime.decision_events import report_decision
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -101,6 +102,10 @@ class ApproverReporter:
         self._approvals.labels(key.namespace).inc()
         if (since := self._opened.pop(key, None)) is not None:
             self._latency.observe(self._clock.now() - since)
+
+    def approved_manually(self, plan: InstallPlan) -> None:
+        """Report the approval of a person, if it carries one."""
+        report_decision(self._recorder, plan.signature.record(plan.csvs), regarding(plan), self._clock.utc())
 
     def pending(self, plan: InstallPlan, decision: PlanDecision, changed: Collection[Key]) -> None:
         """Report the verdicts of the `changed` approvers; those of the others were reported before."""

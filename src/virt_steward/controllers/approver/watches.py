@@ -71,6 +71,11 @@ NAMESPACES = Source(NAMESPACE, projection(Namespace), Selection(metadata_only=Tr
 APPROVERS = Source(INSTALL_PLAN_APPROVER, projection(Approver), where=Reach.TARGETS)
 
 
+def _is_newly_signed(before: InstallPlan | None, after: InstallPlan) -> bool:
+    """Whether a person has approved it, which is reported."""
+    return bool(after.signature.user) and (before is None or before.signature != after.signature)
+
+
 class ApproverEventHandlers:
     """Maps each event to the keys that it can concern."""
 
@@ -96,7 +101,7 @@ class ApproverEventHandlers:
         yield from (ApproverKey(approver.metadata.key) for approver in self._stores.approvers)
 
     def _by_plan(self, key: Key, before: InstallPlan | None, after: InstallPlan | None) -> Iterable[Key | ApproverKey]:
-        if after and after.is_open:  # one that is closed is forgotten without a reconcile
+        if after and (after.is_open or _is_newly_signed(before, after)):  # others are forgotten without a reconcile
             yield key
         if before and after is None:  # it superseded older plans with the same CSVs
             plans = self._stores.plans.by("open", key.namespace)

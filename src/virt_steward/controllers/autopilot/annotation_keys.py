@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from virt_steward.objects.decision_record import DecisionKeys
 from virt_steward.platform.hco import PREFIX
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ ROLLOUT_DEADLINE = f"{PREFIX}rollout-deadline"
 ROLLOUT_DEADLINE_ACTION = f"{PREFIX}rollout-deadline-action"
 ROLLOUT_RELEASE = f"{PREFIX}rollout-release"
 """On the HyperConverged: the staged changes that people have released, by their ids."""
+DECISION = DecisionKeys.under(PREFIX)
+"""On the HyperConverged or on an object: the last decision of a person, such as a release or a resume."""
 BYPASS = f"{PREFIX}bypass-mcp-rollout-coalescing"
 """On an object: no change of it is staged. The Go operator uses the same."""
 GOVERNED_BY = "advisor.kubevirt.io/governed-by"

@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from virt_steward.kube.client import Client
     from virt_steward.platform.pools import Pool
     from virt_steward.runtime.clock import Clock
-    from virt_steward.ssa.drift import FieldDrift
+    from virt_steward.ssa.drift_entries import FieldDrift
     from virt_steward.ssa.locks import Object
 
 STALE_RETRY = 0.2
@@ -141,7 +141,7 @@ class Task:
     outcome: Creates | Changes | Reowns | None = None
     drifts: tuple[FieldDrift, ...] = ()
     """What others have changed. A difference because the intent itself changed is no drift."""
-    own_changes: frozenset[str] = frozenset()
+    own_changes: tuple[FieldDrift, ...] = ()
     """Values that differ and that only our own manager owns: the intent has changed, or another instance wrote.
 
     At first contact also those that nobody owns: an earlier writer as our manager did not set them.
@@ -164,15 +164,17 @@ class Task:
     def correction(self) -> Correction:
         """What a write corrects; EditWars counts how often that happens."""
         changed = (WHOLE_OBJECT,) if isinstance(self.outcome, Creates) else (drift.path for drift in self.drifts)
-        return Correction(frozenset(changed), self.own_changes, hashlib.sha256(canonical(self.intent)).hexdigest())
+        return Correction(
+            frozenset(changed), frozenset(self.own_paths), hashlib.sha256(canonical(self.intent)).hexdigest()
+        )
 
     @property
-    def drift_texts(self) -> tuple[str, ...]:
-        return tuple(str(drift) for drift in self.drifts)
+    def own_paths(self) -> tuple[str, ...]:
+        return tuple(sorted({drift.path for drift in self.own_changes}))
 
     @property
     def all_changes(self) -> tuple[str, ...]:
-        return tuple(sorted({*self.drift_texts, *self.own_changes}))
+        return tuple(sorted({*(drift.cause for drift in self.drifts), *self.own_paths}))
 
     @property
     def digest(self) -> str:
@@ -236,7 +238,7 @@ async def dry_run(tools: Toolkit, task: Task) -> Task | Verdict:
             found = drifts(outcome, AUTOPILOT)
             is_first = task.live is not None and not tools.stager.ledger.was_in_sync(ref_of(task.intent))
             foreign = tuple(one for one in found if (one.by if is_first else one.is_foreign))
-            own = frozenset(one.path for one in found) - {one.path for one in foreign}
+            own = tuple(one for one in found if one not in foreign)
             return replace(task, outcome=outcome, drifts=foreign, own_changes=own, is_first_contact=is_first)
     raise AssertionError(outcome)  # a manager that may force what it has read meets no conflicts
 
@@ -251,7 +253,8 @@ async def only_report(tools: Toolkit, task: Task) -> Task | Verdict:
             return AssetInSync()
         case Changes(live):
             _remember(tools.reported, tools, task, live)
-            return AssetDiffers(task.all_changes if task.is_first_contact else task.drift_texts, task.wanted.is_paused)
+            differs = (*task.drifts, *task.own_changes) if task.is_first_contact else task.drifts
+            return AssetDiffers(differs, task.wanted.is_paused)
     return task
 
 
@@ -308,11 +311,11 @@ async def apply(tools: Toolkit, task: Task) -> Task | Verdict:
     return AssetApplied(
         created=answer.created,
         adopted=adopted,
-        drifts=task.drift_texts,
+        drifts=task.drifts,
         uid=uid,
         digest=task.digest,
         released=task.released,
-        changes=tuple(sorted(task.own_changes)),
+        changes=task.own_paths,
         is_first_contact=task.is_first_contact,
     )
 

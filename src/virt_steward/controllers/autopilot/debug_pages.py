@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from virt_steward.catalog.load import Tombstone
     from virt_steward.catalog.render import Renderer
     from virt_steward.controllers.autopilot.asset_report import AssetReport
+    from virt_steward.controllers.autopilot.corrections import CorrectionLog
     from virt_steward.controllers.autopilot.observe import AutopilotClusterView
     from virt_steward.runtime.clock import Clock
     from virt_steward.runtime.debug import DebugPage, DebugRequest
@@ -35,15 +36,18 @@ GOVERNED = "Governed by the advisor"
 _SHORT_REASONS = {SkipReason.EXCLUDED: "Root exclusion", SkipReason.EMPTY: "Template rendered empty"}
 
 
-def pages(view: AutopilotClusterView, renderer: Renderer, clock: Clock) -> Mapping[str, DebugPage]:
+def pages(
+    view: AutopilotClusterView, renderer: Renderer, corrections: CorrectionLog, clock: Clock
+) -> Mapping[str, DebugPage]:
     """Return all of them, by path."""
-    source = _PageSource(view, renderer, clock.utc)
+    source = _PageSource(view, renderer, corrections, clock.utc)
     return {
         "/debug/render": _formatted(source.everything),
         "/debug/render/{asset:.*}": _formatted(source.one),
         "/debug/exclusions": _formatted(source.exclusions),
         "/debug/features": _formatted(source.features),
         "/debug/tombstones": _formatted(source.tombstones),
+        "/debug/corrections": _formatted(source.last_corrections),
         "/debug/health": _health,
     }
 
@@ -87,6 +91,7 @@ class _PageSource:
 
     view: AutopilotClusterView
     renderer: Renderer
+    corrections: CorrectionLog
     now: Callable[[], datetime]
 
     async def everything(self, asked: DebugRequest) -> AssetsPage:
@@ -130,6 +135,10 @@ class _PageSource:
 
     async def tombstones(self, _: DebugRequest) -> RecordsPage:
         return RecordsPage([_tombstone(stone) for stone in self.renderer.catalog.tombstones])
+
+    async def last_corrections(self, _: DebugRequest) -> RecordsPage:
+        """List what others changed and this process corrected: field, values, author and time."""
+        return RecordsPage(self.corrections.records())
 
     def _governed(self, report: AssetReport) -> dict[str, Any] | None:
         governed = self.view.governed(report.asset) if report.object else None

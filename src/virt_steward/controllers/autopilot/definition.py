@@ -49,7 +49,7 @@ def _build(tools: Toolbox, options: AutopilotOptions, catalog: Catalog) -> Autop
     ledger = StagingLedger(tools.client, stores.staging, options.hco, tools.clock)
     toolkit = Toolkit.of(tools.client, Renderer(catalog), ledger, rng, tools.clock)
     reporter = AutopilotReporter(tools.recorder, AutopilotMetrics(tools.registry), tools.clock)
-    for path, page in pages(view, toolkit.renderer, tools.clock).items():
+    for path, page in pages(view, toolkit.renderer, reporter.corrections, tools.clock).items():
         tools.show(path, page)
     controller = AutopilotController(view, watchlist, toolkit, reporter, tools.wake)
     schemas.tell(controller.handle_facts_change)

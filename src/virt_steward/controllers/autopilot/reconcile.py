@@ -134,6 +134,7 @@ class AutopilotController:
     async def _reconcile_platform(self, observation: AutopilotObservation) -> Outcome:
         next_pass = RequeueAfter(self._view.options.period, "time for the next pass")
         self._report_bad_annotations(observation)
+        self._reporter.report_decisions(observation.hco, observation.context.hco.annotations)
         if isinstance(observation.scope, Idle):
             self._become_idle(observation.scope.why)
             await self._ledger.keep_only(observation.hco, ())
@@ -188,6 +189,8 @@ class AutopilotController:
         decision = decide(asset, observation, live, self._toolkit.renderer, now)
         self._reporter.report_overrides(ref, decision.overrides)
         self._reporter.report_pause(observation.hco, ref, live)
+        if live and ref != observation.hco.ref:
+            self._reporter.report_decisions(observation.hco, live.annotations, ref)
         self._reporter.report_remarks(observation.hco, ref, decision.remarks)
         self._report_dependencies(asset, observation)
         try:

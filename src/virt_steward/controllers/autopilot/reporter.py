@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import structlog
 
 from virt_steward.controllers.autopilot import annotation_keys
-from virt_steward.controllers.autopilot.edit_wars import OTHER_INSTANCE
+from virt_steward.controllers.autopilot.corrections import CorrectionLog
+from virt_steward.controllers.autopilot.events import (
+    DRIFT,
+    IN_SYNC,
+    OVERDUE,
+    RELEASED,
+    STAGED,
+    asset_event,
+    corrected_event,
+    drift_event,
+    named_fields,
+    pause_note,
+    short_hash,
+)
 from virt_steward.controllers.autopilot.rollouts.staged import Occasion
 from virt_steward.controllers.autopilot.verdicts import (
     AssetApplied,
@@ -25,8 +37,10 @@ from virt_steward.controllers.autopilot.verdicts import (
     SkipReason,
 )
 from virt_steward.kube.events import Occurrence
+from virt_steward.objects.decision_record import read_decision
 from virt_steward.objects.identity import Regarding
 from virt_steward.objects.wallclock import rfc3339, rfc3339_micro
+from virt_steward.runtime.decision_events import report_decision
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -45,27 +59,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-DRIFT, IN_SYNC = "DriftDetected", "AssetInOrder"
-STAGED, RELEASED, OVERDUE = "MachineConfigUpdateStaged", "MachineConfigUpdateReleased", "MachineConfigUpdateOverdue"
-NORMAL = frozenset(
-    (
-        "AssetApplied",
-        IN_SYNC,
-        "DriftCorrected",
-        "PatchApplied",
-        "TombstoneDeleted",
-        "UnmanagedMode",
-        "GovernedByAdvisor",
-        "OptOutDeleted",
-        "OptOutSkipped",
-        STAGED,
-        RELEASED,
-        "NotInCatalog",
-    )
-)
-"""Reasons of events that need no action; all others are warnings."""
-MOST_FIELDS = 10
-"""Changed fields that an event names."""
 _ORIGINS = {
     Occasion.FIRST_CONTACT: ", written by another instance or release of the autopilot, differs",
     Occasion.DRIFT: ", changed by others, differs",
@@ -99,6 +92,7 @@ class AutopilotReporter:
         self._reached: ComplianceReached | None = None
         self._idle = ""
         self._needs: dict[str, AssetNeeds] = {}
+        self.corrections = CorrectionLog()
 
     def report_idle(self, message: str) -> None:
         """Logged when the autopilot becomes idle, or idle for another reason."""
@@ -112,7 +106,7 @@ class AutopilotReporter:
     def report_annotation(self, hco: Regarding, reason: str, message: str) -> None:
         """An annotation of the HyperConverged itself cannot be followed."""
         log.warning("annotation not followed", reason=reason, message=message)
-        self._recorder.once(Occurrence(hco, "Warning", reason, "Read", message, _short(message)))
+        self._recorder.once(Occurrence(hco, "Warning", reason, "Read", message, short_hash(message)))
 
     def report_replaced_list(self, hco: Regarding, names: list[str]) -> None:
         """All assets are managed now, though only some were selected."""
@@ -131,7 +125,7 @@ class AutopilotReporter:
         """Hardware, topology or storage cannot be read; repeated while that lasts."""
         log.warning("hardware not detected", message=message)
         note = f"hardware, topology or storage is not fully known: {message}"
-        self._recorder.again(Occurrence(hco, "Warning", "HardwareDetectionFailed", "Detect", note, _short(message)))
+        self._recorder.again(Occurrence(hco, "Warning", "HardwareDetectionFailed", "Detect", note, short_hash(message)))
 
     def report_compliance(self, hco: Regarding, reached: ComplianceReached) -> None:
         """The platform complies, and did not before. Repeated calls retry an event that could not be written."""
@@ -172,7 +166,7 @@ class AutopilotReporter:
                 log.error("asset failed", asset=asset, object=str(ref), reason=reason, message=message)
                 self._metrics.failed(asset)
                 self._metrics.complies(ref, complies=False)
-                self._problem(ref, _event(hco, ref, reason, f"{asset}: {message}", _short(message)))
+                self._problem(ref, asset_event(hco, ref, reason, f"{asset}: {message}", short_hash(message)))
 
     def _report_rendering(self, asset: str, verdict: Verdict) -> None:
         if isinstance(verdict, AssetFailed) and verdict.reason is FailureReason.RENDER:
@@ -182,7 +176,7 @@ class AutopilotReporter:
 
     def report_remarks(self, hco: Regarding, ref: Ref, remarks: tuple[Remark, ...]) -> None:
         for remark in remarks:
-            episode = _short(f"{remark.message} {remark.text}")
+            episode = short_hash(f"{remark.message} {remark.text}")
             self._event(hco, ref, remark.reason, f"{ref}: {remark.message}", episode)
 
     def report_governed(self, hco: Regarding, ref: Ref, governed: GovernedFields) -> None:
@@ -191,7 +185,7 @@ class AutopilotReporter:
             f"{ref}: {governed}; remove {annotation_keys.GOVERNED_BY} from the object "
             "to have the autopilot manage these fields again"
         )
-        self._event(hco, ref, "GovernedByAdvisor", note, _short(str(governed)))
+        self._event(hco, ref, "GovernedByAdvisor", note, short_hash(str(governed)))
 
     def report_overrides(self, ref: Ref, overrides: Mapping[str, str]) -> None:
         types = {name for key, name in _CUSTOMIZATIONS.items() if key in overrides}
@@ -204,7 +198,13 @@ class AutopilotReporter:
         is_paused = live is not None and live.is_paused
         self._metrics.paused(ref, paused=is_paused)
         if live and is_paused and live.paused_at:
-            self._event(hco, ref, "ThrashingDetected", _pause_note(ref, live), f"{live.metadata.uid} {live.paused_at}")
+            self._event(hco, ref, "ThrashingDetected", pause_note(ref, live), f"{live.metadata.uid} {live.paused_at}")
+
+    def report_decisions(self, hco: Regarding, annotations: Mapping[str, str], ref: Ref | None = None) -> None:
+        """Report the last decision of a person on the HyperConverged, or on an object, if it is recent."""
+        record = read_decision(annotations, annotation_keys.DECISION)
+        related = Regarding(ref, "", "") if ref else None
+        report_decision(self._recorder, record, hco, self._clock.utc(), related)
 
     def report_dependencies(self, hco: Regarding, asset: str, needs: AssetNeeds) -> None:
         """Report the kinds that an asset needs, and whether one that is asked for is missing or was installed."""
@@ -240,12 +240,12 @@ class AutopilotReporter:
         match status:
             case -1:
                 note = f"{ref} is obsolete and cannot be deleted: {message}"
-                self._event(hco, ref, "TombstoneFailed", note, _short(message))
+                self._event(hco, ref, "TombstoneFailed", note, short_hash(message))
             case -2:
                 note = f"{ref} is obsolete, but was not created by the autopilot: {message}"
                 self._event(hco, ref, "TombstoneSkipped", note, message)
             case 1 if message:
-                self._event(hco, ref, "TombstoneSkipped", f"{ref} is obsolete and kept: {message}", _short(message))
+                self._event(hco, ref, "TombstoneSkipped", f"{ref} is obsolete and kept: {message}", short_hash(message))
             case 0 if message:
                 self._event(hco, ref, "TombstoneDeleted", f"{ref} was obsolete and is deleted", message)
 
@@ -253,7 +253,7 @@ class AutopilotReporter:
         """An obsolete object exists until nodes may reboot."""
         self._metrics.tombstone(ref, 1)
         self._metrics.staged(ref, change.matching_pools, change.staged_at.timestamp())
-        episode = _short(f"{change.desired_hash} {change.staged_at}")
+        episode = short_hash(f"{change.desired_hash} {change.staged_at}")
         how = f"To delete it now: virt-steward release {change.asset}"
         self._event(
             hco, ref, STAGED, f"{ref} is obsolete, and deleting it is staged: {verdict.message}. {how}", episode
@@ -261,7 +261,7 @@ class AutopilotReporter:
         if verdict.is_overdue:
             since = f"the deletion of {ref} is staged since {rfc3339(change.staged_at)}"
             note = f"{since}, longer than {annotation_keys.ROLLOUT_DEADLINE}: {verdict.message}. {how}"
-            self._recorder.again(_event(hco, ref, OVERDUE, note, episode))
+            self._recorder.again(asset_event(hco, ref, OVERDUE, note, episode))
 
     def report_released_deletion(self, hco: Regarding, ref: Ref, reason: str, uid: str) -> None:
         self._event(hco, ref, RELEASED, f"the deletion of {ref} was staged and is done now: {reason}", uid)
@@ -273,7 +273,7 @@ class AutopilotReporter:
 
     def report_opt_out(self, hco: Regarding, ref: Ref, reason: str, note: str, episode: str) -> None:
         log.info("opted out", object=str(ref), reason=reason, note=note)
-        self._event(hco, ref, reason, note, _short(episode))
+        self._event(hco, ref, reason, note, short_hash(episode))
 
     def forget(self, assets: Iterable[tuple[str, Ref]], tombstones: Iterable[Ref]) -> None:
         """Nothing is wanted any more: no series may remain."""
@@ -291,7 +291,7 @@ class AutopilotReporter:
             return
         if last.reason != IN_SYNC:
             note, now = f"{ref} is in sync again", rfc3339_micro(self._clock.utc())
-            last = self._problems[ref] = _event(hco, ref, IN_SYNC, note, now)
+            last = self._problems[ref] = asset_event(hco, ref, IN_SYNC, note, now)
         self._recorder.once(last)  # every time, for the first attempt may not have been written
 
     def _problem(self, ref: Ref, problem: Occurrence) -> None:
@@ -304,7 +304,7 @@ class AutopilotReporter:
             self._recorder.again_now(problem)
 
     def _applied(self, hco: Regarding, asset: str, ref: Ref, verdict: AssetApplied) -> None:
-        log.info("applied", asset=asset, object=str(ref), created=verdict.created, drifts=verdict.drifts)
+        log.info("applied", asset=asset, object=str(ref), created=verdict.created, drifts=[*map(str, verdict.drifts)])
         self._metrics.applied(asset)
         self._report_write(hco, asset, ref, verdict)
         if verdict.released:
@@ -316,30 +316,30 @@ class AutopilotReporter:
         if verdict.drifts and not verdict.adopted:
             self._metrics.drifted(asset)
             # Counted on one event, not a new event each time: an edit war would bury everything else.
-            self._recorder.again(_drift(hco, ref, verdict.drifts))
-            corrected = ", ".join(verdict.drifts)
-            self._recorder.again(_event(hco, ref, "DriftCorrected", f"{ref} is in sync again", _short(corrected)))
+            self._recorder.again(drift_event(hco, ref, verdict.drifts))
+            self._recorder.again(corrected_event(hco, ref, verdict.drifts))
+            self.corrections.note(asset, ref, verdict.drifts, self._clock.utc())
             return
         done = "created" if verdict.created else "adopted" if verdict.adopted else "applied"
         if verdict.is_first_contact and verdict.changes and not verdict.adopted:
             done = "applied over what another instance or release of the autopilot wrote"
-        changes = (*verdict.drifts, *verdict.changes)
-        changed = f", changed: {_named(changes)}" if changes else ""
+        changes = (*(drift.cause for drift in verdict.drifts), *verdict.changes)
+        changed = f", changed: {named_fields(changes)}" if changes else ""
         self._event(hco, ref, "AssetApplied", f"{asset}: {ref} {done}{changed}", f"{verdict.uid} {verdict.digest}")
 
     def _staged(self, hco: Regarding, asset: str, ref: Ref, verdict: AssetStaged) -> None:
         change = verdict.change
         self._metrics.staged(ref, change.matching_pools, change.staged_at.timestamp())
-        episode = _short(f"{change.desired_hash} {change.staged_at}")
+        episode = short_hash(f"{change.desired_hash} {change.staged_at}")
         origin = _ORIGINS.get(change.occasion, "") if change.live_hash else _NEW.get(change.occasion, "")
-        changed = f"; it changes {_named(verdict.changes)}" if verdict.changes else ""
+        changed = f"; it changes {named_fields(verdict.changes)}" if verdict.changes else ""
         note = f"{ref}{origin}: {verdict.message}{changed}. To write it now: virt-steward release {asset}"
         if verdict.changes or not change.live_hash:  # later passes do not compare again
             self._event(hco, ref, STAGED, note, episode)
         if verdict.is_overdue:
             since = f"{ref} is staged since {rfc3339(change.staged_at)}, longer than {annotation_keys.ROLLOUT_DEADLINE}"
             overdue = f"{since}: {verdict.message}. To write it now: virt-steward release {asset}"
-            self._recorder.again(_event(hco, ref, OVERDUE, overdue, episode))
+            self._recorder.again(asset_event(hco, ref, OVERDUE, overdue, episode))
 
     def _pending(self, hco: Regarding, asset: str, ref: Ref, verdict: AssetPending) -> None:
         message = verdict.message
@@ -359,39 +359,9 @@ class AutopilotReporter:
         self._metrics.complies(ref, complies=False, only_reported=not verdict.is_paused)
         if verdict.drifts:
             self._metrics.drifted(asset)
-            self._problem(ref, _drift(hco, ref, verdict.drifts))
+            self._problem(ref, drift_event(hco, ref, verdict.drifts))
         elif (last := self._problems.get(ref)) and last.reason == DRIFT:
             self._problem(ref, last)
 
     def _event(self, hco: Regarding, ref: Ref, reason: str, note: str, episode: str) -> None:
-        self._recorder.once(_event(hco, ref, reason, note, episode))
-
-
-def _named(fields: tuple[str, ...]) -> str:
-    left_out = len(fields) - MOST_FIELDS
-    return ", ".join(fields[:MOST_FIELDS]) + (f" and {left_out} more" if left_out > 0 else "")
-
-
-def _pause_note(ref: Ref, live: LiveSummary) -> str:
-    if live.pause_cause == OTHER_INSTANCE:
-        return f"{ref} is paused: {OTHER_INSTANCE}. Stop the other one, then remove {annotation_keys.PAUSED} to resume"
-    return (
-        f"another client keeps changing {ref}, so it is paused. Find out which, then remove "
-        f"{annotation_keys.PAUSED} to resume, or list the field in {annotation_keys.IGNORED}"
-    )
-
-
-def _drift(hco: Regarding, ref: Ref, drifts: tuple[str, ...]) -> Occurrence:
-    found = ", ".join(drifts)
-    note = f"{ref} differs: {found}. To keep a value, list its field in {annotation_keys.IGNORED} on the object"
-    return _event(hco, ref, DRIFT, note, _short(found))
-
-
-def _event(hco: Regarding, ref: Ref, reason: str, note: str, episode: str) -> Occurrence:
-    kind: Literal["Normal", "Warning"] = "Normal" if reason in NORMAL else "Warning"
-    action = f"{reason} {ref.kind.name}/{ref.key}"
-    return Occurrence(hco, kind, reason, action[:128], note, episode, Regarding(ref, "", ""))
-
-
-def _short(text: str) -> str:
-    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+        self._recorder.once(asset_event(hco, ref, reason, note, episode))

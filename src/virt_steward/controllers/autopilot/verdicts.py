@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from virt_steward.controllers.autopilot.rollouts.staged import StagedChange
+    from virt_steward.ssa.drift_entries import FieldDrift
 
 
 class SkipReason(StrEnum):
@@ -68,7 +69,7 @@ class AssetApplied:
     created: bool
     adopted: bool
     """The object existed, and the autopilot had not managed it before."""
-    drifts: tuple[str, ...]
+    drifts: tuple[FieldDrift, ...]
     """The fields that were corrected, and who had changed them; none for what is new or only changes owners."""
     uid: str
     digest: str
@@ -95,7 +96,7 @@ class AssetSkipped:
 class AssetDiffers:
     """The live object differs and is not corrected: it is paused, or drift is only reported."""
 
-    drifts: tuple[str, ...]
+    drifts: tuple[FieldDrift, ...]
     """Empty if they were reported before."""
     is_paused: bool
 

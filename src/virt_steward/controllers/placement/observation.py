@@ -9,6 +9,7 @@ import msgspec
 
 from virt_steward.apis.meta import LabelSelector
 from virt_steward.controllers.placement.verdicts import PlacementReason
+from virt_steward.objects.decision_record import DecisionKeys, DecisionRecord, read_decision
 from virt_steward.objects.identity import Kind
 from virt_steward.objects.meta import Meta
 
@@ -25,6 +26,8 @@ BECAUSE_ANNOTATION = "vitistack.io/kubevirt-config-because"
 SELECTOR_ANNOTATION = "vitistack.io/cluster-selector"
 STRATEGY_ANNOTATION = "vitistack.io/placement-strategy"
 PROVIDER = "kubevirt"
+DECISION = DecisionKeys.under("vitistack.io/")
+"""On a Machine: who chose its cluster."""
 
 
 class MachineRequest(msgspec.Struct, frozen=True):
@@ -35,6 +38,17 @@ class MachineRequest(msgspec.Struct, frozen=True):
     strategy: str = msgspec.field(default="", name=STRATEGY_ANNOTATION)
     because: str = msgspec.field(default="", name=BECAUSE_ANNOTATION)
     """Written by the placement itself: why it chose the cluster (see `report.py`)."""
+    decision: str = msgspec.field(default="", name=DECISION.decision)
+    decided_by: str = msgspec.field(default="", name=DECISION.by)
+    decided_at: str = msgspec.field(default="", name=DECISION.at)
+    decision_comment: str = msgspec.field(default="", name=DECISION.comment)
+
+    @property
+    def last_decision(self) -> DecisionRecord | None:
+        """Who chose the cluster; None if the placement did, or nobody has signed the choice."""
+        found = (self.decision, self.decided_by, self.decided_at, self.decision_comment)
+        record = read_decision(dict(zip(DECISION, found, strict=True)), DECISION) if self.decided_by else None
+        return record if record and record.subject == self.config else None
 
 
 class MachineFieldsEntry(msgspec.Struct, frozen=True):

@@ -106,6 +106,7 @@ class Placer:
         """The choice is recorded, and its cluster is usable: update the condition if there is one."""
         self.forget(machine.metadata.key)
         self.reporter.already_placed(machine)
+        self.reporter.decided(machine)
         explained = replace(chosen, reason=recorded_reason(machine) or chosen.reason)
         return await self._write_condition(machine, explained) or Done()
 

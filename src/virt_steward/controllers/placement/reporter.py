@@ -16,6 +16,7 @@ from virt_steward.controllers.placement.observation import MACHINE, MACHINE_API
 from virt_steward.controllers.placement.report import PLACED, placed_condition, recorded_reason
 from virt_steward.kube.events import Occurrence
 from virt_steward.objects.identity import Ref, Regarding
+from virt_steward.runtime.decision_events import report_decision
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,6 +80,10 @@ class PlacementReporter:
         is_recent = any(abs(now - _unix(write.time, 0.0)) < RECENT for write in machine.metadata.managed_fields)
         if is_recent and (reason := recorded_reason(machine)):
             self._record_placed(machine, machine.request.config, reason)
+
+    def decided(self, machine: Machine) -> None:
+        """Report who chose the cluster, if a person did."""
+        report_decision(self._recorder, machine.request.last_decision, _regarding(machine), self._clock.utc())
 
     def _record_placed(self, machine: Machine, cluster: str, reason: str) -> None:
         note = f"placed on cluster {cluster}: {reason}"

@@ -7,14 +7,14 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from virt_steward.controllers.autopilot import REPORTER
-from virt_steward.controllers.autopilot.annotation_keys import DRIFT
+from virt_steward.controllers.autopilot.annotation_keys import DECISION, DRIFT
 from virt_steward.controllers.autopilot.decide import Wanted
 from virt_steward.controllers.autopilot.overrides.scope import Idle
 from virt_steward.controllers.autopilot.reconcile import is_terminating
 from virt_steward.controllers.autopilot.verdicts import pending_claims, pending_hco
 from virt_steward.insight.activity import EventRecord, timeline
 from virt_steward.insight.assets.staged import review_staged, staged_wait
-from virt_steward.insight.assets.state import explain_pause, state_of
+from virt_steward.insight.assets.state import decisions_about, explain_pause, state_of
 from virt_steward.insight.assets.survey import target_state
 from virt_steward.insight.reading import dry_run_client
 from virt_steward.kube.client import Selection
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from virt_steward.insight.assets.staged import StagedAsset
     from virt_steward.insight.assets.state import AssetState
     from virt_steward.insight.assets.survey import Survey
-    from virt_steward.kube.client import Client
+    from virt_steward.kube.client import Client, Reader
+    from virt_steward.objects.decision_record import DecisionRecord
     from virt_steward.objects.identity import Ref
     from virt_steward.plans.blast_radius import Census
 
@@ -127,6 +128,8 @@ class AssetExplanation:
     """What the object lacks of the desired state, as JSON pointers."""
     live: LiveObject | None
     """None: it does not exist."""
+    decisions: tuple[DecisionRecord, ...]
+    """The last decisions of people about it, the newest first."""
     events: tuple[str, ...]
     """The recent events of the autopilot about it, the newest first."""
     staged: str | None = None
@@ -158,12 +161,13 @@ def explain(survey: Survey, name: str, found: Mapping[str, Evidence]) -> AssetEx
         state=state,
         because=because,
         checks=(_activation(survey), *decision.checks, *_checks_before_write(survey, asset, found)),
-        overrides=dict(decision.overrides),
+        overrides={key: value for key, value in decision.overrides.items() if key not in DECISION},
         until=rfc3339(decision.until) if decision.until else None,
         remarks=(*(f"{one.reason}: {one.message}" for one in decision.remarks), *_not_known(found)),
         governed=tuple(sorted(survey.view.governed(asset).paths)),
         differences=target_state(survey, asset).differences,
         live=_live(live) if live else None,
+        decisions=decisions_about(name, live, survey.seen.context.hco.annotations),
         events=tuple(f"{rfc3339(one.at)} {one.reason}: {one.note}" for one in (evidence.events or ())[:RECENT]),
         staged=review.id if review else None,
         diff=evidence.dry_run.diff if review and isinstance(evidence.dry_run, DryRunAccepted) else "",
@@ -175,6 +179,13 @@ def states(survey: Survey) -> Iterator[tuple[Asset, str, str]]:
     """Walk all assets, each with its state in a word and a sentence, as far as they are known without a dry run."""
     for asset in survey.view.catalog.assets:
         yield asset, *_state(survey, asset, {})
+
+
+def reported_states(survey: Survey, events: Iterable[EventRecord] | None) -> Iterator[AssetState]:
+    """Walk all assets as the console shows them: by the decision, the live object and the autopilot's last events."""
+    known = None if events is None else tuple(events)
+    for asset in survey.view.catalog.assets:
+        yield _reported_state(survey, asset, Evidence(events=_about(known, survey.view.ref(asset))))
 
 
 def _state(survey: Survey, asset: Asset, found: Mapping[str, Evidence]) -> tuple[str, str]:
@@ -270,7 +281,7 @@ def _live(live: LiveSummary) -> LiveObject:
 
 async def gather_evidence(client: Client, survey: Survey, asset: Asset) -> dict[str, Evidence]:
     """Ask about the asset and the HyperConverged, which is applied first, with the rights of the user."""
-    events = await _list_events(client, survey)
+    events = await list_events(client, survey)
     assets = {one.name: one for one in (asset, survey.view.catalog.assets[0])}
     return {
         name: Evidence(
@@ -306,10 +317,11 @@ async def _dry_run(client: Client, survey: Survey, asset: Asset) -> DryRunResult
     return DryRunAccepted("" if isinstance(found, Unchanged) else unified(live, found.planned))
 
 
-async def _list_events(client: Client, survey: Survey) -> list[EventRecord] | None:
+async def list_events(reader: Reader, survey: Survey) -> list[EventRecord] | None:
+    """The events of the autopilot; None if the user may not list them."""
     ours = Selection(survey.seen.hco.ref.key.namespace, fields=f"reportingController={REPORTER}")
     try:
-        return await client.list(EVENT, ours, EventRecord)
+        return await reader.list(EVENT, ours, EventRecord)
     except Forbidden:
         return None
 

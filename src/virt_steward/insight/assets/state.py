@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Literal
 
 from virt_steward.controllers.autopilot import annotation_keys
 from virt_steward.controllers.autopilot.verdicts import AssetFailed, AssetPending, AssetSkipped
+from virt_steward.objects.decision_record import read_decision
 from virt_steward.platform.hco import PREFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from virt_steward.catalog.asset import Asset
     from virt_steward.controllers.autopilot.decide import AssetDecision, Wanted
     from virt_steward.controllers.autopilot.live_summary import LiveSummary
     from virt_steward.insight.activity import EventRecord
     from virt_steward.insight.assets.staged import StagedWait
+    from virt_steward.objects.decision_record import DecisionRecord
     from virt_steward.objects.identity import Ref
 
 Word = Literal["In place", "Not there yet", "Differs", "Paused", "Staged", "Waits", "Fails", "Left alone"]
@@ -98,6 +100,17 @@ def _of_wanted(
     if differs and wanted.is_only_watched:
         return "Differs", differs
     return "In place", _with_overrides(decision)
+
+
+def decisions_about(
+    asset: str, live: LiveSummary | None, hco_annotations: Mapping[str, str]
+) -> tuple[DecisionRecord, ...]:
+    """The last decision of a person on the object, and the last release if it was about this asset."""
+    own = read_decision(live.annotations, annotation_keys.DECISION) if live else None
+    last = read_decision(hco_annotations, annotation_keys.DECISION)
+    released = last if last and any(one.startswith(f"{asset}@") for one in last.subject.split(", ")) else None
+    found = {one for one in (own, released) if one}
+    return tuple(sorted(found, key=lambda one: one.at, reverse=True))
 
 
 def explain_pause(live: LiveSummary) -> str:

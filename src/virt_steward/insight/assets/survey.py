@@ -24,11 +24,14 @@ from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.kube.errors import NotFound
 from virt_steward.objects.checks import CheckResult
 from virt_steward.objects.coverage import lacking
+from virt_steward.objects.diff import ABSENT
 from virt_steward.objects.errors import UserError
 from virt_steward.objects.identity import Key, Ref, Regarding
+from virt_steward.objects.masks import masked as hidden
 from virt_steward.objects.paths import get, has
 from virt_steward.objects.schemafacts import CrdDefinition, facts_of
 from virt_steward.platform.hco import HYPERCONVERGED
+from virt_steward.ssa.drift_entries import drift_entry
 from virt_steward.ssa.managers import AUTOPILOT
 
 if TYPE_CHECKING:
@@ -47,8 +50,6 @@ if TYPE_CHECKING:
     from virt_steward.runtime.store import Store
 
 Object = dict[str, Any]
-
-LONGEST_VALUE = 60
 
 
 class NoPlatform(UserError):
@@ -208,10 +209,7 @@ def target_state(survey: Survey, asset: Asset) -> AssetTargetState:
 
 
 def _difference(pointer: Pointer, intent: Object, live: Object) -> str:
-    actual = f"is {_text(get(live, pointer))}" if has(live, pointer) else "is missing"
-    return f"{pointer} {actual}, should be {_text(get(intent, pointer))}"
-
-
-def _text(value: Any) -> str:
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…"
+    """The same words as in the event of a drift; secrets are masked."""
+    shown, planned = hidden(live), hidden({**intent, "kind": live["kind"], "apiVersion": live["apiVersion"]})
+    found = get(shown, pointer) if has(shown, pointer) else ABSENT
+    return drift_entry(live, pointer, found, get(planned, pointer), AUTOPILOT).sentence("should be")

@@ -25,6 +25,11 @@ def pointers(text: str) -> list[str]:
         pytest.param(" , ,", [], id="commas"),
         pytest.param("/spec/b, /spec/a ,", ["/spec/a", "/spec/b"], id="spaces"),
         pytest.param("/spec/a,/spec/a", ["/spec/a"], id="one twice"),
+        pytest.param("/spec/a,.spec.a", ["/spec/a"], id="one in both forms"),
+        pytest.param(".spec.a[0].b", ["/spec/a/0/b"], id="index in brackets"),
+        pytest.param(
+            ".metadata.annotations['example.io/a']", ["/metadata/annotations/example.io~1a"], id="name in brackets"
+        ),
         pytest.param("/spec/a/b,/spec/a,/spec/ab", ["/spec/a", "/spec/ab"], id="one that covers another"),
         pytest.param("/metadata/annotations/a~1b", ["/metadata/annotations/a~1b"], id="an escape"),
         pytest.param("/", ["/"], id="an empty name"),
@@ -40,6 +45,11 @@ def test_parse_reads_pointers(text: str, found: list[str]) -> None:
     [
         "spec/a",
         "/spec/~2",
+        ".",
+        "..spec",
+        ".spec.a[",
+        ".spec.a[name=x]",
+        ".metadata.name",
         "/kind",
         "/apiVersion",
         "/metadata/name",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import datetime
 
+    from virt_steward.apis.drift import DriftEntry
     from virt_steward.apis.virtplatformconfig import Phase, PlanItem, VirtPlatformConfigStatus
     from virt_steward.controllers.advisor.observation import AdvisorObservation
     from virt_steward.controllers.advisor.steps.base import Changes
@@ -45,7 +46,12 @@ class MarkDrifted(StatusStep):
 
     def changes(self, observation: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime) -> Changes:
         names = {item.name for item in self.items}
-        return {"items": tuple(_noted(item, drifted=item.name in names) for item in status.items)}
+        return {
+            "items": tuple(
+                _drifted(item, observation.drift.get(item.name, ())) if item.name in names else _repaired(item)
+                for item in status.items
+            )
+        }
 
     def facts(self, observation: AdvisorObservation, status: VirtPlatformConfigStatus) -> Iterator[Fact]:
         yield from upgrade_offered(observation, status)
@@ -70,7 +76,7 @@ class Recover(StatusStep):
         return PhaseReason("DriftCorrected", "All targets are as planned again")
 
     def changes(self, observation: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime) -> Changes:
-        return {"items": tuple(_noted(item, drifted=False) for item in status.items)}
+        return {"items": tuple(map(_repaired, status.items))}
 
     def is_success(self) -> bool:
         return True
@@ -89,7 +95,8 @@ class Enforce(StatusStep):
         return PhaseReason("Enforcing", f"Applied again, because bypassOptimisticLock is set: {named}")
 
     def changes(self, observation: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime) -> Changes:
-        again = [moved(item, "Pending", "Drifted: applied again", now) for item in self.items]
+        drifted = (msgspec.structs.replace(item, drift=()) for item in self.items)
+        again = [moved(item, "Pending", "Drifted: applied again", now) for item in drifted]
         return {"items": replaced(status.items, *again)}
 
 
@@ -202,7 +209,9 @@ def upgrade_offered(observation: AdvisorObservation, status: VirtPlatformConfigS
         )
 
 
-def _noted(item: PlanItem, *, drifted: bool) -> PlanItem:
-    if drifted:
-        return msgspec.structs.replace(item, message=DRIFTED)
-    return msgspec.structs.replace(item, message=REPAIRED) if item.message == DRIFTED else item
+def _drifted(item: PlanItem, entries: tuple[DriftEntry, ...]) -> PlanItem:
+    return msgspec.structs.replace(item, message=DRIFTED, drift=entries)
+
+
+def _repaired(item: PlanItem) -> PlanItem:
+    return msgspec.structs.replace(item, message=REPAIRED, drift=()) if item.message == DRIFTED else item

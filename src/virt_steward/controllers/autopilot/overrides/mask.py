@@ -16,6 +16,7 @@ the same index would be another item the next time.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,7 @@ from virt_steward.objects.fieldpaths import Field, FieldPath, Keyed, Step, Value
 from virt_steward.objects.fieldsets import FieldSet
 from virt_steward.objects.ownership import owners
 from virt_steward.objects.paths import BadPointer, Pointer
+from virt_steward.plans.fields import field_of, pointer_to
 from virt_steward.ssa.ownership import carried_within, is_entry_of, owned_alone
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ LONGEST_POINTER = 1000
 """Characters. No object is that deep, and messages quote the pointer."""
 
 _IDENTITY = ("name", "namespace")
+_INDEX = re.compile(r"\[([0-9]{1,9})\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +108,20 @@ def _pointer(text: str) -> Pointer | BadMask:
     if len(text) > LONGEST_POINTER:
         return BadMask(text, f"{text[:40]!r}… is longer than {LONGEST_POINTER} characters")
     try:
-        pointer = Pointer.parse(text)
+        pointer = _dotted(text) if text.startswith(".") else Pointer.parse(text)
     except BadPointer as error:
         return BadMask(text, str(error))
     if any(pointer.tokens[: len(never.tokens)] == never.tokens for never in PROTECTED):
         return BadMask(text, f"{text!r} is part of the identity or set by the server; it cannot be ignored")
+    return pointer
+
+
+def _dotted(text: str) -> Pointer:
+    """Read a path as kubectl and diffs write it, such as `.spec.profiles[0]`. Raises BadPointer."""
+    field = _INDEX.sub(r".\1", text).removeprefix(".")
+    pointer = pointer_to(field)
+    if not field or field_of(pointer) != field:
+        raise BadPointer(text, 0, "write the path as /spec/field, or as .spec.field")
     return pointer
 
 

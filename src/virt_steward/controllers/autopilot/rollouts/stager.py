@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from virt_steward.objects.field_changes import FieldChange
     from virt_steward.objects.identity import Ref, Regarding
     from virt_steward.platform.pools import Pool
-    from virt_steward.ssa.drift import FieldDrift
+    from virt_steward.ssa.drift_entries import FieldDrift
     from virt_steward.ssa.locks import Object
 
 
