@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from virt_steward.controllers.approver.checks import CHECKS, SCOPE, PlanCase
+from virt_steward.controllers.approver.checks import CHECKS, SCOPE, PlanCase, reasons
 from virt_steward.controllers.approver.observation import csvs_of
 from virt_steward.controllers.approver.scope import is_limited
 from virt_steward.controllers.approver.verdicts import ApprovePlan, LeavePlan, PlanReason, WaitForPlan
@@ -14,7 +14,7 @@ from virt_steward.objects.checks import CheckResult
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from virt_steward.controllers.approver.observation import Approver, ApproverObservation, PlanCsv
+    from virt_steward.controllers.approver.observation import Approver, ApproverObservation
     from virt_steward.controllers.approver.verdicts import Verdict
     from virt_steward.objects.identity import Key
 
@@ -92,7 +92,7 @@ def trace(case: PlanCase) -> tuple[CheckResult, ...]:
         if decided:
             results.append(CheckResult(check.title, "not reached"))
         elif refusal is None:
-            results.append(CheckResult(check.title, "pass"))
+            results.append(CheckResult(check.title, "pass", check.passed(case)))
         else:
             decided = True
             results.append(CheckResult(check.title, "fail", refusal.message, decided))
@@ -104,14 +104,4 @@ def _evaluate(case: PlanCase) -> Verdict:
         refusal = check.run(case)
         if refusal is not None:
             return refusal
-    return ApprovePlan("; ".join(_reason(item) for item in case.items))
-
-
-def _reason(item: PlanCsv) -> str:
-    if item.is_pinned:
-        return f"{item.csv} is the startingCSV of its Subscription"
-    if item.is_new_dependency:
-        return f"{item.csv} is a new dependency"
-    if item.is_installed:
-        return f"{item.csv} is installed already"
-    return f"the Subscription of {item.csv} was set to Automatic by a person"
+    return ApprovePlan(reasons(case))

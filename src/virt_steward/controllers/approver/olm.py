@@ -17,6 +17,7 @@ from virt_steward.controllers.approver.manual_approval import (
 )
 from virt_steward.objects.identity import Kind
 from virt_steward.objects.meta import Meta
+from virt_steward.objects.versions import version_of
 from virt_steward.ssa import managers
 
 if TYPE_CHECKING:
@@ -169,6 +170,8 @@ class InstalledCsv(msgspec.Struct, frozen=True):
     metadata: CsvMeta
     package: str = ""
     """Of its bundle; empty if it has none, as one that was created manually."""
+    version: str = ""
+    """Of its bundle, if that is known."""
 
     @property
     def is_unmarked(self) -> bool:
@@ -190,10 +193,11 @@ class InstalledCsv(msgspec.Struct, frozen=True):
 
 def decode_csv(raw: bytes) -> InstalledCsv:
     wide = _WIDE_CSV.decode(raw)
-    mentions = _agreed(one.package_name for one in _packages_in(wide.metadata.annotations.properties))
     kept = wide.metadata
+    packages = _packages_in(kept.annotations.properties)
     metadata = CsvMeta(kept.name, kept.namespace, kept.uid, kept.resource_version, labels=kept.labels)
-    return InstalledCsv(metadata, intern(mentions))
+    package, version = _agreed(one.package_name for one in packages), _agreed(one.version for one in packages)
+    return InstalledCsv(metadata, intern(package), intern(version))
 
 
 def decode_plan(raw: bytes) -> InstallPlan:
@@ -246,7 +250,7 @@ def _mentions(status: _WideStatus, brings: Mapping[str, str]) -> dict[str, list[
 
 def _versions_not_in_names(mentions: Mapping[str, Iterable[_Package]]) -> dict[str, str]:
     agreed = {csv: _agreed(one.version for one in packages if one.version) for csv, packages in mentions.items()}
-    return {csv: version for csv, version in agreed.items() if version and not csv.endswith(version)}
+    return {csv: version for csv, version in agreed.items() if version and str(version_of(csv)) != version}
 
 
 def _agreed(words: Iterable[str]) -> str:

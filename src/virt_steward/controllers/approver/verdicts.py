@@ -25,6 +25,7 @@ class PlanReason(StrEnum):
     NOT_PINNED = "NotPinned"
     INTERMEDIATE_VERSION = "IntermediateVersion"
     PIN_NOT_OFFERED = "PinNotOffered"
+    NOT_AN_UPGRADE = "NotAnUpgrade"
     RIDES_ALONG = "UnpinnedUpgradeRidesAlong"
     DEPENDENCY_NOT_ALLOWED = "DependencyNotAllowed"
     # It cannot be determined.
