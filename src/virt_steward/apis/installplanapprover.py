@@ -5,7 +5,15 @@ from typing import Annotated
 from msgspec import Meta
 
 from virt_steward.apis.crd import AGE, ApiVersion, Column, Crd
-from virt_steward.apis.meta import Condition, Duration, LabelSelector, NamespaceName, Time, WindowSpec
+from virt_steward.apis.meta import (
+    Condition,
+    Duration,
+    LabelSelector,
+    NamespaceName,
+    RequiredApprovals,
+    Time,
+    WindowSpec,
+)
 from virt_steward.apis.schema import ATOMIC, INT32, ApiStruct, keyed_by, matching, rule
 from virt_steward.objects.identity import Kind
 
@@ -78,6 +86,13 @@ class Policy(ApiStruct, frozen=True):
         Meta(description="Approve only while one of these windows is open. None means at any time.", max_length=20),
         ATOMIC,
     ] = ()
+    approvals: Annotated[
+        RequiredApprovals | None,
+        Meta(
+            description="People who must approve a plan that all other rules would approve. The annotation"
+            " operators.bapu.cloud/approvals of the plan has their approvals."
+        ),
+    ] = None
     allow_dependencies: Annotated[
         bool, Meta(description="Let a plan bring along operators that are new in the namespace and that it depends on.")
     ] = True

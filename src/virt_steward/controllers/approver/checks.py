@@ -332,6 +332,7 @@ CHECKS = (
     InstallPlanCheck("Automatic approval enabled", automatic_approval_is_enabled),
     InstallPlanCheck("Versions in range", policy.versions_are_in_range),
     InstallPlanCheck("First installation", policy.is_first_installation),
+    InstallPlanCheck("Approved by enough people", policy.people_have_approved, passed=policy.approved_by),
     InstallPlanCheck("Old enough", policy.is_old_enough),
     InstallPlanCheck("Inside a maintenance window", policy.is_inside_a_window),
     InstallPlanCheck("Not a dry run", not_a_dry_run),

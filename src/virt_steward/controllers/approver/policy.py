@@ -5,9 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.controllers.approver.unpinned import out_of_range
 from virt_steward.controllers.approver.verdicts import PlanReason, WaitForPlan
 from virt_steward.controllers.approver.window_memory import REMEMBERED, WINDOWS
+from virt_steward.objects.approvals import count_approvals
 from virt_steward.objects.durations import BadDuration, parse_duration
 from virt_steward.objects.ranges import BadRange, Range
 from virt_steward.objects.wallclock import rfc3339
@@ -18,8 +20,11 @@ if TYPE_CHECKING:
 
     from virt_steward.apis.installplanapprover import Policy
     from virt_steward.controllers.approver.checks import PlanCase
+    from virt_steward.objects.approvals import ApprovalCount
 
 
+ADMISSION_POLICY = f"approved-by.{INSTALL_PLAN_APPROVER.group}"
+"""It holds approvals to the names of those who give them."""
 WITHIN_WHAT = "policy.withinRange needs policy.versions: add the range of each operator that may follow it"
 
 
@@ -44,6 +49,29 @@ def is_first_installation(case: PlanCase) -> WaitForPlan | None:
             message = f"{item.replaced} is installed{doubt}, and the policy allows first installations only"
             return WaitForPlan(PlanReason.NOT_FIRST_INSTALL, f"{message}: approve it manually")
     return None
+
+
+def people_have_approved(case: PlanCase) -> WaitForPlan | None:
+    """All other rules may be fulfilled: the plan waits for people nevertheless."""
+    count = _approvals(case)
+    if count is None or count.is_complete:
+        return None
+    remedy = f"approve it with 'virt-steward approve installplan {case.observation.plan.metadata.key}'"
+    return WaitForPlan(PlanReason.WAITING_FOR_APPROVALS, f"{count}: {remedy}")
+
+
+def approved_by(case: PlanCase) -> str:
+    """The people who approved the plan, if the policy requires them."""
+    count = _approvals(case)
+    return f"approved by {', '.join(count.users)}" if count else ""
+
+
+def _approvals(case: PlanCase) -> ApprovalCount | None:
+    """None unless the policy requires approvals."""
+    policy, plan = case.approver.spec.policy, case.observation.plan
+    if policy is None or policy.approvals is None:
+        return None
+    return count_approvals(plan.metadata.approvals, plan.fingerprint, policy.approvals.required)
 
 
 def is_old_enough(case: PlanCase) -> WaitForPlan | None:

@@ -39,6 +39,8 @@ class PlanReason(StrEnum):
     AUTO_APPROVE_OFF = "AutoApproveOff"
     VERSION_OUT_OF_RANGE = "VersionOutOfRange"
     NOT_FIRST_INSTALL = "NotFirstInstall"
+    WAITING_FOR_APPROVALS = "WaitingForApprovals"
+    APPROVALS_NOT_ENFORCED = "ApprovalsNotEnforced"
     TOO_YOUNG = "TooYoung"
     OUTSIDE_WINDOW = "OutsideWindow"
     DRY_RUN = "DryRun"
