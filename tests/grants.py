@@ -13,6 +13,8 @@ from virt_steward_demo.local.controlplane import ControlPlane
 NOT_ALWAYS_USED = {
     "list": "for servers that cannot stream a list",
     "patch events": "only when an event repeats after a minute",
+    "get validatingadmissionpolicies": "only when approvals of several people suffice",
+    "get validatingadmissionpolicybindings": "only when approvals of several people suffice",
 }
 """Grants that a test may leave unused, by verb or by verb and resource, each with its reason."""
 

@@ -144,6 +144,9 @@ async def test_the_crd_is_structural_and_established(admin: Client) -> None:
             with_ranges(">=1.4.0 <2.0.0", "~1.4", "^1.4.2 || 2.x", "1.4.2-rc.1+build.5", "*", "> 1, < 2", "!=1.2.3"),
             id="ranges of versions",
         ),
+        pytest.param(
+            {"policy": {"withinRange": True, "versions": [{"operator": "a", "range": "1"}]}}, id="to follow a range"
+        ),
         pytest.param({"notify": "ops", "dryRun": True}, id="a dry run that notifies"),
     ],
 )
@@ -177,6 +180,7 @@ async def test_a_spec_may_ask_for(spec: dict[str, Any], admin: Client) -> None:
         pytest.param(
             {"policy": {"windows": [{"schedule": "0 0 * * *"}]}}, "duration: Required", id="an endless window"
         ),
+        pytest.param({"policy": {"withinRange": True}}, "withinRange needs versions", id="a range that is missing"),
         pytest.param(with_ranges("newest"), "semver comparisons", id="a range in words"),
         pytest.param(with_ranges(">=1.4.0 &&"), "semver comparisons", id="a range that does not end"),
         pytest.param(with_ranges(">=>1.4.0"), "semver comparisons", id="a range with two signs"),

@@ -24,7 +24,7 @@ from virt_steward.controllers.approver.follow import (
     progress,
 )
 from virt_steward.controllers.approver.manual_approval import APPROVAL_COMMENT, APPROVED_AT, APPROVED_BY_USER
-from virt_steward.controllers.approver.olm import APPROVED_BY, decode_plan
+from virt_steward.controllers.approver.olm import APPROVALS, APPROVED_BY, REQUIRED_APPROVALS, decode_plan
 from virt_steward.decisions.installplans import ReviewedPlan, approve_manually
 from virt_steward.decisions.outcomes import NotApproved
 from virt_steward.kube.client import Client
@@ -66,6 +66,22 @@ async def test_approve_records_user_time_and_comment(
     assert notes[APPROVAL_COMMENT] == "agreed in the change board"
     assert APPROVED_AT in notes
     assert APPROVED_BY not in notes, "or an approver would count it as its own"
+
+
+async def test_approve_says_how_many_approvals_are_missing(
+    admin: Client, control_plane: ControlPlane, operators: str
+) -> None:
+    plan = a_pending_plan(operators)
+    plan["metadata"]["annotations"] = {REQUIRED_APPROVALS: "2"}
+    await create(admin, plan)
+    ended: Ended = await approve(control_plane.kubeconfig, operators, "--comment", "mine", "--wait")
+    assert (ended.code, "Approved; 1 of 2 approvals (admin); needs one more" in ended.stdout) == (0, True)
+    again: Ended = await approve(control_plane.kubeconfig, operators)
+    assert "you had approved it before, so nothing was changed: 1 of 2 approvals" in again.stdout
+    found = await admin.get(the_plan(operators))
+    assert found["spec"]["approved"] is False
+    [line] = found["metadata"]["annotations"][APPROVALS].split("\n")
+    assert line.endswith(" mine admin")
 
 
 async def test_approve_fails_with_one_line(admin: Client, control_plane: ControlPlane, operators: str) -> None:

@@ -33,7 +33,7 @@ async def test_explain_installplan_shows_facts_and_checks(control_plane: Control
     assert chain[0] == f"InstallPlanApprover {refused}/approver: does not approve it yet (NotPinned)"
     assert chain[1] == "  ✓ Not approved yet"
     [failed] = [line for line in chain if "✗" in line]
-    assert failed.startswith("  ✗ Every CSV is pinned: ")
+    assert failed.startswith("  ✗ Every CSV is pinned or allowed by the policy: ")
     assert "set startingCSV to demo-operator.v1.1.0 to upgrade" in failed
     assert failed.endswith(". Stopped here")
 
@@ -48,7 +48,7 @@ async def test_explain_installplan_prints_json(control_plane: ControlPlane, refu
     assert chain["verdict"] == "waits"
     assert chain["reason"] == "NotPinned"
     [failed] = [one for one in chain["checks"] if one["result"] == "fail"]
-    assert (failed["title"], failed["decided"]) == ("Every CSV is pinned", True)
+    assert (failed["title"], failed["decided"]) == ("Every CSV is pinned or allowed by the policy", True)
 
 
 async def test_explain_installplan_names_older_approver_and_window(

@@ -8,6 +8,7 @@ from tests.console.clicks import GOVERNED, NOTES, PAGE, any_form, behind, config
 from tests.console.objects import OTHER_PLAN, PLAN, a_condition, a_review, no_config, put_config
 from tests.console.people import People, user_of
 from tests.console.rig import Browser, Served, a_console
+from tests.controllers.advisor.desk import the_config
 from tests.grants import Account
 from tests.installplans import an_install_plan, create_install_plan
 from tests.machines import a_config, a_machine, cluster_of, the_machine
@@ -43,6 +44,21 @@ async def test_approve_records_plan_and_user_in_one_write(
     assert notes[f"{NOTES}/approval-comment"] == "in the window"
     writes = [one for one in audit_log.since(mark) if one.is_write and one.resource == "virtplatformconfigs"]
     assert [(one.user, one.verb) for one in writes] == [(user_of(token), "patch")]
+
+
+async def test_approve_adds_one_of_several_approvals(browser: Browser, client: Client) -> None:
+    await no_config(client)
+    await put_config(client, a_review())
+    await client.merge_patch(the_config(), {"spec": {"approvals": {"required": 2}}})
+    await put_config(client, a_review())
+    form = (await shown(browser, PAGE, PLAN)).form_with("plan")
+    answer = await browser.post(f"{PAGE}/approve", {**form, "comment": "so far"})
+    assert "1 of 2 approvals" in answer.text
+    found = await config(client)
+    assert found["spec"]["action"] == "Apply"
+    assert found["metadata"]["annotations"][f"{NOTES}/approvals"].startswith(f"{PLAN} 20")
+    assert f"{NOTES}/approved-plan" not in found["metadata"]["annotations"]
+    await no_config(client)
 
 
 async def test_approve_refuses_changed_plan(browser: Browser, client: Client) -> None:

@@ -10,7 +10,7 @@ from tests.controllers.advisor.builders import PLAN, a_config, a_status, an_item
 from tests.controllers.placement.builders import a_machine
 from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
 from virt_steward.apis.meta import Condition
-from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, BlastRadius, PoolRadius
+from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, BlastRadius, PlanApprovalRules, PoolRadius
 from virt_steward.controllers.approver.olm import INSTALL_PLAN
 from virt_steward.controllers.placement.observation import MACHINE, MachineCondition, MachineStatus
 from virt_steward.controllers.placement.observe import KubevirtConfig as Cluster
@@ -82,6 +82,14 @@ def test_inbox_review_is_repeated_after_change(reason: str) -> None:
     [item] = of_phase("ReviewRequired", reason=reason, message="it is another plan")
     assert item.says == "needs another review"
     assert item.why.startswith("it is another plan. ")
+
+
+def test_inbox_review_counts_approvals() -> None:
+    notes = {"approvals": f"{PLAN} - - ann"}
+    config = a_config(a_status("ReviewRequired"), notes=notes, approvals=PlanApprovalRules(2))
+    [item] = of_profiles([config], [])
+    assert item.says == "waits for approvals"
+    assert item.why.startswith("1 of 2 approvals (ann); needs one more. Changes KubeDescheduler")
 
 
 def test_inbox_review_of_rollback_says_so() -> None:

@@ -67,6 +67,24 @@ def test_version_refuses_invalid_text(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("1.2.3", "1.2.4"),
+        ("1.2.3-rc.1", "1.2.3"),
+        ("1.2.3", "1.2.3+0.1"),
+        ("1.2.3+0.9", "1.2.3+0.10"),
+        ("1.2.3+9", "1.2.3+a"),
+        ("1.2.3+9", "1.2.4"),
+    ],
+)
+def test_version_is_newer_by_precedence_then_by_build(older: str, newer: str) -> None:
+    one, other = Version.parse(older), Version.parse(newer)
+    assert other.is_newer_than(one)
+    assert not one.is_newer_than(other)
+    assert not one.is_newer_than(one)
+
+
+@pytest.mark.parametrize(
     ("name", "version"),
     [
         ("cert-manager.v1.15.0", "1.15.0"),

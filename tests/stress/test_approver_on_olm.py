@@ -16,7 +16,7 @@ from tests.controllers.approver.process import ALONE, Process, a_process
 from tests.eventually import eventually
 from tests.grants import an_account
 from tests.installplans import INSTALL_PLAN
-from tests.olm.catalog import APP, DEMO, EXTRA
+from tests.olm.catalog import APP, DEMO, EXTRA, STEPS
 from tests.olm.lifecycle_manager import LifecycleManager
 from tests.olm.namespaces import OperatorNamespace
 from virt_steward.apis import CRDS
@@ -75,6 +75,9 @@ class Stage:
 
         return await eventually(does, within=60)
 
+    async def policy(self, **policy: Any) -> None:
+        await self.client.merge_patch(Ref(INSTALL_PLAN_APPROVER, APPROVER), {"spec": {"policy": policy}})
+
     async def turn(self, *, on: bool) -> None:
         await self.client.merge_patch(Ref(INSTALL_PLAN_APPROVER, APPROVER), {"spec": {"autoApprove": on}})
 
@@ -87,6 +90,7 @@ async def stage(olm: LifecycleManager, tmp_path: Path) -> AsyncIterator[Stage]:
         account = await an_account(client, ACCESS, Installation(APPROVER.namespace, prefix="steward"))
         kubeconfig = account.write_kubeconfig(tmp_path / "kubeconfig", olm.control_plane)
         await client.apply(_the_approver(), manager="tests")
+        await client.merge_patch(Ref(INSTALL_PLAN_APPROVER, APPROVER), {"spec": {"policy": None}})  # of the test before
         approved: dict[Key, str] = {}
         informer = Informer(client, Source(INSTALL_PLAN, projection(SeenPlan)))
         informer.tell(lambda key, before, after: _note(approved, key, before, after))
@@ -170,6 +174,25 @@ async def test_approver_on_olm_skips_superseded_plan_after_reverted_pin(stage: S
 
     assert await stage.waits(namespace, "Superseded", DEMO.csv("1.0.0"))
     assert (await stage.client.get(_ref(first)))["spec"]["approved"] is False
+
+
+async def test_approver_on_olm_follows_range_without_moved_pin(stage: Stage) -> None:
+    await stage.policy(withinRange=True, versions=[{"operator": STEPS.package, "range": "~1.0"}])
+    namespace = await stage.namespace()
+    await namespace.subscribe(STEPS, pin="1.0.0")
+    await namespace.wait_until_installed(STEPS.csv("1.0.2"))
+    assert await stage.waits(namespace, "VersionOutOfRange", STEPS.csv("1.1.0"))
+
+
+async def test_approver_on_olm_goes_through_versions_to_pin(stage: Stage) -> None:
+    namespace = await stage.namespace()
+    await namespace.subscribe(STEPS, pin="1.0.0")
+    await namespace.wait_until_installed(STEPS.csv("1.0.0"))
+    await namespace.move_pin(STEPS, "1.1.0")
+    assert await stage.waits(namespace, "IntermediateVersion", STEPS.csv("1.0.1"))
+    await stage.policy(allowIntermediate=True)
+    await namespace.wait_until_installed(STEPS.csv("1.1.0"))
+    assert await stage.waits(namespace, "NotPinned", STEPS.csv("2.0.0"))
 
 
 async def test_approver_on_olm_handles_20_namespaces_at_once(stage: Stage) -> None:

@@ -5,8 +5,16 @@ from typing import Annotated
 from msgspec import Meta
 
 from virt_steward.apis.crd import AGE, ApiVersion, Column, Crd
-from virt_steward.apis.meta import Condition, Duration, LabelSelector, NamespaceName, Time, WindowSpec
-from virt_steward.apis.schema import ATOMIC, INT32, ApiStruct, keyed_by, matching
+from virt_steward.apis.meta import (
+    Condition,
+    Duration,
+    LabelSelector,
+    NamespaceName,
+    RequiredApprovals,
+    Time,
+    WindowSpec,
+)
+from virt_steward.apis.schema import ATOMIC, INT32, ApiStruct, keyed_by, matching, rule
 from virt_steward.objects.identity import Kind
 
 PENDING_SHOWN = 50
@@ -29,7 +37,8 @@ class VersionRange(ApiStruct, frozen=True):
     range: Annotated[
         str,
         Meta(
-            description="A semver range. It only narrows: within it, the version must still be the pinned one.",
+            description="A semver range. It only narrows: within it, the version must still be the pinned one, unless"
+            " withinRange is set.",
             min_length=1,
             max_length=256,
         ),
@@ -38,13 +47,34 @@ class VersionRange(ApiStruct, frozen=True):
 
 
 class Policy(ApiStruct, frozen=True):
-    """Further conditions. Each of them only narrows what is approved."""
+    """Further conditions, which narrow what is approved, and two options that widen it."""
+
+    rules = (
+        rule(
+            "!self.withinRange || size(self.?versions.orValue([])) > 0",
+            "withinRange needs versions: a range for each operator whose upgrades are approved without a pin",
+        ),
+    )
 
     versions: Annotated[
         tuple[VersionRange, ...],
         Meta(description="Ranges by operator. An operator that is not listed may have any version.", max_length=100),
         keyed_by("operator"),
     ] = ()
+    within_range: Annotated[
+        bool,
+        Meta(
+            description="Approve every upgrade, and first installation, to a version inside the range of its operator"
+            " in versions, whatever startingCSV says. Operators without a range still need the pin."
+        ),
+    ] = False
+    allow_intermediate: Annotated[
+        bool,
+        Meta(
+            description="Approve upgrades to versions between the installed and the pinned one, through which OLM goes"
+            " on its way to the pin. Nothing beyond the pin is approved."
+        ),
+    ] = False
     first_install_only: Annotated[
         bool, Meta(description="Approve first installations only; upgrades wait for a person.")
     ] = False
@@ -56,6 +86,13 @@ class Policy(ApiStruct, frozen=True):
         Meta(description="Approve only while one of these windows is open. None means at any time.", max_length=20),
         ATOMIC,
     ] = ()
+    approvals: Annotated[
+        RequiredApprovals | None,
+        Meta(
+            description="People who must approve a plan that all other rules would approve. The annotation"
+            " operators.bapu.cloud/approvals of the plan has their approvals."
+        ),
+    ] = None
     allow_dependencies: Annotated[
         bool, Meta(description="Let a plan bring along operators that are new in the namespace and that it depends on.")
     ] = True
@@ -98,7 +135,7 @@ class InstallPlanApproverSpec(ApiStruct, frozen=True):
     auto_approve: Annotated[
         bool, Meta(description="Approve what matches. Turned off, plans are only listed as pending.")
     ] = True
-    policy: Annotated[Policy | None, Meta(description="Further conditions, each of which only narrows.")] = None
+    policy: Annotated[Policy | None, Meta(description="Further conditions, and which versions need no pin.")] = None
     dry_run: Annotated[bool, Meta(description="Say what would be approved, and approve nothing.")] = False
     notify: Annotated[
         str,

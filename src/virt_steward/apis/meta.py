@@ -7,12 +7,14 @@ from typing import Annotated, Literal, Self
 import msgspec
 from msgspec import Meta
 
-from virt_steward.apis.schema import ATOMIC, ApiStruct, matching, rule
+from virt_steward.apis.schema import ATOMIC, INT32, ApiStruct, matching, rule
 from virt_steward.objects.durations import GRAMMAR, LONGEST_TEXT
 from virt_steward.objects.selectors import requirement
 
 Time = Annotated[datetime, Meta(tz=True)]
 
+MOST_APPROVERS = 10
+"""People whose approval can be required."""
 NAMESPACE_NAME = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 
 NamespaceName = Annotated[
@@ -53,6 +55,14 @@ Schedule = Annotated[
         "a schedule is five cron fields: minute, hour, day of month, month, day of week, such as 0 22 * * FRI",
     ),
 ]
+
+
+class RequiredApprovals(ApiStruct, frozen=True):
+    """How many people must approve."""
+
+    required: Annotated[
+        int, Meta(description="How many people must approve, each of them once.", ge=1, le=MOST_APPROVERS), INT32
+    ]
 
 
 class WindowSpec(ApiStruct, frozen=True):

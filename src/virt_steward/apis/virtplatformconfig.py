@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from virt_steward.apis.crd import AGE, ApiVersion, Column, Crd
 from virt_steward.apis.drift import DriftEntry
-from virt_steward.apis.meta import Condition, Duration, Time, WindowSpec
+from virt_steward.apis.meta import MOST_APPROVERS, Condition, Duration, RequiredApprovals, Time, WindowSpec
 from virt_steward.apis.profileoptions import options_rules
 from virt_steward.apis.profiles import OPTIONS_OF, ProfileName, ProfileOptions
 from virt_steward.apis.schema import ATOMIC, INT32, ApiStruct, keyed_by, matching, rule
@@ -37,6 +37,18 @@ Outcome = Literal["Completed", "CompletedWithErrors", "Failed", "Interrupted"]
 
 Hash = Annotated[str, Meta(max_length=71)]
 Names = Annotated[tuple[Annotated[str, Meta(max_length=317)], ...], Meta(max_length=NAMES_SHOWN), ATOMIC]
+
+
+class PlanApprovalRules(RequiredApprovals, frozen=True):
+    """Who must approve a plan before it is executed."""
+
+    exclude_requester: Annotated[
+        bool,
+        Meta(
+            description="Do not count the approval of whoever asked for the plan. The annotation"
+            " advisor.kubevirt.io/requested-by names them; the admission policy requires it."
+        ),
+    ] = False
 
 
 class VirtPlatformConfigSpec(ApiStruct, frozen=True):
@@ -77,6 +89,13 @@ class VirtPlatformConfigSpec(ApiStruct, frozen=True):
     window: Annotated[
         WindowSpec | None,
         Meta(description="Start items only while this window is open. An item that has started goes on past its end."),
+    ] = None
+    approvals: Annotated[
+        PlanApprovalRules | None,
+        Meta(
+            description="People who must approve a plan, by its hash, before it is executed. If set, action Apply alone"
+            " approves nothing. To lower it needs the right to relax-approvals."
+        ),
     ] = None
     notify: Annotated[
         str,
@@ -178,6 +197,21 @@ class Input(ApiStruct, frozen=True):
     value: Annotated[str, Meta(description="What it was when the plan was made.", max_length=1024)]
 
 
+class PlanApprover(ApiStruct, frozen=True):
+    """A person who approved a plan."""
+
+    by: Annotated[str, Meta(description="Who.", max_length=512)]
+    at: Annotated[Time | None, Meta(description="When, as their approval says.")] = None
+    comment: Annotated[str, Meta(description="Why.", max_length=1024)] = ""
+
+
+PlanApprovers = Annotated[
+    tuple[PlanApprover, ...],
+    Meta(description="Each person who approved, if spec.approvals required it.", max_length=MOST_APPROVERS),
+    ATOMIC,
+]
+
+
 class PlanApproval(ApiStruct, frozen=True):
     """Who approved which plan."""
 
@@ -185,6 +219,7 @@ class PlanApproval(ApiStruct, frozen=True):
     at: Annotated[Time, Meta(description="When the approval was observed.")]
     by: Annotated[str, Meta(description="Who approved; empty if action Apply requested it.")] = ""
     comment: Annotated[str, Meta(description="Why.", max_length=1024)] = ""
+    approvers: PlanApprovers = ()
 
 
 class Execution(ApiStruct, frozen=True):
@@ -201,6 +236,7 @@ class Execution(ApiStruct, frozen=True):
     ]
     by: Annotated[str, Meta(description="Who approved it.")] = ""
     comment: Annotated[str, Meta(description="Why.", max_length=1024)] = ""
+    approvers: PlanApprovers = ()
     version: Annotated[str, Meta(description="The version whose logic made the plan.", max_length=64)] = ""
 
 

@@ -248,7 +248,7 @@ async def _approve(client: Client, subject: Approvable) -> DecisionResult:
             message = f"Approved; {outcome.start}"
         case InstallPlanApproved(plan, csvs, user):
             say(f"Approved InstallPlan {plan} with {', '.join(csvs)} as {user}")
-            message = "Approved; OLM installs it now"
+            message = f"Approved; {outcome.next}"
     return DecisionResult(subject.name, True, message, outcome.user, outcome.comment, outcome)
 
 
@@ -256,6 +256,8 @@ async def _followed(client: Client, result: DecisionResult, limit: timedelta | N
     """The result after the plan has ended: an approved plan that fails is a failure of the command."""
     try:
         match result.details:
+            case PlanApproved(missing=missing) | InstallPlanApproved(missing=missing) if missing:
+                return result  # nothing starts before others approve it, too
             case PlanApproved(profile, plan_hash):
                 judge = partial(progress, plan_hash=plan_hash)
                 await follow_plan(client, profile, judge, limit, "approved, but ")

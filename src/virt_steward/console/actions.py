@@ -120,7 +120,7 @@ async def approve_install_plan(form: SubmittedForm) -> Outcome:
         case NotApproved(plan, reason):
             return NotDecided("Not approved", f"InstallPlan {plan} was not approved: {reason}.")
         case approved:
-            return Decided(f"You approved {approved.plan} with {', '.join(approved.csvs)}. OLM installs it now.")
+            return Decided(f"You approved {approved.plan} with {', '.join(approved.csvs)}: {approved.next}.")
 
 
 async def choose_cluster(form: SubmittedForm) -> Outcome:

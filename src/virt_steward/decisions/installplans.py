@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from virt_steward.controllers.approver.manual_approval import APPROVAL_COMMENT, APPROVED_AT, APPROVED_BY_USER
-from virt_steward.controllers.approver.olm import INSTALL_PLAN, REQUIRES_APPROVAL, decode_plan
+from virt_steward.controllers.approver.olm import APPROVALS, INSTALL_PLAN, REQUIRES_APPROVAL, decode_plan
 from virt_steward.decisions.outcomes import NotApproved
 from virt_steward.decisions.signatures import sign
+from virt_steward.objects.approvals import PersonalApproval, add_approval, already_approved, count_approvals
 from virt_steward.objects.identity import Ref
 from virt_steward.objects.wallclock import rfc3339
 from virt_steward.ssa import managers
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from virt_steward.controllers.approver.olm import InstallPlan
+    from virt_steward.decisions.signatures import Signature
     from virt_steward.kube.client import Client
     from virt_steward.objects.identity import Key
 
@@ -32,6 +35,10 @@ class InstallPlanApproved:
     user: str
     """As the API server knows them."""
     comment: str
+    missing: int = 0
+    """How many more people must approve it before the approver does."""
+    next: str = "OLM installs it now"
+    """What follows, as half a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +83,8 @@ async def approve_as_read(
     if reason := reason_not_approvable(plan):
         return NotApproved(str(key), reason)
     signature = await sign(client, comment, now)
+    if plan.metadata.required_approvals:
+        return await _add_approval(client, plan, signature)
     annotations = {
         APPROVED_BY_USER: signature.user,
         APPROVED_AT: rfc3339(now),
@@ -90,6 +99,24 @@ async def approve_as_read(
         manager=managers.APPROVAL.name,
     )
     return InstallPlanApproved(str(key), plan.csvs, signature.user, signature.comment)
+
+
+async def _add_approval(client: Client, plan: InstallPlan, signature: Signature) -> InstallPlanApproved:
+    """Add the approval of one person to those of others. The approver approves the plan once there are enough."""
+    metadata = plan.metadata
+    count = partial(count_approvals, plan=plan.fingerprint, required=metadata.required_approvals)
+    if signature.user in count(metadata.approvals).users:
+        done = count(metadata.approvals)
+        return InstallPlanApproved(
+            str(metadata.key), plan.csvs, signature.user, "", done.missing, already_approved(done)
+        )
+    own = PersonalApproval(plan.fingerprint, signature.user, signature.at, signature.comment)
+    approvals = add_approval(metadata.approvals, own)
+    patch = {"metadata": {"resourceVersion": metadata.resource_version, "annotations": {APPROVALS: approvals}}}
+    await client.merge_patch(Ref(INSTALL_PLAN, metadata.key), patch, manager=managers.APPROVAL.name)
+    done = count(approvals)
+    what_next = str(done) if done.missing else f"{done}; the InstallPlanApprover approves it now"
+    return InstallPlanApproved(str(metadata.key), plan.csvs, signature.user, signature.comment, done.missing, what_next)
 
 
 def reason_not_approvable(plan: InstallPlan) -> str | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from virt_steward.controllers.advisor.annotation_keys import (
     APPROVAL_COMMENT,
+    APPROVALS,
     APPROVED_BY,
     APPROVED_PLAN,
     DECISION,
@@ -14,6 +15,7 @@ from virt_steward.controllers.advisor.annotation_keys import (
     REJECTED_GENERATION,
     REJECTED_PLAN,
     REJECTION_COMMENT,
+    REQUESTED_BY,
     UNAPPROVED,
     UNREJECTED,
 )
@@ -32,6 +34,7 @@ from virt_steward.decisions.configs import (
 from virt_steward.decisions.outcomes import Decided, NotApproved, NotDecided
 from virt_steward.decisions.signatures import sign
 from virt_steward.kube.errors import Conflict
+from virt_steward.objects.approvals import PersonalApproval, add_approval, already_approved, count_approvals
 from virt_steward.objects.wallclock import rfc3339
 from virt_steward.objects.windows import Closed
 from virt_steward.ssa import managers
@@ -58,6 +61,8 @@ class PlanApproved:
     comment: str
     start: str
     """When the advisor begins, as half a sentence."""
+    missing: int = 0
+    """How many more people must approve it, by spec.approvals."""
 
 
 SHORT_HASH = 12
@@ -123,9 +128,11 @@ async def approve_plan(
             return NotApproved(profile, reason)
         if config.status.plan_hash != plan_hash:
             return NotApproved(profile, plan_changed(config.status.plan_hash))
-        approval = PlanApproved(
-            profile, plan_hash, _action(config), signature.user, signature.comment, start_of(config, now)
-        )
+        if reason := _reason_not_yours(config, signature.user):
+            return NotApproved(profile, reason)
+        approval = _approval(config, signature)
+        if _has_approved(config, signature.user):
+            return approval
         try:
             patch = _approval_patch(config, approval, signature)
             await client.merge_patch(config_ref(profile), patch, manager=managers.APPROVAL.name)
@@ -139,12 +146,48 @@ def _action(config: VirtPlatformConfig) -> Action:
     return "Rollback" if config.spec.action == "Rollback" else "Apply"
 
 
+def _approval(config: VirtPlatformConfig, signature: Signature) -> PlanApproved:
+    """What comes of the approval by this person."""
+    plan_hash, start, missing = config.status.plan_hash, start_of(config, signature.at), 0
+    if before := config.approval_count(plan_hash):
+        after = count_approvals(_with_own(config, signature), plan_hash, before.required, before.requester)
+        missing = after.missing
+        is_repeated = signature.user in before.users
+        start = already_approved(before) if is_repeated else f"{after}; {start}" if after.is_complete else str(after)
+    return PlanApproved(
+        config.metadata.name, plan_hash, _action(config), signature.user, signature.comment, start, missing
+    )
+
+
+def _with_own(config: VirtPlatformConfig, signature: Signature) -> str:
+    own = PersonalApproval(config.status.plan_hash, signature.user, signature.at, signature.comment)
+    return add_approval(config.metadata.annotations.get(APPROVALS, ""), own)
+
+
+def _has_approved(config: VirtPlatformConfig, user: str) -> bool:
+    count = config.approval_count(config.status.plan_hash)
+    return count is not None and user in count.users
+
+
+def _reason_not_yours(config: VirtPlatformConfig, user: str) -> str | None:
+    """Why the approval of this person would not count; None if it would."""
+    count = config.approval_count(config.status.plan_hash)
+    if count is None or count.requester is None:
+        return None
+    if count.requester == user:
+        return "you asked for this plan, and spec.approvals.excludeRequester is set: somebody else has to approve it"
+    return None if count.requester else str(count)
+
+
 def _approval_patch(config: VirtPlatformConfig, approval: PlanApproved, signature: Signature) -> dict[str, object]:
     """Make one write of it, so that the controller never sees half of an approval."""
-    annotations = {
+    alone = {
         APPROVED_PLAN: approval.plan_hash,
         APPROVED_BY: approval.user,
         APPROVAL_COMMENT: approval.comment or None,  # removes the comment of an earlier approval
+    }
+    annotations = {
+        **({APPROVALS: _with_own(config, signature)} if config.spec.approvals else alone),
         **UNREJECTED,
         **signature.record(DECISION, "approve", named_plan(approval.plan_hash)),
     }
@@ -176,6 +219,10 @@ async def reject_plan(client: Client, profile: str, plan_hash: str, signature: S
         }
         if action != "Apply":  # with action Apply, the approval of an earlier plan is what holds this one back
             annotations |= UNAPPROVED
+        if config.spec.approvals:
+            annotations[APPROVALS] = None
+        if action not in ("Ignore", config.spec.action):
+            annotations[REQUESTED_BY] = signature.user
         await patch_config(client, config, annotations, {"action": action})
         return Decided(_rejection_message(config, action))
 
@@ -185,6 +232,8 @@ async def reject_plan(client: Client, profile: str, plan_hash: str, signature: S
 def _reason_not_rejectable(config: VirtPlatformConfig, plan_hash: str) -> str | None:
     if config.status.plan_hash != plan_hash or config.status.phase != "ReviewRequired" or config.is_touched:
         return "The plan has changed since you opened it, so nothing was rejected. Review the current plan."
+    if config.spec.approvals:  # a rejection removes the approvals in the same write
+        return None
     if config.spec.action == "Apply" and config.approved_plan == plan_hash:
         return "Somebody has already approved this plan, and it is being executed. Nothing was rejected."
     return None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from virt_steward.apis.virtplatformconfig import API_VERSION, VIRT_PLATFORM_CONFIG
-from virt_steward.controllers.advisor.annotation_keys import APPROVED_PLAN, DECISION, UNAPPROVED
+from virt_steward.controllers.advisor.annotation_keys import APPROVED_PLAN, DECISION, REQUESTED_BY, UNAPPROVED
 from virt_steward.decisions.configs import patch_config, plan_changed, read_config, retry_on_conflict
 from virt_steward.decisions.outcomes import Decided, NotDecided, PartlyDecided
 from virt_steward.decisions.plans import still_managed
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from virt_steward.decisions.outcomes import Outcome
     from virt_steward.decisions.signatures import Signature
     from virt_steward.kube.client import Client
+    from virt_steward.objects.decision_record import Verb
 
 OptionsPatch = Callable[[Mapping[str, Any]], dict[str, Any] | None]
 """From the current options to a merge patch for them; None if the profile has no options."""
@@ -58,11 +59,16 @@ async def roll_back(
         config = await read_config(client, profile)
         if is_another_plan(config, shown):
             return NotDecided("Not rolled back", _unchanged(config))
-        annotations = {APPROVED_PLAN: None, **signature.record(DECISION, "rollback")}
+        annotations = {APPROVED_PLAN: None, **_request(signature, "rollback")}
         await patch_config(client, config, annotations, {"action": "Rollback"})
         return Decided(f"The rollback plan of {profile} is being drafted. Nothing changes until you approve it.")
 
     return await retry_on_conflict(attempt)
+
+
+def _request(signature: Signature, verb: Verb) -> dict[str, str | None]:
+    """The annotations of a decision that asks for a plan. The requester may be excluded from approving it."""
+    return {**signature.record(DECISION, verb), REQUESTED_BY: signature.user}
 
 
 def is_another_plan(config: VirtPlatformConfig, shown: str | None) -> bool:
@@ -90,7 +96,7 @@ async def cancel_rollback(
             return NotDecided("Not cancelled", _unchanged(config))
         if not is_rolling_back(config):
             return NotDecided("Not cancelled", f"{profile} is not being rolled back. Nothing was changed.")
-        annotations = {**UNAPPROVED, **signature.record(DECISION, "cancel-rollback")}
+        annotations = {**UNAPPROVED, **_request(signature, "cancel-rollback")}
         await patch_config(client, config, annotations, {"action": "DryRun"})
         return Decided(f"The rollback of {profile} is cancelled. {still_managed(profile)}")
 
@@ -140,7 +146,7 @@ async def _request_plan(
     if is_another_plan(config, shown):
         return NotDecided("No new plan", _unchanged(config))
     action = _direction(config)
-    annotations = {**UNAPPROVED, **signature.record(DECISION, "replan")}
+    annotations = {**UNAPPROVED, **_request(signature, "replan")}
     await patch_config(client, config, annotations, {"action": "Ignore" if config.spec.action == action else action})
     return config
 
@@ -170,7 +176,7 @@ async def _activate(client: Client, profile: str, options: OptionsPatch, signatu
     config = await _read_or_none(client, profile) or await _create(client, profile, options, signature)
     if config:
         spec = _requested_spec(options, msgspec.to_builtins(config.options))
-        annotations = {**UNAPPROVED, **signature.record(DECISION, "activate")}
+        annotations = {**UNAPPROVED, **_request(signature, "activate")}
         if not await patch_config(client, config, annotations, spec):
             return await replan(client, profile, signature)
     return Decided(f"A plan for {profile} is being drafted. Nothing is applied until somebody approves it.")
@@ -195,7 +201,7 @@ async def _create(
     config = {
         "apiVersion": API_VERSION,
         "kind": VIRT_PLATFORM_CONFIG.name,
-        "metadata": {"name": profile, "annotations": _without_empty(signature.record(DECISION, "activate"))},
+        "metadata": {"name": profile, "annotations": _without_empty(_request(signature, "activate"))},
         "spec": {"profile": profile, **_without_empty(_requested_spec(options, {}))},
     }
     try:

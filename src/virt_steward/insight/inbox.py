@@ -129,6 +129,9 @@ def _review(config: VirtPlatformConfig, condition: Condition | None) -> InboxIte
     why = "; ".join(impacts) or f"Changes {', '.join(kinds) or 'nothing'}; no node reboots."
     if condition and condition.reason in ("ApprovalVoid", "InputChanged"):
         why = f"{condition.message}. {why}"
+    if count := config.approval_count(status.plan_hash):
+        says = "waits for approvals" if count.missing else says
+        why = f"{count}. {why}"
     urgency = Urgency.HIGH_IMPACT if impact == "High" else Urgency.REVIEW
     tones: dict[str, Tone] = {"High": "bad", "Medium": "warn"}
     return _profile(config, urgency, f"{impact} impact", tones.get(impact, "info"), says, why, "Review plan")

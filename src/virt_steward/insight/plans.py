@@ -178,7 +178,8 @@ def waits_for(config: VirtPlatformConfig) -> str | None:  # noqa: PLR0911 - a ta
         case "ReviewRequired" if config.is_rejected:
             return f"a new plan or an approval: {config.rejected_by or 'someone'} rejected this plan"
         case "ReviewRequired":
-            return f"review and approval: virt-steward approve {name}"
+            count = config.approval_count(status.plan_hash)
+            return f"review and approval{f' ({count})' if count else ''}: virt-steward approve {name}"
         case "InProgress":
             item = next((one for one in status.items if one.state in ("Pending", "InProgress")), None)
             return f"{item.name}: {item.message}" if item else None

@@ -50,6 +50,10 @@ class Version:
     def __lt__(self, other: Version) -> bool:
         return self._precedence < other._precedence
 
+    def is_newer_than(self, other: Version) -> bool:
+        """By precedence, and among equals by build metadata, since rebuilds of 1.2.3 are 1.2.3+0.1 and so on."""
+        return (self._precedence, self._build) > (other._precedence, other._build)
+
     def __str__(self) -> str:
         prerelease = f"-{'.'.join(map(str, self.prerelease))}" if self.prerelease else ""
         build = f"+{self.build}" if self.build else ""
@@ -57,9 +61,13 @@ class Version:
 
     @property
     def _precedence(self) -> tuple[int, int, int, bool, tuple[tuple[bool, int | str], ...]]:
-        """A release comes after its pre-releases; in these, numbers come before words."""
-        words = tuple((isinstance(part, str), part) for part in self.prerelease)
-        return (*self.core, not self.prerelease, words)
+        """A release comes after its pre-releases."""
+        return (*self.core, not self.prerelease, _ordered(self.prerelease))
+
+    @property
+    def _build(self) -> tuple[tuple[bool, int | str], ...]:
+        parts = self.build.split(".") if self.build else ()
+        return _ordered(tuple(int(part) if _DIGITS.fullmatch(part) else part for part in parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +89,11 @@ def version_of(csv: str) -> Version | Unversioned:
         return Version.parse(csv[beginning.end() :])
     except BadVersion as bad:
         return Unversioned(csv, str(bad))
+
+
+def _ordered(identifiers: tuple[int | str, ...]) -> tuple[tuple[bool, int | str], ...]:
+    """Numbers come before words."""
+    return tuple((isinstance(part, str), part) for part in identifiers)
 
 
 def _identifier(text: str) -> int | str:

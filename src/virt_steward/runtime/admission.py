@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from virt_steward.objects.approvals import LONGEST_TEXT, MOST_LINES
 from virt_steward.objects.identity import Kind
 
 if TYPE_CHECKING:
@@ -27,6 +28,24 @@ def decided_by_caller(keys: DecisionKeys) -> dict[str, Any]:
     return {
         "expression": f"({unchanged(*keys)}) || ({removed}) || {names_caller(keys.by)}",
         "messageExpression": f"'{keys.by} may only name yourself: ' + request.userInfo.username",
+        "reason": "Forbidden",
+    }
+
+
+def approvals_of_caller(key: str) -> dict[str, Any]:
+    """Everybody may add lines of their own to an annotation of approvals (`objects/approvals.py`), and remove any line.
+
+    That somebody removes the approval of another is allowed: it starts nothing, and who may write the object can stop
+    it in other ways too. A changed line is a removed one and a new one, so nobody can move an approval to another plan.
+    """
+    lines = f"variables.{{0}}[?'{key}'].orValue('').split('\\n')"
+    now, before = lines.format("now"), lines.format("before")
+    is_own = "line.split(' ', 4).size() == 4 && line.split(' ', 4)[3] == request.userInfo.username"
+    is_bounded = f"size(variables.now[?'{key}'].orValue('')) <= {LONGEST_TEXT} && size({now}) <= {MOST_LINES}"
+    only_own = f"{now}.all(line, line == '' || line in {before} || ({is_own}))"
+    return {
+        "expression": f"({unchanged(key)}) || ({is_bounded} && {only_own})",
+        "messageExpression": f"'{key} may only get approvals by yourself: ' + request.userInfo.username",
         "reason": "Forbidden",
     }
 

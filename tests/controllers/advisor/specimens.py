@@ -20,7 +20,7 @@ from tests.controllers.advisor.builders import (
     true,
 )
 from virt_steward.apis.profiles import LoadAwareOptions, ProfileOptions
-from virt_steward.apis.virtplatformconfig import Action, GovernedTarget, ItemState
+from virt_steward.apis.virtplatformconfig import Action, GovernedTarget, ItemState, PlanApprovalRules
 from virt_steward.controllers.advisor.observation import ALWAYS, AdvisorObservation, InvalidWindow, VersionChange
 from virt_steward.controllers.advisor.phases import PHASES
 from virt_steward.objects.windows import Closed
@@ -29,7 +29,8 @@ from virt_steward.platform.health import NotReady, Ready
 HASHES = st.sampled_from([BEFORE, PLANNED, "sha256:" + "3" * 64, ""])
 INPUTS = st.sampled_from([(), FIVE, TEN])
 OPTIONS = st.sampled_from([None, ProfileOptions(), ProfileOptions(load_aware=LoadAwareOptions(mode="Predictive"))])
-NOTES = st.sampled_from([{}, {"approved-plan": PLAN, "approved-by": "ann"}, {"approved-plan": "b" * 64}])
+ONE_APPROVAL = {"approvals": f"{PLAN} - - ann"}
+NOTES = st.sampled_from([{}, {"approved-plan": PLAN, "approved-by": "ann"}, {"approved-plan": "b" * 64}, ONE_APPROVAL])
 WINDOWS = st.sampled_from([ALWAYS, Closed(None), Closed(NOON + timedelta(hours=1)), InvalidWindow("none")])
 LOGICS = st.sampled_from(
     [None, VersionChange(), VersionChange(("a",)), VersionChange(("a",), (an_item("a", "Completed"),))]
@@ -66,6 +67,7 @@ def observations(draw: st.DrawFn) -> AdvisorObservation:
         failure_policy=draw(st.sampled_from(["Abort", "Continue"])),
         bypass_optimistic_lock=draw(st.booleans()),
         wait_timeout=draw(st.sampled_from([None, "1s", "2h"])),
+        approvals=draw(st.sampled_from([None, None, PlanApprovalRules(1), PlanApprovalRules(2)])),
     )
     return AdvisorObservation(
         config,

@@ -9,17 +9,19 @@ from tests.clients import a_client
 from tests.controllers.advisor.desk import the_config
 from tests.eventually import eventually
 from tests.grants import Account, an_account
-from virt_steward.apis.profiles import EXAMPLE
+from virt_steward.apis.profiles import EXAMPLE, LOAD_AWARE
 from virt_steward.apis.virtplatformconfig import API_VERSION, VIRT_PLATFORM_CONFIG
 from virt_steward.controllers.advisor.admission import POLICIES
 from virt_steward.controllers.advisor.annotation_keys import (
     APPROVAL_COMMENT,
+    APPROVALS,
     APPROVED_BY,
     APPROVED_PLAN,
     REJECTED_BY,
     REJECTED_GENERATION,
     REJECTED_PLAN,
     REJECTION_COMMENT,
+    REQUESTED_BY,
 )
 from virt_steward.kube.client import Client
 from virt_steward.kube.errors import Forbidden
@@ -122,6 +124,104 @@ async def test_policy_ignores_configs_without_annotations(
         await client.merge_patch(the_config(EXAMPLE), {"spec": {"action": "Apply"}})
         await annotated(client, **{APPROVED_PLAN: NEW})  # nobody's name, nobody's lie
     assert await notes(guarded) == {APPROVED_PLAN: NEW}
+
+
+async def test_policy_holds_approvals_to_those_who_give_them(
+    guarded: Client, editor: Account, control_plane: ControlPlane
+) -> None:
+    await guarded.create(a_config(**{APPROVALS: f"{NEW} - - admin"}))
+    async with a_client(control_plane, editor.token) as client:
+        forged = [
+            f"{NEW} - - admin\n{NEW} - - bob",
+            f"{NEW} - - admin\n{OLD} - - admin",  # of a plan that admin has not seen
+            f"{NEW} - changed admin",
+            f"{NEW} - - admin\n{NEW} - - eve {editor.user}",  # the name of another, who is eve and something
+            f"{NEW} - - admin\n{NEW} - {editor.user}",
+            f"{NEW} - - admin\n{NEW} - - {editor.user} ",
+            "\n".join([f"{NEW} - {number} {editor.user}" for number in range(33)]),
+            f"{NEW} - {'x' * 65536} {editor.user}",
+        ]
+        for text in forged:
+            with pytest.raises(Forbidden, match=f"{APPROVALS} may only get approvals by yourself: {editor.user}"):
+                await annotated(client, **{APPROVALS: text})
+        both = f"{NEW} - - admin\n{NEW} - fine {editor.user}"
+        await annotated(client, **{APPROVALS: both})
+        await annotated(client, **{APPROVALS: both.replace("fine", "very%20fine")})
+        await annotated(client, **{APPROVALS: f"{NEW} - - {editor.user}"})  # removing an approval starts nothing
+        with pytest.raises(Forbidden):
+            await annotated(client, **{APPROVALS: both})
+    assert (await notes(guarded))[APPROVALS] == f"{NEW} - - {editor.user}"
+
+
+async def test_policy_judges_longest_approvals(guarded: Client, editor: Account, control_plane: ControlPlane) -> None:
+    full = "\n".join(f"{NEW} - {number:x>1900} admin" for number in range(32))
+    await guarded.create(a_config(**{APPROVALS: full}))
+    async with a_client(control_plane, editor.token) as client:
+        await annotated(client, **{APPROVALS: f"{full.rpartition(chr(10))[0]}\n{NEW} - - {editor.user}"})
+
+
+async def test_policy_knows_who_asks_for_plan(guarded: Client, editor: Account, control_plane: ControlPlane) -> None:
+    config = a_config()
+    config["spec"]["approvals"] = {"required": 1, "excludeRequester": True}
+    with pytest.raises(Forbidden, match=f"set the annotation {REQUESTED_BY} to admin"):
+        await guarded.create(config)
+    config["metadata"]["annotations"] = {REQUESTED_BY: "admin"}
+    await guarded.create(config)
+    async with a_client(control_plane, editor.token) as client:
+        with pytest.raises(Forbidden, match="whoever asks for a plan must be known"):
+            await asked(client, {"action": "Apply"})
+        with pytest.raises(Forbidden, match="may only name yourself"):
+            await asked(client, {"action": "Apply"}, by="bob")
+        await asked(client, {"action": "Ignore"})
+        await asked(client, {"action": "DryRun"}, by=editor.user)
+        await guarded.merge_patch(
+            the_config(EXAMPLE), {"status": {"phase": "ReviewRequired", "planHash": NEW}}, subresource="status"
+        )
+    approval = {APPROVALS: f"{NEW} - - admin"}
+    with pytest.raises(Forbidden):  # of another plan than the one in review
+        await guarded.merge_patch(
+            the_config(EXAMPLE),
+            {"metadata": {"annotations": {APPROVALS: f"{OLD} - - admin"}}, "spec": {"action": "Apply"}},
+        )
+    await guarded.merge_patch(the_config(EXAMPLE), {"metadata": {"annotations": approval}, "spec": {"action": "Apply"}})
+    assert await notes(guarded) == {REQUESTED_BY: editor.user, **approval}
+
+
+async def test_policy_takes_other_options_for_request(
+    guarded: Client, editor: Account, control_plane: ControlPlane
+) -> None:
+    spec = {"profile": LOAD_AWARE, "approvals": {"required": 1, "excludeRequester": True}}
+    metadata = {"name": LOAD_AWARE, "annotations": {REQUESTED_BY: "admin"}}
+    await guarded.create(a_config() | {"metadata": metadata, "spec": spec})
+    other = {"spec": {"options": {"loadAware": {"deschedulingIntervalSeconds": 120}}}}
+    async with a_client(control_plane, editor.token) as client:
+        with pytest.raises(Forbidden, match="whoever asks for a plan must be known"):
+            await client.merge_patch(the_config(LOAD_AWARE), other)
+        await client.merge_patch(
+            the_config(LOAD_AWARE), {**other, "metadata": {"annotations": {REQUESTED_BY: editor.user}}}
+        )
+
+
+async def test_policy_lets_only_entitled_users_relax_approvals(
+    guarded: Client, editor: Account, control_plane: ControlPlane
+) -> None:
+    async with a_client(control_plane, editor.token) as client:
+        await client.create(a_config())
+        await approvals_required(client, {"required": 2})
+        await approvals_required(client, {"required": 3, "excludeRequester": True}, by=editor.user)
+        for less in ({"required": 2}, {"excludeRequester": False}, None):
+            with pytest.raises(Forbidden, match="only with the right to relax-approvals"):
+                await approvals_required(client, less, by=editor.user)
+    await approvals_required(guarded, None)
+
+
+async def approvals_required(client: Client, approvals: dict[str, Any] | None, by: str = "") -> None:
+    await asked(client, {"approvals": approvals}, by)
+
+
+async def asked(client: Client, spec: dict[str, Any], by: str = "") -> None:
+    notes = {"metadata": {"annotations": {REQUESTED_BY: by}}} if by else {}
+    await client.merge_patch(the_config(EXAMPLE), {"spec": spec, **notes})
 
 
 async def annotated(client: Client, **changes: str | None) -> None:

@@ -46,6 +46,8 @@ def check(observation: AdvisorObservation) -> None:
     status = observation.config.status
     if observation.config.spec.action in ("DryRun", "Ignore"):
         assert not isinstance(step, ApplyItem | Begin | Enforce)
+    if isinstance(step, Begin) and observation.config.spec.approvals:
+        assert observation.config.spec.approvals.required == len(step.approval.approvers) == 1
     if isinstance(step, Settle) and status.phase not in STARTING:
         return  # nothing is said then
     if isinstance(step, Redraft):

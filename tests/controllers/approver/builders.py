@@ -39,7 +39,8 @@ NOON = datetime(2030, 1, 7, 12, tzinfo=UTC)  # a Monday
 V1, V2, V3 = "db.v1.0.0", "db.v2.0.0", "db.v3.0.0"
 CACHE, CACHE2 = "cache.v1.0.0", "cache.v2.0.0"
 REMEDY = re.compile(
-    "manually|delete it|correct it|is corrected|set it|pin that|set startingCSV|see the logs|apply the output"
+    "manually|approve it with|delete it|correct it|is corrected|set it|pin that|set startingCSV|see the logs"
+    "|apply the output"
 )
 """Each message on a pending plan says what to do, in some of these words."""
 

@@ -15,9 +15,16 @@ from tests.controllers.approver.process import Process
 from tests.events import has_event
 from tests.eventually import eventually
 from tests.grants import Account, an_account
+from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.controllers.approver.admission import POLICIES
 from virt_steward.controllers.approver.manual_approval import APPROVAL_COMMENT, APPROVED_AT, APPROVED_BY_USER
-from virt_steward.controllers.approver.olm import APPROVED_BECAUSE, APPROVED_BY, INSTALL_PLAN
+from virt_steward.controllers.approver.olm import (
+    APPROVALS,
+    APPROVED_BECAUSE,
+    APPROVED_BY,
+    INSTALL_PLAN,
+    REQUIRED_APPROVALS,
+)
 from virt_steward.decisions.installplans import InstallPlanApproved, ReviewedPlan, approve_manually, read_plan
 from virt_steward.kube.client import Client
 from virt_steward.kube.errors import Forbidden
@@ -108,6 +115,73 @@ async def test_policy_lets_approver_and_people_approve(
         lambda: has_event(cluster, Ref(INSTALL_PLAN, other), f"{tenant[1]} approved cache.v1.0.0: tested")
     )
     assert approver.troubles == []
+
+
+@pytest.mark.usefixtures("guarded")
+async def test_plan_waits_for_several_people(
+    tenant: tuple[Client, str], olm: Lifecycle, cluster: Client, approver: Process, control_plane: ControlPlane
+) -> None:
+    await an_approver(cluster, olm.namespace, targetNamespaces=[olm.namespace], policy={"approvals": {"required": 2}})
+    await olm.subscribe("db", V1)
+    plan = await olm.offer(V1)
+    client, user = tenant
+    assert await eventually(lambda: is_noted(cluster, plan, "2"))
+    with pytest.raises(Forbidden, match="several people must approve this InstallPlan"):
+        await client.merge_patch(Ref(INSTALL_PLAN, plan), {"spec": {"approved": True}})
+    digest = (await read_plan(cluster, plan)).fingerprint
+    for forged in (
+        {REQUIRED_APPROVALS: "1"},
+        {REQUIRED_APPROVALS: None},
+        {APPROVALS: f"{digest} - - {user}\n{digest} - - admin"},
+    ):
+        with pytest.raises(Forbidden):
+            await stamp(client, plan, **forged)
+    first = await approved(client, plan)
+    assert (first.missing, first.next) == (1, f"1 of 2 approvals ({user}); needs one more")
+    assert (await approved(client, plan)).next.startswith("you had approved it before")
+    assert await eventually(lambda: is_pending(cluster, olm, "WaitingForApprovals", "1 of 2 approvals"))
+    assert not await olm.is_approved(plan)
+    other = Access("other", TENANT.grants)
+    here = Installation(olm.namespace, prefix=olm.namespace, target_namespaces=(olm.namespace,))
+    account = await an_account(cluster, other, here)
+    async with a_client(control_plane, account.token) as second:
+        assert (await approved(second, plan)).missing == 0
+    assert await eventually(lambda: olm.is_approved(plan))
+    because = (await cluster.get(Ref(INSTALL_PLAN, plan)))["metadata"]["annotations"][APPROVED_BECAUSE]
+    assert because.startswith(f"approved by {user}, {account.user}; {V1} is the startingCSV")
+    assert approver.troubles == []
+
+
+async def approved(client: Client, plan: Key) -> InstallPlanApproved:
+    answer = await approve_manually(client, plan, ReviewedPlan(None, None), "tested", datetime.now(UTC))
+    assert isinstance(answer, InstallPlanApproved)
+    return answer
+
+
+async def is_noted(client: Client, plan: Key, required: str) -> bool:
+    notes = (await client.get(Ref(INSTALL_PLAN, plan)))["metadata"].get("annotations", {})
+    return notes.get(REQUIRED_APPROVALS) == required
+
+
+async def is_pending(client: Client, olm: Lifecycle, reason: str, message: str) -> bool:
+    pending = (await status_of(client, olm.namespace)).get("pending", [])
+    return any(one["reason"] == reason and one["message"].startswith(message) for one in pending)
+
+
+async def test_plan_is_not_approved_while_names_are_not_held(
+    tenant: tuple[Client, str], olm: Lifecycle, cluster: Client, approver: Process
+) -> None:
+    await an_approver(cluster, olm.namespace, targetNamespaces=[olm.namespace], policy={"approvals": {"required": 2}})
+    await olm.subscribe("db", V1)
+    plan = await olm.offer(V1)
+    assert await eventually(lambda: is_noted(cluster, plan, "2"))
+    digest = (await read_plan(cluster, plan)).fingerprint
+    await stamp(tenant[0], plan, **{APPROVALS: f"{digest} - - alice\n{digest} - - bob"})
+    assert await eventually(lambda: is_pending(cluster, olm, "ApprovalsNotEnforced", "ValidatingAdmissionPolicy"))
+    assert not await olm.is_approved(plan)
+    await cluster.merge_patch(Ref(INSTALL_PLAN_APPROVER, Key(olm.namespace, "ann")), {"spec": {"policy": None}})
+    assert await eventually(lambda: olm.is_approved(plan))
+    assert approver.alive
 
 
 async def test_stamp_of_tenant_is_not_counted(

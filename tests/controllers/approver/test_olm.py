@@ -95,6 +95,14 @@ def test_a_version_is_kept_where_the_name_says_otherwise_and_all_bundles_agree()
     assert decoded([], [rebuilt]).versions == {V1: "1.0.0+0.1634"}
     assert decoded([an_inlined_csv("db")], [rebuilt]).versions == {}
     assert decoded([an_inlined_csv("db")]).versions == {}
+    rebuilt["properties"] = rebuilt["properties"].replace("1.0.0+0.1634", "0.0")
+    assert decoded([], [rebuilt]).versions == {V1: "0.0"}
+
+
+def test_an_installed_csv_keeps_the_version_of_its_bundle() -> None:
+    metadata = {"name": "x.v1", "annotations": {"operatorframework.io/properties": properties("cache")}}
+    assert decode_csv(msgspec.json.encode({"metadata": metadata})).version == "1.0.0"
+    assert decode_csv(msgspec.json.encode({"metadata": {"name": "x.v1"}})).version == ""
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
 """The conditions that an approver adds: ranges, first installations, age and windows. They only ever narrow."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.controllers.approver.builders import (
@@ -20,7 +22,8 @@ from tests.controllers.approver.builders import (
     verdict,
 )
 from virt_steward.apis.installplanapprover import Policy, VersionRange
-from virt_steward.apis.meta import WindowSpec
+from virt_steward.apis.meta import RequiredApprovals, WindowSpec
+from virt_steward.controllers.approver.decide import decide
 from virt_steward.controllers.approver.observation import ApproverObservation
 from virt_steward.controllers.approver.policy import policy_fault
 from virt_steward.controllers.approver.verdicts import ApprovePlan, PlanReason, Verdict, WaitForPlan
@@ -194,3 +197,47 @@ def test_a_policy_that_is_understood_has_no_fault() -> None:
     assert policy_fault(None, NOON) is None
     understood = Policy(versions=(VersionRange("db", "^1"),), minimum_age="7d", windows=(NIGHTS, EVENINGS_IN_OSLO))
     assert policy_fault(understood, NOON) is None
+
+
+def approved_by(*users: str, csv: str = V1) -> ApproverObservation:
+    around = a_pinned_install()
+    lines = "\n".join(f"{a_plan(csv).fingerprint} - - {user}" for user in users)
+    metadata = msgspec.structs.replace(around.plan.metadata, approvals=lines)
+    return replace(around, plan=msgspec.structs.replace(around.plan, metadata=metadata))
+
+
+@pytest.mark.parametrize(
+    ("around", "expected"),
+    [
+        pytest.param(approved_by(), "0 of 2 approvals; needs 2 more", id="nobody"),
+        pytest.param(approved_by("ann"), "1 of 2 approvals (ann); needs one more", id="one person"),
+        pytest.param(approved_by("ann", "ann"), "1 of 2 approvals (ann); needs one more", id="one person twice"),
+        pytest.param(approved_by("ann", "bob", csv=V2), "0 of 2 approvals; needs 2 more", id="with other CSVs"),
+    ],
+)
+def test_policy_waits_for_people(around: ApproverObservation, expected: str) -> None:
+    found = under({"approvals": RequiredApprovals(2), "windows": (NIGHTS,)}, around)
+    assert refusal(found) == PlanReason.WAITING_FOR_APPROVALS  # named before the window
+    assert isinstance(found, WaitForPlan)
+    assert found.message == f"{expected}: approve it with 'virt-steward approve installplan shop/install-1'"
+
+
+def test_policy_approves_after_people() -> None:
+    found = under({"approvals": RequiredApprovals(2)}, approved_by("ann", "bob"))
+    assert isinstance(found, ApprovePlan)
+    assert found.reason.startswith("approved by ann, bob; ")
+    unpinned = seen(approved_by("ann", "bob").plan, a_subscription(current=V1))
+    assert refusal(under({"approvals": RequiredApprovals(2)}, unpinned)) == PlanReason.NOT_PINNED
+
+
+def test_approvals_that_prove_nothing_hold_only_approvers_that_need_them() -> None:
+    around = approved_by("ann", "bob")
+    people = an_approver("ann", policy={"approvals": RequiredApprovals(2)})
+    decision = decide(replace(around, approvers=(people,)), NOON)
+    assert decision.is_by_people
+    [wait] = decision.unenforced().waits.values()
+    assert wait.reason == PlanReason.APPROVALS_NOT_ENFORCED
+    both = decide(replace(around, approvers=(people, an_approver("bob"))), NOON).unenforced()
+    assert both.approval
+    assert both.approval.approver.metadata.name == "bob"
+    assert not decide(a_pinned_install(), NOON).is_by_people

@@ -7,6 +7,7 @@ from typing import Any
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.controllers.advisor.annotation_keys import (
     APPROVAL_COMMENT,
+    APPROVALS,
     APPROVED_BY,
     APPROVED_PLAN,
     DECISION,
@@ -14,10 +15,40 @@ from virt_steward.controllers.advisor.annotation_keys import (
     REJECTED_GENERATION,
     REJECTED_PLAN,
     REJECTION_COMMENT,
+    REQUESTED_BY,
 )
-from virt_steward.runtime.admission import annotation_policy, decided_by_caller, unchanged
+from virt_steward.controllers.advisor.approval import ADMISSION_POLICY
+from virt_steward.runtime.admission import (
+    annotation_policy,
+    approvals_of_caller,
+    decided_by_caller,
+    names_caller,
+    unchanged,
+)
 
-NAME = f"approved-by.{VIRT_PLATFORM_CONFIG.group}"
+_LINES = f"variables.{{0}}[?'{APPROVALS}'].orValue('').split('\\n')"
+_OLD_APPROVALS = "oldObject.spec.?approvals"
+_NEW_APPROVALS = "object.spec.?approvals"
+_SAME_OPTIONS = "object.spec.?options.orValue({}) == oldObject.spec.?options.orValue({})"
+_APPROVES = (
+    "object.?status.phase.orValue('') == 'ReviewRequired'"
+    f" && {_LINES.format('now')}.exists(line, !(line in {_LINES.format('before')})"
+    f" && line.startsWith(object.?status.planHash.orValue('none') + ' ')) && {_SAME_OPTIONS}"
+)
+"""The request adds an approval of the plan in review; whose, the check of the approvals says."""
+_ASKS = (
+    "object.spec.?action.orValue('') != 'Ignore' && (oldObject == null"
+    f" || !({_SAME_OPTIONS}) || (object.spec.?action != oldObject.spec.?action && !({_APPROVES}))"
+    f" || {_NEW_APPROVALS}.excludeRequester.orValue(false) != {_OLD_APPROVALS}.excludeRequester.orValue(false))"
+)
+"""The request may lead to a plan. Approving one sets the action to Apply, too, and does not."""
+_MAY_RELAX = (
+    f"authorizer.group('{VIRT_PLATFORM_CONFIG.group}').resource('{VIRT_PLATFORM_CONFIG.plural}')"
+    ".name(object.metadata.name).check('relax-approvals').allowed()"
+)
+
+
+_IS_REQUESTER = names_caller(REQUESTED_BY)
 
 
 def _signed_by_caller(plan: str, by: str, *besides: str) -> dict[str, Any]:
@@ -37,9 +68,29 @@ def _signed_by_caller(plan: str, by: str, *besides: str) -> dict[str, Any]:
 
 
 POLICIES = annotation_policy(
-    NAME,
+    ADMISSION_POLICY,
     VIRT_PLATFORM_CONFIG,
     _signed_by_caller(APPROVED_PLAN, APPROVED_BY, APPROVAL_COMMENT),
     _signed_by_caller(REJECTED_PLAN, REJECTED_BY, REJECTION_COMMENT, REJECTED_GENERATION),
     decided_by_caller(DECISION),
+    approvals_of_caller(APPROVALS),
+    {
+        "expression": f"({unchanged(REQUESTED_BY)}) || !('{REQUESTED_BY}' in variables.now) || {_IS_REQUESTER}",
+        "messageExpression": f"'{REQUESTED_BY} may only name yourself: ' + request.userInfo.username",
+        "reason": "Forbidden",
+    },
+    {
+        "expression": f"!{_NEW_APPROVALS}.excludeRequester.orValue(false) || !({_ASKS}) || {_IS_REQUESTER}",
+        "messageExpression": "'spec.approvals.excludeRequester is set, so whoever asks for a plan must be known:"
+        f" set the annotation {REQUESTED_BY} to ' + request.userInfo.username",
+        "reason": "Forbidden",
+    },
+    {
+        "expression": f"oldObject == null || ({_NEW_APPROVALS}.required.orValue(0) >="
+        f" {_OLD_APPROVALS}.required.orValue(0) && ({_NEW_APPROVALS}.excludeRequester.orValue(false)"
+        f" || !{_OLD_APPROVALS}.excludeRequester.orValue(false))) || {_MAY_RELAX}",
+        "message": "spec.approvals can be lowered or removed only with the right to relax-approvals on"
+        " virtplatformconfigs.advisor.kubevirt.io",
+        "reason": "Forbidden",
+    },
 )

@@ -13,8 +13,12 @@ REJECTION_COMMENT = "advisor.kubevirt.io/rejection-comment"
 REJECTED_GENERATION = "advisor.kubevirt.io/rejected-generation"
 DECISION = DecisionKeys.under("advisor.kubevirt.io/")
 """The last decision of a person, whatever it was."""
+APPROVALS = "advisor.kubevirt.io/approvals"
+"""Where spec.approvals requires them: one line for each person (`objects/approvals.py`)."""
+REQUESTED_BY = "advisor.kubevirt.io/requested-by"
+"""Who asked for the plan."""
 
-UNAPPROVED = dict.fromkeys((APPROVED_PLAN, APPROVED_BY, APPROVAL_COMMENT))
+UNAPPROVED = dict.fromkeys((APPROVED_PLAN, APPROVED_BY, APPROVAL_COMMENT, APPROVALS))
 """In a merge patch: removes an approval."""
 UNREJECTED = dict.fromkeys((REJECTED_PLAN, REJECTED_BY, REJECTION_COMMENT, REJECTED_GENERATION))
 """In a merge patch: removes a rejection."""

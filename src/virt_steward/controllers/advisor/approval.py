@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from virt_steward.apis.meta import MOST_APPROVERS
 from virt_steward.apis.profiles import ProfileOptions
-from virt_steward.apis.virtplatformconfig import PlanApproval, PlanItem
+from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, PlanApproval, PlanApprover, PlanItem
 from virt_steward.controllers.advisor.adoption import Adopted, keeps_completed
 from virt_steward.controllers.advisor.annotation_keys import APPROVAL_COMMENT, APPROVED_BY
 from virt_steward.controllers.advisor.conditions import ADOPTED
@@ -17,7 +18,11 @@ if TYPE_CHECKING:
 
     from virt_steward.controllers.advisor.observation import AdvisorObservation, VirtPlatformConfig
     from virt_steward.controllers.advisor.steps import StatusStep
+    from virt_steward.objects.approvals import ApprovalCount
 
+WAITING_FOR_APPROVALS = "WaitingForApprovals"
+ADMISSION_POLICY = f"approved-by.{VIRT_PLATFORM_CONFIG.group}"
+"""It holds approvals to the names of those who give them."""
 PLAN_READY = "The plan is ready for review; set action to Apply to execute it"
 ROLLBACK_READY = "The rollback plan is ready for review; it starts once exactly this plan is approved"
 APPROVAL_VOID = "The approval names another plan; review this plan and approve it again"
@@ -55,6 +60,8 @@ def review(observation: AdvisorObservation, plan_hash: str, plan_generation: int
     """Whether a plan may start: approved by its hash, or requested by action Apply while its inputs are unchanged."""
     config = observation.config
     approved = config.approved_plan
+    if count := config.approval_count(plan_hash):
+        return _review_by_people(observation, count, plan_hash, now)
     if config.spec.action == "DryRun":
         return AwaitReview("PlanReady", PLAN_READY)
     if approved and approved == plan_hash:
@@ -64,6 +71,26 @@ def review(observation: AdvisorObservation, plan_hash: str, plan_generation: int
     if approved:
         return AwaitReview("ApprovalVoid", APPROVAL_VOID)
     return _held_back(observation, plan_hash, plan_generation) or Begin(_approval(observation, plan_hash, now))
+
+
+def _review_by_people(
+    observation: AdvisorObservation, count: ApprovalCount, plan_hash: str, now: datetime
+) -> AwaitReview | Begin:
+    """Whether enough people approved the plan. Neither action Apply nor a single approval starts it."""
+    config = observation.config
+    if config.spec.action == "DryRun":
+        return AwaitReview("PlanReady", f"The plan is ready for review: {count}")
+    if not count.approvals and config.rejected_plan == plan_hash:
+        return AwaitReview("Rejected", rejected(config.rejected_by))
+    if not count.is_complete:
+        return AwaitReview(WAITING_FOR_APPROVALS, str(count))
+    return Begin(_approval_by_people(count, plan_hash, now))
+
+
+def _approval_by_people(count: ApprovalCount, plan_hash: str, now: datetime) -> PlanApproval:
+    approvers = tuple(PlanApprover(one.user, one.at, one.comment) for one in count.approvals[:MOST_APPROVERS])
+    comments = "; ".join(f"{one.by}: {one.comment}" for one in approvers if one.comment)
+    return PlanApproval(plan_hash, now, ", ".join(one.by for one in approvers), comments[:1024], approvers)
 
 
 def _held_back(observation: AdvisorObservation, plan_hash: str, plan_generation: int) -> AwaitReview | None:

@@ -11,6 +11,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
+from virt_steward.controllers.advisor.approval import ADMISSION_POLICY
 from virt_steward.controllers.advisor.observe import AdvisorClusterView, OwnWrites
 from virt_steward.controllers.advisor.profiles import profiles, schemas_of
 from virt_steward.controllers.advisor.reconcile import AdvisorController
@@ -27,6 +28,7 @@ from virt_steward.platform.hco import HYPERCONVERGED
 from virt_steward.platform.machineconfigs import MACHINE_CONFIG, MACHINE_CONFIG_POOL
 from virt_steward.runtime.access import APPLY, PATCH, READ, WATCH, Access, Grant, Reach
 from virt_steward.runtime.controller import ControllerDefinition
+from virt_steward.runtime.enforcement import grants_to_check
 from virt_steward.runtime.kinds import DEFINITIONS, CrdChanges
 from virt_steward.runtime.schemas import Schemas
 from virt_steward.runtime.standby import other_leases
@@ -88,6 +90,7 @@ def _grants(profiles: Sequence[Profile], options: AdvisorOptions) -> Iterator[Gr
     yield Grant(VIRT_PLATFORM_CONFIG, WATCH, "to read what is requested")
     yield Grant(VIRT_PLATFORM_CONFIG, (*READ, *APPLY), "to offer the profiles", names=offered)
     yield Grant(VIRT_PLATFORM_CONFIG, PATCH, "to show plans and report on them", subresource="status")
+    yield from grants_to_check(ADMISSION_POLICY)
     yield Grant(MACHINE_CONFIG, WATCH, "to know what nodes are configured with, and whether they run with it")
     yield Grant(MACHINE_CONFIG_POOL, WATCH, "to follow nodes while they reboot")
     yield Grant(NODE, ("list",), "to show which nodes a plan reboots")

@@ -143,6 +143,8 @@ def is_same_execution(config: VirtPlatformConfig, drafted: tuple[PlanItem, ...])
     """
     status, approved = config.status, config.approved_plan
     is_wanted = approved == status.plan_hash if approved or config.spec.action == "Rollback" else True
+    if count := config.approval_count(status.plan_hash):
+        is_wanted = count.is_complete
     names = [item.name for item in status.items]
     return (
         is_wanted

@@ -16,13 +16,16 @@ from virt_steward.apis.virtplatformconfig import (
     VirtPlatformConfigStatus,
 )
 from virt_steward.controllers.advisor.annotation_keys import (
+    APPROVALS,
     APPROVED_PLAN,
     DECISION,
     REJECTED_BY,
     REJECTED_GENERATION,
     REJECTED_PLAN,
+    REQUESTED_BY,
 )
 from virt_steward.controllers.advisor.integrity import INTACT
+from virt_steward.objects.approvals import count_approvals
 from virt_steward.objects.decision_record import read_decision
 from virt_steward.objects.meta import Meta
 from virt_steward.objects.windows import Open
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from virt_steward.apis.drift import DriftEntry
     from virt_steward.controllers.advisor.integrity import Integrity
     from virt_steward.objects import windows
+    from virt_steward.objects.approvals import ApprovalCount
     from virt_steward.objects.decision_record import DecisionRecord
     from virt_steward.platform.health import Health
 
@@ -73,6 +77,14 @@ class VirtPlatformConfig(msgspec.Struct, frozen=True):
     def approved_plan(self) -> str:
         """The hash that an approval names; empty without an approval."""
         return self.metadata.annotations.get(APPROVED_PLAN, "").removeprefix("sha256:")
+
+    def approval_count(self, plan_hash: str) -> ApprovalCount | None:
+        """The people who approved this plan; None unless spec.approvals requires some."""
+        rules, notes = self.spec.approvals, self.metadata.annotations
+        if rules is None:
+            return None
+        requester = notes.get(REQUESTED_BY, "") if rules.exclude_requester else None
+        return count_approvals(notes.get(APPROVALS, ""), plan_hash, rules.required, requester)
 
     @property
     def rejected_plan(self) -> str:

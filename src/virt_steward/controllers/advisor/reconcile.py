@@ -18,7 +18,7 @@ from virt_steward.controllers.advisor.act import (
     write_status,
 )
 from virt_steward.controllers.advisor.adoption import Adopted, has_offer, with_adoption
-from virt_steward.controllers.advisor.approval import step_for_new_plan
+from virt_steward.controllers.advisor.approval import ADMISSION_POLICY, step_for_new_plan
 from virt_steward.controllers.advisor.decide import decide
 from virt_steward.controllers.advisor.integrity import (
     Altered,
@@ -33,7 +33,9 @@ from virt_steward.controllers.advisor.records import PlanRecords
 from virt_steward.controllers.advisor.report import next_status, with_plan
 from virt_steward.controllers.advisor.steps import (
     ApplyItem,
+    AwaitEnforcement,
     AwaitItem,
+    Begin,
     CompleteItem,
     Enforce,
     FailStale,
@@ -50,6 +52,7 @@ from virt_steward.controllers.advisor.steps.base import SOON
 from virt_steward.controllers.advisor.steps.integrity import restored
 from virt_steward.controllers.advisor.steps.settled import ENFORCEMENTS
 from virt_steward.kube.errors import Conflict
+from virt_steward.objects.approvals import unenforced
 from virt_steward.objects.identity import Ref
 from virt_steward.plans.draft import Drafted, DraftRejected, TargetsMoving, judged
 from virt_steward.plans.execute import ItemOutdated, WriteRefused, Written, write
@@ -58,6 +61,7 @@ from virt_steward.plans.intent import ref_to, writes_only
 from virt_steward.plans.preimage import capture, load, save
 from virt_steward.plans.rollback import AlreadyGone, write_rollback
 from virt_steward.platform.health import Ready
+from virt_steward.runtime.enforcement import is_enforced
 from virt_steward.runtime.outcomes import Done, RequeueAfter
 from virt_steward.runtime.throttle import BucketEmpty, KeyedBuckets
 from virt_steward.ssa.release import disclaim, is_disclaimed
@@ -133,10 +137,17 @@ class AdvisorController:
         now = self._clock.utc().replace(microsecond=0)
         authentic = authenticated(config, await self._records.load(profile.name), self._view.other_ran_at())
         observation = self._view.observe(authentic, profile, now)
-        result = await self._act(observation, profile, decide(observation, now), now)
+        result = await self._enforced(observation, await self._act(observation, profile, decide(observation, now), now))
         if isinstance(result.step, Settle | RedraftLater) and _keeps_phase(observation, result.step):
             return RequeueAfter(SOON, result.step.message)
         return await self._report(config, observation, result, now)
+
+    async def _enforced(self, observation: AdvisorObservation, result: StepResult) -> StepResult:
+        """A plan that several people approved starts only if the API server holds approvals to their names."""
+        is_by_people = isinstance(result.step, Begin) and observation.config.spec.approvals is not None
+        if not is_by_people or await is_enforced(self._client, ADMISSION_POLICY):
+            return result
+        return StepResult(result.status, AwaitEnforcement("ApprovalsNotEnforced", unenforced(ADMISSION_POLICY)))
 
     async def _offer(self, key: Key, profile: Profile) -> Outcome:
         """Create the config of a profile that is advertised, with action Ignore."""

@@ -1,4 +1,4 @@
-"""The two writes of the approver: the approval of a plan, and the status of an approver."""
+"""The writes of the approver: on a plan its approval, or how many people must approve it, and its own status."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER, InstallPlanApproverStatus
 from virt_steward.controllers.approver.manual_approval import APPROVED_AT
-from virt_steward.controllers.approver.olm import APPROVED_BECAUSE, APPROVED_BY, INSTALL_PLAN
+from virt_steward.controllers.approver.olm import APPROVED_BECAUSE, APPROVED_BY, INSTALL_PLAN, REQUIRED_APPROVALS
 from virt_steward.kube import faults
 from virt_steward.objects.identity import Ref
 from virt_steward.objects.wallclock import rfc3339
@@ -41,6 +41,17 @@ async def approve(client: Client, plan: InstallPlan, approval: ApprovalDecision,
         brief=True,
     )
     faults.reach("approver.approve.after")
+
+
+async def require_approvals(client: Client, plan: InstallPlan, required: int) -> None:
+    """Note on the plan how many people must approve it: they read it there, and the admission policy enforces it."""
+    annotations = {REQUIRED_APPROVALS: str(required) if required else None}
+    await client.merge_patch(
+        Ref(INSTALL_PLAN, plan.metadata.key),
+        {"metadata": {"resourceVersion": plan.metadata.resource_version, "annotations": annotations}},
+        manager=managers.APPROVAL.name,
+        brief=True,
+    )
 
 
 async def write_status(client: Client, approver: Approver, status: InstallPlanApproverStatus) -> None:

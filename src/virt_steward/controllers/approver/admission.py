@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.controllers.approver.manual_approval import APPROVAL_COMMENT, APPROVED_AT, APPROVED_BY_USER
-from virt_steward.controllers.approver.olm import APPROVED_BECAUSE, APPROVED_BY, INSTALL_PLAN
-from virt_steward.runtime.admission import annotation_policy, names_caller, unchanged
+from virt_steward.controllers.approver.olm import (
+    APPROVALS,
+    APPROVED_BECAUSE,
+    APPROVED_BY,
+    INSTALL_PLAN,
+    REQUIRED_APPROVALS,
+)
+from virt_steward.controllers.approver.policy import ADMISSION_POLICY
+from virt_steward.runtime.admission import annotation_policy, approvals_of_caller, names_caller, unchanged
 
-NAME = f"approved-by.{INSTALL_PLAN_APPROVER.group}"
 _IS_APPROVER = (
     f"authorizer.group('{INSTALL_PLAN_APPROVER.group}').resource('{INSTALL_PLAN_APPROVER.plural}')"
     ".subresource('status').namespace(object.metadata.namespace).check('patch').allowed()"
@@ -22,7 +28,7 @@ def _unless(allowed: str, *keys: str) -> str:
 
 
 POLICIES = annotation_policy(
-    NAME,
+    ADMISSION_POLICY,
     INSTALL_PLAN,
     {
         "expression": _unless(_IS_APPROVER, APPROVED_BY, APPROVED_BECAUSE),
@@ -32,6 +38,19 @@ POLICIES = annotation_policy(
     {
         "expression": _unless(f"{_SIGNS} || {_IS_APPROVER}", APPROVED_BY_USER, APPROVED_AT, APPROVAL_COMMENT),
         "messageExpression": f"'{APPROVED_BY_USER} may only name yourself: ' + request.userInfo.username",
+        "reason": "Forbidden",
+    },
+    approvals_of_caller(APPROVALS),
+    {
+        "expression": _unless(_IS_APPROVER, REQUIRED_APPROVALS),
+        "message": f"{REQUIRED_APPROVALS} is written by the approver alone",
+        "reason": "Forbidden",
+    },
+    {
+        "expression": f"!('{REQUIRED_APPROVALS}' in variables.before) || !object.spec.?approved.orValue(false)"
+        f" || oldObject.spec.?approved.orValue(false) || {_IS_APPROVER}",
+        "message": "several people must approve this InstallPlan, and the approver then does:"
+        " add your approval with 'virt-steward approve installplan NAMESPACE/NAME'",
         "reason": "Forbidden",
     },
 )

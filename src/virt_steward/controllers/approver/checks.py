@@ -9,13 +9,14 @@ from virt_steward.controllers.approver import policy
 from virt_steward.controllers.approver.conditions import how_to_allow
 from virt_steward.controllers.approver.olm import PACKAGE_LABEL, REQUIRES_APPROVAL
 from virt_steward.controllers.approver.scope import is_limited, reaches
+from virt_steward.controllers.approver.unpinned import allowance, is_before, objection
 from virt_steward.controllers.approver.verdicts import LeavePlan, PlanReason, WaitForPlan
-from virt_steward.objects.versions import Version, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
+    from virt_steward.apis.installplanapprover import Policy
     from virt_steward.controllers.approver.observation import Approver, ApproverObservation, PlanCsv
 
 
@@ -41,6 +42,8 @@ class InstallPlanCheck:
 
     title: str
     run: Callable[[PlanCase], LeavePlan | WaitForPlan | None]
+    passed: Callable[[PlanCase], str] = lambda _: ""
+    """What an explanation says of it when it passes."""
 
 
 def not_approved_yet(case: PlanCase) -> LeavePlan | None:
@@ -199,19 +202,42 @@ def not_superseded(case: PlanCase) -> WaitForPlan | None:
     return None
 
 
-def every_csv_is_pinned(case: PlanCase) -> WaitForPlan | None:
-    """A plan can have several operators: one that is not pinned must be Automatic, installed, or a new dependency."""
-    unwanted = [item for item in case.items if not item.is_wanted]
-    pinned = [item for item in case.items if item.is_pinned]
-    if pinned and unwanted:
-        return _also_installs(pinned, unwanted)
+def every_csv_is_wanted(case: PlanCase) -> WaitForPlan | None:
+    """A plan can have several operators, and all of them must be wanted.
+
+    One that is not pinned must be allowed by the policy, Automatic, installed, or a new dependency. At least one must
+    be pinned or allowed.
+    """
+    policy = case.approver.spec.policy
+    requested = [item for item in case.items if item.is_pinned or allowance(item, policy)]
+    unwanted = [item for item in case.items if item not in requested and not item.is_wanted]
+    objections = (objection(item, policy) for item in unwanted)
+    if refusal := next((one for one in objections if one), None):
+        return refusal
+    if requested and unwanted:
+        return _also_installs(requested, unwanted)
     if unwanted:
         return _not_the_pin(unwanted[0])
-    if not pinned:
+    if not requested:
         return WaitForPlan(
             PlanReason.NOT_PINNED, f"no Subscription of the plan has a startingCSV: set it on one, {OR_MANUALLY}"
         )
     return None
+
+
+def reasons(case: PlanCase) -> str:
+    """Why each CSV of the plan is wanted."""
+    return "; ".join(_reason(item, case.approver.spec.policy) for item in case.items)
+
+
+def _reason(item: PlanCsv, policy: Policy | None) -> str:
+    if item.is_pinned:
+        return f"{item.csv} is the startingCSV of its Subscription"
+    if item.is_new_dependency:
+        return f"{item.csv} is a new dependency"
+    if item.is_installed:
+        return f"{item.csv} is installed already"
+    return allowance(item, policy) or f"the Subscription of {item.csv} was set to Automatic by a person"
 
 
 def dependencies_are_allowed(case: PlanCase) -> WaitForPlan | None:
@@ -237,14 +263,15 @@ def not_a_dry_run(case: PlanCase) -> WaitForPlan | None:
     return None
 
 
-def _also_installs(pinned: list[PlanCsv], unwanted: list[PlanCsv]) -> WaitForPlan:
+def _also_installs(requested: list[PlanCsv], unwanted: list[PlanCsv]) -> WaitForPlan:
     rider = unwanted[0]
-    wanted = ", ".join(item.csv for item in pinned)
+    wanted = ", ".join(item.csv for item in requested)
+    is_wanted = "is pinned" if all(item.is_pinned for item in requested) else "is pinned or allowed by the policy"
     pin = f"pinned to {rider.pin}" if rider.pin else "not pinned"
     remedy = _how_to_own(rider) if rider.is_left_to_olm else f"pin {rider.csv} too"
     return WaitForPlan(
         PlanReason.RIDES_ALONG,
-        f"{wanted} is pinned, but the plan also installs {rider.csv}, which is {pin}: {remedy}, {OR_MANUALLY}; "
+        f"{wanted} {is_wanted}, but the plan also installs {rider.csv}, which is {pin}: {remedy}, {OR_MANUALLY}; "
         "OLM offers no other plan",
     )
 
@@ -274,16 +301,12 @@ def _not_the_pin(item: PlanCsv) -> WaitForPlan:
     if not item.installed:  # without an upgrade path, OLM offers the pinned version once this plan is deleted
         message = f"{pin} is pinned, but this plan is for {offered}: delete it, and OLM makes one for the pin if it can"
         return WaitForPlan(PlanReason.PIN_NOT_OFFERED, message)
-    if _is_before(offered, pin):
+    if is_before(offered, pin):
         message = f"{pin} is pinned, and OLM upgrades to {offered} on the way: set startingCSV to {offered} first"
+        message += ", or policy.allowIntermediate to approve upgrades on the way to a pin"
         return WaitForPlan(PlanReason.INTERMEDIATE_VERSION, message)
     message = f"{pin} is pinned, but OLM offers {offered}: pin that, or another version of the channel"
     return WaitForPlan(PlanReason.PIN_NOT_OFFERED, message)
-
-
-def _is_before(one: str, other: str) -> bool:
-    earlier, later = version_of(one), version_of(other)
-    return isinstance(earlier, Version) and isinstance(later, Version) and earlier < later
 
 
 SCOPE = (
@@ -303,12 +326,13 @@ CHECKS = (
     InstallPlanCheck("Every CSV belongs to a Subscription", every_csv_has_a_subscription),
     InstallPlanCheck("Subscriptions up to date", subscriptions_are_up_to_date),
     InstallPlanCheck("Not superseded", not_superseded),
-    InstallPlanCheck("Every CSV is pinned", every_csv_is_pinned),
+    InstallPlanCheck("Policy is valid", policy.policy_is_valid),
+    InstallPlanCheck("Every CSV is pinned or allowed by the policy", every_csv_is_wanted, passed=reasons),
     InstallPlanCheck("Dependencies allowed", dependencies_are_allowed),
     InstallPlanCheck("Automatic approval enabled", automatic_approval_is_enabled),
-    InstallPlanCheck("Policy is valid", policy.policy_is_valid),
     InstallPlanCheck("Versions in range", policy.versions_are_in_range),
     InstallPlanCheck("First installation", policy.is_first_installation),
+    InstallPlanCheck("Approved by enough people", policy.people_have_approved, passed=policy.approved_by),
     InstallPlanCheck("Old enough", policy.is_old_enough),
     InstallPlanCheck("Inside a maintenance window", policy.is_inside_a_window),
     InstallPlanCheck("Not a dry run", not_a_dry_run),

@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from virt_steward.controllers.approver.checks import CHECKS, SCOPE, PlanCase
+from virt_steward.controllers.approver.checks import CHECKS, SCOPE, PlanCase, reasons
 from virt_steward.controllers.approver.observation import csvs_of
+from virt_steward.controllers.approver.policy import ADMISSION_POLICY, approved_by
 from virt_steward.controllers.approver.scope import is_limited
 from virt_steward.controllers.approver.verdicts import ApprovePlan, LeavePlan, PlanReason, WaitForPlan
+from virt_steward.objects.approvals import unenforced
 from virt_steward.objects.checks import CheckResult
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from virt_steward.controllers.approver.observation import Approver, ApproverObservation, PlanCsv
+    from virt_steward.controllers.approver.observation import Approver, ApproverObservation
     from virt_steward.controllers.approver.verdicts import Verdict
     from virt_steward.objects.identity import Key
 
@@ -25,6 +27,15 @@ class ApproverVerdict:
 
     approver: Approver
     verdict: Verdict
+
+    @property
+    def approves(self) -> bool:
+        return isinstance(self.verdict, ApprovePlan)
+
+    @property
+    def needs_people(self) -> bool:
+        policy = self.approver.spec.policy
+        return policy is not None and policy.approvals is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +62,31 @@ class PlanDecision:
     def refused(self, message: str) -> PlanDecision:
         """The same decision after the API server refused the approval."""
         wait = WaitForPlan(PlanReason.APPROVAL_REFUSED, f"the API server refuses the approval: {message}")
+        return PlanDecision(tuple(replace(one, verdict=wait) if one.approves else one for one in self.verdicts))
+
+    @property
+    def is_by_people(self) -> bool:
+        """Whether it depends on approvals that people gave."""
+        return any(one.approves and one.needs_people for one in self.verdicts)
+
+    @property
+    def required_approvals(self) -> int:
+        """How many people must approve the plan before an approver does; 0 if it does not wait for people."""
+        policies = (
+            one.approver.spec.policy
+            for one in self.verdicts
+            if isinstance(one.verdict, WaitForPlan)
+            and one.verdict.reason in (PlanReason.WAITING_FOR_APPROVALS, PlanReason.APPROVALS_NOT_ENFORCED)
+            and not one.approver.spec.dry_run
+        )
+        return min((one.approvals.required for one in policies if one and one.approvals), default=0)
+
+    def unenforced(self) -> PlanDecision:
+        """The same decision while approvals of people prove nothing: those approvers that need them wait."""
+        wait = WaitForPlan(PlanReason.APPROVALS_NOT_ENFORCED, unenforced(ADMISSION_POLICY))
+        waits = (one.approves and one.needs_people for one in self.verdicts)
         return PlanDecision(
-            tuple(replace(one, verdict=wait) if isinstance(one.verdict, ApprovePlan) else one for one in self.verdicts)
+            tuple(replace(one, verdict=wait) if yes else one for one, yes in zip(self.verdicts, waits, strict=True))
         )
 
     @property
@@ -92,7 +126,7 @@ def trace(case: PlanCase) -> tuple[CheckResult, ...]:
         if decided:
             results.append(CheckResult(check.title, "not reached"))
         elif refusal is None:
-            results.append(CheckResult(check.title, "pass"))
+            results.append(CheckResult(check.title, "pass", check.passed(case)))
         else:
             decided = True
             results.append(CheckResult(check.title, "fail", refusal.message, decided))
@@ -104,14 +138,5 @@ def _evaluate(case: PlanCase) -> Verdict:
         refusal = check.run(case)
         if refusal is not None:
             return refusal
-    return ApprovePlan("; ".join(_reason(item) for item in case.items))
-
-
-def _reason(item: PlanCsv) -> str:
-    if item.is_pinned:
-        return f"{item.csv} is the startingCSV of its Subscription"
-    if item.is_new_dependency:
-        return f"{item.csv} is a new dependency"
-    if item.is_installed:
-        return f"{item.csv} is installed already"
-    return f"the Subscription of {item.csv} was set to Automatic by a person"
+    people = approved_by(case)
+    return ApprovePlan(f"{people}; {reasons(case)}" if people else reasons(case))

@@ -10,12 +10,14 @@ from virt_steward.controllers.approver.notifications import ApproverNotification
 from virt_steward.controllers.approver.observe import ApproverStores
 from virt_steward.controllers.approver.olm import CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION
 from virt_steward.controllers.approver.pending import Pending
+from virt_steward.controllers.approver.policy import ADMISSION_POLICY
 from virt_steward.controllers.approver.reconcile import ApproverController
 from virt_steward.controllers.approver.reporter import ApproverReporter
 from virt_steward.controllers.approver.watches import APPROVERS, CSVS, NAMESPACES, PLANS, SUBSCRIPTIONS
 from virt_steward.objects.corekinds import NAMESPACE
 from virt_steward.runtime.access import PATCH, WATCH, Access, Grant, Reach
 from virt_steward.runtime.controller import ControllerDefinition
+from virt_steward.runtime.enforcement import grants_to_check
 
 if TYPE_CHECKING:
     from virt_steward.controllers.approver.options import ApproverOptions
@@ -34,6 +36,7 @@ ACCESS = Access(
         Grant(NAMESPACE, WATCH, "to select namespaces by their labels"),
         Grant(INSTALL_PLAN_APPROVER, WATCH, "to know what may be approved", Reach.TARGETS),
         Grant(INSTALL_PLAN_APPROVER, PATCH, "to report", Reach.TARGETS, subresource="status"),
+        *grants_to_check(ADMISSION_POLICY),
     ),
     other_lease=GO_LEASE,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -81,6 +81,8 @@ class PlanCsv:
     """The version of its bundle; empty if unknown."""
     unmarked: tuple[str, ...] = ()
     """Those of `present` whose package is unknown: they may be of another."""
+    present_versions: Mapping[str, str] = field(default_factory=dict)
+    """The versions of the bundles of `present`, as far as they are known."""
 
     @property
     def is_new_dependency(self) -> bool:
@@ -128,9 +130,21 @@ class PlanCsv:
         return bool(self.subscriptions) and all(one.is_generated for one in self.subscriptions)
 
     @property
-    def pin(self) -> str:
+    def predecessors(self) -> frozenset[str]:
+        """Other CSVs of the package in the namespace, and those that its Subscriptions call installed."""
+        known = {csv for csv in self.present if csv not in self.unmarked}
+        installed = {one.status.installed_csv for one in self.subscriptions}
+        return frozenset((known | installed) - {"", self.csv})
+
+    @property
+    def pins(self) -> tuple[str, ...]:
+        """What people pinned, by Subscription."""
         pins = (one.spec.starting_csv for one in self.subscriptions if not one.is_generated)
-        return next((pin for pin in pins if pin), "")
+        return tuple(pin for pin in pins if pin)
+
+    @property
+    def pin(self) -> str:
+        return next(iter(self.pins), "")
 
 
 def csvs_of(observation: ApproverObservation) -> tuple[PlanCsv, ...]:
@@ -149,6 +163,7 @@ def _item(csv: str, observation: ApproverObservation) -> PlanCsv:
         is_brought=package in observation.plan.brings.values(),
         version=observation.plan.versions.get(csv, ""),
         unmarked=tuple(sorted(one.metadata.name for one in present if one.is_unmarked and one.metadata.name != csv)),
+        present_versions={one.metadata.name: one.version for one in present if one.version},
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from sys import intern
 from typing import TYPE_CHECKING
@@ -15,9 +16,12 @@ from virt_steward.controllers.approver.manual_approval import (
     NOT_SIGNED,
     ManualApproval,
 )
+from virt_steward.controllers.approver.stamp_owner import NO_FIELDS, is_our_stamp
+from virt_steward.objects.approvals import LONGEST_TEXT
 from virt_steward.objects.identity import Kind
 from virt_steward.objects.meta import Meta
-from virt_steward.ssa import managers
+from virt_steward.objects.versions import version_of
+from virt_steward.plans.fingerprint import sha256
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,6 +34,13 @@ CLUSTER_SERVICE_VERSION = Kind("operators.coreos.com", "ClusterServiceVersion", 
 APPROVED_BY = "operators.bapu.cloud/approved-by"
 APPROVED_BECAUSE = "operators.bapu.cloud/approved-because"
 """Stamped on a plan in the same write that approves it, so that no approval is lost or counted twice."""
+
+APPROVALS = "operators.bapu.cloud/approvals"
+"""The approvals of people, where a policy requires them (`objects/approvals.py`)."""
+REQUIRED_APPROVALS = "operators.bapu.cloud/required-approvals"
+"""How many the policy requires. With it, people cannot approve the plan but by their approvals."""
+
+_COUNT = re.compile("[1-9][0-9]?")
 
 REQUIRES_APPROVAL = "RequiresApproval"
 
@@ -60,42 +71,10 @@ class InstallPlanMeta(Meta, frozen=True, rename="camel"):
     annotations: ApprovalStamp = ApprovalStamp()
     signature: ManualApproval = NOT_SIGNED
     """Of a person; decoded apart from the stamp, so that nobody can void the stamp by adding to it."""
-
-
-NO_FIELDS = msgspec.Raw(b"[]")
-
-
-def is_our_stamp(annotations: msgspec.Struct, managed_fields: msgspec.Raw) -> bool:
-    """Whether the approver, or an approval by console or command, wrote all of these annotations and nobody since.
-
-    Anybody who may write the plan can write annotations. Managers can be claimed, too: the admission policy prevents
-    that (`admission.py`). managedFields are decoded only where there is a stamp to prove.
-    """
-    present = {name for name, text in msgspec.to_builtins(annotations).items() if text}
-    if not present:
-        return True
-    entries = _MANAGED_FIELDS.decode(managed_fields)
-    ours = (_OWNED.decode(entry.fields) for entry in entries if entry.manager == managers.APPROVAL.name)
-    return present <= {name.removeprefix("f:") for owned in ours for name in owned.metadata.annotations}
-
-
-class _OwnedMeta(msgspec.Struct):
-    annotations: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict, name="f:annotations")
-
-
-class _OwnedObject(msgspec.Struct):
-    metadata: _OwnedMeta = msgspec.field(default_factory=_OwnedMeta, name="f:metadata")
-
-
-class _OwnedFields(msgspec.Struct):
-    """An entry of managedFields: what a field manager wrote last."""
-
-    manager: str = ""
-    fields: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"{}"), name="fieldsV1")
-
-
-_OWNED: msgspec.json.Decoder[_OwnedObject] = msgspec.json.Decoder(_OwnedObject)
-_MANAGED_FIELDS: msgspec.json.Decoder[list[_OwnedFields]] = msgspec.json.Decoder(list[_OwnedFields])
+    approvals: str = ""
+    """The annotation with the approvals of people, decoded only where a policy requires them."""
+    required_approvals: int = 0
+    """How many people must approve it before the approver does, as the approver has noted on it."""
 
 
 class InstallPlan(msgspec.Struct, frozen=True):
@@ -122,6 +101,11 @@ class InstallPlan(msgspec.Struct, frozen=True):
     @property
     def signature(self) -> ManualApproval:
         return self.metadata.signature
+
+    @property
+    def fingerprint(self) -> str:
+        """By which people approve it: another plan of that name, or with other CSVs, has another one."""
+        return sha256([self.metadata.uid, *sorted(self.csvs)]) if self.metadata.uid else ""
 
     @property
     def is_open(self) -> bool:
@@ -169,6 +153,8 @@ class InstalledCsv(msgspec.Struct, frozen=True):
     metadata: CsvMeta
     package: str = ""
     """Of its bundle; empty if it has none, as one that was created manually."""
+    version: str = ""
+    """Of its bundle, if that is known."""
 
     @property
     def is_unmarked(self) -> bool:
@@ -190,10 +176,11 @@ class InstalledCsv(msgspec.Struct, frozen=True):
 
 def decode_csv(raw: bytes) -> InstalledCsv:
     wide = _WIDE_CSV.decode(raw)
-    mentions = _agreed(one.package_name for one in _packages_in(wide.metadata.annotations.properties))
     kept = wide.metadata
+    packages = _packages_in(kept.annotations.properties)
     metadata = CsvMeta(kept.name, kept.namespace, kept.uid, kept.resource_version, labels=kept.labels)
-    return InstalledCsv(metadata, intern(mentions))
+    package, version = _agreed(one.package_name for one in packages), _agreed(one.version for one in packages)
+    return InstalledCsv(metadata, intern(package), intern(version))
 
 
 def decode_plan(raw: bytes) -> InstallPlan:
@@ -246,7 +233,7 @@ def _mentions(status: _WideStatus, brings: Mapping[str, str]) -> dict[str, list[
 
 def _versions_not_in_names(mentions: Mapping[str, Iterable[_Package]]) -> dict[str, str]:
     agreed = {csv: _agreed(one.version for one in packages if one.version) for csv, packages in mentions.items()}
-    return {csv: version for csv, version in agreed.items() if version and not csv.endswith(version)}
+    return {csv: version for csv, version in agreed.items() if version and str(version_of(csv)) != version}
 
 
 def _agreed(words: Iterable[str]) -> str:
@@ -292,6 +279,8 @@ class _WideStatus(msgspec.Struct, rename="camel"):
 class _PlanAnnotations(ApprovalStamp, frozen=True, gc=False):
     user: str = msgspec.field(default="", name=APPROVED_BY_USER)
     comment: str = msgspec.field(default="", name=APPROVAL_COMMENT)
+    approvals: str = msgspec.field(default="", name=APPROVALS)
+    required_approvals: str = msgspec.field(default="", name=REQUIRED_APPROVALS)
 
 
 class _WidePlanMeta(Meta, frozen=True, rename="camel"):
@@ -312,6 +301,8 @@ class _WidePlanMeta(Meta, frozen=True, rename="camel"):
             self.creation_timestamp,
             stamp if is_our_stamp(stamp, self.managed_fields) else NOT_STAMPED,
             signature if is_our_stamp(signature, self.managed_fields) else NOT_SIGNED,
+            notes.approvals if len(notes.approvals) <= LONGEST_TEXT else "",
+            int(notes.required_approvals) if _COUNT.fullmatch(notes.required_approvals) else 0,
         )
 
 

@@ -1,15 +1,17 @@
-"""The checks of an approver's policy. Each only narrows what is approved."""
+"""The checks of an approver's policy that narrow what is approved; `unpinned.py` has what widens it."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
+from virt_steward.controllers.approver.unpinned import out_of_range
 from virt_steward.controllers.approver.verdicts import PlanReason, WaitForPlan
 from virt_steward.controllers.approver.window_memory import REMEMBERED, WINDOWS
+from virt_steward.objects.approvals import count_approvals
 from virt_steward.objects.durations import BadDuration, parse_duration
 from virt_steward.objects.ranges import BadRange, Range
-from virt_steward.objects.versions import BadVersion, Unversioned, Version, version_of
 from virt_steward.objects.wallclock import rfc3339
 from virt_steward.objects.windows import Open
 
@@ -18,7 +20,12 @@ if TYPE_CHECKING:
 
     from virt_steward.apis.installplanapprover import Policy
     from virt_steward.controllers.approver.checks import PlanCase
-    from virt_steward.controllers.approver.observation import PlanCsv
+    from virt_steward.objects.approvals import ApprovalCount
+
+
+ADMISSION_POLICY = f"approved-by.{INSTALL_PLAN_APPROVER.group}"
+"""It holds approvals to the names of those who give them."""
+WITHIN_WHAT = "policy.withinRange needs policy.versions: add the range of each operator that may follow it"
 
 
 def policy_is_valid(case: PlanCase) -> WaitForPlan | None:
@@ -30,27 +37,8 @@ def policy_is_valid(case: PlanCase) -> WaitForPlan | None:
 
 def versions_are_in_range(case: PlanCase) -> WaitForPlan | None:
     policy = case.approver.spec.policy
-    ranges = {one.operator: one.range for one in policy.versions} if policy else {}
-    for item in case.items:
-        wanted = ranges.get(item.package or "")
-        if wanted is None:
-            continue
-        version = _version(item)
-        if isinstance(version, Unversioned):
-            message = f"{version.message}, and the policy requires {wanted}: remove {item.package} from policy.versions"
-            return WaitForPlan(PlanReason.VERSION_OUT_OF_RANGE, f"{message}, or approve it manually")
-        if version not in Range.parse(wanted):
-            message = f"{item.csv} is not in the range {wanted} of the policy: extend policy.versions"
-            return WaitForPlan(PlanReason.VERSION_OUT_OF_RANGE, f"{message}, or approve it manually")
-    return None
-
-
-def _version(item: PlanCsv) -> Version | Unversioned:
-    """The version of the bundle, else of the name: an operator rebuilt as 1.2.3+0.1 is named like a pre-release."""
-    try:
-        return Version.parse(item.version)
-    except BadVersion:
-        return version_of(item.csv)
+    refusals = (out_of_range(item, policy) for item in case.items) if policy else ()
+    return next((refusal for refusal in refusals if refusal), None)
 
 
 def is_first_installation(case: PlanCase) -> WaitForPlan | None:
@@ -61,6 +49,29 @@ def is_first_installation(case: PlanCase) -> WaitForPlan | None:
             message = f"{item.replaced} is installed{doubt}, and the policy allows first installations only"
             return WaitForPlan(PlanReason.NOT_FIRST_INSTALL, f"{message}: approve it manually")
     return None
+
+
+def people_have_approved(case: PlanCase) -> WaitForPlan | None:
+    """All other rules may be fulfilled: the plan waits for people nevertheless."""
+    count = _approvals(case)
+    if count is None or count.is_complete:
+        return None
+    remedy = f"approve it with 'virt-steward approve installplan {case.observation.plan.metadata.key}'"
+    return WaitForPlan(PlanReason.WAITING_FOR_APPROVALS, f"{count}: {remedy}")
+
+
+def approved_by(case: PlanCase) -> str:
+    """The people who approved the plan, if the policy requires them."""
+    count = _approvals(case)
+    return f"approved by {', '.join(count.users)}" if count else ""
+
+
+def _approvals(case: PlanCase) -> ApprovalCount | None:
+    """None unless the policy requires approvals."""
+    policy, plan = case.approver.spec.policy, case.observation.plan
+    if policy is None or policy.approvals is None:
+        return None
+    return count_approvals(plan.metadata.approvals, plan.fingerprint, policy.approvals.required)
 
 
 def is_old_enough(case: PlanCase) -> WaitForPlan | None:
@@ -115,6 +126,8 @@ def fault_of(policy: Policy) -> str | None:
         for one in policy.versions:
             field = f"policy.versions of {one.operator}"
             Range.parse(one.range)
+        if policy.within_range and not policy.versions:
+            return WITHIN_WHAT
         field = "policy.minimumAge"
         if policy.minimum_age:
             parse_duration(policy.minimum_age)

@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from virt_steward.controllers.approver.act import approve, write_status
+from virt_steward.controllers.approver.act import approve, require_approvals, write_status
 from virt_steward.controllers.approver.conditions import ApproverEnvironment
 from virt_steward.controllers.approver.decide import decide
 from virt_steward.controllers.approver.observe import observe
 from virt_steward.controllers.approver.pending import StatusMemory
+from virt_steward.controllers.approver.policy import ADMISSION_POLICY
 from virt_steward.controllers.approver.prepare import prepare, prepare_decision
 from virt_steward.controllers.approver.report import fold
 from virt_steward.controllers.approver.watches import ApproverEventHandlers, ApproverKey
 from virt_steward.kube.errors import Conflict, NotFound, Refused
+from virt_steward.runtime.enforcement import is_enforced
 from virt_steward.runtime.outcomes import Done, RequeueAfter
 
 if TYPE_CHECKING:
@@ -101,6 +103,8 @@ class ApproverController:
             return Done()  # the watch does not show our own approval yet
         now = self._clock.utc()
         decision = decide(observation, now)
+        if decision.is_by_people and not await is_enforced(self._client, ADMISSION_POLICY):
+            decision = decision.unenforced()
         waits = decision.waits
         approval = decision.approval
         if approval is None or key not in self._pending:  # a refused approval stays pending until it succeeds
@@ -108,6 +112,8 @@ class ApproverController:
         if approval:
             await self._approve(observation.plan, decision, approval, now)
             return Done()
+        if decision.required_approvals != observation.plan.metadata.required_approvals:
+            await require_approvals(self._client, observation.plan, decision.required_approvals)
         if not waits:
             self._reporter.closed(key)  # no approver covers it, so this time is no latency
         return _recheck(waits.values(), now)

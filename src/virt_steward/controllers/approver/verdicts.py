@@ -25,6 +25,7 @@ class PlanReason(StrEnum):
     NOT_PINNED = "NotPinned"
     INTERMEDIATE_VERSION = "IntermediateVersion"
     PIN_NOT_OFFERED = "PinNotOffered"
+    NOT_AN_UPGRADE = "NotAnUpgrade"
     RIDES_ALONG = "UnpinnedUpgradeRidesAlong"
     DEPENDENCY_NOT_ALLOWED = "DependencyNotAllowed"
     # It cannot be determined.
@@ -38,6 +39,8 @@ class PlanReason(StrEnum):
     AUTO_APPROVE_OFF = "AutoApproveOff"
     VERSION_OUT_OF_RANGE = "VersionOutOfRange"
     NOT_FIRST_INSTALL = "NotFirstInstall"
+    WAITING_FOR_APPROVALS = "WaitingForApprovals"
+    APPROVALS_NOT_ENFORCED = "ApprovalsNotEnforced"
     TOO_YOUNG = "TooYoung"
     OUTSIDE_WINDOW = "OutsideWindow"
     DRY_RUN = "DryRun"

@@ -18,6 +18,7 @@ from virt_steward.controllers.advisor.steps.execution import (
 )
 from virt_steward.controllers.advisor.steps.integrity import FailTampered, RestoreStatus
 from virt_steward.controllers.advisor.steps.review import (
+    AwaitEnforcement,
     AwaitReview,
     Begin,
     FailStale,
@@ -47,6 +48,7 @@ __all__ = [
     "Abort",
     "AdoptVersion",
     "ApplyItem",
+    "AwaitEnforcement",
     "AwaitItem",
     "AwaitReview",
     "AwaitWindow",

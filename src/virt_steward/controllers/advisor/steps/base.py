@@ -113,6 +113,7 @@ def history_with(status: VirtPlatformConfigStatus, outcome: Outcome, now: dateti
         outcome=outcome,
         by=approval.by if approval else "",
         comment=approval.comment if approval else "",
+        approvers=approval.approvers if approval else (),
         version=status.operator_version,
     )
     is_repeated = any(msgspec.structs.replace(ended, at=one.at) == one for one in status.history[:1])

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from virt_steward.controllers.advisor.steps.base import Changes
     from virt_steward.runtime.outcomes import Outcome
 
+ENFORCEMENT_AGAIN = 30.0
+"""Seconds until the admission policy is looked for again: it is not watched."""
 PREREQUISITES_AGAIN = 300.0
 """Seconds until prerequisites are checked again though nothing happened: events should make it needless."""
 
@@ -167,6 +169,14 @@ class AwaitReview(StatusStep):
             yield Fact(INPUT_DRIFT, True, "InputChanged", "; ".join(changed))
         elif observation.config.is_true(INPUT_DRIFT):
             yield Fact(INPUT_DRIFT, False, "DriftResolved")
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitEnforcement(AwaitReview):
+    """Enough people approved the plan, but the API server does not hold approvals to their names."""
+
+    def requeue(self, observation: AdvisorObservation, now: datetime) -> Outcome:
+        return RequeueAfter(ENFORCEMENT_AGAIN, "the admission policy is missing")
 
 
 @dataclass(frozen=True, slots=True)
