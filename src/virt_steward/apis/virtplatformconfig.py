@@ -45,7 +45,7 @@ class PlanApprovalRules(RequiredApprovals, frozen=True):
     exclude_requester: Annotated[
         bool,
         Meta(
-            description="Do not count the approval of whoever asked for the plan. The annotation"
+            description="Do not count the approval of the user who asked for the plan. The annotation"
             " advisor.kubevirt.io/requested-by names them; the admission policy requires it."
         ),
     ] = False

@@ -58,7 +58,7 @@ def inbox(
     """List what waits for a person.
 
     The most urgent first, each with its reason and the command to decide. Nothing is changed. Exit code 0 if nothing
-    waits, 2 if something does, 1 if that cannot be told.
+    waits, 2 if something does, 1 if that cannot be read.
     """
     options = InboxOptions(
         autopilot_flags.options(hyperconverged, activation), approver_flags.options(namespace, policy_namespaces)

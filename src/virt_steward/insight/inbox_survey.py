@@ -1,4 +1,4 @@
-"""The inbox of a whole cluster, read with the rights of one person: what waits, and what cannot be told."""
+"""The inbox of a whole cluster, read with the rights of one person: what waits, and what cannot be read."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ T = TypeVar("T", bound=Projected)
 
 
 class HiddenKind(UserError):
-    """The user may not list a kind, so what waits of it cannot be told."""
+    """The user may not list a kind, so what waits of it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)

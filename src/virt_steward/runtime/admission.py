@@ -51,7 +51,7 @@ def approvals_of_caller(key: str) -> dict[str, Any]:
 
 
 def names_caller(key: str) -> str:
-    """The CEL expression for an annotation that is the name of whoever makes the request."""
+    """The CEL expression for an annotation that names the user who makes the request."""
     return f"variables.now[?'{key}'].orValue('') == request.userInfo.username"
 
 

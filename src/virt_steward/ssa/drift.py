@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from virt_steward.ssa.preview import Preview
 
 DETAILED = 20
-"""For so many fields of an object values and authors are told: others decide how many they change."""
+"""For so many fields of an object values and authors are reported: others decide how many they change."""
 _NOWHERE = "-"
 """In a pointer: an item that the live list does not have."""
 

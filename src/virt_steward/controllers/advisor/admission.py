@@ -81,7 +81,7 @@ POLICIES = annotation_policy(
     },
     {
         "expression": f"!{_NEW_APPROVALS}.excludeRequester.orValue(false) || !({_ASKS}) || {_IS_REQUESTER}",
-        "messageExpression": "'spec.approvals.excludeRequester is set, so whoever asks for a plan must be known:"
+        "messageExpression": "'spec.approvals.excludeRequester is set, so the requester of a plan must be known:"
         f" set the annotation {REQUESTED_BY} to ' + request.userInfo.username",
         "reason": "Forbidden",
     },

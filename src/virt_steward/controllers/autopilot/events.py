@@ -53,7 +53,7 @@ def pause_note(ref: Ref, live: LiveSummary) -> str:
 
 
 def drift_event(hco: Regarding, ref: Ref, drifts: tuple[FieldDrift, ...]) -> Occurrence:
-    """An event for each set of fields and authors: whoever changes a value again and again is counted on one."""
+    """An event for each set of fields and authors: an author who changes a value again and again is counted on one."""
     hint = f"to keep a value, list its field in {annotation_keys.IGNORED} on the object"
     note = f"{ref} differs ({hint}): {named_fields(tuple(map(str, drifts)))}"
     return asset_event(hco, ref, DRIFT, note, _episode(drifts))
