@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -17,12 +18,14 @@ from tests.operators import a_pending_plan, create, the_plan
 from virt_steward.apis.profiles import EXAMPLE
 from virt_steward.cli import inbox as command
 from virt_steward.controllers.approver.olm import INSTALL_PLAN
+from virt_steward.controllers.approver.options import ApproverOptions
 from virt_steward.controllers.autopilot.annotation_keys import PAUSED, SCOPE
-from virt_steward.controllers.autopilot.options import HCO
+from virt_steward.controllers.autopilot.options import HCO, AutopilotOptions
+from virt_steward.insight import inbox_survey
 from virt_steward.insight.inbox import InboxItem, Urgency
-from virt_steward.insight.inbox_survey import WholeInbox
+from virt_steward.insight.inbox_survey import InboxOptions, WholeInbox, read_inbox
 from virt_steward.kube.client import Client
-from virt_steward.kube.errors import NotFound
+from virt_steward.kube.errors import Forbidden, NotFound
 from virt_steward.objects.identity import Key, Ref, ref_of
 from virt_steward.platform.hco import HYPERCONVERGED
 from virt_steward.runtime.access import Access, Installation
@@ -93,6 +96,20 @@ async def test_inbox_says_what_it_cannot_tell(
     starts = [f"virt-steward: cannot tell what waits for the {name}: " for name in ("advisor", "autopilot", "approver")]
     assert all(any(line.startswith(start) and "403" in line for line in problems) for start in starts), problems
     assert len(problems) == 4
+
+
+@pytest.mark.usefixtures("waiting")
+async def test_inbox_lists_the_rest_if_staged_changes_are_forbidden(
+    admin: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def forbidden(*_: object) -> None:
+        raise Forbidden(403, "Forbidden", "configmaps is forbidden")
+
+    monkeypatch.setattr(inbox_survey, "listed", forbidden)
+    options = InboxOptions(AutopilotOptions(), ApproverOptions(frozenset()))
+    found = await read_inbox(admin, options, datetime.now(UTC))
+    assert [one.tag for one in found.items if one.asset == ASSET] == ["Paused"]
+    assert found.unknown == ("autopilot: configmaps is forbidden",)
 
 
 ITEM = InboxItem(Urgency.HELD, "Held", "info", Ref(INSTALL_PLAN, Key("shop", "x")), "shop/x", "waits", "why", "See it")

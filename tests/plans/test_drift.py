@@ -91,3 +91,10 @@ def test_drift_keeps_a_bounded_number_of_fields() -> None:
     live = a_descheduler(**dict.fromkeys(names, 2))
     assert len(drift_of(item, live, ADVISOR)) == ENTRIES_KEPT
     assert lines_of(item, live)[-1] == f"KubeDescheduler cluster: {ENTRIES_KEPT - FIELDS_SHOWN} or more other fields"
+
+
+def test_drift_masks_what_the_kind_keeps_secret() -> None:
+    item = msgspec.structs.replace(ITEM, managed_fields=("data.motto",), desired_state={"data": {"motto": "planned"}})
+    live = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "one"}, "data": {"motto": "known to few"}}
+    [entry] = drift_of(item, live, ADVISOR)
+    assert (entry.live, entry.planned) == ("•••", "•••")

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from virt_steward.catalog.load import load
 from virt_steward.controllers.advisor.watches import CONFIGS as PROFILE_CONFIGS
 from virt_steward.controllers.approver.observe import ApproverStores, observe
 from virt_steward.controllers.approver.watches import APPROVERS, CSVS, NAMESPACES, PLANS, SUBSCRIPTIONS
 from virt_steward.controllers.autopilot.overrides.scope import Idle
+from virt_steward.controllers.autopilot.watches import Watchlist
 from virt_steward.controllers.placement.watches import CONFIGS, MACHINES
+from virt_steward.insight.activity import EventRecord
 from virt_steward.insight.approvals import pending_install_plan
-from virt_steward.insight.assets.explain import list_events, reported_states
+from virt_steward.insight.assets.explain import events_of_autopilot, list_events, reported_states
 from virt_steward.insight.assets.survey import NoPlatform, survey
 from virt_steward.insight.inbox import InboxItem, inbox, of_assets, of_clusters, of_machines, of_plans, of_profiles
-from virt_steward.insight.reading import listed_if_served
+from virt_steward.insight.reading import listed, listed_if_served
 from virt_steward.kube.errors import Forbidden
-from virt_steward.kube.watch import Projected
-from virt_steward.objects.errors import UserError
+from virt_steward.kube.events import EVENT
 from virt_steward.platform.sources import POOLS
 
 if TYPE_CHECKING:
@@ -28,14 +29,6 @@ if TYPE_CHECKING:
     from virt_steward.controllers.approver.options import ApproverOptions
     from virt_steward.controllers.autopilot.options import AutopilotOptions
     from virt_steward.kube.client import Reader
-    from virt_steward.runtime.informer import Source
-    from virt_steward.runtime.store import Store
-
-T = TypeVar("T", bound=Projected)
-
-
-class HiddenKind(UserError):
-    """The user may not list a kind, so what waits of it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +56,21 @@ async def read_inbox(reader: Reader, options: InboxOptions, now: datetime) -> Wh
     for controller, read in READERS.items():
         try:
             found.append(await read(reader, options, now))
-        except (Forbidden, HiddenKind) as error:
+        except Forbidden as error:
             unknown.append(f"{controller}: {error}")
+        except _PartlyForbidden as partly:
+            found.append(partly.items)
+            unknown.append(f"{controller}: {partly.problem}")
     return WholeInbox(inbox(*found), tuple(unknown))
 
 
-async def _listed(reader: Reader, source: Source[T]) -> Store[T]:
-    """All objects of a kind; none if it is not served. A kind of which only a part may be listed raises HiddenKind."""
-    found = await listed_if_served(reader, source)
-    if found.denied:
-        raise HiddenKind(f"forbidden (403) to list {source.kind.plural}.{source.kind.group}")
-    return found
+class _PartlyForbidden(Exception):
+    """Some of what decides may not be read, so that there may be more items than these."""
+
+    def __init__(self, items: tuple[InboxItem, ...], problem: Forbidden) -> None:
+        super().__init__(str(problem))
+        self.items = items
+        self.problem = problem
 
 
 async def _of_advisor(reader: Reader, _options: InboxOptions, _now: datetime) -> Iterable[InboxItem]:
@@ -81,17 +78,25 @@ async def _of_advisor(reader: Reader, _options: InboxOptions, _now: datetime) ->
 
 
 async def _of_autopilot(reader: Reader, options: InboxOptions, now: datetime) -> Iterable[InboxItem]:
+    """A survey goes on without the staged changes and the events if they are forbidden; the inbox says so."""
     try:
         found = await survey(reader, load(), options.autopilot, now)
     except NoPlatform:
         return ()
     if isinstance(found.seen.scope, Idle):
         return ()
-    return tuple(of_assets(reported_states(found, await list_events(reader, found))))
+    items = tuple(of_assets(reported_states(found, await list_events(reader, found))))
+    staging = Watchlist(found.view.catalog, options.autopilot.hco).staging
+    try:
+        await listed(reader, staging, staging.selection)
+        await reader.list(EVENT, events_of_autopilot(options.autopilot.hco.namespace), EventRecord)
+    except Forbidden as problem:
+        raise _PartlyForbidden(items, problem) from None
+    return items
 
 
 async def _of_approver(reader: Reader, options: InboxOptions, now: datetime) -> Iterable[InboxItem]:
-    plans = await _listed(reader, PLANS)
+    plans = await listed_if_served(reader, PLANS)
     if not any(plan.is_open for plan in plans):
         return ()
     stores = ApproverStores(
@@ -108,7 +113,7 @@ async def _of_approver(reader: Reader, options: InboxOptions, now: datetime) -> 
 
 
 async def _of_placement(reader: Reader, _options: InboxOptions, _now: datetime) -> Iterable[InboxItem]:
-    machines = await _listed(reader, MACHINES)
+    machines = await listed_if_served(reader, MACHINES)
     clusters = await listed_if_served(reader, CONFIGS)
     return (*of_machines(one for one in machines if one.is_ours), *of_clusters(clusters))
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 GO_LEASES = {"advisor": ADVISOR_LEASE, "autopilot": AUTOPILOT_LEASE, "approver": APPROVER_LEASE}
 """The Lease of the Go operator that does the work of a controller."""
-SIGNED_PLANS = replace(PLANS, selection=Selection(metadata_only=True))
+SIGNED_PLANS = replace(PLANS, selection=Selection(metadata_only=True), may_be_denied=True)
 """InstallPlans without their content, which may be hundreds of kilobytes each."""
 DECISIONS_SHOWN = 5
 

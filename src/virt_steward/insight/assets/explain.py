@@ -317,11 +317,14 @@ async def _dry_run(client: Client, survey: Survey, asset: Asset) -> DryRunResult
     return DryRunAccepted("" if isinstance(found, Unchanged) else unified(live, found.planned))
 
 
+def events_of_autopilot(namespace: str) -> Selection:
+    return Selection(namespace, fields=f"reportingController={REPORTER}")
+
+
 async def list_events(reader: Reader, survey: Survey) -> list[EventRecord] | None:
     """The events of the autopilot; None if the user may not list them."""
-    ours = Selection(survey.seen.hco.ref.key.namespace, fields=f"reportingController={REPORTER}")
     try:
-        return await reader.list(EVENT, ours, EventRecord)
+        return await reader.list(EVENT, events_of_autopilot(survey.seen.hco.ref.key.namespace), EventRecord)
     except Forbidden:
         return None
 
