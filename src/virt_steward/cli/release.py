@@ -92,7 +92,7 @@ async def _release(request: _ReleaseRequest, options: AutopilotOptions, cluster:
         outcome = await release_changes(client, options.hco, [one.id for one in found], signature)
         if not isinstance(outcome, Decided):
             raise CommandFailed(outcome.reason)
-        now = "the autopilot writes it now, and nodes reboot"
+        now = "the autopilot applies it now, and nodes reboot"
         return [
             DecisionResult(name, True, f"Released {one.id}; {now}", signature.user, signature.comment, one)
             for name, one in zip(request.assets, found, strict=True)
