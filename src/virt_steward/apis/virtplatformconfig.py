@@ -236,8 +236,8 @@ class Execution(ApiStruct, frozen=True):
     ]
     by: Annotated[str, Meta(description="Who approved it.")] = ""
     comment: Annotated[str, Meta(description="Why.", max_length=1024)] = ""
-    approvers: PlanApprovers = ()
     version: Annotated[str, Meta(description="The version whose logic made the plan.", max_length=64)] = ""
+    approvers: PlanApprovers = ()
 
 
 class VirtPlatformConfigStatus(ApiStruct, frozen=True):

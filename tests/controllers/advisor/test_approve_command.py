@@ -47,6 +47,7 @@ async def test_approve_watch_follows_plan_to_completion(
         "user": "admin",
         "comment": "agreed",
         "start": "the advisor executes the plan now",
+        "missing": 0,
     }
     assert f"load-aware-rebalancing: impact High, plan {plan}" in ended.stderr.splitlines()
     assert "[1/2] enable-psi-metrics InProgress: Waiting for MachineConfigPool 'worker' to " in ended.stderr

@@ -9,6 +9,7 @@ from virt_steward.controllers.advisor.phases import PHASES, SETTLED, STARTING, I
 from virt_steward.controllers.advisor.steps import (
     Abort,
     AdoptVersion,
+    AwaitEnforcement,
     AwaitItem,
     AwaitReview,
     AwaitWindow,
@@ -46,6 +47,7 @@ TABLE = (
     (RejectPlan("it", "forbidden"), ANYWHERE, "Failed"),
     (NothingToDo(), ANYWHERE, "Completed"),
     (AwaitReview("PlanReady", ""), ANYWHERE, "ReviewRequired"),
+    (AwaitEnforcement("ApprovalsNotEnforced", ""), ANYWHERE, "ReviewRequired"),
     (Begin(PlanApproval(PLAN, NOON)), ANYWHERE, "InProgress"),
     (FailTampered("phase"), ANYWHERE, "Failed"),
     (FailStale("it changed"), {"ReviewRequired", "InProgress"}, "Failed"),
