@@ -168,7 +168,7 @@ async def test_policy_knows_who_asks_for_plan(guarded: Client, editor: Account, 
     config["metadata"]["annotations"] = {REQUESTED_BY: "admin"}
     await guarded.create(config)
     async with a_client(control_plane, editor.token) as client:
-        with pytest.raises(Forbidden, match="whoever asks for a plan must be known"):
+        with pytest.raises(Forbidden, match="the requester of a plan must be known"):
             await asked(client, {"action": "Apply"})
         with pytest.raises(Forbidden, match="may only name yourself"):
             await asked(client, {"action": "Apply"}, by="bob")
@@ -195,7 +195,7 @@ async def test_policy_takes_other_options_for_request(
     await guarded.create(a_config() | {"metadata": metadata, "spec": spec})
     other = {"spec": {"options": {"loadAware": {"deschedulingIntervalSeconds": 120}}}}
     async with a_client(control_plane, editor.token) as client:
-        with pytest.raises(Forbidden, match="whoever asks for a plan must be known"):
+        with pytest.raises(Forbidden, match="the requester of a plan must be known"):
             await client.merge_patch(the_config(LOAD_AWARE), other)
         await client.merge_patch(
             the_config(LOAD_AWARE), {**other, "metadata": {"annotations": {REQUESTED_BY: editor.user}}}
