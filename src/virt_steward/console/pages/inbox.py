@@ -1,4 +1,4 @@
-"""The first page: what needs a person, and what was done without one."""
+"""What needs a person, and what was done without one."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from virt_steward.insight.inbox import InboxItem
 
 SHOWN = 100
+KINDS = (VIRT_PLATFORM_CONFIG, INSTALL_PLAN, MACHINE, KUBEVIRT_CONFIG)
+"""The kinds of objects that can need a person, besides assets."""
 SUMMARY_PERIOD = timedelta(days=1)
 NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve")
 
@@ -25,7 +27,7 @@ async def page(context: PageContext) -> PageContent:
     count = len(context.inbox_items) + len(context.held_plans)
     items = [one for one in context.inbox(count if context.search else SHOWN) if matches(_text(one), context.search)]
     values = {
-        "headline": _headline(count),
+        "headline": headline(count),
         "items": items[:SHOWN],
         "more": max((len(items) if context.search else count) - SHOWN, 0),
         "found": len(items),
@@ -36,11 +38,12 @@ async def page(context: PageContext) -> PageContent:
         "Inbox",
         values,
         frozenset({"profiles", "approvals", "placement", "autopilot", "rollout", "activity"}),
-        kinds=(VIRT_PLATFORM_CONFIG, INSTALL_PLAN, MACHINE, KUBEVIRT_CONFIG),
+        kinds=KINDS,
     )
 
 
-def _headline(count: int) -> str:
+def headline(count: int) -> str:
+    """How many items need a person, as a sentence."""
     if count == 0:
         return "Nothing needs your attention."
     number = NUMBERS[count] if count < len(NUMBERS) else f"{count:,}"
