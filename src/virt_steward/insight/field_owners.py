@@ -59,7 +59,7 @@ class OwnedObject(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class FieldOwner:
+class OwnerOfFields:
     """A manager, and the fields that it owns."""
 
     manager: str
@@ -84,7 +84,7 @@ class FieldOwner:
 class FieldOwners:
     """All managers of an object: ours first, then the others by the number of their fields."""
 
-    owners: tuple[FieldOwner, ...]
+    owners: tuple[OwnerOfFields, ...]
     more: int
     """Managers that are not listed."""
 
@@ -125,11 +125,11 @@ def field_owners(entries: Iterable[ManagedFieldsRecord]) -> FieldOwners:
 
 def _owner(
     manager: str, entries: list[ManagedFieldsRecord], paths: dict[str, frozenset[FieldPath]], *, is_complete: bool
-) -> FieldOwner:
+) -> OwnerOfFields:
     mine = [entry for entry in entries if entry.manager == manager]
     others = frozenset[object]().union(*(found for name, found in paths.items() if name != manager))
     names = sorted(readable(path)[:LONGEST_TEXT] for path in paths[manager])
-    return FieldOwner(
+    return OwnerOfFields(
         manager[:LONGEST_TEXT] or "(without a name)",
         role_of(manager),
         tuple(sorted({entry.operation for entry in mine})),

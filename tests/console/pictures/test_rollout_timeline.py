@@ -81,6 +81,14 @@ def test_timeline_marks_nodes_that_were_updated_unseen() -> None:
     assert "before the console started" in lanes["b"].bars[0].title
 
 
+def test_timeline_takes_the_state_of_unrecorded_nodes_from_the_node() -> None:
+    nodes = [a_node("a"), a_node("b", OLD), a_node("c", state="Degraded")]
+    found = rollout_timeline(a_pool(nodes=3, updated=1, Updating=NOON), nodes, a_log(), at(10))
+    assert found is not None
+    assert {row.node: row.state for row in found.rows} == {"a": "updated", "b": "waiting", "c": "degraded"}
+    assert found.unseen == 1
+
+
 def test_timeline_ignores_older_reboots() -> None:
     log = a_log((100, a_node("a")))
     node = a_node("a", ready_since=at(10))

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import pairwise
+from heapq import nsmallest
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from virt_steward.console.pictures.time_axis import TimeAxis
+from virt_steward.console.rollout_log import activity_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
     from virt_steward.console.pictures.time_axis import Tick
-    from virt_steward.console.rollout_log import NodeChange, RolloutLog
+    from virt_steward.console.rollout_log import NodeActivity, NodeChange, RolloutLog
     from virt_steward.platform.nodes import NodeFacts
     from virt_steward.platform.pools import Pool
 
@@ -31,6 +32,7 @@ WORDS: dict[StepSlug, str] = {
     "degraded": "degraded",
     "updated": "updated",
 }
+URGENCY: dict[StepSlug, int] = {"degraded": 0, "rebooting": 1, "updating": 1, "updated": 2, "waiting": 3}
 MOST_LANES = 40
 ROWS_SHOWN = 200
 """In the table."""
@@ -82,7 +84,7 @@ class NodeHistory:
     @property
     def was_seen(self) -> bool:
         """Whether the console has seen a step of its update."""
-        return any(one.slug not in ("waiting", "updated") for one in self.steps)
+        return len(self.steps) > 1 or self.state not in ("waiting", "updated")
 
 
 class TimelineBar(NamedTuple):
@@ -151,7 +153,7 @@ def rollout_timeline(
     if updating := pool.since("Updating"):
         moments.append(updating)
     axis = TimeAxis(min((*moments, end)), end, left=LEFT)
-    urgent = sorted(histories, key=_urgency)
+    urgent = nsmallest(ROWS_SHOWN, histories, key=_urgency)
 
     def in_order(some: Iterable[NodeHistory]) -> tuple[NodeHistory, ...]:
         return tuple(sorted(some, key=lambda one: (one.began or one.ready_since or end, one.node)))
@@ -165,19 +167,21 @@ def rollout_timeline(
         tuple(_lane(one, number, axis) for number, one in enumerate(drawn)),
         axis.ticks,
         TOP + LANE * len(drawn) + 4,
-        in_order(urgent[:ROWS_SHOWN]),
+        in_order(urgent),
         len(histories),
         sum(one.state == "updated" and not one.was_seen for one in histories),
     )
 
 
 def _history(node: NodeFacts, target: str, log: RolloutLog, earliest: datetime) -> NodeHistory:
-    steps = tuple(_steps(_since_last_settled(log.of(node.metadata.name), target), target))
-    history = NodeHistory(node.metadata.name, steps, None)
+    """What is known of one node. Most of thousands of nodes have not changed since the log began: they are quick."""
+    name, changes = node.metadata.name, log.of(node.metadata.name)
+    if len(changes) > 1:
+        return NodeHistory(name, tuple(_steps(_since_last_settled(changes, target), target)), None)
+    state = _slug(activity_of(node), node.rollout.current, target)
     since = node.ready_since
-    if history.was_seen or history.state != "updated" or not node.ready or since is None or since < earliest:
-        return history
-    return NodeHistory(node.metadata.name, steps, since)
+    is_mark = state == "updated" and node.ready and since is not None and since >= earliest
+    return NodeHistory(name, (NodeStep(state, None, None),), since if is_mark else None)
 
 
 def _since_last_settled(changes: Sequence[NodeChange], target: str) -> Sequence[NodeChange]:
@@ -186,21 +190,23 @@ def _since_last_settled(changes: Sequence[NodeChange], target: str) -> Sequence[
     return changes[before[-1] :] if before else changes
 
 
-def _steps(changes: Sequence[NodeChange], target: str) -> Iterable[NodeStep]:
-    for change, following in pairwise((*changes, None)):
-        if change is None:
-            continue
-        slug: StepSlug = change.activity if change.activity != "settled" else "waiting"
-        if change.activity == "settled" and change.config == target:
-            slug = "updated"
-        yield NodeStep(slug, None if change.is_first else change.at, following.at if following else None)
+def _steps(changes: Sequence[NodeChange], target: str) -> Iterator[NodeStep]:
+    ends = (*(one.at for one in changes[1:]), None)
+    for change, until in zip(changes, ends, strict=True):
+        slug = _slug(change.activity, change.config, target)
+        yield NodeStep(slug, None if change.is_first else change.at, until)
+
+
+def _slug(activity: NodeActivity, config: str, target: str) -> StepSlug:
+    if activity != "settled":
+        return activity
+    return "updated" if config == target else "waiting"
 
 
 def _urgency(one: NodeHistory) -> tuple[int, float, str]:
     """Nodes with trouble first, then those that are updated now, then the latest ones."""
-    order = {"degraded": 0, "rebooting": 1, "updating": 1, "updated": 2, "waiting": 3}
     latest = one.ended or one.ready_since
-    return order[one.state], -latest.timestamp() if latest else 0.0, one.node
+    return URGENCY[one.state], -latest.timestamp() if latest else 0.0, one.node
 
 
 def _lane(history: NodeHistory, number: int, axis: TimeAxis) -> TimelineLane:
