@@ -7,17 +7,22 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import pytest_asyncio
 
+from tests.console.objects import a_drift, a_review, no_config, put_config
 from tests.console.people import a_rule
 from tests.console.rig import namespace_of
+from tests.controllers.advisor.desk import a_descheduler
 from tests.eventually import eventually
 from tests.otheroperator import OtherOperator
+from virt_steward.apis.profiles import LOAD_AWARE
 from virt_steward.console.lease_holders import OUR_LEASES
+from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER
 from virt_steward.controllers.autopilot.annotation_keys import SCOPE
 from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Key, Ref, ref_of
 from virt_steward.platform.hco import HYPERCONVERGED
 from virt_steward.platform.machineconfigs import MACHINE_CONFIG_POOL
+from virt_steward_demo.simulation.install import make_namespace
 from virt_steward_demo.simulation.nodedaemon import readiness
 from virt_steward_demo.simulation.nodes import Node, add_node, add_pool
 from virt_steward_demo.simulation.pools import CURRENT, DESIRED, STATE
@@ -161,6 +166,43 @@ async def test_asset_page_says_who_owns_which_field(
         await restricted.sign_in(await people.stranger())
         assert "kubectl-apply-of-a-test" not in (await restricted.get(path)).text
     await client.delete(ref_of(hco))
+
+
+async def test_plan_page_says_who_owns_which_field(
+    served: Served, browser: Browser, people: People, client: Client
+) -> None:
+    await make_namespace(client, DESCHEDULER.key.namespace)
+    await client.apply(a_descheduler(mode="Predictive"), manager="argocd-of-a-test", force=True)
+    await put_config(client, a_drift(a_descheduler(mode="Automatic"), "spec.mode"), action="Apply")
+    path = f"/profiles/{LOAD_AWARE}"
+
+    async def is_shown() -> bool:
+        return "argocd-of-a-test" in (await browser.get(path)).text
+
+    assert await eventually(is_shown)
+    assert "Fields of KubeDescheduler cluster by owner: other" in (await browser.get(path)).text
+    async with served.browser() as restricted:
+        await restricted.sign_in(await people.somebody(a_rule("advisor.kubevirt.io")))
+        page = (await restricted.get(path)).text
+        assert "configure-descheduler" in page
+        assert "argocd-of-a-test" not in page
+    await client.delete(DESCHEDULER)
+    await no_config(client)
+
+
+async def test_inbox_can_be_limited_to_one_page(browser: Browser, client: Client) -> None:
+    await put_config(client, a_review())
+    review = f'Review plan<span class="sr"> of {LOAD_AWARE}'
+
+    async def is_shown() -> bool:
+        return review in (await browser.get("/inbox?of=profiles")).text
+
+    assert await eventually(is_shown)
+    assert review in (await browser.get("/inbox")).text
+    assert review in (await browser.get("/inbox?of=nonsense")).text
+    assert review not in (await browser.get("/inbox?of=placement")).text
+    assert '<a href="/inbox?of=profiles" class="fact has">' in (await browser.get("/")).text
+    await no_config(client)
 
 
 def _node(name: str) -> Ref:

@@ -1,6 +1,6 @@
 """Who owns which field of an object, by its managedFields. Pure.
 
-Whoever may write an object chooses the name of the manager, and can fill managedFields up to the size of an object. So
+Those who may write an object choose the name of the manager, and can fill managedFields up to the size of an object. So
 what is read is bounded, and a manager that is named like a command is only probably a person.
 """
 

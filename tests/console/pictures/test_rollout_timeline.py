@@ -89,6 +89,14 @@ def test_timeline_takes_the_state_of_unrecorded_nodes_from_the_node() -> None:
     assert found.unseen == 1
 
 
+def test_timeline_of_a_node_whose_steps_were_too_quick_to_see() -> None:
+    found = rollout_timeline(
+        a_pool(Updated=at(90)), [a_node("a")], a_log((0, a_node("a", OLD)), (60, a_node("a"))), at(99)
+    )
+    assert found is not None
+    assert (found.start, found.end, found.rows[0].began, found.rows[0].ended) == (at(60), at(90), None, at(60))
+
+
 def test_timeline_ignores_older_reboots() -> None:
     log = a_log((100, a_node("a")))
     node = a_node("a", ready_since=at(10))

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from virt_steward.console import paths
 from virt_steward.console.page_context import PageContent, not_found
 from virt_steward.console.pages.inbox import KINDS as INBOX_KINDS
-from virt_steward.console.pages.inbox import headline
+from virt_steward.console.pages.inbox import headline, waiting_counts
 from virt_steward.console.pictures.node_tiles import NodeCondition
 from virt_steward.console.pictures.rollout_timeline import rollout_timeline
 from virt_steward.controllers import NAMES
 from virt_steward.controllers.advisor.conditions import WINDOW
+from virt_steward.kube.events import EVENT
 from virt_steward.objects.corekinds import NODE
 from virt_steward.platform.machineconfigs import MACHINE_CONFIG_POOL
 from virt_steward.runtime.access import LEASE
@@ -28,18 +29,9 @@ if TYPE_CHECKING:
 
 ITEMS_SHOWN = 5
 HOLDS_SHOWN = 20
+SHOWN_KINDS = (MACHINE_CONFIG_POOL, NODE, EVENT, LEASE)
+"""Besides those of the inbox."""
 TOPICS: frozenset[Topic] = frozenset({"profiles", "approvals", "placement", "autopilot", "rollout", "activity"})
-AREAS = {"profiles": "Profiles", "autopilot": "Autopilot", "approvals": "Approvals", "placement": "Placement"}
-"""The pages whose objects can need a person."""
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingCount:
-    """How many objects of one page need a person."""
-
-    page: str
-    title: str
-    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +69,12 @@ class ControllerCard:
 
 
 async def page(context: PageContext) -> PageContent:
-    count = len(context.inbox_items) + len(context.held_plans)
+    waiting = waiting_counts(context)
+    count = sum(one.count for one in waiting)
     holds = [hold for source in HOLDS for hold in source(context)]
     values = {
         "headline": headline(count),
-        "waiting": _waiting(context),
+        "waiting": waiting,
         "items": context.inbox(ITEMS_SHOWN),
         "more": max(count - ITEMS_SHOWN, 0),
         "pools": _pools(context),
@@ -90,7 +83,7 @@ async def page(context: PageContext) -> PageContent:
         "more_holds": max(len(holds) - HOLDS_SHOWN, 0),
         "controllers": controllers(context),
     }
-    return PageContent("overview.html", "Overview", values, TOPICS, kinds=(*INBOX_KINDS, MACHINE_CONFIG_POOL, NODE))
+    return PageContent("overview.html", "Overview", values, TOPICS, kinds=(*INBOX_KINDS, *SHOWN_KINDS))
 
 
 async def pool(context: PageContext) -> PageContent:
@@ -108,14 +101,6 @@ async def pool(context: PageContext) -> PageContent:
         "staged": [one for one in context.assets if one.staged and name in one.staged.matching_pools],
     }
     return PageContent("pool.html", f"Pool {name}", values, frozenset({"rollout", "autopilot"}), kinds=(NODE,))
-
-
-def _waiting(context: PageContext) -> list[WaitingCount]:
-    counts = dict.fromkeys(AREAS, 0)
-    for item in context.inbox_items:
-        counts[paths.page_of_inbox_item(item)] += 1
-    counts["approvals"] += len(context.held_plans)
-    return [WaitingCount(name, AREAS[name], count) for name, count in counts.items()]
 
 
 def _pools(context: PageContext) -> list[PoolCard]:

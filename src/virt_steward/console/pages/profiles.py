@@ -138,7 +138,7 @@ async def plan(context: PageContext) -> PageContent:
             item,
             diff_lines(item.diff),
             IMPACT_TONES[item.impact_severity],
-            rollouts(item, context.pools, nodes, partial(_timeline, context, config)) if has_begun else (),
+            rollouts(item, context.pools, nodes, partial(_timeline, context, config, item)) if has_begun else (),
             await drift_of(context, item) if status.phase == "Drifted" else None,
             recounted(item, context.pools, nodes) if status.phase == "ReviewRequired" else "",
             await owners_of_item(context, item),
@@ -168,14 +168,17 @@ async def plan(context: PageContext) -> PageContent:
     return PageContent("plan.html", name, values, TOPICS, kinds=(MACHINE_CONFIG_POOL, NODE) if has_begun else ())
 
 
-def _timeline(context: PageContext, config: VirtPlatformConfig, pool: Pool) -> RolloutTimeline | None:
-    """What is known of the rollout of this plan; nothing for viewers who may not list nodes."""
+def _timeline(context: PageContext, config: VirtPlatformConfig, item: PlanItem, pool: Pool) -> RolloutTimeline | None:
+    """What is known of the rollout of this item; nothing for viewers who may not list nodes."""
     if not context.scope.sees(NODE):
         return None
     board, approval = context.cache.board, config.status.approval
-    return rollout_timeline(
+    found = rollout_timeline(
         pool, board.nodes_of(pool.name), board.log, context.now, begins=approval.at if approval else None
     )
+    completed = item.last_transition_time if item.state == "Completed" else None
+    is_later = found is not None and completed is not None and found.start > completed
+    return None if is_later else found  # a later rollout of the pool is not that of this item
 
 
 def _checks(context: PageContext, profile: Profile, config: VirtPlatformConfig) -> tuple[CheckResult, ...]:

@@ -77,6 +77,11 @@ class NodeHistory:
         return last.since if last and last.slug == "updated" else None
 
     @property
+    def first(self) -> datetime | None:
+        """The first known moment of its update."""
+        return self.began or self.ready_since or self.ended
+
+    @property
     def seconds(self) -> float | None:
         """How long its update took; None if that is not known."""
         return (self.ended - self.began).total_seconds() if self.began and self.ended else None
@@ -149,14 +154,14 @@ def rollout_timeline(
         return None
     if not is_running:
         end = max((end, *(one.ended for one in known if one.ended)))
-    moments = [moment for one in known for moment in (one.began, one.ready_since) if moment]
+    moments = [one.first for one in known if one.first]
     if updating := pool.since("Updating"):
         moments.append(updating)
     axis = TimeAxis(min((*moments, end)), end, left=LEFT)
     urgent = nsmallest(ROWS_SHOWN, histories, key=_urgency)
 
     def in_order(some: Iterable[NodeHistory]) -> tuple[NodeHistory, ...]:
-        return tuple(sorted(some, key=lambda one: (one.began or one.ready_since or end, one.node)))
+        return tuple(sorted(some, key=lambda one: (one.first or end, one.node)))
 
     drawn = in_order(urgent[:MOST_LANES])
     return RolloutTimeline(
