@@ -154,7 +154,10 @@ def _console(
         Authenticator(cluster, around.discovery, around.metrics.request_observed, around.clock.utc),
         around.clock,
         PlatformOptions(
-            settings.options.autopilot, advisor=settings.options.advisor, approver=settings.options.approver
+            settings.options.autopilot,
+            advisor=settings.options.advisor,
+            approver=settings.options.approver,
+            namespace=settings.namespace,
         ),
         SignInLink(owner, lambda url: tell(f"console: {url} (works once)")) if is_personal else None,
     )

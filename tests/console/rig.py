@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import unescape
 from typing import Any, Self
 
@@ -12,12 +12,14 @@ import aiohttp
 from yarl import URL
 
 from tests.clients import a_client
+from tests.console.people import user_of
 from tests.eventually import eventually
 from virt_steward.console.authentication import Authenticator, SignInLink
 from virt_steward.console.cache import PlatformOptions
 from virt_steward.console.handlers import COOKIE
 from virt_steward.console.server import Console, ConsoleParts
 from virt_steward.kube.connection import unobserved
+from virt_steward.runtime.access import NAMESPACE
 from virt_steward.runtime.addresses import Address
 from virt_steward.runtime.clock import Clock, SystemClock
 from virt_steward.runtime.informer import InformerState
@@ -178,7 +180,7 @@ async def a_console(
             client,
             Authenticator(client.connection.cluster, client.discovery, unobserved, time.utc),
             time,
-            platform or PlatformOptions(),
+            replace(platform or PlatformOptions(), namespace=namespace_of(token)),
             SignInLink(owner.connection.cluster, links.append),
         )
         console = Console(ConsoleSettings(ANYWHERE, **settings), parts)
@@ -192,6 +194,11 @@ async def a_console(
             await console.stop()
             stop.set()
             await asyncio.wait_for(running, 30)
+
+
+def namespace_of(token: str) -> str:
+    """Where the controllers run: in the namespace of the console's account, if it is a ServiceAccount."""
+    return user_of(token).split(":")[2] if "." in token else NAMESPACE
 
 
 def _is_filled(informers: Informers) -> bool:

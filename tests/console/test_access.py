@@ -34,7 +34,7 @@ async def test_access_is_exactly_what_the_console_uses(
     mark = audit_log.mark()
     async with a_console(control_plane, fresh.token) as served, served.browser() as browser:
         await browser.get(served.links[-1].removeprefix(served.origin))
-        for path in ("/", "/profiles", "/autopilot", "/approvals", "/placement", "/activity"):
+        for path in ("/", "/inbox", "/profiles", "/autopilot", "/approvals", "/placement", "/activity"):
             assert (await browser.get(path)).status == 200
         asked = audit_log.since(mark)
     assert fresh.denied(asked) == []

@@ -32,24 +32,28 @@ from tests.machines import a_config as a_cluster
 from tests.machines import a_machine, the_machine
 from tests.machines import the_config as the_cluster
 from virt_steward.apis.profiles import LOAD_AWARE
+from virt_steward.console.pictures.node_tiles import NAMED
 from virt_steward.controllers.advisor.definition import definition
 from virt_steward.controllers.advisor.options import AdvisorOptions
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER
 from virt_steward.controllers.autopilot.annotation_keys import SCOPE
 from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.kube.client import Client
-from virt_steward.objects.identity import Key, ref_of
+from virt_steward.objects.identity import Key, Ref, ref_of
 from virt_steward.platform.hco import HYPERCONVERGED
+from virt_steward.platform.machineconfigs import MACHINE_CONFIG_POOL
 from virt_steward.runtime.access import Installation
 from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.simulation.install import make_namespace
 from virt_steward_demo.simulation.installplans import a_subscription
+from virt_steward_demo.simulation.nodes import Node, add_pool
 from virt_steward_demo.simulation.platform import PlatformShape, SimulatedPlatform
+from virt_steward_demo.simulation.pools import CURRENT, DESIRED, STATE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PLAN_PAGE = f"/profiles/{LOAD_AWARE}"
-PAGES = ("/", "/profiles", PLAN_PAGE, "/autopilot", "/approvals", "/placement", "/activity")
+PAGES = ("/", "/inbox", "/profiles", PLAN_PAGE, "/autopilot", "/approvals", "/placement", "/activity")
 PLACE = "of-one-thing"
 PAGES_OF_ONE = {
     "/autopilot/hco-golden-config": "hco-golden-config",
@@ -96,7 +100,7 @@ async def _window(chromium: Chromium, served: Served, token: str) -> AsyncIterat
     await opened.goto("/")
     await opened.get_by_label("Cluster token").fill(token)
     await opened.get_by_role("button", name="Sign in").click()
-    await expect(opened.get_by_role("heading", name="Inbox")).to_be_visible()
+    await expect(opened.get_by_role("heading", name="Overview")).to_be_visible()
     yield opened
     await context.close()
     assert not [one for one in problems if not any(status in one for status in REFUSALS)]
@@ -141,13 +145,34 @@ async def things(client: Client) -> AsyncIterator[Client]:
         await client.delete(ref_of(one))
 
 
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def pools(client: Client) -> AsyncIterator[None]:
+    """A pool with nodes by name, one of them being updated, and one with so many that they are a mosaic."""
+    made = [Ref(MACHINE_CONFIG_POOL, Key("", name)) for name in ("few", "many")]
+    await add_pool(client, "few", configuration={"name": "rendered-new"})
+    await add_pool(client, "many")
+    updating = {CURRENT: "rendered-old", DESIRED: "rendered-new", STATE: "Working"}
+    nodes = [Node("few-1", roles=("few",)), *(Node(f"many-{number}", roles=("many",)) for number in range(NAMED + 1))]
+    for node in nodes:
+        manifest = node.manifest()
+        manifest["metadata"]["annotations"] = updating if node.name == "few-1" else {}
+        manifest["spec"]["unschedulable"] = node.name == "many-7"
+        await client.create(manifest)
+        made.append(ref_of(manifest))
+    status = {"machineCount": 1, "conditions": [a_condition("Updating")]}
+    await client.merge_patch(made[0], {"status": status}, subresource="status")
+    yield
+    for ref in made:
+        await client.delete(ref)
+
+
 async def test_plan_is_reviewed_approved_and_rolled_out(page: Page, advised: Client) -> None:
     await page.goto("/profiles")
     card = page.locator(f"#p-{LOAD_AWARE}")
     await card.get_by_text("Activate: draft a plan").click()
     await card.get_by_role("button", name="Draft a plan").click()
     await expect(page.get_by_text(f"A plan for {LOAD_AWARE} is being drafted")).to_be_visible()
-    await page.goto("/")
+    await page.goto("/inbox")
     review = page.get_by_role("link", name=f"Review plan of {LOAD_AWARE}")
     await expect(review).to_be_visible()
     await keep_picture(page, "inbox")
@@ -161,6 +186,7 @@ async def test_plan_is_reviewed_approved_and_rolled_out(page: Page, advised: Cli
     await expect(page.locator(".nodes .now")).to_be_visible()
     await keep_picture(page, "rollout")
     await expect(page.locator(".nodes .done")).to_have_count(3)
+    await expect(page.locator(".chart rect.b-updated")).to_have_count(3)
     await expect(page.get_by_role("status").get_by_text("Completed", exact=True)).to_be_visible()
     history = page.get_by_role("region", name="History").or_(page.locator("section", has_text="History"))
     await expect(history.get_by_text("agreed in the change meeting").first).to_be_visible()
@@ -287,6 +313,19 @@ async def test_bare_pages_are_accessible(page: Page, path: str) -> None:
     await page.goto(path)
     await expect(page.get_by_role("heading", level=1)).to_have_text(BARE_PAGES[path])
     assert await violations(page) == {}
+
+
+@pytest.mark.usefixtures("pools")
+@pytest.mark.parametrize(("name", "picture"), [("few", "svg rect.b-updating"), ("many", "svg.mosaic path.s-cordoned")])
+async def test_pool_pages_are_accessible(page: Page, name: str, picture: str) -> None:
+    await page.goto(f"/pools/{name}")
+    await expect(page.get_by_role("heading", level=1)).to_have_text(f"Pool {name}")
+    await expect(page.locator(picture).first).to_be_visible()
+    await expect(page.locator("#liveness")).to_have_text("Live")
+    for summary in await page.locator("summary").all():
+        await summary.click()
+    assert await violations(page) == {}
+    assert await width_on_a_phone(page) <= 390
 
 
 async def violations(page: Page) -> dict[str, list[tuple[str, list[str]]]]:

@@ -12,7 +12,7 @@ from virt_steward.console.live import Broadcaster
 from virt_steward.controllers import NAMES, definition
 from virt_steward.controllers.advisor.options import AdvisorOptions
 from virt_steward.controllers.options import ControllerOptions
-from virt_steward.kube.client import Client
+from virt_steward.kube.client import Client, Selection
 from virt_steward.kube.connection import Connection, unobserved
 from virt_steward.kube.discovery import Discovery
 from virt_steward.kube.kubeconfig import load_from_bytes
@@ -20,6 +20,7 @@ from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Key, Ref
 from virt_steward.platform.hco import HYPERCONVERGED
 from virt_steward.platform.machineconfigs import MACHINE_CONFIG_POOL
+from virt_steward.runtime.access import LEASE, NAMESPACE
 from virt_steward.runtime.clock import SystemClock
 from virt_steward.runtime.informers import Informers
 from virt_steward.runtime.manager import Environment, Manager
@@ -54,12 +55,14 @@ def a_cache(client: Client, informers: Informers, platform: PlatformOptions) -> 
     return Cache(informers, client, Broadcaster(), SystemClock(), platform)
 
 
-async def test_cache_adds_only_event_watches_to_controllers(unconnected: Client) -> None:
+async def test_cache_adds_only_watches_of_events_and_leases_to_controllers(unconnected: Client) -> None:
     informers = a_manager(unconnected).informers
     before = list(informers)
     assert a_cache(unconnected, informers, PlatformOptions())
     added = [one.source for one in informers if one not in before]
-    assert added == list(EVENTS)
+    leases = [one.selection for one in added if one.kind == LEASE]
+    assert leases == [Selection.one(Key(NAMESPACE, f"virt-steward-{name}")) for name in NAMES]
+    assert [one for one in added if one.kind != LEASE] == list(EVENTS)
 
 
 @pytest.mark.parametrize("kind", [NODE, MACHINE_CONFIG_POOL], ids=str)

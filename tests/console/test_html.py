@@ -16,8 +16,10 @@ from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.kube.client import Client
 from virt_steward.objects.identity import Key, Ref, ref_of
 from virt_steward.platform.hco import HYPERCONVERGED
+from virt_steward.platform.machineconfigs import MACHINE_CONFIG_POOL
 from virt_steward_demo.simulation.install import make_namespace
 from virt_steward_demo.simulation.installplans import a_subscription
+from virt_steward_demo.simulation.nodes import add_pool
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -36,8 +38,14 @@ async def evil(client: Client) -> AsyncIterator[None]:
     await _plan(client)
     await _asset(client)
     await _event(client)
+    await _pool(client)
     yield
-    for ref in (Ref(HYPERCONVERGED, HCO), the_config("evil"), the_machine(PLACE, "evil")):
+    for ref in (
+        Ref(HYPERCONVERGED, HCO),
+        Ref(MACHINE_CONFIG_POOL, Key("", "evil")),
+        the_config("evil"),
+        the_machine(PLACE, "evil"),
+    ):
         await client.delete(ref)
 
 
@@ -45,6 +53,8 @@ async def evil(client: Client) -> AsyncIterator[None]:
     "path",
     [
         "/",
+        "/inbox",
+        "/pools/evil",
         "/profiles",
         f"/profiles/{LOAD_AWARE}",
         "/autopilot",
@@ -70,7 +80,7 @@ async def test_pages_escape_object_text(browser: Browser, path: str) -> None:
 
 
 async def test_pages_escape_query(browser: Browser) -> None:
-    for path in ("/approvals", "/activity", "/placement", "/autopilot", "/"):
+    for path in ("/approvals", "/activity", "/placement", "/autopilot", "/inbox"):
         text = (await browser.get(f"{path}?q=%3Cscript%3Ealert(1)%3C/script%3E&controller=%22%3E&state=%22%3E")).text
         assert "<script>alert" not in text
 
@@ -130,6 +140,12 @@ async def _asset(client: Client) -> None:
     await put(client, hco)
     on_hco = {"kind": HYPERCONVERGED.name, "namespace": HCO.namespace, "name": HCO.name}
     await _event(client, "evil-asset", REPORTERS["autopilot"], on_hco, on_hco)
+
+
+async def _pool(client: Client) -> None:
+    await add_pool(client, "evil")
+    degraded = {"conditions": [a_condition("Degraded", EVIL)], "degradedMachineCount": 1}
+    await client.merge_patch(Ref(MACHINE_CONFIG_POOL, Key("", "evil")), {"status": degraded}, subresource="status")
 
 
 async def _event(

@@ -20,7 +20,7 @@ from virt_steward_demo.local.controlplane import ControlPlane
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 RESOURCES = ("installplans", "subscriptions", "clusterserviceversions", "namespaces")
-PAGES = ("/", "/profiles", "/autopilot", "/approvals", "/placement", "/activity")
+PAGES = ("/", "/inbox", "/profiles", "/autopilot", "/approvals", "/placement", "/activity")
 
 
 @pytest.mark.parametrize("path", PAGES)

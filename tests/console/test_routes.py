@@ -11,7 +11,8 @@ from virt_steward.console.routes import ROUTES, ActionRoute, HandlerRoute, add_r
 
 PATHS = {
     "/": {},
-    "/?q=a+b": {},
+    "/inbox?q=a+b": {},
+    "/pools/worker": {"name": "worker"},
     "/profiles": {},
     "/profiles/load-aware-rebalancing": {"name": "load-aware-rebalancing"},
     "/autopilot/swap-enable": {"name": "swap-enable"},

@@ -1,3 +1,4 @@
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -9,6 +10,8 @@ from virt_steward.platform.topology import Infrastructure, Scheduler, Topology, 
 
 FEATURE = "feature.node.kubernetes.io"
 BOTH = ("master", "worker")
+SINCE = datetime(2026, 3, 1, 12, tzinfo=UTC)
+READY = {"type": "Ready", "lastTransitionTime": "2026-03-01T12:00:00Z"}
 
 
 def facts(*nodes: dict[str, Any]) -> list[NodeFacts]:
@@ -50,6 +53,22 @@ def test_node_facts_detect_hardware(node: dict[str, Any], expected: Hardware) ->
 def test_detect_hardware_of_any_node() -> None:
     last = a_node("c", capacity={"nvidia.com/gpu": "1"})
     assert detect_hardware(facts(a_node("a"), a_node("b"), last)) == Hardware(pci=True, gpu=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "cordoned", "ready"),
+    [
+        pytest.param({}, False, True, id="nothing-said"),
+        pytest.param({"spec": {"unschedulable": True}}, True, True, id="cordoned"),
+        pytest.param({"status": {"conditions": [READY | {"status": "True"}]}}, False, True, id="ready"),
+        pytest.param({"status": {"conditions": [READY | {"status": "False"}]}}, False, False, id="not-ready"),
+        pytest.param({"status": {"conditions": [READY | {"status": "Unknown"}]}}, False, False, id="lost"),
+    ],
+)
+def test_node_facts_say_whether_it_takes_work(changes: dict[str, Any], *, cordoned: bool, ready: bool) -> None:
+    (node,) = facts({"metadata": {"name": "one"}, **changes})
+    assert (node.cordoned, node.ready) == (cordoned, ready)
+    assert node.ready_since == (SINCE if "status" in changes else None)
 
 
 def test_node_facts_of_a_bare_node() -> None:

@@ -1,4 +1,4 @@
-"""The console on a large cluster: thousands of InstallPlans, hundreds of assets, and pages as quick as ever."""
+"""The console on a large cluster: thousands of plans and nodes, hundreds of assets, and pages as quick as ever."""
 
 import asyncio
 import statistics
@@ -20,9 +20,11 @@ from virt_steward.platform.hco import HYPERCONVERGED
 from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.simulation.install import install, make_namespace
 from virt_steward_demo.simulation.kinds import NAMES
+from virt_steward_demo.simulation.nodes import Node, add_pool
+from virt_steward_demo.simulation.pools import WORKER
 
-PLANS, NAMESPACES, ASSETS = 5_000, 100, 500
-PAGES = ("/", "/profiles", "/autopilot", "/approvals", "/placement", "/activity")
+PLANS, NAMESPACES, ASSETS, NODES = 5_000, 100, 500, 5_000
+PAGES = ("/", "/inbox", "/pools/worker", "/profiles", "/autopilot", "/approvals", "/placement", "/activity")
 FIRST_PAINT = 0.2
 LOOKS = 7
 
@@ -36,6 +38,7 @@ async def test_console_pages_are_fast_with_many_objects(empty_cluster: ControlPl
             cache = served.console.cache
             assert await eventually(lambda: len(cache.plans.pending) == PLANS, within=120)
             assert await eventually(lambda: len(cache.assets.states) >= ASSETS, within=120)
+            assert await eventually(lambda: len(cache.nodes) == NODES, within=120)
             async with served.browser() as browser:
                 await browser.sign_in(empty_cluster.token)
                 paints = {page: await _seconds(browser, page) for page in PAGES}
@@ -78,7 +81,12 @@ async def _fill(client: Client) -> None:
         async with some_at_once:
             await create_install_plan(client, an_install_plan(f"install-{number}", f"crowd-{number % NAMESPACES}"))
 
-    await asyncio.gather(*(create(number) for number in range(PLANS)))
+    async def create_node(number: int) -> None:
+        async with some_at_once:
+            await client.create(Node(f"node-{number}").manifest())
+
+    await add_pool(client, WORKER)
+    await asyncio.gather(*(create(number) for number in range(PLANS)), *(create_node(one) for one in range(NODES)))
 
 
 def _many_assets() -> Catalog:

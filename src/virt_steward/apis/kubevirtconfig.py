@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from virt_steward.apis.crd import AGE, ApiVersion, Column, Crd
-from virt_steward.apis.meta import NAMESPACE_NAME, Condition, NamespaceName
+from virt_steward.apis.meta import NAMESPACE_NAME, Condition, NamespaceName, Time
 from virt_steward.apis.schema import INT32, ApiStruct, keyed_by, matching
 from virt_steward.objects.identity import Kind
 
@@ -50,6 +50,17 @@ class KubevirtConfigSpec(ApiStruct, frozen=True):
     capacity: Annotated[Capacity | None, Meta(description="What the cluster offers to machines.")] = None
 
 
+Percent = Annotated[int, Meta(ge=0, le=100), INT32]
+
+
+class ReportedCapacity(ApiStruct, frozen=True):
+    """What was last known of the free capacity."""
+
+    memory: Annotated[Percent, Meta(description="Percent of the memory that is free.")]
+    cpu: Annotated[Percent | None, Meta(description="Percent of the CPU that is free, if that is known.")] = None
+    at: Annotated[Time | None, Meta(description="Since when these are the figures.")] = None
+
+
 class KubevirtConfigStatus(ApiStruct, frozen=True):
     """What was last seen of the cluster."""
 
@@ -62,6 +73,13 @@ class KubevirtConfigStatus(ApiStruct, frozen=True):
     )
     version: Annotated[str, Meta(description="The Kubernetes version of the cluster.", max_length=64)] = ""
     machines: Annotated[int, Meta(description="How many machines are placed here.", ge=0), INT32] = 0
+    free: Annotated[
+        ReportedCapacity | None,
+        Meta(
+            description="Free capacity in steps of 5 percent, by which the strategy least-loaded decides. It is"
+            " measured when that strategy places a machine."
+        ),
+    ] = None
     observed_generation: Annotated[
         int, Meta(description="The generation of the spec that this status speaks of.", ge=0)
     ] = 0

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
 from virt_steward.catalog.load import load
+from virt_steward.console.lease_holders import OUR_LEASES
 from virt_steward.controllers import REPORTERS
 from virt_steward.controllers.approver.olm import CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION
 from virt_steward.controllers.autopilot.options import AutopilotOptions
@@ -45,7 +46,8 @@ EVENTS = tuple(
     )
     for reporter in REPORTERS.values()
 )
-"""The events of each controller. It is all that the console watches besides what controllers watch."""
+"""The events of each controller. These and the Leases by which controllers elect their leaders are all that the console
+watches besides what controllers watch."""
 
 
 def access(options: AutopilotOptions) -> Access:
@@ -59,6 +61,7 @@ def access(options: AutopilotOptions) -> Access:
         Grant(KUBEVIRT_CONFIG, WATCH, "to show clusters and their health"),
         Grant(EVENT, WATCH, "to show the events of the controllers", Reach.TARGETS),
         Grant(LEASE, WATCH, "to show which controllers stand by", names=tuple(sorted(GO_LEASES.values()))),
+        Grant(LEASE, WATCH, "to show which replica leads", Reach.OWN, names=tuple(sorted(OUR_LEASES.values()))),
     )
     return Access(NAME, (*shown, *_autopilot_grants(options)), only_looks=True)
 

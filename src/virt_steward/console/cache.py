@@ -14,7 +14,8 @@ from virt_steward.catalog.load import Catalog, load
 from virt_steward.catalog.render import Renderer
 from virt_steward.console.access import EVENTS
 from virt_steward.console.derived_cache import DerivedCache
-from virt_steward.console.standby_notices import StandbyNotices
+from virt_steward.console.lease_holders import LeaseHolders, leases_of_controllers, leases_of_go_operators
+from virt_steward.console.node_board import NodeBoard
 from virt_steward.controllers.advisor.integrity import unauthenticated
 from virt_steward.controllers.advisor.observation import VirtPlatformConfig, VirtPlatformConfigMeta
 from virt_steward.controllers.advisor.observe import AdvisorClusterView, OwnWrites
@@ -46,6 +47,7 @@ from virt_steward.insight.assets.state import state_of
 from virt_steward.kube.backoff import RetryBackoff
 from virt_steward.objects.identity import Key
 from virt_steward.platform.sources import MACHINE_CONFIGS, NODES, POOLS
+from virt_steward.runtime.access import NAMESPACE
 from virt_steward.runtime.informer import InformerState
 from virt_steward.runtime.informers import InformerView
 from virt_steward.runtime.kinds import DEFINITIONS
@@ -79,12 +81,15 @@ class PlatformOptions:
     catalog: Catalog = field(default_factory=load)
     advisor: AdvisorOptions = field(default_factory=AdvisorOptions)
     approver: ApproverOptions = field(default_factory=ApproverOptions)
+    namespace: str = NAMESPACE
+    """Where the controllers run."""
 
 
 class Cache:
     """Filled by the informers of the process.
 
-    A page view asks the API server for nothing but rights, and for the running VMs where it shows a staged change.
+    A page view asks the API server for nothing but rights, for the running VMs where it shows a staged change, and for
+    the managedFields of the object of an asset.
     """
 
     def __init__(
@@ -95,14 +100,16 @@ class Cache:
         self._changes = changes
         self._hco = platform.autopilot.hco
         self.configs = self._store_of(CONFIGS, "profiles")
-        self.pools = self._store_of(POOLS, "rollout")
-        self.nodes = self._store_of(NODES, "rollout")
+        self.pools = self.store(POOLS)
+        self.nodes = self.store(NODES)
+        self.board = NodeBoard(self, clock)
         self.profiles = ProfileCache(self, reader, clock, platform.advisor)
         self.machines = self._store_of(MACHINES, "placement")
         self.clusters = self._store_of(CLUSTERS, "placement")
         self.plans = InstallPlanCache(self, clock, platform.approver)
         self.assets = AssetCache(self, reader, clock, platform)
-        self.standby = StandbyNotices(self, clock)
+        self.standby = LeaseHolders(self, clock, leases_of_go_operators())
+        self.leaders = LeaseHolders(self, clock, leases_of_controllers(platform.namespace))
         self._events = tuple(self._store_of(source, "activity", self.assets.handle_event) for source in EVENTS)
 
     @property
@@ -147,6 +154,7 @@ class Cache:
             group.create_task(self.plans.pending.run())
             group.create_task(self.assets.run())
             group.create_task(self.standby.run())
+            group.create_task(self.leaders.run())
 
     def informer(self, source: Source[Any]) -> SharedInformer[Any]:
         if source not in self._sources:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from virt_steward.console import paths
+from virt_steward.console.pictures.mosaic import outline
 from virt_steward.objects.wallclock import rfc3339
 
 if TYPE_CHECKING:
@@ -20,9 +21,15 @@ if TYPE_CHECKING:
     from virt_steward.console.sessions import Note
     from virt_steward.objects.identity import Kind
 
-STATIC = {"console.css": "text/css", "console.js": "text/javascript", "icon.svg": "image/svg+xml"}
+STATIC = {
+    "console.css": "text/css",
+    "pictures.css": "text/css",
+    "console.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+}
 NAV = (
-    ("inbox", "/", "Inbox"),
+    ("overview", "/", "Overview"),
+    ("inbox", "/inbox", "Inbox"),
     ("profiles", "/profiles", "Profiles"),
     ("autopilot", "/autopilot", "Autopilot"),
     ("approvals", "/approvals", "Approvals"),
@@ -73,6 +80,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(static=static_path, paths=paths, rfc3339=rfc3339, plural=_plural)
+    environment.globals.update(outline=outline, duration=_duration)
     return environment
 
 
@@ -125,7 +133,7 @@ def _counts(context: PageContext) -> dict[str, int]:
     """How many items of each page need a person."""
     counts = dict.fromkeys((name for name, _, _ in NAV), 0)
     for item in context.inbox_items:
-        counts[paths.of_inbox_item(item).split("/")[1]] += 1
+        counts[paths.page_of_inbox_item(item)] += 1
     counts["approvals"] = len(context.held_plans)
     return counts | {"inbox": len(context.inbox_items) + len(context.held_plans)}
 
@@ -136,3 +144,11 @@ def _named(kind: Kind) -> str:
 
 def _plural(count: int, word: str) -> str:
     return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+
+
+def _duration(seconds: float) -> str:
+    """For people: 45 s, 3 min 20 s, 2 h 5 min."""
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"

@@ -143,7 +143,7 @@ class PageContext:
     @property
     def standing_by(self) -> list[tuple[str, str]]:
         """The controllers that stand by, each with why and what to do; Leases are named to those who may list them."""
-        rivals = sorted(self.cache.standby.rivals.items())
+        rivals = sorted(self.cache.standby.holders.items())
         return [(name, one.message if self.scope.sees(LEASE, one.lease.namespace) else HIDDEN) for name, one in rivals]
 
     @property
@@ -214,8 +214,8 @@ def kinds_to_check(
             asset_kinds.setdefault(ref.kind, set()).add(ref.key.namespace)
     if all_assets or asset_kinds:
         asset_kinds.setdefault(HYPERCONVERGED, set()).add(cache.assets.view.options.hco.namespace)
-    if rivals := cache.standby.rivals.values():
-        kinds[LEASE] = partial(tuple, {one.lease.namespace for one in rivals})
+    if cache.standby.holders or LEASE in shown:
+        kinds[LEASE] = partial(_namespaces_of_leases, cache)
     return kinds | {kind: partial(tuple, names) for kind, names in asset_kinds.items()}
 
 
@@ -237,6 +237,10 @@ def _namespaces_by_kind(cache: Cache) -> dict[Kind, Callable[[], Iterable[str]]]
         EVENT: of_events,
         CORE_EVENT: of_events,
     }
+
+
+def _namespaces_of_leases(cache: Cache) -> set[str]:
+    return {one.lease.namespace for observed in (cache.standby, cache.leaders) for one in observed.holders.values()}
 
 
 def _namespaces(store: Store[Any]) -> set[str]:

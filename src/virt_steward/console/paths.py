@@ -36,6 +36,15 @@ def asset(name: str) -> str:
     return f"/autopilot/{_part(name)}"
 
 
+def pool(name: str) -> str:
+    return f"/pools/{_part(name)}"
+
+
+def page_of_inbox_item(item: InboxItem) -> str:
+    """The name of the page that lists it, as in the navigation."""
+    return of_inbox_item(item).split("/")[1]
+
+
 def of_inbox_item(item: InboxItem) -> str:
     key = item.ref.key
     match item.ref.kind:

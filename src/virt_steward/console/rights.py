@@ -8,15 +8,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
-from virt_steward.kube.errors import Forbidden
+from virt_steward.insight.field_owners import OwnedObject
+from virt_steward.kube.answers import decoded
+from virt_steward.kube.client import Selection
+from virt_steward.kube.errors import Forbidden, NotFound, NotServed
 from virt_steward.plans.blast_radius import running_vms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping
 
     from virt_steward.console.authentication import Viewer
+    from virt_steward.insight.field_owners import ManagedFieldsRecord
     from virt_steward.kube.client import Client
-    from virt_steward.objects.identity import Kind
+    from virt_steward.objects.identity import Kind, Ref
     from virt_steward.plans.blast_radius import VmiFacts
     from virt_steward.runtime.clock import Clock
 
@@ -101,6 +105,7 @@ class TokenAnswers:
         self.allowed: AnswerCache[AccessQuestion, bool] = AnswerCache(clock, remembered)
         self.listable: AnswerCache[str, tuple[ListRule, ...]] = AnswerCache(clock, remembered)
         self.running_vms: AnswerCache[None, tuple[VmiFacts, ...] | None] = AnswerCache(clock, remembered)
+        self.managed_fields: AnswerCache[Ref, tuple[ManagedFieldsRecord, ...] | None] = AnswerCache(clock, remembered)
 
 
 class Rights:
@@ -126,6 +131,22 @@ class Rights:
             return await running_vms(self._client)
         except Forbidden:
             return None
+
+    async def managed_fields(self, ref: Ref) -> tuple[ManagedFieldsRecord, ...] | None:
+        """The managedFields of an object; None if the viewer may not list it, or it does not exist.
+
+        Read with the viewer's credentials when a page shows them, and without the rest of the object: the console keeps
+        only what controllers keep of it.
+        """
+        return await self._answers.managed_fields.answer(ref, self._read_managed_fields)
+
+    async def _read_managed_fields(self, ref: Ref) -> tuple[ManagedFieldsRecord, ...] | None:
+        selection = Selection.one(ref.key, metadata_only=True)
+        try:
+            found = [raw async for page in self._client.pages(ref.kind, selection, may_lag=True) for raw in page.items]
+        except (Forbidden, NotFound, NotServed):
+            return None
+        return decoded(found[0], OwnedObject, f"list {ref}").metadata.managed_fields if found else None
 
     async def visible_scope(self, namespaces: Mapping[Kind, Callable[[], Iterable[str]]]) -> VisibleScope:
         """Ask for each kind in all namespaces, and only where that is refused for single namespaces."""

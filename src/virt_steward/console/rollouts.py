@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from virt_steward.plans.blast_radius import Census, blast_radius, reboots
 from virt_steward.platform.pools import nodes_of, pools_selecting
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from virt_steward.apis.virtplatformconfig import PlanItem
+    from virt_steward.console.pictures.rollout_timeline import RolloutTimeline
     from virt_steward.platform.nodes import NodeFacts
     from virt_steward.platform.pools import Pool
 
@@ -39,14 +40,22 @@ class Rollout:
     trouble: str
     nodes: tuple[NodeState, ...]
     """Empty where the viewer may not read nodes."""
+    timeline: RolloutTimeline | None = None
+    """None where nothing is known of the past."""
 
 
-def rollouts(item: PlanItem, pools: Sequence[Pool], nodes: Sequence[NodeFacts]) -> tuple[Rollout, ...]:
+def rollouts(
+    item: PlanItem,
+    pools: Sequence[Pool],
+    nodes: Sequence[NodeFacts],
+    timeline_of: Callable[[Pool], RolloutTimeline | None],
+) -> tuple[Rollout, ...]:
     """The pools that an item rolls out to."""
     labels: Mapping[str, str] = item.desired_state.get("metadata", {}).get("labels", {})
     if item.target_ref.kind != "MachineConfig":
         return ()
-    return tuple(_rollout(pool, pools, nodes) for pool in pools_selecting(labels, pools))
+    selecting = pools_selecting(labels, pools)
+    return tuple(replace(_rollout(pool, pools, nodes), timeline=timeline_of(pool)) for pool in selecting)
 
 
 def recounted(item: PlanItem, pools: Sequence[Pool], nodes: Sequence[NodeFacts]) -> str:
@@ -67,7 +76,7 @@ def recounted(item: PlanItem, pools: Sequence[Pool], nodes: Sequence[NodeFacts])
 def _rollout(pool: Pool, pools: Sequence[Pool], nodes: Sequence[NodeFacts]) -> Rollout:
     status, target = pool.status, pool.spec.configuration.name
     names = set(nodes_of(pool, pools, nodes))
-    states = tuple(_state(node, target) for node in nodes if node.metadata.name in names)
+    states = tuple(node_progress(node, target) for node in nodes if node.metadata.name in names)
     updating = [one.name for one in states if one.progress == "now"]
     message = f"{status.updated_machine_count} of {status.machine_count} nodes updated"
     if updating:
@@ -77,7 +86,8 @@ def _rollout(pool: Pool, pools: Sequence[Pool], nodes: Sequence[NodeFacts]) -> R
     return Rollout(pool.name, status.updated_machine_count, status.machine_count, message, trouble, shown)
 
 
-def _state(node: NodeFacts, target: str) -> NodeState:
+def node_progress(node: NodeFacts, target: str) -> NodeState:
+    """How far a node is on the way to this configuration of its pool."""
     state, name = node.rollout, node.metadata.name
     if state.state == "Degraded":
         return NodeState(name, "bad", state.reason or "degraded")

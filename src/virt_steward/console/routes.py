@@ -12,11 +12,12 @@ from virt_steward.console import actions
 from virt_steward.console.access import CORE_EVENT
 from virt_steward.console.authentication import LINK_PATH
 from virt_steward.console.handlers import RequestHandlers
-from virt_steward.console.pages import activity, approvals, autopilot, inbox, placement, profiles
+from virt_steward.console.pages import activity, approvals, autopilot, inbox, overview, placement, profiles
 from virt_steward.console.rendering import PAGES_BY_PATH, PageRoute
 from virt_steward.controllers.approver.olm import SUBSCRIPTION
 from virt_steward.kube.events import EVENT
 from virt_steward.objects.corekinds import NODE
+from virt_steward.runtime.access import LEASE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -59,7 +60,9 @@ PLAN = PageRoute("/approvals/{namespace}/{name}", "approvals", approvals.plan, A
 MACHINE = PageRoute("/placement/machines/{namespace}/{name}", "placement", placement.machine, EVENTS)
 
 ROUTES: tuple[PageRoute | ActionRoute | HandlerRoute, ...] = (
-    PageRoute("/", "inbox", inbox.page, APPROVAL_KINDS),
+    PageRoute("/", "overview", overview.page, APPROVAL_KINDS | {NODE, LEASE}),
+    PageRoute("/pools/{name}", "overview", overview.pool, frozenset({NODE})),
+    PageRoute("/inbox", "inbox", inbox.page, APPROVAL_KINDS),
     PageRoute("/profiles", "profiles", profiles.page, EVENTS),
     PROFILE,
     ActionRoute(PROFILE, "approve", actions.approve_plan),

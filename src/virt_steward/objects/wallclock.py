@@ -23,6 +23,15 @@ def rfc3339_micro(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
+def parse_rfc3339(text: str) -> datetime | None:
+    """Read a timestamp that others wrote; None if it is empty, invalid, or has no time zone."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment.astimezone(UTC) if moment.tzinfo else None
+
+
 def instants(local: datetime, zone: ZoneInfo) -> tuple[datetime, ...]:
     """The instants of a local time: one, or two if the clock goes back; for a skipped time, that of the jump."""
     early, late = (local.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))

@@ -130,6 +130,11 @@ class PoolSelector(msgspec.Struct, frozen=True, rename="camel"):
     match_expressions: tuple[LenientRequirement, ...] = ()
 
     @property
+    def keys(self) -> frozenset[str]:
+        """The labels that it reads."""
+        return frozenset(self.match_labels) | {one.key for one in self.match_expressions}
+
+    @property
     def is_readable(self) -> bool:
         """Whether every operator is known."""
         return all(one.is_readable for one in self.match_expressions)

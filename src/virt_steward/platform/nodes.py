@@ -1,8 +1,9 @@
-"""Nodes, reduced to what controllers read: roles and hardware, labels for pool selectors, and rollout state."""
+"""Nodes, reduced to what is read: roles and hardware, labels for pool selectors, readiness, and rollout state."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -58,6 +59,11 @@ class NodeFacts(msgspec.Struct, frozen=True):
     worker: bool = False
     hardware: Hardware = Hardware()
     rollout: NodeRolloutState = NodeRolloutState()
+    cordoned: bool = False
+    ready: bool = True
+    """False only if its condition Ready says so: a node without conditions has not reported yet."""
+    ready_since: datetime | None = None
+    """When it became ready or not ready; None if it does not say."""
 
 
 def node_facts(raw: bytes) -> NodeFacts:
@@ -65,6 +71,7 @@ def node_facts(raw: bytes) -> NodeFacts:
     node = _DECODER.decode(raw)
     meta, labels, annotations = node.metadata, node.metadata.labels, node.metadata.annotations
     capacity = frozenset(name for name, amount in node.status.capacity.items() if str(amount) != "0")
+    readiness = next((one for one in node.status.conditions if one.type == "Ready"), _NodeCondition())
     return NodeFacts(
         LabelledMeta(name=meta.name, uid=meta.uid, resource_version=meta.resource_version, labels=labels),
         master=f"{_ROLE}master" in labels or f"{_ROLE}control-plane" in labels,
@@ -77,6 +84,9 @@ def node_facts(raw: bytes) -> NodeFacts:
             gpu=not capacity.isdisjoint(_GPUS),
         ),
         rollout=NodeRolloutState(annotations.current, annotations.desired, annotations.state, annotations.reason),
+        cordoned=node.spec.unschedulable,
+        ready=readiness.status in ("", "True"),
+        ready_since=readiness.last_transition_time,
     )
 
 
@@ -126,12 +136,24 @@ class _NodeMetadata(msgspec.Struct, rename="camel"):
     annotations: _NodeAnnotations = msgspec.field(default_factory=_NodeAnnotations)
 
 
+class _NodeCondition(msgspec.Struct, rename="camel"):
+    type: str = ""
+    status: str = ""
+    last_transition_time: datetime | None = None
+
+
 class _RawNodeStatus(msgspec.Struct):
     capacity: dict[str, str | int] = {}
+    conditions: list[_NodeCondition] = []
+
+
+class _RawNodeSpec(msgspec.Struct):
+    unschedulable: bool = False
 
 
 class _RawNode(msgspec.Struct):
     metadata: _NodeMetadata = msgspec.field(default_factory=_NodeMetadata)
+    spec: _RawNodeSpec = msgspec.field(default_factory=_RawNodeSpec)
     status: _RawNodeStatus = msgspec.field(default_factory=_RawNodeStatus)
 
 

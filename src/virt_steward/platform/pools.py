@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from virt_steward.objects.wallclock import parse_rfc3339
 from virt_steward.platform.health import NotReady, Ready
 from virt_steward.platform.machineconfigs import LabelledMeta, PoolSelector
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
+    from datetime import datetime
 
     from virt_steward.platform.health import Health
     from virt_steward.platform.machineconfigs import MachineConfigFacts
@@ -43,10 +45,11 @@ class PoolSpec(msgspec.Struct, frozen=True, rename="camel"):
     paused: bool = False
 
 
-class PoolCondition(msgspec.Struct, frozen=True):
+class PoolCondition(msgspec.Struct, frozen=True, rename="camel"):
     type: str = ""
     status: str = ""
     message: str = ""
+    last_transition_time: str | None = None
 
 
 class PoolStatus(msgspec.Struct, frozen=True, rename="camel"):
@@ -78,6 +81,11 @@ class Pool(msgspec.Struct, frozen=True):
     @property
     def is_updating(self) -> bool:
         return self._has("Updating")
+
+    def since(self, condition: str) -> datetime | None:
+        """Since when this condition is true; None if it is not, or does not say."""
+        true = (one for one in self.status.conditions if one.type == condition and one.status == "True")
+        return parse_rfc3339(next((one.last_transition_time or "" for one in true), ""))
 
     @property
     def is_render_degraded(self) -> bool:
@@ -135,15 +143,36 @@ def _may_select(pool: Pool, *either: Mapping[str, str]) -> bool:
     return not selector.is_readable or any(selector.selects(dict(labels)) for labels in either)
 
 
+class PoolMembership:
+    """Which pool each node belongs to: its custom pool first, then master, then worker.
+
+    Nodes with the same values of the labels that selectors read belong to the same pool, so each such combination is
+    evaluated once: thousands of nodes have a handful of roles.
+    """
+
+    def __init__(self, pools: Sequence[Pool]) -> None:
+        self._selectors = tuple((pool.name, pool.spec.node_selector) for pool in pools)
+        self._keys = tuple(sorted({key for _, selector in self._selectors for key in selector.keys}))
+        self._known: dict[tuple[str | None, ...], str] = {}
+
+    def pool_of(self, node: NodeFacts) -> str:
+        """Return the name of its pool; empty if none selects it."""
+        labels = node.metadata.labels
+        values = tuple(map(labels.get, self._keys))
+        if values not in self._known:
+            self._known[values] = self._find(labels)
+        return self._known[values]
+
+    def _find(self, labels: dict[str, str]) -> str:
+        names = {name for name, selector in self._selectors if selector.selects(labels)}
+        ranked = (*sorted(names - {MASTER, WORKER}), MASTER, WORKER)
+        return next((name for name in ranked if name in names), "")
+
+
 def nodes_of(pool: Pool, pools: Sequence[Pool], nodes: Iterable[NodeFacts]) -> tuple[str, ...]:
-    """Return the nodes of this pool: a node belongs to its custom pool first, then to master, then to worker."""
-    return tuple(sorted(node.metadata.name for node in nodes if _pool_of(node, pools) == pool.name))
-
-
-def _pool_of(node: NodeFacts, pools: Sequence[Pool]) -> str:
-    names = {pool.name for pool in pools if pool.spec.node_selector.selects(node.metadata.labels)}
-    ranked = (*sorted(names - {MASTER, WORKER}), MASTER, WORKER)
-    return next((name for name in ranked if name in names), "")
+    """Return the nodes of this pool."""
+    membership = PoolMembership(pools)
+    return tuple(sorted(node.metadata.name for node in nodes if membership.pool_of(node) == pool.name))
 
 
 def rollout_health(

@@ -20,39 +20,24 @@ from tests.turns import counted_turns
 from tests.widgets import install_crd
 from virt_steward.apis.kubevirtconfig import Capacity, KubevirtConfigSpec
 from virt_steward.controllers.placement.assignments import Assignments
-from virt_steward.controllers.placement.capacity import NODE_METRICS, CapacityCache, FreeCapacity, capacity_request
+from virt_steward.controllers.placement.capacity import CapacityCache, FreeCapacity, capacity_request
 from virt_steward.controllers.placement.observation import CapacityFree, Unreachable
 from virt_steward.controllers.placement.observe import KubevirtConfig, KubevirtConfigMeta
 from virt_steward.controllers.placement.options import PlacementRules
 from virt_steward.controllers.placement.strategies import STRATEGIES
 from virt_steward.kube.answers import PORTION
-from virt_steward.kube.client import Client, ListPage, Object
+from virt_steward.kube.client import Client, ListPage
 from virt_steward.kube.errors import Unavailable
 from virt_steward.objects.identity import Key, ref_of
 from virt_steward.runtime.store import Store
 from virt_steward_demo.local.controlplane import ControlPlane
-
-ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-DEFINITION: Object = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {
-        "name": f"{NODE_METRICS.plural}.{NODE_METRICS.group}",
-        "annotations": {"api-approved.kubernetes.io": "unapproved, stands for a metrics server"},
-    },
-    "spec": {
-        "group": NODE_METRICS.group,
-        "names": {"kind": NODE_METRICS.name, "plural": NODE_METRICS.plural},
-        "scope": "Cluster",
-        "versions": [{"name": "v1beta1", "served": True, "storage": True, "schema": {"openAPIV3Schema": ANYTHING}}],
-    },
-}
+from virt_steward_demo.tour.members import METRICS_CRD
 
 
 @pytest.fixture
 async def measured(admin: Client) -> AsyncIterator[None]:
     """Two nodes of 8 GiB and 4 cores, of which 4 GiB and 4 cores are used."""
-    await install_crd(admin, DEFINITION)
+    await install_crd(admin, METRICS_CRD)
     made = []
     for name, memory, cpu in (("one", "3Gi", "3500m"), ("two", "1048576Ki", "500000000n")):
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}

@@ -122,6 +122,7 @@ async def _create_sample_objects(cluster: DemoCluster) -> None:
     await sample_objects.create_machine(
         cluster.client, "portal", cluster_selector="topology.kubernetes.io/region=north"
     )
+    await sample_objects.create_machine(cluster.client, "batch", placement_strategy="least-loaded")
     await sample_objects.create_machine(cluster.client, "shop")
 
 

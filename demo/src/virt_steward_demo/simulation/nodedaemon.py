@@ -7,10 +7,12 @@ import uuid
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Key, Ref
+from virt_steward.objects.wallclock import rfc3339
 from virt_steward_demo.simulation.pools import CURRENT, REASON, STATE
 
 if TYPE_CHECKING:
@@ -59,7 +61,8 @@ class NodeDaemon:
 def readiness(*, ready: bool) -> Object:
     """A node's conditions."""
     reason, message = ("KubeletReady", "the node is up") if ready else ("KubeletNotReady", "the node is restarting")
-    condition = {"type": "Ready", "status": "True" if ready else "False", "reason": reason, "message": message}
+    status, now = "True" if ready else "False", rfc3339(datetime.now(UTC))
+    condition = {"type": "Ready", "status": status, "reason": reason, "message": message, "lastTransitionTime": now}
     return {"conditions": [condition]}
 
 

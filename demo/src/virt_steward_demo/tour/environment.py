@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from virt_steward import app
@@ -66,6 +66,7 @@ async def start_demo_cluster(
         stack.callback(stop.set)
         for one in definitions:
             settings = await _settings(control_plane, client, one.access)
+            settings = replace(settings, leader_elect=console is not None)  # so that the console shows who leads
             running.create_task(app.run(settings, (one,), stop), name=one.name)
         if console:
             settings = await _settings(control_plane, client, CONSOLE_ACCESS, console)

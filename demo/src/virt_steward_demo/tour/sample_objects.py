@@ -55,7 +55,9 @@ async def create_machine(client: Client, name: str, **annotations: str) -> Ref:
 async def enable_autopilot(client: Client) -> None:
     """Turn the autopilot on for some assets."""
     annotations = {SCOPE: ",".join(ASSETS), "platform.kubevirt.io/enable-mtv": "true"}
-    await client.merge_patch(Ref(HYPERCONVERGED, HCO), {"metadata": {"annotations": annotations}}, manager="admin")
+    await client.merge_patch(
+        Ref(HYPERCONVERGED, HCO), {"metadata": {"annotations": annotations}}, manager="kubectl-annotate"
+    )
 
 
 async def create_descheduler(client: Client) -> None:
@@ -73,4 +75,4 @@ async def create_descheduler(client: Client) -> None:
             "logLevel": "Normal",
         },
     }
-    await client.apply(descheduler, manager="admin")
+    await client.apply(descheduler, manager="kubectl")

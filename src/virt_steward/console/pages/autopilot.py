@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from virt_steward.console.diffs import field_lines
+from virt_steward.console.ownership import owners_of_object
 from virt_steward.console.page_context import PageContent, matches, not_found
 from virt_steward.controllers.autopilot import annotation_keys
 from virt_steward.controllers.autopilot.decide import Wanted
@@ -84,6 +85,7 @@ async def asset(context: PageContext) -> PageContent:
         "staged": staged,
         "staged_lines": field_lines(staged.fields) if staged else (),
         "may_release": bool(state.staged) and await context.may("patch", HYPERCONVERGED, hco.namespace),
+        "owners": await owners_of_object(context, ref) if state.sighted else None,
         "events": context.events_about(str(ref))[:30],
     }
     return PageContent("asset.html", name, values, TOPICS | {"rollout"} if state.staged else TOPICS)

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
 from virt_steward.console.page_context import PageContent, matches, not_found
+from virt_steward.console.pictures.mosaic import mosaic
 from virt_steward.controllers.placement.observation import MACHINE
 from virt_steward.controllers.placement.report import placed_condition, recorded_reason
 from virt_steward.objects.checks import CheckResult
 from virt_steward.objects.identity import Key, Ref
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from datetime import datetime
+
+    from virt_steward.apis.kubevirtconfig import ReportedCapacity
     from virt_steward.console.live import Topic
     from virt_steward.console.page_context import PageContext
+    from virt_steward.console.pictures.mosaic import Mosaic
     from virt_steward.controllers.placement.observation import Machine
     from virt_steward.controllers.placement.observe import KubevirtConfig
 
 SHOWN = 200
+DESTINATIONS_SHOWN = 50
+STATES = {"warn": "Blocked", "info": "Pending", "ok": "Placed"}
+"""The states of Machines by the tone of their row, the worst first."""
 TOPICS: frozenset[Topic] = frozenset({"placement", "activity"})
 
 
@@ -34,6 +44,23 @@ class MachineRow:
 
 
 @dataclass(frozen=True, slots=True)
+class CapacityBar:
+    """How much of one resource is used, in percent."""
+
+    resource: str
+    used: int
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """A cluster, and the Machines that went there; those without a cluster have no name."""
+
+    cluster: str
+    picture: Mosaic
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterRow:
     """A cluster with its state."""
 
@@ -42,6 +69,10 @@ class ClusterRow:
     tone: str
     message: str
     machines: int
+    bars: tuple[CapacityBar, ...]
+    """Empty if its capacity was never measured."""
+    measured: datetime | None
+    """Since when these are the figures."""
     version: str
     facts: tuple[str, ...]
     labels: tuple[tuple[str, str], ...]
@@ -49,9 +80,11 @@ class ClusterRow:
 
 async def page(context: PageContext) -> PageContent:
     rows = sorted((_machine(one) for one in context.machines), key=lambda row: (row.tone == "ok", row.key))
+    clusters = [_cluster(one) for one in context.clusters]
     found = [row for row in rows if matches(f"{row.key} {row.cluster} {row.word} {row.message}", context.search)]
     values = {
-        "clusters": [_cluster(one) for one in context.clusters],
+        "clusters": clusters,
+        "destinations": destinations([one.name for one in clusters], rows),
         "machines": found[:SHOWN],
         "more": max(len(found) - SHOWN, 0),
         "all": len(rows),
@@ -92,6 +125,32 @@ async def cluster(context: PageContext) -> PageContent:
     return PageContent("cluster.html", name, values, TOPICS)
 
 
+def destinations(clusters: Iterable[str], rows: Iterable[MachineRow]) -> list[Destination]:
+    """Where Machines went: each cluster with its Machines by state, and last those without a cluster."""
+    counts: dict[str, Counter[str]] = {name: Counter() for name in clusters}
+    for row in rows:
+        counts.setdefault(row.cluster, Counter())[STATES[row.tone]] += 1
+    unplaced = counts.pop("", None)
+    named = [*sorted(counts.items()), *([("", unplaced)] if unplaced else [])]
+    return [_destination(name, found) for name, found in named[:DESTINATIONS_SHOWN]]
+
+
+def _destination(cluster: str, counts: Counter[str]) -> Destination:
+    groups = [(word.lower(), word, counts[word]) for word in STATES.values() if counts[word]]
+    total = counts.total()
+    counted = ", ".join(f"{count:,} {word.lower()}" for _, word, count in groups)
+    where = f"on {cluster}" if cluster else "without a cluster"
+    machines = f"{total:,} Machine{'' if total == 1 else 's'} {where}"
+    return Destination(cluster, mosaic(groups), f"{machines}: {counted}" if counted else machines)
+
+
+def _bars(free: ReportedCapacity | None) -> Iterator[CapacityBar]:
+    if free:
+        yield CapacityBar("Memory", 100 - free.memory)
+    if free and free.cpu is not None:
+        yield CapacityBar("CPU", 100 - free.cpu)
+
+
 def _machine(one: Machine) -> MachineRow:
     condition, cluster = placed_condition(one), one.request.config
     if condition and condition.status == "False":
@@ -128,6 +187,8 @@ def _cluster(config: KubevirtConfig) -> ClusterRow:
         tone,
         failing.message if failing else "",
         status.machines,
+        tuple(_bars(status.free)),
+        status.free.at if status.free else None,
         status.version,
         tuple(facts),
         tuple(sorted(config.metadata.labels.items())),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,7 +12,9 @@ from virt_steward.apis.profiles import ProfileOptions
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.console import forms
 from virt_steward.console.diffs import diff_lines, drift_of
+from virt_steward.console.ownership import owners_of_item
 from virt_steward.console.page_context import PageContent, matches, not_found
+from virt_steward.console.pictures.rollout_timeline import rollout_timeline
 from virt_steward.console.rollouts import recounted, rollouts
 from virt_steward.controllers.advisor.annotation_keys import REJECTION_COMMENT
 from virt_steward.controllers.advisor.conditions import ADOPTED, INPUT_DRIFT, STALE, UPGRADE, WINDOW
@@ -29,10 +32,13 @@ if TYPE_CHECKING:
     from virt_steward.console.diffs import DiffLine, ItemDrift
     from virt_steward.console.live import Topic
     from virt_steward.console.page_context import PageContext
+    from virt_steward.console.pictures.rollout_timeline import RolloutTimeline
     from virt_steward.console.rollouts import Rollout
     from virt_steward.controllers.advisor.observation import VirtPlatformConfig
     from virt_steward.controllers.advisor.profiles.profile import Profile
+    from virt_steward.insight.field_owners import FieldOwners
     from virt_steward.objects.checks import CheckResult
+    from virt_steward.platform.pools import Pool
 
 
 TOPICS: frozenset[Topic] = frozenset({"profiles", "rollout", "activity"})
@@ -105,6 +111,8 @@ class ItemView:
     drift: ItemDrift | None
     recounted: str
     """Its impact now; empty if that is what the plan says."""
+    owners: FieldOwners | None
+    """None: its object does not exist, or the viewer may not list it."""
 
 
 async def page(context: PageContext) -> PageContent:
@@ -130,9 +138,10 @@ async def plan(context: PageContext) -> PageContent:
             item,
             diff_lines(item.diff),
             IMPACT_TONES[item.impact_severity],
-            rollouts(item, context.pools, nodes) if has_begun else (),
+            rollouts(item, context.pools, nodes, partial(_timeline, context, config, item)) if has_begun else (),
             await drift_of(context, item) if status.phase == "Drifted" else None,
             recounted(item, context.pools, nodes) if status.phase == "ReviewRequired" else "",
+            await owners_of_item(context, item),
         )
         for item in status.items
     ]
@@ -157,6 +166,19 @@ async def plan(context: PageContext) -> PageContent:
         "events": context.events_about(str(Ref(VIRT_PLATFORM_CONFIG, Key("", name))))[:20],
     }
     return PageContent("plan.html", name, values, TOPICS, kinds=(MACHINE_CONFIG_POOL, NODE) if has_begun else ())
+
+
+def _timeline(context: PageContext, config: VirtPlatformConfig, item: PlanItem, pool: Pool) -> RolloutTimeline | None:
+    """What is known of the rollout of this item; nothing for viewers who may not list nodes."""
+    if not context.scope.sees(NODE):
+        return None
+    board, approval = context.cache.board, config.status.approval
+    found = rollout_timeline(
+        pool, board.nodes_of(pool.name), board.log, context.now, begins=approval.at if approval else None
+    )
+    completed = item.last_transition_time if item.state == "Completed" else None
+    is_later = found is not None and completed is not None and found.start > completed
+    return None if is_later else found  # a later rollout of the pool is not that of this item
 
 
 def _checks(context: PageContext, profile: Profile, config: VirtPlatformConfig) -> tuple[CheckResult, ...]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from virt_steward.controllers.placement.act import write_config_status
 from virt_steward.controllers.placement.fleet import ClusterReached
 from virt_steward.controllers.placement.observation import Unreachable, UnusableCluster
+from virt_steward.controllers.placement.observe import free_capacity
 from virt_steward.controllers.placement.report import config_status
 from virt_steward.kube.errors import Conflict, NotFound
 from virt_steward.objects.identity import Key
@@ -71,7 +72,8 @@ class ClusterStatusWriter:
             return RequeueAfter(0.2, "other clusters are probed first")
         self.reporter.cluster_probed(name, probe.answer)
         next_probe = RequeueAfter(max(probe.next_probe - self.clock.now(), 0.0), "until its next probe")
-        status = config_status(config, probe.answer, self.view.assignments.machines_on(name), self.clock.utc())
+        machines, free = self.view.assignments.machines_on(name), free_capacity(self.view, name)
+        status = config_status(config, probe.answer, machines, free, self.clock.utc())
         if status == config.status:
             return next_probe
         early = self._written.get(name, 0.0) + BETWEEN_STATUS_WRITES - self.clock.now()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from virt_steward.apis.kubevirtconfig import KubevirtConfigSpec
+from virt_steward.apis.kubevirtconfig import KubevirtConfigSpec, ReportedCapacity
 from virt_steward.apis.meta import Condition
 from virt_steward.controllers.placement.observation import MemberCluster, PlacementObservation, UnusableCluster
 from virt_steward.controllers.placement.verdicts import PlacementReason
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from virt_steward.controllers.placement.assignments import Assignments
     from virt_steward.controllers.placement.capacity import CapacityCache
-    from virt_steward.controllers.placement.observation import Finding, Machine, Unreachable
+    from virt_steward.controllers.placement.observation import CapacityFree, Finding, Machine, Unreachable
     from virt_steward.controllers.placement.options import PlacementRules
     from virt_steward.objects.identity import Key
     from virt_steward.runtime.store import Store
@@ -58,6 +58,7 @@ class KubevirtConfigReport(msgspec.Struct, frozen=True, rename="camel", omit_def
     phase: str = ""
     version: str = ""
     machines: int = 0
+    free: ReportedCapacity | None = None
     observed_generation: int = 0
     conditions: tuple[Condition, ...] = ()
 
@@ -120,8 +121,6 @@ def clusters(view: PlacementClusterView) -> tuple[MemberCluster, ...]:
 def _cluster(view: PlacementClusterView, config: KubevirtConfig) -> MemberCluster:
     name = config.metadata.name
     failure = view.health.last_failure(name)
-    machines = view.assignments.machines_on(name)
-    capacity = view.capacities.of(name)
     return MemberCluster(
         name,
         config.metadata.labels,
@@ -130,9 +129,15 @@ def _cluster(view: PlacementClusterView, config: KubevirtConfig) -> MemberCluste
         schedulable=config.is_schedulable,
         unusable=view.health.why_unusable(name),
         unreachable=failure.message if failure else "",
-        machines=machines,
-        free=capacity.with_machines(machines) if capacity else None,
+        machines=view.assignments.machines_on(name),
+        free=free_capacity(view, name),
     )
+
+
+def free_capacity(view: PlacementClusterView, cluster: str) -> CapacityFree | None:
+    """By the last measurement and the Machines that came since; None if it was not measured."""
+    capacity = view.capacities.of(cluster)
+    return capacity.with_machines(view.assignments.machines_on(cluster)) if capacity else None
 
 
 def _unreadable(name: str, problem: str | None) -> MemberCluster:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from virt_steward.apis.kubevirtconfig import ReportedCapacity
 from virt_steward.apis.meta import Condition
 from virt_steward.controllers.placement.candidates import quoted
 from virt_steward.controllers.placement.fleet import ClusterReached, ClusterRejected
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from virt_steward.apis.meta import ConditionStatus
-    from virt_steward.controllers.placement.observation import Machine
+    from virt_steward.controllers.placement.observation import CapacityFree, Machine
     from virt_steward.controllers.placement.observe import KubevirtConfig
     from virt_steward.controllers.placement.verdicts import Chosen
 
@@ -26,6 +27,8 @@ Answer = ClusterReached | Unreachable | UnusableCluster
 
 PLACED = "Placed"
 LONGEST_MESSAGE = 1024
+STEP = 5
+"""Percent: a smaller change of the free capacity is not reported."""
 NOT_CHECKED = "Not checked: no valid credentials"
 
 
@@ -78,12 +81,34 @@ def recorded_reason(machine: Machine) -> str:
     return quoted(reason) if ours and separator and cluster == machine.request.config else ""
 
 
-def config_status(config: KubevirtConfig, answer: Answer, machines: int, now: datetime) -> KubevirtConfigReport:
+def reported_capacity(
+    before: ReportedCapacity | None, free: CapacityFree | None, now: datetime
+) -> ReportedCapacity | None:
+    """What the status says of the free capacity: in steps, so that it is written rarely.
+
+    Without a measurement it stays as it was, with the time of it.
+    """
+    if free is None:
+        return before
+    memory, cpu = _in_steps(free.memory), None if free.cpu is None else _in_steps(free.cpu)
+    if before and (before.memory, before.cpu) == (memory, cpu):
+        return before
+    return ReportedCapacity(memory=memory, cpu=cpu, at=now.replace(microsecond=0))
+
+
+def _in_steps(part: float) -> int:
+    return min(max(round(part * 100 / STEP) * STEP, 0), 100)
+
+
+def config_status(
+    config: KubevirtConfig, answer: Answer, machines: int, free: CapacityFree | None, now: datetime
+) -> KubevirtConfigReport:
     conditions = (_reachable(answer), _credentials(answer))
     return KubevirtConfigReport(
         phase=_phase(answer),
         version=answer.version if isinstance(answer, ClusterReached) else config.status.version,
         machines=machines,
+        free=reported_capacity(config.status.free, free, now),
         observed_generation=config.metadata.generation,
         conditions=tuple(
             Condition(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from virt_steward.kube.client import Client
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-PAGES = ("/", "/profiles", "/autopilot", "/approvals", "/placement", "/activity")
+PAGES = ("/", "/inbox", "/profiles", "/autopilot", "/approvals", "/placement", "/activity")
 
 
 async def test_every_page_says_who_stands_by(
