@@ -121,7 +121,7 @@ def _lines(found: StagedAsset) -> Iterator[str]:
 def staged_lines(found: StagedAsset) -> Iterator[str]:
     """Print what a staged change would change, and which nodes reboot."""
     if found.occasion != Occasion.DELETE:
-        yield "  the object is created:" if found.occasion == Occasion.CREATE else "  changes:"
+        yield "  the object is created:" if found.creates else "  changes:"
     for field in found.fields:
         yield from wrapped(str(field), "    ", "      ")
     if found.more_fields:

@@ -12,6 +12,7 @@ from virt_steward.controllers.autopilot.annotation_keys import (
     ROLLOUT_DEADLINE,
     ROLLOUT_DEADLINE_ACTION,
     ROLLOUT_WINDOW,
+    TAKEOVER,
 )
 from virt_steward.objects import gosyntax
 from virt_steward.objects.durations import BadDuration, parse_duration
@@ -42,6 +43,15 @@ class RolloutMode(Enum):
     """When a person has released it."""
 
 
+class Takeover(Enum):
+    """What becomes of changes to a cluster that another instance of the autopilot has managed."""
+
+    REVIEW = "review"
+    """Each waits until a person releases it."""
+    ACCEPT = "accept"
+    """Those that reboot no node are written at once."""
+
+
 class DeadlineAction(Enum):
     """What happens to a change that is still staged at its deadline."""
 
@@ -59,6 +69,7 @@ class RolloutPolicy:
     deadline: timedelta | None = None
     """How long a change stays staged before the action applies."""
     action: DeadlineAction = DeadlineAction.WARN
+    takeover: Takeover = Takeover.REVIEW
     is_bypassed: bool = False
     """The object itself says that nothing of it is staged."""
     problems: tuple[str, ...] = ()
@@ -75,6 +86,7 @@ def parse_policy(hco: Mapping[str, str], live: Mapping[str, str]) -> RolloutPoli
         window=_parse_window(given.get(ROLLOUT_WINDOW), problems) if mode is RolloutMode.WINDOW else None,
         deadline=_parse_deadline(given.get(ROLLOUT_DEADLINE), problems),
         action=_parse_action(given.get(ROLLOUT_DEADLINE_ACTION), problems),
+        takeover=_parse_takeover(given.get(TAKEOVER), problems),
         is_bypassed=live.get(BYPASS) in gosyntax.TRUE,
         problems=tuple(problems),
     )
@@ -127,6 +139,16 @@ def _parse_action(text: str | None, problems: list[str]) -> DeadlineAction:
     known = " or ".join(action.value for action in DeadlineAction)
     problems.append(f"{ROLLOUT_DEADLINE_ACTION} is {text[:40]!r}, not {known}: the deadline only warns")
     return DeadlineAction.WARN
+
+
+def _parse_takeover(text: str | None, problems: list[str]) -> Takeover:
+    if text is None:
+        return Takeover.REVIEW
+    if takeover := _choice(Takeover, text):
+        return takeover
+    known = " or ".join(one.value for one in Takeover)
+    problems.append(f"{TAKEOVER} is {text[:40]!r}, not {known}: changes wait until they are released")
+    return Takeover.REVIEW
 
 
 def _choice(choices: type[E], text: str) -> E | None:
