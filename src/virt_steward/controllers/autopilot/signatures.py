@@ -1,8 +1,8 @@
 """The record on an object that we created it: an annotation with its uid, which a copy of the object does not have.
 
 The field manager does not tell that: another implementation of the autopilot applies as the same one. The uid is known
-only after the creation, so the request that creates an object says that it is to come, and whoever meets such an object
-completes the record. A process that ends in between leaves nothing that would count as another instance's.
+only after the creation, so the request that creates an object says that it is to come. The record is completed at once,
+or by the next process if this one ends in between: the object never counts as another instance's.
 """
 
 from __future__ import annotations
