@@ -200,10 +200,13 @@ class AutopilotClusterView:
         stones = ((stone.ref, self.tombstoned(stone.ref)) for stone in self.catalog.tombstones)
         return any(live is not None and is_of_another_instance(ref, live) for ref, live in chain(assets, stones))
 
-    def needs_review(self, kind: Kind, policy: RolloutPolicy) -> bool:
-        """Whether a change of an object that we have not created may have to wait."""
+    def may_wait(self, kind: Kind, live: LiveSummary | None, policy: RolloutPolicy) -> bool:
+        """Whether a change of the object may have to wait: it reboots nodes, or the object is of another instance."""
+        if kind in REBOOTING:
+            return True
+        is_ours = live is not None and live.is_created_by_us
         is_staged = policy.takeover is Takeover.REVIEW and policy.mode is not RolloutMode.IMMEDIATE
-        return kind in REBOOTING or (is_staged and self.has_predecessor())
+        return not is_ours and is_staged and self.has_predecessor()
 
     def tombstoned(self, ref: Ref) -> LiveSummary | None:
         """Return the object of a tombstone; None if it does not exist."""

@@ -247,7 +247,7 @@ class AutopilotController:
         if governed.paths:
             self._reporter.report_governed(observation.hco, ref, governed)
         wanted = decision.outcome
-        may_wait = self._view.needs_review(asset.object.kind, wanted.rollout)
+        may_wait = self._view.may_wait(asset.object.kind, live, wanted.rollout)
         rollout = self._rollout(asset, wanted.rollout, observation) if may_wait else None
         task = Task(wanted, live, governed, wanted.intent, _rendered_from(asset, observation), rollout)
         return await converge(self._toolkit, task)

@@ -83,8 +83,7 @@ def check_tombstone(
 def needs_review(obsolete: Obsolete, view: AutopilotClusterView, observation: AutopilotObservation) -> bool:
     """Whether its deletion may have to wait: nodes reboot without it, or another instance has created it."""
     policy = parse_policy(observation.context.hco.annotations, obsolete.live.annotations)
-    is_unreviewed = view.needs_review(obsolete.stone.ref.kind, policy)
-    return is_unreviewed and (obsolete.stone.ref.kind in REBOOTING or not obsolete.live.is_created_by_us)
+    return view.may_wait(obsolete.stone.ref.kind, obsolete.live, policy)
 
 
 def _kept_by(ref: Ref, found: LiveSummary, observation: AutopilotObservation) -> str:

@@ -289,7 +289,9 @@ def _judged(survey: Survey, stager: Stager[PreviewRecords], change: AssetChange)
 def _staging(survey: Survey, stager: Stager[PreviewRecords], change: AssetChange) -> Staging | None:
     asset = survey.view.catalog.find(change.asset)
     wanted = survey.decision(asset).outcome if asset else None
-    if not isinstance(wanted, Wanted) or not survey.view.needs_review(change.ref.kind, wanted.rollout):
+    if not isinstance(wanted, Wanted):
+        return None
+    if not survey.view.may_wait(change.ref.kind, survey.view.sighted(change.asset), wanted.rollout):
         return None
     context = replace(
         RolloutContext.of(change.asset, survey.seen, wanted.rollout, survey.view.pools()),
