@@ -5,6 +5,8 @@ import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import yaml
+
 from tests.cli.commands import Ended, steward
 from tests.cli.kubectl import carry_out
 from virt_steward.kube.client import Client, Object
@@ -54,6 +56,21 @@ class Follower:
     async def steward(self, command: str, *more: str, **names: str) -> Ended:
         """Run `virt-steward <command>`, with more arguments than the page has if they are needed in a test."""
         return await steward(*self._words("virt-steward", command, names)[1:], *more, kubeconfig=self.kubeconfig)
+
+    async def install(self, command: str) -> list[Object]:
+        """Carry out `virt-steward <command> | kubectl apply`, and return what did not exist before."""
+        words = self._words("virt-steward", command, {})
+        printed = await steward(*words[1 : words.index("|")], kubeconfig=self.kubeconfig)
+        assert printed.code == 0, printed.stderr
+        created = []
+        for obj in yaml.safe_load_all(printed.stdout):
+            answer = await self.client.apply(obj, manager="kubectl", force=True)
+            created += [obj] if answer.created else []
+        return created
+
+    def follow(self, command: str) -> None:
+        """Note that a test does what `virt-steward <command>` does."""
+        self._words("virt-steward", command, {})
 
     def _words(self, program: str, command: str, names: dict[str, str]) -> list[str]:
         line = shlex.join(shlex.split(f"{program} {command}"))

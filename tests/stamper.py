@@ -11,6 +11,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import structlog
 
 from virt_steward import app, logs
 from virt_steward.kube import faults
@@ -30,6 +31,8 @@ from virt_steward.settings import Settings, lease_times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+log = structlog.get_logger()
 
 NAME = "stamper"
 CONFIG_MAP = Kind("", "ConfigMap", "configmaps")
@@ -71,6 +74,7 @@ class Stamper:
         self._papers = tools.store(papers)
         self._client = tools.client
         self._recorder = tools.recorder
+        tools.when_leading(lambda: log.info("stamper begins"))
 
     async def reconcile(self, key: Key) -> Outcome:
         paper = self._papers.get(key)

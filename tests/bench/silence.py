@@ -15,6 +15,7 @@ from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.controllers.autopilot.overrides.governed import NOT_GOVERNED
 from virt_steward.controllers.autopilot.overrides.mask import NO_MASK
 from virt_steward.controllers.autopilot.rollouts.ledger import StagingLedger
+from virt_steward.controllers.autopilot.rollouts.policy import RolloutPolicy
 from virt_steward.controllers.autopilot.verdicts import AssetApplied, AssetInSync
 from virt_steward.kube.client import Client
 from virt_steward.objects.identity import ref_of
@@ -24,7 +25,7 @@ from virt_steward.runtime.store import Store
 LOOKS = 100
 
 INTENT = a_config_map("bench-converged", mode="Automatic")
-WANTED = Wanted(INTENT, NO_MASK, DriftMode.ENFORCE, is_paused=False)
+WANTED = Wanted(INTENT, NO_MASK, DriftMode.ENFORCE, is_paused=False, rollout=RolloutPolicy())
 
 
 async def measure(client: Client, audit_log: AuditLog) -> Count:

@@ -5,9 +5,11 @@ import re
 import shlex
 from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 from virt_steward.kube.client import Client, Object, Selection
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
+from virt_steward.kube.errors import NotFound
 from virt_steward.objects.identity import Key, Kind, Ref
 
 PROGRAM = "kubectl"
@@ -32,6 +34,10 @@ async def carry_out(client: Client, command: list[str]) -> Object:
         selection = Selection(asked.namespace if is_namespaced else "", fields=asked.fields)
         return {"items": await client.list(kind, selection)}
     ref = await _object(client, asked)
+    if asked.verb == "delete":
+        return await _delete(
+            client, [Ref(ref.kind, Key(ref.key.namespace, name)) for name in (asked.name, *asked.more)]
+        )
     return await client.merge_patch(ref, await _patch(client, ref, asked), manager=f"{PROGRAM}-{asked.verb}")
 
 
@@ -56,12 +62,16 @@ def _read(command: list[str]) -> Namespace:
     parser = ArgumentParser(PROGRAM)
     parser.add_argument("-n", dest="namespace", default="default")
     verbs = parser.add_subparsers(dest="verb", required=True)
-    get, patch, scale, label, annotate = map(verbs.add_parser, ("get", "patch", "scale", "label", "annotate"))
-    for verb in (get, patch, scale, label, annotate):
+    get, patch, scale, label, annotate, delete = map(
+        verbs.add_parser, ("get", "patch", "scale", "label", "annotate", "delete")
+    )
+    for verb in (get, patch, scale, label, annotate, delete):
         verb.add_argument("-n", dest="namespace", default=SUPPRESS)
         verb.add_argument("resource")
-    for verb in (patch, scale, label, annotate):
+    for verb in (patch, scale, label, annotate, delete):
         verb.add_argument("name")
+    delete.add_argument("more", nargs="*")
+    delete.add_argument("--ignore-not-found", action="store_true", required=True)
     get.add_argument("--field-selector", dest="fields", default="")
     scale.add_argument("--replicas", type=int, required=True)
     patch.add_argument("--type", choices=["merge"], required=True)
@@ -70,6 +80,16 @@ def _read(command: list[str]) -> Namespace:
         verb.add_argument("notes", nargs="+")
         verb.add_argument("--overwrite", action="store_true")
     return parser.parse_args(command[1:])
+
+
+async def _delete(client: Client, refs: list[Ref]) -> Object:
+    """Delete those that exist, and tell their names."""
+    found = []
+    for ref in refs:
+        with suppress(NotFound):
+            await client.delete(ref)
+            found.append(ref.key.name)
+    return {"deleted": found}
 
 
 async def _notes(client: Client, ref: Ref, asked: Namespace, field: str) -> Object:

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 import pytest_asyncio
 
@@ -28,9 +29,8 @@ HCO_REF = Ref(HYPERCONVERGED, HCO)
 def a_change(desired: str) -> StagedChange:
     staged_at = datetime(2026, 3, 1, 12, tzinfo=UTC)
     fields = (FieldChange(".spec.kernelArguments[0]", "<old>", "psi=1"), FieldChange(".spec.fips", planned=True))
-    return StagedChange(
-        staged_at, desired, ("worker",), asset=ASSET, occasion=Occasion.UPDATE, fields=fields, more_fields=7
-    )
+    recorded = StagedChange(staged_at, desired, ("worker",), asset=ASSET, occasion=Occasion.UPDATE, live_hash="live")
+    return msgspec.structs.replace(recorded, fields=fields, more_fields=7)
 
 
 @pytest_asyncio.fixture(loop_scope="module")

@@ -11,6 +11,7 @@ from virt_steward.controllers.autopilot.decide import AssetDecision, Wanted
 from virt_steward.controllers.autopilot.edit_wars import OTHER_INSTANCE
 from virt_steward.controllers.autopilot.live_summary import LiveSummary
 from virt_steward.controllers.autopilot.overrides.mask import NO_MASK
+from virt_steward.controllers.autopilot.rollouts.policy import RolloutPolicy
 from virt_steward.controllers.autopilot.rollouts.staged import StagedChange
 from virt_steward.controllers.autopilot.verdicts import (
     AssetFailed,
@@ -31,8 +32,8 @@ from virt_steward.platform.hco import PREFIX
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ASSET = load().assets[0]
 REF = Ref(Kind("g", "Thing"), Key("", "one"))
-ENFORCED = Wanted({}, NO_MASK, DriftMode.ENFORCE, is_paused=False)
-REPORTED = Wanted({}, NO_MASK, DriftMode.REPORT, is_paused=False)
+ENFORCED = Wanted({}, NO_MASK, DriftMode.ENFORCE, is_paused=False, rollout=RolloutPolicy())
+REPORTED = Wanted({}, NO_MASK, DriftMode.REPORT, is_paused=False, rollout=RolloutPolicy())
 
 
 def sighted(paused_at: str = "", **annotations: str) -> LiveSummary:

@@ -126,7 +126,7 @@ async def test_switch_check_previews_all_without_a_write(
     assert (
         "VirtPlatformAutopilotRenderFailed" in autopilot["PrometheusRule openshift-cnv/virt-platform-autopilot-alerts"]
     )
-    assert "would be changed (asset observability-operator)" in autopilot["UIPlugin monitoring"]
+    assert "would be staged, not changed (asset observability-operator)" in autopilot["UIPlugin monitoring"]
     assert "virt-platform-autopilot runs now" in autopilot[f"Lease {DEPLOYMENT.namespace}/{GO_LEASE}"]
     settings = autopilot[f"Deployment {DEPLOYMENT}"]
     assert "--hyperconverged openshift-cnv/kubevirt-hyperconverged" in settings

@@ -45,7 +45,7 @@ def a_report(*effects: Effect) -> SwitchReport:
 
 
 def an_obsolete(ref: Ref, staged: str = "") -> AssetChange:
-    return AssetChange("", ref, ChangeAction.DELETE, OBSOLETE, staged=staged)
+    return AssetChange("", ref, ChangeAction.DELETE, OBSOLETE, staged=staged, is_obsolete=True)
 
 
 @pytest.mark.parametrize(
@@ -316,8 +316,8 @@ def test_autopilot_findings_name_alerts_that_go() -> None:
         pytest.param(AutopilotSeen(obsolete=(an_obsolete(RULE),), managed=1), ["would be deleted"], id="obsolete"),
         pytest.param(
             AutopilotSeen(obsolete=(an_obsolete(SWAP, "it waits"),), managed=1),
-            ["staged for deletion"],
-            id="obsolete and reboots",
+            ["it is obsolete; would be kept for now: it waits"],
+            id="obsolete and not reviewed",
         ),
         pytest.param(AutopilotSeen(renamed=("nhc-far",)), ["is called node-remediation here"], id="renamed"),
         pytest.param(AutopilotSeen(problems=("403",)), ["cannot tell: 403"], id="forbidden"),

@@ -1,16 +1,40 @@
 """Changes of fields, as people read them."""
 
+import gzip
 from base64 import b64encode
 from typing import Any
 
 import msgspec
 import pytest
 
-from virt_steward.objects.field_changes import FieldChange, field_changes
+from virt_steward.objects.field_changes import LARGEST_FILE, FieldChange, field_changes
 
 
 def a_file(content: bytes) -> str:
     return f"data:;base64,{b64encode(content).decode()}"
+
+
+CUT = a_file(gzip.compress(b"a\nb")[:-9])
+BOMB = a_file(gzip.compress(bytes(LARGEST_FILE + 1)))
+
+
+def test_new_object_is_shown_by_its_content() -> None:
+    source = a_file(gzip.compress(b"a: 1\nb: 2\n"))
+    planned = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one", "namespace": "two"}, "data": {}}
+    found = field_changes(None, planned | {"data": {"source": source, "size": 2}})
+    assert [one.assignment for one in found] == [".data.source: a: 1\nb: 2", ".data.size: 2"]
+
+
+def test_lines_of_a_long_file_are_compared_quickly() -> None:
+    lines = [f"{number}\n".encode() for number in range(200_001)]
+    live, planned = a_file(b"".join(lines[:-1])), a_file(b"".join(lines[1:]))
+    [found] = changed(live, planned)
+    assert (found.live, found.planned) == ("0", "200000")
+
+
+def changed(live: Any, planned: Any) -> tuple[FieldChange, ...]:
+    kind = {"apiVersion": "v1", "kind": "ConfigMap"}
+    return field_changes({**kind, "data": {"source": live}}, {**kind, "data": {"source": planned}})
 
 
 @pytest.mark.parametrize(
@@ -22,10 +46,11 @@ def a_file(content: bytes) -> str:
         pytest.param(a_file(b"\xff"), a_file(b"\xfe"), (a_file(b"\xff"), a_file(b"\xfe")), id="no-text"),
         pytest.param("data:;base64,!", a_file(b"a"), ("data:;base64,!", a_file(b"a")), id="broken"),
         pytest.param(a_file(b"a\nb"), a_file(b"b\na"), (a_file(b"a\nb"), a_file(b"b\na")), id="only-the-order"),
+        pytest.param(a_file(gzip.compress(b"a\nb")), a_file(b"a\nc"), ("b", "c"), id="compressed"),
+        pytest.param(CUT, a_file(b"a"), (CUT, a_file(b"a")), id="compressed-and-cut"),
+        pytest.param(BOMB, a_file(b"a"), (BOMB, a_file(b"a")), id="too-large-to-decompress"),
         pytest.param(1, 2, (1, 2), id="no-file"),
     ],
 )
 def test_embedded_file_is_shown_by_its_lines(live: Any, planned: Any, shown: tuple[Any, Any]) -> None:
-    kind = {"apiVersion": "v1", "kind": "ConfigMap"}
-    found = field_changes({**kind, "data": {"source": live}}, {**kind, "data": {"source": planned}})
-    assert found == (FieldChange(".data.source", *shown),)
+    assert changed(live, planned) == (FieldChange(".data.source", *shown),)

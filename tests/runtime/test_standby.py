@@ -141,3 +141,4 @@ async def test_leader_stops_writing_when_another_implementation_starts(
     assert await eventually(replicas.all_are_stamped)
     lease = await admin.get(Ref(LEASE, Key(replicas.namespace, ann.access.lease)))
     assert lease["spec"]["leaseTransitions"] == 1  # it had released it
+    assert [entry["event"] for entry in replica.log()].count("stamper begins") == 2, "whenever it leads"

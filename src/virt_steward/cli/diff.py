@@ -203,7 +203,7 @@ def _change(change: AssetChange, impact: RebootImpact | None) -> Iterator[str]:
         yield from wrapped(f"impact: {impact.message}", "    ", "      ")
     fields = _fields(change)
     for field in fields[:MOST_FIELDS]:
-        yield from wrapped(str(field), "    ", "      ")
+        yield from wrapped(str(field) if change.live else field.assignment, "    ", "      ")
     if len(fields) > MOST_FIELDS:
         yield f"    and {len(fields) - MOST_FIELDS} more fields; -o json has all of them"
 

@@ -313,7 +313,8 @@ def asset_lines(found: AssetExplanation) -> Iterator[str]:
         for event in found.events:
             yield from wrapped(event, "  ", "    ")
     if found.review:
-        yield f"\nStaged change {found.staged}; to write it now: virt-steward release {found.asset}"
+        yield f"\nStaged change {found.staged}"
+        yield f"  to write it now: virt-steward release {found.asset}"
         yield from staged_lines(found.review)
     yield f"\n{_live_object(found.live)}"
 

@@ -92,9 +92,16 @@ async def _release(request: _ReleaseRequest, options: AutopilotOptions, cluster:
         outcome = await release_changes(client, options.hco, [one.id for one in found], signature)
         if not isinstance(outcome, Decided):
             raise CommandFailed(outcome.reason)
-        now = "the autopilot applies it now, and nodes reboot"
+        now = "the autopilot applies it now"
         return [
-            DecisionResult(name, True, f"Released {one.id}; {now}", signature.user, signature.comment, one)
+            DecisionResult(
+                name,
+                True,
+                f"Released {one.id}; {now}{', and nodes reboot' if one.pools else ''}",
+                signature.user,
+                signature.comment,
+                one,
+            )
             for name, one in zip(request.assets, found, strict=True)
         ]
 
@@ -121,9 +128,9 @@ def _lines(found: StagedAsset) -> Iterator[str]:
 def staged_lines(found: StagedAsset) -> Iterator[str]:
     """Print what a staged change would change, and which nodes reboot."""
     if found.occasion != Occasion.DELETE:
-        yield "  the object is created:" if found.occasion == Occasion.CREATE else "  changes:"
+        yield "  the object is created:" if found.creates else "  changes:"
     for field in found.fields:
-        yield from wrapped(str(field), "    ", "      ")
+        yield from wrapped(field.assignment if found.creates else str(field), "    ", "      ")
     if found.more_fields:
         yield f"    and {found.more_fields} more fields"
     for obsolete in found.deleted:

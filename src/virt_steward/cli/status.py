@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,6 +12,7 @@ from virt_steward.cli import advisor_flags, autopilot_flags
 from virt_steward.cli.arguments import ContextOption, KubeconfigOption, quiet_reader
 from virt_steward.cli.output import Output, OutputOption, answer, table, wrapped
 from virt_steward.controllers.autopilot.overrides.scope import Activation
+from virt_steward.insight.assets.explain import LEFT_ALONE
 from virt_steward.insight.status import collect_sections
 from virt_steward.objects.wallclock import rfc3339
 
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
 
     from virt_steward.controllers.autopilot.options import AutopilotOptions
     from virt_steward.insight.status import Section
+
+
+FOLDED = 3
+"""So many rows with the same reason become one."""
 
 
 def status(
@@ -46,9 +52,17 @@ def _lines(found: Iterable[Section]) -> Iterator[str]:
     for section in found:
         yield f"{section.controller}: {section.summary}"
         if section.rows:
-            yield from (f"  {line}" for line in table(section.columns, section.rows))
+            yield from (f"  {line}" for line in table(section.columns, fold_left_alone(section.rows)))
         for subject, record in section.decisions:
             yield from wrapped(f"{rfc3339(record.at)} {subject}: {record}", "  ", "    ")
+
+
+def fold_left_alone(rows: Iterable[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+    """Join assets that are left alone for the same reason: a hundred lines would hide the one that matters."""
+    found = tuple(rows)
+    counts = Counter(row[1:] for row in found if row[1] == LEFT_ALONE)
+    yield from (row for row in found if counts[row[1:]] < FOLDED)
+    yield from ((f"{count} assets", *rest) for rest, count in counts.items() if count >= FOLDED)
 
 
 def _data(section: Section) -> dict[str, Any]:

@@ -30,7 +30,8 @@ async def release(client: Client, hco: Key, ids: Collection[str], signature: Sig
 
 async def _release(client: Client, hco: Key, ids: frozenset[str], signature: Signature) -> Outcome:
     record = await fetch(client, ref_of_staging(hco.namespace))
-    staged = {entry.id for entry in read_entries((record or {}).get("data") or {}).values()}
+    entries = {entry.id: entry for entry in read_entries((record or {}).get("data") or {}).values()}
+    staged = entries.keys()
     if (gone := sorted(ids - staged)) or not ids:
         reason = f"{', '.join(gone) or 'the change'} is not staged any more, or has changed. Review the change again"
         return NotDecided("Not released", f"Nothing was released: {reason}.")
@@ -43,4 +44,5 @@ async def _release(client: Client, hco: Key, ids: frozenset[str], signature: Sig
     annotations = {ROLLOUT_RELEASE: ",".join(kept), **signature.record(DECISION, "release", named)}
     patch = {"resourceVersion": metadata["resourceVersion"], "annotations": annotations}
     await client.merge_patch(ref, {"metadata": patch}, manager=CONSOLE.name)
-    return Decided(f"Released {named}. The autopilot applies it now, and nodes reboot.")
+    reboots = any(entries[one].matching_pools for one in ids)
+    return Decided(f"Released {named}. The autopilot applies it now{', and nodes reboot' * reboots}.")

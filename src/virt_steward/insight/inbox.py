@@ -200,7 +200,10 @@ def of_assets(states: Iterable[AssetState]) -> Iterator[InboxItem]:
                     Urgency.STUCK, "Paused", "warn", state.ref, subject, says, state.why, "Decide who owns it", asset
                 )
             case "Staged":
-                says = "has a change that waits, for nodes reboot when it is written"
+                reboots = state.staged is not None and state.staged.matching_pools
+                says = (
+                    f"has a change that waits{', for nodes reboot when it is written' if reboots else ' for a review'}"
+                )
                 why = f"{state.why}. {state.staged.summary}" if state.staged and state.staged.summary else state.why
                 yield InboxItem(
                     Urgency.REVIEW, "Staged", "info", state.ref, subject, says, why, "Review and release", asset

@@ -73,6 +73,8 @@ class Toolbox:
     """Adds a background task of the controller."""
     show: Callable[[str, DebugPage], None]
     """Adds a debug page at a path; it is served once the caches are complete."""
+    when_leading: Callable[[Callable[[], None]], None]
+    """Adds a function that is called whenever this process begins to lead: until then, others may have written."""
 
     def store(self, source: Source[T]) -> Store[T]:
         """The store of a source, which fills when the manager runs."""

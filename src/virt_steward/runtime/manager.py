@@ -86,6 +86,7 @@ class ControllerRunner:
         self._informers = InformerView(informers)
         self.background_tasks: list[BackgroundTask] = []
         self.pages: dict[str, DebugPage] = {}
+        self._beginnings: list[Callable[[], None]] = []
         self._is_settled = False
         agent = f"{around.agent} {definition.name}"
         self.elector = self._candidate(definition, agent)
@@ -109,6 +110,7 @@ class ControllerRunner:
             around.notify,
             self.background_tasks.append,
             self._show,
+            self._beginnings.append,
         )
         controller = definition.build(tools)
         self._workers = Workers(self.queue, controller.reconcile, definition.concurrency, around.clock, around.metrics)
@@ -166,6 +168,8 @@ class ControllerRunner:
 
     async def _lead(self, stop: asyncio.Event) -> None:
         self._mark_leading(leading=True)
+        for begin in self._beginnings:
+            begin()
         self._queue_everything()
         self._workers.start()
         holding = asyncio.create_task(self.elector.hold(), name=f"{self.name}-lease")

@@ -1,8 +1,9 @@
 """The advisor on what the Go advisor has left: nothing is written before somebody acts, and no leftover stays."""
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 import pytest
@@ -10,9 +11,11 @@ import pytest
 from tests.audit import AuditLog, Mark
 from tests.controllers.advisor.conftest import NEEDED, clear_configs
 from tests.controllers.advisor.desk import Advisor, Desk, advising, observing, the_config
+from tests.controllers.advisor.process import Start
 from tests.controllers.approver.process import home_of
 from tests.eventually import eventually
 from tests.grants import Account
+from tests.howtos import Follower
 from tests.otheroperator import OtherOperator
 from tests.recordings import recording, restore
 from virt_steward.apis.profiles import HIGHER_DENSITY, LOAD_AWARE
@@ -23,8 +26,9 @@ from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DES
 from virt_steward.controllers.advisor.profiles.virt_higher_density import SWAP
 from virt_steward.insight.plans import explain_plan
 from virt_steward.kube.client import Client, Object
+from virt_steward.kube.errors import NotFound
 from virt_steward.kube.events import EVENT
-from virt_steward.objects.identity import Key, Ref
+from virt_steward.objects.identity import Key, Ref, ref_of
 from virt_steward.platform.machineconfigs import MACHINE_CONFIG_POOL
 from virt_steward.runtime.clock import SystemClock
 from virt_steward_demo.local.controlplane import ControlPlane
@@ -262,6 +266,71 @@ async def test_switch_over_back_and_forth_needs_no_cleaning(switch: Switch) -> N
         assert len((await switch.desk.status()).history) == 2
     finally:
         await go_advisor.delete()
+
+
+async def test_switch_over_by_the_howto_and_back(
+    switch: Switch, start: Start, control_plane: ControlPlane, installed: list[Object]
+) -> None:
+    desk, home = switch.desk, home_of(switch.account)
+    howto = Follower("switch-from-the-go-advisor", switch.client, control_plane.kubeconfig)
+    go_advisor = OtherOperator(switch.client, Key(home, GO_LEASE))
+    await switch.restore(COMPLETED)
+    found = await howto.kubectl("get virtplatformconfigs")
+    assert "Completed" in [one["status"]["phase"] for one in found["items"]]
+    checked = await howto.steward("switch-check advisor")
+    assert checked.code == 2, checked.stderr
+    assert "becomes CompletedWithUpgrade" in checked.stdout
+    for command in ("crds", "policies", "rbac --controllers advisor"):
+        way = "--server-side --force-conflicts -f -" if command == "crds" else "-f -"
+        installed.extend(await howto.install(f"{command} | kubectl apply {way}"))
+    howto.follow("run --controllers advisor")
+    with start():
+        async with go_advisor.running():
+            assert await eventually(partial(is_standing_by, howto))
+        assert await switch.is_adopted(), "the Lease has expired"
+        assert await desk.reaches("CompletedWithUpgrade")
+        explained = await howto.steward("explain plan load-aware-rebalancing")
+        assert "CompletedWithUpgrade" in explained.stdout
+        planned = await howto.steward("plan load-aware-rebalancing")
+        assert "configure-descheduler" in planned.stdout
+        dry_run = 'patch virtplatformconfig load-aware-rebalancing --type merge -p \'{"spec":{"action":"DryRun"}}\''
+        await howto.kubectl(dry_run)
+        assert await desk.reaches("ReviewRequired", reason="PlanReady")
+        approved = await howto.steward("approve load-aware-rebalancing --watch", "--yes")
+        assert approved.code == 0, approved.stderr
+        assert await desk.reaches("Completed", reason="Applied")
+        await howto.kubectl(dry_run)
+        assert await desk.reaches("Completed")
+    records = [f"virt-steward-plan-{name}" for name in (LOAD_AWARE, HIGHER_DENSITY)]
+    command = f"-n virt-steward delete configmap {' '.join(records)} --ignore-not-found"
+    gone = await howto.kubectl(command, **{"virt-steward": home})
+    assert records[0] in gone["deleted"]
+    assert list(lacking((await desk.config())["status"])) == []
+    assert howto.left_out == []
+    await go_advisor.delete()
+
+
+async def is_standing_by(howto: Follower) -> bool:
+    return "standing by: go-1 holds Lease" in (await howto.steward("status")).stdout
+
+
+@pytest.fixture
+async def installed(admin: Client) -> AsyncIterator[list[Object]]:
+    """What a test installs and other tests do not expect: it is deleted."""
+    found: list[Object] = []
+    yield found
+    for obj in reversed(found):
+        await admin.delete(ref_of(obj))
+    for obj in found:
+        assert await eventually(partial(is_gone, admin, ref_of(obj))), obj
+
+
+async def is_gone(client: Client, ref: Ref) -> bool:
+    try:
+        await client.get(ref)
+    except NotFound:
+        return True
+    return False
 
 
 async def plant(switch: Switch, phase: str) -> None:

@@ -18,6 +18,7 @@ from tests.controllers.autopilot.opponent import an_opponent, is_paused
 from tests.controllers.autopilot.pair import ASSET, BOTH, OTHER, becomes, engage_two, is_corrected, substance
 from tests.eventually import eventually
 from tests.proxy import FaultProxy
+from virt_steward.controllers.autopilot.annotation_keys import CREATED
 from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.insight.assets.explain import explain
 from virt_steward.insight.assets.survey import survey
@@ -65,6 +66,9 @@ async def test_kill_around_a_write_loses_and_repeats_nothing(
     assert written.pop(cockpit.ref(OTHER).key.name) == 2, "this one was corrected, too"
     assert set(written.values()) == {1}
     assert {HCO.name, cockpit.ref(ASSET).key.name} <= written.keys()
+    made = await cockpit.live(ASSET)
+    assert made
+    assert made["metadata"]["annotations"][CREATED] == made["metadata"]["uid"], "the second process has signed it"
 
 
 async def test_kill_before_a_pause_pauses_after_restart(

@@ -19,7 +19,8 @@ from virt_steward.controllers.autopilot.definition import definition
 from virt_steward.controllers.autopilot.live_summary import LiveSummary, live_summary
 from virt_steward.controllers.autopilot.observation import AutopilotObservation, ServedKinds
 from virt_steward.controllers.autopilot.options import HCO, OPT_OUT_DELETES
-from virt_steward.controllers.autopilot.optout import Deletable, Kept, OptOut, is_of_another_instance, judge_opt_out
+from virt_steward.controllers.autopilot.optout import Deletable, Kept, OptOut, judge_opt_out
+from virt_steward.controllers.autopilot.signatures import is_of_another_instance
 from virt_steward.controllers.autopilot.verdicts import AssetSkipped, SkipReason
 from virt_steward.objects.identity import Key, Kind, Ref, Regarding
 from virt_steward.platform.hco import HYPERCONVERGED
@@ -242,7 +243,7 @@ async def test_opt_out_keeps_what_another_instance_created(deleting: Cockpit) ->
     metadata = {"name": place.name, "namespace": place.namespace, "labels": {MANAGED_BY: MANAGER}}
     made = {"apiVersion": "metallb.io/v1beta1", "kind": "MetalLB", "spec": {}, "metadata": metadata}
     await deleting.client.apply(made, manager=AUTOPILOT.name)
-    keys = {"enable_metallb": "true"}
+    keys = {"enable_metallb": "true", "takeover": "accept"}
     await deleting.engage(f"{ASSET},{OTHER}", on_opt_out="delete", **keys)
     assert await eventually(lambda: deleting.told("AssetApplied", OTHER), within=30), "which comes later"
     await deleting.engage(OTHER, on_opt_out="delete", **keys)

@@ -16,6 +16,7 @@ from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.controllers.autopilot.overrides.governed import NOT_GOVERNED
 from virt_steward.controllers.autopilot.overrides.mask import NO_MASK
 from virt_steward.controllers.autopilot.rollouts.ledger import StagingLedger
+from virt_steward.controllers.autopilot.rollouts.policy import RolloutPolicy
 from virt_steward.controllers.autopilot.verdicts import AssetPending, PendingReason
 from virt_steward.runtime.clock import SystemClock
 from virt_steward.runtime.store import Store
@@ -53,7 +54,7 @@ async def test_converge_is_stale_after_read_object_changed(cockpit: Cockpit, aud
     assert found
     assert found.reads_itself
     assert live
-    wanted = Wanted(a_map(f"mine: 1\n{OURS}"), NO_MASK, DriftMode.ENFORCE, is_paused=False)
+    wanted = Wanted(a_map(f"mine: 1\n{OURS}"), NO_MASK, DriftMode.ENFORCE, is_paused=False, rollout=RolloutPolicy())
     for seen in (live_summary(live), None):
         work = Task(wanted, seen, NOT_GOVERNED, wanted.intent, RenderedFrom(found.reads_itself, before))
         verdict = await converge(bench, work)

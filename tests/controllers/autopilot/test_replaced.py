@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import partial
 
+import msgspec
 import pytest
 
 from tests.audit import AuditLog
@@ -101,6 +102,11 @@ async def test_replacement_and_deletion_are_released_together_and_reboot_nodes_o
     assert writes(flying, audit_log, mark) == []
     shown = await steward("explain", "asset", KUBELET, kubeconfig=control_plane.kubeconfig)
     assert "KubeletConfig virt-perf-settings is obsolete and will be deleted" in " ".join(shown.stdout.split())
+    listed = msgspec.json.decode(
+        (await steward("diff", KUBELET, "-o", "json", kubeconfig=control_plane.kubeconfig)).stdout
+    )
+    changed = [(one["action"], one["object"]["name"], one["staged"]) for one in listed["changes"]]
+    assert changed == [("create", NEW_KEY, True), ("delete", "virt-perf-settings", True)]
     released = await steward("release", KUBELET, "--yes", kubeconfig=control_plane.kubeconfig)
     assert released.code == 0, released.stderr
     said = " ".join(released.stderr.split())

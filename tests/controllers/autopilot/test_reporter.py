@@ -18,6 +18,7 @@ from virt_steward.controllers.autopilot.live_summary import LiveSummary
 from virt_steward.controllers.autopilot.metrics import AutopilotMetrics
 from virt_steward.controllers.autopilot.overrides.mask import NO_MASK
 from virt_steward.controllers.autopilot.reporter import AutopilotReporter
+from virt_steward.controllers.autopilot.rollouts.policy import RolloutPolicy
 from virt_steward.controllers.autopilot.verdicts import (
     AssetApplied,
     AssetDiffers,
@@ -91,7 +92,7 @@ class Tower:
                 await self._client.delete(Ref(EVENT, one.metadata.key))
 
     async def word(self, mode: DriftMode = DriftMode.ENFORCE) -> str:
-        decision = AssetDecision(Wanted({}, NO_MASK, mode, is_paused=False), (), (), {}, None)
+        decision = AssetDecision(Wanted({}, NO_MASK, mode, is_paused=False, rollout=RolloutPolicy()), (), (), {}, None)
         return state_of(self._asset, REF, decision, LIVE, await self.events()).word
 
 

@@ -68,6 +68,26 @@ async def test_deleted_config_map_is_noticed_though_the_watch_told_both_at_once(
     assert ledger.is_recorded(ref, change) is is_recorded
 
 
+async def test_new_leader_forgets_what_it_knew_when_it_last_led() -> None:
+    server = Server()
+    client: Any = server
+    first, second = (StagingLedger(client, server.store, HCO, ManualClock()) for _ in range(2))
+    ref = Ref(MACHINE_CONFIG, Key("", "90-a"))
+    change = StagedChange(datetime(2030, 1, 1, tzinfo=UTC), "hash", (), "asset", Occasion.UPDATE)
+    await first.stage(REGARDING, ref, change)
+    first.note_in_sync(ref)
+    first.note_compared(ref)
+    await second.drop(REGARDING, (ref,))
+    assert first.find(ref) == change
+    first.begin()
+    assert (first.find(ref), first.was_in_sync(ref), first.was_compared(ref)) == (None, False, False)
+    server.is_late = True
+    await first.stage(REGARDING, ref, change)
+    server.version -= 1
+    first.begin()
+    assert first.find(ref) == change, "the watch is behind its own write"
+
+
 class History:
     """One MachineConfig, its pool, a person, and the autopilot."""
 

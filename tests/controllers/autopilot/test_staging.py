@@ -9,6 +9,7 @@ from virt_steward.controllers.autopilot.rollouts.policy import (
     DeadlineAction,
     RolloutMode,
     RolloutPolicy,
+    Takeover,
     parse_policy,
     parse_releases,
 )
@@ -219,6 +220,7 @@ def test_staged_change_names_paused_pools() -> None:
             RolloutPolicy(deadline=timedelta(days=7), action=DeadlineAction.RELEASE),
             id="deadline",
         ),
+        pytest.param({"takeover": "accept"}, {}, RolloutPolicy(takeover=Takeover.ACCEPT), id="takeover"),
         pytest.param(
             {"bypass-mcp-rollout-coalescing": "true"}, {}, RolloutPolicy(), id="bypass is not read of the platform"
         ),
@@ -243,6 +245,7 @@ def test_policy_is_read_from_annotations(hco: dict[str, str], live: dict[str, st
         ({"rollout": "window", "rollout-window": "0 25 * * * 4h"}, RolloutPolicy(RolloutMode.WINDOW), "not a window"),
         ({"rollout-deadline": "soon"}, RolloutPolicy(), "is not a duration"),
         ({"rollout-deadline-action": "now"}, RolloutPolicy(), "the deadline only warns"),
+        ({"takeover": "true"}, RolloutPolicy(), "not one of review, accept"),
     ],
 )
 def test_bad_policy_means_fewer_writes(annotations: dict[str, str], expected: RolloutPolicy, problem: str) -> None:

@@ -1,4 +1,4 @@
-"""Starts ours on what the Go autopilot leaves behind: no node reboots before somebody has released it."""
+"""Starts ours on what the Go autopilot leaves behind: nothing is written before somebody acts."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -9,13 +9,14 @@ import msgspec
 import pytest
 
 from tests.audit import AuditLog, Mark, Request
-from tests.controllers.autopilot.cockpit import Cockpit, Object, at_work, spec_of
+from tests.controllers.autopilot.cockpit import Cockpit, Object, at_work, explained
 from tests.controllers.autopilot.staging_rig import KUBELET, is_settled, is_staged, rendered, staged, want_pods, writes
 from tests.controllers.autopilot.test_changes import previewed
 from tests.eventually import eventually
 from tests.howtos import FOLDER, Follower, a_deployment
 from tests.otheroperator import OtherOperator
 from tests.recordings import recording, restore
+from virt_steward.catalog.load import MANAGED_BY, MANAGER
 from virt_steward.controllers.autopilot.access import GO_LEASE
 from virt_steward.controllers.autopilot.annotation_keys import (
     PREFIX,
@@ -24,39 +25,50 @@ from virt_steward.controllers.autopilot.annotation_keys import (
     ROLLOUT_DEADLINE_ACTION,
     ROLLOUT_RELEASE,
     ROLLOUT_WINDOW,
+    TAKEOVER,
 )
 from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.controllers.autopilot.rollouts.staged import NAME as STAGING
 from virt_steward.controllers.autopilot.rollouts.staged import ref_of_staging
-from virt_steward.kube.client import EVERYTHING
-from virt_steward.objects.corekinds import NODE
+from virt_steward.insight.assets.changes import WRITES
+from virt_steward.kube.client import EVERYTHING, Selection
+from virt_steward.objects.corekinds import NAMESPACE, NODE
 from virt_steward.objects.diff import changes
 from virt_steward.objects.fieldpaths import readable
 from virt_steward.objects.identity import Key, Ref, ref_of
 from virt_steward.platform.machineconfigs import MACHINE_CONFIG
 from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.simulation.install import make_namespace
+from virt_steward_demo.simulation.kinds.monitoring import POD_MONITOR
+from virt_steward_demo.simulation.kinds.remediation import NODE_HEALTH_CHECK
 from virt_steward_demo.simulation.platform import PlatformShape
 
-DEFAULT = {"swap-enable": "first contact"}
-OPT_INS = DEFAULT | dict.fromkeys(("ksm-zero-only", "thp-tuning", "vm-drain-shutdown-inhibitor"), "first contact")
-EXPECTED = {"autopilot-default": DEFAULT, "autopilot-opt-ins": OPT_INS}
+REBOOTING = {
+    "autopilot-default": {"swap-enable"},
+    "autopilot-opt-ins": {"swap-enable", "ksm-zero-only", "thp-tuning", "vm-drain-shutdown-inhibitor"},
+}
+"""Assets that differ on a recorded cluster and reboot nodes."""
 MONITOR = [".spec.endpoints", ".spec.selector.matchLabels.app", ".spec.selector.matchLabels.app.kubernetes.io/name"]
 WRITTEN = {
-    "hco-golden-config": [],  # which changes owners alone
     "metrics-servicemonitor": MONITOR,
     "prometheus-alerts": [".spec.groups"],
     "autopilot-dashboard": ["created"],
     "dashboard-datasource": ["created"],
     "descheduler-dashboard": ["created"],
 }
-"""What is written to a recorded cluster before somebody acts, with the fields that change."""
+"""Other assets that differ, with the fields that change once the takeover is accepted."""
 PLUGINS = {
     "observability-operator": [".spec.monitoring.incidents.enabled"],
     "troubleshooting-panel-ui-plugin": ["created"],
 }
-"""And this where their opt-ins of release 4.22 were not set: they are always on since 5.0."""
+"""And these where their opt-ins of release 4.22 were not set: they are always on since 5.0."""
 ALL_WRITTEN = {"autopilot-default": WRITTEN | PLUGINS, "autopilot-opt-ins": WRITTEN}
-OBSOLETE = "97-worker-obsolete"
+UNKNOWN = "97-worker-obsolete"
+OBSOLETE = Ref(NODE_HEALTH_CHECK, Key("", "virt-node-health-check"))
+"""Which a tombstone names."""
+REPLACED = Ref(POD_MONITOR, Key("kubevirt-metrics-exporter", "kubevirt-metrics-exporter"))
+REPLACED_BY = "kubevirt-metrics-exporter-servicemonitor"
+"""The asset that replaces it, which is not wanted here."""
 
 
 @pytest.fixture
@@ -69,51 +81,79 @@ async def boots(cockpit: Cockpit) -> dict[str, str]:
     return {node["metadata"]["name"]: node["status"]["nodeInfo"]["bootID"] for node in nodes}
 
 
-@pytest.mark.parametrize("name", EXPECTED)
-async def test_takeover_from_the_go_autopilot_reboots_nothing_until_released(
+@pytest.mark.parametrize("name", REBOOTING)
+async def test_takeover_from_the_go_autopilot_writes_nothing_until_somebody_acts(
     cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path, audit_log: AuditLog, name: str
 ) -> None:
-    expected = EXPECTED[name]
+    rebooting, others = REBOOTING[name], ALL_WRITTEN[name]
     objects = [acceptable(obj) for obj in recording(name)]
-    objects.append(obsolete(objects[0]))
+    objects += [
+        unknown(objects[0]),
+        of_go(OBSOLETE, "remediation.medik8s.io/v1alpha1", {"pauseRequests": ["later"]}),
+        of_go(REPLACED, "monitoring.coreos.com/v1", {"selector": {}, "podMetricsEndpoints": []}),
+    ]
+    assert await eventually(partial(has_namespace, cockpit, REPLACED.key.namespace), within=60)
     await restore(cockpit.client, objects)
     assert await eventually(partial(is_settled, cockpit), within=60)
     before, renderings = await boots(cockpit), await rendered(cockpit)
     restored = {ref_of(one): await cockpit.client.get(ref_of(one)) for one in objects}
     preview = await previewed(cockpit, "true")
-    assert {asset for asset, change in preview.items() if change.staged} == expected.keys()
-    assert [asset for asset, change in preview.items() if change.reboots and not change.staged] == []
+    assert {asset for asset, change in preview.items() if change.staged} == {
+        "",
+        REPLACED_BY,
+        *rebooting,
+        *others,
+    }
+    assert [asset for asset, change in preview.items() if change.action in WRITES and not change.staged] == []
     mark = audit_log.mark()
     async with at_work(cockpit, control_plane, tmp_path):
-        assert await eventually(partial(is_staged, cockpit, *expected), within=60)
-        assert await eventually(partial(has_our_rules, cockpit), within=60), "other kinds are updated at once"
-        assert await eventually(partial(cockpit.told, "AssetApplied", "descheduler-dashboard"), within=60)
+        assert await eventually(partial(is_staged, cockpit, *rebooting, *others, REPLACED_BY), within=60)
         found = await staged(cockpit)
-        assert {asset: entry.occasion.value for asset, entry in found.items()} == expected
-        assert await eventually(partial(cockpit.told, "MachineConfigUpdateStaged", "swap-enable"))
-        [event] = await cockpit.events("MachineConfigUpdateStaged", "swap-enable")
-        assert "written by another instance or release of the autopilot, differs" in event["note"]
-        assert ".spec.config.storage.files" in event["note"]
-        assert await eventually(partial(cockpit.told, "NotInCatalog"))
-        [event] = await cockpit.events("NotInCatalog")
-        assert event["related"]["name"] == OBSOLETE
-        assert await first_contact(cockpit, audit_log, mark, restored) == ALL_WRITTEN[name]
-        for asset, fields in (("metrics-servicemonitor", MONITOR), ("prometheus-alerts", [".spec.groups"])):
-            assert await eventually(partial(cockpit.told, "AssetApplied", asset))
-            [event] = await cockpit.events("AssetApplied", asset)
-            assert "applied over what another instance or release of the autopilot wrote, changed: " in event["note"]
-            assert fields[0] in event["note"]
+        occasions = {asset: entry.occasion.value for asset, entry in found.items()}
+        assert occasions.pop(REPLACED_BY) == "delete"
+        assert {*occasions.values()} == {"first contact"}
+        await explains_what_waits(cockpit)
         assert await cockpit.events("DriftDetected") == []
-        assert writes(cockpit, audit_log, mark) == []
+        assert written_by(cockpit, audit_log, mark) == []
         assert (await boots(cockpit), await rendered(cockpit)) == (before, renderings)
+
         await cockpit.engage("true", rollout_release=found["swap-enable"].id)
-        assert await eventually(partial(is_staged, cockpit), within=60)
+        assert await eventually(partial(is_staged, cockpit, *others, REPLACED_BY), within=60), "those of the pool too"
         assert await eventually(partial(is_settled, cockpit), within=60)
-    written = sorted(one.name for one in writes(cockpit, audit_log, mark))
-    assert written == sorted(cockpit.ref(asset).key.name for asset in expected), "each once"
-    assert len(await rendered(cockpit) - renderings) == 1, "nodes reboot once"
-    assert await cockpit.client.get(Ref(MACHINE_CONFIG, Key("", OBSOLETE)))
+        names = sorted(one.name for one in written_by(cockpit, audit_log, mark))
+        assert names == sorted(cockpit.ref(asset).key.name for asset in rebooting), "each once"
+        assert len(await rendered(cockpit) - renderings) == 1, "nodes reboot once"
+
+        mark = audit_log.mark()
+        await cockpit.engage("true", rollout_release=found["prometheus-alerts"].id)
+        assert await eventually(partial(cockpit.told, "TakeoverReleased", "prometheus-alerts"), within=60)
+        assert await first_contact(cockpit, audit_log, mark, restored) == {"prometheus-alerts": [".spec.groups"]}
+        await cockpit.engage("true", takeover="accept")
+        assert await eventually(partial(is_staged, cockpit), within=60)
+        assert await eventually(partial(deleted, cockpit, OBSOLETE, REPLACED), within=60)
+        on_hco = [f".metadata.annotations.{key}" for key in (ROLLOUT_RELEASE, TAKEOVER)]  # by people; ours takes fields
+        written = await first_contact(cockpit, audit_log, mark, restored)
+        assert written == others | {"hco-golden-config": on_hco}
+    assert await cockpit.client.get(Ref(MACHINE_CONFIG, Key("", UNKNOWN)))
     assert cockpit.account.denied(audit_log.since(mark)) == []
+
+
+async def explains_what_waits(cockpit: Cockpit) -> None:
+    for asset, reason, words in (
+        ("swap-enable", "MachineConfigUpdateStaged", ".spec.config.storage.files"),
+        ("prometheus-alerts", "TakeoverStaged", "platform.kubevirt.io/takeover: accept on the HyperConverged"),
+    ):
+        assert await eventually(partial(cockpit.told, reason, asset))
+        [event] = await cockpit.events(reason, asset)
+        assert "written by another instance or release of the autopilot, differs" in event["note"]
+        assert words in event["note"]
+        assert f"virt-steward release {asset}" in event["note"]
+    for reason, name in (("NotInCatalog", UNKNOWN), ("TombstoneSkipped", OBSOLETE.key.name)):
+        assert await eventually(partial(cockpit.told, reason))
+        [event] = await cockpit.events(reason)
+        assert event["related"]["name"] == name
+    shown = await explained(cockpit, "prometheus-alerts")
+    assert (shown.state, shown.review and shown.review.impact) == ("Staged", "no node reboots")
 
 
 async def first_contact(
@@ -122,7 +162,8 @@ async def first_contact(
     """What the autopilot has written, by asset: the fields that have changed, lists as a whole, or that it is new."""
     refs = {asset.name: cockpit.ref(asset.name) for asset in cockpit.catalog.assets}
     assets = {(ref.kind.plural, ref.key): name for name, ref in refs.items()}
-    written = [assets[one.resource, Key(one.namespace, one.name)] for one in written_by(cockpit, audit_log, mark)]
+    found = [one for one in written_by(cockpit, audit_log, mark) if one.verb != "delete"]
+    written = [assets[one.resource, Key(one.namespace, one.name)] for one in found]
     return {name: await changed_fields(cockpit, refs[name], before) for name in written}
 
 
@@ -133,7 +174,7 @@ async def changed_fields(cockpit: Cockpit, ref: Ref, before: dict[Ref, Object]) 
     return sorted({readable(change.path).partition("[")[0] for change in found})
 
 
-async def test_takeover_by_the_howto_creates_nothing_that_reboots_nodes_until_released(
+async def test_takeover_by_the_howto_creates_nothing_until_somebody_acts(
     cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path, audit_log: AuditLog
 ) -> None:
     """Not even for pools without a staged change: the other instance did not have these objects."""
@@ -153,8 +194,9 @@ async def test_takeover_by_the_howto_creates_nothing_that_reboots_nodes_until_re
     scaled = await howto.kubectl("scale deployment virt-platform-autopilot -n openshift-cnv --replicas=0")
     assert scaled["spec"]["replicas"] == 0
     async with at_work(cockpit, control_plane, tmp_path):
-        assert await eventually(partial(is_staged, cockpit, "swap-enable", "psi-enable", KUBELET), within=60)
-        assert await eventually(partial(cockpit.told, "AssetApplied", "descheduler-dashboard"), within=60)
+        waiting = (*WRITTEN, *PLUGINS)
+        rebooting = ("swap-enable", "psi-enable", KUBELET)
+        assert await eventually(partial(is_staged, cockpit, *rebooting, *waiting), within=60)
         entries = (await staged(cockpit)).values()
         assert {entry.occasion.value for entry in entries} == {"first contact"}
         assert "standing by" not in (await howto.steward("status")).stdout
@@ -167,10 +209,13 @@ async def test_takeover_by_the_howto_creates_nothing_that_reboots_nodes_until_re
         assert writes(cockpit, audit_log, mark) == []
         assert "staged" in (await howto.steward("explain asset ASSET", ASSET=KUBELET)).stdout
         config = await cockpit.client.get(ref_of_staging(HCO.namespace))
-        for text in config["data"].values():
-            assert msgspec.json.decode(text, type=GoStagedChange).matching_pools == ["worker"]
+        entries = {name: msgspec.json.decode(text, type=GoStagedChange) for name, text in config["data"].items()}
+        assert all(entries[cockpit.ref(asset).key.name].matching_pools == ["worker"] for asset in rebooting)
         assert (await howto.steward("release ASSET", "--yes", ASSET=KUBELET)).code == 0
-        assert await eventually(partial(is_staged, cockpit), within=60), "the others go along"
+        assert await eventually(partial(is_staged, cockpit, *waiting), within=60), "the others of the pool go along"
+        accepted = await howto.kubectl(f"annotate hyperconverged {HCO.name} -n {HCO.namespace} {TAKEOVER}=accept")
+        assert accepted["metadata"]["annotations"][TAKEOVER] == "accept"
+        assert await eventually(partial(is_staged, cockpit), within=60)
     assert howto.left_out == []
     await go_autopilot.delete()
     await cockpit.client.delete(ref_of(deployment))
@@ -181,12 +226,12 @@ class GoStagedChange(msgspec.Struct, rename="camel"):
 
     staged_at: datetime
     desired_hash: str
-    matching_pools: list[str]
+    matching_pools: list[str] = []
 
 
 def test_howto_names_what_only_ours_follows() -> None:
     page = (FOLDER / "switch-from-the-go-autopilot.md").read_text().partition("## The way back")[2]
-    keys = (ROLLOUT, ROLLOUT_WINDOW, ROLLOUT_DEADLINE, ROLLOUT_DEADLINE_ACTION, ROLLOUT_RELEASE)
+    keys = (ROLLOUT, ROLLOUT_WINDOW, ROLLOUT_DEADLINE, ROLLOUT_DEADLINE_ACTION, ROLLOUT_RELEASE, TAKEOVER)
     assert [key for key in keys if f"`{key.removeprefix(PREFIX)}`" not in page] == []
 
 
@@ -204,10 +249,6 @@ async def wants_another(cockpit: Cockpit, before: str) -> bool:
     return (await staged(cockpit))[KUBELET].desired_hash != before
 
 
-async def has_our_rules(cockpit: Cockpit) -> bool:
-    return all(group["rules"] for group in spec_of(await cockpit.live("prometheus-alerts"))["groups"])
-
-
 def acceptable(obj: Object) -> Object:
     """Texts that were left out of the recording are no rules, and addresses are of another network."""
     if obj["kind"] == "Service":
@@ -218,6 +259,35 @@ def acceptable(obj: Object) -> Object:
     return obj | {"spec": {"groups": groups}}
 
 
-def obsolete(config: Object) -> Object:
+def unknown(config: Object) -> Object:
     """An object of an asset that the other one has and we do not."""
-    return config | {"metadata": config["metadata"] | {"name": OBSOLETE}, "spec": {"kernelArguments": ["obsolete"]}}
+    return config | {"metadata": config["metadata"] | {"name": UNKNOWN}, "spec": {"kernelArguments": ["obsolete"]}}
+
+
+async def deleted(cockpit: Cockpit, *refs: Ref) -> bool:
+    names = {one["related"]["name"] for one in await cockpit.events("TombstoneDeleted")}
+    return names == {ref.key.name for ref in refs}
+
+
+async def has_namespace(cockpit: Cockpit, name: str) -> bool:
+    """Whether the namespace exists; one that another test has deleted may still be terminating."""
+    await make_namespace(cockpit.client, name)
+    found = await cockpit.client.list(NAMESPACE, Selection(fields=f"metadata.name={name}"))
+    return any("deletionTimestamp" not in one["metadata"] for one in found)
+
+
+def of_go(ref: Ref, api_version: str, spec: Object) -> Object:
+    """An object that the other one has and that a tombstone of ours names."""
+    fields = {
+        "f:metadata": {"f:labels": {f"f:{MANAGED_BY}": {}}},
+        "f:spec": {f"f:{name}": {} for name in spec},
+    }
+    entry = {"manager": MANAGER, "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": fields}
+    metadata = {
+        "name": ref.key.name,
+        "labels": {MANAGED_BY: MANAGER},
+        "managedFields": [entry | {"apiVersion": api_version}],
+    }
+    if ref.key.namespace:
+        metadata["namespace"] = ref.key.namespace
+    return {"apiVersion": api_version, "kind": ref.kind.name, "metadata": metadata, "spec": spec}

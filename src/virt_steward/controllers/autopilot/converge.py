@@ -35,12 +35,12 @@ from virt_steward.controllers.autopilot.edit_wars import (
     WriteThrottled,
 )
 from virt_steward.controllers.autopilot.live_summary import sighting_of_object
-from virt_steward.controllers.autopilot.optout import Signatures
 from virt_steward.controllers.autopilot.overrides.governed import NothingLeft, without_governed
 from virt_steward.controllers.autopilot.overrides.mask import masked
 from virt_steward.controllers.autopilot.rollouts.staged import Occasion, occasion_of_creation
 from virt_steward.controllers.autopilot.rollouts.stager import LiveFacts, Stager, occasion_of
 from virt_steward.controllers.autopilot.rollouts.staging import StageChange, WriteNow
+from virt_steward.controllers.autopilot.signatures import is_signature_pending, prepare_signature, sign
 from virt_steward.controllers.autopilot.verdicts import (
     AssetApplied,
     AssetDiffers,
@@ -101,14 +101,13 @@ class Toolkit:
     """Found to differ, and staged."""
     stager: Stager[StagingLedger]
     wars: EditWars
-    signatures: Signatures
     clock: Clock
 
     @classmethod
     def of(cls, client: Client, renderer: Renderer, ledger: StagingLedger, rng: Random, clock: Clock) -> Toolkit:
         """Begin with nothing remembered but what the ledger has."""
         memos = (DryRunMemo(rng), DryRunMemo(rng), DryRunMemo(rng))
-        return cls(client, renderer, *memos, Stager(ledger), EditWars(), Signatures(), clock)
+        return cls(client, renderer, *memos, Stager(ledger), EditWars(), clock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +135,7 @@ class Task:
     rendered_from: RenderedFrom | None = None
     """None: the intent does not depend on the live object."""
     rollout: RolloutContext | None = None
-    """None: no change of it reboots nodes."""
+    """None: no change of it has to wait."""
     live: Object | None = None
     outcome: Creates | Changes | Reowns | None = None
     drifts: tuple[FieldDrift, ...] = ()
@@ -202,6 +201,9 @@ async def read_live(tools: Toolkit, task: Task) -> Task | Verdict:
     live = None
     if task.summary is not None:
         live = await fetch(tools.client, ref_of(task.intent))
+        if live and is_signature_pending(live):  # an apply of the intent would remove what the creation has left
+            await sign(tools.client, live)
+            live = await fetch(tools.client, ref_of(task.intent))
         if live is None or select_steering(live["metadata"].get("annotations")) != task.summary.annotations:
             return _stale("the object has just changed")
     if task.rendered_from and not task.rendered_from.is_current(live):  # it would undo what others have just written
@@ -259,7 +261,7 @@ async def only_report(tools: Toolkit, task: Task) -> Task | Verdict:
 
 
 async def stage(tools: Toolkit, task: Task) -> Task | Verdict:
-    """Keep a change that reboots nodes until its policy lets it through; it costs no token until then."""
+    """Keep a change that waits until its policy lets it through; it costs no token until then."""
     if task.rollout is None:
         return task
     ref, now = ref_of(task.intent), tools.clock.utc()
@@ -291,7 +293,8 @@ async def throttle(tools: Toolkit, task: Task) -> Task | Verdict:
 async def apply(tools: Toolkit, task: Task) -> Task | Verdict:
     assert task.outcome  # noqa: S101 - set by dry_run
     reach("autopilot.apply.before")
-    answer = await writing.apply(tools.client, task.intent, AUTOPILOT, lock_on(task.live))
+    intent = task.intent if task.live else prepare_signature(task.intent)
+    answer = await writing.apply(tools.client, intent, AUTOPILOT, lock_on(task.live))
     reach("autopilot.apply.after")
     match answer:
         case Stale(message):
@@ -301,8 +304,6 @@ async def apply(tools: Toolkit, task: Task) -> Task | Verdict:
     tools.wars.applied(ref_of(task.intent), task.correction, tools.clock.now())
     if task.live is None or task.live.get("spec") != answer.object.get("spec"):  # labels alone start no rollout
         tools.stager.ledger.note_rollout(task.pools)
-    if answer.created:
-        tools.signatures.note_created(answer.object)
     await _settle(tools, task, answer.object)
     if not isinstance(task.outcome, Creates):  # a new object gets values that no dry run can know: addresses, names
         tools.settled.compare(task.outcome.planned, answer.object)
@@ -359,7 +360,7 @@ async def _pause(tools: Toolkit, task: Task, message: str) -> Verdict:
 async def _settle(tools: Toolkit, task: Task, live: Object) -> None:
     """Remember that it is in sync, once it carries the record of who created it."""
     tools.stager.ledger.note_in_sync(ref_of(live))
-    if await tools.signatures.sign(tools.client, live):
+    if await sign(tools.client, live):
         _remember(tools.settled, tools, task, live)
 
 

@@ -64,8 +64,8 @@ class Wanted:
     mask: Mask
     drift: DriftMode
     is_paused: bool
-    rollout: RolloutPolicy | None = None
-    """When a change may be written; None: no change of it reboots nodes."""
+    rollout: RolloutPolicy
+    """When a change may be written that reboots nodes, or that another instance left to us."""
 
     @property
     def is_only_watched(self) -> bool:
@@ -278,17 +278,11 @@ def _overridden(case: AssetCase) -> tuple[AssetCase, Wanted]:
         message = f"{annotation_keys.DRIFT} is {given[:40]!r}, not {known}: differences are only reported until it is"
         case = case.remarked("InvalidDrift", message)
     is_paused = case.overrides.get(annotation_keys.PAUSED) == "true"
-    rollout = _rollout(case)
-    for problem in rollout.problems if rollout else ():
+    rollout = parse_policy(case.observation.context.hco.annotations, case.overrides)
+    for problem in rollout.problems if case.asset.object.kind in REBOOTING else ():
         case = case.remarked("InvalidRollout", problem)
     # An unreadable mode means report: a user who sets it wants fewer writes, not more.
     return case, Wanted(case.intent or {}, mask, drift or DriftMode.REPORT, is_paused, rollout)
-
-
-def _rollout(case: AssetCase) -> RolloutPolicy | None:
-    if case.asset.object.kind not in REBOOTING:
-        return None
-    return parse_policy(case.observation.context.hco.annotations, case.overrides)
 
 
 def _with_patch(case: AssetCase) -> AssetCase:

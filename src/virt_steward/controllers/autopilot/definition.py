@@ -47,6 +47,7 @@ def _build(tools: Toolbox, options: AutopilotOptions, catalog: Catalog) -> Autop
     stores = AutopilotStores.of(watchlist, tools.store)
     view = AutopilotClusterView(stores, schemas, tools.client.discovery, catalog, options)
     ledger = StagingLedger(tools.client, stores.staging, options.hco, tools.clock)
+    tools.when_leading(ledger.begin)
     toolkit = Toolkit.of(tools.client, Renderer(catalog), ledger, rng, tools.clock)
     reporter = AutopilotReporter(tools.recorder, AutopilotMetrics(tools.registry), tools.clock)
     for path, page in pages(view, toolkit.renderer, reporter.corrections, tools.clock).items():

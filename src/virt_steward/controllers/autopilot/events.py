@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from virt_steward.controllers.autopilot import annotation_keys
 from virt_steward.controllers.autopilot.edit_wars import OTHER_INSTANCE
+from virt_steward.controllers.autopilot.rollouts.policy import REBOOTING
 from virt_steward.kube.events import Occurrence
 from virt_steward.objects.identity import Regarding
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 DRIFT, IN_SYNC = "DriftDetected", "AssetInOrder"
 STAGED, RELEASED, OVERDUE = "MachineConfigUpdateStaged", "MachineConfigUpdateReleased", "MachineConfigUpdateOverdue"
+TAKEOVER_STAGED, TAKEOVER_RELEASED = "TakeoverStaged", "TakeoverReleased"
+"""The same of changes that reboot no node."""
 NORMAL = frozenset(
     (
         "AssetApplied",
@@ -30,12 +33,22 @@ NORMAL = frozenset(
         "OptOutSkipped",
         STAGED,
         RELEASED,
+        TAKEOVER_STAGED,
+        TAKEOVER_RELEASED,
         "NotInCatalog",
     )
 )
 """Reasons of events that need no action; all others are warnings."""
 MOST_FIELDS = 10
 """Changed fields that an event names."""
+
+
+def staged_reason(ref: Ref) -> str:
+    return STAGED if ref.kind in REBOOTING else TAKEOVER_STAGED
+
+
+def released_reason(ref: Ref) -> str:
+    return RELEASED if ref.kind in REBOOTING else TAKEOVER_RELEASED
 
 
 def named_fields(fields: tuple[str, ...]) -> str:

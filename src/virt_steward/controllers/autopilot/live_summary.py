@@ -12,6 +12,7 @@ from virt_steward.controllers.autopilot.annotation_keys import (
     GOVERNED_BY,
     PAUSE_REASON,
     PAUSED,
+    UID_PENDING,
     select_steering,
 )
 from virt_steward.controllers.autopilot.edit_wars import OTHER_INSTANCE
@@ -64,7 +65,7 @@ class LiveSummary:
 
     @property
     def is_created_by_us(self) -> bool:
-        return self.annotations.get(CREATED) == self.metadata.uid
+        return self.annotations.get(CREATED) in (self.metadata.uid, UID_PENDING)
 
     def is_same(self, other: LiveSummary) -> bool:
         """Whether nothing of substance differs: a status does not count."""
@@ -88,6 +89,12 @@ def live_summary(obj: Mapping[str, Any]) -> LiveSummary:
         is_terminating="deletionTimestamp" in metadata,
         advised=_advised(metadata),
     )
+
+
+def is_signed(obj: Mapping[str, Any]) -> bool:
+    """Whether the object carries the record that we created it."""
+    metadata = obj["metadata"]
+    return (metadata.get("annotations") or {}).get(CREATED) in (metadata["uid"], UID_PENDING)
 
 
 def sighting_of_object(obj: Mapping[str, Any]) -> LiveDigest:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import to_builtins
@@ -12,9 +13,10 @@ from virt_steward.catalog.context import AssetContext
 from virt_steward.catalog.load import MANAGED_BY, MANAGER
 from virt_steward.controllers.autopilot import annotation_keys
 from virt_steward.controllers.autopilot.observation import AutopilotObservation, ServedKinds
-from virt_steward.controllers.autopilot.optout import is_of_another_instance
 from virt_steward.controllers.autopilot.overrides.governed import NOT_GOVERNED, GovernedFields
+from virt_steward.controllers.autopilot.rollouts.policy import REBOOTING, RolloutMode, Takeover
 from virt_steward.controllers.autopilot.rollouts.staged import data_key, ref_of_staging
+from virt_steward.controllers.autopilot.signatures import is_of_another_instance
 from virt_steward.controllers.autopilot.watches import ref_of_asset
 from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Key, Ref, Regarding, kind_of, ref_of
@@ -35,13 +37,14 @@ from virt_steward.platform.storage import STORAGE_CLASS, STORAGE_PROFILE, summar
 from virt_steward.platform.topology import CLUSTER, INFRASTRUCTURE, SCHEDULER, detect_topology
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from virt_steward.catalog.asset import Asset
     from virt_steward.catalog.load import Catalog, Tombstone
     from virt_steward.controllers.autopilot.live_summary import LiveSummary
     from virt_steward.controllers.autopilot.observation import Served
     from virt_steward.controllers.autopilot.options import AutopilotOptions
+    from virt_steward.controllers.autopilot.rollouts.policy import RolloutPolicy
     from virt_steward.controllers.autopilot.rollouts.staged import StagedChange, StagingRecord
     from virt_steward.controllers.autopilot.watches import GoverningConfig, HcoPart, Watchlist
     from virt_steward.objects.identity import Kind
@@ -191,11 +194,19 @@ class AutopilotClusterView:
             labelled = (one.metadata.key for one in store if one.metadata.labels.get(MANAGED_BY) == MANAGER)
             yield from (ref for key in sorted(labelled) if (ref := Ref(kind, key)) not in known)
 
-    def has_predecessor(self, created: Collection[str] = ()) -> bool:
-        """Whether objects exist that another instance of the autopilot has created; `created` are uids of ours."""
-        found = ((self.ref(asset), self.sighted(asset.name)) for asset in self.catalog.assets)
-        others = ((ref, live) for ref, live in found if live is not None and live.metadata.uid not in created)
-        return any(is_of_another_instance(ref, live) for ref, live in others)
+    def has_predecessor(self) -> bool:
+        """Whether objects exist that another instance of the autopilot has created."""
+        assets = ((self.ref(asset), self.sighted(asset.name)) for asset in self.catalog.assets)
+        stones = ((stone.ref, self.tombstoned(stone.ref)) for stone in self.catalog.tombstones)
+        return any(live is not None and is_of_another_instance(ref, live) for ref, live in chain(assets, stones))
+
+    def may_wait(self, kind: Kind, live: LiveSummary | None, policy: RolloutPolicy) -> bool:
+        """Whether a change of the object may have to wait: it reboots nodes, or the object is of another instance."""
+        if kind in REBOOTING:
+            return True
+        is_ours = live is not None and live.is_created_by_us
+        is_staged = policy.takeover is Takeover.REVIEW and policy.mode is not RolloutMode.IMMEDIATE
+        return not is_ours and is_staged and self.has_predecessor()
 
     def tombstoned(self, ref: Ref) -> LiveSummary | None:
         """Return the object of a tombstone; None if it does not exist."""

@@ -1,6 +1,6 @@
 """Opting out: what becomes of objects that we created and nobody asks for any more. By default they stay.
 
-That we created an object is known by an annotation with its own uid, which we set immediately after the creation.
+That we created an object is known by its signature: see `signatures`.
 """
 
 from __future__ import annotations
@@ -8,27 +8,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import structlog
-
 from virt_steward.catalog.conditions import Unmet
 from virt_steward.catalog.load import MANAGED_BY, MANAGER
 from virt_steward.controllers.autopilot import annotation_keys
 from virt_steward.controllers.autopilot.overrides.exclusions import UnreadableExclusions
 from virt_steward.controllers.autopilot.overrides.scope import Only, unmatched
 from virt_steward.controllers.autopilot.verdicts import AssetSkipped, SkipReason
-from virt_steward.kube.client import ApplyResult
-from virt_steward.kube.errors import Conflict, Forbidden, KubeError, NotFound, NotLeading, Refused
+from virt_steward.kube.errors import Conflict, Forbidden, NotFound, Refused
 from virt_steward.kube.faults import reach
 from virt_steward.objects.corekinds import NAMESPACE
-from virt_steward.objects.identity import ref_of
 from virt_steward.platform.hco import HYPERCONVERGED
 from virt_steward.platform.machineconfigs import KUBELET_CONFIG, MACHINE_CONFIG
-from virt_steward.ssa import apply as writing
-from virt_steward.ssa.locks import lock_on
-from virt_steward.ssa.managers import CREATION
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from virt_steward.catalog.asset import Asset
     from virt_steward.controllers.autopilot.live_summary import LiveSummary
@@ -36,9 +29,6 @@ if TYPE_CHECKING:
     from virt_steward.controllers.autopilot.reporter import AutopilotReporter
     from virt_steward.kube.client import Client
     from virt_steward.objects.identity import Ref
-    from virt_steward.ssa.locks import Object
-
-log = structlog.get_logger()
 
 KEEP, DELETE = "keep", "delete"
 NEVER_DELETED = {
@@ -158,51 +148,3 @@ async def _delete(
     else:
         note = f"{ref} is deleted, because it is not requested any more: {opt_out.skipped.message}"
         reporter.report_opt_out(observation.hco, ref, "OptOutDeleted", note, metadata.uid)
-
-
-def is_of_another_instance(ref: Ref, live: LiveSummary) -> bool:
-    """Whether another instance of the autopilot created the object. Of kinds that are never signed, nobody knows."""
-    is_managed = live.labels.get(MANAGED_BY) == MANAGER and not live.others
-    return is_managed and not live.is_created_by_us and ref.kind not in NEVER_DELETED
-
-
-class Signatures:
-    """Records on objects that this process created them. What another instance may have created is never signed.
-
-    A process that ends between the creation and the record leaves an object that is never deleted on opt-out: nothing
-    on the object tells it from one of another instance, which applies as the same field manager.
-    """
-
-    def __init__(self) -> None:
-        self._created: dict[Ref, str] = {}
-        self._unsigned: set[str] = set()
-
-    @property
-    def created(self) -> Collection[str]:
-        """The uids of what this process has created; the watch may not show their signatures yet."""
-        return self._created.values()
-
-    def note_created(self, created: Object) -> None:
-        """Remember that we have created the object, which is not signed yet."""
-        if (ref := ref_of(created)).kind not in NEVER_DELETED:
-            self._created[ref] = created["metadata"]["uid"]
-            self._unsigned.add(created["metadata"]["uid"])
-
-    async def sign(self, client: Client, live: Object) -> bool:
-        """Sign the object if it has to be; false if it has just changed and has to be read again."""
-        uid = live["metadata"]["uid"]
-        if uid not in self._unsigned:
-            return True
-        reach("autopilot.sign.before")
-        try:
-            intent = annotation_keys.annotation_intent(live, {annotation_keys.CREATED: uid})
-            answer = await writing.apply(client, intent, CREATION, lock_on(live))
-        except NotLeading:
-            raise
-        except KubeError as error:  # the object itself is in sync, and matters more
-            log.warning("creation not recorded", object=str(ref_of(live)), error=str(error))
-            return True
-        if not isinstance(answer, ApplyResult):
-            return False
-        self._unsigned.discard(uid)
-        return True

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from virt_steward.catalog.aliases import ALWAYS_ON, current_name
-from virt_steward.controllers.autopilot.annotation_keys import EXCLUDED, ON_OPT_OUT, ROLLOUT_RELEASE, SCOPE
+from virt_steward.controllers.autopilot.annotation_keys import EXCLUDED, ON_OPT_OUT, SCOPE
 from virt_steward.controllers.autopilot.compliance import Compliance
 from virt_steward.controllers.autopilot.converge import STALE_RETRY, RenderedFrom, Task, converge
 from virt_steward.controllers.autopilot.decide import (
@@ -23,7 +24,7 @@ from virt_steward.controllers.autopilot.overrides.exclusions import UnreadableEx
 from virt_steward.controllers.autopilot.overrides.scope import Everything, Idle, Only, unmatched
 from virt_steward.controllers.autopilot.replaced import ReplacedObjects, Replacement
 from virt_steward.controllers.autopilot.reporter import AssetNeeds
-from virt_steward.controllers.autopilot.rollouts.policy import REBOOTING, parse_releases
+from virt_steward.controllers.autopilot.rollouts.policy import REBOOTING
 from virt_steward.controllers.autopilot.rollouts.stager import RolloutContext
 from virt_steward.controllers.autopilot.tombstones import delete_tombstoned
 from virt_steward.controllers.autopilot.verdicts import (
@@ -246,7 +247,8 @@ class AutopilotController:
         if governed.paths:
             self._reporter.report_governed(observation.hco, ref, governed)
         wanted = decision.outcome
-        rollout = self._rollout(asset, wanted.rollout, observation) if wanted.rollout else None
+        may_wait = self._view.may_wait(asset.object.kind, live, wanted.rollout)
+        rollout = self._rollout(asset, wanted.rollout, observation) if may_wait else None
         task = Task(wanted, live, governed, wanted.intent, _rendered_from(asset, observation), rollout)
         return await converge(self._toolkit, task)
 
@@ -256,14 +258,11 @@ class AutopilotController:
             *(self._view.ref(one) for one in catalog.assets if self._view.sighted(one.name)),
             *(stone.ref for stone in catalog.tombstones if stone.replaced_by and self._view.tombstoned(stone.ref)),
         )
-        return RolloutContext(
-            asset=asset.name,
-            hco=observation.hco,
-            policy=policy,
-            pools=self._view.pools(),
-            releases=parse_releases(observation.context.hco.annotations.get(ROLLOUT_RELEASE)),
-            all_compared=all(self._ledger.was_compared(ref) for ref in existing if ref.kind in REBOOTING),
-            has_predecessor=self._view.has_predecessor(self._toolkit.signatures.created),
+        return replace(
+            RolloutContext.of(asset.name, observation, policy, self._view.pools()),
+            has_predecessor=self._view.has_predecessor(),
+            all_compared=asset.object.kind not in REBOOTING
+            or all(self._ledger.was_compared(ref) for ref in existing if ref.kind in REBOOTING),
         )
 
     async def _conclude(self, asset: Asset, observation: AutopilotObservation, verdict: Verdict) -> datetime | None:

@@ -1,9 +1,9 @@
 """Deletes obsolete objects that an asset replaces: after the asset, so that what they do is never undone before.
 
-If nodes reboot without the object, its deletion is a change like any other: it is staged by the rules of `rollouts`, in
-the name of the asset, and both are released together. For example, a KubeletConfig of an earlier release is replaced by
-a MachineConfig. Both changes are staged; once a person releases the asset, the MachineConfig is created and the
-KubeletConfig is deleted in one go, and nodes reboot once.
+If nodes reboot without the object, or another instance has created it, its deletion is a change like any other: it is
+staged by the rules of `rollouts`, in the name of the asset, and both are released together. For example, a
+KubeletConfig of an earlier release is replaced by a MachineConfig. Both changes are staged; once a person releases the
+asset, the MachineConfig is created and the KubeletConfig is deleted in one go, and nodes reboot once.
 """
 
 from __future__ import annotations
@@ -11,12 +11,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from virt_steward.controllers.autopilot.annotation_keys import ROLLOUT_RELEASE
-from virt_steward.controllers.autopilot.rollouts.policy import REBOOTING, parse_policy, parse_releases
+from virt_steward.controllers.autopilot.rollouts.policy import REBOOTING, parse_policy
 from virt_steward.controllers.autopilot.rollouts.staged import Occasion
 from virt_steward.controllers.autopilot.rollouts.stager import LiveFacts, R, RolloutContext
 from virt_steward.controllers.autopilot.rollouts.staging import StageChange
-from virt_steward.controllers.autopilot.tombstones import EXISTS, Obsolete, check_tombstone, delete_obsolete
+from virt_steward.controllers.autopilot.tombstones import (
+    EXISTS,
+    Obsolete,
+    check_tombstone,
+    delete_obsolete,
+    needs_review,
+)
 from virt_steward.controllers.autopilot.verdicts import AssetFailed, AssetPending, AssetSkipped, AssetStaged
 
 if TYPE_CHECKING:
@@ -72,9 +77,10 @@ class ReplacedObjects:
         results = []
         for stone in self._view.catalog.replaced_by(replacement.asset):
             match check_tombstone(stone, self._view, observation):
-                case Obsolete() as obsolete if stone.ref.kind in REBOOTING:
+                case Obsolete() as obsolete if needs_review(obsolete, self._view, observation):
                     results.append(await self._stage_or_delete(observation, replacement, obsolete))
                 case Obsolete() as obsolete if replacement.is_settled:
+                    await self._ledger.drop(observation.hco, (stone.ref,))
                     await delete_obsolete(self._tools.client, self._reporter, obsolete, observation.hco)
                 case Obsolete():
                     self._reporter.report_tombstone(observation.hco, stone.ref, EXISTS)
@@ -106,22 +112,17 @@ class ReplacedObjects:
         await self._ledger.drop(hco, (ref,))
         if was_staged:
             self._reporter.report_released_deletion(hco, ref, staging.verdict.reason, obsolete.live.metadata.uid)
-        return ReplacedResult(starts_rollout=True)
+        return ReplacedResult(starts_rollout=ref.kind in REBOOTING)
 
 
 def judge_deletion(
     stager: Stager[R], view: AutopilotClusterView, observation: AutopilotObservation, obsolete: Obsolete, now: datetime
 ) -> Staging:
-    """Decide whether an obsolete object whose deletion reboots nodes is deleted now, or staged."""
-    stone, live, annotations = obsolete.stone, obsolete.live, observation.context.hco.annotations
+    """Decide whether an obsolete object whose deletion may have to wait is deleted now, or staged."""
+    stone, live = obsolete.stone, obsolete.live
     part = view.obsolete_part(stone, live)
-    context = RolloutContext(
-        asset=stone.replaced_by,
-        hco=observation.hco,
-        policy=parse_policy(annotations, live.annotations),
-        pools=view.pools() if part.tells_pools else None,
-        releases=parse_releases(annotations.get(ROLLOUT_RELEASE)),
-        all_compared=True,
-    )
+    policy = parse_policy(observation.context.hco.annotations, live.annotations)
+    pools = view.pools() if part.tells_pools else None
+    context = RolloutContext.of(stone.replaced_by, observation, policy, pools)
     facts = LiveFacts(Occasion.DELETE, live.digest.hex()[:16], live.labels)
     return stager.judge(context, part.object, facts, now)

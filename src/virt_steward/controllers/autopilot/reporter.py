@@ -13,14 +13,14 @@ from virt_steward.controllers.autopilot.events import (
     DRIFT,
     IN_SYNC,
     OVERDUE,
-    RELEASED,
-    STAGED,
     asset_event,
     corrected_event,
     drift_event,
     named_fields,
     pause_note,
+    released_reason,
     short_hash,
+    staged_reason,
 )
 from virt_steward.controllers.autopilot.rollouts.staged import Occasion
 from virt_steward.controllers.autopilot.verdicts import (
@@ -250,21 +250,21 @@ class AutopilotReporter:
                 self._event(hco, ref, "TombstoneDeleted", f"{ref} was obsolete and is deleted", message)
 
     def report_staged_deletion(self, hco: Regarding, ref: Ref, change: StagedChange, verdict: StageChange) -> None:
-        """An obsolete object exists until nodes may reboot."""
+        """An obsolete object exists until it may be deleted."""
         self._metrics.tombstone(ref, 1)
         self._metrics.staged(ref, change.matching_pools, change.staged_at.timestamp())
         episode = short_hash(f"{change.desired_hash} {change.staged_at}")
         how = f"To delete it now: virt-steward release {change.asset}"
-        self._event(
-            hco, ref, STAGED, f"{ref} is obsolete, and deleting it is staged: {verdict.message}. {how}", episode
-        )
+        note = f"{ref} is obsolete, and deleting it is staged: {verdict.message}. {how}"
+        self._event(hco, ref, staged_reason(ref), note, episode)
         if verdict.is_overdue:
             since = f"the deletion of {ref} is staged since {rfc3339(change.staged_at)}"
             note = f"{since}, longer than {annotation_keys.ROLLOUT_DEADLINE}: {verdict.message}. {how}"
             self._recorder.again(asset_event(hco, ref, OVERDUE, note, episode))
 
     def report_released_deletion(self, hco: Regarding, ref: Ref, reason: str, uid: str) -> None:
-        self._event(hco, ref, RELEASED, f"the deletion of {ref} was staged and is done now: {reason}", uid)
+        note = f"the deletion of {ref} was staged and is done now: {reason}"
+        self._event(hco, ref, released_reason(ref), note, uid)
 
     def report_not_in_catalog(self, hco: Regarding, ref: Ref) -> None:
         """Another instance or release has created an object that this one does not know."""
@@ -309,7 +309,7 @@ class AutopilotReporter:
         self._report_write(hco, asset, ref, verdict)
         if verdict.released:
             note = f"{ref} was staged and is written now: {verdict.released}"
-            self._event(hco, ref, RELEASED, note, f"{verdict.uid} {verdict.digest}")
+            self._event(hco, ref, released_reason(ref), note, f"{verdict.uid} {verdict.digest}")
         self._in_sync(hco, ref)
 
     def _report_write(self, hco: Regarding, asset: str, ref: Ref, verdict: AssetApplied) -> None:
@@ -332,10 +332,10 @@ class AutopilotReporter:
         self._metrics.staged(ref, change.matching_pools, change.staged_at.timestamp())
         episode = short_hash(f"{change.desired_hash} {change.staged_at}")
         origin = _ORIGINS.get(change.occasion, "") if change.live_hash else _NEW.get(change.occasion, "")
-        changed = f"; it changes {named_fields(verdict.changes)}" if verdict.changes else ""
-        note = f"{ref}{origin}: {verdict.message}{changed}. To write it now: virt-steward release {asset}"
+        changed = f". It changes {named_fields(verdict.changes)}" if verdict.changes else ""  # last: long notes are cut
+        note = f"{ref}{origin}: {verdict.message}. To write it now: virt-steward release {asset}{changed}"
         if verdict.changes or not change.live_hash:  # later passes do not compare again
-            self._event(hco, ref, STAGED, note, episode)
+            self._event(hco, ref, staged_reason(ref), note, episode)
         if verdict.is_overdue:
             since = f"{ref} is staged since {rfc3339(change.staged_at)}, longer than {annotation_keys.ROLLOUT_DEADLINE}"
             overdue = f"{since}: {verdict.message}. To write it now: virt-steward release {asset}"

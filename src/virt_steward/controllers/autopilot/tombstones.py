@@ -1,6 +1,7 @@
 """Deletes obsolete objects that earlier releases created: only those that carry our label.
 
-What an asset replaces is not deleted here but after that asset: see `replaced`.
+What another instance has created is deleted once a person accepts the takeover. What an asset replaces is not deleted
+here but after that asset: see `replaced`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 from virt_steward.catalog.load import MANAGED_BY, MANAGER
 from virt_steward.controllers.autopilot import annotation_keys
 from virt_steward.controllers.autopilot.overrides.exclusions import Exclusions
-from virt_steward.controllers.autopilot.rollouts.policy import REBOOTING
+from virt_steward.controllers.autopilot.rollouts.policy import REBOOTING, Takeover, parse_policy
 from virt_steward.kube.errors import Conflict, KubeError, NotFound
 from virt_steward.kube.faults import reach
 
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from virt_steward.objects.identity import Ref, Regarding
 
 EXISTS, GONE, FAILED, NOT_OURS = 1, 0, -1, -2
+NOT_REVIEWED = (
+    "another instance of the autopilot has created it; it is deleted once a person sets "
+    f"{annotation_keys.TAKEOVER}: {Takeover.ACCEPT.value} on the HyperConverged"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,8 @@ async def delete_tombstoned(
         if stone.replaced_by or stone.ref.kind in REBOOTING:
             continue
         match check_tombstone(stone, view, observation):
+            case Obsolete() as obsolete if needs_review(obsolete, view, observation):
+                reporter.report_tombstone(observation.hco, stone.ref, EXISTS, NOT_REVIEWED)
             case Obsolete() as obsolete:
                 await delete_obsolete(client, reporter, obsolete, observation.hco)
             case status:
@@ -71,6 +78,12 @@ def check_tombstone(
     if kept := _kept_by(stone.ref, found, observation):
         return TombstoneStatus(EXISTS, kept)
     return Obsolete(stone, found)
+
+
+def needs_review(obsolete: Obsolete, view: AutopilotClusterView, observation: AutopilotObservation) -> bool:
+    """Whether its deletion may have to wait: nodes reboot without it, or another instance has created it."""
+    policy = parse_policy(observation.context.hco.annotations, obsolete.live.annotations)
+    return view.may_wait(obsolete.stone.ref.kind, obsolete.live, policy)
 
 
 def _kept_by(ref: Ref, found: LiveSummary, observation: AutopilotObservation) -> str:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from virt_steward.controllers.autopilot.annotation_keys import ROLLOUT_RELEASE
 from virt_steward.controllers.autopilot.decide import Wanted
 from virt_steward.controllers.autopilot.live_summary import sighting_of_object
 from virt_steward.controllers.autopilot.optout import Deletable, OptOut, judge_opt_out
@@ -18,11 +17,16 @@ from virt_steward.controllers.autopilot.overrides.exclusions import UnreadableEx
 from virt_steward.controllers.autopilot.overrides.scope import Idle
 from virt_steward.controllers.autopilot.reconcile import is_terminating
 from virt_steward.controllers.autopilot.replaced import judge_deletion
-from virt_steward.controllers.autopilot.rollouts.policy import REBOOTING, parse_releases
+from virt_steward.controllers.autopilot.rollouts.policy import REBOOTING
 from virt_steward.controllers.autopilot.rollouts.staged import data_key, occasion_of_creation, unreviewed_pools
 from virt_steward.controllers.autopilot.rollouts.stager import LiveFacts, RolloutContext, Stager, occasion_of
 from virt_steward.controllers.autopilot.rollouts.staging import StageChange
-from virt_steward.controllers.autopilot.tombstones import Obsolete, check_tombstone
+from virt_steward.controllers.autopilot.tombstones import (
+    NOT_REVIEWED,
+    Obsolete,
+    check_tombstone,
+    needs_review,
+)
 from virt_steward.controllers.autopilot.verdicts import (
     AssetFailed,
     AssetPending,
@@ -53,7 +57,7 @@ if TYPE_CHECKING:
 
 Object = dict[str, Any]
 
-OBSOLETE = "it is obsolete, and a tombstone names it"
+OBSOLETE = "it is obsolete"
 
 
 class ChangeAction(StrEnum):
@@ -84,7 +88,7 @@ class AssetChange:
     """What would become of one object."""
 
     asset: str
-    """Empty for the object of a tombstone."""
+    """Of an obsolete object: the asset that replaces it, if there is one."""
     ref: Ref
     action: ChangeAction
     message: str = ""
@@ -96,6 +100,8 @@ class AssetChange:
     """What the change waits for; empty if it would be written at once."""
     pools: tuple[Pool, ...] = ()
     """Those whose nodes reboot when it is written."""
+    is_obsolete: bool = False
+    """A tombstone names the object."""
 
     @property
     def reboots(self) -> bool:
@@ -113,7 +119,7 @@ def _spec(obj: Object) -> Any:
 
 
 async def preview_changes(client: Client, survey: Survey, assets: Collection[str] = ()) -> tuple[AssetChange, ...]:
-    """Ask the server about the named assets, or about all and the tombstones if none is named.
+    """Ask the server about the named assets and what they replace, or about all and every obsolete object.
 
     The HyperConverged is always asked about, since others wait for it, and so are all objects that reboot nodes, since
     whether one of them is staged depends on the others. What is not named is left out of the answer.
@@ -127,8 +133,8 @@ async def preview_changes(client: Client, survey: Survey, assets: Collection[str
     found = await asyncio.gather(*(_change(client, survey, one, problem) for one in asked))
     stager = Stager(PreviewRecords(survey.view.all_staged()))
     stones = tuple(_tombstones(survey, stager))
-    known = _with_staging(survey, stager, (on_hco, *found))
-    return tuple(one for one in known if one.asset in assets) if assets else (*known, *stones)
+    known = (*_with_staging(survey, stager, (on_hco, *found)), *stones)
+    return tuple(one for one in known if one.asset in assets) if assets else known
 
 
 async def _change(client: Client, survey: Survey, asset: Asset, hco_problem: str = "") -> AssetChange:
@@ -203,8 +209,12 @@ def _tombstones(survey: Survey, stager: Stager[PreviewRecords]) -> Iterator[Asse
         found = check_tombstone(stone, survey.view, survey.seen)
         if not isinstance(found, Obsolete):
             continue
-        change = AssetChange("", stone.ref, ChangeAction.DELETE, OBSOLETE)
-        if stone.ref.kind in REBOOTING:
+        message = f"{OBSOLETE}, and asset {stone.replaced_by} replaces it" if stone.replaced_by else OBSOLETE
+        change = AssetChange(stone.replaced_by, stone.ref, ChangeAction.DELETE, message, is_obsolete=True)
+        is_unreviewed = needs_review(found, survey.view, survey.seen)
+        if is_unreviewed and not stone.replaced_by:
+            change = replace(change, staged=NOT_REVIEWED)
+        elif is_unreviewed:
             staging = judge_deletion(stager, survey.view, survey.seen, found, survey.now)
             if staging.is_held:
                 stager.ledger.stage(stone.ref, staging.change)
@@ -261,8 +271,7 @@ def _with_staging(
 
 
 def _may_wait(change: AssetChange) -> bool:
-    is_applied = change.action in (ChangeAction.CREATE, ChangeAction.UPDATE, ChangeAction.OWN)
-    return is_applied and change.ref.kind in REBOOTING
+    return change.action in (ChangeAction.CREATE, ChangeAction.UPDATE, ChangeAction.OWN)
 
 
 def _judged(survey: Survey, stager: Stager[PreviewRecords], change: AssetChange) -> AssetChange:
@@ -280,15 +289,12 @@ def _judged(survey: Survey, stager: Stager[PreviewRecords], change: AssetChange)
 def _staging(survey: Survey, stager: Stager[PreviewRecords], change: AssetChange) -> Staging | None:
     asset = survey.view.catalog.find(change.asset)
     wanted = survey.decision(asset).outcome if asset else None
-    if not isinstance(wanted, Wanted) or wanted.rollout is None:
+    if not isinstance(wanted, Wanted):
         return None
-    context = RolloutContext(
-        asset=change.asset,
-        hco=survey.seen.hco,
-        policy=wanted.rollout,
-        pools=survey.view.pools(),
-        releases=parse_releases(survey.seen.context.hco.annotations.get(ROLLOUT_RELEASE)),
-        all_compared=True,
+    if not survey.view.may_wait(change.ref.kind, survey.view.sighted(change.asset), wanted.rollout):
+        return None
+    context = replace(
+        RolloutContext.of(change.asset, survey.seen, wanted.rollout, survey.view.pools()),
         has_predecessor=survey.view.has_predecessor(),
     )
     before = stager.ledger.find(change.ref)

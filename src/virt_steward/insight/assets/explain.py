@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from virt_steward.objects.identity import Ref
     from virt_steward.plans.blast_radius import Census
 
-IN_PLACE, DIFFERS, STAGED, IDLE = "In place", "Differs", "Staged", "Idle"
+IN_PLACE, DIFFERS, STAGED, IDLE, LEFT_ALONE = "In place", "Differs", "Staged", "Idle", "Left alone"
 RECENT = 5
 """How many events are shown."""
 PASSES = 2

@@ -5,27 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from virt_steward.controllers.autopilot.annotation_keys import ROLLOUT_RELEASE
 from virt_steward.controllers.autopilot.decide import Wanted
-from virt_steward.controllers.autopilot.rollouts.policy import parse_policy, parse_releases
-from virt_steward.controllers.autopilot.rollouts.staged import unreviewed_pools
-from virt_steward.controllers.autopilot.rollouts.staging import RolloutCase, StageChange, decide_rollout
+from virt_steward.controllers.autopilot.rollouts.policy import REBOOTING, parse_policy
+from virt_steward.controllers.autopilot.rollouts.stager import RolloutContext, Stager
+from virt_steward.controllers.autopilot.rollouts.staging import StageChange
+from virt_steward.insight.assets.changes import PreviewRecords
 from virt_steward.insight.assets.impact import impact_on
 from virt_steward.objects.wallclock import rfc3339
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from datetime import datetime
 
     from virt_steward.catalog.asset import Asset
     from virt_steward.controllers.autopilot.decide import AssetDecision
     from virt_steward.controllers.autopilot.observe import AutopilotClusterView
-    from virt_steward.controllers.autopilot.rollouts.policy import RolloutPolicy
     from virt_steward.controllers.autopilot.rollouts.staged import StagedChange
     from virt_steward.objects.field_changes import FieldChange
     from virt_steward.objects.identity import Ref
     from virt_steward.plans.blast_radius import Census
 
+NO_REBOOT = "no node reboots"
 UNKNOWN = "which nodes reboot is unknown: nodes or MachineConfigPools cannot be read"
 
 
@@ -41,6 +40,8 @@ class StagedAsset:
     pools: tuple[str, ...]
     message: str
     """What it waits for."""
+    creates: bool
+    """The object does not exist."""
     fields: tuple[FieldChange, ...]
     more_fields: int
     deleted: tuple[str, ...]
@@ -85,42 +86,27 @@ def staged_wait(view: AutopilotClusterView, asset: Asset, decision: AssetDecisio
     if observation is None:
         return None
     changes, messages, deleted = [], [], []
-    annotations = observation.context.hco.annotations
-    policy = decision.outcome.rollout if isinstance(decision.outcome, Wanted) else None
-    if policy and (change := view.staged(view.ref(asset))):
+    pools = view.pools()
+    if isinstance(decision.outcome, Wanted) and (change := view.staged(view.ref(asset))):
+        context = RolloutContext.of(asset.name, observation, decision.outcome.rollout, pools)
         changes.append(change)
-        messages.append(_why(view, view.ref(asset), change, policy, annotations, now))
+        messages.append(_why(view, context, view.ref(asset), change, now))
     for stone in view.catalog.replaced_by(asset.name):
         live, change = view.tombstoned(stone.ref), view.staged(stone.ref)
         if live and change:
             changes.append(change)
             deleted.append(stone.ref)
-            policy = parse_policy(annotations, live.annotations)
-            why = _why(view, stone.ref, change, policy, annotations, now)
+            policy = parse_policy(observation.context.hco.annotations, live.annotations)
+            context = RolloutContext.of(asset.name, observation, policy, pools)
+            why = _why(view, context, stone.ref, change, now)
             messages.append(f"{stone.ref} is obsolete and will be deleted: {why}")
     return StagedWait(tuple(changes), "; ".join(messages), tuple(deleted)) if changes else None
 
 
-def _why(  # noqa: PLR0913, PLR0917 - all that the decision depends on
-    view: AutopilotClusterView,
-    ref: Ref,
-    change: StagedChange,
-    policy: RolloutPolicy,
-    annotations: Mapping[str, str],
-    now: datetime,
-) -> str:
-    known = view.pools()
+def _why(view: AutopilotClusterView, context: RolloutContext, ref: Ref, change: StagedChange, now: datetime) -> str:
+    known = context.pools
     pools = None if known is None else tuple(pool for pool in known if pool.name in change.matching_pools)
-    case = RolloutCase(
-        change.occasion,
-        policy,
-        pools,
-        now,
-        change,
-        is_released=change.id in parse_releases(annotations.get(ROLLOUT_RELEASE)),
-        held_pools=unreviewed_pools(view.all_staged(), ref),
-    )
-    match decide_rollout(case):
+    match Stager(PreviewRecords(view.all_staged())).decide(context, ref, change, pools, now).verdict:
         case StageChange(message, _, is_overdue):
             return f"{message}{' (its deadline has passed)' if is_overdue else ''}"
         case write:
@@ -139,6 +125,13 @@ def review_staged(
         return None
     change, pools = wait.changes[0], view.pools()
     affected = tuple(pool for pool in pools or () if pool.name in wait.matching_pools)
+    refs = (view.ref(asset), *wait.deleted)
+    if not any(ref.kind in REBOOTING for ref in refs):
+        impact = NO_REBOOT
+    elif pools is None or census is None:
+        impact = UNKNOWN
+    else:
+        impact = impact_on(affected, pools, census).message
     return StagedAsset(
         asset=asset.name,
         id=wait.id,
@@ -147,8 +140,9 @@ def review_staged(
         since=rfc3339(wait.staged_at),
         pools=wait.matching_pools,
         message=wait.message,
+        creates=not change.live_hash,
         fields=change.fields,
         more_fields=change.more_fields,
         deleted=tuple(map(str, wait.deleted)),
-        impact=UNKNOWN if pools is None or census is None else impact_on(affected, pools, census).message,
+        impact=impact,
     )

@@ -109,11 +109,11 @@ async def observe_autopilot(client: Client, options: AutopilotOptions, now: date
         return AutopilotSeen(why, is_off, others=labelled, managed=len(labelled), problems=problems)
     changes = await preview_changes(client, found)
     impacts = await find_impacts(client, found, changes)
-    contacts = (_contact(change, impacts.get(change.ref)) for change in changes if change.asset)
+    contacts = (_contact(change, impacts.get(change.ref)) for change in changes if not change.is_obsolete)
     return AutopilotSeen(
         contacts=tuple(one for one in contacts if one),
         others=others,
-        obsolete=tuple(change for change in changes if not change.asset),
+        obsolete=tuple(change for change in changes if change.is_obsolete),
         managed=len(labelled),
         renamed=tuple(sorted(scope.renamed)) if isinstance(scope, Only) else (),
         problems=problems,
@@ -194,8 +194,8 @@ def autopilot_findings(seen: AutopilotSeen) -> Iterator[SwitchFinding]:
     for contact in seen.contacts:
         yield from _contact_findings(contact)
     for change in seen.obsolete:
-        fate = f"would be staged for deletion: {change.staged}" if change.staged else "would be deleted"
-        yield SwitchFinding(Effect.CHANGE, str(change.ref), f"{fate}; {change.message}")
+        fate = f"would be kept for now: {change.staged}" if change.staged else "would be deleted"
+        yield SwitchFinding(Effect.CHANGE, str(change.ref), f"{change.message}; {fate}")
     for ref in () if seen.idle else seen.others:
         message = "stays as it is, managed by nobody: virt-steward has no asset for it, and deletes nothing of others"
         yield SwitchFinding(Effect.CHANGE, str(ref), message)

@@ -58,6 +58,18 @@ class StagingLedger:
         self._compared: set[Ref] = set()
         self._started: dict[str, StartedRollout] = {}
 
+    def begin(self) -> None:
+        """Forget what this process knows from the last time it led: another one may have written since.
+
+        That may have been another replica, or the Go operator while this process stood by. If the watch is behind our
+        own last write, nobody else has written yet, as far as we know.
+        """
+        self._in_sync.clear()
+        self._compared.clear()
+        self._started.clear()
+        if self._reached() >= self._written:
+            self._entries = None
+
     def find(self, ref: Ref) -> StagedChange | None:
         return self._known().get(data_key(ref))
 
@@ -123,8 +135,11 @@ class StagingLedger:
 
     def _is_deleted(self) -> bool:
         """Whether the ConfigMap is gone, as far as the watch has come; before our last write it could not have it."""
-        reached = min((version() for version in self._store.version_of.values()), default=0)
-        return self._store.get(self._ref.key) is None and reached >= self._written
+        return self._store.get(self._ref.key) is None and self._reached() >= self._written
+
+    def _reached(self) -> int:
+        """The resourceVersion up to which the watch has told what happened."""
+        return min((version() for version in self._store.version_of.values()), default=0)
 
     def _known(self) -> Mapping[str, StagedChange]:
         if self._entries is None:

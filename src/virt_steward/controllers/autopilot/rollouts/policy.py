@@ -12,6 +12,7 @@ from virt_steward.controllers.autopilot.annotation_keys import (
     ROLLOUT_DEADLINE,
     ROLLOUT_DEADLINE_ACTION,
     ROLLOUT_WINDOW,
+    TAKEOVER,
 )
 from virt_steward.objects import gosyntax
 from virt_steward.objects.durations import BadDuration, parse_duration
@@ -26,6 +27,7 @@ E = TypeVar("E", bound=Enum)
 
 REBOOTING = frozenset((MACHINE_CONFIG, KUBELET_CONFIG, CONTAINER_RUNTIME_CONFIG))
 """Kinds whose changes reboot nodes."""
+WAITS = "changes wait until they are released"
 _CRON_FIELDS = 5
 _EXAMPLE = "0 22 * * FRI 4h Europe/Oslo"
 
@@ -40,6 +42,15 @@ class RolloutMode(Enum):
     """Within a recurring window."""
     APPROVE = "approve"
     """When a person has released it."""
+
+
+class Takeover(Enum):
+    """What becomes of changes to a cluster that another instance of the autopilot has managed."""
+
+    REVIEW = "review"
+    """Each waits until a person releases it."""
+    ACCEPT = "accept"
+    """Those that reboot no node are written at once."""
 
 
 class DeadlineAction(Enum):
@@ -59,6 +70,7 @@ class RolloutPolicy:
     deadline: timedelta | None = None
     """How long a change stays staged before the action applies."""
     action: DeadlineAction = DeadlineAction.WARN
+    takeover: Takeover = Takeover.REVIEW
     is_bypassed: bool = False
     """The object itself says that nothing of it is staged."""
     problems: tuple[str, ...] = ()
@@ -69,30 +81,23 @@ def parse_policy(hco: Mapping[str, str], live: Mapping[str, str]) -> RolloutPoli
     """Read the annotations; those of the live object win, one by one."""
     given = {**hco, **live}
     problems: list[str] = []
-    mode = _parse_mode(given.get(ROLLOUT), problems)
+    mode = _parse_choice(given, ROLLOUT, RolloutMode.COALESCE, WAITS, problems) or RolloutMode.APPROVE
+    action = _parse_choice(given, ROLLOUT_DEADLINE_ACTION, DeadlineAction.WARN, "the deadline only warns", problems)
+    takeover = _parse_choice(given, TAKEOVER, Takeover.REVIEW, WAITS, problems)
     return RolloutPolicy(
         mode=mode,
         window=_parse_window(given.get(ROLLOUT_WINDOW), problems) if mode is RolloutMode.WINDOW else None,
         deadline=_parse_deadline(given.get(ROLLOUT_DEADLINE), problems),
-        action=_parse_action(given.get(ROLLOUT_DEADLINE_ACTION), problems),
+        action=action or DeadlineAction.WARN,
+        takeover=takeover or Takeover.REVIEW,
         is_bypassed=live.get(BYPASS) in gosyntax.TRUE,
         problems=tuple(problems),
     )
 
 
-def _parse_mode(text: str | None, problems: list[str]) -> RolloutMode:
-    if text is None:
-        return RolloutMode.COALESCE
-    if mode := _choice(RolloutMode, text):
-        return mode
-    known = ", ".join(mode.value for mode in RolloutMode)
-    problems.append(f"{ROLLOUT} is {text[:40]!r}, not one of {known}: changes wait until they are released")
-    return RolloutMode.APPROVE
-
-
 def _parse_window(text: str | None, problems: list[str]) -> Window | None:
     if text is None:
-        problems.append(f"{ROLLOUT_WINDOW} is missing, such as {_EXAMPLE!r}: changes wait until they are released")
+        problems.append(f"{ROLLOUT_WINDOW} is missing, such as {_EXAMPLE!r}: {WAITS}")
         return None
     parts = text.split()
     try:
@@ -102,10 +107,7 @@ def _parse_window(text: str | None, problems: list[str]) -> Window | None:
         reason = str(bad)
     except (ValueError, TypeError):  # too few parts, or too many
         reason = "write a schedule of five fields, a duration and a time zone"
-    problems.append(
-        f"{ROLLOUT_WINDOW} is {text[:80]!r}, not a window such as {_EXAMPLE!r} ({reason}): "
-        "changes wait until they are released"
-    )
+    problems.append(f"{ROLLOUT_WINDOW} is {text[:80]!r}, not a window such as {_EXAMPLE!r} ({reason}): {WAITS}")
     return None
 
 
@@ -119,18 +121,15 @@ def _parse_deadline(text: str | None, problems: list[str]) -> timedelta | None:
         return None
 
 
-def _parse_action(text: str | None, problems: list[str]) -> DeadlineAction:
-    if text is None:
-        return DeadlineAction.WARN
-    if action := _choice(DeadlineAction, text):
-        return action
-    known = " or ".join(action.value for action in DeadlineAction)
-    problems.append(f"{ROLLOUT_DEADLINE_ACTION} is {text[:40]!r}, not {known}: the deadline only warns")
-    return DeadlineAction.WARN
-
-
-def _choice(choices: type[E], text: str) -> E | None:
-    return next((one for one in choices if one.value == text.strip()), None)
+def _parse_choice(given: Mapping[str, str], key: str, default: E, invalid: str, problems: list[str]) -> E | None:
+    """Read one of several values; None if it is another, which has the consequence `invalid`."""
+    if (text := given.get(key)) is None:
+        return default
+    if found := next((one for one in type(default) if one.value == text.strip()), None):
+        return found
+    known = ", ".join(one.value for one in type(default))
+    problems.append(f"{key} is {text[:40]!r}, not one of {known}: {invalid}")
+    return None
 
 
 def parse_releases(text: str | None) -> frozenset[str]:

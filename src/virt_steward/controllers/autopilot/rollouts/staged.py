@@ -75,7 +75,7 @@ class StagedChange(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     @property
     def summary(self) -> str:
         """What would change, in a sentence."""
-        if self.occasion is Occasion.CREATE:
+        if not self.live_hash:
             return "It creates the object"
         named = "; ".join(str(one) for one in self.fields[:_NAMED])
         more = len(self.fields[_NAMED:]) + self.more_fields
@@ -119,8 +119,9 @@ def ref_of_staging(namespace: str) -> Ref:
 
 def data_key(ref: Ref) -> str:
     """The key of an object's entry: its name alone for a MachineConfig, as the Go operator writes it."""
-    name = ref.key.name
-    return name if ref.kind == MACHINE_CONFIG else f"{ref.kind.name.lower()}.{name}"
+    if ref.kind == MACHINE_CONFIG:
+        return ref.key.name
+    return ".".join(part for part in (ref.kind.name.lower(), ref.key.namespace, ref.key.name) if part)
 
 
 def read_entries(data: Mapping[str, str]) -> dict[str, StagedChange]:

@@ -6,11 +6,14 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from virt_steward.controllers.autopilot.annotation_keys import ROLLOUT_RELEASE
+from virt_steward.controllers.autopilot.live_summary import is_signed
 from virt_steward.controllers.autopilot.rollouts.ledger import continued
+from virt_steward.controllers.autopilot.rollouts.policy import REBOOTING, parse_releases
 from virt_steward.controllers.autopilot.rollouts.staged import MOST_FIELDS, Occasion, StagedChange, recorded_fields
 from virt_steward.controllers.autopilot.rollouts.staging import RolloutCase, StageChange, decide_rollout
 from virt_steward.objects.canonical import canonical
-from virt_steward.objects.identity import ref_of
+from virt_steward.objects.identity import kind_of, ref_of
 from virt_steward.objects.ownership import owned_by
 from virt_steward.platform.pools import pools_affected
 from virt_steward.ssa.managers import AUTOPILOT
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
+    from virt_steward.controllers.autopilot.observation import AutopilotObservation
     from virt_steward.controllers.autopilot.rollouts.policy import RolloutPolicy
     from virt_steward.controllers.autopilot.rollouts.staging import StagingVerdict
     from virt_steward.objects.field_changes import FieldChange
@@ -51,10 +55,18 @@ class RolloutContext:
     """All of the cluster; None: they cannot be read."""
     releases: frozenset[str]
     """Ids of changes that people have released."""
-    all_compared: bool
-    """Whether there is a verdict on every object that exists and whose changes reboot nodes."""
     has_predecessor: bool = False
     """Whether objects exist that another instance of the autopilot has created."""
+    all_compared: bool = True
+    """Whether there is a verdict on every object that exists and whose changes reboot nodes."""
+
+    @classmethod
+    def of(
+        cls, asset: str, observation: AutopilotObservation, policy: RolloutPolicy, pools: tuple[Pool, ...] | None
+    ) -> RolloutContext:
+        """Complete it by what the HyperConverged says."""
+        releases = parse_releases(observation.context.hco.annotations.get(ROLLOUT_RELEASE))
+        return cls(asset, observation.hco, policy, pools, releases)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +103,7 @@ class Stager(Generic[R]):
             fields=recorded_fields(live.changes),
             more_fields=max(len(live.changes) - MOST_FIELDS, 0),
         )
-        return self._decide(context, wanted, continued(change, before), pools, now)
+        return self.decide(context, ref_of(wanted), continued(change, before), pools, now)
 
     def recall(
         self, context: RolloutContext, wanted: Object, labels: Mapping[str, str], now: datetime
@@ -103,18 +115,13 @@ class Stager(Generic[R]):
         pools = _affected(context, wanted, labels, before.matching_pools)
         if pools is not None and tuple(pool.name for pool in pools) != before.matching_pools:
             return None
-        found = self._decide(context, wanted, before, pools, now)
+        found = self.decide(context, ref_of(wanted), before, pools, now)
         return found if found.is_held else None
 
-    def _decide(
-        self,
-        context: RolloutContext,
-        wanted: Object,
-        change: StagedChange,
-        pools: tuple[Pool, ...] | None,
-        now: datetime,
+    def decide(
+        self, context: RolloutContext, ref: Ref, change: StagedChange, pools: tuple[Pool, ...] | None, now: datetime
     ) -> Staging:
-        ref = ref_of(wanted)
+        """Decide on a change of this object that reboots nodes of these pools; None: which ones is unknown."""
         before = self.ledger.find(ref)
         case = RolloutCase(
             occasion=change.occasion,
@@ -125,6 +132,7 @@ class Stager(Generic[R]):
             is_released=before is not None and change.id == before.id and change.id in context.releases,
             started=self.ledger.started(pools or ()),
             held_pools=self.ledger.unreviewed_pools(ref),
+            reboots=ref.kind in REBOOTING,
         )
         return Staging(change, decide_rollout(case), pools or ())
 
@@ -146,9 +154,11 @@ def occasion_of(live: Object, drifts: Iterable[FieldDrift], *, is_first_contact:
 
     An object that this process has neither written nor found in sync is met for the first time. Its writer by our field
     manager was another instance or another release of the autopilot, or an earlier process of ours: the values alone
-    do not tell.
+    do not tell. Of kinds whose changes reboot no node, those that we have created are signed.
     """
     found = tuple(drifts)
+    if is_first_contact and kind_of(live) not in REBOOTING:
+        return Occasion.UPDATE if is_signed(live) else Occasion.FIRST_CONTACT
     if not is_first_contact:
         return Occasion.DRIFT if found else Occasion.UPDATE
     is_foreign = owned_by(live, AUTOPILOT.name) and any(drift.by for drift in found)
@@ -158,4 +168,6 @@ def occasion_of(live: Object, drifts: Iterable[FieldDrift], *, is_first_contact:
 def _affected(
     context: RolloutContext, wanted: Object, labels: Mapping[str, str], known: tuple[str, ...] = ()
 ) -> tuple[Pool, ...] | None:
+    if kind_of(wanted) not in REBOOTING:
+        return ()
     return None if context.pools is None else pools_affected(wanted, labels, context.pools, known)

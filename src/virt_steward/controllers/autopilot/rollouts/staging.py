@@ -1,8 +1,8 @@
-"""Whether a change that reboots nodes is written now or staged: the first rule that has an answer decides. Pure.
+"""Whether a change is written now or staged: the first rule that has an answer decides. Pure.
 
 A write is due: an object does not exist, differs from what is wanted, or was written by another instance. RULES look at
 why (`Occasion`), at the policy, and at the MachineConfigPools whose nodes would reboot. What no rule lets through is
-staged.
+staged. A change that reboots no node is staged only where another instance has managed the cluster.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from virt_steward.controllers.autopilot.rollouts.policy import DeadlineAction, RolloutMode
+from virt_steward.controllers.autopilot.annotation_keys import TAKEOVER
+from virt_steward.controllers.autopilot.rollouts.policy import DeadlineAction, RolloutMode, Takeover
 from virt_steward.controllers.autopilot.rollouts.staged import Occasion
 from virt_steward.objects.wallclock import rfc3339
 from virt_steward.objects.windows import Open, state_of
@@ -41,6 +42,8 @@ class RolloutCase:
     """Pools whose rollout another write of ours has just started; their status does not show it yet."""
     held_pools: frozenset[str] = frozenset()
     """Pools with other changes that nobody has reviewed: staged at first contact, or not compared yet."""
+    reboots: bool = True
+    """Whether the kind of the object is one whose changes reboot nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,16 @@ def not_staged_at_all(case: RolloutCase) -> StagingVerdict | None:
 
 def released_by_a_person(case: RolloutCase) -> StagingVerdict | None:
     return WriteNow("a person has released it") if case.is_released else None
+
+
+def reviewed_at_takeover(case: RolloutCase) -> StagingVerdict | None:
+    """What reboots no node waits for nothing but the review of what another instance left."""
+    if case.reboots:
+        return None
+    if case.occasion.wants_review and case.policy.takeover is Takeover.REVIEW:
+        how = f"until a person releases it, or sets {TAKEOVER}: {Takeover.ACCEPT.value} on the HyperConverged"
+        return StageChange(f"another instance of the autopilot has managed this cluster, so it waits {how}")
+    return WriteNow("no node reboots")
 
 
 def pools_are_known(case: RolloutCase) -> StagingVerdict | None:
@@ -112,6 +125,7 @@ def inside_window(case: RolloutCase) -> StagingVerdict | None:
 RULES: tuple[Callable[[RolloutCase], StagingVerdict | None], ...] = (
     not_staged_at_all,
     released_by_a_person,
+    reviewed_at_takeover,
     pools_are_known,
     deadline_has_passed,
     coalesced,
