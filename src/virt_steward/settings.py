@@ -11,12 +11,15 @@ from virt_steward.controllers.options import ControllerOptions
 from virt_steward.objects.errors import UserError
 from virt_steward.runtime.addresses import parse_address
 from virt_steward.runtime.leader import LeaseTimes
+from virt_steward.runtime.metrics_auth import OPENSHIFT_PROMETHEUS, MetricsAuth
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from virt_steward.objects.tls_parameters import TlsParameters
     from virt_steward.runtime.addresses import Address
     from virt_steward.runtime.probes import Addresses
+    from virt_steward.runtime.serving_tls import CertificateFiles
 
 
 CONSOLE = "console"
@@ -52,6 +55,20 @@ class ConsoleSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class MetricsSettings:
+    """How /metrics is served."""
+
+    files: CertificateFiles | None = None
+    """The certificate to serve it with; None: in plain HTTP."""
+    auth: MetricsAuth = MetricsAuth.NONE
+    """How those who read it prove who they are."""
+    client_names: tuple[str, ...] = (OPENSHIFT_PROMETHEUS,)
+    """The names in client certificates that are accepted."""
+    tls: TlsParameters | None = None
+    """Versions and ciphers; None: the platform's TLS profile where the autopilot runs, else Intermediate."""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     kubeconfig: str | None
     """Path of a kubeconfig; None: $KUBECONFIG, the home directory, or the pod's service account."""
@@ -67,6 +84,8 @@ class Settings:
     """Seconds that running reconciles get when the process stops."""
     addresses: Addresses
     """Where metrics, debug pages and probes are served."""
+    metrics: MetricsSettings = field(default_factory=MetricsSettings)
+    """How metrics are served."""
     watch_namespaces: tuple[str, ...] = ()
     """The namespaces to watch; none means the whole cluster."""
     notify_config: str | None = None

@@ -30,6 +30,7 @@ from virt_steward.packaging.parts import (
 )
 from virt_steward.runtime import access
 from virt_steward.runtime.access import NAMESPACE, Installation
+from virt_steward.runtime.metrics_auth import MetricsAuth, optional_grants
 from virt_steward.settings import CONSOLE, BadSetting, chosen, names_in
 
 if TYPE_CHECKING:
@@ -94,6 +95,9 @@ def rbac(
             help="Also let the autopilot delete what it created, for platform.kubevirt.io/on-opt-out: delete.",
         ),
     ] = False,
+    metrics_auth: Annotated[
+        MetricsAuth, typer.Option(help="Also grant, in a role of its own, what run --metrics-auth needs.")
+    ] = MetricsAuth.NONE,
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
     example_profile: advisor_flags.ExampleOption = False,
     output: FormatOption = ManifestFormat.YAML,
@@ -106,7 +110,7 @@ def rbac(
         namespace,
         target_namespaces=() if target_namespaces is None else names_in(target_namespaces),
         secret_namespaces=() if secret_namespaces is None else names_in(secret_namespaces),
-        extras=(OPT_OUT_DELETES,) if opt_out_deletes else (),
+        extras=(*((OPT_OUT_DELETES,) if opt_out_deletes else ()), *optional_grants(metrics_auth)),
     )
     hco = advisor_flags.hco(hyperconverged)
     names = chosen((*NAMES, CONSOLE), names_in(controllers))

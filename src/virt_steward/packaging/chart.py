@@ -116,11 +116,11 @@ def _controller(name: str, options: InstallOptions, objects: list[Object]) -> st
     text = _template(_opened(obj, name) if obj["kind"] == "Deployment" else obj for obj in objects)
     more = ""
     if name == "placement":
-        secrets = replace(options.installation, secret_namespaces=("open-secrets-namespace",))
+        secrets = replace(options.secured, secret_namespaces=("open-secrets-namespace",))
         added = [_renamed(obj, "secrets") for obj in _besides(name, options, secrets, objects)]
         more = _repeated("$.Values.secretNamespaces", _template(added))
     if name == "autopilot":
-        deletes = replace(options.installation, extras=(OPT_OUT_DELETES,))
+        deletes = replace(options.secured, extras=(*options.secured.extras, OPT_OUT_DELETES))
         more = _when("$.Values.optOutDeletes", "---\n" + _template(_besides(name, options, deletes, objects)))
     return _when(f"$.Values.controllers.{name}.enabled", text + more)
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from virt_steward.kube.client import Client
     from virt_steward.kube.events import Recorder
+    from virt_steward.objects.tls_parameters import TlsParameters
     from virt_steward.runtime.access import Access
     from virt_steward.runtime.clock import Clock
     from virt_steward.runtime.debug import DebugPage
@@ -71,6 +72,8 @@ class Toolbox:
     """Sends notifications to people and systems outside of the cluster."""
     accompany: Callable[[BackgroundTask], None]
     """Adds a background task of the controller."""
+    use_tls: Callable[[TlsParameters], None]
+    """Has what this process serves over TLS follow these versions and ciphers, unless a setting has chosen others."""
     show: Callable[[str, DebugPage], None]
     """Adds a debug page at a path; it is served once the caches are complete."""
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from virt_steward.kube.connection import Connection
     from virt_steward.kube.discovery import Discovery
+    from virt_steward.objects.tls_parameters import TlsParameters
     from virt_steward.runtime.clock import Clock
     from virt_steward.runtime.controller import BackgroundTask, ControllerDefinition, EventHandler
     from virt_steward.runtime.debug import DebugPage, DebugRequest
@@ -74,6 +75,8 @@ class Environment:
     """The endpoint to which the Warning events of a controller go, by the controller's name."""
     stand_by: bool = True
     """Whether a controller stands by while another implementation of it runs."""
+    use_tls: Callable[[TlsParameters], None] = lambda _: None
+    """Takes the versions and ciphers of TLS that a controller has found to be the platform's."""
 
 
 class ControllerRunner:
@@ -108,6 +111,7 @@ class ControllerRunner:
             self._wake,
             around.notify,
             self.background_tasks.append,
+            around.use_tls,
             self._show,
         )
         controller = definition.build(tools)

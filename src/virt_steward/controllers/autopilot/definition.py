@@ -17,6 +17,7 @@ from virt_steward.controllers.autopilot.observe import AutopilotClusterView, Aut
 from virt_steward.controllers.autopilot.reconcile import AutopilotController
 from virt_steward.controllers.autopilot.reporter import AutopilotReporter
 from virt_steward.controllers.autopilot.rollouts.ledger import StagingLedger
+from virt_steward.controllers.autopilot.tls_profile import follow_tls_profile
 from virt_steward.controllers.autopilot.watches import SchemaChanges, Watchlist
 from virt_steward.kube.backoff import RetryBackoff
 from virt_steward.runtime.controller import ControllerDefinition
@@ -52,6 +53,7 @@ def _build(tools: Toolbox, options: AutopilotOptions, catalog: Catalog) -> Autop
     for path, page in pages(view, toolkit.renderer, reporter.corrections, tools.clock).items():
         tools.show(path, page)
     controller = AutopilotController(view, watchlist, toolkit, reporter, tools.wake)
+    follow_tls_profile(tools, watchlist, stores)
     schemas.tell(controller.handle_facts_change)
     tools.accompany(schemas)
     tools.accompany(CrdChanges(tools.client.discovery, controller.reconcile_everything))
