@@ -27,6 +27,7 @@ from virt_steward.runtime.debug import queues_page
 from virt_steward.runtime.http_server import raise_open_files_limit
 from virt_steward.runtime.lag import LagMonitor, LagReporter
 from virt_steward.runtime.manager import Election, Environment, Manager
+from virt_steward.runtime.matters import MatterSettings
 from virt_steward.runtime.metrics import Metrics
 from virt_steward.runtime.metrics_auth import (
     AnyoneMayScrape,
@@ -35,7 +36,8 @@ from virt_steward.runtime.metrics_auth import (
     TokenReviews,
     follow_client_authority,
 )
-from virt_steward.runtime.notifications import Notifier, load_endpoints
+from virt_steward.runtime.notification_endpoints import load_endpoints
+from virt_steward.runtime.notifier import Notifier
 from virt_steward.runtime.probes import Checks, MetricsAccess, Probes
 from virt_steward.runtime.serving_tls import ServingTls
 from virt_steward.settings import check_endpoints
@@ -75,7 +77,7 @@ async def run(
     metrics = Metrics()
     endpoints = load_endpoints(settings.notify_config) if settings.notify_config else {}
     check_endpoints(settings.notify, endpoints)
-    notifier = Notifier(endpoints, SystemClock(), Random(), metrics.registry)  # noqa: S311 - jitter
+    notifier = Notifier(endpoints, SystemClock(), Random(), metrics.registry, settings.console_url)  # noqa: S311 - jitter
     cluster = load_kubeconfig(settings.kubeconfig, settings.context, env=os.environ)
     connection = Connection(cluster, user_agent=AGENT, observe=metrics.request_observed)
     tls = _serving_tls(settings, metrics)
@@ -90,7 +92,7 @@ async def run(
             settings.grace,
             notifier,
             settings.watch_namespaces,
-            settings.notify,
+            MatterSettings(settings.notify, settings.namespace, managers.NOTIFIED.name),
             settings.stand_by,
             _use_tls(settings, tls),
         )

@@ -17,7 +17,7 @@ from virt_steward.controllers.placement.reporter import PlacementMetrics
 from virt_steward.controllers.placement.verdicts import PlacementReason as UnplacedReason
 from virt_steward.objects.tls_parameters import TlsParameters
 from virt_steward.runtime.metrics import Metrics
-from virt_steward.runtime.notifications import Notifier
+from virt_steward.runtime.notifier import Notifier
 from virt_steward.runtime.serving_tls import CertificateFiles, ServingTls
 
 ROOT = Path(__file__).parents[2]

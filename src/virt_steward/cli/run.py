@@ -22,10 +22,11 @@ from virt_steward.settings import (
     CONSOLE,
     Settings,
     chosen,
+    console_link,
     console_settings,
     lease_times,
     names_in,
-    notify_warnings,
+    notify_endpoints,
     watched,
 )
 
@@ -71,7 +72,7 @@ def run(
         str | None,
         typer.Option(
             metavar="CONTROLLER=ENDPOINT[,...]",
-            help="Send the Warning events of autopilot or placement to an endpoint of --notify-config.",
+            help="Notify an endpoint of --notify-config of what concerns people in autopilot or placement.",
         ),
     ] = None,
     leader_elect: Annotated[bool, typer.Option(help="Let only one of several replicas act.")] = True,
@@ -110,7 +111,10 @@ def run(
     ] = None,
     console_url: Annotated[
         str,
-        typer.Option(metavar="URL", help="Address of the console for browsers, if it is behind a TLS proxy."),
+        typer.Option(
+            metavar="URL",
+            help="Address of the console for browsers, if it is behind a TLS proxy; notifications link to it.",
+        ),
     ] = "",
     console_proxies: Annotated[
         str | None,
@@ -169,7 +173,8 @@ def run(
         ),
         watch_namespaces=watch,
         notify_config=notify_config,
-        notify=notify_warnings(names_in(notify)) if notify else {},
+        notify=notify_endpoints(names_in(notify)) if notify else {},
+        console_url=console_link(console_url),
         options=ControllerOptions(
             advisor=advice,
             autopilot=autopilot_flags.options(hyperconverged, activation),

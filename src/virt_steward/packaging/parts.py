@@ -22,6 +22,7 @@ from virt_steward.controllers.placement.admission import POLICIES as MACHINE_POL
 from virt_steward.objects.yamltext import yaml_text
 from virt_steward.runtime import access
 from virt_steward.runtime.access import Installation
+from virt_steward.runtime.matters import NOTIFICATION_MEMORY
 from virt_steward.runtime.metrics_auth import GRANTS, PATH, MetricsAuth, optional_grants
 from virt_steward.settings import CONSOLE
 
@@ -79,10 +80,10 @@ class InstallOptions:
     activation: str = Activation.OPT_IN
     """Whether the autopilot is on where the HyperConverged does not say so."""
 
-    @property
-    def secured(self) -> Installation:
-        """The installation with the rights to check who reads metrics."""
-        extras = (*self.installation.extras, *optional_grants(MetricsAuth.TOKEN))
+    def installation_of(self, rights: Access) -> Installation:
+        """The installation with the optional grants that every installation of this controller has."""
+        usual = (*optional_grants(MetricsAuth.TOKEN), NOTIFICATION_MEMORY)
+        extras = (*self.installation.extras, *(name for name in usual if name in rights.extras))
         return replace(self.installation, extras=extras)
 
 
@@ -210,7 +211,7 @@ def monitor(installation: Installation) -> Object:
 
 def _controller(name: str, options: InstallOptions) -> list[Object]:
     rights = access_of(name, options.hco, example_profile=options.example_profile)
-    return [*access.manifests(rights, options.secured), _deployment(name, options)]
+    return [*access.manifests(rights, options.installation_of(rights)), _deployment(name, options)]
 
 
 def _labels(component: str) -> dict[str, str]:

@@ -41,7 +41,7 @@ _GO_NAMES = {
     "AES256-SHA": "TLS_RSA_WITH_AES_256_CBC_SHA",
     "DES-CBC3-SHA": "TLS_RSA_WITH_3DES_EDE_CBC_SHA",
 }
-"""The ciphers that a Go program can be told to use below TLS 1.3, by their names in OpenSSL."""
+"""The ciphers that a Go program can choose below TLS 1.3, by their names in OpenSSL."""
 _OPENSSL_NAMES = {go: openssl for openssl, go in _GO_NAMES.items()}
 _INTERMEDIATE = (
     *_TLS13,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from virt_steward.kube.watch import Projected
 from virt_steward.objects.identity import Key
+from virt_steward.runtime.matters import NotificationRules
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -92,6 +93,8 @@ class ControllerDefinition:
     concurrency: int = 4
     reporter: str = ""
     """The reportingController of its events, if not its name."""
+    notifications: NotificationRules = field(default_factory=NotificationRules)
+    """What of its events concerns people outside of the cluster."""
 
 
 def itself(key: Key, _before: object, _after: object) -> tuple[Key]:
