@@ -1,6 +1,6 @@
 import pytest
 
-from virt_steward.settings import BadSetting, check_endpoints, chosen, console_settings, lease_times, notify_warnings
+from virt_steward.settings import BadSetting, check_endpoints, chosen, console_settings, lease_times, notify_endpoints
 
 
 def test_chosen_keeps_order_without_duplicates() -> None:
@@ -42,13 +42,13 @@ def test_console_settings_off_and_invalid_proxy() -> None:
 
 
 def test_notify_names_an_endpoint_for_controllers_without_spec_notify() -> None:
-    assert notify_warnings(("placement=team", "autopilot=ops")) == {"placement": "team", "autopilot": "ops"}
+    assert notify_endpoints(("placement=team", "autopilot=ops")) == {"placement": "team", "autopilot": "ops"}
 
 
 @pytest.mark.parametrize("text", ["placement", "placement=", "=team", "approver=team", "nobody=team", ""])
 def test_notify_refuses_other_controllers_and_no_endpoint(text: str) -> None:
     with pytest.raises(BadSetting, match="write autopilot=ENDPOINT or placement=ENDPOINT"):
-        notify_warnings((text,))
+        notify_endpoints((text,))
 
 
 def test_notify_refuses_an_unknown_endpoint() -> None:

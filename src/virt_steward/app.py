@@ -21,14 +21,25 @@ from virt_steward.kube.client import Caller, Client
 from virt_steward.kube.connection import Connection, unobserved
 from virt_steward.kube.discovery import Discovery
 from virt_steward.kube.kubeconfig import IN_CLUSTER, load_kubeconfig
+from virt_steward.platform.tls_profile import INTERMEDIATE, PROFILES
 from virt_steward.runtime.clock import SystemClock
 from virt_steward.runtime.debug import queues_page
 from virt_steward.runtime.http_server import raise_open_files_limit
 from virt_steward.runtime.lag import LagMonitor, LagReporter
 from virt_steward.runtime.manager import Election, Environment, Manager
+from virt_steward.runtime.matters import MatterSettings
 from virt_steward.runtime.metrics import Metrics
-from virt_steward.runtime.notifications import Notifier, load_endpoints
-from virt_steward.runtime.probes import Checks, Probes
+from virt_steward.runtime.metrics_auth import (
+    AnyoneMayScrape,
+    ClientNames,
+    MetricsAuth,
+    TokenReviews,
+    follow_client_authority,
+)
+from virt_steward.runtime.notification_endpoints import load_endpoints
+from virt_steward.runtime.notifier import Notifier
+from virt_steward.runtime.probes import Checks, MetricsAccess, Probes
+from virt_steward.runtime.serving_tls import ServingTls
 from virt_steward.settings import check_endpoints
 from virt_steward.ssa import managers
 
@@ -37,7 +48,9 @@ if TYPE_CHECKING:
 
     from virt_steward.console.server import Console
     from virt_steward.kube.kubeconfig import ClusterConfig
+    from virt_steward.objects.tls_parameters import TlsParameters
     from virt_steward.runtime.controller import ControllerDefinition
+    from virt_steward.runtime.metrics_auth import ScrapeAuthorizer
     from virt_steward.settings import Settings
 
 log = structlog.get_logger()
@@ -64,9 +77,10 @@ async def run(
     metrics = Metrics()
     endpoints = load_endpoints(settings.notify_config) if settings.notify_config else {}
     check_endpoints(settings.notify, endpoints)
-    notifier = Notifier(endpoints, SystemClock(), Random(), metrics.registry)  # noqa: S311 - jitter
+    notifier = Notifier(endpoints, SystemClock(), Random(), metrics.registry, settings.console_url)  # noqa: S311 - jitter
     cluster = load_kubeconfig(settings.kubeconfig, settings.context, env=os.environ)
     connection = Connection(cluster, user_agent=AGENT, observe=metrics.request_observed)
+    tls = _serving_tls(settings, metrics)
     try:
         around = Environment(
             connection,
@@ -78,20 +92,27 @@ async def run(
             settings.grace,
             notifier,
             settings.watch_namespaces,
-            settings.notify,
+            MatterSettings(settings.notify, settings.namespace, managers.NOTIFIED.name),
             settings.stand_by,
+            _use_tls(settings, tls),
         )
         manager = Manager(around, definitions)
         console = _console(settings, around, manager, cluster, tell)
         await around.discovery.refresh()  # fail at once if the cluster is unreachable at start
         stop = stop or stop_on_signals()  # before this, a signal ends the process
+        access = MetricsAccess(tls, _authorizer(settings, around, manager, tls)) if tls else MetricsAccess()
         checks = Checks(
-            alive={"controllers": manager.failure, "console": console.failure, "notifications": notifier.failure},
+            alive={
+                "controllers": manager.failure,
+                "console": console.failure,
+                "notifications": notifier.failure,
+                **({"certificates": tls.failure} if tls else {}),
+            },
             ready={"caches": manager.not_ready},
         )
         pages = {path: page for unit in manager.units for path, page in unit.pages.items()}
         pages["/debug/queues"] = queues_page([unit.queue for unit in manager.units])
-        probes = Probes(settings.addresses, metrics, checks, pages)
+        probes = Probes(settings.addresses, metrics, checks, pages, access)
         try:
             await probes.start()
             await console.start()
@@ -162,6 +183,33 @@ def _console(
         SignInLink(owner, lambda url: tell(f"console: {url} (works once)")) if is_personal else None,
     )
     return Console(wanted, parts)
+
+
+def _serving_tls(settings: Settings, metrics: Metrics) -> ServingTls | None:
+    wanted = settings.metrics
+    if wanted.files is None:
+        return None
+    verifies = wanted.auth is MetricsAuth.CLIENT_CERTIFICATE
+    parameters = wanted.tls or PROFILES[INTERMEDIATE]
+    return ServingTls(wanted.files, parameters, SystemClock(), metrics.registry, verifies_clients=verifies)
+
+
+def _use_tls(settings: Settings, tls: ServingTls | None) -> Callable[[TlsParameters], None]:
+    """What is set explicitly is not changed by the platform's profile."""
+    return tls.use_parameters if tls and settings.metrics.tls is None else lambda _: None
+
+
+def _authorizer(settings: Settings, around: Environment, manager: Manager, tls: ServingTls) -> ScrapeAuthorizer:
+    wanted = settings.metrics
+    match wanted.auth:
+        case MetricsAuth.NONE:
+            return AnyoneMayScrape()
+        case MetricsAuth.TOKEN:
+            return TokenReviews(Client(around.connection, around.discovery, Caller(f"{AGENT} metrics")), around.clock)
+        case MetricsAuth.CLIENT_CERTIFICATE:
+            if wanted.files and not wanted.files.client_authority:
+                follow_client_authority(manager.informers, tls)
+            return ClientNames(wanted.client_names)
 
 
 def _election(settings: Settings) -> Election | None:

@@ -11,12 +11,15 @@ from virt_steward.controllers.options import ControllerOptions
 from virt_steward.objects.errors import UserError
 from virt_steward.runtime.addresses import parse_address
 from virt_steward.runtime.leader import LeaseTimes
+from virt_steward.runtime.metrics_auth import OPENSHIFT_PROMETHEUS, MetricsAuth
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from virt_steward.objects.tls_parameters import TlsParameters
     from virt_steward.runtime.addresses import Address
     from virt_steward.runtime.probes import Addresses
+    from virt_steward.runtime.serving_tls import CertificateFiles
 
 
 CONSOLE = "console"
@@ -52,6 +55,20 @@ class ConsoleSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class MetricsSettings:
+    """How /metrics is served."""
+
+    files: CertificateFiles | None = None
+    """The certificate to serve it with; None: in plain HTTP."""
+    auth: MetricsAuth = MetricsAuth.NONE
+    """How those who read it prove who they are."""
+    client_names: tuple[str, ...] = (OPENSHIFT_PROMETHEUS,)
+    """The names in client certificates that are accepted."""
+    tls: TlsParameters | None = None
+    """Versions and ciphers; None: the platform's TLS profile where the autopilot runs, else Intermediate."""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     kubeconfig: str | None
     """Path of a kubeconfig; None: $KUBECONFIG, the home directory, or the pod's service account."""
@@ -67,12 +84,16 @@ class Settings:
     """Seconds that running reconciles get when the process stops."""
     addresses: Addresses
     """Where metrics, debug pages and probes are served."""
+    metrics: MetricsSettings = field(default_factory=MetricsSettings)
+    """How metrics are served."""
     watch_namespaces: tuple[str, ...] = ()
     """The namespaces to watch; none means the whole cluster."""
     notify_config: str | None = None
     """Path of a file with the endpoints that `spec.notify` and `--notify` may name."""
     notify: Mapping[str, str] = field(default_factory=dict)
-    """The endpoint that gets the Warning events of a controller, by its name."""
+    """The endpoint that is notified of what concerns people, by the name of a controller without spec.notify."""
+    console_url: str = ""
+    """Where people find the console, for links in notifications; empty: no links."""
     stand_by: bool = True
     """Whether a controller stands by while another implementation of it runs."""
     options: ControllerOptions = field(default_factory=ControllerOptions)
@@ -92,14 +113,20 @@ def lease_times(duration: int, retry: float) -> LeaseTimes:
     return times
 
 
+def console_link(url: str) -> str:
+    """Check where people find the console; without a slash at the end."""
+    parts = urlsplit(url)
+    if url and (parts.scheme != "https" or not parts.netloc or parts.path not in ("", "/") or parts.query):
+        raise BadSetting(f"--console-url {url}: write https://HOST, without a path")
+    return url.rstrip("/")
+
+
 def console_settings(address: str, external_url: str = "", proxies: Sequence[str] = ()) -> ConsoleSettings | None:
     """Check that no token is sent unencrypted: beyond loopback, a proxy with TLS is required."""
     listens = parse_address("--console-bind-address", address)
     if listens is None:
         return None
-    url = urlsplit(external_url)
-    if external_url and (url.scheme != "https" or not url.netloc or url.path not in ("", "/") or url.query):
-        raise BadSetting(f"--console-url {external_url}: write https://HOST, without a path")
+    link = console_link(external_url)
     if not listens.is_loopback and not external_url:
         raise BadSetting(
             f"--console-bind-address {address}: beyond loopback the console needs a proxy with TLS in front of it; "
@@ -109,7 +136,7 @@ def console_settings(address: str, external_url: str = "", proxies: Sequence[str
         networks = tuple(ip_network(one) for one in proxies)
     except ValueError as error:
         raise BadSetting(f"--console-proxies: {error}") from None
-    return ConsoleSettings(listens, external_url.rstrip("/"), networks)
+    return ConsoleSettings(listens, link, networks)
 
 
 def watched(names: Sequence[str]) -> tuple[str, ...]:
@@ -119,7 +146,7 @@ def watched(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def notify_warnings(texts: Sequence[str]) -> dict[str, str]:
+def notify_endpoints(texts: Sequence[str]) -> dict[str, str]:
     """Read `CONTROLLER=ENDPOINT`, for the controllers whose objects have no spec.notify."""
     targets: dict[str, str] = {}
     for text in texts:

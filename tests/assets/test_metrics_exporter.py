@@ -129,27 +129,49 @@ def test_metrics_are_read_over_tls_under_the_name_in_the_certificate() -> None:
         assert container[probe]["tcpSocket"] == {"port": "https"}
 
 
-def a_profile(type_: str, version: str = "") -> dict[str, Any]:
-    return {"type": type_, **({"custom": {"minTLSVersion": version}} if version else {})}
+def a_profile(type_: str, version: str = "", *ciphers: str) -> dict[str, Any]:
+    return {"type": type_, **({"custom": {"minTLSVersion": version, "ciphers": [*ciphers]}} if version else {})}
 
 
 @pytest.mark.parametrize(
-    ("of_hco", "of_apiserver", "version"),
+    ("of_hco", "of_apiserver", "version", "cipher"),
     [
-        pytest.param(None, None, "VersionTLS12", id="neither"),
-        pytest.param(None, a_profile("Modern"), "VersionTLS13", id="of-the-api-server"),
-        pytest.param(a_profile("Old"), a_profile("Modern"), "VersionTLS10", id="of-the-hyperconverged-first"),
-        pytest.param(a_profile("Custom", "VersionTLS11"), None, "VersionTLS11", id="custom"),
-        pytest.param(a_profile("Custom"), None, "VersionTLS12", id="custom-without-a-version"),
+        pytest.param(None, None, "VersionTLS12", None, id="neither"),
+        pytest.param(None, a_profile("Modern"), "VersionTLS13", None, id="of-the-api-server"),
+        pytest.param(
+            a_profile("Old"),
+            a_profile("Modern"),
+            "VersionTLS10",
+            "TLS_RSA_WITH_3DES_EDE_CBC_SHA",
+            id="of-the-hyperconverged-first",
+        ),
+        pytest.param(
+            a_profile("Custom", "VersionTLS11", "ECDHE-RSA-AES128-GCM-SHA256"),
+            None,
+            "VersionTLS11",
+            "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+            id="custom",
+        ),
+        pytest.param(
+            a_profile("Custom"),
+            None,
+            "VersionTLS12",
+            "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+            id="custom-without-a-version",
+        ),
     ],
 )
-def test_lowest_version_of_tls_follows_the_profile(of_hco: Any, of_apiserver: Any, version: str) -> None:
+def test_tls_of_the_exporter_follows_the_profile(
+    of_hco: Any, of_apiserver: Any, version: str, cipher: str | None
+) -> None:
     objects = {"cluster": {"spec": {"tlsSecurityProfile": of_apiserver}}}
     made = rendered(
         f"{EXPORTER}-daemonset", Cluster(spec={"security": {"tlsSecurityProfile": of_hco}}, objects=objects)
     )
     [container] = made["spec"]["template"]["spec"]["containers"]
-    assert {one["name"]: one.get("value") for one in container["env"]}["TLS_MIN_VERSION"] == version
+    settings = {one["name"]: one.get("value") for one in container["env"]}
+    assert settings["TLS_MIN_VERSION"] == version
+    assert settings.get("TLS_CIPHER_SUITES", "None").split(",")[-1] == str(cipher)
 
 
 def test_every_alert_is_as_patient_as_urgent_and_as_sensitive_as_its_table_says() -> None:

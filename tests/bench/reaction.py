@@ -21,7 +21,7 @@ from virt_steward.runtime.controller import ControllerDefinition, Toolbox, Trigg
 from virt_steward.runtime.informer import Source
 from virt_steward.runtime.manager import Environment, Manager
 from virt_steward.runtime.metrics import Metrics
-from virt_steward.runtime.notifications import Notifier
+from virt_steward.runtime.notifier import Notifier
 from virt_steward.runtime.outcomes import Done
 
 AGENT = "bench-controller"

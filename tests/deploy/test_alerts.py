@@ -15,8 +15,10 @@ from virt_steward.controllers.approver.reporter import ApproverMetrics
 from virt_steward.controllers.approver.verdicts import PlanReason
 from virt_steward.controllers.placement.reporter import PlacementMetrics
 from virt_steward.controllers.placement.verdicts import PlacementReason as UnplacedReason
+from virt_steward.objects.tls_parameters import TlsParameters
 from virt_steward.runtime.metrics import Metrics
-from virt_steward.runtime.notifications import Notifier
+from virt_steward.runtime.notifier import Notifier
+from virt_steward.runtime.serving_tls import CertificateFiles, ServingTls
 
 ROOT = Path(__file__).parents[2]
 FILES = [pytest.param(path, id=path.stem) for path in sorted((ROOT / "deploy" / "alerts").glob("*.yaml"))]
@@ -37,6 +39,8 @@ def exported() -> set[str]:
     ApproverMetrics(metrics.registry)
     PlacementMetrics(metrics.registry)
     Notifier({}, ManualClock(), Random(1), metrics.registry)
+    files = CertificateFiles(Path("tls.crt"), Path("tls.key"))
+    ServingTls(files, TlsParameters("VersionTLS12", ()), ManualClock(), metrics.registry, verifies_clients=False)
     return {
         f"{family.name}_total" if family.type == "counter" else family.name for family in metrics.registry.collect()
     }

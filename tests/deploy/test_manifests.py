@@ -11,7 +11,7 @@ from virt_steward.controllers import NAMES
 from virt_steward.controllers.autopilot.overrides.scope import Activation
 from virt_steward.kube.client import Client
 from virt_steward.objects.identity import Key
-from virt_steward.packaging.parts import InstallOptions, installed, monitor
+from virt_steward.packaging.parts import SECURE_METRICS, InstallOptions, installed, monitor
 from virt_steward.runtime.access import Installation
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -43,7 +43,7 @@ def test_deployment_uses_own_service_account() -> None:
         [account] = [obj["metadata"]["name"] for obj in parts[name] if obj["kind"] == "ServiceAccount"]
         pod = the_deployment(parts[name])["spec"]["template"]["spec"]
         assert pod["serviceAccountName"] == account
-        assert pod["containers"][0]["args"] == [f"--controllers={name}"]
+        assert pod["containers"][0]["args"] == [f"--controllers={name}", *SECURE_METRICS]
 
 
 def test_other_hyperconverged_is_passed_and_granted() -> None:
@@ -51,7 +51,7 @@ def test_other_hyperconverged_is_passed_and_granted() -> None:
     for name in ("advisor", "autopilot", "console"):
         container = the_deployment(parts[name])["spec"]["template"]["spec"]["containers"][0]
         assert container["args"][-1] == "--hyperconverged=virtualization/mine"
-        [role] = [obj for obj in parts[name] if obj["kind"] == "ClusterRole"]
+        role = next(obj for obj in parts[name] if obj["kind"] == "ClusterRole")
         named = {one for rule in role["rules"] for one in rule.get("resourceNames", ())}
         assert "mine" in named
         assert "kubevirt-hyperconverged" not in named
@@ -75,7 +75,7 @@ def test_activation_is_passed() -> None:
 
 def test_metrics_service_selects_all_controllers() -> None:
     parts = installed(InstallOptions(console=True))
-    [service] = parts["metrics"]
+    service = parts["metrics"][0]
     chosen = monitor(Installation())["spec"]["selector"]["matchLabels"]
     assert chosen.items() <= service["metadata"]["labels"].items()
     [port] = service["spec"]["ports"]
@@ -84,6 +84,29 @@ def test_metrics_service_selects_all_controllers() -> None:
         pod = the_deployment(parts[name])["spec"]["template"]
         assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
         assert port["targetPort"] in [one["containerPort"] for one in pod["spec"]["containers"][0]["ports"]]
+
+
+def test_metrics_are_served_with_the_certificate_of_the_service() -> None:
+    parts = installed(InstallOptions(Installation("here"), console=True))
+    service, authority, reader = parts["metrics"]
+    [endpoint] = monitor(Installation("here"))["spec"]["endpoints"]
+    tls = endpoint["tlsConfig"]
+    assert (endpoint["scheme"], tls["serverName"]) == ("https", f"{service['metadata']['name']}.here.svc")
+    assert tls["ca"]["configMap"]["name"] == authority["metadata"]["name"]
+    assert reader["rules"] == [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
+    secret = service["metadata"]["annotations"]["service.beta.openshift.io/serving-cert-secret-name"]
+    for name in (*NAMES, "console"):
+        pod = the_deployment(parts[name])["spec"]["template"]["spec"]
+        [volume], [container] = pod["volumes"], pod["containers"]
+        assert volume["secret"] == {"secretName": secret, "optional": True}
+        [mount] = container["volumeMounts"]
+        assert f"--metrics-cert-path={mount['mountPath']}" in container["args"]
+        assert container["livenessProbe"]["httpGet"].get("scheme", "HTTP") == "HTTP"
+        granted = [
+            rule["resources"] for obj in parts[name] for rule in obj.get("rules", ()) if rule["verbs"] == ["create"]
+        ]
+        assert ["tokenreviews"] in granted
+        assert ["subjectaccessreviews"] in granted
 
 
 def the_deployment(objects: list[dict[str, Any]]) -> dict[str, Any]:
@@ -103,6 +126,8 @@ def test_bundle_grants_same_as_kustomization() -> None:
     spec = csv["spec"]["install"]["spec"]
     parts = [obj for name in NAMES for obj in installed(InstallOptions())[name]]
     for kind, listed in (("ClusterRole", spec["clusterPermissions"]), ("Role", spec["permissions"])):
-        granted = {one["serviceAccountName"]: one["rules"] for one in listed}
-        assert granted == {obj["metadata"]["name"]: obj["rules"] for obj in parts if obj["kind"] == kind}
+        granted = [one["rules"] for one in listed]
+        assert granted == [obj["rules"] for obj in parts if obj["kind"] == kind]
+        accounts = {obj["metadata"]["name"] for obj in parts if obj["kind"] == "ServiceAccount"}
+        assert {one["serviceAccountName"] for one in listed} == accounts
     assert [one["name"] for one in spec["deployments"]] == [f"virt-steward-{name}" for name in NAMES]

@@ -47,14 +47,14 @@ class Desk:
 
     def __init__(self, client: Client, allowance: int = 1000) -> None:
         self.clock = Clock()
-        self.created: list[Occurrence] = []
+        self.heard: list[Occurrence] = []
         self.recorder = Recorder(
             client,
             "virt-steward",
             "pod-1",
             limiter=Allowance(allowance),
             clock=self.clock,
-            on_created=self.created.append,
+            listener=self.heard.append,
         )
 
     async def written(self) -> None:
@@ -107,16 +107,15 @@ async def test_recorder_writes_event(admin: Client, namespace: str) -> None:
     assert event["metadata"]["name"] == happened.key.name
 
 
-async def test_recorder_calls_on_created_once_across_restarts(admin: Client, namespace: str) -> None:
+async def test_recorder_tells_listener_every_occurrence(admin: Client, namespace: str) -> None:
     happened = await about(admin, namespace)
-    created = []
-    for _restart in range(2):
-        async with a_desk(admin) as desk:
-            desk.recorder.once(happened)
-            desk.recorder.again(happened)
-            await desk.written()
-        created += desk.created
-    assert created == [happened]
+    async with a_desk(admin) as desk:
+        desk.recorder.once(happened)
+        desk.recorder.again(happened)
+        desk.recorder.tell(replace(happened, reason="Fine"))
+        await desk.written()
+    assert [one.reason for one in desk.heard] == [happened.reason, happened.reason, "Fine"]
+    assert [one["reason"] for one in await events(admin, namespace)] == [happened.reason]
 
 
 async def test_recorder_writes_related_object(admin: Client, namespace: str) -> None:

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 
 from tests.kube.certificates import Pair, a_pair, an_authority
 from virt_steward.kube.errors import BadConfig
-from virt_steward.kube.tls import ClientCertificate, Trust, ssl_context
+from virt_steward.kube.tls import KeyPair, Trust, ssl_context
 
 LAST_YEAR = datetime.now(UTC) - timedelta(days=300)
 
@@ -20,8 +20,8 @@ def trust_in(authority: Pair) -> Trust:
     return Trust("authority of cluster here", authority.chain)
 
 
-def shown(pair: Pair) -> ClientCertificate:
-    return ClientCertificate("user admin", pair.chain, pair.key)
+def shown(pair: Pair) -> KeyPair:
+    return KeyPair("user admin", pair.chain, pair.key)
 
 
 @contextlib.asynccontextmanager
@@ -113,7 +113,7 @@ def test_ssl_context_loads_only_given_authority() -> None:
 )
 def test_check_pair_refuses_invalid_pair(chain: bytes, key: bytes, line: str) -> None:
     with pytest.raises(BadConfig, match=re.escape(line)):
-        ssl_context(Trust("here"), ClientCertificate("user admin", chain, key))
+        ssl_context(Trust("here"), KeyPair("user admin", chain, key))
 
 
 @pytest.mark.parametrize(

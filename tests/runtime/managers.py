@@ -19,8 +19,10 @@ from virt_steward.runtime.controller import ControllerDefinition, Toolbox, Trigg
 from virt_steward.runtime.informer import Source
 from virt_steward.runtime.leader import LEASE, LeaseTimes
 from virt_steward.runtime.manager import Election, Environment, Manager
+from virt_steward.runtime.matters import MatterSettings
 from virt_steward.runtime.metrics import Metrics
-from virt_steward.runtime.notifications import Endpoint, Notifier
+from virt_steward.runtime.notification_endpoints import Endpoint
+from virt_steward.runtime.notifier import Notifier
 from virt_steward.runtime.outcomes import Done, Outcome
 from virt_steward_demo.local.controlplane import ControlPlane
 
@@ -105,7 +107,7 @@ async def running(
             election,
             grace,
             notifier,
-            notify_warnings=notify,
+            matters=MatterSettings(notify, "default", "tests-notified"),
         )
         async with notifier.running():
             started = Running(Manager(around, [definition]), metrics)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
+from typing import Literal
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -24,18 +25,13 @@ from tests.stamper import CONFIG_MAP, a_paper
 from virt_steward.kube.client import Client
 from virt_steward.kube.events import Occurrence
 from virt_steward.objects.identity import Key, Kind, Ref, Regarding
-from virt_steward.runtime import notifications
+from virt_steward.runtime import notifier as notifier_module
 from virt_steward.runtime.clock import SystemClock
 from virt_steward.runtime.controller import Toolbox
-from virt_steward.runtime.notifications import (
-    QUEUE_SIZE,
-    BadEndpoints,
-    Endpoint,
-    Notification,
-    Notifier,
-    load_endpoints,
-    notification,
-)
+from virt_steward.runtime.digests import WINDOW
+from virt_steward.runtime.notification_endpoints import BadEndpoints, Endpoint, load_endpoints
+from virt_steward.runtime.notifications import Notification, notification
+from virt_steward.runtime.notifier import QUEUE_SIZE, Notifier
 from virt_steward.runtime.outcomes import Done, Outcome
 from virt_steward_demo.local.controlplane import ControlPlane
 
@@ -100,6 +96,42 @@ async def test_notifier_posts_escaped_text_to_slack(receiver: Receiver) -> None:
     assert receiver.got == [("application/json", {"text": text})]
 
 
+@pytest.mark.parametrize("format_", ["slack", "cloudevents"])
+async def test_notifier_links_to_console(receiver: Receiver, format_: Literal["slack", "cloudevents"]) -> None:
+    endpoints = {"chat": Endpoint(receiver.url, format_)}
+    notifier = Notifier(endpoints, SystemClock(), Random(1), CollectorRegistry(), "https://console.example")
+    async with notifier.running():
+        notifier.send("chat", replace(NOTICE, page="/approvals/shop/install 1"))
+        notifier.send("chat", NOTICE)
+        assert await eventually(lambda: len(receiver.got) == 2)
+    linked, plain = (str(body) for _, body in receiver.got)
+    assert "https://console.example/approvals/shop/install%201" in linked
+    assert "https://console.example" not in plain
+
+
+async def test_notifier_sums_up_flood_in_digest(receiver: Receiver) -> None:
+    clock = ManualClock()
+    notifier, registry = a_notifier(clock, chat=Endpoint(receiver.url, digest_after=3))
+    async with notifier.running():
+        for number in range(500):
+            notifier.send("chat", replace(NOTICE, id=str(number)))
+        assert await eventually(lambda: len(receiver.got) == 3)
+        await clock.advance(WINDOW)
+        assert await eventually(lambda: len(receiver.got) == 4)
+        notifier.send("chat", NOTICE)
+        assert await eventually(lambda: len(receiver.got) == 5)
+    assert receiver.got[3][1]["data"]["count"] == 497
+    assert counted(registry, "chat", "lost") == 0
+
+
+async def test_notifier_sends_digest_at_stop(receiver: Receiver) -> None:
+    notifier, _ = a_notifier(SystemClock(), chat=Endpoint(receiver.url, digest_after=1))
+    async with notifier.running():
+        notifier.send("chat", NOTICE)
+        notifier.send("chat", NOTICE)
+    assert [body["data"].get("count") for _, body in receiver.got] == [None, 1]
+
+
 @pytest.mark.parametrize("status", [307, 401, 404, 429, 500, 503])
 async def test_notifier_retries_failed_delivery(status: int, receiver: Receiver) -> None:
     clock = ManualClock()
@@ -127,7 +159,7 @@ async def test_notifier_drops_refused_notification(receiver: Receiver) -> None:
 
 
 async def test_notifier_isolates_dead_endpoint(receiver: Receiver) -> None:
-    dead = Endpoint("http://127.0.0.1:1/hook/s3cr3t")
+    dead = Endpoint("http://127.0.0.1:1/hook/s3cr3t", digest_after=0)
     notifier, registry = a_notifier(ManualClock(), dead=dead, chat=Endpoint(receiver.url))
     with capture_logs() as logged:
         async with notifier.running():
@@ -245,7 +277,7 @@ def test_load_endpoints_names_missing_file(tmp_path: Path) -> None:
 async def test_notifier_stops_during_timeout(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(notifications, "TIMEOUT", 0.2)
+    monkeypatch.setattr(notifier_module, "TIMEOUT", 0.2)
 
     async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.closing(writer):
@@ -310,4 +342,5 @@ async def test_manager_sends_warning_events_to_the_endpoint(
         "action": "Look",
         "severity": "Warning",
         "controller": "watcher",
+        "state": "open",
     }

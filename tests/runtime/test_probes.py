@@ -10,7 +10,7 @@ from tests.runtime.clocks import ManualClock
 from virt_steward.runtime.addresses import Address, BadAddress, parse_address
 from virt_steward.runtime.debug import DebugPage, DebugReply, DebugRequest, queues_page
 from virt_steward.runtime.metrics import Metrics
-from virt_steward.runtime.probes import Addresses, Checks, Probes
+from virt_steward.runtime.probes import Addresses, Checks, MetricsAccess, Probes
 from virt_steward.runtime.workqueue import WorkQueue
 
 ANY_PORT = Address("--test-bind-address", "127.0.0.1", 0)
@@ -30,7 +30,9 @@ class Client:
 
 @asynccontextmanager
 async def running(checks: Checks | None = None, pages: Mapping[str, DebugPage] | None = None) -> AsyncIterator[Client]:
-    probes = Probes(Addresses(ANY_PORT, ANY_PORT, ANY_PORT), Metrics(), checks or Checks(), pages or {})
+    probes = Probes(
+        Addresses(ANY_PORT, ANY_PORT, ANY_PORT), Metrics(), checks or Checks(), pages or {}, MetricsAccess()
+    )
     await probes.start()
     try:
         async with aiohttp.ClientSession() as session:
@@ -94,7 +96,7 @@ def test_parse_address_refuses_invalid_text(text: str) -> None:
 def test_debug_address_must_be_loopback(host: str, *, allowed: bool) -> None:
     addresses = Addresses(None, Address("--debug-bind-address", host, 8081), None)
     try:
-        Probes(addresses, Metrics(), Checks(), {})
+        Probes(addresses, Metrics(), Checks(), {}, MetricsAccess())
     except BadAddress as refused:
         assert not allowed
         assert "loopback only; use 127.0.0.1:8081" in str(refused)  # noqa: PT017 - both outcomes are cases here
@@ -225,7 +227,7 @@ async def test_probes_report_taken_port() -> None:
     holder = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
     port = holder.sockets[0].getsockname()[1]
     taken = Address("--health-probe-bind-address", "127.0.0.1", port)
-    probes = Probes(Addresses(ANY_PORT, None, taken), Metrics(), Checks(), {})
+    probes = Probes(Addresses(ANY_PORT, None, taken), Metrics(), Checks(), {}, MetricsAccess())
     async with holder:
         with pytest.raises(BadAddress) as refused:
             await probes.start()
@@ -237,7 +239,7 @@ async def test_probes_report_taken_port() -> None:
 
 
 async def test_probes_skip_disabled_servers() -> None:
-    assert Probes(Addresses(None, None, None), Metrics(), Checks(), {}).servers == {}
+    assert Probes(Addresses(None, None, None), Metrics(), Checks(), {}, MetricsAccess()).servers == {}
 
 
 async def test_probes_stop_listening() -> None:

@@ -21,6 +21,7 @@ from virt_steward.objects.paths import Pointer
 from virt_steward.objects.paths import get as _get
 from virt_steward.objects.paths import has as _has
 from virt_steward.objects.yamltext import yaml_text
+from virt_steward.platform.tls_profile import resolve_profile
 
 _NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")  # forbidden, or read as an end of the line
 _GZIP_HEADER = b"\x1f\x8b\x08\0\0\0\0\0\x02\xff"  # no time and no system in it
@@ -139,6 +140,7 @@ FILTERS = TYPED | {
     "dig": dig,
     "merged": merged,
     "merged_yaml": merged_yaml,
+    "tls_profile": resolve_profile,
 }
 
 

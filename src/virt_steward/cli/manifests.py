@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path  # noqa: TC003 - typer reads annotations
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,6 +31,8 @@ from virt_steward.packaging.parts import (
 )
 from virt_steward.runtime import access
 from virt_steward.runtime.access import NAMESPACE, Installation
+from virt_steward.runtime.matters import NOTIFICATION_MEMORY
+from virt_steward.runtime.metrics_auth import MetricsAuth, optional_grants
 from virt_steward.settings import CONSOLE, BadSetting, chosen, names_in
 
 if TYPE_CHECKING:
@@ -94,6 +97,15 @@ def rbac(
             help="Also let the autopilot delete what it created, for platform.kubevirt.io/on-opt-out: delete.",
         ),
     ] = False,
+    metrics_auth: Annotated[
+        MetricsAuth, typer.Option(help="Also grant, in a role of its own, what run --metrics-auth needs.")
+    ] = MetricsAuth.NONE,
+    notify: Annotated[
+        bool,
+        typer.Option(
+            "--notify", help="Also let autopilot and placement remember what they have notified, for run --notify."
+        ),
+    ] = False,
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
     example_profile: advisor_flags.ExampleOption = False,
     output: FormatOption = ManifestFormat.YAML,
@@ -106,13 +118,24 @@ def rbac(
         namespace,
         target_namespaces=() if target_namespaces is None else names_in(target_namespaces),
         secret_namespaces=() if secret_namespaces is None else names_in(secret_namespaces),
-        extras=(OPT_OUT_DELETES,) if opt_out_deletes else (),
+        extras=(*((OPT_OUT_DELETES,) if opt_out_deletes else ()), *optional_grants(metrics_auth)),
     )
     hco = advisor_flags.hco(hyperconverged)
     names = chosen((*NAMES, CONSOLE), names_in(controllers))
     declared = [access_of(name, hco, example_profile=example_profile) for name in names]
-    found = [manifest for one in declared for manifest in access.manifests(one, installation)]
+    found = [
+        manifest
+        for one in declared
+        for manifest in access.manifests(one, _remembering(installation, one, notify=notify))
+    ]
     typer.echo(printed([_namespace(installation), *found], output), nl=False)
+
+
+def _remembering(installation: Installation, rights: access.Access, *, notify: bool) -> Installation:
+    """Only the controllers that need it have this optional grant."""
+    if not notify or NOTIFICATION_MEMORY not in rights.extras:
+        return installation
+    return replace(installation, extras=(*installation.extras, NOTIFICATION_MEMORY))
 
 
 def _namespace(installation: Installation) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from virt_steward import app, logs
-from virt_steward.cli import advisor_flags, approver_flags, autopilot_flags, placement_flags
+from virt_steward.cli import advisor_flags, approver_flags, autopilot_flags, metrics_flags, placement_flags
 from virt_steward.cli.seconds import seconds_option, whole_seconds_option
 from virt_steward.controllers import NAMES, definition
 from virt_steward.controllers.autopilot.overrides.scope import Activation
@@ -16,15 +16,17 @@ from virt_steward.controllers.options import ControllerOptions
 from virt_steward.controllers.placement.options import PlacementOptions
 from virt_steward.runtime.access import NAMESPACE
 from virt_steward.runtime.addresses import parse_address
+from virt_steward.runtime.metrics_auth import MetricsAuth
 from virt_steward.runtime.probes import Addresses
 from virt_steward.settings import (
     CONSOLE,
     Settings,
     chosen,
+    console_link,
     console_settings,
     lease_times,
     names_in,
-    notify_warnings,
+    notify_endpoints,
     watched,
 )
 
@@ -70,7 +72,7 @@ def run(
         str | None,
         typer.Option(
             metavar="CONTROLLER=ENDPOINT[,...]",
-            help="Send the Warning events of autopilot or placement to an endpoint of --notify-config.",
+            help="Notify an endpoint of --notify-config of what concerns people in autopilot or placement.",
         ),
     ] = None,
     leader_elect: Annotated[bool, typer.Option(help="Let only one of several replicas act.")] = True,
@@ -85,6 +87,15 @@ def run(
     metrics_bind_address: Annotated[
         str, typer.Option(metavar="ADDRESS", help="[HOST]:PORT of /metrics; 0 turns it off.")
     ] = ":8080",
+    metrics_secure: metrics_flags.SecureOption = False,
+    metrics_cert_path: metrics_flags.CertPathOption = "",
+    metrics_cert_name: metrics_flags.CertNameOption = "tls.crt",
+    metrics_cert_key: metrics_flags.CertKeyOption = "tls.key",
+    metrics_auth: metrics_flags.AuthOption = MetricsAuth.NONE,
+    metrics_client_ca_file: metrics_flags.ClientCaOption = None,
+    metrics_client_names: metrics_flags.ClientNamesOption = metrics_flags.CLIENT_NAMES,
+    tls_min_version: metrics_flags.MinVersionOption = None,
+    tls_cipher_suites: metrics_flags.CiphersOption = None,
     debug_bind_address: Annotated[
         str, typer.Option(metavar="ADDRESS", help="[HOST]:PORT of /debug/, on loopback only; 0 turns it off.")
     ] = "127.0.0.1:8081",
@@ -100,7 +111,10 @@ def run(
     ] = None,
     console_url: Annotated[
         str,
-        typer.Option(metavar="URL", help="Address of the console for browsers, if it is behind a TLS proxy."),
+        typer.Option(
+            metavar="URL",
+            help="Address of the console for browsers, if it is behind a TLS proxy; notifications link to it.",
+        ),
     ] = "",
     console_proxies: Annotated[
         str | None,
@@ -148,9 +162,19 @@ def run(
             parse_address("--debug-bind-address", debug_bind_address),
             parse_address("--health-probe-bind-address", health_probe_bind_address),
         ),
+        metrics=metrics_flags.options(
+            metrics_flags.CertificateFlags(
+                metrics_cert_path, metrics_cert_name, metrics_cert_key, metrics_client_ca_file
+            ),
+            metrics_auth,
+            metrics_client_names,
+            metrics_flags.tls_parameters(tls_min_version, tls_cipher_suites),
+            secure=metrics_secure,
+        ),
         watch_namespaces=watch,
         notify_config=notify_config,
-        notify=notify_warnings(names_in(notify)) if notify else {},
+        notify=notify_endpoints(names_in(notify)) if notify else {},
+        console_url=console_link(console_url),
         options=ControllerOptions(
             advisor=advice,
             autopilot=autopilot_flags.options(hyperconverged, activation),

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from virt_steward.kube.credentials import Authentication
     from virt_steward.kube.kubeconfig import ClusterConfig
-    from virt_steward.kube.tls import ClientCertificate
+    from virt_steward.kube.tls import KeyPair
 
 CONNECT_TIMEOUT = 10.0
 REQUEST_TIMEOUT = 30.0
@@ -138,7 +138,7 @@ class Connection:
         self._observe = observe
         self._sessions: dict[ConnectionPool, aiohttp.ClientSession] = {}
         self._is_closed = False
-        self._tls: tuple[ClientCertificate | None, ssl.SSLContext] | None = None
+        self._tls: tuple[KeyPair | None, ssl.SSLContext] | None = None
 
     async def send(self, request: Request) -> Response:
         """Send, and send again after a 429: the server executed nothing, whatever the verb."""
@@ -266,7 +266,7 @@ class Connection:
             )
         return self._sessions[pool]
 
-    def _ssl(self, certificate: ClientCertificate | None) -> ssl.SSLContext:
+    def _ssl(self, certificate: KeyPair | None) -> ssl.SSLContext:
         if self._tls is None or self._tls[0] != certificate:
             self._tls = (certificate, ssl_context(self.cluster.trust, certificate))
         return self._tls[1]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from virt_steward.kube.errors import BadConfig, one_line, unusable
-from virt_steward.kube.tls import ClientCertificate, check_pair, expiry_of
+from virt_steward.kube.tls import KeyPair, check_pair, expiry_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,7 @@ class Authentication:
     """The credentials of one request."""
 
     headers: Headers = field(default=(), repr=False)
-    client_certificate: ClientCertificate | None = None
+    client_certificate: KeyPair | None = None
 
 
 class Credentials(Protocol):
@@ -101,7 +101,7 @@ class UserCredentials:
     def __init__(
         self,
         headers: CredentialSource[Headers],
-        certificate: CredentialSource[ClientCertificate | None],
+        certificate: CredentialSource[KeyPair | None],
         now: Callable[[], datetime],
     ) -> None:
         self._headers = headers
@@ -145,15 +145,15 @@ def password(username: str, secret: str, where: str) -> CredentialSource[Headers
     return Fixed(f"password of {where}", (("Authorization", f"Basic {encoded}"),))
 
 
-def no_certificate() -> CredentialSource[ClientCertificate | None]:
+def no_certificate() -> CredentialSource[KeyPair | None]:
     return Fixed("no client certificate", None)
 
 
-def certificate(chain: Path | bytes, key: Path | bytes, where: str) -> CredentialSource[ClientCertificate | None]:
+def certificate(chain: Path | bytes, key: Path | bytes, where: str) -> CredentialSource[KeyPair | None]:
     files = [part for part in (chain, key) if isinstance(part, Path)]
 
-    def read() -> ClientCertificate:
-        return checked(ClientCertificate(where, content_of(chain, where), content_of(key, where)))
+    def read() -> KeyPair:
+        return checked(KeyPair(where, content_of(chain, where), content_of(key, where)))
 
     if not files:
         return Fixed(f"client certificate of {where}", read())
@@ -169,7 +169,7 @@ def bearer(text: str, where: str) -> Headers:
     return (("Authorization", f"Bearer {text}"),)
 
 
-def checked(pair: ClientCertificate) -> ClientCertificate:
+def checked(pair: KeyPair) -> KeyPair:
     check_pair(pair)
     return pair
 

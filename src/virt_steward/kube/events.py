@@ -100,7 +100,7 @@ class _QueuedEvent:
 
 
 def _ignore(_occurrence: Occurrence) -> None:
-    """Do nothing: the default of Recorder's `on_created`."""
+    """Do nothing: the default of Recorder's `listener`."""
 
 
 class Recorder:
@@ -114,20 +114,22 @@ class Recorder:
         *,
         limiter: Limiter,
         clock: Callable[[], datetime],
-        on_created: Callable[[Occurrence], None] = _ignore,
+        listener: Callable[[Occurrence], None] = _ignore,
     ) -> None:
+        """`listener` is called with every occurrence, also with one that was recorded before."""
         self._client = client
         self._controller = controller
         self._instance = instance
         self._limiter = limiter
         self._clock = clock
-        self._on_created = on_created
+        self._listener = listener
         self._sent: OrderedDict[Key, _Sent] = OrderedDict()
         self._queue: asyncio.Queue[_QueuedEvent] = asyncio.Queue(QUEUE_SIZE)
         self.dropped = 0
 
     def once(self, occurrence: Occurrence) -> None:
         """Record it, unless it was recorded before, also by an earlier process."""
+        self._listener(occurrence)
         key = occurrence.key
         if key not in self._sent:
             self._enqueue(_QueuedEvent(key, occurrence, 1, renews=False))
@@ -139,6 +141,10 @@ class Recorder:
     def again_now(self, occurrence: Occurrence) -> None:
         """Record it, and if it was recorded before, send at once that it happened again."""
         self._repeat(occurrence, 0.0)
+
+    def tell(self, occurrence: Occurrence) -> None:
+        """Tell the listener alone, without an Event: for what is said again and again, such as that all is well."""
+        self._listener(occurrence)
 
     async def run(self) -> None:
         """Send what is queued, one event at a time; ends only by cancellation."""
@@ -159,6 +165,7 @@ class Recorder:
                 await self._queue.join()
 
     def _repeat(self, occurrence: Occurrence, interval: float) -> None:
+        self._listener(occurrence)
         key = occurrence.key
         sent = self._sent.get(key)
         if sent is None:
@@ -190,8 +197,6 @@ class Recorder:
         except AlreadyExists:  # recorded before a restart
             if queued.renews:
                 await self._renew(queued)
-        else:
-            self._on_created(queued.occurrence)
 
     async def _renew(self, queued: _QueuedEvent) -> None:
         count = max(queued.count, FEWEST_REPEATS)

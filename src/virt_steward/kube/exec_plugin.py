@@ -15,7 +15,7 @@ import msgspec
 
 from virt_steward.kube.credentials import Authentication, bearer, checked, validity
 from virt_steward.kube.errors import KubeError, TimedOut, Unavailable, one_line, unusable
-from virt_steward.kube.tls import ClientCertificate
+from virt_steward.kube.tls import KeyPair
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -216,7 +216,7 @@ def _authentication(status: _ExecStatus, where: str) -> Authentication:
         raise unusable(where, "printed neither a token nor a certificate: run it manually to see why")
     return Authentication(
         headers=bearer(status.token, where) if status.token else (),
-        client_certificate=checked(ClientCertificate(where, chain.encode(), key.encode())) if chain and key else None,
+        client_certificate=checked(KeyPair(where, chain.encode(), key.encode())) if chain and key else None,
     )
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from virt_steward.kube.kubeconfig_file import ClusterSpec, Entry, ExecSpec, UserSpec
-    from virt_steward.kube.tls import ClientCertificate
+    from virt_steward.kube.tls import KeyPair
 
 SUPPORTED_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 EXTENSION = "client.authentication.k8s.io/exec"
@@ -83,7 +83,7 @@ def _headers(user: Entry[UserSpec]) -> CredentialSource[Headers]:
     return no_token(user.where)
 
 
-def _certificate(user: Entry[UserSpec]) -> CredentialSource[ClientCertificate | None]:
+def _certificate(user: Entry[UserSpec]) -> CredentialSource[KeyPair | None]:
     spec = user.spec
     chain = data_or_file(user, "client-certificate", spec.client_certificate_data, spec.client_certificate)
     key = data_or_file(user, "client-key", spec.client_key_data, spec.client_key)

@@ -1,4 +1,4 @@
-"""The trusted authority, the client certificate, and the SSL context made from both."""
+"""Trusted authorities, pairs of certificate and key, and the SSL context of a client made from both."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Trust:
 
 
 @dataclass(frozen=True, slots=True)
-class ClientCertificate:
+class KeyPair:
     """A certificate and its key, both PEM."""
 
     origin: str
@@ -39,7 +39,7 @@ class ClientCertificate:
     key: bytes = field(repr=False)
 
 
-def ssl_context(trust: Trust, certificate: ClientCertificate | None) -> ssl.SSLContext:
+def ssl_context(trust: Trust, certificate: KeyPair | None) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if trust.verify:
         _trust(context, trust)
@@ -47,7 +47,7 @@ def ssl_context(trust: Trust, certificate: ClientCertificate | None) -> ssl.SSLC
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if certificate:
-        _show(context, certificate)
+        load_pair(context, certificate)
     return context
 
 
@@ -57,12 +57,12 @@ def check_authority(trust: Trust) -> None:
         ssl_context(trust, None)
 
 
-def check_pair(certificate: ClientCertificate) -> None:
+def check_pair(certificate: KeyPair) -> None:
     """Refuse a certificate and a key that are not PEM or do not match."""
-    _show(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), certificate)
+    load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), certificate)
 
 
-def expiry_of(certificate: ClientCertificate) -> datetime | None:
+def expiry_of(certificate: KeyPair) -> datetime | None:
     from cryptography import x509  # noqa: PLC0415 - large, and only needed for error messages
 
     try:
@@ -89,7 +89,8 @@ def _trust(context: ssl.SSLContext, trust: Trust) -> None:
         raise unusable(trust.origin, problem) from None
 
 
-def _show(context: ssl.SSLContext, certificate: ClientCertificate) -> None:
+def load_pair(context: ssl.SSLContext, certificate: KeyPair) -> None:
+    """Have the context show this certificate. Raises BadConfig."""
     try:
         with _as_path(certificate.chain + b"\n" + certificate.key) as path:
             # Without a password, OpenSSL would prompt for that of an encrypted key.
@@ -106,7 +107,7 @@ def _show(context: ssl.SSLContext, certificate: ClientCertificate) -> None:
 def _as_path(pem: bytes) -> Iterator[str]:
     """A path to the PEM: OpenSSL takes no other form. On Linux it is in memory, so the key is not written to disk."""
     if sys.platform == "linux":
-        with os.fdopen(os.memfd_create("client-certificate"), "wb", buffering=0) as memory:
+        with os.fdopen(os.memfd_create("certificate"), "wb", buffering=0) as memory:
             memory.write(pem)
             yield f"/proc/self/fd/{memory.fileno()}"
     else:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from virt_steward import __version__
 from virt_steward.apis import CRDS
 from virt_steward.controllers import NAMES
+from virt_steward.objects.identity import ref_of
 from virt_steward.packaging.parts import NOTICE, InstallOptions, Object, documents, installed
 
 if TYPE_CHECKING:
@@ -93,10 +94,12 @@ def _owned(crd: Crd) -> Object:
 
 
 def _permissions(objects: list[Object], kind: str) -> Iterator[Object]:
-    """The rules of the roles of this kind. A role has the name of its ServiceAccount."""
+    """The rules of the roles of this kind, each with the ServiceAccount to which it is bound."""
+    roles = {(obj["kind"], ref_of(obj).key): obj["rules"] for obj in objects if obj["kind"] == kind}
     for obj in objects:
-        if obj["kind"] == kind:
-            yield {"serviceAccountName": obj["metadata"]["name"], "rules": obj["rules"]}
+        if obj["kind"] == f"{kind}Binding":
+            [subject] = obj["subjects"]  # a binding has the name and the namespace of its role
+            yield {"serviceAccountName": subject["name"], "rules": roles[kind, ref_of(obj).key]}
 
 
 def _deployment(obj: Object) -> Object:

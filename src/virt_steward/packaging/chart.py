@@ -36,6 +36,8 @@ from virt_steward.settings import CONSOLE
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from virt_steward.runtime.access import Access
+
 NAME = "virt-steward"
 
 _OPEN = {
@@ -114,20 +116,21 @@ def _templates() -> dict[str, str]:
 
 def _controller(name: str, options: InstallOptions, objects: list[Object]) -> str:
     text = _template(_opened(obj, name) if obj["kind"] == "Deployment" else obj for obj in objects)
-    more = ""
+    more, rights = "", access_of(name, options.hco)
+    usual = options.installation_of(rights)
     if name == "placement":
-        secrets = replace(options.installation, secret_namespaces=("open-secrets-namespace",))
-        added = [_renamed(obj, "secrets") for obj in _besides(name, options, secrets, objects)]
+        secrets = replace(usual, secret_namespaces=("open-secrets-namespace",))
+        added = [_renamed(obj, "secrets") for obj in _besides(rights, secrets, objects)]
         more = _repeated("$.Values.secretNamespaces", _template(added))
     if name == "autopilot":
-        deletes = replace(options.installation, extras=(OPT_OUT_DELETES,))
-        more = _when("$.Values.optOutDeletes", "---\n" + _template(_besides(name, options, deletes, objects)))
+        deletes = replace(usual, extras=(*usual.extras, OPT_OUT_DELETES))
+        more = _when("$.Values.optOutDeletes", "---\n" + _template(_besides(rights, deletes, objects)))
     return _when(f"$.Values.controllers.{name}.enabled", text + more)
 
 
-def _besides(name: str, options: InstallOptions, wider: Installation, objects: list[Object]) -> list[Object]:
+def _besides(rights: Access, wider: Installation, objects: list[Object]) -> list[Object]:
     """The objects that a wider installation adds."""
-    return [obj for obj in access.manifests(access_of(name, options.hco), wider) if obj not in objects]
+    return [obj for obj in access.manifests(rights, wider) if obj not in objects]
 
 
 def _renamed(obj: Object, suffix: str) -> Object:

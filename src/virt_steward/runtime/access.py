@@ -145,19 +145,25 @@ class Installation:
 
 def manifests(access: Access, installation: Installation) -> list[dict[str, Any]]:
     """The ServiceAccount of a controller, and its roles with their bindings: first cluster-wide, then by namespace."""
-    places: dict[str, list[Grant]] = {}
-    for grant in access.all_grants:
-        for namespace in _namespaces(grant, installation):
-            places.setdefault(namespace, []).append(grant)
     account = {"apiVersion": "v1", "kind": "ServiceAccount"}
     found: list[dict[str, Any]] = [account | {"metadata": _metadata(access, installation, installation.namespace)}]
-    for namespace, grants in sorted(places.items()):
+    for namespace, grants in _places(access.all_grants, installation):
         found += _role_and_binding(access, installation, namespace, grants)
     for extra in installation.extras:
         if extra not in access.extras:
             raise GrantError(f"{access.controller} has no optional grant {extra}")
-        found += _role_and_binding(access, installation, "", access.extras[extra], extra)
+        for namespace, grants in _places(access.extras[extra], installation):
+            found += _role_and_binding(access, installation, namespace, grants, extra)
     return found
+
+
+def _places(grants: Iterable[Grant], installation: Installation) -> list[tuple[str, list[Grant]]]:
+    """The grants by namespace; those for the whole cluster come first."""
+    places: dict[str, list[Grant]] = {}
+    for grant in grants:
+        for namespace in _namespaces(grant, installation):
+            places.setdefault(namespace, []).append(grant)
+    return sorted(places.items())
 
 
 def rules(grants: Iterable[Grant]) -> list[dict[str, Any]]:

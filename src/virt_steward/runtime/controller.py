@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from virt_steward.kube.watch import Projected
 from virt_steward.objects.identity import Key
+from virt_steward.runtime.matters import NotificationRules
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
     from virt_steward.kube.client import Client
     from virt_steward.kube.events import Recorder
+    from virt_steward.objects.tls_parameters import TlsParameters
     from virt_steward.runtime.access import Access
     from virt_steward.runtime.clock import Clock
     from virt_steward.runtime.debug import DebugPage
@@ -71,6 +73,8 @@ class Toolbox:
     """Sends notifications to people and systems outside of the cluster."""
     accompany: Callable[[BackgroundTask], None]
     """Adds a background task of the controller."""
+    use_tls: Callable[[TlsParameters], None]
+    """Has what this process serves over TLS follow these versions and ciphers, unless a setting has chosen others."""
     show: Callable[[str, DebugPage], None]
     """Adds a debug page at a path; it is served once the caches are complete."""
     when_leading: Callable[[Callable[[], None]], None]
@@ -91,6 +95,8 @@ class ControllerDefinition:
     concurrency: int = 4
     reporter: str = ""
     """The reportingController of its events, if not its name."""
+    notifications: NotificationRules = field(default_factory=NotificationRules)
+    """What of its events concerns people outside of the cluster."""
 
 
 def itself(key: Key, _before: object, _after: object) -> tuple[Key]:

@@ -13,7 +13,7 @@ import socket
 import time
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 from aiohttp import web
@@ -23,6 +23,7 @@ from aiohttp.web_protocol import RequestPayloadError
 from virt_steward.runtime.supervision import essential, failure_of
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Iterable, Iterator
 
     from virt_steward.runtime.addresses import Address
@@ -38,16 +39,29 @@ STOP_TIMEOUT = 1.0
 """Seconds for answers under way when the server stops."""
 ACCEPT_PAUSE = 1.0
 """Seconds after which a connection that the system refused is accepted again."""
+MOST_HANDSHAKES = 100
+"""TLS handshakes at a time. One more ends the oldest, which is slow or silent: a handshake takes milliseconds."""
+HANDSHAKE_TIMEOUT = 5.0
+SHUTDOWN_TIMEOUT = 1.0
+"""Seconds that a client gets to confirm the end of a TLS connection."""
 EPISODE = 60.0
-"""Seconds without a refusal after which the next one is logged again."""
+"""Seconds without a problem after which the next one is logged again."""
 OPEN_FILES = 8192
 """File descriptors that are enough for every watch, member cluster and connection that our limits allow."""
+
+
+class ServerTls(Protocol):
+    """What a server uses of its TLS."""
+
+    @property
+    def context(self) -> ssl.SSLContext | None:
+        """For the next connection; None: no connection may be served now."""
 
 
 class HttpServer:
     """Serves one application at one address. Once it is full, the longest idle connection makes room for a new one."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but the first two are optional
         self,
         application: web.Application,
         address: Address,
@@ -55,11 +69,14 @@ class HttpServer:
         listening: socket.socket | None = None,
         most_connections: int = MOST_CONNECTIONS,
         idle_timeout: float = IDLE_TIMEOUT,
+        tls: ServerTls | None = None,
     ) -> None:
-        """Listen at the address, or on a socket that listens there already."""
+        """Listen at the address, or on a socket that listens there already. Without `tls`, in plain HTTP."""
         self._address = address
         self._listening = listening
         self._most_connections = most_connections
+        self._tls = tls
+        self._handshakes: dict[asyncio.Task[None], None] = {}  # oldest first
         self._runner = web.AppRunner(
             application,
             access_log=None,
@@ -68,7 +85,7 @@ class HttpServer:
             logger=_RequestLog(logging.getLogger(__name__)),
         )
         self._accepting: asyncio.Task[None] | None = None
-        self._last_refusal = float("-inf")
+        self._last_problem: dict[str, float] = {}
 
     @property
     def bound(self) -> Address:
@@ -88,6 +105,9 @@ class HttpServer:
         if self._accepting is not None:
             self._accepting.cancel()
             await asyncio.gather(self._accepting, return_exceptions=True)
+        for handshake in self._handshakes:
+            handshake.cancel()
+        await asyncio.gather(*self._handshakes, return_exceptions=True)
         if self._listening is not None:
             self._listening.close()
         await self._runner.cleanup()
@@ -109,12 +129,14 @@ class HttpServer:
             except ConnectionAbortedError:  # the client went away
                 continue
             except OSError as error:
-                self._note_refusal(error)
+                if self._begins_episode("accept"):
+                    log.warning("connections not accepted, retrying", address=str(self._address), error=error.strerror)
                 _close_longest_idle(self._open())
                 await asyncio.sleep(ACCEPT_PAUSE)
                 continue
             # If each connection had a turn of the loop to itself, a probe would wait behind a thousand silent ones.
-            await self._serve([connection, *_waiting(listening, self._most_connections - 1)])
+            connections = [connection, *_waiting(listening, self._most_connections - 1)]
+            await (self._serve_tls(connections, self._tls) if self._tls else self._serve(connections))
 
     async def _serve(self, connections: list[socket.socket]) -> None:
         loop, unserved = asyncio.get_running_loop(), set(connections)
@@ -130,12 +152,46 @@ class HttpServer:
             for connection in unserved:  # the server stops
                 connection.close()
 
-    def _note_refusal(self, error: OSError) -> None:
-        """Log the first refusal of an episode only."""
-        now, before = time.monotonic(), self._last_refusal
-        self._last_refusal = now
-        if now - before > EPISODE:
-            log.warning("connections not accepted, retrying", address=str(self._address), error=error.strerror)
+    async def _serve_tls(self, connections: list[socket.socket], tls: ServerTls) -> None:
+        """Begin the handshakes and return, so that slow ones delay nobody."""
+        for connection in connections:
+            context = tls.context
+            if context is None:
+                connection.close()
+                continue
+            if len(self._handshakes) >= MOST_HANDSHAKES:
+                oldest = next(iter(self._handshakes))
+                oldest.cancel()
+                del self._handshakes[oldest]
+            handshake = asyncio.create_task(self._handshake(connection, context), name=f"handshake {self._address}")
+            self._handshakes[handshake] = None
+            handshake.add_done_callback(lambda ended: self._handshakes.pop(ended, None))
+        await asyncio.sleep(0)  # let them begin: a task that is cancelled before would leave its socket open
+
+    async def _handshake(self, connection: socket.socket, context: ssl.SSLContext) -> None:
+        server = self._runner.server
+        assert server is not None  # noqa: S101 - setup made it
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                server,
+                connection,
+                ssl=context,
+                ssl_handshake_timeout=HANDSHAKE_TIMEOUT,
+                ssl_shutdown_timeout=SHUTDOWN_TIMEOUT,
+            )
+        except OSError as error:  # the client went away, was too slow, or has another version or no certificate
+            if self._begins_episode("handshake"):  # asyncio closes such a connection without telling the client why
+                log.info("TLS handshakes failed", address=str(self._address), error=str(error))
+            return
+        # Only now, so that strangers without a handshake push nobody out. The new one is last, so it goes if all work.
+        if len(connections := self._open()) > self._most_connections:
+            _close_longest_idle(connections)
+
+    def _begins_episode(self, problem: str) -> bool:
+        """Whether the problem is new, so that it is logged: strangers can cause many."""
+        now, before = time.monotonic(), self._last_problem.get(problem, float("-inf"))
+        self._last_problem[problem] = now
+        return now - before > EPISODE
 
     def _protocol(self) -> asyncio.Protocol:
         """Called for each new connection."""

@@ -18,17 +18,18 @@ from virt_steward.runtime.debug import DebugReply
 from virt_steward.runtime.informers import Informers, InformerView
 from virt_steward.runtime.kinds import DEFINITIONS, Kinds
 from virt_steward.runtime.leader import Candidacy, Elector, LeasesOnly, LeaseTimes, Unopposed
-from virt_steward.runtime.notifications import WarningNotifications
+from virt_steward.runtime.matters import ConfigMapMemory, MatterNotifications, MatterSettings, memory_name
 from virt_steward.runtime.standby import StandBy, other_leases
 from virt_steward.runtime.throttle import KeyedBuckets, Rate, TokenTaken
 from virt_steward.runtime.worker import Workers
 from virt_steward.runtime.workqueue import WorkQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping
+    from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator
 
     from virt_steward.kube.connection import Connection
     from virt_steward.kube.discovery import Discovery
+    from virt_steward.objects.tls_parameters import TlsParameters
     from virt_steward.runtime.clock import Clock
     from virt_steward.runtime.controller import BackgroundTask, ControllerDefinition, EventHandler
     from virt_steward.runtime.debug import DebugPage, DebugRequest
@@ -70,10 +71,12 @@ class Environment:
     notify: NotificationSender
     namespaces: tuple[str, ...] = ()
     """The namespaces that this process watches; none means the whole cluster."""
-    notify_warnings: Mapping[str, str] = field(default_factory=dict)
-    """The endpoint to which the Warning events of a controller go, by the controller's name."""
+    matters: MatterSettings = field(default_factory=MatterSettings)
+    """Who is notified of what concerns people, for controllers whose objects do not say so."""
     stand_by: bool = True
     """Whether a controller stands by while another implementation of it runs."""
+    use_tls: Callable[[TlsParameters], None] = lambda _: None
+    """Takes the versions and ciphers of TLS that a controller has found to be the platform's."""
 
 
 class ControllerRunner:
@@ -92,6 +95,7 @@ class ControllerRunner:
         self.elector = self._candidate(definition, agent)
         self.standby = StandBy(self.elector, around.clock)
         client = Client(around.connection, around.discovery, Caller(agent, permit=self.standby))
+        self._matters = self._matter_notifications(definition, agent)
         self.recorder = self._recorder(definition, client, agent)
         self.recorders = [self.recorder]
         if definition.access.other_lease and around.stand_by:
@@ -109,6 +113,7 @@ class ControllerRunner:
             self._wake,
             around.notify,
             self.background_tasks.append,
+            around.use_tls,
             self._show,
             self._beginnings.append,
         )
@@ -120,6 +125,13 @@ class ControllerRunner:
         around.metrics.leads(self.name, leading=False)
         around.metrics.stands_by(self.name, standing_by=False)
         around.metrics.events(self.name, lambda: self.recorder.dropped)
+
+    def coroutines(self) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
+        """What runs as long as the process, whether or not it leads; by name."""
+        yield from ((f"{self.name}-events", one.run()) for one in self.recorders)
+        yield from ((f"{self.name}-background", one.run()) for one in self.background_tasks)
+        if self._matters:
+            yield f"{self.name}-notifications", self._matters.run()
 
     def not_ready(self) -> str | None:
         """Why this controller cannot lead now; None if it can, or does."""
@@ -170,6 +182,8 @@ class ControllerRunner:
         self._mark_leading(leading=True)
         for begin in self._beginnings:
             begin()
+        if self._matters:
+            self._matters.reload()
         self._queue_everything()
         self._workers.start()
         holding = asyncio.create_task(self.elector.hold(), name=f"{self.name}-lease")
@@ -215,11 +229,26 @@ class ControllerRunner:
     def _recorder(self, definition: ControllerDefinition, client: Client, agent: str) -> Recorder:
         around, reporter = self._around, definition.reporter or definition.name
         limiter, utc = EventLimiter(around.clock), around.clock.utc
-        endpoint = around.notify_warnings.get(definition.name)
-        if endpoint is None:
+        if self._matters is None:
             return Recorder(client, reporter, agent, limiter=limiter, clock=utc)
-        notify = WarningNotifications(around.notify, endpoint, definition.name, around.clock)
-        return Recorder(client, reporter, agent, limiter=limiter, clock=utc, on_created=notify)
+        return Recorder(client, reporter, agent, limiter=limiter, clock=utc, listener=self._matters.handle)
+
+    def _matter_notifications(self, definition: ControllerDefinition, agent: str) -> MatterNotifications | None:
+        around, settings = self._around, self._around.matters
+        endpoint = settings.endpoints.get(definition.name)
+        if endpoint is None:
+            return None
+        # Without the permit of a leader: a replica that stands by says so, too.
+        client = Client(around.connection, around.discovery, Caller(agent))
+        memory = ConfigMapMemory(client, Key(settings.namespace, memory_name(definition.name)), settings.manager)
+        return MatterNotifications(
+            definition.name,
+            endpoint,
+            around.notify,
+            rules=definition.notifications,
+            memory=memory,
+            clock=around.clock,
+        )
 
     def _candidate(self, definition: ControllerDefinition, agent: str) -> Elector | Unopposed:
         around, election = self._around, self._around.election
@@ -259,8 +288,7 @@ class Manager:
                 for name, coroutine in (
                     ("kinds", self._kinds.run()),
                     *((f"informer-{informer.source.kind}", informer.run()) for informer in self.informers),
-                    *((f"{unit.name}-events", one.run()) for unit in self.units for one in unit.recorders),
-                    *((f"{unit.name}-background", one.run()) for unit in self.units for one in unit.background_tasks),
+                    *(task for unit in self.units for task in unit.coroutines()),
                 )
             ]
             async with asyncio.TaskGroup() as work:

@@ -14,11 +14,14 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from virt_steward.runtime.addresses import Address, is_loopback, loopback_only
 from virt_steward.runtime.debug import DebugPage, DebugReply, DebugRequest, tasks_page
 from virt_steward.runtime.http_server import HttpServer
+from virt_steward.runtime.metrics_auth import PATH, AnyoneMayScrape, ScrapeRequest
 
 if TYPE_CHECKING:
     from aiohttp.typedefs import Middleware
 
     from virt_steward.runtime.metrics import Metrics
+    from virt_steward.runtime.metrics_auth import ScrapeAuthorizer
+    from virt_steward.runtime.serving_tls import ServingTls
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -46,13 +49,32 @@ class Addresses:
     health: Address | None
 
 
+@dataclass(frozen=True, slots=True)
+class MetricsAccess:
+    """How metrics are served. Probes are always plain: the kubelet has no certificate."""
+
+    tls: ServingTls | None = None
+    """None: in plain HTTP."""
+    authorizer: ScrapeAuthorizer = field(default_factory=AnyoneMayScrape)
+
+
 class Probes:
     """The servers for metrics, debug pages and health. `pages` are the debug pages, by path."""
 
-    def __init__(self, addresses: Addresses, metrics: Metrics, checks: Checks, pages: Mapping[str, DebugPage]) -> None:
+    def __init__(
+        self,
+        addresses: Addresses,
+        metrics: Metrics,
+        checks: Checks,
+        pages: Mapping[str, DebugPage],
+        access: MetricsAccess,
+    ) -> None:
         self.servers: dict[str, HttpServer] = {}
+        self._tls = access.tls if addresses.metrics else None
         if addresses.metrics:
-            self.servers["metrics"] = _server(addresses.metrics, {"/metrics": _metrics_handler(metrics)})
+            application = web.Application()
+            application.router.add_get(PATH, _metrics_handler(metrics, access.authorizer))
+            self.servers["metrics"] = HttpServer(application, addresses.metrics, tls=access.tls)
         if addresses.debug:
             all_pages = {"/debug/tasks": tasks_page, **pages}
             self.servers["debug"] = _server(
@@ -64,6 +86,8 @@ class Probes:
 
     async def start(self) -> None:
         """Start all servers, or none: raises BadAddress."""
+        if self._tls:
+            await self._tls.start()
         try:
             for server in self.servers.values():
                 await server.start()
@@ -72,6 +96,8 @@ class Probes:
             raise
 
     async def stop(self) -> None:
+        if self._tls:
+            await self._tls.stop()
         for server in self.servers.values():
             await server.stop()
 
@@ -93,11 +119,21 @@ def _server(address: Address, routes: Mapping[str, Handler], *middlewares: Middl
     return HttpServer(application, address)
 
 
-def _metrics_handler(metrics: Metrics) -> Handler:
-    async def answer(_: web.Request) -> web.Response:
+def _metrics_handler(metrics: Metrics, authorizer: ScrapeAuthorizer) -> Handler:
+    async def answer(request: web.Request) -> web.Response:
+        if refused := await authorizer.refusal(_scrape_request(request)):
+            headers = {"WWW-Authenticate": "Bearer"} if refused.status == 401 else {}
+            return web.Response(status=refused.status, text=refused.text, headers=headers)
         return web.Response(body=metrics.exposition(), headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
 
     return answer
+
+
+def _scrape_request(request: web.Request) -> ScrapeRequest:
+    certificate = request.transport.get_extra_info("peercert") if request.transport else None
+    subject = [part for parts in (certificate or {}).get("subject", ()) for part in parts]
+    name = next((value for key, value in subject if key == "commonName"), "")
+    return ScrapeRequest(request.headers.get("Authorization", ""), name)
 
 
 def _check_handler(checks: Mapping[str, Check]) -> Handler:

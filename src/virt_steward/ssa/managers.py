@@ -171,6 +171,13 @@ CONSOLE = Patch(
     guard="metadata.resourceVersion in the patch, where the decision depends on the state shown",
     why="an edit of the user, with their own credentials, as with kubectl",
 )
+NOTIFIED = Patch(
+    name="virt-steward-notified",
+    how="merge patch",
+    writes="ConfigMap virt-steward-notified-NAME in our namespace: a key for each notification",
+    guard="none: each key is written for itself, and a lost one repeats a notification",
+    why="an apply would have to send all keys each time",
+)
 
 
 def _status_of(controller: str, kind: str) -> Patch:
@@ -186,4 +193,4 @@ def _status_of(controller: str, kind: str) -> Patch:
 ADVISOR_STATUS = _status_of("advisor", "VirtPlatformConfig")
 APPROVER_STATUS = _status_of("approver", "InstallPlanApprover")
 
-PATCHES = (ADVISOR_STATUS, APPROVER_STATUS, APPROVAL, CONDITION, RELEASE, CONSOLE)
+PATCHES = (ADVISOR_STATUS, APPROVER_STATUS, APPROVAL, CONDITION, RELEASE, CONSOLE, NOTIFIED)

@@ -28,7 +28,7 @@ from virt_steward.platform.hco import HYPERCONVERGED
 from virt_steward.runtime.access import Installation
 from virt_steward.runtime.leader import LeaseTimes
 from virt_steward.runtime.probes import Addresses
-from virt_steward.settings import Settings
+from virt_steward.settings import MetricsSettings, Settings
 from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.simulation.install import make_namespace
 from virt_steward_demo.simulation.platform import SimulatedPlatform
@@ -36,6 +36,7 @@ from virt_steward_demo.simulation.platform import SimulatedPlatform
 Object = dict[str, Any]
 
 NOWHERE = Addresses(None, None, None)
+PLAIN = MetricsSettings()
 BUILT_IN = ("", "apps", "rbac.authorization.k8s.io")
 
 
@@ -117,6 +118,8 @@ async def at_work(
     folder: Path,
     server: str = "",
     addresses: Addresses = NOWHERE,
+    *,
+    metrics: MetricsSettings = PLAIN,
 ) -> AsyncIterator[None]:
     """Runs the autopilot in this process."""
     kubeconfig = cockpit.account.write_kubeconfig(folder / "kubeconfig", control_plane, server)
@@ -128,6 +131,7 @@ async def at_work(
         lease=LeaseTimes(15, 2.0),
         grace=1.0,
         addresses=addresses,
+        metrics=metrics,
     )
     stop = asyncio.Event()
     task = asyncio.create_task(app.run(settings, [definition(cockpit.options, cockpit.catalog)], stop))

@@ -16,6 +16,7 @@ from virt_steward.kube.client import Client, Object, Selection
 from virt_steward.kube.events import EVENT
 from virt_steward.objects.identity import Key, Ref, ref_of
 from virt_steward.runtime.access import Installation
+from virt_steward.runtime.matters import NOTIFICATION_MEMORY
 from virt_steward_demo.local.controlplane import ControlPlane
 
 DEFINITIONS = (a_definition_of_machines(), a_machine_definition(), KUBEVIRT_CONFIG_CRD.manifest())
@@ -28,7 +29,8 @@ async def an_installation(control_plane: ControlPlane) -> Account:
         for definition in DEFINITIONS:
             await install_crd(client, definition)
         await client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": home}})
-        return await an_account(client, ACCESS, Installation(home, prefix=home, secret_namespaces=(home,)))
+        installation = Installation(home, prefix=home, secret_namespaces=(home,), extras=(NOTIFICATION_MEMORY,))
+        return await an_account(client, ACCESS, installation)
 
 
 class Scene:

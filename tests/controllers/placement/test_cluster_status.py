@@ -40,11 +40,17 @@ INTERVAL = 60.0
 WEB = Key("default", "web")
 
 
-class Nobody:
-    """Has no ears for events."""
+class Ears:
+    """Hears the events about a cluster."""
 
-    def once(self, occurrence: Occurrence) -> None:
-        raise AssertionError(occurrence)
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def again(self, occurrence: Occurrence) -> None:
+        self.events.append(occurrence.reason)
+
+    def tell(self, occurrence: Occurrence) -> None:
+        """It is no event."""
 
 
 class Desk:
@@ -62,13 +68,14 @@ class Desk:
         view = PlacementClusterView(
             machines, self.configs, members.fleet, self.assignments, PlacementRules(), capacities
         )
+        self.ears = Ears()
         self._client = client
         self._reporter = ClusterStatusWriter(
             client=client,
             view=view,
             fleet=members.fleet,
             pending=self.pending,
-            reporter=PlacementReporter(Nobody(), clock, CollectorRegistry()),  # type: ignore[arg-type]
+            reporter=PlacementReporter(self.ears, clock, CollectorRegistry()),  # type: ignore[arg-type]
             wake=self.woken.append,
             interval=INTERVAL,
             clock=clock,
@@ -239,3 +246,21 @@ async def test_another_trouble_with_the_credentials_is_told_at_once(desk: Desk) 
 async def is_unusable(desk: Desk, reason: str) -> bool:
     unusable = desk.members.fleet.why_unusable("east")
     return unusable is not None and unusable.reason == reason
+
+
+async def test_a_cluster_that_fails_and_answers_again_is_an_event_each(desk: Desk, proxy: FaultProxy) -> None:
+    await desk.report()
+    await desk.see()
+    assert desk.ears.events == [], "it answers from the beginning"
+    proxy.refuse()
+    await proxy.cut()
+    await desk.clock.advance(2 * INTERVAL)
+    await desk.report()
+    await desk.see()
+    await desk.clock.advance(2 * INTERVAL)
+    await desk.report()
+    assert desk.ears.events == ["ClusterUnreachable"]
+    await proxy.accept()
+    await desk.clock.advance(2 * INTERVAL)
+    await desk.report()
+    assert desk.ears.events == ["ClusterUnreachable", "ClusterReady"]

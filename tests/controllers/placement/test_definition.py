@@ -71,7 +71,7 @@ class Bench:
             informers=self.informers,
             store=lambda source: self.informers.of(source).store,
             client=self.server,
-            recorder=SimpleNamespace(once=lambda _: None),
+            recorder=SimpleNamespace(**dict.fromkeys(("once", "again", "tell"), lambda _: None)),
             clock=ManualClock(),
             registry=self.registry,
             wake=lambda _: None,

@@ -41,10 +41,13 @@ class Reported:
         self.events: list[Occurrence] = []
         self.clock = ManualClock()
         self._registry = CollectorRegistry()
-        self.reporter = PlacementReporter(self, self.clock, self._registry)  # type: ignore[arg-type]  # only `once` is used
+        self.reporter = PlacementReporter(self, self.clock, self._registry)  # type: ignore[arg-type]  # no others are used
 
     def once(self, occurrence: Occurrence) -> None:
         self.events.append(occurrence)
+
+    def tell(self, occurrence: Occurrence) -> None:
+        """It is no event."""
 
     def metric(self, name: str, **labels: str) -> float | None:
         return self._registry.get_sample_value(f"virt_steward_placement_{name}", labels)

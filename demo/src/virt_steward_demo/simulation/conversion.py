@@ -31,6 +31,7 @@ FIELD_PATHS: tuple[tuple[Path, Path], ...] = (
     (("enableCommonBootImageImport",), ("workloadSources", "enableCommonBootImageImport")),
     (("infra", "nodePlacement"), ("deployment", "nodePlacements", "infra")),
     (("resourceRequirements", "vmiCPUAllocationRatio"), ("virtualization", "vmiCPUAllocationRatio")),
+    (("tlsSecurityProfile",), ("security", "tlsSecurityProfile")),
     (("uninstallStrategy",), ("deployment", "uninstallStrategy")),
     (("workloads", "nodePlacement"), ("deployment", "nodePlacements", "workload")),
 )

@@ -215,6 +215,7 @@ class AdvisorReporter:
                     "planHash": after.plan_hash,
                     "impact": after.impact_severity,
                 },
+                page=f"/profiles/{config.metadata.name}",
             ),
         )
 

@@ -98,6 +98,7 @@ class ApproverNotifications:
             time=self._clock.utc(),
             data={**message.data, "approver": str(approver.metadata.key)},
             subject=message.subject,
+            page=message.page,
         )
         if self._is_new(notice.id):
             self._notify.send(name, notice)
@@ -119,12 +120,14 @@ class _Message:
     """Distinguishes it from others of that type."""
     text: str
     data: Mapping[str, Any]
+    page: str = "/approvals"
 
 
 def _of_plan(plan: InstallPlan, what: str, reason: str, text: str) -> _Message:
     episode = "\0".join((plan.metadata.uid, reason, *plan.csvs))
     data = {"reason": reason, "csvs": plan.csvs}
-    return _Message(f"installplan.{what}", str(plan.metadata.key), episode, text, data)
+    key = plan.metadata.key
+    return _Message(f"installplan.{what}", str(key), episode, text, data, f"/approvals/{key.namespace}/{key.name}")
 
 
 def _reported(approver: Approver) -> datetime:

@@ -19,6 +19,7 @@ from virt_steward.platform.machineconfigs import KUBELET_CONFIG, MACHINE_CONFIG,
 from virt_steward.platform.storage import STORAGE_CLASS, STORAGE_PROFILE
 from virt_steward.platform.topology import CLUSTER, INFRASTRUCTURE, SCHEDULER
 from virt_steward.runtime.access import APPLY, PATCH, RBAC, READ, WATCH, Access, Grant
+from virt_steward.runtime.matters import NOTIFICATION_MEMORY, memory_grants
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -63,7 +64,12 @@ def access(name: str, catalog: Catalog, hco: Key) -> Access:
             *_schemas(catalog),
             *_handed_on(catalog),
         ),
-        {OPT_OUT_DELETES: tuple(_by_kind(_deletable(wanted), ("delete",), "to delete what is not requested any more"))},
+        {
+            OPT_OUT_DELETES: tuple(
+                _by_kind(_deletable(wanted), ("delete",), "to delete what is not requested any more")
+            ),
+            NOTIFICATION_MEMORY: memory_grants(name),
+        },
         other_lease=GO_LEASE,
     )
 

@@ -13,10 +13,12 @@ from virt_steward.controllers.autopilot.access import access
 from virt_steward.controllers.autopilot.converge import Toolkit
 from virt_steward.controllers.autopilot.debug_pages import pages
 from virt_steward.controllers.autopilot.metrics import AutopilotMetrics
+from virt_steward.controllers.autopilot.notifications import notification_rules
 from virt_steward.controllers.autopilot.observe import AutopilotClusterView, AutopilotStores
 from virt_steward.controllers.autopilot.reconcile import AutopilotController
 from virt_steward.controllers.autopilot.reporter import AutopilotReporter
 from virt_steward.controllers.autopilot.rollouts.ledger import StagingLedger
+from virt_steward.controllers.autopilot.tls_profile import follow_tls_profile
 from virt_steward.controllers.autopilot.watches import SchemaChanges, Watchlist
 from virt_steward.kube.backoff import RetryBackoff
 from virt_steward.runtime.controller import ControllerDefinition
@@ -36,7 +38,14 @@ def definition(options: AutopilotOptions, catalog: Catalog | None = None) -> Con
     catalog = catalog or load()
     build = partial(_build, options=options, catalog=catalog)
     # One worker: assets come in the order of the catalog, and no asset is reconciled twice at a time.
-    return ControllerDefinition(NAME, access(NAME, catalog, options.hco), build, concurrency=1, reporter=REPORTER)
+    return ControllerDefinition(
+        NAME,
+        access(NAME, catalog, options.hco),
+        build,
+        concurrency=1,
+        reporter=REPORTER,
+        notifications=notification_rules(catalog, options.hco),
+    )
 
 
 def _build(tools: Toolbox, options: AutopilotOptions, catalog: Catalog) -> AutopilotController:
@@ -53,6 +62,7 @@ def _build(tools: Toolbox, options: AutopilotOptions, catalog: Catalog) -> Autop
     for path, page in pages(view, toolkit.renderer, reporter.corrections, tools.clock).items():
         tools.show(path, page)
     controller = AutopilotController(view, watchlist, toolkit, reporter, tools.wake)
+    follow_tls_profile(tools, watchlist, stores)
     schemas.tell(controller.handle_facts_change)
     tools.accompany(schemas)
     tools.accompany(CrdChanges(tools.client.discovery, controller.reconcile_everything))

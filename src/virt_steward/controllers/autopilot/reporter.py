@@ -22,6 +22,7 @@ from virt_steward.controllers.autopilot.events import (
     short_hash,
     staged_reason,
 )
+from virt_steward.controllers.autopilot.notifications import AssetMatters
 from virt_steward.controllers.autopilot.rollouts.staged import Occasion
 from virt_steward.controllers.autopilot.verdicts import (
     AssetApplied,
@@ -88,6 +89,7 @@ class AutopilotReporter:
         self._metrics = metrics
         self._recorder = recorder
         self._clock = clock
+        self._matters = AssetMatters(recorder, clock)
         self._problems: dict[Ref, Occurrence] = {}  # the last event about an object that failed or drifted, or its end
         self._reached: ComplianceReached | None = None
         self._idle = ""
@@ -167,6 +169,7 @@ class AutopilotReporter:
                 self._metrics.failed(asset)
                 self._metrics.complies(ref, complies=False)
                 self._problem(ref, asset_event(hco, ref, reason, f"{asset}: {message}", short_hash(message)))
+        self._matters.report_verdict(hco, ref, verdict)
 
     def _report_rendering(self, asset: str, verdict: Verdict) -> None:
         if isinstance(verdict, AssetFailed) and verdict.reason is FailureReason.RENDER:
@@ -197,6 +200,7 @@ class AutopilotReporter:
         """Every pause is reported, also one that an earlier process began."""
         is_paused = live is not None and live.is_paused
         self._metrics.paused(ref, paused=is_paused)
+        self._matters.report_pause(hco, ref, live)
         if live and is_paused and live.paused_at:
             self._event(hco, ref, "ThrashingDetected", pause_note(ref, live), f"{live.metadata.uid} {live.paused_at}")
 

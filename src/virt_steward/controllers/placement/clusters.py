@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from virt_steward.controllers.placement.act import write_config_status
 from virt_steward.controllers.placement.fleet import ClusterReached
-from virt_steward.controllers.placement.observation import Unreachable, UnusableCluster
+from virt_steward.controllers.placement.observation import SecretNotReadYet, Unreachable, UnusableCluster
 from virt_steward.controllers.placement.observe import free_capacity
 from virt_steward.controllers.placement.report import config_status
 from virt_steward.kube.errors import Conflict, NotFound
@@ -74,6 +74,8 @@ class ClusterStatusWriter:
         next_probe = RequeueAfter(max(probe.next_probe - self.clock.now(), 0.0), "until its next probe")
         machines, free = self.view.assignments.machines_on(name), free_capacity(self.view, name)
         status = config_status(config, probe.answer, machines, free, self.clock.utc())
+        if not isinstance(probe.answer, SecretNotReadYet):
+            self.reporter.cluster_reported(config, status)
         if status == config.status:
             return next_probe
         early = self._written.get(name, 0.0) + BETWEEN_STATUS_WRITES - self.clock.now()

@@ -13,6 +13,7 @@ from virt_steward.controllers.placement.assignments import Assignments
 from virt_steward.controllers.placement.capacity import CapacityCache
 from virt_steward.controllers.placement.clusters import ClusterStatusWriter
 from virt_steward.controllers.placement.fleet import Fleet, connections_to_members
+from virt_steward.controllers.placement.notifications import RULES as NOTIFICATIONS
 from virt_steward.controllers.placement.observation import MACHINE
 from virt_steward.controllers.placement.observe import PlacementClusterView
 from virt_steward.controllers.placement.pending import PendingMachines
@@ -31,6 +32,7 @@ from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.runtime.access import PATCH, READ, SECRET, WATCH, Access, Grant, Reach
 from virt_steward.runtime.controller import ControllerDefinition
 from virt_steward.runtime.kinds import DEFINITIONS
+from virt_steward.runtime.matters import NOTIFICATION_MEMORY, memory_grants
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,11 +57,14 @@ ACCESS = Access(
         Grant(SECRET, WATCH, "to reach the clusters: those that KubevirtConfigs name, each by itself", Reach.SECRETS),
         Grant(CUSTOM_RESOURCE_DEFINITION, READ, "to know if machines have conditions", names=(MACHINE_CRD.name,)),
     ),
+    {NOTIFICATION_MEMORY: memory_grants(NAME)},
 )
 
 
 def definition(options: PlacementOptions) -> ControllerDefinition:
-    return ControllerDefinition(NAME, ACCESS, partial(_build, options=options), concurrency=10)
+    return ControllerDefinition(
+        NAME, ACCESS, partial(_build, options=options), concurrency=10, notifications=NOTIFICATIONS
+    )
 
 
 def _build(tools: Toolbox, options: PlacementOptions) -> PlacementController:

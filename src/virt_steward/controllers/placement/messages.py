@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from virt_steward.apis.kubevirtconfig import SECRET_NAME
 from virt_steward.apis.meta import NAMESPACE_NAME
 from virt_steward.controllers.placement.candidates import quoted
-from virt_steward.controllers.placement.observation import UnusableCluster
+from virt_steward.controllers.placement.observation import SecretNotReadYet, UnusableCluster
 from virt_steward.controllers.placement.secrets import SecretAbsent, SecretKeyMissing, SecretUnknown, SecretUnreadable
 from virt_steward.controllers.placement.verdicts import PlacementReason
 from virt_steward.kube.errors import (
@@ -68,7 +68,7 @@ def without_kubeconfig(
     secret = describe_secret(config, spec)
     match content:
         case SecretUnknown():
-            return UnusableCluster(PlacementReason.SECRET_UNREADABLE, f"{secret} has not been read yet")
+            return SecretNotReadYet(PlacementReason.SECRET_UNREADABLE, f"{secret} has not been read yet")
         case SecretAbsent():
             return UnusableCluster(PlacementReason.SECRET_NOT_FOUND, f"{secret} not found: create it")
         case SecretKeyMissing():

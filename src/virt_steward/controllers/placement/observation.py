@@ -119,6 +119,11 @@ class UnusableCluster:
 
 
 @dataclass(frozen=True, slots=True)
+class SecretNotReadYet(UnusableCluster):
+    """Nothing is wrong so far: the Secret is being read."""
+
+
+@dataclass(frozen=True, slots=True)
 class CapacityFree:
     """The free part of a cluster's capacity: 1 is all of it, below 0 is overcommitted."""
 

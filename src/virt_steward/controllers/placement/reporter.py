@@ -1,4 +1,4 @@
-"""Reports decisions of the placement: log, events on the Machine, metrics."""
+"""Reports decisions of the placement: log, events on Machines and KubevirtConfigs, metrics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from prometheus_client import Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
 from virt_steward.controllers.placement.fleet import ClusterReached, ClusterRejected
+from virt_steward.controllers.placement.notifications import cluster_reason
 from virt_steward.controllers.placement.observation import MACHINE, MACHINE_API
 from virt_steward.controllers.placement.report import PLACED, placed_condition, recorded_reason
 from virt_steward.kube.events import Occurrence
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
     from virt_steward.controllers.placement.observation import Machine
+    from virt_steward.controllers.placement.observe import KubevirtConfig, KubevirtConfigReport
     from virt_steward.controllers.placement.report import Answer
     from virt_steward.controllers.placement.rules.rule import PlacementRule
     from virt_steward.controllers.placement.verdicts import Blocked, Chosen
@@ -78,16 +81,18 @@ class PlacementReporter:
         """If the choice was recorded recently, the process that recorded it may have ended before its event."""
         now = self._clock.utc().timestamp()
         is_recent = any(abs(now - _unix(write.time, 0.0)) < RECENT for write in machine.metadata.managed_fields)
-        if is_recent and (reason := recorded_reason(machine)):
+        reason = recorded_reason(machine)
+        if is_recent and reason:
             self._record_placed(machine, machine.request.config, reason)
+        else:
+            self._recorder.tell(_placed(machine, machine.request.config, reason or "somebody chose it"))
 
     def decided(self, machine: Machine) -> None:
         """Report who chose the cluster, if a person did."""
         report_decision(self._recorder, machine.request.last_decision, _regarding(machine), self._clock.utc())
 
     def _record_placed(self, machine: Machine, cluster: str, reason: str) -> None:
-        note = f"placed on cluster {cluster}: {reason}"
-        self._recorder.once(Occurrence(_regarding(machine), "Normal", PLACED, "Place", note, cluster))
+        self._recorder.once(_placed(machine, cluster, reason))
 
     def blocked(self, machine: Machine, blocked: Blocked, rule: PlacementRule) -> None:
         """The error of a Machine is new."""
@@ -122,6 +127,20 @@ class PlacementReporter:
 
     def cluster_probed(self, name: str, answer: Answer) -> None:
         self._gauges.set_reachable(name, reachable=isinstance(answer, ClusterReached | ClusterRejected))
+
+    def cluster_reported(self, config: KubevirtConfig, status: KubevirtConfigReport) -> None:
+        """An event when its phase is new; the notifications hear it every time."""
+        ready = status.phase == "Ready"
+        reason = next((one.message for one in status.conditions if one.status != "True" and one.message), "")
+        note = f"cluster {config.metadata.name} " + ("answers" if ready else f"is {status.phase}: {reason}")
+        regarding = Regarding(Ref(KUBEVIRT_CONFIG, config.metadata.key), MACHINE_API, config.metadata.uid)
+        occurrence = Occurrence(
+            regarding, "Normal" if ready else "Warning", cluster_reason(status.phase), "Probe", note
+        )
+        if config.status.phase == status.phase or (ready and not config.status.phase):
+            self._recorder.tell(occurrence)
+        else:
+            self._recorder.again(occurrence)
 
     def cluster_deleted(self, cluster: str) -> None:
         """Remove its series."""
@@ -183,6 +202,10 @@ def _unix(text: str, otherwise: float) -> float:
         return datetime.fromisoformat(text).astimezone(UTC).timestamp()
     except ValueError:  # somebody edited the condition
         return otherwise
+
+
+def _placed(machine: Machine, cluster: str, reason: str) -> Occurrence:
+    return Occurrence(_regarding(machine), "Normal", PLACED, "Place", f"placed on cluster {cluster}: {reason}", cluster)
 
 
 def _regarding(machine: Machine) -> Regarding:

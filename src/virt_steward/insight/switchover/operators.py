@@ -174,5 +174,8 @@ def _port(flag: str, theirs: str, ours: str) -> str:
     if flag == PROBES:
         return f"probes are on {theirs}, virt-steward's are on {ours}: adapt the probes of a Deployment of your own"
     if theirs == OFF:
-        return f"it serves no metrics, virt-steward serves them on {ours}; --{flag} 0 turns them off"
-    return f"metrics are on {theirs}, virt-steward's are on {ours} by plain HTTP: adapt what scrapes them"
+        return f"it serves no metrics, virt-steward does; --{flag} 0 turns them off"
+    return (
+        f"metrics are on {theirs}; the manifests of virt-steward serve them on :8443 over TLS to clients with a token, "
+        f"and run without options on {ours} by plain HTTP: adapt what scrapes them"
+    )

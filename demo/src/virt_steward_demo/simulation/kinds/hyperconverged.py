@@ -80,6 +80,7 @@ def _by_topic() -> Schema:
             uninstallStrategy=_uninstalling(),
         ),
         featureGates=bounded,
+        security=record(tlsSecurityProfile=untyped()),
         virtualization=with_default(virtualization, defaults["virtualization"]),
         workloadSources=record(enableCommonBootImageImport=boolean(default=True)),
     )
@@ -95,6 +96,7 @@ def _flat() -> Schema:
         featureGates=with_default(mapping(boolean()), GATE_DEFAULTS),
         infra=record(nodePlacement=untyped()),
         resourceRequirements=record(vmiCPUAllocationRatio=_ratio()),
+        tlsSecurityProfile=untyped(),
         uninstallStrategy=_uninstalling(),
         workloads=record(nodePlacement=untyped()),
         **_virtualization(),
