@@ -138,7 +138,7 @@ class StagingLedger:
         return self._store.get(self._ref.key) is None and self._reached() >= self._written
 
     def _reached(self) -> int:
-        """The resourceVersion up to which the watch has told what happened."""
+        """The resourceVersion up to which the watch has reported changes."""
         return min((version() for version in self._store.version_of.values()), default=0)
 
     def _known(self) -> Mapping[str, StagedChange]:
