@@ -42,7 +42,7 @@ async def test_update_waits_for_a_rollout_and_costs_nothing(flying: Cockpit, aud
     assert await eventually(partial(flying.told, "MachineConfigUpdateStaged", KUBELET))
     [event] = await flying.events("MachineConfigUpdateStaged", KUBELET)
     assert "nodes of pool worker would reboot" in event["note"]
-    assert "It changes .spec.config" in event["note"]
+    assert "It changes /spec/config" in event["note"]
     assert f"virt-steward release {KUBELET}" in event["note"]
     [entry] = (await staged(flying)).values()
     assert (entry.matching_pools, entry.occasion.value) == (("worker",), "update")
