@@ -140,7 +140,7 @@ async def test_takeover_from_the_go_autopilot_writes_nothing_until_somebody_acts
 
 async def explains_what_waits(cockpit: Cockpit) -> None:
     for asset, reason, words in (
-        ("swap-enable", "MachineConfigUpdateStaged", ".spec.config.storage.files"),
+        ("swap-enable", "MachineConfigUpdateStaged", "/spec/config/storage/files"),
         ("prometheus-alerts", "TakeoverStaged", "platform.kubevirt.io/takeover: accept on the HyperConverged"),
     ):
         assert await eventually(partial(cockpit.told, reason, asset))
