@@ -131,8 +131,8 @@ def destinations(clusters: Iterable[str], rows: Iterable[MachineRow]) -> list[De
     for row in rows:
         counts.setdefault(row.cluster, Counter())[STATES[row.tone]] += 1
     unplaced = counts.pop("", None)
-    named = [*sorted(counts.items()), *([("", unplaced)] if unplaced else [])]
-    return [_destination(name, found) for name, found in named[:DESTINATIONS_SHOWN]]
+    found = [_destination(name, counts[name]) for name in sorted(counts)[:DESTINATIONS_SHOWN]]
+    return [*found, _destination("", unplaced)] if unplaced else found
 
 
 def _destination(cluster: str, counts: Counter[str]) -> Destination:
