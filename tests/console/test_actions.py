@@ -256,7 +256,7 @@ async def test_choose_cluster_refuses_concurrent_placement(
         gateway.intercept = place_first
         form = {**await any_form(browser), "cluster": f"east-{namespace}"}
         answer = await browser.post(f"/placement/machines/{namespace}/web/choose", form)
-    assert (answer.status, "at the same moment" in answer.text) == (409, True)
+    assert (answer.status, "has just changed it" in answer.text) == (409, True)
     assert await cluster_of(client, namespace, "web") == "west"
     await client.delete(the_cluster(f"east-{namespace}"))
 
