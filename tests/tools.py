@@ -3,7 +3,7 @@
 import os
 import sys
 
-from tests import helm, promtool
+from tests import helm, prometheus, promtool
 from tests.console import browser
 from tests.olm import lifecycle_manager
 
@@ -17,6 +17,7 @@ def main(*, stress: bool) -> int:
     sys.stdout.write(f"promtool {found_promtool}\nbrowser {found or 'of playwright'}\n")
     if stress:  # built here, since a test has a time limit
         sys.stdout.write(f"helm {helm.build()}\nOLM {lifecycle_manager.find_or_build(os.environ)}\n")
+        sys.stdout.write(f"prometheus {prometheus.find_or_build(os.environ)}\n")
     return 0
 
 

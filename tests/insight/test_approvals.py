@@ -198,4 +198,4 @@ async def test_explain_approval_writes_nothing(admin: Client, operators: str, au
     await asked(admin, operators)
     requests = [one for one in audit_log.since(mark) if one.user_agent == "tests"]
     assert {one.verb for one in requests} == {"list"}
-    assert len(requests) == 5
+    assert len(requests) == 6

@@ -68,6 +68,13 @@ def test_inbox_omits_profile_that_needs_nobody(phase: str) -> None:
     assert of_phase(phase) == []
 
 
+@pytest.mark.parametrize(("hold", "tags"), [("Frozen", ["Frozen"]), ("WaitingForGates", ["Gate closed"]), ("X", [])])
+def test_inbox_lists_plan_that_is_held(hold: str, tags: list[str]) -> None:
+    said = (a_condition("InProgress", "it runs"), a_condition(hold, "a reason"))
+    found = list(of_profiles([a_config(a_status("InProgress", conditions=said))], []))
+    assert [(item.tag, item.why) for item in found] == [(tag, "a reason") for tag in tags]
+
+
 def test_inbox_review_states_impact() -> None:
     item = an_item(impact_severity="High", blast_radius=RADIUS)
     [item] = of_phase("ReviewRequired", item)

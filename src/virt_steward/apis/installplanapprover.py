@@ -8,6 +8,7 @@ from virt_steward.apis.crd import AGE, ApiVersion, Column, Crd
 from virt_steward.apis.meta import (
     Condition,
     Duration,
+    GateName,
     LabelSelector,
     NamespaceName,
     RequiredApprovals,
@@ -93,6 +94,20 @@ class Policy(ApiStruct, frozen=True):
             " operators.bapu.cloud/approvals of the plan has their approvals."
         ),
     ] = None
+    freezes: Annotated[
+        tuple[WindowSpec, ...],
+        Meta(description="Approve nothing while one of these freezes is in force.", max_length=20),
+        ATOMIC,
+    ] = ()
+    gates: Annotated[
+        tuple[GateName, ...],
+        Meta(
+            description="Approve only while all of these gates are open. They are defined in the controller's settings;"
+            " an unknown one is closed.",
+            max_length=20,
+        ),
+        ATOMIC,
+    ] = ()
     allow_dependencies: Annotated[
         bool, Meta(description="Let a plan bring along operators that are new in the namespace and that it depends on.")
     ] = True

@@ -87,6 +87,21 @@ class WindowSpec(ApiStruct, frozen=True):
     ] = "UTC"
 
 
+GateName = Annotated[
+    str,
+    Meta(min_length=1, max_length=63),
+    matching("[a-z0-9]([-a-z0-9]*[a-z0-9])?", "a gate is named in lower case letters, digits and '-'"),
+]
+
+
+class FreezeOverride(ApiStruct, frozen=True):
+    """A person has let a change begin in spite of a freeze."""
+
+    by: Annotated[str, Meta(description="Who did so.", max_length=253)]
+    at: Annotated[Time, Meta(description="When the override was observed.")]
+    comment: Annotated[str, Meta(description="Why.", max_length=1024)] = ""
+
+
 class Requirement(ApiStruct, frozen=True):
     """One condition on labels."""
 

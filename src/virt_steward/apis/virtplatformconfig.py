@@ -7,7 +7,16 @@ from msgspec import Meta
 
 from virt_steward.apis.crd import AGE, ApiVersion, Column, Crd
 from virt_steward.apis.drift import DriftEntry
-from virt_steward.apis.meta import MOST_APPROVERS, Condition, Duration, RequiredApprovals, Time, WindowSpec
+from virt_steward.apis.meta import (
+    MOST_APPROVERS,
+    Condition,
+    Duration,
+    FreezeOverride,
+    GateName,
+    RequiredApprovals,
+    Time,
+    WindowSpec,
+)
 from virt_steward.apis.profileoptions import options_rules
 from virt_steward.apis.profiles import OPTIONS_OF, ProfileName, ProfileOptions
 from virt_steward.apis.schema import ATOMIC, INT32, ApiStruct, keyed_by, matching, rule
@@ -97,6 +106,19 @@ class VirtPlatformConfigSpec(ApiStruct, frozen=True):
             " approves nothing. To lower it needs the right to relax-approvals."
         ),
     ] = None
+    freeze: Annotated[
+        WindowSpec | None,
+        Meta(description="Start no item while this freeze is in force, whatever the window says."),
+    ] = None
+    gates: Annotated[
+        tuple[GateName, ...],
+        Meta(
+            description="Start items only while all of these gates are open. They are defined in the controller's"
+            " settings; an unknown one is closed.",
+            max_length=20,
+        ),
+        ATOMIC,
+    ] = ()
     notify: Annotated[
         str,
         Meta(
@@ -220,6 +242,9 @@ class PlanApproval(ApiStruct, frozen=True):
     by: Annotated[str, Meta(description="Who approved; empty if action Apply requested it.")] = ""
     comment: Annotated[str, Meta(description="Why.", max_length=1024)] = ""
     approvers: PlanApprovers = ()
+    override_freeze: Annotated[
+        FreezeOverride | None, Meta(description="Who let the plan go on in spite of a freeze.")
+    ] = None
 
 
 class Execution(ApiStruct, frozen=True):
@@ -238,6 +263,9 @@ class Execution(ApiStruct, frozen=True):
     comment: Annotated[str, Meta(description="Why.", max_length=1024)] = ""
     version: Annotated[str, Meta(description="The version whose logic made the plan.", max_length=64)] = ""
     approvers: PlanApprovers = ()
+    override_freeze: Annotated[
+        FreezeOverride | None, Meta(description="Who let the plan go on in spite of a freeze.")
+    ] = None
 
 
 class VirtPlatformConfigStatus(ApiStruct, frozen=True):

@@ -63,9 +63,15 @@ def options(
     key = hco(hyperconverged)
     if not operator_version:
         raise BadSetting(f"--operator-version is empty: write a version, such as {VERSION}")
-    return AdvisorOptions(operator_version, key, namespace, docs_url.rstrip("/"), example_profile)
+    return AdvisorOptions(operator_version, key, namespace, docs_url.rstrip("/"), example_profile=example_profile)
 
 
-def asking(hyperconverged: str, operator_version: str = VERSION, *, example_profile: bool = False) -> AdvisorOptions:
+def asking(
+    hyperconverged: str,
+    operator_version: str = VERSION,
+    namespace: str = _USUAL.namespace,
+    *,
+    example_profile: bool = False,
+) -> AdvisorOptions:
     """The options of commands that only ask what the advisor would do."""
-    return options(hyperconverged, operator_version, DOCS, _USUAL.namespace, example_profile=example_profile)
+    return options(hyperconverged, operator_version, DOCS, namespace, example_profile=example_profile)

@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from virt_steward.app import connected
+from virt_steward.cli import approver_flags, hold_flags
 from virt_steward.cli.arguments import (
     CommentOption,
     ContextOption,
@@ -33,6 +34,7 @@ from virt_steward.decisions.installplans import reason_not_approvable as reason_
 from virt_steward.decisions.outcomes import NotApproved
 from virt_steward.decisions.plans import SHORT_HASH, PlanApproved, approve_plan, is_hash_of, reason_not_approvable
 from virt_steward.kube.errors import KubeError, NotFound
+from virt_steward.runtime.access import NAMESPACE
 from virt_steward.settings import names_in
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from virt_steward.cli.arguments import ClusterChoice
+    from virt_steward.cli.hold_flags import FreezeRequest
     from virt_steward.controllers.advisor.observation import VirtPlatformConfig
     from virt_steward.kube.client import Client, Reader
     from virt_steward.objects.identity import Key
@@ -85,6 +88,7 @@ class ProfilePlan:
     hashes: tuple[str, ...]
     """The plans that were reviewed before; none: whichever is pending."""
     comment: str
+    freeze: FreezeRequest
     shown: str = ""
     """The hash of the plan that was shown."""
 
@@ -93,7 +97,7 @@ class ProfilePlan:
             config = await read_config(client, self.name)
         except NotFound as error:
             raise CommandFailed(f"Nothing to approve: VirtPlatformConfig {self.name} not found: {error}") from None
-        if why := reason_not_approvable(config):
+        if why := reason_not_approvable(config, overrides_freeze=self.freeze.overrides):
             raise CommandFailed(f"Nothing to approve: {why}")
         pending = config.status.plan_hash
         if self.hashes and not any(is_hash_of(one, pending) for one in self.hashes):
@@ -103,7 +107,8 @@ class ProfilePlan:
         return f"--plan {pending[:SHORT_HASH]}"
 
     async def approve(self, client: Client) -> PlanApproved | NotApproved:
-        return await approve_plan(client, self.name, self.shown, self.comment, datetime.now(UTC))
+        terms = await self.freeze.terms(client, "advisor")
+        return await approve_plan(client, self.name, self.shown, self.comment, datetime.now(UTC), terms)
 
 
 @dataclass(slots=True)
@@ -114,6 +119,7 @@ class PendingInstallation:
     key: Key
     reviewed: ReviewedPlan
     comment: str
+    freeze: FreezeRequest
 
     async def review(self, client: Client) -> str:
         plan = await read_plan(client, self.key)
@@ -125,7 +131,8 @@ class PendingInstallation:
 
     async def approve(self, client: Client) -> InstallPlanApproved | NotApproved:
         """Read it again: it may have changed in harmless ways."""
-        return await approve_manually(client, self.key, self.reviewed, self.comment, datetime.now(UTC))
+        terms = await self.freeze.terms(client, "approver")
+        return await approve_manually(client, self.key, self.reviewed, self.comment, datetime.now(UTC), terms)
 
 
 @app.command()
@@ -142,6 +149,8 @@ def profile(
         ),
     ] = None,
     yes: YesOption = False,
+    override_freeze: hold_flags.OverrideOption = False,
+    namespace: approver_flags.InstallationOption = NAMESPACE,
     watch: Annotated[bool, typer.Option("--watch", help="Follow the rollouts; fail if one fails.")] = False,
     timeout: Annotated[
         str, typer.Option(metavar="DURATION", help="Limit of --watch, such as 2h; by default there is none.")
@@ -157,7 +166,8 @@ def profile(
     """
     hashes = tuple(one.removeprefix("sha256:") for one in plan or ())
     limit = duration(timeout) if timeout else None
-    subjects = [ProfilePlan(name, hashes, comment) for name in names]
+    freeze = hold_flags.freeze_request(namespace, comment, override=override_freeze)
+    subjects = [ProfilePlan(name, hashes, comment, freeze) for name in names]
     consent = yes or bool(hashes)
     results = asyncio.run(_approve_all(subjects, _Follow(watch, limit), (kubeconfig, context), is_confirmed=consent))
     answer_decisions(output, results)
@@ -183,6 +193,8 @@ def installplan(
         ),
     ] = None,
     yes: YesOption = False,
+    override_freeze: hold_flags.OverrideOption = False,
+    namespace: approver_flags.InstallationOption = NAMESPACE,
     wait: Annotated[bool, typer.Option("--wait", help="Return when the operators run or have failed.")] = False,
     timeout: Annotated[str, typer.Option(metavar="DURATION", help="Limit of --wait, such as 90s.")] = "10m",
     kubeconfig: KubeconfigOption = None,
@@ -197,8 +209,9 @@ def installplan(
     if uid and len(uid) != len(plans):
         raise CommandFailed("--uid is the uid of one InstallPlan: give it once for each, in the same order")
     operators = None if csvs is None else names_in(csvs)
+    freeze = hold_flags.freeze_request(namespace, comment, override=override_freeze)
     subjects = [
-        PendingInstallation(name, namespaced(name), ReviewedPlan(one, operators), comment)
+        PendingInstallation(name, namespaced(name), ReviewedPlan(one, operators), comment, freeze)
         for name, one in zip(plans, uid or (None,) * len(plans), strict=True)
     ]
     consent = yes or bool(uid) or csvs is not None

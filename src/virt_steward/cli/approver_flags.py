@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from virt_steward.controllers.approver.options import ApproverOptions
+from virt_steward.holds.gate_settings import READY_MADE_ONLY
 from virt_steward.settings import BadSetting, names_in
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+
+    from virt_steward.holds.gate_settings import GateSettings
 
 PolicyNamespacesOption = Annotated[
     str | None,
@@ -33,9 +36,11 @@ def policy_namespaces(text: str | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def options(namespace: str, named: str | None, watched: Collection[str] = ()) -> ApproverOptions:
+def options(
+    namespace: str, named: str | None, watched: Collection[str] = (), gates: GateSettings = READY_MADE_ONLY
+) -> ApproverOptions:
     """Raises BadSetting if a policy namespace is not watched: what its approvers hold would be approved by others."""
     names = policy_namespaces(named)
     if left_out := [name for name in names if watched and name not in watched]:
         raise BadSetting(f"--policy-namespaces: add {', '.join(left_out)} to --watch-namespaces too")
-    return ApproverOptions(frozenset({namespace, *names}))
+    return ApproverOptions(frozenset({namespace, *names}), namespace, gates)

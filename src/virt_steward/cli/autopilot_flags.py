@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from virt_steward.cli import advisor_flags
 from virt_steward.controllers.autopilot.options import AutopilotOptions, related_images
 from virt_steward.controllers.autopilot.overrides.scope import Activation
+from virt_steward.holds.gate_settings import READY_MADE_ONLY
+from virt_steward.runtime.access import NAMESPACE
+
+if TYPE_CHECKING:
+    from virt_steward.holds.gate_settings import GateSettings
 
 ActivationOption = Annotated[
     Activation,
@@ -21,6 +26,12 @@ ActivationOption = Annotated[
 ]
 
 
-def options(hyperconverged: str, activation: Activation) -> AutopilotOptions:
+def options(
+    hyperconverged: str,
+    activation: Activation,
+    namespace: str = NAMESPACE,
+    gates: GateSettings = READY_MADE_ONLY,
+) -> AutopilotOptions:
     """Raises BadSetting if the platform is not named in full. Images come from RELATED_IMAGE_ variables."""
-    return AutopilotOptions(advisor_flags.hco(hyperconverged), related_images(os.environ), activation)
+    hco, images = advisor_flags.hco(hyperconverged), related_images(os.environ)
+    return AutopilotOptions(hco, images, activation, namespace, gates)

@@ -81,6 +81,7 @@ def plan(
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
     operator_version: advisor_flags.VersionOption = advisor_flags.VERSION,
     example_profile: advisor_flags.ExampleOption = False,
+    namespace: approver_flags.InstallationOption = NAMESPACE,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     output: OutputOption = Output.TEXT,
@@ -89,7 +90,7 @@ def plan(
 
     Says what the plan waits for, and lists the checks of the advisor. Nothing is changed.
     """
-    options = advisor_flags.asking(hyperconverged, operator_version, example_profile=example_profile)
+    options = advisor_flags.asking(hyperconverged, operator_version, namespace, example_profile=example_profile)
     found = asyncio.run(_explain_plan(profile, options, kubeconfig, context))
     answer(output, "\n".join(_plan_lines(found)), found)
 
@@ -103,6 +104,7 @@ def machine(
     search: placement_flags.SearchOption = placement_flags.SearchMode.FOUND,
     vm_name: placement_flags.VmNameOption = "vm-{machine}",
     spread_label: placement_flags.SpreadLabelOption = "topology.kubernetes.io/region",
+    namespace: approver_flags.InstallationOption = NAMESPACE,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     output: OutputOption = Output.TEXT,
@@ -112,7 +114,8 @@ def machine(
     Lists the rules of the placement under these settings. Nothing is changed.
     """
     rules = placement_flags.rules(default_kubevirt_config, placement_strategy, search, vm_name, spread_label)
-    found = asyncio.run(_explain_placement(namespaced(machine), PlacementOptions(rules), kubeconfig, context))
+    options = PlacementOptions(rules, namespace=namespace)
+    found = asyncio.run(_explain_placement(namespaced(machine), options, kubeconfig, context))
     answer(output, "\n".join(_placement_lines(found)), found)
 
 
@@ -122,6 +125,7 @@ def asset(
     name: AssetArgument,
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
     activation: autopilot_flags.ActivationOption = Activation.OPT_IN,
+    namespace: approver_flags.InstallationOption = NAMESPACE,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     output: OutputOption = Output.TEXT,
@@ -130,7 +134,8 @@ def asset(
 
     Lists the checks of the autopilot. Nothing is changed.
     """
-    found = asyncio.run(_explain_asset(name, autopilot_flags.options(hyperconverged, activation), kubeconfig, context))
+    options = autopilot_flags.options(hyperconverged, activation, namespace)
+    found = asyncio.run(_explain_asset(name, options, kubeconfig, context))
     answer(output, "\n".join(asset_lines(found)), found)
 
 

@@ -61,7 +61,8 @@ def inbox(
     waits, 2 if something does, 1 if that cannot be read.
     """
     options = InboxOptions(
-        autopilot_flags.options(hyperconverged, activation), approver_flags.options(namespace, policy_namespaces)
+        autopilot_flags.options(hyperconverged, activation, namespace),
+        approver_flags.options(namespace, policy_namespaces),
     )
     found = asyncio.run(_read(options, (kubeconfig, context)))
     items = [InboxLine.of(item) for item in found.items]

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import StrEnum
-from pathlib import Path  # noqa: TC003 - typer reads annotations
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
 from virt_steward.apis import CRDS
-from virt_steward.cli import advisor_flags, approver_flags, autopilot_flags
+from virt_steward.cli import advisor_flags, approver_flags, autopilot_flags, hold_flags
 from virt_steward.cli.output import CommandFailed
 from virt_steward.controllers import NAMES
 from virt_steward.controllers.autopilot.options import OPT_OUT_DELETES
 from virt_steward.controllers.autopilot.overrides.scope import Activation
+from virt_steward.holds.gate_board import load_gates
 from virt_steward.packaging import parts
 from virt_steward.packaging.bundle import bundle
 from virt_steward.packaging.chart import chart
@@ -108,6 +109,7 @@ def rbac(
     ] = False,
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
     example_profile: advisor_flags.ExampleOption = False,
+    gates: hold_flags.GatesOption = None,
     output: FormatOption = ManifestFormat.YAML,
 ) -> None:
     """Print the least-privilege RBAC of controllers.
@@ -122,7 +124,8 @@ def rbac(
     )
     hco = advisor_flags.hco(hyperconverged)
     names = chosen((*NAMES, CONSOLE), names_in(controllers))
-    declared = [access_of(name, hco, example_profile=example_profile) for name in names]
+    known_gates = load_gates(gates)
+    declared = [access_of(name, hco, known_gates, example_profile=example_profile) for name in names]
     found = [
         manifest
         for one in declared
@@ -154,6 +157,7 @@ def manifests(
     activation: autopilot_flags.ActivationOption = Activation.OPT_IN,
     example_profile: advisor_flags.ExampleOption = False,
     policy_namespaces: approver_flags.PolicyNamespacesOption = None,
+    gates: hold_flags.GatesOption = None,
     console: Annotated[bool, typer.Option("--console", help="Include the console, as its own Deployment.")] = False,
     into: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Write files there and print nothing.", file_okay=False)
@@ -170,7 +174,17 @@ def manifests(
     """
     hco = advisor_flags.hco(hyperconverged)
     policies = approver_flags.policy_namespaces(policy_namespaces)
-    options = InstallOptions(Installation(namespace), image, hco, console, example_profile, policies, activation)
+    load_gates(gates)  # a mistake in it is reported before anything is printed
+    options = InstallOptions(
+        Installation(namespace),
+        image,
+        hco,
+        console,
+        example_profile,
+        policies,
+        gates=Path(gates).read_text(encoding="utf-8") if gates else "",
+        activation=activation,
+    )
     if into is not None:
         _write(into, files_of(package, options))
         return

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from virt_steward.catalog.load import load
-from virt_steward.cli import advisor_flags, autopilot_flags
+from virt_steward.cli import advisor_flags, approver_flags, autopilot_flags, hold_flags
 from virt_steward.cli.arguments import (
     CommentOption,
     ContextOption,
@@ -31,6 +31,7 @@ from virt_steward.insight.assets.staged import StagedAsset, review_staged
 from virt_steward.insight.assets.survey import survey
 from virt_steward.kube.client import Reader
 from virt_steward.plans.blast_radius import take_census
+from virt_steward.runtime.access import NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,6 +51,8 @@ def release(
         ),
     ] = None,
     yes: YesOption = False,
+    override_freeze: hold_flags.OverrideOption = False,
+    namespace: approver_flags.InstallationOption = NAMESPACE,
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
     activation: autopilot_flags.ActivationOption = Activation.OPT_IN,
     kubeconfig: KubeconfigOption = None,
@@ -64,8 +67,9 @@ def release(
     """
     for name in assets:
         find_asset(load(), name)  # an unknown name is reported without connecting to the cluster
-    options = autopilot_flags.options(hyperconverged, activation)
-    request = _ReleaseRequest(tuple(assets), tuple(ids or ()), comment, is_confirmed=yes or bool(ids))
+    options = autopilot_flags.options(hyperconverged, activation, namespace)
+    freeze = hold_flags.freeze_request(namespace, comment, override=override_freeze)
+    request = _ReleaseRequest(tuple(assets), tuple(ids or ()), comment, freeze, is_confirmed=yes or bool(ids))
     answer_decisions(output, asyncio.run(_release(request, options, (kubeconfig, context))))
 
 
@@ -75,6 +79,7 @@ class _ReleaseRequest:
     ids: tuple[str, ...]
     """The changes that were reviewed before; none: whichever are staged."""
     comment: str
+    freeze: hold_flags.FreezeRequest
     is_confirmed: bool
 
 
@@ -89,19 +94,12 @@ async def _release(request: _ReleaseRequest, options: AutopilotOptions, cluster:
         binding = " ".join(f"--id {one.id}" for one in found)
         require_consent("Release?", is_given=request.is_confirmed, binding=binding)
         signature = await sign(client, request.comment, datetime.now(UTC))
-        outcome = await release_changes(client, options.hco, [one.id for one in found], signature)
+        terms = await request.freeze.terms(client, "autopilot")
+        outcome = await release_changes(client, options.hco, [one.id for one in found], signature, terms)
         if not isinstance(outcome, Decided):
             raise CommandFailed(outcome.reason)
-        now = "the autopilot applies it now"
         return [
-            DecisionResult(
-                name,
-                True,
-                f"Released {one.id}; {now}{', and nodes reboot' if one.pools else ''}",
-                signature.user,
-                signature.comment,
-                one,
-            )
+            DecisionResult(name, True, outcome.message, signature.user, signature.comment, one)
             for name, one in zip(request.assets, found, strict=True)
         ]
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from virt_steward import app, logs
-from virt_steward.cli import advisor_flags, approver_flags, autopilot_flags, metrics_flags, placement_flags
+from virt_steward.cli import advisor_flags, approver_flags, autopilot_flags, hold_flags, metrics_flags, placement_flags
 from virt_steward.cli.seconds import seconds_option, whole_seconds_option
 from virt_steward.controllers import NAMES, definition
 from virt_steward.controllers.autopilot.overrides.scope import Activation
 from virt_steward.controllers.options import ControllerOptions
 from virt_steward.controllers.placement.options import PlacementOptions
+from virt_steward.holds.gate_board import load_gates
 from virt_steward.runtime.access import NAMESPACE
 from virt_steward.runtime.addresses import parse_address
 from virt_steward.runtime.metrics_auth import MetricsAuth
@@ -75,6 +77,7 @@ def run(
             help="Notify an endpoint of --notify-config of what concerns people in autopilot or placement.",
         ),
     ] = None,
+    gates: hold_flags.GatesOption = None,
     leader_elect: Annotated[bool, typer.Option(help="Let only one of several replicas act.")] = True,
     stand_by: Annotated[
         bool, typer.Option(help="Write nothing while a Go operator that does the same work renews its Lease.")
@@ -145,6 +148,7 @@ def run(
     """Run controllers against a cluster until SIGTERM or Ctrl-C."""
     selected = NAMES if names == ALL else chosen((*NAMES, CONSOLE), names_in(names))
     console_address = console_bind_address or (CONSOLE_ADDRESS if CONSOLE in selected else "0")
+    known_gates = load_gates(gates)
     advice = advisor_flags.options(
         hyperconverged, operator_version, profile_docs_url, namespace, example_profile=example_profile
     )
@@ -176,13 +180,14 @@ def run(
         notify=notify_endpoints(names_in(notify)) if notify else {},
         console_url=console_link(console_url),
         options=ControllerOptions(
-            advisor=advice,
-            autopilot=autopilot_flags.options(hyperconverged, activation),
-            approver=approver_flags.options(namespace, policy_namespaces, watch),
+            advisor=replace(advice, gates=known_gates),
+            autopilot=autopilot_flags.options(hyperconverged, activation, namespace, known_gates),
+            approver=approver_flags.options(namespace, policy_namespaces, watch, known_gates),
             placement=PlacementOptions(
                 placement_flags.rules(default_kubevirt_config, placement_strategy, search, vm_name, spread_label),
                 placement_flags.limits(cluster_timeout, cluster_retry),
                 placement_flags.patience(cluster_timeout, search_deadline, search_memory),
+                namespace,
                 probe_interval,
             ),
         ),

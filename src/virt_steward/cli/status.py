@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from virt_steward.cli import advisor_flags, autopilot_flags
+from virt_steward.cli import advisor_flags, approver_flags, autopilot_flags
 from virt_steward.cli.arguments import ContextOption, KubeconfigOption, quiet_reader
 from virt_steward.cli.output import Output, OutputOption, answer, table, wrapped
 from virt_steward.controllers.autopilot.overrides.scope import Activation
 from virt_steward.insight.assets.explain import LEFT_ALONE
 from virt_steward.insight.status import collect_sections
 from virt_steward.objects.wallclock import rfc3339
+from virt_steward.runtime.access import NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,6 +32,7 @@ def status(
     *,
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
     activation: autopilot_flags.ActivationOption = Activation.OPT_IN,
+    namespace: approver_flags.InstallationOption = NAMESPACE,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     output: OutputOption = Output.TEXT,
@@ -39,7 +41,7 @@ def status(
 
     One section per controller, from the statuses on the cluster, with the last decisions of people. Nothing is changed.
     """
-    found = asyncio.run(_sections(autopilot_flags.options(hyperconverged, activation), kubeconfig, context))
+    found = asyncio.run(_sections(autopilot_flags.options(hyperconverged, activation, namespace), kubeconfig, context))
     answer(output, "\n".join(_lines(found)), {section.controller: _data(section) for section in found})
 
 

@@ -69,7 +69,7 @@ def access(options: AutopilotOptions) -> Access:
 def _autopilot_grants(options: AutopilotOptions) -> Iterator[Grant]:
     """What bears on assets, profiles and rollouts: by name, unless all of a kind are watched."""
     catalog = load()
-    watchlist = Watchlist(catalog, options.hco)
+    watchlist = Watchlist(catalog, options.hco, options.namespace)
     names: dict[Kind, set[str]] = {}
     for source in (*watchlist.around, *watchlist.managed.values()):
         names.setdefault(source.kind, set()).add(source.selection.fields.removeprefix("metadata.name="))

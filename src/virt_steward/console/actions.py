@@ -10,18 +10,21 @@ import msgspec
 
 from virt_steward.console import forms
 from virt_steward.decisions import assets, installplans, machines, plans, profiles, rollouts
+from virt_steward.decisions.freezes import FreezeTerms
 from virt_steward.decisions.outcomes import Decided, NotApproved, NotDecided
 from virt_steward.decisions.signatures import sign
+from virt_steward.holds.freezes import NOT_FROZEN
 from virt_steward.objects.errors import UserError
 from virt_steward.objects.identity import Key
 from virt_steward.platform.hco import HYPERCONVERGED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
     from virt_steward.decisions.outcomes import Outcome
     from virt_steward.decisions.signatures import Signature
+    from virt_steward.holds.freezes import FreezeState
     from virt_steward.kube.client import Client
     from virt_steward.objects.identity import Ref
 
@@ -40,6 +43,8 @@ class SubmittedForm:
     match: Mapping[str, str]
     now: datetime
     asset_refs: Mapping[str, Ref]
+    freeze_of: Callable[[str], FreezeState] = lambda _: NOT_FROZEN
+    """Whether a controller begins nothing now."""
 
     @property
     def name(self) -> str:
@@ -62,6 +67,10 @@ class SubmittedForm:
         except ValueError:
             return ()
 
+    def terms(self, controller: str) -> FreezeTerms:
+        """Under which terms the viewer decides."""
+        return FreezeTerms(self.freeze_of(controller), overrides=bool(self.fields.get("override_freeze")))
+
     @property
     def shown(self) -> str | None:
         """The same, for forms that need not name one."""
@@ -82,7 +91,7 @@ class SubmittedForm:
 
 
 async def approve_plan(form: SubmittedForm) -> Outcome:
-    match await plans.approve_plan(form.client, form.name, form.plan, form.comment, form.now):
+    match await plans.approve_plan(form.client, form.name, form.plan, form.comment, form.now, form.terms("advisor")):
         case NotApproved(_, reason):
             return NotDecided("Not approved", f"Nothing was approved: {reason}.")
         case approved:
@@ -116,7 +125,9 @@ async def activate(form: SubmittedForm) -> Outcome:
 
 async def approve_install_plan(form: SubmittedForm) -> Outcome:
     reviewed = installplans.ReviewedPlan(form.uid, form.csvs)
-    match await installplans.approve_manually(form.client, form.key, reviewed, form.comment, form.now):
+    match await installplans.approve_manually(
+        form.client, form.key, reviewed, form.comment, form.now, form.terms("approver")
+    ):
         case NotApproved(plan, reason):
             return NotDecided("Not approved", f"InstallPlan {plan} was not approved: {reason}.")
         case approved:
@@ -130,7 +141,8 @@ async def choose_cluster(form: SubmittedForm) -> Outcome:
 
 async def release_asset(form: SubmittedForm) -> Outcome:
     hco = next(ref.key for ref in form.asset_refs.values() if ref.kind == HYPERCONVERGED)
-    return await rollouts.release(form.client, hco, [form.fields.get("staged", "")], await form.sign())
+    staged, terms = form.fields.get("staged", ""), form.terms("autopilot")
+    return await rollouts.release(form.client, hco, [staged], await form.sign(), terms)
 
 
 async def resume_asset(form: SubmittedForm) -> Outcome:

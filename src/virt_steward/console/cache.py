@@ -14,6 +14,7 @@ from virt_steward.catalog.load import Catalog, load
 from virt_steward.catalog.render import Renderer
 from virt_steward.console.access import EVENTS
 from virt_steward.console.derived_cache import DerivedCache
+from virt_steward.console.freeze_notices import FreezeNotices
 from virt_steward.console.lease_holders import LeaseHolders, leases_of_controllers, leases_of_go_operators
 from virt_steward.console.node_board import NodeBoard
 from virt_steward.controllers.advisor.integrity import unauthenticated
@@ -40,6 +41,7 @@ from virt_steward.controllers.autopilot.overrides.scope import Idle
 from virt_steward.controllers.autopilot.watches import AssetKey, Watchlist
 from virt_steward.controllers.placement.watches import CONFIGS as CLUSTERS
 from virt_steward.controllers.placement.watches import MACHINES
+from virt_steward.holds.installation import FreezeView, freezes_in
 from virt_steward.insight.activity import is_recorded_there
 from virt_steward.insight.approvals import pending_install_plan
 from virt_steward.insight.assets.staged import staged_wait
@@ -110,6 +112,7 @@ class Cache:
         self.assets = AssetCache(self, reader, clock, platform)
         self.standby = LeaseHolders(self, clock, leases_of_go_operators())
         self.leaders = LeaseHolders(self, clock, leases_of_controllers(platform.namespace))
+        self.freezes = FreezeNotices(self, clock, platform.autopilot.namespace, self._handle_freeze)
         self._events = tuple(self._store_of(source, "activity", self.assets.handle_event) for source in EVENTS)
 
     @property
@@ -155,6 +158,14 @@ class Cache:
             group.create_task(self.assets.run())
             group.create_task(self.standby.run())
             group.create_task(self.leaders.run())
+            group.create_task(self.freezes.run())
+
+    def _handle_freeze(self) -> None:
+        """Decide again on all that a freeze may hold back or release."""
+        self.plans.touch_open()
+        self.assets.touch_all()
+        self.publish("profiles")
+        self.publish("activity")
 
     def informer(self, source: Source[Any]) -> SharedInformer[Any]:
         if source not in self._sources:
@@ -219,6 +230,7 @@ class ProfileCache:
         for informer in self._informers.values():
             informer.tell(lambda *_: cache.publish("profiles"))
         cache.informer(MACHINE_CONFIGS)
+        cache.informer(freezes_in(options.namespace))
         backoff = RetryBackoff(Random())  # noqa: S311 - jitter
         self._schemas = Schemas(reader, cache.informer(DEFINITIONS), schemas_of(self._shown), backoff)
         self._view = AdvisorClusterView(
@@ -265,6 +277,8 @@ class InstallPlanCache:
             cache.store(NAMESPACES),
             cache.store(APPROVERS),
             policy_namespaces=options.policy_namespaces,
+            freezes=FreezeView(cache.store(freezes_in(options.namespace)), options.namespace, "approver"),
+            gates=options.gates,
         )
         self.pending: DerivedCache[Key, PendingInstallPlan] = DerivedCache(
             self, clock, lambda: cache.publish("approvals")
@@ -277,11 +291,18 @@ class InstallPlanCache:
         await prepare_decision(self.stores, key.namespace, self._clock.utc())
 
     def derive(self, key: Key) -> PendingInstallPlan | None:
-        observation = observe(self.stores, key)
-        return pending_install_plan(observation, self._clock.utc()) if observation else None
+        now = self._clock.utc()
+        observation = observe(self.stores, key, now)
+        return pending_install_plan(observation, now) if observation else None
 
     def expires(self, value: PendingInstallPlan) -> datetime | None:
         return value.until
+
+    def touch_open(self) -> None:
+        """Derive again what the approver decides about all plans that are open."""
+        for plan in self.stores.plans:
+            if plan.is_open:
+                self.pending.touch(plan.metadata.key)
 
     def _touch(self, key: Any) -> None:
         if isinstance(key, Key):
@@ -296,7 +317,7 @@ class AssetCache:
         self._cache = cache
         self._clock = clock
         self._renderer = Renderer(self.catalog)
-        self._watchlist = Watchlist(self.catalog, options.hco)
+        self._watchlist = Watchlist(self.catalog, options.hco, options.namespace)
         backoff = RetryBackoff(Random())  # noqa: S311 - jitter
         self._schemas = Schemas(reader, cache.informer(DEFINITIONS), self.catalog.needs.schemas, backoff)
         stores = AutopilotStores.of(self._watchlist, cache.store)
@@ -306,7 +327,7 @@ class AssetCache:
         self._by_object = {str(ref): name for name, ref in self.refs.items()}
         cache.follow_triggers(self._watchlist.triggers(self.view.stale), self._touch)
         self._discovery = reader.discovery
-        self._schemas.tell(lambda _crd: self._touch_all())
+        self._schemas.tell(lambda _crd: self.touch_all())
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -338,15 +359,16 @@ class AssetCache:
     async def _follow_kinds(self) -> None:
         while True:
             await self._discovery.changed()
-            self._touch_all()
+            self.touch_all()
 
     def _touch(self, key: Any) -> None:
         if isinstance(key, AssetKey):
             self.states.touch(key.asset)
         else:
-            self._touch_all()
+            self.touch_all()
 
-    def _touch_all(self) -> None:
+    def touch_all(self) -> None:
+        """Derive again what the autopilot decides about all assets."""
         self.view.stale()
         for asset in self.catalog.assets:
             self.states.touch(asset.name)

@@ -93,7 +93,8 @@ class RequestHandlers:
             return await self._result(session, page, theme, WRONG_SESSION, 403)
         refs, now = self.renderer.cache.assets.refs, self.renderer.clock.utc()
         try:
-            outcome = await action(SubmittedForm(session.viewer.client, fields, page.match, now, refs))
+            freeze_of = self.renderer.cache.freezes.state
+            outcome = await action(SubmittedForm(session.viewer.client, fields, page.match, now, refs, freeze_of))
         except Unauthorized:
             return web.Response(status=303, headers={"Location": "/sign-in"})
         except UserError as error:

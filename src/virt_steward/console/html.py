@@ -122,6 +122,7 @@ def _values(context: PageContext, page: PageContent, nav: str, frame: Frame) -> 
         "counts_by_page": _counts(context),
         "trouble": context.cache.trouble(),
         "standing_by": context.standing_by,
+        "freezes": context.freezes,
         "still_reading": context.cache.still_reading(),
         "denied": sorted((_named(kind), sorted(places)) for kind, places in context.cache.denied().items()),
         "hidden_kinds": [_named(kind) for kind in page.kinds if not context.scope.covers(kind)],

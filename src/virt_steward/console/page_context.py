@@ -147,6 +147,11 @@ class PageContext:
         return [(name, one.message if self.scope.sees(LEASE, one.lease.namespace) else HIDDEN) for name, one in rivals]
 
     @property
+    def freezes(self) -> list[tuple[str, str]]:
+        """The controllers that begin nothing now, each with why: the statuses that everybody sees say the same."""
+        return self.cache.freezes.notices
+
+    @property
     def sees_hco(self) -> bool:
         return self.scope.sees(HYPERCONVERGED, self.cache.assets.view.options.hco.namespace)
 

@@ -8,10 +8,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from virt_steward.controllers.approver.manual_approval import APPROVAL_COMMENT, APPROVED_AT, APPROVED_BY_USER
+from virt_steward.controllers.approver.manual_approval import (
+    APPROVAL_COMMENT,
+    APPROVED_AT,
+    APPROVED_BY_USER,
+    OVERRIDE_FREEZE,
+    OVERRIDE_FREEZE_BY,
+    OVERRIDE_FREEZE_COMMENT,
+)
 from virt_steward.controllers.approver.olm import APPROVALS, INSTALL_PLAN, REQUIRES_APPROVAL, decode_plan
+from virt_steward.decisions.freezes import HOW_TO_OVERRIDE, NO_FREEZE, WITHOUT_COMMENT, FreezeTerms, OverrideKeys
 from virt_steward.decisions.outcomes import NotApproved
 from virt_steward.decisions.signatures import sign
+from virt_steward.holds.freezes import Frozen
 from virt_steward.objects.approvals import PersonalApproval, add_approval, already_approved, count_approvals
 from virt_steward.objects.identity import Ref
 from virt_steward.objects.wallclock import rfc3339
@@ -24,6 +33,8 @@ if TYPE_CHECKING:
     from virt_steward.decisions.signatures import Signature
     from virt_steward.kube.client import Client
     from virt_steward.objects.identity import Key
+
+OVERRIDE = OverrideKeys(OVERRIDE_FREEZE, OVERRIDE_FREEZE_BY, OVERRIDE_FREEZE_COMMENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,22 +76,24 @@ async def read_plan(client: Client, key: Key) -> InstallPlan:
     return decode_plan(bytes(await client.get(Ref(INSTALL_PLAN, key), msgspec.Raw)))
 
 
-async def approve_manually(
-    client: Client, key: Key, reviewed: ReviewedPlan, comment: str, now: datetime
+async def approve_manually(  # noqa: PLR0913, PLR0917 - what was seen, who decides, and under which terms
+    client: Client, key: Key, reviewed: ReviewedPlan, comment: str, now: datetime, terms: FreezeTerms = NO_FREEZE
 ) -> InstallPlanApproved | NotApproved:
     """Approve the plan that was reviewed, or nothing: if it changes meanwhile, the server answers with a Conflict."""
     plan = await read_plan(client, key)
     if difference := reviewed.difference(plan):
         return NotApproved(str(key), f"{difference}. Review it again before you approve it")
-    return await approve_as_read(client, plan, comment, now)
+    return await approve_as_read(client, plan, comment, now, terms)
 
 
 async def approve_as_read(
-    client: Client, plan: InstallPlan, comment: str, now: datetime
+    client: Client, plan: InstallPlan, comment: str, now: datetime, terms: FreezeTerms = NO_FREEZE
 ) -> InstallPlanApproved | NotApproved:
-    """Approve exactly this version of a plan."""
+    """Approve exactly this version of a plan. OLM installs it at once, so a freeze refuses it unless overridden."""
     key = plan.metadata.key
     if reason := reason_not_approvable(plan):
+        return NotApproved(str(key), reason)
+    if reason := _reason_by_freeze(plan, comment, terms):
         return NotApproved(str(key), reason)
     signature = await sign(client, comment, now)
     if plan.metadata.required_approvals:
@@ -89,6 +102,7 @@ async def approve_as_read(
         APPROVED_BY_USER: signature.user,
         APPROVED_AT: rfc3339(now),
         APPROVAL_COMMENT: signature.comment or None,
+        **(OVERRIDE.annotations(plan.metadata.uid, signature.user, signature.comment) if terms.overrides else {}),
     }
     await client.merge_patch(
         Ref(INSTALL_PLAN, key),
@@ -99,6 +113,15 @@ async def approve_as_read(
         manager=managers.APPROVAL.name,
     )
     return InstallPlanApproved(str(key), plan.csvs, signature.user, signature.comment)
+
+
+def _reason_by_freeze(plan: InstallPlan, comment: str, terms: FreezeTerms) -> str | None:
+    """Why nothing is approved now. Where several people approve, the approver does so in the end, after the freeze."""
+    if plan.metadata.required_approvals:
+        return "it needs the approvals of several people, which override no freeze" if terms.overrides else None
+    if terms.overrides:
+        return None if comment.strip() else WITHOUT_COMMENT
+    return f"{terms.freeze.message}; {HOW_TO_OVERRIDE}" if isinstance(terms.freeze, Frozen) else None
 
 
 async def _add_approval(client: Client, plan: InstallPlan, signature: Signature) -> InstallPlanApproved:

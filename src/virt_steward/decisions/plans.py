@@ -11,6 +11,9 @@ from virt_steward.controllers.advisor.annotation_keys import (
     APPROVED_BY,
     APPROVED_PLAN,
     DECISION,
+    OVERRIDE_FREEZE,
+    OVERRIDE_FREEZE_BY,
+    OVERRIDE_FREEZE_COMMENT,
     REJECTED_BY,
     REJECTED_GENERATION,
     REJECTED_PLAN,
@@ -19,10 +22,10 @@ from virt_steward.controllers.advisor.annotation_keys import (
     UNAPPROVED,
     UNREJECTED,
 )
-from virt_steward.controllers.advisor.conditions import STALE
-from virt_steward.controllers.advisor.decide import NEVER_OPENS, invalid_window
+from virt_steward.controllers.advisor.conditions import FREEZE, STALE
+from virt_steward.controllers.advisor.holds import NEVER_OPENS, invalid_window
 from virt_steward.controllers.advisor.observation import InvalidWindow
-from virt_steward.controllers.advisor.observe import window_of
+from virt_steward.controllers.advisor.observe import freeze_of, window_of
 from virt_steward.decisions.configs import (
     ATTEMPTS,
     config_ref,
@@ -31,8 +34,10 @@ from virt_steward.decisions.configs import (
     read_config,
     retry_on_conflict,
 )
+from virt_steward.decisions.freezes import HOW_TO_OVERRIDE, NO_FREEZE, WITHOUT_COMMENT, FreezeTerms, OverrideKeys
 from virt_steward.decisions.outcomes import Decided, NotApproved, NotDecided
 from virt_steward.decisions.signatures import sign
+from virt_steward.holds.freezes import Frozen
 from virt_steward.kube.errors import Conflict
 from virt_steward.objects.approvals import PersonalApproval, add_approval, already_approved, count_approvals
 from virt_steward.objects.wallclock import rfc3339
@@ -40,6 +45,7 @@ from virt_steward.objects.windows import Closed
 from virt_steward.ssa import managers
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from virt_steward.apis.virtplatformconfig import Action
@@ -65,6 +71,7 @@ class PlanApproved:
     """How many more people must approve it, by spec.approvals."""
 
 
+OVERRIDE = OverrideKeys(OVERRIDE_FREEZE, OVERRIDE_FREEZE_BY, OVERRIDE_FREEZE_COMMENT)
 SHORT_HASH = 12
 """As many characters of a hash as the history shows."""
 
@@ -74,8 +81,11 @@ def is_hash_of(given: str, plan_hash: str) -> bool:
     return given == plan_hash or (len(given) >= SHORT_HASH and plan_hash.startswith(given))
 
 
-def start_of(config: VirtPlatformConfig, now: datetime) -> str:
+def start_of(config: VirtPlatformConfig, now: datetime, terms: FreezeTerms = NO_FREEZE) -> str:
     """When the advisor begins with an approved plan."""
+    freeze = freeze_of(config, terms.freeze, now)
+    if isinstance(freeze, Frozen) and not terms.overrides:
+        return f"the advisor begins after the freeze: {freeze.message}; {HOW_TO_OVERRIDE}"
     match window_of(config, now):
         case InvalidWindow(why):
             return invalid_window(why)
@@ -87,9 +97,11 @@ def start_of(config: VirtPlatformConfig, now: datetime) -> str:
             return "the advisor executes the plan now"
 
 
-def reason_not_approvable(config: VirtPlatformConfig) -> str | None:
+def reason_not_approvable(config: VirtPlatformConfig, *, overrides_freeze: bool = False) -> str | None:
     """Why an approval would do nothing, or not what is expected; None if the plan is ready for review."""
     status = config.status
+    if overrides_freeze and status.phase == "InProgress" and config.is_true(FREEZE):
+        return None
     if status.phase != "ReviewRequired":
         return _reason_by_phase(config)
     if config.is_touched:
@@ -117,24 +129,30 @@ def _reason_by_phase(config: VirtPlatformConfig) -> str:
             return f"{name} is in phase {phase}; set spec.action to DryRun to get a new plan"
 
 
-async def approve_plan(
-    client: Client, profile: str, plan_hash: str, comment: str, now: datetime
+async def approve_plan(  # noqa: PLR0913, PLR0917 - what was seen, who decides, and under which terms
+    client: Client, profile: str, plan_hash: str, comment: str, now: datetime, terms: FreezeTerms = NO_FREEZE
 ) -> PlanApproved | NotApproved:
-    """Approve this plan and no other: if another takes its place meanwhile, nothing is written."""
+    """Approve this plan and no other: if another takes its place meanwhile, nothing is written.
+
+    A plan that was approved before, and that a freeze stops, goes on if the freeze is overridden.
+    """
     signature = await sign(client, comment, now)
     for _ in range(ATTEMPTS):
         config = await read_config(client, profile)
-        if reason := reason_not_approvable(config):
+        reason = reason_not_approvable(config, overrides_freeze=terms.overrides)
+        if reason := WITHOUT_COMMENT if terms.overrides and not signature.comment.strip() else reason:
             return NotApproved(profile, reason)
         if config.status.plan_hash != plan_hash:
             return NotApproved(profile, plan_changed(config.status.plan_hash))
-        if reason := _reason_not_yours(config, signature.user):
+        is_started = config.status.phase == "InProgress"
+        if not is_started and (reason := _reason_not_yours(config, signature.user)):
             return NotApproved(profile, reason)
-        approval = _approval(config, signature)
-        if _has_approved(config, signature.user):
+        approval = _approval(config, signature, terms)
+        if _has_approved(config, signature.user) and not terms.overrides:
             return approval
         try:
-            patch = _approval_patch(config, approval, signature)
+            override = OVERRIDE.annotations(plan_hash, signature.user, signature.comment) if terms.overrides else {}
+            patch = _override_patch(config, override) if is_started else _approval_patch(config, signature, override)
             await client.merge_patch(config_ref(profile), patch, manager=managers.APPROVAL.name)
         except Conflict:
             continue
@@ -146,9 +164,9 @@ def _action(config: VirtPlatformConfig) -> Action:
     return "Rollback" if config.spec.action == "Rollback" else "Apply"
 
 
-def _approval(config: VirtPlatformConfig, signature: Signature) -> PlanApproved:
+def _approval(config: VirtPlatformConfig, signature: Signature, terms: FreezeTerms) -> PlanApproved:
     """What comes of the approval by this person."""
-    plan_hash, start, missing = config.status.plan_hash, start_of(config, signature.at), 0
+    plan_hash, start, missing = config.status.plan_hash, start_of(config, signature.at, terms), 0
     if before := config.approval_count(plan_hash):
         after = count_approvals(_with_own(config, signature), plan_hash, before.required, before.requester)
         missing = after.missing
@@ -179,21 +197,27 @@ def _reason_not_yours(config: VirtPlatformConfig, user: str) -> str | None:
     return None if count.requester else str(count)
 
 
-def _approval_patch(config: VirtPlatformConfig, approval: PlanApproved, signature: Signature) -> dict[str, object]:
+def _override_patch(config: VirtPlatformConfig, override: Mapping[str, str]) -> dict[str, object]:
+    return {"metadata": {"resourceVersion": config.metadata.resource_version, "annotations": dict(override)}}
+
+
+def _approval_patch(config: VirtPlatformConfig, signature: Signature, override: Mapping[str, str]) -> dict[str, object]:
     """Make one write of it, so that the controller never sees half of an approval."""
+    plan_hash = config.status.plan_hash
     alone = {
-        APPROVED_PLAN: approval.plan_hash,
-        APPROVED_BY: approval.user,
-        APPROVAL_COMMENT: approval.comment or None,  # removes the comment of an earlier approval
+        APPROVED_PLAN: plan_hash,
+        APPROVED_BY: signature.user,
+        APPROVAL_COMMENT: signature.comment or None,  # removes the comment of an earlier approval
     }
     annotations = {
+        **override,
         **({APPROVALS: _with_own(config, signature)} if config.spec.approvals else alone),
         **UNREJECTED,
-        **signature.record(DECISION, "approve", named_plan(approval.plan_hash)),
+        **signature.record(DECISION, "approve", named_plan(plan_hash)),
     }
     return {
         "metadata": {"resourceVersion": config.metadata.resource_version, "annotations": annotations},
-        "spec": {"action": approval.action},
+        "spec": {"action": _action(config)},
     }
 
 

@@ -11,6 +11,7 @@ from virt_steward.controllers.approver.observation import csvs_of
 from virt_steward.controllers.approver.observe import ApproverStores, observe
 from virt_steward.controllers.approver.verdicts import NEED_NOBODY, ApprovePlan, LeavePlan, PlanReason, WaitForPlan
 from virt_steward.controllers.approver.watches import APPROVERS, CSVS, NAMESPACES, PLANS, SUBSCRIPTIONS
+from virt_steward.insight.freeze import read_freeze
 from virt_steward.insight.reading import listed, listed_if_served
 from virt_steward.kube.client import Selection
 from virt_steward.objects.errors import UserError
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
     from virt_steward.controllers.approver.checks import PlanCase
     from virt_steward.controllers.approver.decide import ApproverVerdict
-    from virt_steward.controllers.approver.observation import ApproverObservation, PlanCsv
+    from virt_steward.controllers.approver.observation import Approver, ApproverObservation, PlanCsv
+    from virt_steward.controllers.approver.olm import InstallPlan
     from virt_steward.controllers.approver.options import ApproverOptions
     from virt_steward.kube.client import Reader
     from virt_steward.objects.checks import CheckResult
@@ -92,10 +94,10 @@ class ApprovalExplanation:
 
 async def explain_approval(reader: Reader, plan: Key, options: ApproverOptions, now: datetime) -> ApprovalExplanation:
     """Read what the approver reads, and decide as it would with these options. Raises NoAnswer."""
-    stores = await _stores(reader, plan.namespace, options.policy_namespaces)
+    stores = await _stores(reader, plan.namespace, options)
     if problem := stores.plans.unreadable(plan):
         raise NoAnswer(f"InstallPlan {plan} cannot be decoded, so no approver approves it: {problem}")
-    seen = observe(stores, plan)
+    seen = observe(stores, plan, now)
     if seen is None:
         there = ", ".join(sorted(one.metadata.name for one in stores.plans)) or "none"
         raise NoAnswer(f"InstallPlan {plan} not found; existing in that namespace: {there}")
@@ -140,13 +142,21 @@ def _chain(opinion: ApproverVerdict, case: PlanCase) -> Chain:
     match verdict:
         case ApprovePlan(reason):
             return Chain(approver, "approves", reason, "", None, checks)
-        case WaitForPlan(reason, message, until):
+        case WaitForPlan(reason, _, until) as wait:
+            message = answer_of_gates(wait, opinion.approver, case.observation.plan)
             return Chain(approver, "waits", message, reason, rfc3339(until) if until else None, checks)
         case LeavePlan(reason, message):
             return Chain(approver, "leaves it alone", message, reason, None, checks)
 
 
-async def _stores(reader: Reader, namespace: str, policy_namespaces: frozenset[str]) -> ApproverStores:
+def answer_of_gates(wait: WaitForPlan, approver: Approver, plan: InstallPlan) -> str:
+    """The message of a wait. Only the controller evaluates gates, so what they answered is read from its status."""
+    name = str(plan.metadata.key)
+    said = (one for one in approver.status.pending if one.plan == name and one.reason == wait.reason)
+    return next((one.message for one in said), wait.message) if wait.gates else wait.message
+
+
+async def _stores(reader: Reader, namespace: str, options: ApproverOptions) -> ApproverStores:
     """Fill the approver's stores with what concerns one namespace."""
     here = Selection(namespace)
     plans = await listed(reader, PLANS, here)  # first and alone: without OLM there is nothing else to ask
@@ -156,7 +166,16 @@ async def _stores(reader: Reader, namespace: str, policy_namespaces: frozenset[s
         listed(reader, NAMESPACES, Selection.one(Key("", namespace), metadata_only=True)),
         listed_if_served(reader, APPROVERS),
     )
-    return ApproverStores(plans, subscriptions, csvs, namespaces, approvers, policy_namespaces=policy_namespaces)
+    return ApproverStores(
+        plans,
+        subscriptions,
+        csvs,
+        namespaces,
+        approvers,
+        policy_namespaces=options.policy_namespaces,
+        freezes=await read_freeze(reader, options.namespace, "approver"),
+        gates=options.gates,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,5 +215,6 @@ def pending_install_plan(observation: ApproverObservation, now: datetime) -> Pen
             return PendingInstallPlan(*known, APPROVES, one.verdict.reason, approver=one.approver.metadata.key)
     for one in opinions:
         if isinstance(wait := one.verdict, WaitForPlan):
-            return PendingInstallPlan(*known, wait.reason, wait.message, wait.until, one.approver.metadata.key)
+            message = answer_of_gates(wait, one.approver, plan)
+            return PendingInstallPlan(*known, wait.reason, message, wait.until, one.approver.metadata.key)
     return PendingInstallPlan(*known, UNCOVERED, NO_APPROVER)

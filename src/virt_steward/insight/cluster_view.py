@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 from virt_steward.controllers.advisor.observe import AdvisorClusterView, OwnWrites
 from virt_steward.controllers.advisor.profiles import profiles, schemas_of
 from virt_steward.controllers.advisor.watches import CONFIGS, TargetSources
+from virt_steward.holds.installation import freezes_in
 from virt_steward.kube.backoff import RetryBackoff
+from virt_steward.kube.errors import Forbidden
 from virt_steward.platform.sources import MACHINE_CONFIGS, POOLS
 from virt_steward.runtime.clock import SystemClock
 from virt_steward.runtime.informers import Informers, InformerView
@@ -37,6 +39,9 @@ async def read_advisor_view(reader: Reader, options: AdvisorOptions) -> AdvisorC
         informers.of(source)
     await reader.discovery.refresh()
     await asyncio.gather(*(informer.list_once() for informer in informers))
+    with suppress(Forbidden):  # what this person may not read says nothing about the advisor
+        for informer in informers.of(freezes_in(options.namespace)).informers:
+            await informer.list_once()
     async with asyncio.TaskGroup() as beside:
         fetching = beside.create_task(schemas.run())
         with suppress(TimeoutError):  # a profile that needs a missing schema reports that itself

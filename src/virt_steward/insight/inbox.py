@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
+from virt_steward.controllers.advisor.conditions import FREEZE, GATES
 from virt_steward.controllers.approver.olm import INSTALL_PLAN
 from virt_steward.controllers.placement.observation import MACHINE
 from virt_steward.controllers.placement.report import placed_condition
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from virt_steward.platform.pools import Pool
 
 Tone = Literal["bad", "warn", "info"]
+
+
+HOLDS = {FREEZE: ("Frozen", "is frozen"), GATES: ("Gate closed", "waits for a gate to open")}
+"""The condition of a hold, its tag, and what it means."""
 
 
 class Urgency(IntEnum):
@@ -107,12 +112,20 @@ def _of_profile(config: VirtPlatformConfig, stuck: dict[str, str]) -> Iterator[I
         case "CompletedWithUpgrade":
             says = "is planned differently by this version"
             yield _profile(config, Urgency.OFFER, "Upgrade", "info", says, message, "See the profile")
+        case "InProgress" if holding := next((one for one in status.conditions if is_held(one)), None):
+            tag, says = HOLDS[holding.type]
+            yield _profile(config, Urgency.HELD, tag, "info", says, holding.message, "See the plan")
         case "InProgress":
             held = [stuck[name] for name in sorted(_pools_of(config)) if name in stuck]
             if held:
                 yield _profile(
                     config, Urgency.STUCK, "Stuck", "warn", "is not progressing", "; ".join(held), "See the progress"
                 )
+
+
+def is_held(condition: Condition) -> bool:
+    """Whether a freeze or a gate keeps the next item from starting. A window opens by itself, so it is not listed."""
+    return condition.type in HOLDS and condition.status == "True"
 
 
 def _review(config: VirtPlatformConfig, condition: Condition | None) -> InboxItem:

@@ -16,6 +16,7 @@ from virt_steward.insight.activity import EventRecord
 from virt_steward.insight.approvals import pending_install_plan
 from virt_steward.insight.assets.explain import events_of_autopilot, list_events, reported_states
 from virt_steward.insight.assets.survey import NoPlatform, survey
+from virt_steward.insight.freeze import read_freeze
 from virt_steward.insight.inbox import InboxItem, inbox, of_assets, of_clusters, of_machines, of_plans, of_profiles
 from virt_steward.insight.reading import listed, listed_if_served
 from virt_steward.kube.errors import Forbidden
@@ -106,8 +107,10 @@ async def _of_approver(reader: Reader, options: InboxOptions, now: datetime) -> 
         await listed_if_served(reader, NAMESPACES),
         await listed_if_served(reader, APPROVERS),
         policy_namespaces=options.approver.policy_namespaces,
+        freezes=await read_freeze(reader, options.approver.namespace, "approver"),
+        gates=options.approver.gates,
     )
-    seen = (observe(stores, plan.metadata.key) for plan in plans if plan.is_open)
+    seen = (observe(stores, plan.metadata.key, now) for plan in plans if plan.is_open)
     pending = (pending_install_plan(one, now) for one in seen if one)
     return tuple(of_plans(one for one in pending if one))
 

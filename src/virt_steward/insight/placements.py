@@ -21,6 +21,7 @@ from virt_steward.controllers.placement.search import Search
 from virt_steward.controllers.placement.secrets import Secrets
 from virt_steward.controllers.placement.verdicts import Blocked, Chosen
 from virt_steward.controllers.placement.watches import CONFIGS, MACHINES
+from virt_steward.insight.freeze import read_freeze
 from virt_steward.insight.reading import listed, listed_if_served
 from virt_steward.objects.errors import UserError
 from virt_steward.runtime.clock import SystemClock
@@ -176,7 +177,10 @@ async def _survey(reader: Reader, options: PlacementOptions) -> AsyncIterator[_P
     )
     async with _running(fleet, configs, options.limits.timeout):
         capacity = CapacityCache(fleet, configs, assignments, clock, lasting=math.inf)
-        view = PlacementClusterView(machines, configs, fleet, assignments, options.rules, capacity)
+        freezes = await read_freeze(reader, options.namespace, "placement")
+        view = PlacementClusterView(
+            machines, configs, fleet, assignments, options.rules, capacity, lambda: freezes.state(clock.utc())
+        )
         yield _PlacementSurvey(view, Search(fleet, options.timeouts, clock), clock.now())
 
 

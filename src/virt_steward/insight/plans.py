@@ -15,7 +15,7 @@ from virt_steward.apis.virtplatformconfig import (
     VirtPlatformConfigStatus,
 )
 from virt_steward.controllers.advisor.act import draft_plan
-from virt_steward.controllers.advisor.conditions import STALE
+from virt_steward.controllers.advisor.conditions import STALE, is_holding
 from virt_steward.controllers.advisor.decide import decide, trace
 from virt_steward.controllers.advisor.integrity import unauthenticated
 from virt_steward.controllers.advisor.observation import VirtPlatformConfig, VirtPlatformConfigMeta
@@ -181,8 +181,7 @@ def waits_for(config: VirtPlatformConfig) -> str | None:  # noqa: PLR0911 - a ta
             count = config.approval_count(status.plan_hash)
             return f"review and approval{f' ({count})' if count else ''}: virt-steward approve {name}"
         case "InProgress":
-            item = next((one for one in status.items if one.state in ("Pending", "InProgress")), None)
-            return f"{item.name}: {item.message}" if item else None
+            return _awaited_item(status)
         case "PrerequisiteFailed":
             return "the missing prerequisites; it continues automatically once they are met"
         case "Failed" | "CompletedWithErrors":
@@ -192,6 +191,13 @@ def waits_for(config: VirtPlatformConfig) -> str | None:  # noqa: PLR0911 - a ta
         case "CompletedWithUpgrade":
             return "a decision; set action to DryRun to preview what this version plans differently"
     return None
+
+
+def _awaited_item(status: VirtPlatformConfigStatus) -> str | None:
+    """Say what keeps the next item from starting, or what the current one waits for."""
+    item = next((one for one in status.items if one.state in ("Pending", "InProgress")), None)
+    waits = f"{item.name}: {item.message}" if item else None
+    return next((one.message for one in status.conditions if is_holding(one)), waits)
 
 
 def _config_to_preview(view: AdvisorClusterView, profile: Profile, change: PlanRequest) -> VirtPlatformConfig:

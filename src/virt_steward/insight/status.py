@@ -18,8 +18,10 @@ from virt_steward.controllers.autopilot.annotation_keys import DECISION
 from virt_steward.controllers.autopilot.overrides.scope import Idle
 from virt_steward.controllers.placement.report import placed_condition
 from virt_steward.controllers.placement.watches import CONFIGS, MACHINES, NOWHERE
+from virt_steward.holds.freezes import Frozen
 from virt_steward.insight.assets.explain import IN_PLACE, states
 from virt_steward.insight.assets.survey import NoPlatform, survey
+from virt_steward.insight.freeze import freeze_now
 from virt_steward.insight.reading import listed_if_served
 from virt_steward.kube.client import Selection
 from virt_steward.kube.errors import Forbidden, one_line
@@ -59,7 +61,16 @@ class Section:
 
 async def collect_sections(reader: Reader, options: AutopilotOptions) -> tuple[Section, ...]:
     """Read the statuses of one cluster; the options name its platform."""
-    return tuple([await _with_standby(reader, await section(reader, options)) for section in SECTIONS])
+    found = [await _with_standby(reader, await section(reader, options)) for section in SECTIONS]
+    return tuple([await _with_freeze(reader, options.namespace, section) for section in found])
+
+
+async def _with_freeze(reader: Reader, namespace: str, section: Section) -> Section:
+    """Say so where the installation is frozen: then nothing begins, whatever else the section says."""
+    freeze = await freeze_now(reader, namespace, section.controller, datetime.now(UTC))
+    if not isinstance(freeze, Frozen):
+        return section
+    return replace(section, summary=f"{freeze.message}; {section.summary}")
 
 
 async def _with_standby(reader: Reader, section: Section) -> Section:

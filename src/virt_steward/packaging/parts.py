@@ -14,11 +14,13 @@ from virt_steward.controllers import NAMES, definition
 from virt_steward.controllers.advisor.admission import POLICIES as PLAN_POLICIES
 from virt_steward.controllers.advisor.options import THE_HCO, AdvisorOptions
 from virt_steward.controllers.approver.admission import POLICIES as INSTALL_PLAN_POLICIES
+from virt_steward.controllers.approver.options import ApproverOptions
 from virt_steward.controllers.autopilot.admission import POLICIES as ASSET_POLICIES
 from virt_steward.controllers.autopilot.options import AutopilotOptions
 from virt_steward.controllers.autopilot.overrides.scope import Activation
 from virt_steward.controllers.options import ControllerOptions
 from virt_steward.controllers.placement.admission import POLICIES as MACHINE_POLICIES
+from virt_steward.holds.gate_settings import READY_MADE_ONLY, decode_gates
 from virt_steward.objects.yamltext import yaml_text
 from virt_steward.runtime import access
 from virt_steward.runtime.access import Installation
@@ -29,6 +31,7 @@ from virt_steward.settings import CONSOLE
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from virt_steward.holds.gate_settings import GateSettings
     from virt_steward.objects.identity import Key
     from virt_steward.runtime.access import Access
 
@@ -60,6 +63,9 @@ OF_THE_AUTOPILOT = ("autopilot", CONSOLE)
 """The components that take --activation."""
 OF_APPROVALS = ("approver", CONSOLE)
 """The components that take --policy-namespaces."""
+OF_GATES = ("advisor", "approver", "autopilot", CONSOLE)
+"""The components that take --gates."""
+GATES_FOLDER, GATES_FILE = "/etc/virt-steward/gates", "gates.yaml"
 EXTRA_LABELS = {"autopilot": {"app": "virt-platform-autopilot", "control-plane": "controller-manager"}}
 """The autopilot's own metrics Service, one of its assets, selects its pods by these labels."""
 
@@ -77,6 +83,8 @@ class InstallOptions:
     """Whether the advisor runs with --example-profile, and has the rights for it."""
     policy_namespaces: tuple[str, ...] = ()
     """Namespaces, besides that of the controllers, whose InstallPlanApprovers cover what their spec says."""
+    gates: str = ""
+    """The content of the file of --gates; empty: there is none."""
     activation: str = Activation.OPT_IN
     """Whether the autopilot is on where the HyperConverged does not say so."""
 
@@ -87,14 +95,20 @@ class InstallOptions:
         return replace(self.installation, extras=extras)
 
 
-def access_of(name: str, hco: Key = THE_HCO, *, example_profile: bool = False) -> Access:
+def access_of(
+    name: str, hco: Key = THE_HCO, gates: GateSettings = READY_MADE_ONLY, *, example_profile: bool = False
+) -> Access:
     """The RBAC of a controller, or of the console, for the platform with this HyperConverged."""
     if name == CONSOLE:
         from virt_steward.console.access import access as access_of_console  # noqa: PLC0415 - only where it is used
 
         return _measured(access_of_console(AutopilotOptions(hco)))
-    advisor = AdvisorOptions(hco=hco, example_profile=example_profile)
-    return _measured(definition(name, ControllerOptions(advisor=advisor, autopilot=AutopilotOptions(hco))).access)
+    options = ControllerOptions(
+        advisor=AdvisorOptions(hco=hco, gates=gates, example_profile=example_profile),
+        autopilot=AutopilotOptions(hco, gates=gates),
+        approver=ApproverOptions(gates=gates),
+    )
+    return _measured(definition(name, options).access)
 
 
 def _measured(rights: Access) -> Access:
@@ -108,6 +122,7 @@ def installed(options: InstallOptions) -> dict[str, list[Object]]:
         "namespace": [namespace(options.installation)],
         "crds": [crd.manifest() for crd in CRDS],
         "policies": list(POLICIES),
+        **({"gates": [_gates_file(options)]} if options.gates else {}),
         **{name: _controller(name, options) for name in NAMES},
         **({CONSOLE: console(options)} if options.console else {}),
         "metrics": metrics(options.installation),
@@ -210,7 +225,8 @@ def monitor(installation: Installation) -> Object:
 
 
 def _controller(name: str, options: InstallOptions) -> list[Object]:
-    rights = access_of(name, options.hco, example_profile=options.example_profile)
+    gates = decode_gates(options.gates.encode()) if options.gates else READY_MADE_ONLY
+    rights = access_of(name, options.hco, gates, example_profile=options.example_profile)
     return [*access.manifests(rights, options.installation_of(rights)), _deployment(name, options)]
 
 
@@ -254,12 +270,29 @@ def _deployment(name: str, options: InstallOptions) -> Object:
                         {
                             "name": "metrics-tls",
                             "secret": {"secretName": _certificate(options.installation), "optional": True},
-                        }
+                        },
+                        *_gates_volume(name, options),
                     ],
                 },
             },
         },
     }
+
+
+def _gates_file(options: InstallOptions) -> Object:
+    """The file of --gates, which the Deployments mount. A change of it counts after a restart."""
+    metadata = {
+        "name": f"{options.installation.prefix}-gates",
+        "namespace": options.installation.namespace,
+        "labels": _labels("gates"),
+    }
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {GATES_FILE: options.gates}}
+
+
+def _gates_volume(name: str, options: InstallOptions) -> list[Object]:
+    if name not in OF_GATES or not options.gates:
+        return []
+    return [{"name": "gates", "configMap": {"name": f"{options.installation.prefix}-gates"}}]
 
 
 def _container(name: str, options: InstallOptions) -> Object:
@@ -272,6 +305,10 @@ def _container(name: str, options: InstallOptions) -> Object:
         args.append("--example-profile")
     if name in OF_APPROVALS and options.policy_namespaces:
         args.append(f"--policy-namespaces={','.join(options.policy_namespaces)}")
+    mounts = [{"name": "metrics-tls", "mountPath": CERTIFICATE, "readOnly": True}]
+    if name in OF_GATES and options.gates:
+        args.append(f"--gates={GATES_FOLDER}/{GATES_FILE}")
+        mounts.append({"name": "gates", "mountPath": GATES_FOLDER, "readOnly": True})
     return {
         "name": name,
         "image": options.image,
@@ -281,7 +318,7 @@ def _container(name: str, options: InstallOptions) -> Object:
         "ports": [{"name": "metrics", "containerPort": METRICS}, {"name": "health", "containerPort": HEALTH}],
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "health"}},
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": "health"}},
-        "volumeMounts": [{"name": "metrics-tls", "mountPath": CERTIFICATE, "readOnly": True}],
+        "volumeMounts": mounts,
         "resources": RESOURCES,
         "securityContext": {
             "allowPrivilegeEscalation": False,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.kube.events import EVENT
+from virt_steward.objects import installation
 from virt_steward.objects.errors import UserError
 from virt_steward.objects.identity import Kind
 
@@ -27,7 +28,7 @@ VERBS = ("get", "list", "watch", "create", "patch", "delete", *BY_NAME_ONLY)
 LEASE = Kind("coordination.k8s.io", "Lease", "leases")
 SECRET = Kind("", "Secret", "secrets")
 
-NAMESPACE = "virt-steward"
+NAMESPACE = installation.NAMESPACE
 RBAC = "rbac.authorization.k8s.io"
 DESCRIPTION = "kubernetes.io/description"
 

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from virt_steward.objects.decision_record import DecisionKeys
 
+OVERRIDE_FREEZE_VERB = "override-freeze"
+"""The verb that lets a person override a freeze."""
 _API = "admissionregistration.k8s.io/v1"
 _ANNOTATIONS = "{0}.metadata.?annotations.orValue({{}})"
 _SAME = "variables.now[?'{0}'] == variables.before[?'{0}']"
@@ -53,6 +55,35 @@ def approvals_of_caller(key: str) -> dict[str, Any]:
 def names_caller(key: str) -> str:
     """The CEL expression for an annotation that names the user who makes the request."""
     return f"variables.now[?'{key}'].orValue('') == request.userInfo.username"
+
+
+def freeze_override(kind: Kind, override: str, by: str, comment: str) -> tuple[dict[str, Any], ...]:
+    """Validations for the annotations by which a person overrides a freeze: a right, their own name, and a comment.
+
+    A request that leaves the override as it is, or removes it, needs none of them.
+    """
+    untouched = f"({unchanged(override, by, comment)}) || !('{override}' in variables.now)"
+    right = (
+        f"authorizer.group('{kind.group}').resource('{kind.plural}').namespace(object.metadata.?namespace.orValue(''))"
+        f".name(object.metadata.name).check('{OVERRIDE_FREEZE_VERB}').allowed()"
+    )
+    return (
+        {
+            "expression": f"{untouched} || {right}",
+            "message": f"to override a freeze, you need the verb {OVERRIDE_FREEZE_VERB} on {kind.plural}.{kind.group}",
+            "reason": "Forbidden",
+        },
+        {
+            "expression": f"{untouched} || {names_caller(by)}",
+            "messageExpression": f"'{by} must be your own name: ' + request.userInfo.username",
+            "reason": "Forbidden",
+        },
+        {
+            "expression": f"{untouched} || variables.now[?'{comment}'].orValue('').trim() != ''",
+            "message": f"{comment} must say why the freeze is overridden",
+            "reason": "Invalid",
+        },
+    )
 
 
 def annotation_policy(

@@ -23,6 +23,8 @@ from virt_steward.apis.profiles import LoadAwareOptions, ProfileOptions
 from virt_steward.apis.virtplatformconfig import Action, GovernedTarget, ItemState, PlanApprovalRules
 from virt_steward.controllers.advisor.observation import ALWAYS, AdvisorObservation, InvalidWindow, VersionChange
 from virt_steward.controllers.advisor.phases import PHASES
+from virt_steward.holds.freezes import NOT_FROZEN, Frozen
+from virt_steward.holds.gates import GateState
 from virt_steward.objects.windows import Closed
 from virt_steward.platform.health import NotReady, Ready
 
@@ -31,7 +33,19 @@ INPUTS = st.sampled_from([(), FIVE, TEN])
 OPTIONS = st.sampled_from([None, ProfileOptions(), ProfileOptions(load_aware=LoadAwareOptions(mode="Predictive"))])
 ONE_APPROVAL = {"approvals": f"{PLAN} - - ann"}
 NOTES = st.sampled_from([{}, {"approved-plan": PLAN, "approved-by": "ann"}, {"approved-plan": "b" * 64}, ONE_APPROVAL])
+NOTES = st.sampled_from(
+    [
+        {},
+        {"approved-plan": PLAN, "approved-by": "ann"},
+        {"approved-plan": "b" * 64},
+        {"override-freeze": PLAN, "override-freeze-by": "ann", "override-freeze-comment": "urgent"},
+    ]
+)
 WINDOWS = st.sampled_from([ALWAYS, Closed(None), Closed(NOON + timedelta(hours=1)), InvalidWindow("none")])
+FREEZES = st.sampled_from(
+    [NOT_FROZEN, Frozen("spec.freeze", until=NOON + timedelta(hours=1)), Frozen("x", problem="y")]
+)
+GATES = st.sampled_from([{}, {"pools": GateState("pools", is_open=True)}, {"pools": GateState("pools", is_open=False)}])
 LOGICS = st.sampled_from(
     [None, VersionChange(), VersionChange(("a",)), VersionChange(("a",), (an_item("a", "Completed"),))]
 )
@@ -81,4 +95,7 @@ def observations(draw: st.DrawFn) -> AdvisorObservation:
         health={name: Ready("ready") if draw(st.booleans()) else NotReady("1/3") for name in names},
         logic=draw(LOGICS),
         window=draw(WINDOWS),
+        freeze=draw(FREEZES),
+        gates_wanted=draw(st.sampled_from([(), ("pools",)])),
+        gates=draw(GATES),
     )

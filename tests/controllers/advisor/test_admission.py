@@ -17,14 +17,18 @@ from virt_steward.controllers.advisor.annotation_keys import (
     APPROVALS,
     APPROVED_BY,
     APPROVED_PLAN,
+    OVERRIDE_FREEZE,
+    OVERRIDE_FREEZE_BY,
+    OVERRIDE_FREEZE_COMMENT,
     REJECTED_BY,
     REJECTED_GENERATION,
     REJECTED_PLAN,
     REJECTION_COMMENT,
     REQUESTED_BY,
+    UNAPPROVED,
 )
 from virt_steward.kube.client import Client
-from virt_steward.kube.errors import Forbidden
+from virt_steward.kube.errors import Forbidden, Invalid
 from virt_steward.objects.identity import ref_of
 from virt_steward.runtime.access import Access, Grant, Installation
 from virt_steward_demo.local.controlplane import ControlPlane
@@ -112,6 +116,51 @@ async def test_policy_refuses_rejection_in_another_name(
         )  # the other signature is another matter
         await annotated(client, **{REJECTED_BY: editor.user, REJECTED_PLAN: NEW})
     assert (await notes(guarded))[REJECTED_BY] == editor.user
+
+
+async def test_policy_lets_only_those_with_the_right_override_a_freeze(
+    guarded: Client, editor: Account, control_plane: ControlPlane, namespace: str
+) -> None:
+    await guarded.create(a_config())
+    override = {OVERRIDE_FREEZE: NEW, OVERRIDE_FREEZE_BY: editor.user, OVERRIDE_FREEZE_COMMENT: "incident 7"}
+    async with a_client(control_plane, editor.token) as client:
+        with pytest.raises(Forbidden, match="you need the verb override-freeze on virtplatformconfigs"):
+            await annotated(client, **override)
+        await _grant_override(guarded, editor, namespace)
+        assert await eventually(lambda: _may_annotate(client, override))
+        with pytest.raises(Forbidden, match=f"{OVERRIDE_FREEZE_BY} must be your own name: {editor.user}"):
+            await annotated(client, **override | {OVERRIDE_FREEZE_BY: "admin"})
+        with pytest.raises(Invalid, match=f"{OVERRIDE_FREEZE_COMMENT} must say why"):
+            await annotated(client, **override | {OVERRIDE_FREEZE_COMMENT: " "})
+        await annotated(client, **override)
+        await guarded.merge_patch(the_config(EXAMPLE), {"spec": {"failurePolicy": "Continue"}})
+        with pytest.raises(Forbidden):  # an admin may override too, but not in the name of the editor
+            await annotated(guarded, **{OVERRIDE_FREEZE: OLD})
+        await annotated(client, **UNAPPROVED)
+    assert await notes(guarded) == {}
+
+
+async def _grant_override(admin: Client, editor: Account, namespace: str) -> None:
+    api, name = "rbac.authorization.k8s.io/v1", f"override-{namespace}"
+    rule = {
+        "apiGroups": [VIRT_PLATFORM_CONFIG.group],
+        "resources": ["virtplatformconfigs"],
+        "verbs": ["override-freeze"],
+    }
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+    subject = {"kind": "User", "name": editor.user, "apiGroup": "rbac.authorization.k8s.io"}
+    await admin.create({"apiVersion": api, "kind": "ClusterRole", "metadata": {"name": name}, "rules": [rule]})
+    binding = {"kind": "ClusterRoleBinding", "metadata": {"name": name}, "roleRef": role, "subjects": [subject]}
+    await admin.create({"apiVersion": api, **binding})
+
+
+async def _may_annotate(client: Client, override: dict[str, str]) -> bool:
+    """A role counts a moment after it is written."""
+    try:
+        await client.merge_patch(the_config(EXAMPLE), {"metadata": {"annotations": override}}, dry_run=True)
+    except Forbidden:
+        return False
+    return True
 
 
 async def test_policy_ignores_configs_without_annotations(

@@ -17,11 +17,13 @@ from virt_steward.controllers.advisor.phases import STARTING
 from virt_steward.controllers.advisor.report import next_status, with_plan
 from virt_steward.controllers.advisor.steps import (
     ApplyItem,
+    AwaitFreeze,
     AwaitItem,
     AwaitReview,
     AwaitWindow,
     Begin,
     Enforce,
+    EvaluateGates,
     Ignore,
     LackPrerequisites,
     MarkDrifted,
@@ -30,8 +32,9 @@ from virt_steward.controllers.advisor.steps import (
     Settle,
     Stay,
 )
+from virt_steward.holds.freezes import Frozen
 
-RESTING = (Ignore, LackPrerequisites, AwaitReview, AwaitWindow, MarkDrifted, OfferUpgrade, Stay)
+RESTING = (Ignore, LackPrerequisites, AwaitReview, AwaitFreeze, AwaitWindow, MarkDrifted, OfferUpgrade, Stay)
 
 
 def is_not_requested(observation: AdvisorObservation) -> bool:
@@ -55,8 +58,12 @@ def check(observation: AdvisorObservation) -> None:
         step = step_for_new_plan(observation, status.items, "c" * 64, NOON)
         assert not (isinstance(step, Begin) and observation.config.spec.action not in ("Apply", "Rollback"))
         assert not (isinstance(step, Begin) and is_not_requested(observation))
+    if isinstance(step, EvaluateGates):
+        return  # nothing is said before they have answered
     if isinstance(step, ApplyItem):
         assert observation.config.spec.action in ("Apply", "Rollback")
+        assert not isinstance(observation.freeze, Frozen) or observation.config.overrides_freeze
+        assert all(observation.gates[name].is_open for name in observation.gates_wanted)
         step = AwaitItem(step.item, "written", None)
     after = next_status(observation, status, step, NOON)
     assert after.phase is not None

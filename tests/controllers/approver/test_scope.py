@@ -7,6 +7,7 @@ import pytest
 
 from tests.controllers.approver.builders import (
     CACHE,
+    NOON,
     V1,
     a_pinned_install,
     a_plan,
@@ -94,9 +95,9 @@ def test_nothing_is_approved_by_old_pins_where_something_may_not_be_read_in(deni
     stores.plans.put(a_plan(V1))
     stores.subscriptions.put(PINNED)
     stores.approvers.put(an_approver())
-    before = observe(stores, Key("shop", "install-1"))
+    before = observe(stores, Key("shop", "install-1"), NOON)
     stores.subscriptions.denied.add(denied)
-    after = observe(stores, Key("shop", "install-1"))
+    after = observe(stores, Key("shop", "install-1"), NOON)
     assert before is not None
     assert after is not None
     assert isinstance(verdict(before), ApprovePlan)

@@ -58,7 +58,7 @@ async def running(kubeconfig: Path, namespaces: tuple[str, ...], metrics: Addres
         addresses=Addresses(metrics, None, Address("--test", "127.0.0.1", port.number)),
         watch_namespaces=namespaces,
     )
-    options = ApproverOptions(frozenset({settings.namespace}))
+    options = ApproverOptions(frozenset({settings.namespace}), settings.namespace)
     stop = asyncio.Event()
     task = asyncio.create_task(app.run(settings, [definition(options)], stop))
     try:

@@ -38,7 +38,7 @@ RIVALS = {"node-health-check": "node-remediation"}
 
 def options_for(catalog: Catalog) -> AutopilotOptions:
     images = [one.key for asset in catalog.assets for one in asset.conditions if isinstance(one, ImageCondition)]
-    return AutopilotOptions(images={key: f"example.invalid/{key}:1" for key in images})
+    return AutopilotOptions(images={key: f"example.invalid/{key}:1" for key in images}, namespace=HCO.namespace)
 
 
 async def ask_for_everything(cockpit: Cockpit) -> None:

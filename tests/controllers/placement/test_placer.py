@@ -10,6 +10,7 @@ from tests.controllers.placement.conftest import Asked, Start
 from tests.controllers.placement.scene import Scene
 from tests.eventually import eventually
 from tests.fleet import a_secret, the_secret
+from tests.freezes import frozen
 from tests.grants import Account
 from tests.machines import a_config, the_machine
 from virt_steward.controllers.placement.observation import BECAUSE_ANNOTATION, CONFIG_ANNOTATION
@@ -225,3 +226,17 @@ async def test_a_secret_that_may_not_be_read_is_said_with_the_command_that_helps
         assert await eventually(partial(scene.waits_for, "web", "SecretUnreadable"))
     message = (await scene.condition("web"))["message"]
     assert f"'virt-steward rbac --controllers placement --secret-namespaces {scene.namespace}'" in message
+
+
+async def test_freeze_holds_placement_only_if_it_names_it(scene: Scene, start: Start) -> None:
+    await scene.join("main")
+    with start() as process:
+        async with frozen(scene.client, scene.secrets, reason="holidays"):
+            await scene.machine("web")
+            assert await eventually(partial(scene.is_on, "web", "main"))
+        async with frozen(scene.client, scene.secrets, controllers="placement"):
+            await scene.machine("db")
+            assert await eventually(partial(has_event, scene, "db", "Frozen"))
+            assert not await scene.cluster_of("db")
+        assert await eventually(partial(scene.is_on, "db", "main"))
+    assert process.troubles == []

@@ -54,7 +54,7 @@ async def page(context: PageContext) -> PageContent:
 async def plan(context: PageContext) -> PageContent:
     key = Key(context.match["namespace"], context.match["name"])
     stores = context.cache.plans.stores
-    observation = observe(stores, key) if context.scope.sees(INSTALL_PLAN, key.namespace) else None
+    observation = observe(stores, key, context.now) if context.scope.sees(INSTALL_PLAN, key.namespace) else None
     if observation is None:
         return not_found(f"InstallPlan {key}", INSTALL_PLAN)
     explanation = explain_observation(observation, context.now)

@@ -17,7 +17,7 @@ from virt_steward.console.page_context import PageContent, matches, not_found
 from virt_steward.console.pictures.rollout_timeline import rollout_timeline
 from virt_steward.console.rollouts import recounted, rollouts
 from virt_steward.controllers.advisor.annotation_keys import REJECTION_COMMENT
-from virt_steward.controllers.advisor.conditions import ADOPTED, INPUT_DRIFT, STALE, UPGRADE, WINDOW
+from virt_steward.controllers.advisor.conditions import ADOPTED, FREEZE, GATES, INPUT_DRIFT, STALE, UPGRADE, WINDOW
 from virt_steward.controllers.advisor.decide import trace
 from virt_steward.controllers.advisor.phases import SETTLED
 from virt_steward.decisions.plans import action_after_rejection
@@ -65,7 +65,9 @@ BADGES = {
     UPGRADE: ("Upgrade available", "info"),
     INPUT_DRIFT: ("Inputs changed", "warn"),
     STALE: ("Plan out of date", "warn"),
+    FREEZE: ("Frozen", "info"),
     WINDOW: ("Waiting for its window", "info"),
+    GATES: ("Waiting for gates", "info"),
     ADOPTED: ("Left by another advisor", "info"),
 }
 REPLANNABLE = ("Failed", "CompletedWithErrors", "CompletedWithUpgrade", "Drifted")
@@ -155,6 +157,7 @@ async def plan(context: PageContext) -> PageContent:
         "impact_tones": IMPACT_TONES,
         "rejection": _rejection(config),
         "is_stale": config.is_true(STALE),
+        "is_frozen": config.is_true(FREEZE),
         "can_decide": status.phase == "ReviewRequired" and bool(status.plan_hash) and not config.is_touched,
         "is_rolling_back": is_rolling_back(config),
         "stays_active": action_after_rejection(config) != "Ignore",

@@ -11,6 +11,9 @@ from virt_steward.controllers.advisor.annotation_keys import (
     APPROVED_BY,
     APPROVED_PLAN,
     DECISION,
+    OVERRIDE_FREEZE,
+    OVERRIDE_FREEZE_BY,
+    OVERRIDE_FREEZE_COMMENT,
     REJECTED_BY,
     REJECTED_GENERATION,
     REJECTED_PLAN,
@@ -22,6 +25,7 @@ from virt_steward.runtime.admission import (
     annotation_policy,
     approvals_of_caller,
     decided_by_caller,
+    freeze_override,
     names_caller,
     unchanged,
 )
@@ -93,4 +97,5 @@ POLICIES = annotation_policy(
         " virtplatformconfigs.advisor.kubevirt.io",
         "reason": "Forbidden",
     },
+    *freeze_override(VIRT_PLATFORM_CONFIG, OVERRIDE_FREEZE, OVERRIDE_FREEZE_BY, OVERRIDE_FREEZE_COMMENT),
 )

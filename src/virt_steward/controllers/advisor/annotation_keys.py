@@ -18,7 +18,22 @@ APPROVALS = "advisor.kubevirt.io/approvals"
 REQUESTED_BY = "advisor.kubevirt.io/requested-by"
 """Who asked for the plan."""
 
-UNAPPROVED = dict.fromkeys((APPROVED_PLAN, APPROVED_BY, APPROVAL_COMMENT, APPROVALS))
+OVERRIDE_FREEZE = "advisor.kubevirt.io/override-freeze"
+"""The hash of a plan that goes on in spite of a freeze."""
+OVERRIDE_FREEZE_BY = "advisor.kubevirt.io/override-freeze-by"
+OVERRIDE_FREEZE_COMMENT = "advisor.kubevirt.io/override-freeze-comment"
+
+UNAPPROVED = dict.fromkeys(
+    (
+        APPROVED_PLAN,
+        APPROVED_BY,
+        APPROVAL_COMMENT,
+        APPROVALS,
+        OVERRIDE_FREEZE,
+        OVERRIDE_FREEZE_BY,
+        OVERRIDE_FREEZE_COMMENT,
+    )
+)
 """In a merge patch: removes an approval."""
 UNREJECTED = dict.fromkeys((REJECTED_PLAN, REJECTED_BY, REJECTION_COMMENT, REJECTED_GENERATION))
 """In a merge patch: removes a rejection."""

@@ -22,11 +22,15 @@ PREREQUISITES = "PrerequisitesMet"
 STALE = "PlanStale"
 ACTIVE = "ProfileActive"
 WINDOW = "WaitingForWindow"
+FREEZE = "Frozen"
+GATES = "WaitingForGates"
 ADOPTED = "Adopted"
 NOTIFYING = "Notifying"
 
 LONGEST_MESSAGE = 32768
-_OURS = frozenset({*PHASES, INPUT_DRIFT, UPGRADE, PREREQUISITES, STALE, ACTIVE, WINDOW, ADOPTED})
+HOLDS = {FREEZE: "NotFrozen", WINDOW: "NotWaiting", GATES: "NotWaiting"}
+"""Conditions of what keeps the next item from starting, and their reason when it does not."""
+_OURS = frozenset({*PHASES, INPUT_DRIFT, UPGRADE, PREREQUISITES, STALE, ACTIVE, WINDOW, FREEZE, GATES, ADOPTED})
 """Conditions that are kept until a step has more to say about them; those of others are removed."""
 _RANKS: dict[str, int] = {phase: rank for rank, phase in enumerate(PHASES)}
 _NOT = {"Drifted": "NoDrift"}
@@ -63,6 +67,11 @@ def phase_facts(phase: str, reason: str, message: str) -> Iterator[Fact]:
         yield Fact(name, True, reason, message) if name == phase else Fact(name, False, _NOT.get(name, f"Not{name}"))
 
 
+def is_holding(condition: Condition) -> bool:
+    """Whether the condition says what keeps the next item from starting."""
+    return condition.type in HOLDS and condition.status == "True"
+
+
 def active_fact(status: VirtPlatformConfigStatus) -> Fact:
     """Whether the cluster has what the profile wants."""
     match status.phase:
@@ -89,8 +98,7 @@ def default_facts(observation: AdvisorObservation, status: VirtPlatformConfigSta
         Fact(STALE, False, "PlanCurrent"),
     )
     yield from (fact for fact in starts if fact.type not in known)
-    if any(one.type == WINDOW for one in status.conditions):
-        yield Fact(WINDOW, False, "NotWaiting")
+    yield from (Fact(hold, False, reason) for hold, reason in HOLDS.items() if hold in known)
     if isinstance(observation.integrity, Adopted):
         yield Fact(ADOPTED, True, "OtherAdvisor", adopted(observation.integrity))
 

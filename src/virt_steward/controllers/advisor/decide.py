@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING
 
 from virt_steward.controllers.advisor.adoption import Adopted, has_offer
 from virt_steward.controllers.advisor.approval import has_other_options, is_action_changed, offer, review
+from virt_steward.controllers.advisor.holds import freeze_is_over, window_is_open
 from virt_steward.controllers.advisor.integrity import Altered, Behind, Unrecorded
-from virt_steward.controllers.advisor.observation import AdvisorObservation, InvalidWindow, differences
+from virt_steward.controllers.advisor.observation import AdvisorObservation, differences
 from virt_steward.controllers.advisor.phases import ANY, EXECUTING, IN_REVIEW, SETTLED, STARTING
 from virt_steward.controllers.advisor.steps import (
     AdoptVersion,
     ApplyItem,
+    AwaitGates,
     AwaitItem,
     AwaitReview,
-    AwaitWindow,
     Begin,
     CompleteItem,
     Enforce,
+    EvaluateGates,
     FailStale,
     FailTampered,
     Finish,
@@ -38,10 +40,10 @@ from virt_steward.controllers.advisor.steps import (
     failed_item,
 )
 from virt_steward.controllers.advisor.steps.integrity import restored
+from virt_steward.holds.gates import GATE_CLOSED, NotEvaluated, closed_gates
+from virt_steward.holds.order import Hold, in_order
 from virt_steward.objects.checks import CheckResult
 from virt_steward.objects.durations import parse_duration
-from virt_steward.objects.wallclock import rfc3339
-from virt_steward.objects.windows import Closed
 from virt_steward.platform.health import NotReady, Ready
 
 if TYPE_CHECKING:
@@ -51,7 +53,6 @@ if TYPE_CHECKING:
     from virt_steward.objects.checks import Result
 
 Rule = Callable[[AdvisorObservation, datetime], Step | None]
-NEVER_OPENS = "spec.window never opens; no item starts until it is corrected"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +192,7 @@ def execution_is_wanted(observation: AdvisorObservation, _: datetime) -> Step | 
 
 
 def items_remain(observation: AdvisorObservation, _: datetime) -> Step | None:
-    item = _current(observation)
+    item = observation.current_item
     if not observation.config.status.plan_hash and (item is None or item.state == "Pending"):
         return Redraft("what another version of the advisor has applied is ready")
     if item is not None:
@@ -201,7 +202,7 @@ def items_remain(observation: AdvisorObservation, _: datetime) -> Step | None:
 
 def current_item_is_ready(observation: AdvisorObservation, now: datetime) -> Step | None:
     """An item that was written holds the next one back until its target is ready, or it has timed out."""
-    item = _current(observation)
+    item = observation.current_item
     if item is None or not (item.state == "InProgress" or item.name in observation.written):
         return None
     spec = observation.config.spec
@@ -215,26 +216,19 @@ def current_item_is_ready(observation: AdvisorObservation, now: datetime) -> Ste
     return AwaitItem(item, health.message, since + timeout if timeout is not None else None)
 
 
-def window_is_open(observation: AdvisorObservation, _: datetime) -> Step | None:
-    item = _current(observation)
-    match observation.window:
-        case InvalidWindow(why):
-            return AwaitWindow("BadWindow", invalid_window(why), None)
-        case Closed(until=None):
-            return AwaitWindow("NeverOpen", NEVER_OPENS, None)
-        case Closed(until=datetime() as until) if item:
-            message = f"{item.name} starts when the maintenance window opens at {rfc3339(until)}"
-            return AwaitWindow("WindowClosed", message, until)
-    return None
-
-
-def invalid_window(why: str) -> str:
-    return f"spec.window is invalid ({why}); no item starts until it is corrected"
+def gates_are_open(observation: AdvisorObservation, now: datetime) -> Step | None:
+    """Asked for an item that would start now; one whose target has changed fails without asking."""
+    item, closed = observation.current_item, closed_gates(observation.gates_wanted, observation.gates)
+    if item is None or closed is None or targets_are_unchanged(observation, now):
+        return None
+    if isinstance(closed, NotEvaluated):
+        return EvaluateGates(closed)
+    return AwaitGates(GATE_CLOSED, f"{item.name} does not start: {closed.message}", now + observation.gates_poll)
 
 
 def targets_are_unchanged(observation: AdvisorObservation, _: datetime) -> Step | None:
     """In review all targets count, during the execution that of the next item."""
-    config, item = observation.config, _current(observation)
+    config, item = observation.config, observation.current_item
     if config.spec.bypass_optimistic_lock:
         return None
     if config.status.phase == "ReviewRequired":
@@ -251,7 +245,7 @@ def execution_may_start(observation: AdvisorObservation, now: datetime) -> Step 
 
 
 def item_may_be_applied(observation: AdvisorObservation, _: datetime) -> Step | None:
-    item = _current(observation)
+    item = observation.current_item
     return ApplyItem(item) if item else None
 
 
@@ -335,11 +329,17 @@ CHECKS: tuple[AdvisorCheck, ...] = (
     AdvisorCheck("Plan recorded", plan_is_recorded, phases=IN_REVIEW | EXECUTING | SETTLED),
     AdvisorCheck("Plan up to date", review_is_current, phases=IN_REVIEW),
     AdvisorCheck("Pending work", review_has_pending_work, "there is some", phases=IN_REVIEW),
-    AdvisorCheck("Approved", plan_is_approved, phases=IN_REVIEW),
     AdvisorCheck("Execution not stopped", execution_is_wanted, phases=EXECUTING),
     AdvisorCheck("Items", items_remain, "some are left", phases=EXECUTING),
     AdvisorCheck("Current item", current_item_is_ready, "none is waited for", phases=EXECUTING),
-    AdvisorCheck("Inside the maintenance window", window_is_open, phases=EXECUTING),
+    *in_order(
+        {
+            Hold.APPROVALS: AdvisorCheck("Approved", plan_is_approved, phases=IN_REVIEW),
+            Hold.FREEZE: AdvisorCheck("No freeze", freeze_is_over, phases=EXECUTING),
+            Hold.WINDOW: AdvisorCheck("Inside the maintenance window", window_is_open, phases=EXECUTING),
+            Hold.GATES: AdvisorCheck("Gates open", gates_are_open, phases=EXECUTING),
+        }
+    ),
     AdvisorCheck("Targets unchanged", targets_are_unchanged, phases=IN_REVIEW | EXECUTING),
     AdvisorCheck("Start", execution_may_start, phases=IN_REVIEW),
     AdvisorCheck("Next item", item_may_be_applied, phases=EXECUTING),
@@ -358,12 +358,6 @@ def _is_done(observation: AdvisorObservation, item: PlanItem) -> bool:
     """Whether nothing is left to be written for an item, or waited for."""
     is_ready = isinstance(observation.health.get(item.name), Ready)
     return item.state == "Completed" or (item.state == "InProgress" and is_ready)
-
-
-def _current(observation: AdvisorObservation) -> PlanItem | None:
-    """The first item that is not done."""
-    items = observation.config.status.items
-    return next((item for item in items if item.state in ("Pending", "InProgress")), None)
 
 
 def _stale(observation: AdvisorObservation) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.controllers.advisor.approval import ADMISSION_POLICY
@@ -18,6 +18,8 @@ from virt_steward.controllers.advisor.reconcile import AdvisorController
 from virt_steward.controllers.advisor.records import name_of_record
 from virt_steward.controllers.advisor.reporter import AdvisorReporter
 from virt_steward.controllers.advisor.watches import CONFIGS, AdvisorEventHandlers, TargetSources
+from virt_steward.holds.gate_board import grants_for
+from virt_steward.holds.installation import FREEZE_GRANT, follow_freeze
 from virt_steward.kube.backoff import RetryBackoff
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.objects.corekinds import CONFIG_MAP, NODE
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from virt_steward.runtime.controller import Toolbox
 
 
-NAME = "advisor"
+NAME: Final = "advisor"
 GO_LEASE = "8f83cc6e.kubevirt.io"
 """The Lease by which the Go operator of this name elects its leader."""
 
@@ -77,6 +79,7 @@ def _build(tools: Toolbox, known: Sequence[Profile], options: AdvisorOptions) ->
     schemas.tell(lambda _crd: requeue_all())
     tools.accompany(schemas)
     tools.accompany(CrdChanges(discovery, requeue_all))
+    follow_freeze(tools, options.namespace, NAME, requeue_all)
     reporter = AdvisorReporter(tools.recorder, tools.notify, tools.clock, tools.registry)
     return AdvisorController(tools.client, view, handlers, reporter, tools.clock)
 
@@ -95,6 +98,8 @@ def _grants(profiles: Sequence[Profile], options: AdvisorOptions) -> Iterator[Gr
     yield Grant(MACHINE_CONFIG_POOL, WATCH, "to follow nodes while they reboot")
     yield Grant(NODE, ("list",), "to show which nodes a plan reboots")
     yield Grant(VIRTUAL_MACHINE_INSTANCE, ("list",), "to show which virtual machines must migrate for that")
+    yield FREEZE_GRANT
+    yield from grants_for(options.gates, NAME)
     hco = Ref(HYPERCONVERGED, options.hco)
     yield Grant(HYPERCONVERGED, WATCH, "to derive limits from its settings", names=(hco.key.name,))
     for profile in profiles:

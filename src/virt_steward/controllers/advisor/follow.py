@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
-from virt_steward.controllers.advisor.conditions import WINDOW
+from virt_steward.controllers.advisor.conditions import is_holding
 from virt_steward.controllers.advisor.observation import VirtPlatformConfig
 from virt_steward.kube.client import Selection
 from virt_steward.kube.watch import snapshots
@@ -84,7 +84,7 @@ def _lines(config: VirtPlatformConfig) -> tuple[str, ...]:
         for number, item in enumerate(items, 1)
         if item.state != "Pending"
     )
-    waiting = next((one.message for one in config.status.conditions if one.type == WINDOW and one.status == "True"), "")
+    waiting = next((one.message for one in config.status.conditions if is_holding(one)), "")
     return (*begun, waiting) if waiting else begun
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,12 +20,14 @@ from virt_steward.controllers.advisor.annotation_keys import (
     APPROVALS,
     APPROVED_PLAN,
     DECISION,
+    OVERRIDE_FREEZE,
     REJECTED_BY,
     REJECTED_GENERATION,
     REJECTED_PLAN,
     REQUESTED_BY,
 )
 from virt_steward.controllers.advisor.integrity import INTACT
+from virt_steward.holds.freezes import NOT_FROZEN
 from virt_steward.objects.approvals import count_approvals
 from virt_steward.objects.decision_record import read_decision
 from virt_steward.objects.meta import Meta
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
 
     from virt_steward.apis.drift import DriftEntry
     from virt_steward.controllers.advisor.integrity import Integrity
+    from virt_steward.holds.freezes import FreezeState
+    from virt_steward.holds.gates import GateState
     from virt_steward.objects import windows
     from virt_steward.objects.approvals import ApprovalCount
     from virt_steward.objects.decision_record import DecisionRecord
@@ -85,6 +90,11 @@ class VirtPlatformConfig(msgspec.Struct, frozen=True):
             return None
         requester = notes.get(REQUESTED_BY, "") if rules.exclude_requester else None
         return count_approvals(notes.get(APPROVALS, ""), plan_hash, rules.required, requester)
+
+    @property
+    def overrides_freeze(self) -> bool:
+        """Whether somebody has let this very plan go on in spite of a freeze."""
+        return bool(self.status.plan_hash) and self.metadata.annotations.get(OVERRIDE_FREEZE) == self.status.plan_hash
 
     @property
     def rejected_plan(self) -> str:
@@ -154,12 +164,24 @@ class AdvisorObservation:
     logic: VersionChange | None = None
     """None unless another version made the plan that was executed."""
     window: windows.State | InvalidWindow = ALWAYS
+    freeze: FreezeState = NOT_FROZEN
+    gates_wanted: tuple[str, ...] = ()
+    """The gates that must be open before an item starts."""
+    gates: Mapping[str, GateState] = field(default_factory=dict)
+    """What they answered, by name; empty until somebody has asked."""
+    gates_poll: timedelta = timedelta(seconds=30)
+    """When closed gates are evaluated again."""
     endpoints: Collection[str] = ()
     """The names of the endpoints to which notifications can be sent."""
     changed_since_adoption: tuple[str, ...] = ()
     """What was applied by another version, whose plan it keeps as completed, and has changed since; in words."""
     integrity: Integrity = INTACT
     """How the status that was read compares with the one of the config here, which is the recorded one."""
+
+    @property
+    def current_item(self) -> PlanItem | None:
+        """The first item that is not done."""
+        return next((item for item in self.config.status.items if item.state in ("Pending", "InProgress")), None)
 
     @property
     def changed_targets(self) -> tuple[PlanItem, ...]:

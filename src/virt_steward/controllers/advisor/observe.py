@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ from virt_steward.controllers.advisor.phases import SETTLED
 from virt_steward.controllers.advisor.profiles.profile import ProfileContext
 from virt_steward.controllers.advisor.version_change import compare_versions
 from virt_steward.controllers.advisor.watches import CONFIGS, OUR_DEFINITION
+from virt_steward.holds.freezes import combined, state_of_spec
+from virt_steward.holds.installation import FreezeView, freezes_in
 from virt_steward.objects import windows
 from virt_steward.objects.identity import Ref
 from virt_steward.plans.drift import drift_of
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from virt_steward.controllers.advisor.options import AdvisorOptions
     from virt_steward.controllers.advisor.profiles.profile import Profile
     from virt_steward.controllers.advisor.watches import TargetSources
+    from virt_steward.holds.freezes import FreezeState
     from virt_steward.kube.discovery import Discovery
     from virt_steward.objects.identity import Key, Kind
     from virt_steward.platform.health import Health
@@ -158,10 +162,19 @@ class AdvisorClusterView:
             health={item.name: self.health(item, targets[item.name], rollback=is_rollback) for item in status.items},
             logic=compare_versions(profile, context, status.items) if is_by_other_version else None,
             window=window_of(config, now),
+            freeze=self.freeze_of(config, now),
+            gates_wanted=self.options.gates.of("advisor", config.spec.gates),
+            gates_poll=timedelta(seconds=self.options.gates.poll_seconds),
             endpoints=self.endpoints,
             changed_since_adoption=changed_since_adoption(status, context.targets) if has_offer(status) else (),
             integrity=integrity,
         )
+
+    def freeze_of(self, config: VirtPlatformConfig, now: datetime) -> FreezeState:
+        """Whether its own freeze or that of the installation is in force."""
+        namespace = self.options.namespace
+        installation = FreezeView(self.informers.of(freezes_in(namespace)).store, namespace, "advisor")
+        return freeze_of(config, installation.state(now), now)
 
     def health(self, item: PlanItem, live: Object | None, *, rollback: bool = False) -> Health:
         """Whether the target of an item that was applied, or rolled back, is ready."""
@@ -214,6 +227,11 @@ class AdvisorClusterView:
 
 def _with_items(config: VirtPlatformConfig, items: tuple[PlanItem, ...]) -> VirtPlatformConfig:
     return msgspec.structs.replace(config, status=msgspec.structs.replace(config.status, items=items))
+
+
+def freeze_of(config: VirtPlatformConfig, installation: FreezeState, now: datetime) -> FreezeState:
+    """Whether its own freeze, or that of the installation, is in force."""
+    return combined((state_of_spec(config.spec.freeze, "spec.freeze", now), installation))
 
 
 def window_of(config: VirtPlatformConfig, now: datetime) -> windows.State | InvalidWindow:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -38,6 +38,7 @@ from virt_steward.controllers.advisor.steps import (
     Begin,
     CompleteItem,
     Enforce,
+    EvaluateGates,
     FailStale,
     FailTampered,
     MarkDrifted,
@@ -51,6 +52,7 @@ from virt_steward.controllers.advisor.steps import (
 from virt_steward.controllers.advisor.steps.base import SOON
 from virt_steward.controllers.advisor.steps.integrity import restored
 from virt_steward.controllers.advisor.steps.settled import ENFORCEMENTS
+from virt_steward.holds.gate_board import GateBoard
 from virt_steward.kube.errors import Conflict
 from virt_steward.objects.approvals import unenforced
 from virt_steward.objects.identity import Ref
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from virt_steward.apis.virtplatformconfig import PlanItem
+    from virt_steward.controllers.advisor.integrity import AuthenticConfig
     from virt_steward.controllers.advisor.observation import AdvisorObservation, VirtPlatformConfig
     from virt_steward.controllers.advisor.observe import AdvisorClusterView
     from virt_steward.controllers.advisor.profiles.profile import Profile, ProfileContext
@@ -113,6 +116,7 @@ class AdvisorController:
         self._reporter = reporter
         self._clock = clock
         self._records = PlanRecords(client, view.options.namespace)
+        self._gates = GateBoard(client, view.options.gates, clock)
         self._enforcements: KeyedBuckets[str] = KeyedBuckets(ENFORCEMENTS)
 
     @property
@@ -136,7 +140,7 @@ class AdvisorController:
         self._reporter.decided(config)
         now = self._clock.utc().replace(microsecond=0)
         authentic = authenticated(config, await self._records.load(profile.name), self._view.other_ran_at())
-        observation = self._view.observe(authentic, profile, now)
+        observation = await self._observe(authentic, profile, now)
         result = await self._enforced(observation, await self._act(observation, profile, decide(observation, now), now))
         if isinstance(result.step, Settle | RedraftLater) and _keeps_phase(observation, result.step):
             return RequeueAfter(SOON, result.step.message)
@@ -148,6 +152,18 @@ class AdvisorController:
         if not is_by_people or await is_enforced(self._client, ADMISSION_POLICY):
             return result
         return StepResult(result.status, AwaitEnforcement("ApprovalsNotEnforced", unenforced(ADMISSION_POLICY)))
+
+    async def _observe(self, authentic: AuthenticConfig, profile: Profile, now: datetime) -> AdvisorObservation:
+        """Evaluate the gates too, if nothing but them keeps an item from starting."""
+        read = self._view.config(authentic.config.metadata.key)
+        observation = self._view.observe(authentic, profile, now)
+        step = decide(observation, now)
+        if not isinstance(step, EvaluateGates):
+            return observation
+        gates = await self._gates.evaluate(step.gates.names)
+        if self._view.config(authentic.config.metadata.key) is not read:
+            return replace(observation, unsettled="the config has changed while its gates were evaluated")
+        return replace(self._view.observe(authentic, profile, now), gates=gates)
 
     async def _offer(self, key: Key, profile: Profile) -> Outcome:
         """Create the config of a profile that is advertised, with action Ignore."""
@@ -172,6 +188,8 @@ class AdvisorController:
                 return await self._draft(observation, profile, now)
             case ApplyItem():
                 return await self._apply(observation, profile, step)
+            case EvaluateGates():
+                raise AssertionError(step)  # `_observe` has evaluated them
             case AwaitItem(item) | CompleteItem(item) if status.plan_action == "Rollback":
                 await self._disclaim(item)
             case Enforce(items):

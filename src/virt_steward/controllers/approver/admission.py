@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
-from virt_steward.controllers.approver.manual_approval import APPROVAL_COMMENT, APPROVED_AT, APPROVED_BY_USER
+from virt_steward.controllers.approver.manual_approval import (
+    APPROVAL_COMMENT,
+    APPROVED_AT,
+    APPROVED_BY_USER,
+    OVERRIDE_FREEZE,
+    OVERRIDE_FREEZE_BY,
+    OVERRIDE_FREEZE_COMMENT,
+)
 from virt_steward.controllers.approver.olm import (
     APPROVALS,
     APPROVED_BECAUSE,
@@ -12,7 +19,13 @@ from virt_steward.controllers.approver.olm import (
     REQUIRED_APPROVALS,
 )
 from virt_steward.controllers.approver.policy import ADMISSION_POLICY
-from virt_steward.runtime.admission import annotation_policy, approvals_of_caller, names_caller, unchanged
+from virt_steward.runtime.admission import (
+    annotation_policy,
+    approvals_of_caller,
+    freeze_override,
+    names_caller,
+    unchanged,
+)
 
 _IS_APPROVER = (
     f"authorizer.group('{INSTALL_PLAN_APPROVER.group}').resource('{INSTALL_PLAN_APPROVER.plural}')"
@@ -53,4 +66,5 @@ POLICIES = annotation_policy(
         " add your approval with 'virt-steward approve installplan NAMESPACE/NAME'",
         "reason": "Forbidden",
     },
+    *freeze_override(INSTALL_PLAN, OVERRIDE_FREEZE, OVERRIDE_FREEZE_BY, OVERRIDE_FREEZE_COMMENT),
 )

@@ -11,6 +11,7 @@ from virt_steward.controllers.approver.olm import PACKAGE_LABEL, REQUIRES_APPROV
 from virt_steward.controllers.approver.scope import is_limited, reaches
 from virt_steward.controllers.approver.unpinned import allowance, is_before, objection
 from virt_steward.controllers.approver.verdicts import LeavePlan, PlanReason, WaitForPlan
+from virt_steward.holds.order import Hold, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -256,11 +257,12 @@ def automatic_approval_is_enabled(case: PlanCase) -> WaitForPlan | None:
 
 
 def not_a_dry_run(case: PlanCase) -> WaitForPlan | None:
-    if case.approver.spec.dry_run:
-        return WaitForPlan(
-            PlanReason.DRY_RUN, f"all other checks pass, but dryRun is true: set it to false, {OR_MANUALLY}"
-        )
-    return None
+    if not case.approver.spec.dry_run:
+        return None
+    skipped = " (gates are not evaluated for it)" if policy.gates_of(case) else ""
+    return WaitForPlan(
+        PlanReason.DRY_RUN, f"all other checks pass{skipped}, but dryRun is true: set it to false, {OR_MANUALLY}"
+    )
 
 
 def _also_installs(requested: list[PlanCsv], unwanted: list[PlanCsv]) -> WaitForPlan:
@@ -332,8 +334,16 @@ CHECKS = (
     InstallPlanCheck("Automatic approval enabled", automatic_approval_is_enabled),
     InstallPlanCheck("Versions in range", policy.versions_are_in_range),
     InstallPlanCheck("First installation", policy.is_first_installation),
-    InstallPlanCheck("Approved by enough people", policy.people_have_approved, passed=policy.approved_by),
     InstallPlanCheck("Old enough", policy.is_old_enough),
-    InstallPlanCheck("Inside a maintenance window", policy.is_inside_a_window),
+    *in_order(
+        {
+            Hold.APPROVALS: InstallPlanCheck(
+                "Approved by enough people", policy.people_have_approved, passed=policy.approved_by
+            ),
+            Hold.FREEZE: InstallPlanCheck("No freeze", policy.nothing_is_frozen),
+            Hold.WINDOW: InstallPlanCheck("Inside a maintenance window", policy.is_inside_a_window),
+            Hold.GATES: InstallPlanCheck("Gates open", policy.gates_are_open),
+        }
+    ),
     InstallPlanCheck("Not a dry run", not_a_dry_run),
 )

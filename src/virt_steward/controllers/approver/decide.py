@@ -90,6 +90,11 @@ class PlanDecision:
         )
 
     @property
+    def gates(self) -> tuple[str, ...]:
+        """Gates whose answers may lead to an approval; none if there is one already."""
+        return () if self.approval else tuple(name for wait in self.waits.values() for name in wait.gates)
+
+    @property
     def waits(self) -> dict[Key, WaitForPlan]:
         """Why the plan is pending, by approver."""
         return {one.approver.metadata.key: one.verdict for one in self.verdicts if isinstance(one.verdict, WaitForPlan)}

@@ -17,6 +17,10 @@ APPROVED_AT = "operators.bapu.cloud/approved-at"
 APPROVED_BY_USER = "operators.bapu.cloud/approved-by-user"
 APPROVAL_COMMENT = "operators.bapu.cloud/approval-comment"
 _KEYS = DecisionKeys("", APPROVED_BY_USER, APPROVED_AT, APPROVAL_COMMENT)
+OVERRIDE_FREEZE = "operators.bapu.cloud/override-freeze"
+"""The uid of an InstallPlan that somebody has approved in spite of a freeze."""
+OVERRIDE_FREEZE_BY = "operators.bapu.cloud/override-freeze-by"
+OVERRIDE_FREEZE_COMMENT = "operators.bapu.cloud/override-freeze-comment"
 
 
 class ManualApproval(msgspec.Struct, frozen=True, gc=False):

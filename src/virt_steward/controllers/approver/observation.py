@@ -10,12 +10,17 @@ import msgspec
 
 from virt_steward.apis.installplanapprover import InstallPlanApproverSpec, InstallPlanApproverStatus
 from virt_steward.controllers.approver.olm import EPOCH
+from virt_steward.holds.freezes import NOT_FROZEN
+from virt_steward.holds.gate_settings import READY_MADE_ONLY
 from virt_steward.objects.meta import Meta
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from virt_steward.controllers.approver.olm import InstalledCsv, InstallPlan, Subscription
+    from virt_steward.holds.freezes import FreezeState
+    from virt_steward.holds.gate_settings import GateSettings
+    from virt_steward.holds.gates import GateState
 
 
 class ManagedFieldsEntry(msgspec.Struct, frozen=True):
@@ -60,6 +65,11 @@ class ApproverObservation:
     """Where approvers cover what their spec says; elsewhere they cover their own namespace alone."""
     denied_policies: tuple[str, ...] = ()
     """Policy namespaces whose approvers are forbidden to read: one of them may cover the plan."""
+    freeze: FreezeState = NOT_FROZEN
+    """That of the installation."""
+    gates: Mapping[str, GateState] = field(default_factory=dict)
+    """What gates answered, by name; empty until somebody has asked."""
+    gate_settings: GateSettings = READY_MADE_ONLY
     is_denied: bool = False
     """Something in the namespace is forbidden to read: what seems absent may exist."""
 

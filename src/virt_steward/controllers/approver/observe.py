@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from virt_steward.controllers.approver.observation import ApproverObservation
+from virt_steward.holds.freezes import NOT_FROZEN
+from virt_steward.holds.gate_settings import READY_MADE_ONLY
 from virt_steward.objects.identity import Key
 from virt_steward.objects.meta import Meta
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from virt_steward.controllers.approver.observation import Approver
     from virt_steward.controllers.approver.olm import InstalledCsv, InstallPlan, Subscription
+    from virt_steward.holds.gate_settings import GateSettings
+    from virt_steward.holds.installation import FreezeView
     from virt_steward.runtime.store import Store
 
 
@@ -43,6 +49,9 @@ class ApproverStores:
     """The only namespaces that are watched; none means all."""
     policy_namespaces: frozenset[str] = frozenset()
     """Where approvers cover what their spec says."""
+    freezes: FreezeView | None = None
+    """The freeze of the installation; None: it is not known here."""
+    gates: GateSettings = READY_MADE_ONLY
 
     @property
     def denied(self) -> frozenset[str]:
@@ -57,7 +66,7 @@ class ApproverStores:
         return {namespace: version() for namespace, version in self.plans.version_of.items()}
 
 
-def observe(stores: ApproverStores, key: Key) -> ApproverObservation | None:
+def observe(stores: ApproverStores, key: Key, now: datetime) -> ApproverObservation | None:
     """None: there is no such plan."""
     plan = stores.plans.get(key)
     if plan is None:
@@ -75,6 +84,8 @@ def observe(stores: ApproverStores, key: Key) -> ApproverObservation | None:
         approvers=tuple(sorted(stores.approvers, key=_age)),
         policy_namespaces=stores.policy_namespaces,
         denied_policies=tuple(sorted(stores.policy_namespaces.intersection(stores.approvers.denied))),
+        freeze=stores.freezes.state(now) if stores.freezes else NOT_FROZEN,
+        gate_settings=stores.gates,
         is_denied=not stores.denied.isdisjoint({EVERYWHERE, key.namespace}),
     )
 

@@ -9,6 +9,8 @@ from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.controllers.approver.unpinned import out_of_range
 from virt_steward.controllers.approver.verdicts import PlanReason, WaitForPlan
 from virt_steward.controllers.approver.window_memory import REMEMBERED, WINDOWS
+from virt_steward.holds.freezes import NOT_FROZEN, Frozen, NotFrozen, combined
+from virt_steward.holds.gates import NotEvaluated, closed_gates
 from virt_steward.objects.approvals import count_approvals
 from virt_steward.objects.durations import BadDuration, parse_duration
 from virt_steward.objects.ranges import BadRange, Range
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from virt_steward.apis.installplanapprover import Policy
     from virt_steward.controllers.approver.checks import PlanCase
+    from virt_steward.holds.freezes import FreezeState
     from virt_steward.objects.approvals import ApprovalCount
 
 
@@ -92,6 +95,22 @@ def is_old_enough(case: PlanCase) -> WaitForPlan | None:
     return None
 
 
+def nothing_is_frozen(case: PlanCase) -> WaitForPlan | None:
+    freeze = combined((case.observation.freeze, _own_freeze(case)))
+    if isinstance(freeze, Frozen):
+        return WaitForPlan(PlanReason.FROZEN, freeze.message, freeze.until)
+    return None
+
+
+def _own_freeze(case: PlanCase) -> FreezeState:
+    """The freezes of the policy; one that is invalid is reported as a fault of the policy before."""
+    policy = case.approver.spec.policy
+    if not policy or not policy.freezes:
+        return NOT_FROZEN
+    now = WINDOWS.state(policy.freezes, case.now)
+    return Frozen("policy.freezes", until=now.until) if isinstance(now, Open) else NotFrozen(now.until)
+
+
 def is_inside_a_window(case: PlanCase) -> WaitForPlan | None:
     policy = case.approver.spec.policy
     if not policy or not policy.windows:
@@ -110,12 +129,30 @@ def is_inside_a_window(case: PlanCase) -> WaitForPlan | None:
     )
 
 
+def gates_of(case: PlanCase) -> tuple[str, ...]:
+    """The gates that must be open: those of the policy, and those of the installation."""
+    policy = case.approver.spec.policy
+    return case.observation.gate_settings.of("approver", policy.gates if policy else ())
+
+
+def gates_are_open(case: PlanCase) -> WaitForPlan | None:
+    """A dry run approves nothing, so nothing is asked for it."""
+    settings = case.observation.gate_settings
+    closed = None if case.approver.spec.dry_run else closed_gates(gates_of(case), case.observation.gates)
+    if closed is None:
+        return None
+    if isinstance(closed, NotEvaluated):
+        return WaitForPlan(PlanReason.GATE_CLOSED, closed.message, gates=closed.names)
+    return WaitForPlan(PlanReason.GATE_CLOSED, closed.message, recheck=settings.poll_seconds)
+
+
 def policy_fault(policy: Policy | None, now: datetime) -> str | None:
     """What is invalid in the policy though the server accepted it; None if all is valid."""
     if policy is None:
         return None
-    faults = (WINDOWS.fault(one, now) for one in policy.windows)
-    return fault_of(policy) or next((f"policy.windows: {fault}" for fault in faults if fault), None)
+    fields = (("windows", policy.windows), ("freezes", policy.freezes))
+    faults = ((field, WINDOWS.fault(one, now)) for field, some in fields for one in some)
+    return fault_of(policy) or next((f"policy.{field}: {fault}" for field, fault in faults if fault), None)
 
 
 @lru_cache(maxsize=REMEMBERED)  # called for every plan and approver

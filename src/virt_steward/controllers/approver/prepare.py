@@ -30,7 +30,7 @@ async def prepare(approvers: Iterable[Approver], now: datetime, memory: WindowMe
         policy = approver.spec.policy
         if policy is None:
             continue
-        for window in policy.windows:
+        for window in (*policy.windows, *policy.freezes):
             if not memory.knows(window, now):
                 memory.fault(window, now)
                 await asyncio.sleep(0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from virt_steward.controllers.approver.act import approve, require_approvals, write_status
@@ -14,6 +14,7 @@ from virt_steward.controllers.approver.policy import ADMISSION_POLICY
 from virt_steward.controllers.approver.prepare import prepare, prepare_decision
 from virt_steward.controllers.approver.report import fold
 from virt_steward.controllers.approver.watches import ApproverEventHandlers, ApproverKey
+from virt_steward.holds.gate_board import GateBoard
 from virt_steward.kube.errors import Conflict, NotFound, Refused
 from virt_steward.runtime.enforcement import is_enforced
 from virt_steward.runtime.outcomes import Done, RequeueAfter
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from virt_steward.apis.installplanapprover import InstallPlanApproverStatus
     from virt_steward.controllers.approver.decide import ApprovalDecision, PlanDecision
-    from virt_steward.controllers.approver.observation import Approver
+    from virt_steward.controllers.approver.observation import Approver, ApproverObservation
     from virt_steward.controllers.approver.observe import ApproverStores
     from virt_steward.controllers.approver.olm import InstallPlan
     from virt_steward.controllers.approver.pending import Pending
@@ -72,6 +73,7 @@ class ApproverController:
         self._written: dict[Key, float] = {}
         self._drafts: dict[Key, Draft] = {}
         self._memory = StatusMemory()
+        self._gates = GateBoard(client, stores.gates, clock)
 
     @property
     def triggers(self) -> tuple[Trigger[Any], ...]:
@@ -93,7 +95,7 @@ class ApproverController:
     async def _evaluate(self, key: Key) -> Outcome:
         if self._is_open(key):
             await prepare_decision(self._stores, key.namespace, self._clock.utc())
-        observation = observe(self._stores, key) if self._is_open(key) else None
+        observation = await self._observe(key)
         if observation is None:
             self._forget(key)
             if (closed := self._stores.plans.get(key)) and closed.approved:
@@ -117,6 +119,17 @@ class ApproverController:
         if not waits:
             self._reporter.closed(key)  # no approver covers it, so this time is no latency
         return _recheck(waits.values(), now)
+
+    async def _observe(self, key: Key) -> ApproverObservation | None:
+        """Evaluate the gates too, if nothing but them keeps the plan from being approved. None: it is not open."""
+        now = self._clock.utc()
+        observation = observe(self._stores, key, now) if self._is_open(key) else None
+        gates = decide(observation, now).gates if observation else ()
+        if not gates:
+            return observation
+        states = await self._gates.evaluate(gates)
+        again = observe(self._stores, key, self._clock.utc()) if self._is_open(key) else None
+        return replace(again, gates=states) if again else None  # meanwhile, all else may have changed
 
     async def _approve(
         self, plan: InstallPlan, decision: PlanDecision, approval: ApprovalDecision, now: datetime
@@ -207,8 +220,9 @@ class ApproverController:
 
 
 def _recheck(waits: Collection[WaitForPlan], now: datetime) -> Outcome:
-    """When a window opens or an age is reached; else after a while, in case an event was missed."""
+    """When a window opens, an age is reached or a gate may be open; else after a while, in case an event was missed."""
     known = [(wait.until - now).total_seconds() for wait in waits if wait.until]
+    known += [wait.recheck for wait in waits if wait.recheck is not None]
     if not known and not waits:
         return Done()
     return RequeueAfter(max(min([*known, RECHECK]), 0.0), "it is pending")

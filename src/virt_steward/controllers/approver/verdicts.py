@@ -42,7 +42,9 @@ class PlanReason(StrEnum):
     WAITING_FOR_APPROVALS = "WaitingForApprovals"
     APPROVALS_NOT_ENFORCED = "ApprovalsNotEnforced"
     TOO_YOUNG = "TooYoung"
+    FROZEN = "Frozen"
     OUTSIDE_WINDOW = "OutsideWindow"
+    GATE_CLOSED = "GateClosed"
     DRY_RUN = "DryRun"
 
 
@@ -64,6 +66,10 @@ class WaitForPlan:
     reason: PlanReason
     message: str
     until: datetime | None = None
+    gates: tuple[str, ...] = ()
+    """Gates that must be evaluated first: they are all that keeps the plan from being approved."""
+    recheck: float | None = None
+    """Seconds until it is evaluated again, where no event tells."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,9 @@ from virt_steward.controllers.autopilot.options import OPT_OUT_DELETES
 from virt_steward.controllers.autopilot.optout import NEVER_DELETED
 from virt_steward.controllers.autopilot.rollouts.staged import NAME as STAGED_CHANGES
 from virt_steward.controllers.autopilot.watches import ref_of_asset
+from virt_steward.holds.gate_board import grants_for
+from virt_steward.holds.gate_settings import READY_MADE_ONLY
+from virt_steward.holds.installation import FREEZE_GRANT
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.objects.corekinds import CONFIG_MAP, NAMESPACE, NODE
 from virt_steward.objects.identity import Kind
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from virt_steward.catalog.load import Catalog
+    from virt_steward.holds.gate_settings import GateSettings
     from virt_steward.objects.identity import Key, Ref
 
 GO_LEASE = "virt-platform-autopilot.kubevirt.io"
@@ -33,7 +37,7 @@ CLUSTER_ROLE = Kind(RBAC, "ClusterRole", "clusterroles")
 CLUSTER_ROLE_BINDING = Kind(RBAC, "ClusterRoleBinding", "clusterrolebindings")
 
 
-def access(name: str, catalog: Catalog, hco: Key) -> Access:
+def access(name: str, catalog: Catalog, hco: Key, gates: GateSettings = READY_MADE_ONLY) -> Access:
     everything = [ref_of_asset(asset, hco) for asset in catalog.assets]
     wanted = [ref for ref in everything if ref.kind != HYPERCONVERGED]
     return Access(
@@ -61,6 +65,8 @@ def access(name: str, catalog: Catalog, hco: Key) -> Access:
                 names=(STAGED_CHANGES,),
             ),
             Grant(VIRT_PLATFORM_CONFIG, WATCH, "to leave governed fields to the advisor"),
+            FREEZE_GRANT,
+            *grants_for(gates, "autopilot"),
             *_schemas(catalog),
             *_handed_on(catalog),
         ),

@@ -18,8 +18,10 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
+from random import Random
 from typing import TYPE_CHECKING, Any
 
+from virt_steward.controllers.autopilot import holds
 from virt_steward.controllers.autopilot.annotation_keys import (
     PAUSE_REASON,
     PAUSED,
@@ -39,17 +41,17 @@ from virt_steward.controllers.autopilot.overrides.governed import NothingLeft, w
 from virt_steward.controllers.autopilot.overrides.mask import masked
 from virt_steward.controllers.autopilot.rollouts.staged import Occasion, occasion_of_creation
 from virt_steward.controllers.autopilot.rollouts.stager import LiveFacts, Stager, occasion_of
-from virt_steward.controllers.autopilot.rollouts.staging import StageChange, WriteNow
+from virt_steward.controllers.autopilot.rollouts.staging import WriteNow
 from virt_steward.controllers.autopilot.signatures import is_signature_pending, prepare_signature, sign
 from virt_steward.controllers.autopilot.verdicts import (
     AssetApplied,
     AssetDiffers,
     AssetInSync,
     AssetPending,
-    AssetStaged,
     EditWar,
     PendingReason,
 )
+from virt_steward.holds.freezes import NOT_FROZEN
 from virt_steward.kube.faults import reach
 from virt_steward.objects.canonical import canonical
 from virt_steward.objects.field_changes import field_changes
@@ -64,7 +66,6 @@ from virt_steward.ssa.preview import Changes, Creates, Reowns, Unchanged, fetch,
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
-    from random import Random
 
     from virt_steward.catalog.reads import ObjectRead
     from virt_steward.catalog.render import Renderer
@@ -72,8 +73,10 @@ if TYPE_CHECKING:
     from virt_steward.controllers.autopilot.live_summary import LiveSummary
     from virt_steward.controllers.autopilot.overrides.governed import GovernedFields
     from virt_steward.controllers.autopilot.rollouts.ledger import StagingLedger
-    from virt_steward.controllers.autopilot.rollouts.stager import RolloutContext, Staging
+    from virt_steward.controllers.autopilot.rollouts.stager import RolloutContext
     from virt_steward.controllers.autopilot.verdicts import Verdict
+    from virt_steward.holds.freezes import FreezeState
+    from virt_steward.holds.gate_board import GateBoard
     from virt_steward.kube.client import Client
     from virt_steward.platform.pools import Pool
     from virt_steward.runtime.clock import Clock
@@ -100,14 +103,16 @@ class Toolkit:
     held: DryRunMemo
     """Found to differ, and staged."""
     stager: Stager[StagingLedger]
+    gates: GateBoard
     wars: EditWars
     clock: Clock
 
     @classmethod
-    def of(cls, client: Client, renderer: Renderer, ledger: StagingLedger, rng: Random, clock: Clock) -> Toolkit:
+    def of(cls, client: Client, renderer: Renderer, ledger: StagingLedger, gates: GateBoard, clock: Clock) -> Toolkit:
         """Begin with nothing remembered but what the ledger has."""
+        rng = Random()  # noqa: S311 - jitter
         memos = (DryRunMemo(rng), DryRunMemo(rng), DryRunMemo(rng))
-        return cls(client, renderer, *memos, Stager(ledger), EditWars(), clock)
+        return cls(client, renderer, *memos, Stager(ledger), gates, EditWars(), clock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +141,7 @@ class Task:
     """None: the intent does not depend on the live object."""
     rollout: RolloutContext | None = None
     """None: no change of it has to wait."""
+    freeze: FreezeState = NOT_FROZEN
     live: Object | None = None
     outcome: Creates | Changes | Reowns | None = None
     drifts: tuple[FieldDrift, ...] = ()
@@ -184,10 +190,9 @@ class Task:
 async def check_memo(tools: Toolkit, task: Task) -> Task | Verdict:
     sighting = task.summary.sighting if task.summary else ABSENT
     question = (task.intent, AUTOPILOT, sighting, tools.clock.now())
-    if task.rollout and tools.held.knows(*question, basis=task.basis):
-        labels = task.summary.labels if task.summary else {}
-        if staging := tools.stager.recall(task.rollout, task.wanted.intent, labels, tools.clock.utc()):
-            return _staged(tools, staging)
+    is_held = task.rollout is not None and tools.held.knows(*question, basis=task.basis)
+    if task.rollout and is_held and (staging := await holds.recall_staged(tools, task, task.rollout)):
+        return holds.staged_verdict(tools, staging)
     if task.summary is None:
         return task
     if tools.settled.knows(*question, basis=task.basis):
@@ -264,8 +269,8 @@ async def stage(tools: Toolkit, task: Task) -> Task | Verdict:
     """Keep a change that waits until its policy lets it through; it costs no token until then."""
     if task.rollout is None:
         return task
-    ref, now = ref_of(task.intent), tools.clock.utc()
-    staging = tools.stager.judge(task.rollout, task.wanted.intent, _live_facts(tools, task), now)
+    ref = ref_of(task.intent)
+    staging = await holds.judge_staging(tools, task.wanted.intent, task.rollout, _live_facts(tools, task))
     was_staged = tools.stager.ledger.find(ref) is not None
     if isinstance(staging.verdict, WriteNow):
         if task.live is None and not task.rollout.all_compared:
@@ -277,7 +282,7 @@ async def stage(tools: Toolkit, task: Task) -> Task | Verdict:
         return AssetInSync()
     await tools.stager.ledger.stage(task.rollout.hco, ref, staging.change)
     _remember(tools.held, tools, task, task.live)
-    return _staged(tools, staging, task.all_changes)
+    return holds.staged_verdict(tools, staging, task.all_changes)
 
 
 async def throttle(tools: Toolkit, task: Task) -> Task | Verdict:
@@ -328,6 +333,7 @@ STEPS: tuple[Callable[[Toolkit, Task], Awaitable[Task | Verdict]], ...] = (
     leave_out_governed,
     dry_run,
     only_report,
+    holds.hold_during_freeze,
     stage,
     throttle,
     apply,
@@ -384,13 +390,6 @@ def _occasion(tools: Toolkit, task: Task) -> Occasion:
         is_compared=ledger.was_compared(ref),
         has_predecessor=task.rollout is not None and task.rollout.has_predecessor,
     )
-
-
-def _staged(tools: Toolkit, staging: Staging, changes: tuple[str, ...] = ()) -> AssetStaged:
-    verdict = staging.verdict
-    assert isinstance(verdict, StageChange)  # noqa: S101 - the callers have asked
-    retry_in = max((verdict.until - tools.clock.utc()).total_seconds(), 0.1) if verdict.until else None
-    return AssetStaged(verdict.message, staging.change, changes, verdict.is_overdue, retry_in)
 
 
 def _stale(message: str) -> AssetPending:

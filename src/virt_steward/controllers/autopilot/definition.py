@@ -20,6 +20,8 @@ from virt_steward.controllers.autopilot.reporter import AutopilotReporter
 from virt_steward.controllers.autopilot.rollouts.ledger import StagingLedger
 from virt_steward.controllers.autopilot.tls_profile import follow_tls_profile
 from virt_steward.controllers.autopilot.watches import SchemaChanges, Watchlist
+from virt_steward.holds.gate_board import GateBoard
+from virt_steward.holds.installation import follow_freeze
 from virt_steward.kube.backoff import RetryBackoff
 from virt_steward.runtime.controller import ControllerDefinition
 from virt_steward.runtime.kinds import DEFINITIONS, CrdChanges
@@ -40,7 +42,7 @@ def definition(options: AutopilotOptions, catalog: Catalog | None = None) -> Con
     # One worker: assets come in the order of the catalog, and no asset is reconciled twice at a time.
     return ControllerDefinition(
         NAME,
-        access(NAME, catalog, options.hco),
+        access(NAME, catalog, options.hco, options.gates),
         build,
         concurrency=1,
         reporter=REPORTER,
@@ -50,14 +52,15 @@ def definition(options: AutopilotOptions, catalog: Catalog | None = None) -> Con
 
 def _build(tools: Toolbox, options: AutopilotOptions, catalog: Catalog) -> AutopilotController:
     rng = Random()  # noqa: S311 - jitter
-    watchlist = Watchlist(catalog, options.hco)
+    watchlist = Watchlist(catalog, options.hco, options.namespace)
     definitions = tools.informers.of(DEFINITIONS)
     schemas = Schemas(tools.client, definitions, catalog.needs.schemas, RetryBackoff(rng))
     stores = AutopilotStores.of(watchlist, tools.store)
     view = AutopilotClusterView(stores, schemas, tools.client.discovery, catalog, options)
     ledger = StagingLedger(tools.client, stores.staging, options.hco, tools.clock)
     tools.when_leading(ledger.begin)
-    toolkit = Toolkit.of(tools.client, Renderer(catalog), ledger, rng, tools.clock)
+    gates = GateBoard(tools.client, options.gates, tools.clock)
+    toolkit = Toolkit.of(tools.client, Renderer(catalog), ledger, gates, tools.clock)
     reporter = AutopilotReporter(tools.recorder, AutopilotMetrics(tools.registry), tools.clock)
     for path, page in pages(view, toolkit.renderer, reporter.corrections, tools.clock).items():
         tools.show(path, page)
@@ -66,5 +69,6 @@ def _build(tools: Toolbox, options: AutopilotOptions, catalog: Catalog) -> Autop
     schemas.tell(controller.handle_facts_change)
     tools.accompany(schemas)
     tools.accompany(CrdChanges(tools.client.discovery, controller.reconcile_everything))
+    follow_freeze(tools, options.namespace, NAME, controller.reconcile_everything)
     tools.accompany(SchemaChanges(definitions, tools.clock, controller.handle_schema_change))
     return controller

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -14,10 +15,18 @@ from virt_steward.catalog.load import MANAGED_BY, MANAGER
 from virt_steward.controllers.autopilot import annotation_keys
 from virt_steward.controllers.autopilot.observation import AutopilotObservation, ServedKinds
 from virt_steward.controllers.autopilot.overrides.governed import NOT_GOVERNED, GovernedFields
-from virt_steward.controllers.autopilot.rollouts.policy import REBOOTING, RolloutMode, Takeover
+from virt_steward.controllers.autopilot.rollouts.policy import (
+    REBOOTING,
+    RolloutMode,
+    Takeover,
+    override_note,
+    parse_releases,
+)
 from virt_steward.controllers.autopilot.rollouts.staged import data_key, ref_of_staging
+from virt_steward.controllers.autopilot.rollouts.staging import RolloutHolds
 from virt_steward.controllers.autopilot.signatures import is_of_another_instance
 from virt_steward.controllers.autopilot.watches import ref_of_asset
+from virt_steward.holds.installation import FreezeView
 from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Key, Ref, Regarding, kind_of, ref_of
 from virt_steward.platform.hco import Hco
@@ -38,6 +47,7 @@ from virt_steward.platform.topology import CLUSTER, INFRASTRUCTURE, SCHEDULER, d
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from datetime import datetime
 
     from virt_steward.catalog.asset import Asset
     from virt_steward.catalog.load import Catalog, Tombstone
@@ -47,6 +57,7 @@ if TYPE_CHECKING:
     from virt_steward.controllers.autopilot.rollouts.policy import RolloutPolicy
     from virt_steward.controllers.autopilot.rollouts.staged import StagedChange, StagingRecord
     from virt_steward.controllers.autopilot.watches import GoverningConfig, HcoPart, Watchlist
+    from virt_steward.holds.freezes import FreezeRecord, FreezeState
     from virt_steward.objects.identity import Kind
     from virt_steward.objects.meta import Existing
     from virt_steward.objects.schemafacts import SchemaFacts
@@ -74,6 +85,7 @@ class AutopilotStores:
     kubelet_configs: Store[KubeletConfigFacts]
     configs: Store[GoverningConfig]
     staging: Store[StagingRecord]
+    freezes: Store[FreezeRecord]
     objects: Mapping[Ref, Store[HcoPart]]
     namespaces: Mapping[str, Store[Existing]]
     managed: Mapping[str, Store[LiveSummary]]
@@ -94,6 +106,7 @@ class AutopilotStores:
             kubelet_configs=store(KUBELET_CONFIGS),
             configs=store(watchlist.configs),
             staging=store(watchlist.staging),
+            freezes=store(watchlist.freezes),
             objects={ref: store(source) for ref, source in watchlist.objects.items()},
             namespaces={name: store(source) for name, source in watchlist.namespaces.items()},
             managed={name: store(source) for name, source in watchlist.managed.items()},
@@ -136,6 +149,7 @@ class AutopilotClusterView:
         self._schemas = schemas
         self._server = served
         self._seen: AutopilotObservation | None = None
+        self._freezes = FreezeView(stores.freezes, options.namespace, "autopilot")
 
     def stale(self) -> None:
         """Have the next `seen` build the observation again."""
@@ -170,6 +184,20 @@ class AutopilotClusterView:
     def pools(self) -> tuple[Pool, ...] | None:
         """Return the MachineConfigPools with the state of their rollouts; None if they cannot be read."""
         return tuple(self._stores.pools) if _are_known(self._stores.pools) else None
+
+    def freeze(self, now: datetime) -> FreezeState:
+        """Whether the installation is frozen."""
+        return self._freezes.state(now)
+
+    def rollout_holds(self, annotations: Mapping[str, str], now: datetime) -> RolloutHolds:
+        """Return what holds back changes that reboot nodes; `annotations` are those of the HyperConverged."""
+        return RolloutHolds(
+            freeze=self.freeze(now),
+            overrides=parse_releases(annotations.get(annotation_keys.OVERRIDE_FREEZE)),
+            override_note=override_note(annotations),
+            required_gates=self.options.gates.of("autopilot", ()),
+            poll=timedelta(seconds=self.options.gates.poll_seconds),
+        )
 
     def all_staged(self) -> dict[str, StagedChange]:
         """Return all staged changes as they are recorded, by the keys of their entries."""

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from virt_steward.controllers.autopilot.overrides.scope import Activation
+from virt_steward.holds.gate_settings import READY_MADE_ONLY, GateSettings
 from virt_steward.objects.identity import Key
+from virt_steward.runtime.access import NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +27,10 @@ class AutopilotOptions:
     """Images that assets may use, by name."""
     activation: Activation = Activation.OPT_IN
     """Whether the autopilot is on where the annotation of the HyperConverged does not say so."""
+    namespace: str = NAMESPACE
+    """Where the controller runs, and the ConfigMap is that freezes the installation."""
+    gates: GateSettings = READY_MADE_ONLY
+    """The gates that platform.kubevirt.io/rollout-gates may name, and those that every staged change waits for."""
     period: float = 300.0
     """Seconds between passes over everything, with or without events."""
 

@@ -40,6 +40,7 @@ from virt_steward.controllers.autopilot.verdicts import (
     pending_hco,
 )
 from virt_steward.controllers.autopilot.watches import PLATFORM, SCHEMA_SETTLES, AssetKey, PlatformKey
+from virt_steward.holds.freezes import Frozen
 from virt_steward.kube.errors import Forbidden, NotServed, Refused, ServerError
 from virt_steward.objects.identity import Kind
 from virt_steward.runtime.outcomes import Done, RequeueAfter
@@ -148,7 +149,8 @@ class AutopilotController:
             self._reporter.report_not_in_catalog(observation.hco, ref)
         self._notice_replaced_list(observation)
         self._compliance.start_pass()
-        if not isinstance(observation.exclusions, UnreadableExclusions):
+        is_frozen = isinstance(self._view.freeze(self._toolkit.clock.utc()), Frozen)
+        if not isinstance(observation.exclusions, UnreadableExclusions) and not is_frozen:
             await delete_tombstoned(self._toolkit.client, self._view, self._reporter, observation)
         try:
             sooner = await self._reconcile_asset(self._first, observation)
@@ -231,7 +233,8 @@ class AutopilotController:
 
     async def _act(self, asset: Asset, decision: AssetDecision, observation: AutopilotObservation) -> Verdict:
         live, ref = self._view.sighted(asset.name), self._view.ref(asset)
-        if live and isinstance(decision.outcome, AssetSkipped):
+        freeze = self._view.freeze(self._toolkit.clock.utc())
+        if live and isinstance(decision.outcome, AssetSkipped) and not isinstance(freeze, Frozen):
             opt_out = OptOut(asset, ref, live, decision.outcome)
             catalog = self._view.catalog
             await delete_opted_out(self._toolkit.client, self._reporter, opt_out, observation, catalog.assets)
@@ -249,7 +252,7 @@ class AutopilotController:
         wanted = decision.outcome
         may_wait = self._view.may_wait(asset.object.kind, live, wanted.rollout)
         rollout = self._rollout(asset, wanted.rollout, observation) if may_wait else None
-        task = Task(wanted, live, governed, wanted.intent, _rendered_from(asset, observation), rollout)
+        task = Task(wanted, live, governed, wanted.intent, _rendered_from(asset, observation), rollout, freeze)
         return await converge(self._toolkit, task)
 
     def _rollout(self, asset: Asset, policy: RolloutPolicy, observation: AutopilotObservation) -> RolloutContext:
@@ -263,6 +266,7 @@ class AutopilotController:
             has_predecessor=self._view.has_predecessor(),
             all_compared=asset.object.kind not in REBOOTING
             or all(self._ledger.was_compared(ref) for ref in existing if ref.kind in REBOOTING),
+            holds=self._view.rollout_holds(observation.context.hco.annotations, self._toolkit.clock.utc()),
         )
 
     async def _conclude(self, asset: Asset, observation: AutopilotObservation, verdict: Verdict) -> datetime | None:

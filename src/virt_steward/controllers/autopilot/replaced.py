@@ -23,6 +23,7 @@ from virt_steward.controllers.autopilot.tombstones import (
     needs_review,
 )
 from virt_steward.controllers.autopilot.verdicts import AssetFailed, AssetPending, AssetSkipped, AssetStaged
+from virt_steward.holds.freezes import Frozen
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from virt_steward.controllers.autopilot.reporter import AutopilotReporter
     from virt_steward.controllers.autopilot.rollouts.stager import Stager, Staging
     from virt_steward.controllers.autopilot.verdicts import Verdict
+    from virt_steward.holds.gates import GateStates
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +77,12 @@ class ReplacedObjects:
     async def settle(self, observation: AutopilotObservation, replacement: Replacement) -> ReplacedResult:
         """Delete what the asset replaces, or stage that."""
         results = []
+        is_frozen = isinstance(self._view.freeze(self._tools.clock.utc()), Frozen)
         for stone in self._view.catalog.replaced_by(replacement.asset):
             match check_tombstone(stone, self._view, observation):
                 case Obsolete() as obsolete if needs_review(obsolete, self._view, observation):
                     results.append(await self._stage_or_delete(observation, replacement, obsolete))
-                case Obsolete() as obsolete if replacement.is_settled:
+                case Obsolete() as obsolete if replacement.is_settled and not is_frozen:
                     await self._ledger.drop(observation.hco, (stone.ref,))
                     await delete_obsolete(self._tools.client, self._reporter, obsolete, observation.hco)
                 case Obsolete():
@@ -96,7 +99,11 @@ class ReplacedObjects:
     ) -> ReplacedResult:
         ref, hco = obsolete.stone.ref, observation.hco
         tools = self._tools
-        staging = judge_deletion(tools.stager, self._view, observation, obsolete, tools.clock.utc())
+        now = tools.clock.utc()
+        staging = judge_deletion(tools.stager, self._view, observation, obsolete, now)
+        if staging.gates:
+            gates = await tools.gates.evaluate(staging.gates)
+            staging = judge_deletion(tools.stager, self._view, observation, obsolete, now, gates)
         if not staging.is_held and not replacement.is_settled:
             staging = replace(
                 staging, verdict=StageChange(f"asset {replacement.asset}, which replaces it, is applied first")
@@ -115,14 +122,21 @@ class ReplacedObjects:
         return ReplacedResult(starts_rollout=ref.kind in REBOOTING)
 
 
-def judge_deletion(
-    stager: Stager[R], view: AutopilotClusterView, observation: AutopilotObservation, obsolete: Obsolete, now: datetime
+def judge_deletion(  # noqa: PLR0913, PLR0917 - all that the decision depends on
+    stager: Stager[R],
+    view: AutopilotClusterView,
+    observation: AutopilotObservation,
+    obsolete: Obsolete,
+    now: datetime,
+    gates: GateStates | None = None,
 ) -> Staging:
     """Decide whether an obsolete object whose deletion may have to wait is deleted now, or staged."""
     stone, live = obsolete.stone, obsolete.live
     part = view.obsolete_part(stone, live)
-    policy = parse_policy(observation.context.hco.annotations, live.annotations)
+    annotations = observation.context.hco.annotations
+    policy = parse_policy(annotations, live.annotations)
     pools = view.pools() if part.tells_pools else None
-    context = RolloutContext.of(stone.replaced_by, observation, policy, pools)
+    holds = replace(view.rollout_holds(annotations, now), gates=gates or {})
+    context = replace(RolloutContext.of(stone.replaced_by, observation, policy, pools), holds=holds)
     facts = LiveFacts(Occasion.DELETE, live.digest.hex()[:16], live.labels)
     return stager.judge(context, part.object, facts, now)

@@ -46,6 +46,7 @@ class PendingReason(StrEnum):
     CLAIMS_UNREADABLE = "ClaimsUnreadable"
     STALE = "ViewOutOfDate"
     THROTTLED = "Throttled"
+    FROZEN = "Frozen"
 
 
 class FailureReason(StrEnum):

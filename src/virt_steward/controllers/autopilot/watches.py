@@ -14,6 +14,7 @@ from virt_steward.catalog.reads import HCO_NAMESPACE
 from virt_steward.controllers.autopilot.annotation_keys import select_steering
 from virt_steward.controllers.autopilot.live_summary import LiveSummary, decode_summary
 from virt_steward.controllers.autopilot.rollouts.staged import StagingRecord, ref_of_staging
+from virt_steward.holds.installation import freezes_in
 from virt_steward.kube.client import Selection
 from virt_steward.kube.watch import projection
 from virt_steward.objects.corekinds import NAMESPACE
@@ -32,6 +33,7 @@ from virt_steward.platform.sources import (
     STORAGE_CLASSES,
     STORAGE_PROFILES,
 )
+from virt_steward.runtime.access import NAMESPACE as NAMESPACE_OF_CONTROLLERS
 from virt_steward.runtime.controller import Trigger
 from virt_steward.runtime.informer import Source
 
@@ -112,7 +114,8 @@ GOVERNING_CONFIGS = Source(VIRT_PLATFORM_CONFIG, projection(GoverningConfig))
 class Watchlist:
     """All sources, each declared once: informers and rights follow from them."""
 
-    def __init__(self, catalog: Catalog, hco: Key) -> None:
+    def __init__(self, catalog: Catalog, hco: Key, namespace: str = NAMESPACE_OF_CONTROLLERS) -> None:
+        self.freezes = freezes_in(namespace)
         self.hco = _hco_source(hco)
         self.configs = GOVERNING_CONFIGS
         self.staging = _staging_source(hco.namespace)
@@ -137,6 +140,7 @@ class Watchlist:
             KUBELET_CONFIGS,
             self.configs,
             self.staging,
+            self.freezes,
             *self.objects.values(),
             *self.namespaces.values(),
             *self.tombstoned.values(),

@@ -28,6 +28,7 @@ from virt_steward.controllers.placement.watches import (
     PlacementEventHandlers,
     concerns_choices,
 )
+from virt_steward.holds.installation import FREEZE_GRANT, follow_freeze
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.runtime.access import PATCH, READ, SECRET, WATCH, Access, Grant, Reach
 from virt_steward.runtime.controller import ControllerDefinition
@@ -56,6 +57,7 @@ ACCESS = Access(
         Grant(KUBEVIRT_CONFIG, PATCH, "to report whether they answer", subresource="status"),
         Grant(SECRET, WATCH, "to reach the clusters: those that KubevirtConfigs name, each by itself", Reach.SECRETS),
         Grant(CUSTOM_RESOURCE_DEFINITION, READ, "to know if machines have conditions", names=(MACHINE_CRD.name,)),
+        FREEZE_GRANT,
     ),
     {NOTIFICATION_MEMORY: memory_grants(NAME)},
 )
@@ -83,7 +85,21 @@ def _build(tools: Toolbox, options: PlacementOptions) -> PlacementController:
     tools.informers.of(MACHINES).tell(assignments.take)
     configs = tools.store(CONFIGS)
     capacities = CapacityCache(fleet, configs, assignments, clock, lasting=options.probe_interval)
-    view = PlacementClusterView(tools.store(MACHINES), configs, fleet, assignments, options.rules, capacities)
+
+    def requeue_unplaced() -> None:
+        for key in handlers.unplaced():
+            tools.wake(key)
+
+    freezes = follow_freeze(tools, options.namespace, NAME, requeue_unplaced)
+    view = PlacementClusterView(
+        tools.store(MACHINES),
+        configs,
+        fleet,
+        assignments,
+        options.rules,
+        capacities,
+        lambda: freezes.state(clock.utc()),
+    )
     placer = Placer(
         client=tools.client,
         view=view,

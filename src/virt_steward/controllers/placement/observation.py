@@ -9,6 +9,7 @@ import msgspec
 
 from virt_steward.apis.meta import LabelSelector
 from virt_steward.controllers.placement.verdicts import PlacementReason
+from virt_steward.holds.freezes import NOT_FROZEN
 from virt_steward.objects.decision_record import DecisionKeys, DecisionRecord, read_decision
 from virt_steward.objects.identity import Kind
 from virt_steward.objects.meta import Meta
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from virt_steward.controllers.placement.options import PlacementRules
+    from virt_steward.holds.freezes import FreezeState
 
 MACHINE = Kind("vitistack.io", "Machine", "machines")
 MACHINE_VERSION = "v1alpha1"
@@ -189,6 +191,7 @@ class PlacementObservation:
     findings: Mapping[str, Finding]
     """By cluster, as far as clusters were asked."""
     rules: PlacementRules
+    freeze: FreezeState = NOT_FROZEN
 
     @property
     def strategy(self) -> str:

@@ -12,15 +12,17 @@ from virt_steward.apis.kubevirtconfig import KubevirtConfigSpec, ReportedCapacit
 from virt_steward.apis.meta import Condition
 from virt_steward.controllers.placement.observation import MemberCluster, PlacementObservation, UnusableCluster
 from virt_steward.controllers.placement.verdicts import PlacementReason
+from virt_steward.holds.freezes import NOT_FROZEN
 from virt_steward.objects.meta import Meta
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from virt_steward.controllers.placement.assignments import Assignments
     from virt_steward.controllers.placement.capacity import CapacityCache
     from virt_steward.controllers.placement.observation import CapacityFree, Finding, Machine, Unreachable
     from virt_steward.controllers.placement.options import PlacementRules
+    from virt_steward.holds.freezes import FreezeState
     from virt_steward.objects.identity import Key
     from virt_steward.runtime.store import Store
 
@@ -103,12 +105,14 @@ class PlacementClusterView:
     assignments: Assignments
     rules: PlacementRules
     capacities: CapacityCache
+    freeze: Callable[[], FreezeState] = lambda: NOT_FROZEN
+    """Whether the installation is frozen now."""
 
 
 def observe(view: PlacementClusterView, key: Key, findings: Mapping[str, Finding]) -> PlacementObservation | None:
     """None: there is no such Machine."""
     machine = view.machines.get(key)
-    return PlacementObservation(machine, clusters(view), findings, view.rules) if machine else None
+    return PlacementObservation(machine, clusters(view), findings, view.rules, view.freeze()) if machine else None
 
 
 def clusters(view: PlacementClusterView) -> tuple[MemberCluster, ...]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from virt_steward.controllers.placement.strategies import NO_STRATEGY
+from virt_steward.objects.installation import NAMESPACE
 
 if TYPE_CHECKING:
     from virt_steward.controllers.placement.observation import Machine
@@ -55,5 +56,7 @@ class PlacementOptions:
     rules: PlacementRules = field(default_factory=PlacementRules)
     limits: FleetTimeouts = field(default_factory=FleetTimeouts)
     timeouts: SearchTimeouts = field(default_factory=SearchTimeouts)
+    namespace: str = NAMESPACE
+    """Where the controller runs, and the ConfigMap is that freezes the installation."""
     probe_interval: float = 60.0
     """Seconds between two probes of a cluster that answers, with some jitter."""

@@ -27,6 +27,7 @@ class PlacementReason(StrEnum):
     MISBEHAVES = "ClusterMisbehaves"
     UNKNOWN_STRATEGY = "UnknownStrategy"
     NO_ROOM = "NoClusterSchedulable"
+    FROZEN = "Frozen"
     AMBIGUOUS = "AmbiguousPlacement"
 
 

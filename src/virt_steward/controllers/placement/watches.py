@@ -74,6 +74,10 @@ class PlacementEventHandlers:
         for machine in (*self._machines.by("config", NOWHERE), *self._machines.by("config", config)):
             yield machine.metadata.key
 
+    def unplaced(self) -> Iterable[Key]:
+        """The Machines that are on no cluster."""
+        return [machine.metadata.key for machine in self._machines.by("config", NOWHERE)]
+
     def _by_machine(self, key: Key, before: Machine | None, after: Machine | None) -> Iterable[Key | ClusterKey]:
         placed_on = {name for one in (before, after) if one for name in _config_of(one)} - {NOWHERE}
         if any(one and one.is_ours for one in (before, after)):

@@ -296,6 +296,7 @@ def _staging(survey: Survey, stager: Stager[PreviewRecords], change: AssetChange
     context = replace(
         RolloutContext.of(change.asset, survey.seen, wanted.rollout, survey.view.pools()),
         has_predecessor=survey.view.has_predecessor(),
+        holds=survey.view.rollout_holds(survey.seen.context.hco.annotations, survey.now),
     )
     before = stager.ledger.find(change.ref)
     creation = occasion_of_creation(before, is_compared=False, has_predecessor=context.has_predecessor)

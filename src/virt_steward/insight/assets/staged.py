@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from virt_steward.controllers.autopilot.decide import Wanted
 from virt_steward.controllers.autopilot.rollouts.policy import REBOOTING, parse_policy
 from virt_steward.controllers.autopilot.rollouts.stager import RolloutContext, Stager
 from virt_steward.controllers.autopilot.rollouts.staging import StageChange
+from virt_steward.holds.gates import NotEvaluated
 from virt_steward.insight.assets.changes import PreviewRecords
 from virt_steward.insight.assets.impact import impact_on
 from virt_steward.objects.wallclock import rfc3339
@@ -86,9 +87,9 @@ def staged_wait(view: AutopilotClusterView, asset: Asset, decision: AssetDecisio
     if observation is None:
         return None
     changes, messages, deleted = [], [], []
-    pools = view.pools()
+    pools, holds = view.pools(), view.rollout_holds(observation.context.hco.annotations, now)
     if isinstance(decision.outcome, Wanted) and (change := view.staged(view.ref(asset))):
-        context = RolloutContext.of(asset.name, observation, decision.outcome.rollout, pools)
+        context = replace(RolloutContext.of(asset.name, observation, decision.outcome.rollout, pools), holds=holds)
         changes.append(change)
         messages.append(_why(view, context, view.ref(asset), change, now))
     for stone in view.catalog.replaced_by(asset.name):
@@ -97,7 +98,7 @@ def staged_wait(view: AutopilotClusterView, asset: Asset, decision: AssetDecisio
             changes.append(change)
             deleted.append(stone.ref)
             policy = parse_policy(observation.context.hco.annotations, live.annotations)
-            context = RolloutContext.of(asset.name, observation, policy, pools)
+            context = replace(RolloutContext.of(asset.name, observation, policy, pools), holds=holds)
             why = _why(view, context, stone.ref, change, now)
             messages.append(f"{stone.ref} is obsolete and will be deleted: {why}")
     return StagedWait(tuple(changes), "; ".join(messages), tuple(deleted)) if changes else None
@@ -107,6 +108,8 @@ def _why(view: AutopilotClusterView, context: RolloutContext, ref: Ref, change: 
     known = context.pools
     pools = None if known is None else tuple(pool for pool in known if pool.name in change.matching_pools)
     match Stager(PreviewRecords(view.all_staged())).decide(context, ref, change, pools, now).verdict:
+        case StageChange(gates=NotEvaluated()) if change.closed_gates:
+            return change.closed_gates  # as the controller has recorded it
         case StageChange(message, _, is_overdue):
             return f"{message}{' (its deadline has passed)' if is_overdue else ''}"
         case write:

@@ -35,6 +35,7 @@ STEERING = frozenset(
         annotation_keys.ROLLOUT_WINDOW,
         annotation_keys.ROLLOUT_DEADLINE,
         annotation_keys.ROLLOUT_DEADLINE_ACTION,
+        annotation_keys.ROLLOUT_GATES,
         annotation_keys.BYPASS,
     }
 )

@@ -93,13 +93,14 @@ class Survey:
 async def survey(reader: Reader, catalog: Catalog, options: AutopilotOptions, now: datetime) -> Survey:
     """List all that the controller watches. Raises NoPlatform."""
     lives: dict[str, Object] = {}
-    watchlist = Watchlist(catalog, options.hco)
+    watchlist = Watchlist(catalog, options.hco, options.namespace)
     if not len(await listed_if_served(reader, watchlist.hco)):
         raise NoPlatform(f"there is no HyperConverged {options.hco}: the autopilot has nothing to manage")
     sources = {source: source for source in watchlist.around}
     sources |= {source: _keeping(source, lives, name) for name, source in watchlist.managed.items()}
     found = await asyncio.gather(*(listed_if_served(reader, source) for source in sources.values()))
     stores: dict[Source[Any], Store[Any]] = dict(zip(sources, found, strict=True))
+    stores[watchlist.freezes].denied.clear()  # what this user may not read says nothing about the controller
     facts = _KnownSchemas(await _facts(reader, catalog))
     view = AutopilotClusterView(
         AutopilotStores.of(watchlist, stores.__getitem__), facts, reader.discovery, catalog, options

@@ -53,7 +53,7 @@ async def observe_approver(reader: Reader, options: ApproverOptions, now: dateti
     stores = ApproverStores(
         plans, subscriptions, csvs, namespaces, approvers, policy_namespaces=options.policy_namespaces
     )
-    observed = (observe(stores, plan.metadata.key) for plan in plans)
+    observed = (observe(stores, plan.metadata.key, now) for plan in plans)
     pending = (pending_install_plan(one, now) for one in observed if one)
     broken = [
         f"{kind} {key} cannot be read: {store.unreadable(key)}"

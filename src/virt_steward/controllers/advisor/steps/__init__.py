@@ -9,11 +9,15 @@ from virt_steward.controllers.advisor.steps.base import StatusStep
 from virt_steward.controllers.advisor.steps.execution import (
     Abort,
     ApplyItem,
+    AwaitFreeze,
+    AwaitGates,
     AwaitItem,
     AwaitWindow,
     CompleteItem,
+    EvaluateGates,
     FailItem,
     Finish,
+    RecordOverride,
     failed_item,
 )
 from virt_steward.controllers.advisor.steps.integrity import FailTampered, RestoreStatus
@@ -41,20 +45,23 @@ from virt_steward.controllers.advisor.steps.settled import (
     Stay,
 )
 
-Step = StatusStep | Redraft | ApplyItem
-"""Redraft and ApplyItem ask the API server for something first, and are followed by one of the others."""
+Step = StatusStep | Redraft | ApplyItem | EvaluateGates
+"""All but the first ask the API server or others for something first, and are followed by one of the others."""
 
 __all__ = [
     "Abort",
     "AdoptVersion",
     "ApplyItem",
     "AwaitEnforcement",
+    "AwaitFreeze",
+    "AwaitGates",
     "AwaitItem",
     "AwaitReview",
     "AwaitWindow",
     "Begin",
     "CompleteItem",
     "Enforce",
+    "EvaluateGates",
     "FailItem",
     "FailStale",
     "FailTampered",
@@ -66,6 +73,7 @@ __all__ = [
     "NothingToDo",
     "OfferPlan",
     "OfferUpgrade",
+    "RecordOverride",
     "Recover",
     "Redraft",
     "RedraftLater",

@@ -115,6 +115,7 @@ def history_with(status: VirtPlatformConfigStatus, outcome: Outcome, now: dateti
         comment=approval.comment if approval else "",
         approvers=approval.approvers if approval else (),
         version=status.operator_version,
+        override_freeze=approval.override_freeze if approval else None,
     )
     is_repeated = any(msgspec.structs.replace(ended, at=one.at) == one for one in status.history[:1])
     earlier = status.history[1:] if is_repeated else status.history

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from virt_steward.controllers.advisor.conditions import WINDOW, Fact
+import msgspec
+
+from virt_steward.apis.meta import FreezeOverride
+from virt_steward.apis.virtplatformconfig import PlanApproval
+from virt_steward.controllers.advisor.conditions import FREEZE, GATES, WINDOW, Fact
 from virt_steward.controllers.advisor.phases import EXECUTING
 from virt_steward.controllers.advisor.steps.base import (
     PhaseReason,
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
     from virt_steward.apis.virtplatformconfig import Phase, PlanItem, VirtPlatformConfigStatus
     from virt_steward.controllers.advisor.observation import AdvisorObservation
     from virt_steward.controllers.advisor.steps.base import Changes
+    from virt_steward.holds.gates import NotEvaluated
     from virt_steward.runtime.outcomes import Outcome
 
 
@@ -44,23 +49,81 @@ class ApplyItem:
 
 
 @dataclass(frozen=True, slots=True)
-class AwaitWindow(StatusStep):
-    """The next item starts when the maintenance window opens."""
+class _HeldStep(StatusStep):
+    """Nothing but the time, the state of the cluster or a person keeps the next item from starting."""
 
     reason: str
     message: str
     until: datetime | None
     to = "InProgress"
     allowed_in = EXECUTING
+    condition: ClassVar[str]
 
     def phase_reason(self, status: VirtPlatformConfigStatus) -> PhaseReason:
         return PhaseReason(self.reason, self.message)
 
     def facts(self, observation: AdvisorObservation, status: VirtPlatformConfigStatus) -> Iterable[Fact]:
-        return (Fact(WINDOW, True, self.reason, self.message),)
+        return (Fact(self.condition, True, self.reason, self.message),)
 
     def requeue(self, observation: AdvisorObservation, now: datetime) -> Outcome:
-        return _at(self.until, now, "the maintenance window is closed")
+        """Look again when it ends, or when a freeze begins: that counts before a window and gates."""
+        times = [time for time in (self.until, observation.freeze.until) if time]
+        return _at(min(times, default=None), now, self.message)
+
+
+class AwaitFreeze(_HeldStep):
+    """The next item starts after the freeze."""
+
+    __slots__ = ()
+    condition = FREEZE
+
+
+class AwaitWindow(_HeldStep):
+    """The next item starts when the maintenance window opens."""
+
+    __slots__ = ()
+    condition = WINDOW
+
+
+class AwaitGates(_HeldStep):
+    """The next item starts when all gates are open."""
+
+    __slots__ = ()
+    condition = GATES
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluateGates:
+    """Ask the gates. What they answer decides the next step."""
+
+    gates: NotEvaluated
+
+    def summary(self, observation: AdvisorObservation) -> str:
+        return self.gates.message
+
+    def is_success(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class RecordOverride(StatusStep):
+    """Record who let the plan go on in spite of a freeze, before it goes on."""
+
+    by: str
+    comment: str
+    to = "InProgress"
+    allowed_in = EXECUTING
+
+    def phase_reason(self, status: VirtPlatformConfigStatus) -> PhaseReason:
+        return PhaseReason("FreezeOverridden", f"{self.by} lets the plan go on in spite of a freeze: {self.comment}")
+
+    def changes(self, observation: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime) -> Changes:
+        approval = status.approval or PlanApproval(status.plan_hash, now)
+        override = FreezeOverride(self.by, now, self.comment)
+        return {"approval": msgspec.structs.replace(approval, override_freeze=override)}
+
+    def is_success(self) -> bool:
+        return True
 
 
 class _ItemStep(StatusStep):

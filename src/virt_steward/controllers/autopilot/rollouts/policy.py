@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from virt_steward.controllers.autopilot.annotation_keys import (
     BYPASS,
+    OVERRIDE_FREEZE_BY,
+    OVERRIDE_FREEZE_COMMENT,
     ROLLOUT,
     ROLLOUT_DEADLINE,
     ROLLOUT_DEADLINE_ACTION,
+    ROLLOUT_GATES,
     ROLLOUT_WINDOW,
     TAKEOVER,
 )
@@ -29,6 +32,7 @@ REBOOTING = frozenset((MACHINE_CONFIG, KUBELET_CONFIG, CONTAINER_RUNTIME_CONFIG)
 """Kinds whose changes reboot nodes."""
 WAITS = "changes wait until they are released"
 _CRON_FIELDS = 5
+_LONGEST_NAME, _LONGEST_COMMENT = 253, 300
 _EXAMPLE = "0 22 * * FRI 4h Europe/Oslo"
 
 
@@ -73,6 +77,8 @@ class RolloutPolicy:
     takeover: Takeover = Takeover.REVIEW
     is_bypassed: bool = False
     """The object itself says that nothing of it is staged."""
+    gates: tuple[str, ...] = ()
+    """The gates that must be open before a change is written."""
     problems: tuple[str, ...] = ()
     """Annotations that cannot be followed; each of them leads to fewer writes, not more."""
 
@@ -91,6 +97,7 @@ def parse_policy(hco: Mapping[str, str], live: Mapping[str, str]) -> RolloutPoli
         action=action or DeadlineAction.WARN,
         takeover=takeover or Takeover.REVIEW,
         is_bypassed=live.get(BYPASS) in gosyntax.TRUE,
+        gates=tuple(_parts(given.get(ROLLOUT_GATES, ""))),
         problems=tuple(problems),
     )
 
@@ -135,6 +142,12 @@ def _parse_choice(given: Mapping[str, str], key: str, default: E, invalid: str, 
 def parse_releases(text: str | None) -> frozenset[str]:
     """Read which staged changes people have released: `asset@id`, separated by commas."""
     return frozenset(_parts(text or ""))
+
+
+def override_note(annotations: Mapping[str, str]) -> str:
+    """Say who has overridden a freeze, and why, as the HyperConverged records it."""
+    by = annotations.get(OVERRIDE_FREEZE_BY, "")[:_LONGEST_NAME] or "a person"
+    return f"{by} overrides the freeze: {annotations.get(OVERRIDE_FREEZE_COMMENT, '')[:_LONGEST_COMMENT]}"
 
 
 def _parts(text: str) -> Iterator[str]:

@@ -65,6 +65,8 @@ class StagedChange(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     """What would change, by the dry run that compared it: the first of them, with long values cut."""
     more_fields: int = 0
     """How many more would change."""
+    closed_gates: str = ""
+    """What its gates answered last, if nothing but them holds it back; empty if they are open, or were not asked."""
 
     @property
     def id(self) -> str:

@@ -6,12 +6,21 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+import msgspec
+
 from virt_steward.controllers.autopilot.annotation_keys import ROLLOUT_RELEASE
 from virt_steward.controllers.autopilot.live_summary import is_signed
 from virt_steward.controllers.autopilot.rollouts.ledger import continued
 from virt_steward.controllers.autopilot.rollouts.policy import REBOOTING, parse_releases
 from virt_steward.controllers.autopilot.rollouts.staged import MOST_FIELDS, Occasion, StagedChange, recorded_fields
-from virt_steward.controllers.autopilot.rollouts.staging import RolloutCase, StageChange, decide_rollout
+from virt_steward.controllers.autopilot.rollouts.staging import (
+    NO_HOLDS,
+    RolloutCase,
+    RolloutHolds,
+    StageChange,
+    decide_rollout,
+)
+from virt_steward.holds.gates import ClosedGates, NotEvaluated
 from virt_steward.objects.canonical import canonical
 from virt_steward.objects.identity import kind_of, ref_of
 from virt_steward.objects.ownership import owned_by
@@ -59,6 +68,7 @@ class RolloutContext:
     """Whether objects exist that another instance of the autopilot has created."""
     all_compared: bool = True
     """Whether there is a verdict on every object that exists and whose changes reboot nodes."""
+    holds: RolloutHolds = NO_HOLDS
 
     @classmethod
     def of(
@@ -81,6 +91,12 @@ class Staging:
     @property
     def is_held(self) -> bool:
         return isinstance(self.verdict, StageChange)
+
+    @property
+    def gates(self) -> tuple[str, ...]:
+        """Gates that must be evaluated first: nothing else holds the change back."""
+        gates = self.verdict.gates if isinstance(self.verdict, StageChange) else None
+        return gates.names if isinstance(gates, NotEvaluated) else ()
 
 
 class Stager(Generic[R]):
@@ -133,8 +149,13 @@ class Stager(Generic[R]):
             started=self.ledger.started(pools or ()),
             held_pools=self.ledger.unreviewed_pools(ref),
             reboots=ref.kind in REBOOTING,
+            holds=context.holds,
+            overrides_freeze=before is not None and change.id == before.id and change.id in context.holds.overrides,
         )
-        return Staging(change, decide_rollout(case), pools or ())
+        verdict = decide_rollout(case)
+        gates = verdict.gates if isinstance(verdict, StageChange) else None
+        answered = gates.message if isinstance(gates, ClosedGates) else ""
+        return Staging(msgspec.structs.replace(change, closed_gates=answered), verdict, pools or ())
 
 
 @dataclass(frozen=True, slots=True)

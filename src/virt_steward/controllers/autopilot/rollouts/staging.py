@@ -7,22 +7,48 @@ staged. A change that reboots no node is staged only where another instance has 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from virt_steward.controllers.autopilot.annotation_keys import TAKEOVER
 from virt_steward.controllers.autopilot.rollouts.policy import DeadlineAction, RolloutMode, Takeover
 from virt_steward.controllers.autopilot.rollouts.staged import Occasion
+from virt_steward.holds.freezes import NOT_FROZEN, Frozen
+from virt_steward.holds.gates import closed_gates
+from virt_steward.holds.order import Hold, in_order
 from virt_steward.objects.wallclock import rfc3339
 from virt_steward.objects.windows import Open, state_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
     from virt_steward.controllers.autopilot.rollouts.policy import RolloutPolicy
     from virt_steward.controllers.autopilot.rollouts.staged import StagedChange
+    from virt_steward.holds.freezes import FreezeState
+    from virt_steward.holds.gates import ClosedGates, GateState, NotEvaluated
     from virt_steward.platform.pools import Pool
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutHolds:
+    """What holds changes of the whole platform back."""
+
+    freeze: FreezeState = NOT_FROZEN
+    overrides: frozenset[str] = frozenset()
+    """Ids of changes that people have released in spite of a freeze."""
+    override_note: str = "the freeze is overridden"
+    """Who did so, and why."""
+    gates: Mapping[str, GateState] = field(default_factory=dict)
+    """What gates answered, by name; empty until somebody has asked."""
+    required_gates: tuple[str, ...] = ()
+    """Gates of the installation, besides those of the policy."""
+    poll: timedelta = timedelta(seconds=30)
+    """When closed gates are evaluated again."""
+
+
+NO_HOLDS = RolloutHolds()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +70,9 @@ class RolloutCase:
     """Pools with other changes that nobody has reviewed: staged at first contact, or not compared yet."""
     reboots: bool = True
     """Whether the kind of the object is one whose changes reboot nodes."""
+    holds: RolloutHolds = NO_HOLDS
+    overrides_freeze: bool = False
+    """A person has released this very change in spite of a freeze."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +93,8 @@ class StageChange:
     """When to look again without any event."""
     is_overdue: bool = False
     """Its deadline has passed, and the policy is to warn."""
+    gates: ClosedGates | NotEvaluated | None = None
+    """The gates that hold it back, or that have to be asked first; None if something else does."""
 
 
 StagingVerdict = WriteNow | StageChange
@@ -97,8 +128,8 @@ def pools_are_known(case: RolloutCase) -> StagingVerdict | None:
 
 
 def deadline_has_passed(case: RolloutCase) -> StagingVerdict | None:
-    is_due = (due := _due(case)) is not None and due <= case.now
-    return WriteNow("its deadline has passed") if is_due and case.policy.action is DeadlineAction.RELEASE else None
+    is_released = _is_overdue(case) and case.policy.action is DeadlineAction.RELEASE
+    return WriteNow("its deadline has passed") if is_released else None
 
 
 def coalesced(case: RolloutCase) -> StagingVerdict | None:
@@ -133,16 +164,62 @@ RULES: tuple[Callable[[RolloutCase], StagingVerdict | None], ...] = (
 )
 
 
+def lacks_release(case: RolloutCase, verdict: StagingVerdict) -> StageChange | None:
+    """Nothing but a person lets it through."""
+    is_closed = case.policy.mode is RolloutMode.WINDOW and case.policy.window is None
+    needs_person = case.policy.mode is RolloutMode.APPROVE or is_closed
+    return verdict if needs_person and isinstance(verdict, StageChange) else None
+
+
+def is_frozen(case: RolloutCase, _: StagingVerdict) -> StageChange | None:
+    """Where no node reboots, drift is still corrected, unless the freeze says otherwise."""
+    freeze = case.holds.freeze
+    if not isinstance(freeze, Frozen) or case.overrides_freeze:
+        return None
+    if case.pools == () and case.occasion is Occasion.DRIFT and not freeze.is_total:
+        return None
+    return StageChange(freeze.message, freeze.until, is_overdue=_is_overdue(case))
+
+
+def waits_for_its_time(_: RolloutCase, verdict: StagingVerdict) -> StageChange | None:
+    """Its window is closed, or no node reboots anyway."""
+    return verdict if isinstance(verdict, StageChange) else None
+
+
+def gates_are_closed(case: RolloutCase, _: StagingVerdict) -> StageChange | None:
+    closed = closed_gates((*case.holds.required_gates, *case.policy.gates), case.holds.gates)
+    if closed is None or case.pools == ():
+        return None
+    return StageChange(closed.message, case.now + case.holds.poll, _is_overdue(case), closed)
+
+
+HOLDS = in_order(
+    {
+        Hold.APPROVALS: lacks_release,
+        Hold.FREEZE: is_frozen,
+        Hold.WINDOW: waits_for_its_time,
+        Hold.GATES: gates_are_closed,
+    }
+)
+"""What holds a change back, of which the first is named."""
+
+
 def decide_rollout(case: RolloutCase) -> StagingVerdict:
     """Decide on one change."""
+    verdict = _decide_by_policy(case)
+    held = next((held for hold in HOLDS if (held := hold(case, verdict))), None)
+    if held or not (isinstance(case.holds.freeze, Frozen) and case.overrides_freeze):
+        return held or verdict
+    return WriteNow(case.holds.override_note)
+
+
+def _decide_by_policy(case: RolloutCase) -> StagingVerdict:
     for rule in RULES:
         if verdict := rule(case):
             return verdict
-    due = _due(case)
-    is_overdue = due is not None and due <= case.now
-    opening = _opening(case)
+    due, opening = _due(case), _opening(case)
     times = [moment for moment in (due, opening) if moment is not None and moment > case.now]
-    return StageChange(_waiting_for(case, opening), min(times, default=None), is_overdue)
+    return StageChange(_waiting_for(case, opening), min(times, default=None), _is_overdue(case))
 
 
 def _rolling(pool: Pool, case: RolloutCase) -> str:
@@ -154,6 +231,10 @@ def _rolling(pool: Pool, case: RolloutCase) -> str:
     if pool.is_render_degraded:
         return f"pool {pool.name} is RenderDegraded"
     return f"another change starts a rollout of pool {pool.name}" if pool.name in case.started else ""
+
+
+def _is_overdue(case: RolloutCase) -> bool:
+    return (due := _due(case)) is not None and due <= case.now
 
 
 def _due(case: RolloutCase) -> datetime | None:

@@ -11,6 +11,7 @@ from virt_steward.controllers.placement.rules.default_flag import default_flag
 from virt_steward.controllers.placement.rules.environment_default import environment_default
 from virt_steward.controllers.placement.rules.existing_vm import existing_vm
 from virt_steward.controllers.placement.rules.explicit_annotation import explicit_annotation
+from virt_steward.controllers.placement.rules.no_freeze import no_freeze
 from virt_steward.controllers.placement.rules.rule import PlacementRule
 from virt_steward.controllers.placement.rules.the_only_one import the_only_one
 
@@ -18,6 +19,7 @@ STRATEGY_RULE = PlacementRule("Placement strategy", configured)
 
 RULES = (
     PlacementRule("Cluster named by annotation", explicit_annotation),
+    PlacementRule("No freeze", no_freeze),
     PlacementRule("Cluster selector", cluster_selector),  # narrows the candidates for all rules after it
     PlacementRule("Environment default", environment_default),
     PlacementRule("Default KubevirtConfig", default_flag),

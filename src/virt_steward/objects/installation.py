@@ -1,0 +1,3 @@
+"""Where virt-steward is installed unless an admin chooses otherwise."""
+
+NAMESPACE = "virt-steward"
