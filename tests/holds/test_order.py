@@ -19,7 +19,7 @@ from virt_steward.controllers.autopilot.rollouts.staging import RolloutCase, Rol
 from virt_steward.holds.freezes import NOT_FROZEN, FreezeState, Frozen
 from virt_steward.holds.gate_settings import GateSettings
 from virt_steward.holds.gates import GateState, NotEvaluated
-from virt_steward.holds.order import Hold, in_order
+from virt_steward.holds.order import HoldKind, in_order
 from virt_steward.objects.windows import Closed, Open
 
 NOW = datetime(2030, 1, 4, 23, tzinfo=UTC)  # a Friday, within WINDOW
@@ -123,7 +123,7 @@ def test_gates_are_asked_only_if_nothing_else_holds(holds: Holds, reason_of: Cal
 
 
 def test_order_is_that_of_the_documentation() -> None:
-    assert in_order({hold: hold.name for hold in reversed(Hold)}) == ("APPROVALS", "FREEZE", "WINDOW", "GATES")
+    assert in_order({hold: hold.name for hold in reversed(HoldKind)}) == ("APPROVALS", "FREEZE", "WINDOW", "GATES")
 
 
 def test_required_gates_come_with_those_of_the_object() -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Hold(Enum):
+class HoldKind(Enum):
     """What can hold a change back, in the order in which it counts."""
 
     APPROVALS = auto()
@@ -25,6 +25,6 @@ class Hold(Enum):
     GATES = auto()
 
 
-def in_order(checks: Mapping[Hold, T]) -> tuple[T, ...]:
+def in_order(checks: Mapping[HoldKind, T]) -> tuple[T, ...]:
     """The checks of a controller in the order that all controllers share."""
-    return tuple(checks[hold] for hold in Hold if hold in checks)
+    return tuple(checks[hold] for hold in HoldKind if hold in checks)

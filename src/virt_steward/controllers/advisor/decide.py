@@ -41,7 +41,7 @@ from virt_steward.controllers.advisor.steps import (
 )
 from virt_steward.controllers.advisor.steps.integrity import restored
 from virt_steward.holds.gates import GATE_CLOSED, NotEvaluated, closed_gates
-from virt_steward.holds.order import Hold, in_order
+from virt_steward.holds.order import HoldKind, in_order
 from virt_steward.objects.checks import CheckResult
 from virt_steward.objects.durations import parse_duration
 from virt_steward.platform.health import NotReady, Ready
@@ -334,10 +334,10 @@ CHECKS: tuple[AdvisorCheck, ...] = (
     AdvisorCheck("Current item", current_item_is_ready, "none is waited for", phases=EXECUTING),
     *in_order(
         {
-            Hold.APPROVALS: AdvisorCheck("Approved", plan_is_approved, phases=IN_REVIEW),
-            Hold.FREEZE: AdvisorCheck("No freeze", freeze_is_over, phases=EXECUTING),
-            Hold.WINDOW: AdvisorCheck("Inside the maintenance window", window_is_open, phases=EXECUTING),
-            Hold.GATES: AdvisorCheck("Gates open", gates_are_open, phases=EXECUTING),
+            HoldKind.APPROVALS: AdvisorCheck("Approved", plan_is_approved, phases=IN_REVIEW),
+            HoldKind.FREEZE: AdvisorCheck("No freeze", freeze_is_over, phases=EXECUTING),
+            HoldKind.WINDOW: AdvisorCheck("Inside the maintenance window", window_is_open, phases=EXECUTING),
+            HoldKind.GATES: AdvisorCheck("Gates open", gates_are_open, phases=EXECUTING),
         }
     ),
     AdvisorCheck("Targets unchanged", targets_are_unchanged, phases=IN_REVIEW | EXECUTING),

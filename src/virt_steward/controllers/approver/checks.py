@@ -11,7 +11,7 @@ from virt_steward.controllers.approver.olm import PACKAGE_LABEL, REQUIRES_APPROV
 from virt_steward.controllers.approver.scope import is_limited, reaches
 from virt_steward.controllers.approver.unpinned import allowance, is_before, objection
 from virt_steward.controllers.approver.verdicts import LeavePlan, PlanReason, WaitForPlan
-from virt_steward.holds.order import Hold, in_order
+from virt_steward.holds.order import HoldKind, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -337,12 +337,12 @@ CHECKS = (
     InstallPlanCheck("Old enough", policy.is_old_enough),
     *in_order(
         {
-            Hold.APPROVALS: InstallPlanCheck(
+            HoldKind.APPROVALS: InstallPlanCheck(
                 "Approved by enough people", policy.people_have_approved, passed=policy.approved_by
             ),
-            Hold.FREEZE: InstallPlanCheck("No freeze", policy.nothing_is_frozen),
-            Hold.WINDOW: InstallPlanCheck("Inside a maintenance window", policy.is_inside_a_window),
-            Hold.GATES: InstallPlanCheck("Gates open", policy.gates_are_open),
+            HoldKind.FREEZE: InstallPlanCheck("No freeze", policy.nothing_is_frozen),
+            HoldKind.WINDOW: InstallPlanCheck("Inside a maintenance window", policy.is_inside_a_window),
+            HoldKind.GATES: InstallPlanCheck("Gates open", policy.gates_are_open),
         }
     ),
     InstallPlanCheck("Not a dry run", not_a_dry_run),

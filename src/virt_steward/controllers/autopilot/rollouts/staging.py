@@ -16,7 +16,7 @@ from virt_steward.controllers.autopilot.rollouts.policy import DeadlineAction, R
 from virt_steward.controllers.autopilot.rollouts.staged import Occasion
 from virt_steward.holds.freezes import NOT_FROZEN, Frozen
 from virt_steward.holds.gates import closed_gates
-from virt_steward.holds.order import Hold, in_order
+from virt_steward.holds.order import HoldKind, in_order
 from virt_steward.objects.wallclock import rfc3339
 from virt_steward.objects.windows import Open, state_of
 
@@ -195,10 +195,10 @@ def gates_are_closed(case: RolloutCase, _: StagingVerdict) -> StageChange | None
 
 HOLDS = in_order(
     {
-        Hold.APPROVALS: lacks_release,
-        Hold.FREEZE: is_frozen,
-        Hold.WINDOW: waits_for_its_time,
-        Hold.GATES: gates_are_closed,
+        HoldKind.APPROVALS: lacks_release,
+        HoldKind.FREEZE: is_frozen,
+        HoldKind.WINDOW: waits_for_its_time,
+        HoldKind.GATES: gates_are_closed,
     }
 )
 """What holds a change back, of which the first is named."""
