@@ -34,6 +34,7 @@ from virt_steward.kube.events import Recorder
 from virt_steward.objects.identity import Ref, Regarding
 from virt_steward.objects.meta import Meta
 from virt_steward.platform.hco import HYPERCONVERGED
+from virt_steward.platform.machineconfigs import MACHINE_CONFIG
 from virt_steward.runtime.matters import MatterNotifications
 from virt_steward.ssa.drift_entries import FieldDrift
 
@@ -71,7 +72,7 @@ class Tower:
             nobody, "autopilot", "pod-1", limiter=NoEvents(), clock=self.clock.utc, listener=self.matters.handle
         )
         self.reporter = AutopilotReporter(recorder, AutopilotMetrics(CollectorRegistry()), self.clock)
-        self.asset = catalog.assets[0]
+        self.asset = next(one for one in catalog.assets if one.object.kind == MACHINE_CONFIG)
         self.ref = ref_of_asset(self.asset, HCO)
 
     def report(self, verdict: Verdict) -> None:
@@ -154,6 +155,13 @@ async def test_autopilot_notifies_of_repeated_drift_until_it_has_stopped_for_an_
     await tower.clock.advance(WITHIN + 1)
     tower.report(IN_SYNC)
     assert await told(tower) == ["open DriftCorrectedRepeatedly", "resolved DriftStopped"]
+
+
+async def test_autopilot_notifies_of_takeovers_that_reboot_no_node(tower: Tower, catalog: Catalog) -> None:
+    tower.ref = next(ref_of_asset(one, HCO) for one in catalog.assets if one.object.kind == HYPERCONVERGED)
+    for verdict in (a_staged(), RELEASED):
+        tower.report(verdict)
+    assert await told(tower) == ["open TakeoverStaged", "resolved TakeoverReleased"]
 
 
 async def test_autopilot_does_not_notify_of_rare_drift(tower: Tower) -> None:

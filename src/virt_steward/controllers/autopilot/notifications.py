@@ -6,7 +6,16 @@ from collections import deque
 from typing import TYPE_CHECKING, Literal
 
 from virt_steward.controllers.autopilot import annotation_keys
-from virt_steward.controllers.autopilot.events import DRIFT, IN_SYNC, OVERDUE, RELEASED, STAGED, named_fields
+from virt_steward.controllers.autopilot.events import (
+    DRIFT,
+    IN_SYNC,
+    OVERDUE,
+    RELEASED,
+    STAGED,
+    TAKEOVER_RELEASED,
+    TAKEOVER_STAGED,
+    named_fields,
+)
 from virt_steward.controllers.autopilot.verdicts import (
     AssetApplied,
     AssetDiffers,
@@ -36,9 +45,8 @@ ROLLOUT, SYNC, REPEATED_DRIFT, EDIT_WAR = "rollout", "sync", "repeated-drift", "
 REPEATED, WITHIN = 3, 3600.0
 """So many corrections of one object within so many seconds concern people: somebody or something works against us."""
 RULES: Mapping[str, MatterRule] = {
-    STAGED: OpensMatter(ROLLOUT, by_episode=True),
-    OVERDUE: OpensMatter(ROLLOUT, by_episode=True),
-    RELEASED: ClosesMatters((ROLLOUT,)),
+    **dict.fromkeys((STAGED, TAKEOVER_STAGED, OVERDUE), OpensMatter(ROLLOUT, by_episode=True)),
+    **dict.fromkeys((RELEASED, TAKEOVER_RELEASED), ClosesMatters((ROLLOUT,))),
     **dict.fromkeys(FailureReason, OpensMatter(SYNC)),
     "DriftReported": OpensMatter(SYNC),
     IN_SYNC: ClosesMatters((SYNC, ROLLOUT)),
