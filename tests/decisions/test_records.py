@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.commands import steward
 from tests.clients import a_client
-from tests.console.objects import define_all, put
+from tests.console.objects import define_all, no_approved_plans, put
 from tests.controllers.advisor.builders import PLAN
 from tests.controllers.advisor.reviews import config_in_review
 from tests.eventually import eventually
@@ -150,6 +150,7 @@ async def test_release_is_recorded_with_what_was_released(objects: Client) -> No
 
 async def test_status_lists_decisions_of_all_controllers(objects: Client, namespace: str) -> None:
     await undecided(objects, namespace)
+    await no_approved_plans(objects)  # some tests approve in the future
     await put(objects, {**THE_HCO, "metadata": {**THE_HCO["metadata"], "annotations": {SCOPE: ASSET}}})
     await create(objects, a_pending_plan(namespace))
     now = datetime.now(UTC).replace(microsecond=0)
