@@ -20,7 +20,7 @@ demo: setup  ## Start a local control plane with all controllers, and print what
 test: check  ## Check the code, then run all tests on a real control plane (built on the first run)
 	@$(BIN)/virt-steward local assets
 	@$(BIN)/python -m tests.tools
-	@$(BIN)/pytest -n 2 --dist worksteal $(ARGS)
+	@$(BIN)/pytest -n 3 --dist worksteal $(ARGS)
 
 stress: setup  ## Run the long tests: many kills and freezes, thousands of objects
 	@$(BIN)/virt-steward local assets

@@ -198,7 +198,7 @@ async def test_switch_over_ends_drift_when_it_is_gone(switch: Switch) -> None:
     since = await switch.restore(DRIFTED)
     async with switch.advising():
         assert await switch.is_adopted()
-        assert ".spec.deschedulingIntervalSeconds is 300, planned 60" in await switch.desk.message("Drifted")
+        assert "/spec/deschedulingIntervalSeconds is 300, planned 60" in await switch.desk.message("Drifted")
         await switch.client.merge_patch(DESCHEDULER, {"spec": {"deschedulingIntervalSeconds": 60}})
         assert await switch.desk.reaches("CompletedWithUpgrade")
         await switch.client.merge_patch(DESCHEDULER, {"spec": {"deschedulingIntervalSeconds": 90}})

@@ -47,7 +47,7 @@ async def test_a_restart_repeats_no_refusal_though_more_wait_than_a_status_shows
     crowd = {str(await olm.offer(V1)) for _ in range(PENDING_SHOWN + 5)}
     config = tmp_path / "notify.yaml"
     async with receiving() as receiver:
-        config.write_text(f"audit: {{url: '{receiver.url}'}}")
+        config.write_text(f"audit: {{url: '{receiver.url}', digestAfter: 0}}")
         options = ("--no-leader-elect", f"--notify-config={config}")
 
         def told() -> list[tuple[str, str]]:

@@ -6,7 +6,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.controllers.approver.builders import CACHE, V1, V2, a_csv, a_plan, a_subscription, an_approver, empty_stores
+from tests.controllers.approver.builders import (
+    CACHE,
+    NOON,
+    V1,
+    V2,
+    a_csv,
+    a_plan,
+    a_subscription,
+    an_approver,
+    empty_stores,
+)
 from virt_steward.controllers.approver.observe import Namespace, NamespaceMeta, observe
 from virt_steward.controllers.approver.olm import ApprovalStamp, InstallPlan
 from virt_steward.controllers.approver.pending import Pending
@@ -157,7 +167,7 @@ def test_observe_takes_what_the_namespace_holds() -> None:
     )
     room.stores.subscriptions.put_unreadable(Key("shop", "odd"), "it is odd")
     room.stores.subscriptions.put_unreadable(Key("garden", "odd"), "it is odd")
-    found = observe(room.stores, HERE)
+    found = observe(room.stores, HERE, NOON)
     assert found
     assert found.subscriptions == (a_subscription(),)
     assert found.unreadable == ("odd",)
@@ -166,10 +176,10 @@ def test_observe_takes_what_the_namespace_holds() -> None:
     assert found.namespace_labels is None
     assert found.approvers == (older, ANN)
     room.put(NAMESPACES, a_namespace(stage="prod"))
-    found = observe(room.stores, HERE)
+    found = observe(room.stores, HERE, NOON)
     assert found
     assert found.namespace_labels == {"stage": "prod"}
-    assert observe(room.stores, Key("shop", "none")) is None
+    assert observe(room.stores, Key("shop", "none"), NOON) is None
 
 
 def woken_by(pending: Pending, woken: list[Any], steps: Iterable[tuple[Key, dict[Key, WaitForPlan]]]) -> list[Any]:

@@ -179,7 +179,7 @@ def test_as_table_has_columns_and_a_summary() -> None:
         "ASSET   STATUS    COMPONENT  REASON",
         "fast    INCLUDED  Tuning",
         "slow    EXCLUDED  Tuning     Conditions not met",
-        "broken  ERROR     Tuning     Render error: broken/object.yaml.j…",
+        "broken  ERROR     Tuning     Render error: broken/object.yaml.j2 line 1: 'gone' is undefined",
         "",
         "Summary: 1 included, 1 excluded, 0 filtered, 1 errors",
     ]

@@ -113,6 +113,9 @@ async def test_takeover_from_the_go_autopilot_writes_nothing_until_somebody_acts
         assert occasions.pop(REPLACED_BY) == "delete"
         assert {*occasions.values()} == {"first contact"}
         await explains_what_waits(cockpit)
+        assert len(records_of(cockpit, audit_log, mark)) <= len(found), (
+            "each is recorded once, and then there is silence"
+        )
         assert await cockpit.events("DriftDetected") == []
         assert written_by(cockpit, audit_log, mark) == []
         assert (await boots(cockpit), await rendered(cockpit)) == (before, renderings)
@@ -243,6 +246,12 @@ def written_by(cockpit: Cockpit, audit_log: AuditLog, mark: Mark) -> list[Reques
         if one.user == cockpit.account.user and one.is_write and "dryRun" not in one.uri
         if one.resource != "events" and one.name != STAGING
     ]
+
+
+def records_of(cockpit: Cockpit, audit_log: AuditLog, mark: Mark) -> list[Request]:
+    """How often what is staged was written."""
+    mine = (one for one in audit_log.since(mark) if one.user == cockpit.account.user)
+    return [one for one in mine if one.is_write and one.name == STAGING]
 
 
 async def wants_another(cockpit: Cockpit, before: str) -> bool:

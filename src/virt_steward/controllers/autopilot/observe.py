@@ -242,7 +242,10 @@ class AutopilotClusterView:
 
     def obsolete_part(self, stone: Tombstone, found: LiveSummary) -> ObsoletePart:
         """Return what of an obsolete object tells whose nodes reboot without it."""
-        metadata = {"name": stone.ref.key.name, "labels": dict(found.labels)}
+        key = stone.ref.key
+        metadata = {"name": key.name, "labels": dict(found.labels)} | (
+            {"namespace": key.namespace} if key.namespace else {}
+        )
         obj = {"apiVersion": stone.api_version, "kind": stone.ref.kind.name, "metadata": metadata}
         if stone.ref.kind == MACHINE_CONFIG:
             return ObsoletePart(obj)
