@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -83,6 +84,11 @@ def _renderer() -> Renderer:
 
 
 def stub(crd: str) -> Object:
+    """A copy, which a test may change: the simulated platform installs the original."""
+    return deepcopy(_definition(crd))
+
+
+def _definition(crd: str) -> Object:
     return next(known.definition() for known in STUBS if f"{known.kind.plural}.{known.kind.group}" == crd)
 
 
