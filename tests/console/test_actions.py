@@ -8,7 +8,7 @@ from tests.console.clicks import GOVERNED, NOTES, PAGE, any_form, behind, config
 from tests.console.objects import OTHER_PLAN, PLAN, a_condition, a_review, no_config, put_config
 from tests.console.people import People, user_of
 from tests.console.rig import Browser, Served, a_console
-from tests.controllers.advisor.desk import the_config
+from tests.controllers.advisor.rig import the_config
 from tests.grants import Account
 from tests.installplans import an_install_plan, create_install_plan
 from tests.machines import a_config, a_machine, cluster_of, the_machine

@@ -10,7 +10,7 @@ from tests.console.clicks import GOVERNED, NOTES, PAGE, any_form, behind, config
 from tests.console.objects import OTHER_PLAN, PLAN, a_review, no_approved_plans, no_config, put_config, the_config
 from tests.console.people import People
 from tests.console.rig import Browser
-from tests.controllers.advisor.desk import Desk, a_descheduler, advising, no_reboots
+from tests.controllers.advisor.rig import AdvisorRig, a_descheduler, advising, no_reboots
 from tests.eventually import eventually
 from tests.gateway import a_status
 from tests.grants import Account, an_account
@@ -28,7 +28,7 @@ INPUTS = [{"name": "a", "value": "1"}]
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def advised(control_plane: ControlPlane, client: Client, namespace: str) -> AsyncIterator[Desk]:
+async def advised(control_plane: ControlPlane, client: Client, namespace: str) -> AsyncIterator[AdvisorRig]:
     """A KubeDescheduler that existed before, and a running advisor."""
     await no_config(client)
     await no_approved_plans(client)
@@ -36,7 +36,7 @@ async def advised(control_plane: ControlPlane, client: Client, namespace: str) -
     rights = await an_account(client, definition(AdvisorOptions(example_profile=True)).access, installation)
     async with SimulatedPlatform(client, PlatformShape(workers=1, pace=0.02)), advising(control_plane, rights):
         await client.create(a_descheduler())
-        yield Desk(client)
+        yield AdvisorRig(client)
     await no_config(client)
     await no_config(client, HIGHER_DENSITY)
 
@@ -253,7 +253,7 @@ async def test_replan_reports_partial_result(
     assert (await config(client))["spec"]["action"] == "Ignore"
 
 
-async def test_rollback_is_cancelled_or_replanned_with_advisor(browser: Browser, advised: Desk) -> None:
+async def test_rollback_is_cancelled_or_replanned_with_advisor(browser: Browser, advised: AdvisorRig) -> None:
     await advised.ask("Apply", options=no_reboots())
     assert await advised.reaches("Completed", within=30)
     await browser.post(f"{PAGE}/rollback", await any_form(browser))
@@ -273,7 +273,7 @@ async def test_rollback_is_cancelled_or_replanned_with_advisor(browser: Browser,
     assert await eventually(lambda: is_another_way_back(advised, way_back), within=15), await advised.status()
 
 
-async def is_another_way_back(advised: Desk, known: str) -> bool:
+async def is_another_way_back(advised: AdvisorRig, known: str) -> bool:
     status = await advised.status()
     is_ready = status.phase == "ReviewRequired" and status.plan_action == "Rollback" and status.plan_hash != known
     return is_ready and await advised.condition("PlanStale") == ("False", "PlanCurrent")

@@ -25,7 +25,7 @@ from tests.console.objects import (
 )
 from tests.console.people import People
 from tests.console.rig import Served
-from tests.controllers.advisor.desk import a_descheduler, advising
+from tests.controllers.advisor.rig import a_descheduler, advising
 from tests.grants import an_account
 from tests.installplans import an_install_plan, create_install_plan
 from tests.machines import a_config as a_cluster

@@ -7,7 +7,7 @@ from tests.console.clicks import PAGE, shown
 from tests.console.objects import MOMENT, a_drift, no_config, put, put_config
 from tests.console.people import People, a_rule
 from tests.console.rig import Browser, Served
-from tests.controllers.advisor.desk import a_descheduler
+from tests.controllers.advisor.rig import a_descheduler
 from tests.eventually import eventually
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI
 from virt_steward.kube.client import Client, Object

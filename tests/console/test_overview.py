@@ -10,7 +10,7 @@ import pytest_asyncio
 from tests.console.objects import a_drift, a_review, no_config, put_config
 from tests.console.people import a_rule
 from tests.console.rig import namespace_of
-from tests.controllers.advisor.desk import a_descheduler
+from tests.controllers.advisor.rig import a_descheduler
 from tests.eventually import eventually
 from tests.otheroperator import OtherOperator
 from virt_steward.apis.profiles import LOAD_AWARE

@@ -18,7 +18,7 @@ from virt_steward_demo.local.controlplane import ControlPlane
 
 
 async def test_reject_decides_on_each_profile(configs: Client, control_plane: ControlPlane) -> None:
-    desk = await config_in_review(configs)
+    rig = await config_in_review(configs)
     other = await steward("reject", EXAMPLE, "--plan", "0123456789abcdef", kubeconfig=control_plane.kubeconfig)
     assert (other.code, other.stdout) == (1, "")
     assert f"{EXAMPLE}: Nothing was changed: the plan has changed since you reviewed it" in other.stderr
@@ -30,7 +30,7 @@ async def test_reject_decides_on_each_profile(configs: Client, control_plane: Co
         ("no-such", False),
         (EXAMPLE, True),
     ]
-    annotations = (await desk.config())["metadata"]["annotations"]
+    annotations = (await rig.config())["metadata"]["annotations"]
     assert (annotations[REJECTED_BY], annotations[REJECTION_COMMENT]) == ("admin", "not now")
 
 
@@ -47,21 +47,21 @@ async def test_each_profile_gets_an_answer_though_the_first_is_forbidden(
 
 
 async def test_rollback_is_requested_and_cancelled(configs: Client, control_plane: ControlPlane) -> None:
-    desk = await config_in_review(configs, action="Apply")
+    rig = await config_in_review(configs, action="Apply")
     for options, code, action in (((), 0, "Rollback"), (("--cancel",), 0, "DryRun"), (("--cancel",), 1, "DryRun")):
         ended = await steward("rollback", EXAMPLE, *options, kubeconfig=control_plane.kubeconfig)
         assert ended.code == code, ended.stdout
-        assert (await desk.config())["spec"]["action"] == action
+        assert (await rig.config())["spec"]["action"] == action
 
 
 async def test_replan_asks_for_a_plan(configs: Client, control_plane: ControlPlane) -> None:
-    desk = await config_in_review(configs, action="Ignore")
+    rig = await config_in_review(configs, action="Ignore")
     ended = await steward("replan", EXAMPLE, kubeconfig=control_plane.kubeconfig)
     assert (ended.code, ended.stdout) == (
         0,
         f"{EXAMPLE}: A new plan for {EXAMPLE} is being drafted. Nothing changes until somebody approves it.\n",
     )
-    assert (await desk.config())["spec"]["action"] == "DryRun"
+    assert (await rig.config())["spec"]["action"] == "DryRun"
 
 
 async def test_resume_takes_only_what_is_paused(admin: Client, control_plane: ControlPlane) -> None:

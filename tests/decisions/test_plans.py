@@ -63,12 +63,12 @@ def test_plan_is_approvable(config: VirtPlatformConfig) -> None:
     ],
 )
 async def test_approval_sets_action_and_annotations(before: str, after: str, configs: Client) -> None:
-    desk = await config_in_review(configs, action=before)
-    await desk.annotate(approval_comment="of somebody before", rejected_plan=PLAN, rejected_by="admin")
+    rig = await config_in_review(configs, action=before)
+    await rig.annotate(approval_comment="of somebody before", rejected_plan=PLAN, rejected_by="admin")
     assert await approve_plan(configs, EXAMPLE, PLAN, "", NOW) == PlanApproved(
         EXAMPLE, PLAN, after, "admin", "", "the advisor executes the plan now"
     )  # type: ignore[arg-type]
-    config = await desk.config()
+    config = await rig.config()
     assert config["spec"]["action"] == after
     assert config["metadata"]["annotations"] == {
         APPROVED_PLAN: PLAN,
@@ -80,11 +80,11 @@ async def test_approval_sets_action_and_annotations(before: str, after: str, con
 
 
 async def test_approval_refuses_other_plan(configs: Client) -> None:
-    desk = await config_in_review(configs)
+    rig = await config_in_review(configs)
     answer = await approve_plan(configs, EXAMPLE, "another", "", NOW)
     assert isinstance(answer, NotApproved)
     assert answer.reason == plan_changed(PLAN)
-    assert (await desk.config())["spec"]["action"] == "DryRun"
+    assert (await rig.config())["spec"]["action"] == "DryRun"
 
 
 @pytest.mark.parametrize(
@@ -97,19 +97,19 @@ async def test_approval_refuses_other_plan(configs: Client) -> None:
 async def test_approval_survives_status_change_but_not_new_plan(
     changes: dict[str, Any], approved: bool, configs: Client, control_plane: ControlPlane, gateway: Gateway
 ) -> None:
-    desk = await config_in_review(configs)
+    rig = await config_in_review(configs)
     tried: list[str] = []
 
     async def changed_meanwhile(request: web.Request) -> None:
         if request.method == "PATCH":
             tried.append(request.path)
             if len(tried) == 1:
-                await write_status(desk, phase="ReviewRequired", **changes)
+                await write_status(rig, phase="ReviewRequired", **changes)
 
     gateway.intercept = changed_meanwhile
     async with a_client(control_plane, server=gateway.server) as client:
         answer = await approve_plan(client, EXAMPLE, PLAN, "agreed", NOW)
-    config = await desk.config()
+    config = await rig.config()
     assert isinstance(answer, PlanApproved) is approved
     assert config["spec"]["action"] == ("Apply" if approved else "DryRun")
     assert (config["metadata"].get("annotations", {}).get(APPROVAL_COMMENT) == "agreed") is approved

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.controllers.advisor.builders import PLAN, a_config, a_status
-from tests.controllers.advisor.desk import Desk
 from tests.controllers.advisor.reviews import config_in_review, write_status
+from tests.controllers.advisor.rig import AdvisorRig
 from virt_steward.apis.profiles import EXAMPLE
 from virt_steward.apis.virtplatformconfig import Input
 from virt_steward.controllers.advisor.annotation_keys import (
@@ -38,8 +38,8 @@ def no_options(_current: object) -> None:
     return None
 
 
-async def action_of(desk: Desk) -> str:
-    return str((await desk.config())["spec"]["action"])
+async def action_of(rig: AdvisorRig) -> str:
+    return str((await rig.config())["spec"]["action"])
 
 
 @pytest.mark.parametrize(
@@ -69,59 +69,59 @@ def test_rollback_lasts_until_it_is_completed(action: str, status: Any, expected
 
 
 async def test_reject_records_who_and_why(configs: Client) -> None:
-    desk = await config_in_review(configs)
+    rig = await config_in_review(configs)
     assert isinstance(await reject_plan(configs, EXAMPLE, PLAN, BY_ADMIN), Decided)
-    annotations = (await desk.config())["metadata"]["annotations"]
+    annotations = (await rig.config())["metadata"]["annotations"]
     assert (annotations[REJECTED_PLAN], annotations[REJECTED_BY]) == (PLAN, "admin")
     assert annotations[REJECTION_COMMENT] == BY_ADMIN.comment
-    assert await action_of(desk) == "Ignore"
+    assert await action_of(rig) == "Ignore"
 
 
 async def test_reject_refuses_another_plan(configs: Client) -> None:
-    desk = await config_in_review(configs)
+    rig = await config_in_review(configs)
     assert isinstance(await reject_plan(configs, EXAMPLE, "another", BY_ADMIN), NotDecided)
-    assert await action_of(desk) == "DryRun"
+    assert await action_of(rig) == "DryRun"
 
 
 async def test_roll_back_asks_for_a_plan_that_needs_an_approval(configs: Client) -> None:
-    desk = await config_in_review(configs, action="Apply")
-    await desk.annotate(approved_plan=PLAN)
+    rig = await config_in_review(configs, action="Apply")
+    await rig.annotate(approved_plan=PLAN)
     await roll_back(configs, EXAMPLE, BY_ADMIN)
-    assert await action_of(desk) == "Rollback"
-    assert APPROVED_PLAN not in (await desk.config())["metadata"].get("annotations", {})
+    assert await action_of(rig) == "Rollback"
+    assert APPROVED_PLAN not in (await rig.config())["metadata"].get("annotations", {})
 
 
 async def test_cancel_rollback_manages_the_profile_again(configs: Client) -> None:
-    desk = await config_in_review(configs, action="Rollback")
+    rig = await config_in_review(configs, action="Rollback")
     assert isinstance(await cancel_rollback(configs, EXAMPLE, BY_ADMIN), Decided)
-    assert await action_of(desk) == "DryRun"
+    assert await action_of(rig) == "DryRun"
     assert isinstance(await cancel_rollback(configs, EXAMPLE, BY_ADMIN), NotDecided)
 
 
 async def test_stop_managing_sets_ignore(configs: Client) -> None:
-    desk = await config_in_review(configs, action="Apply")
+    rig = await config_in_review(configs, action="Apply")
     await stop_managing(configs, EXAMPLE, BY_ADMIN)
-    assert await action_of(desk) == "Ignore"
+    assert await action_of(rig) == "Ignore"
 
 
 @pytest.mark.parametrize(("before", "writes"), [("DryRun", 2), ("Apply", 1), ("Ignore", 1)])
 async def test_replan_changes_the_spec_and_ends_with_dry_run(configs: Client, before: str, writes: int) -> None:
-    desk = await config_in_review(configs, action=before)
-    generation = (await desk.config())["metadata"]["generation"]
+    rig = await config_in_review(configs, action=before)
+    generation = (await rig.config())["metadata"]["generation"]
     assert isinstance(await replan(configs, EXAMPLE, BY_ADMIN), Decided)
-    config = await desk.config()
+    config = await rig.config()
     assert (config["spec"]["action"], config["metadata"]["generation"]) == ("DryRun", generation + writes)
 
 
 async def test_activate_creates_the_config(configs: Client) -> None:
     assert isinstance(await activate(configs, EXAMPLE, no_options, BY_ADMIN), Decided)
-    assert await action_of(Desk(configs, EXAMPLE)) == "DryRun"
+    assert await action_of(AdvisorRig(configs, EXAMPLE)) == "DryRun"
 
 
 async def test_activate_replans_an_active_profile(configs: Client) -> None:
-    desk = await config_in_review(configs)
-    await write_status(desk, phase="Completed")
-    generation = (await desk.config())["metadata"]["generation"]
+    rig = await config_in_review(configs)
+    await write_status(rig, phase="Completed")
+    generation = (await rig.config())["metadata"]["generation"]
     assert isinstance(await activate(configs, EXAMPLE, no_options, BY_ADMIN), Decided)
-    config = await desk.config()
+    config = await rig.config()
     assert (config["spec"]["action"], config["metadata"]["generation"]) == ("DryRun", generation + 2)

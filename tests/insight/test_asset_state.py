@@ -36,7 +36,7 @@ ENFORCED = Wanted({}, NO_MASK, DriftMode.ENFORCE, is_paused=False, rollout=Rollo
 REPORTED = Wanted({}, NO_MASK, DriftMode.REPORT, is_paused=False, rollout=RolloutPolicy())
 
 
-def sighted(paused_at: str = "", **annotations: str) -> LiveSummary:
+def live_summary(paused_at: str = "", **annotations: str) -> LiveSummary:
     known = {f"{PREFIX}{name.replace('_', '-')}": value for name, value in annotations.items()}
     return LiveSummary(Meta("one"), known, {}, b"", paused_at)
 
@@ -68,32 +68,36 @@ def a_state(
         (a_state(AssetPending(PendingReason.NO_NAMESPACE, "no namespace")), "Waits", "no namespace"),
         (a_state(AssetFailed(FailureReason.RENDER, "bad template")), "Fails", "bad template"),
         (a_state(ENFORCED), "Not there yet", "has not created it"),
-        (a_state(ENFORCED, sighted()), "In place", "as the catalog wants it"),
-        (a_state(ENFORCED, sighted(patch="[]")), "In place", "with overrides: patch"),
-        (a_state(ENFORCED, sighted(created_uid="1")), "In place", "as the catalog wants it"),
-        (a_state(ENFORCED, sighted(), "DriftDetected"), "In place", "as the catalog wants it"),
-        (a_state(REPORTED, sighted(), "DriftDetected"), "Differs", "note of DriftDetected"),
-        (a_state(REPORTED, sighted(), "DriftDetected", "DriftCorrected"), "In place", ""),
-        (a_state(ENFORCED, sighted(), "ApplyFailed"), "Fails", "note of ApplyFailed"),
-        (a_state(ENFORCED, sighted(), "ApplyFailed", "AssetApplied"), "In place", ""),
-        (a_state(ENFORCED, sighted(), "ApplyFailed", "AssetInOrder"), "In place", ""),
-        (a_state(REPORTED, sighted(), "DriftDetected", "AssetInOrder"), "In place", ""),
-        (a_state(REPORTED, sighted(), "AssetInOrder", "DriftDetected"), "Differs", "note of DriftDetected"),
-        (a_state(ENFORCED, sighted(), staged=WAIT), "Staged", "since 2026-03-01T12:00:00Z: nodes would reboot"),
+        (a_state(ENFORCED, live_summary()), "In place", "as the catalog wants it"),
+        (a_state(ENFORCED, live_summary(patch="[]")), "In place", "with overrides: patch"),
+        (a_state(ENFORCED, live_summary(created_uid="1")), "In place", "as the catalog wants it"),
+        (a_state(ENFORCED, live_summary(), "DriftDetected"), "In place", "as the catalog wants it"),
+        (a_state(REPORTED, live_summary(), "DriftDetected"), "Differs", "note of DriftDetected"),
+        (a_state(REPORTED, live_summary(), "DriftDetected", "DriftCorrected"), "In place", ""),
+        (a_state(ENFORCED, live_summary(), "ApplyFailed"), "Fails", "note of ApplyFailed"),
+        (a_state(ENFORCED, live_summary(), "ApplyFailed", "AssetApplied"), "In place", ""),
+        (a_state(ENFORCED, live_summary(), "ApplyFailed", "AssetInOrder"), "In place", ""),
+        (a_state(REPORTED, live_summary(), "DriftDetected", "AssetInOrder"), "In place", ""),
+        (a_state(REPORTED, live_summary(), "AssetInOrder", "DriftDetected"), "Differs", "note of DriftDetected"),
+        (a_state(ENFORCED, live_summary(), staged=WAIT), "Staged", "since 2026-03-01T12:00:00Z: nodes would reboot"),
         (a_state(ENFORCED, staged=WAIT), "Staged", "nodes would reboot"),
-        (a_state(ENFORCED, sighted(), "ApplyFailed", staged=WAIT), "Fails", "note of ApplyFailed"),
+        (a_state(ENFORCED, live_summary(), "ApplyFailed", staged=WAIT), "Fails", "note of ApplyFailed"),
         (a_state(AssetSkipped(SkipReason.CONDITIONS, "no swap"), staged=WAIT), "Left alone", "no swap"),
         (a_state(AssetSkipped(SkipReason.CONDITIONS, "no swap"), staged=DELETION), "Staged", "it is obsolete"),
         (
             a_state(
                 ENFORCED,
-                sighted("12:00", reconcile_paused="true", reconcile_paused_reason=OTHER_INSTANCE),
+                live_summary("12:00", reconcile_paused="true", reconcile_paused_reason=OTHER_INSTANCE),
             ),
             "Paused",
             "another instance writes as virt-platform-autopilot",
         ),
-        (a_state(ENFORCED, sighted("12:00", reconcile_paused="true")), "Paused", "another client kept changing it"),
-        (a_state(ENFORCED, sighted(reconcile_paused="true")), "Paused", "a user paused it"),
+        (
+            a_state(ENFORCED, live_summary("12:00", reconcile_paused="true")),
+            "Paused",
+            "another client kept changing it",
+        ),
+        (a_state(ENFORCED, live_summary(reconcile_paused="true")), "Paused", "a user paused it"),
     ],
     ids=lambda one: "" if isinstance(one, AssetState) else str(one).replace(" ", "-"),
 )
@@ -103,14 +107,14 @@ def test_an_asset_is(state: AssetState, word: str, why: str) -> None:
 
 
 def test_only_what_a_person_can_settle_is_in_the_inbox() -> None:
-    war, chosen = sighted("12:00", reconcile_paused="true"), sighted(reconcile_paused="true")
+    war, chosen = live_summary("12:00", reconcile_paused="true"), live_summary(reconcile_paused="true")
     states = [
         a_state(ENFORCED, war),
         a_state(ENFORCED, chosen),
-        a_state(ENFORCED, sighted()),
+        a_state(ENFORCED, live_summary()),
         a_state(AssetFailed(FailureReason.RENDER, "bad template")),
-        a_state(REPORTED, sighted(), "DriftDetected"),
-        a_state(ENFORCED, sighted(), staged=WAIT),
+        a_state(REPORTED, live_summary(), "DriftDetected"),
+        a_state(ENFORCED, live_summary(), staged=WAIT),
         a_state(AssetSkipped(SkipReason.CONDITIONS, "no swap")),
     ]
     assert [one.tag for one in of_assets(states)] == ["Paused", "Fails", "Differs", "Staged"]

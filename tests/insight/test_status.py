@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.controllers.advisor.desk import the_config
+from tests.controllers.advisor.rig import the_config
 from tests.controllers.approver.builders import NOON
 from tests.controllers.approver.builders import an_approver as an_observed_approver
 from tests.controllers.placement.scene import Scene

@@ -42,7 +42,7 @@ class Allowance:
         return self._left >= 0
 
 
-class Desk:
+class Rig:
     """A recorder at work."""
 
     def __init__(self, client: Client, allowance: int = 1000) -> None:
@@ -62,11 +62,11 @@ class Desk:
 
 
 @asynccontextmanager
-async def a_desk(client: Client, allowance: int = 1000) -> AsyncIterator[Desk]:
-    desk = Desk(client, allowance)
-    task = asyncio.ensure_future(desk.recorder.run())
+async def a_desk(client: Client, allowance: int = 1000) -> AsyncIterator[Rig]:
+    rig = Rig(client, allowance)
+    task = asyncio.ensure_future(rig.recorder.run())
     try:
-        yield desk
+        yield rig
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):
@@ -90,9 +90,9 @@ async def events(client: Client, namespace: str) -> list[dict[str, Any]]:
 
 async def test_recorder_writes_event(admin: Client, namespace: str) -> None:
     happened = await about(admin, namespace)
-    async with a_desk(admin) as desk:
-        desk.recorder.once(happened)
-        await desk.written()
+    async with a_desk(admin) as rig:
+        rig.recorder.once(happened)
+        await rig.written()
     [event] = await events(admin, namespace)
     assert (event["type"], event["reason"], event["action"]) == ("Normal", "PlanApproved", "Approve")
     assert event["note"] == "plan install-abc approved"
@@ -109,20 +109,20 @@ async def test_recorder_writes_event(admin: Client, namespace: str) -> None:
 
 async def test_recorder_tells_listener_every_occurrence(admin: Client, namespace: str) -> None:
     happened = await about(admin, namespace)
-    async with a_desk(admin) as desk:
-        desk.recorder.once(happened)
-        desk.recorder.again(happened)
-        desk.recorder.tell(replace(happened, reason="Fine"))
-        await desk.written()
-    assert [one.reason for one in desk.heard] == [happened.reason, happened.reason, "Fine"]
+    async with a_desk(admin) as rig:
+        rig.recorder.once(happened)
+        rig.recorder.again(happened)
+        rig.recorder.tell(replace(happened, reason="Fine"))
+        await rig.written()
+    assert [one.reason for one in rig.heard] == [happened.reason, happened.reason, "Fine"]
     assert [one["reason"] for one in await events(admin, namespace)] == [happened.reason]
 
 
 async def test_recorder_writes_related_object(admin: Client, namespace: str) -> None:
     happened, other = await about(admin, namespace), await about(admin, namespace, "other")
-    async with a_desk(admin) as desk:
-        desk.recorder.once(replace(happened, related=other.regarding))
-        await desk.written()
+    async with a_desk(admin) as rig:
+        rig.recorder.once(replace(happened, related=other.regarding))
+        await rig.written()
     [event] = await events(admin, namespace)
     assert (event["regarding"]["name"], event["related"]["name"]) == ("thing", "other")
     assert event["related"]["uid"] == other.regarding.uid
@@ -132,12 +132,12 @@ async def test_once_records_once_across_restarts(admin: Client, namespace: str) 
     happened = await about(admin, namespace)
     with capture_logs() as logged:
         for _process in range(2):
-            async with a_desk(admin) as desk:
-                desk.recorder.once(happened)
-                desk.recorder.once(happened)
-                await desk.written()
-                desk.recorder.once(replace(happened, note="in other words"))
-                await desk.written()
+            async with a_desk(admin) as rig:
+                rig.recorder.once(happened)
+                rig.recorder.once(happened)
+                await rig.written()
+                rig.recorder.once(replace(happened, note="in other words"))
+                await rig.written()
     assert logged == []
     assert [event["note"] for event in await events(admin, namespace)] == [happened.note]
 
@@ -154,85 +154,85 @@ async def test_once_records_each_occurrence(
     differs: Callable[[Occurrence], Occurrence], admin: Client, namespace: str
 ) -> None:
     happened = await about(admin, namespace)
-    async with a_desk(admin) as desk:
-        desk.recorder.once(happened)
-        desk.recorder.once(differs(happened))
-        await desk.written()
+    async with a_desk(admin) as rig:
+        rig.recorder.once(happened)
+        rig.recorder.once(differs(happened))
+        await rig.written()
     assert len(await events(admin, namespace)) == 2
 
 
 async def test_again_sends_count_once_a_minute(admin: Client, namespace: str, audit_log: AuditLog) -> None:
     happened = await about(admin, namespace)
     mark = audit_log.mark()
-    async with a_desk(admin) as desk:
+    async with a_desk(admin) as rig:
         for _ in range(5):
-            desk.recorder.again(happened)
-        await desk.written()
+            rig.recorder.again(happened)
+        await rig.written()
         [event] = await events(admin, namespace)
         assert "series" not in event
-        desk.clock.advance(REPEAT_INTERVAL)
-        desk.recorder.again(happened)
-        desk.recorder.again(happened)
-        await desk.written()
+        rig.clock.advance(REPEAT_INTERVAL)
+        rig.recorder.again(happened)
+        rig.recorder.again(happened)
+        await rig.written()
     [event] = await events(admin, namespace)
     assert event["series"]["count"] == 6
-    assert event["series"]["lastObservedTime"] == desk.clock.now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    assert event["series"]["lastObservedTime"] == rig.clock.now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     writes = [request.verb for request in audit_log.since(mark) if request.resource == "events" and request.is_write]
     assert writes == ["create", "patch"]
 
 
 async def test_again_recreates_expired_event(admin: Client, namespace: str) -> None:
     happened = await about(admin, namespace)
-    async with a_desk(admin) as desk:
-        desk.recorder.again(happened)
-        await desk.written()
+    async with a_desk(admin) as rig:
+        rig.recorder.again(happened)
+        await rig.written()
         await admin.delete(Ref(EVENT, happened.key))
-        desk.clock.advance(REPEAT_INTERVAL)
-        desk.recorder.again(happened)
-        await desk.written()
+        rig.clock.advance(REPEAT_INTERVAL)
+        rig.recorder.again(happened)
+        await rig.written()
     assert len(await events(admin, namespace)) == 1
 
 
 async def test_again_counts_across_restarts(admin: Client, namespace: str) -> None:
     happened = await about(admin, namespace)
     for _process in range(2):
-        async with a_desk(admin) as desk:
-            desk.recorder.again(happened)
-            await desk.written()
+        async with a_desk(admin) as rig:
+            rig.recorder.again(happened)
+            await rig.written()
     [event] = await events(admin, namespace)
     assert event["series"]["count"] == 2
-    assert event["series"]["lastObservedTime"] == rfc3339_micro(desk.clock.now)
+    assert event["series"]["lastObservedTime"] == rfc3339_micro(rig.clock.now)
 
 
 async def test_anew_sends_at_once(admin: Client, namespace: str) -> None:
     happened = await about(admin, namespace)
-    async with a_desk(admin) as desk:
-        desk.recorder.again(happened)
-        await desk.written()
-        desk.clock.advance(1)
-        desk.recorder.again_now(happened)
-        await desk.written()
+    async with a_desk(admin) as rig:
+        rig.recorder.again(happened)
+        await rig.written()
+        rig.clock.advance(1)
+        rig.recorder.again_now(happened)
+        await rig.written()
     [event] = await events(admin, namespace)
     assert event["series"]["count"] == 2
-    assert event["series"]["lastObservedTime"] == rfc3339_micro(desk.clock.now)
+    assert event["series"]["lastObservedTime"] == rfc3339_micro(rig.clock.now)
 
 
 async def test_recorder_limits_hot_loop(admin: Client, namespace: str) -> None:
     happened = await about(admin, namespace)
-    async with a_desk(admin, allowance=3) as desk:
+    async with a_desk(admin, allowance=3) as rig:
         for episode in range(50):
-            desk.recorder.once(replace(happened, episode=str(episode)))
-        await desk.written()
+            rig.recorder.once(replace(happened, episode=str(episode)))
+        await rig.written()
     assert len(await events(admin, namespace)) == 3
-    assert desk.recorder.dropped == 47
+    assert rig.recorder.dropped == 47
 
 
 @pytest.mark.parametrize("letter", ["x", "ü", "€"], ids=["one byte", "two bytes", "three bytes"])
 async def test_recorder_shortens_long_notes(letter: str, admin: Client, namespace: str) -> None:
     happened = replace(await about(admin, namespace), note=letter * 2000)
-    async with a_desk(admin) as desk:
-        desk.recorder.once(happened)
-        await desk.written()
+    async with a_desk(admin) as rig:
+        rig.recorder.once(happened)
+        await rig.written()
     [event] = await events(admin, namespace)
     assert event["note"].endswith(letter + "…")
     assert LONGEST_NOTE - 5 < len(event["note"].encode()) <= LONGEST_NOTE
@@ -241,9 +241,9 @@ async def test_recorder_shortens_long_notes(letter: str, admin: Client, namespac
 @pytest.mark.parametrize("name", ["n" * 253, f"{'n' * 229}.{'n' * 23}"], ids=["long", "with a dot where it is cut"])
 async def test_event_name_is_valid_for_any_object_name(name: str, admin: Client, namespace: str) -> None:
     happened = await about(admin, namespace, name)
-    async with a_desk(admin) as desk:
-        desk.recorder.once(happened)
-        await desk.written()
+    async with a_desk(admin) as rig:
+        rig.recorder.once(happened)
+        await rig.written()
     assert len(await events(admin, namespace)) == 1
 
 
@@ -251,9 +251,9 @@ async def test_event_of_cluster_scoped_object_is_in_default_namespace(admin: Cli
     name = f"System:{namespace}"
     rbac = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name}}
     happened = occurrence(await admin.create(rbac))
-    async with a_desk(admin) as desk:
-        desk.recorder.once(happened)
-        await desk.written()
+    async with a_desk(admin) as rig:
+        rig.recorder.once(happened)
+        await rig.written()
     event = await admin.get(Ref(EVENT, happened.key))
     assert event["metadata"]["namespace"] == "default"
     assert event["regarding"]["name"] == name
@@ -262,10 +262,10 @@ async def test_event_of_cluster_scoped_object_is_in_default_namespace(admin: Cli
 async def test_recorder_logs_refused_event_and_goes_on(admin: Client, namespace: str) -> None:
     happened = await about(admin, namespace)
     with capture_logs() as logged:
-        async with a_desk(admin) as desk:
-            desk.recorder.once(replace(happened, reason=""))
-            desk.recorder.once(happened)
-            await desk.written()
+        async with a_desk(admin) as rig:
+            rig.recorder.once(replace(happened, reason=""))
+            rig.recorder.once(happened)
+            await rig.written()
     assert [line["event"] for line in logged] == ["event not sent"]
     assert [event["reason"] for event in await events(admin, namespace)] == ["PlanApproved"]
 
@@ -274,15 +274,15 @@ async def test_recorder_retries_failed_event_on_next_occurrence(
     admin: Client, namespace: str, control_plane: ControlPlane, proxy: FaultProxy
 ) -> None:
     happened = await about(admin, namespace)
-    async with a_client(control_plane, server=proxy.server) as client, a_desk(client) as desk:
+    async with a_client(control_plane, server=proxy.server) as client, a_desk(client) as rig:
         proxy.refuse()
         with capture_logs() as logged:
-            desk.recorder.once(happened)
-            await desk.written()
+            rig.recorder.once(happened)
+            await rig.written()
         assert [line["event"] for line in logged] == ["event not sent"]
         await proxy.accept()
-        desk.recorder.once(happened)
-        await desk.written()
+        rig.recorder.once(happened)
+        await rig.written()
     assert len(await events(admin, namespace)) == 1
 
 
@@ -290,9 +290,9 @@ async def test_flush_is_limited_by_grace(
     control_plane: ControlPlane, proxy: FaultProxy, admin: Client, namespace: str
 ) -> None:
     happened = await about(admin, namespace)
-    async with a_client(control_plane, server=proxy.server) as client, a_desk(client) as desk:
+    async with a_client(control_plane, server=proxy.server) as client, a_desk(client) as rig:
         proxy.freeze()
-        desk.recorder.once(happened)
+        rig.recorder.once(happened)
         async with asyncio.timeout(GRACE):
-            await desk.recorder.flush(0.1)
+            await rig.recorder.flush(0.1)
         await proxy.cut()

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from tests.controllers.advisor.conftest import account, asked, desk, platform, shape, start  # noqa: F401 - fixtures
-from tests.controllers.advisor.desk import Desk, a_descheduler, advising, observing, true_phases
+from tests.controllers.advisor.conftest import account, asked, platform, rig, shape, start  # noqa: F401 - fixtures
 from tests.controllers.advisor.process import DRAFTING, EXECUTION, Asked, Start, runs_through_a_kill
+from tests.controllers.advisor.rig import AdvisorRig, a_descheduler, advising, observing, true_phases
 from tests.eventually import eventually
 from tests.grants import Account
 from virt_steward.kube.client import Client
@@ -23,49 +23,49 @@ AT_MOST = 12
 
 @pytest.mark.parametrize("point", [*DRAFTING, *EXECUTION])
 async def test_advisor_applies_once_when_killed_at_fault_point(
-    desk: Desk,  # noqa: F811 - fixtures are named as what they give
+    rig: AdvisorRig,  # noqa: F811 - fixtures are named as what they give
     start: Start,  # noqa: F811
     asked: Asked,  # noqa: F811
     point: str,
 ) -> None:
-    await runs_through_a_kill(desk, start, asked, point)
+    await runs_through_a_kill(rig, start, asked, point)
 
 
 async def test_advisor_status_always_has_one_true_phase(
-    desk: Desk,  # noqa: F811
+    rig: AdvisorRig,  # noqa: F811
     control_plane: ControlPlane,
     account: Account,  # noqa: F811
 ) -> None:
-    await set_pace(desk.client, "worker", 1.0)
+    await set_pace(rig.client, "worker", 1.0)
     seen = []
     async with advising(control_plane, account):
-        await desk.ask("DryRun")
-        assert await desk.reaches("ReviewRequired")
-        await desk.ask("Apply")
+        await rig.ask("DryRun")
+        assert await rig.reaches("ReviewRequired")
+        await rig.ask("Apply")
         while len(seen) < OBSERVATIONS or seen[-1].phase != "Completed":
-            seen.append(await desk.status())
+            seen.append(await rig.status())
     assert {true_phases(status) == [status.phase] for status in seen} == {True}
     assert {status.phase for status in seen} >= {"InProgress", "Completed"}
     print(f"status updates observed during one run: {len(seen)}")
 
 
 async def test_advisor_plans_within_a_few_bare_requests(
-    desk: Desk,  # noqa: F811
+    rig: AdvisorRig,  # noqa: F811
     control_plane: ControlPlane,
     account: Account,  # noqa: F811
 ) -> None:
     plans, bare = [], []
-    async with advising(control_plane, account), observing(desk.client) as seen:
-        await desk.ask("Ignore")
+    async with advising(control_plane, account), observing(rig.client) as seen:
+        await rig.ask("Ignore")
         assert await eventually(lambda: bool(seen) and seen[-1].phase == "Ignored")
         for _ in range(ROUNDS):
-            bare.append(await a_bare_dry_run(desk.client))
-            await desk.ask("DryRun")
+            bare.append(await a_bare_dry_run(rig.client))
+            await rig.ask("DryRun")
             begin = time.perf_counter()
             while seen[-1].phase != "ReviewRequired":  # noqa: ASYNC110 - finer than `soon`, as it is measured
                 await asyncio.sleep(0.001)
             plans.append(time.perf_counter() - begin)
-            await desk.ask("Ignore")
+            await rig.ask("Ignore")
             assert await eventually(lambda: seen[-1].phase == "Ignored")
     ratio = statistics.median(plans) / statistics.median(bare)
     print(f"time of a plan: {ratio:.1f} times a bare dry run ({statistics.median(bare) * 1000:.1f} ms)")

@@ -21,8 +21,8 @@ from tests.bench.figures import Figure
 from tests.clients import a_client
 from tests.controllers.approver.lifecycle import at_once
 from tests.controllers.approver.process import Process, a_process
-from tests.controllers.autopilot.cockpit import Cockpit, an_autopilots_account
 from tests.controllers.autopilot.everything import SHAPE, ask_for_everything, options_for
+from tests.controllers.autopilot.rig import AutopilotRig, an_autopilots_account
 from tests.eventually import eventually
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG_CRD
 from virt_steward.catalog.load import MANAGED_BY, load
@@ -49,7 +49,7 @@ Object = dict[str, Any]
 class Range:
     """A platform on a cluster of its own, and the autopilot's rights on it."""
 
-    cockpit: Cockpit
+    rig: AutopilotRig
     audit_log: AuditLog
     kubeconfig: Path
 
@@ -57,13 +57,13 @@ class Range:
         return a_process(self.kubeconfig, HCO.namespace, controller="autopilot", measured=True)
 
     async def is_at_rest(self) -> bool:
-        return await is_at_rest(self.cockpit, self.audit_log)
+        return await is_at_rest(self.rig, self.audit_log)
 
     def asked(self, mark: Mark) -> list[Request]:
-        return asked(self.cockpit, self.audit_log, mark)
+        return asked(self.rig, self.audit_log, mark)
 
     async def present(self) -> list[str]:
-        return [one.name for one in self.cockpit.catalog.assets if await self.cockpit.is_there(one.name)]
+        return [one.name for one in self.rig.catalog.assets if await self.rig.is_there(one.name)]
 
 
 @pytest.fixture
@@ -73,8 +73,8 @@ async def range_(empty_cluster: ControlPlane, tmp_path: Path) -> AsyncIterator[R
     async with a_client(empty_cluster) as client, SimulatedPlatform(client, SHAPE) as platform:
         await install(client, VIRT_PLATFORM_CONFIG_CRD.manifest())
         account = await an_autopilots_account(client, catalog)
-        cockpit = Cockpit(client, platform, catalog, account, options_for(catalog), audit_log.mark())
-        yield Range(cockpit, audit_log, account.write_kubeconfig(tmp_path / "kubeconfig", empty_cluster))
+        rig = AutopilotRig(client, platform, catalog, account, options_for(catalog), audit_log.mark())
+        yield Range(rig, audit_log, account.write_kubeconfig(tmp_path / "kubeconfig", empty_cluster))
 
 
 def a_definition(number: int, rng: random.Random) -> Object:
@@ -104,15 +104,15 @@ def a_definition(number: int, rng: random.Random) -> Object:
 
 
 async def test_autopilot_with_400_crds_is_small_fast_and_idle(range_: Range) -> None:
-    cockpit, rng = range_.cockpit, random.Random(5)
+    rig, rng = range_.rig, random.Random(5)
     crowd = [a_definition(number, rng) for number in range(DEFINITIONS)]
-    await at_once(partial(cockpit.client.apply, one, manager="crowd") for one in crowd)
-    assert await eventually(partial(_are_served, cockpit.client, crowd), within=300)
-    await ask_for_everything(cockpit)
-    bare = await Bare.on(cockpit.client)
+    await at_once(partial(rig.client.apply, one, manager="crowd") for one in crowd)
+    assert await eventually(partial(_are_served, rig.client, crowd), within=300)
+    await ask_for_everything(rig)
+    bare = await Bare.on(rig.client)
     with range_.process() as process:
         assert await eventually(range_.is_at_rest, within=180)
-        rounds = [await round_of_drifts(cockpit, range_.audit_log, bare) for _ in range(ROUNDS)]
+        rounds = [await round_of_drifts(rig, range_.audit_log, bare) for _ in range(ROUNDS)]
         assert await eventually(range_.is_at_rest, within=60)
         rss, used, mark = process.rss, process.cpu, range_.audit_log.mark()
         await asyncio.sleep(IDLE)  # what is measured is that nothing happens
@@ -138,30 +138,30 @@ async def _are_served(client: Client, definitions: list[Object]) -> bool:
 
 
 async def test_autopilot_pauses_fast_and_slow_edit_war_only(range_: Range) -> None:
-    cockpit = range_.cockpit
-    await cockpit.engage("true")
+    rig = range_.rig
+    await rig.activate("true")
     wars = {"descheduler-loadaware": QUICK, "metrics-service": SLOW}
     with range_.process() as process:
         assert await eventually(range_.is_at_rest, within=120)
         async with asyncio.TaskGroup() as fights:
             for asset, every in wars.items():
-                fights.create_task(_fight(cockpit, asset, every))
+                fights.create_task(_fight(rig, asset, every))
             calm = fights.create_task(_drift_calmly(range_, "prometheus-alerts"))
         pauses = [one["asset"] for one in process.log() if one["event"] == "edit war: paused"]
     print(f"\nedits every {QUICK:g} s and every {SLOW:g} s: paused {pauses}; other drifts reverted: {calm.result()}")
     assert sorted(pauses) == sorted(wars)
-    told = await cockpit.events("ThrashingDetected")
-    assert sorted(one["related"]["name"] for one in told) == sorted(cockpit.ref(asset).key.name for asset in wars)
+    told = await rig.events("ThrashingDetected")
+    assert sorted(one["related"]["name"] for one in told) == sorted(rig.ref(asset).key.name for asset in wars)
     assert calm.result() >= 3
 
 
-async def _fight(cockpit: Cockpit, asset: str, every: float) -> None:
+async def _fight(rig: AutopilotRig, asset: str, every: float) -> None:
     """Change a label at fixed times until it is left alone, and twice more."""
     after = 0
     for turn in count(1):
-        await cockpit.edit(asset, {"metadata": {"labels": {MANAGED_BY: "opponent"}}}, manager="opponent")
+        await rig.edit(asset, {"metadata": {"labels": {MANAGED_BY: "opponent"}}}, manager="opponent")
         await asyncio.sleep(every)  # the pace is what is tried
-        obj = await cockpit.live(asset)
+        obj = await rig.live(asset)
         assert obj
         after += obj["metadata"].get("annotations", {}).get(PAUSED) == "true"
         if after == 3:
@@ -172,8 +172,8 @@ async def _fight(cockpit: Cockpit, asset: str, every: float) -> None:
 async def _drift_calmly(range_: Range, asset: str) -> int:
     """Change another object now and then; gives how often it was set right."""
     for turn in range(4):
-        await range_.cockpit.edit(asset, {"metadata": {"labels": {MANAGED_BY: "somebody"}}})
-        if not await eventually(partial(is_ours, range_.cockpit, asset), within=30):
+        await range_.rig.edit(asset, {"metadata": {"labels": {MANAGED_BY: "somebody"}}})
+        if not await eventually(partial(is_ours, range_.rig, asset), within=30):
             return turn
         await asyncio.sleep(SLOW / 2)
     return 4
@@ -181,7 +181,7 @@ async def _drift_calmly(range_: Range, asset: str) -> int:
 
 async def test_autopilot_creates_each_object_once_despite_kills(range_: Range) -> None:
     rng = random.Random(6)
-    await ask_for_everything(range_.cockpit)
+    await ask_for_everything(range_.rig)
     for _ in range(KILLS):
         begin = range_.audit_log.mark()
         with range_.process() as process:
@@ -189,13 +189,13 @@ async def test_autopilot_creates_each_object_once_despite_kills(range_: Range) -
             await asyncio.sleep(rng.uniform(0.0, 0.2))  # a kill at any moment is what is tried
     with range_.process():
         assert await eventually(range_.is_at_rest, within=180)
-    written = writes(range_.cockpit, range_.audit_log, range_.cockpit.begin)
+    written = writes(range_.rig, range_.audit_log, range_.rig.begin)
     created = Counter(one.uri for one in written if one.code == 201)
     present = await range_.present()
     print(f"\n{KILLS} kills: {len(created)} objects created, {len(present)} exist")
     assert set(created.values()) == {1}
     for reason in ("ThrashingDetected", "DriftDetected", "ApplyFailed"):
-        assert await range_.cockpit.events(reason) == []
+        assert await range_.rig.events(reason) == []
 
 
 async def _has_asked(range_: Range, process: Process, begin: Mark) -> bool:

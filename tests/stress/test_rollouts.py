@@ -10,8 +10,8 @@ import pytest
 from tests.audit import AuditLog
 from tests.controllers.approver.process import a_process
 from tests.controllers.autopilot import conftest as fixtures
-from tests.controllers.autopilot.cockpit import Cockpit, at_work
 from tests.controllers.autopilot.everything import SHAPE, ask_for_everything
+from tests.controllers.autopilot.rig import AutopilotRig, at_work
 from tests.controllers.autopilot.staging_rig import (
     AUTOPILOT,
     KUBELET,
@@ -30,7 +30,7 @@ from virt_steward.controllers.autopilot.rollouts.policy import REBOOTING
 from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.simulation.platform import PlatformShape
 
-account, catalog, cockpit, shape = fixtures.account, fixtures.catalog, fixtures.cockpit, fixtures.shape
+account, catalog, rig, shape = fixtures.account, fixtures.catalog, fixtures.rig, fixtures.shape
 
 
 @pytest.mark.parametrize(
@@ -43,22 +43,22 @@ account, catalog, cockpit, shape = fixtures.account, fixtures.catalog, fixtures.
     ],
 )
 async def test_kill_loses_no_staged_change_and_writes_it_once(
-    cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path, audit_log: AuditLog, point: str
+    rig: AutopilotRig, control_plane: ControlPlane, tmp_path: Path, audit_log: AuditLog, point: str
 ) -> None:
-    async with at_work(cockpit, control_plane, tmp_path):
-        await cockpit.engage(KUBELET, enable_kubelet_performance_settings="true")
-        assert await eventually(partial(cockpit.told, "AssetApplied", KUBELET), within=30)
-        assert await eventually(partial(is_settled, cockpit))
+    async with at_work(rig, control_plane, tmp_path):
+        await rig.activate(KUBELET, enable_kubelet_performance_settings="true")
+        assert await eventually(partial(rig.has_event, "AssetApplied", KUBELET), within=30)
+        assert await eventually(partial(is_settled, rig))
     mark = audit_log.mark()
     is_late = "#2" in point or "apply" in point
-    await want_pods(cockpit, 321)
-    kubeconfig = cockpit.account.write_kubeconfig(tmp_path / "kubeconfig", control_plane)
+    await want_pods(rig, 321)
+    kubeconfig = rig.account.write_kubeconfig(tmp_path / "kubeconfig", control_plane)
 
     async def released() -> None:
-        assert await eventually(partial(is_staged, cockpit, KUBELET), within=60)
-        assert writes(cockpit, audit_log, mark) == []
-        found = await staged(cockpit)
-        await cockpit.engage(KUBELET, rollout_release=found[KUBELET].id)
+        assert await eventually(partial(is_staged, rig, KUBELET), within=60)
+        assert writes(rig, audit_log, mark) == []
+        found = await staged(rig)
+        await rig.activate(KUBELET, rollout_release=found[KUBELET].id)
 
     with a_process(kubeconfig, HCO.namespace, fault=f"{point}:kill", controller="autopilot") as cut:
         if is_late:
@@ -67,30 +67,30 @@ async def test_kill_loses_no_staged_change_and_writes_it_once(
     with a_process(kubeconfig, HCO.namespace, controller="autopilot"):
         if not is_late:
             await released()
-        assert await eventually(partial(has_pods, cockpit, 321), within=60)
-        assert await eventually(partial(is_staged, cockpit), within=60)
-    assert len(writes(cockpit, audit_log, mark)) == 1
+        assert await eventually(partial(has_pods, rig, 321), within=60)
+        assert await eventually(partial(is_staged, rig), within=60)
+    assert len(writes(rig, audit_log, mark)) == 1
 
 
 @pytest.mark.parametrize("point", ["apply.before", "apply.after", "staging.before", "bury.before", "staging.before#2"])
 async def test_kill_neither_loses_nor_repeats_a_staged_deletion(
-    cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path, audit_log: AuditLog, point: str
+    rig: AutopilotRig, control_plane: ControlPlane, tmp_path: Path, audit_log: AuditLog, point: str
 ) -> None:
     former = a_former()
-    await cockpit.client.create(former)
-    async with at_work(cockpit, control_plane, tmp_path):
-        await cockpit.engage(KUBELET, rollout="approve", enable_kubelet_performance_settings="true")
-        assert await eventually(partial(has_entries, cockpit, OLD_KEY, NEW_KEY), within=60)
-    ids = ",".join(one.id for one in (await entries(cockpit)).values())
+    await rig.client.create(former)
+    async with at_work(rig, control_plane, tmp_path):
+        await rig.activate(KUBELET, rollout="approve", enable_kubelet_performance_settings="true")
+        assert await eventually(partial(has_entries, rig, OLD_KEY, NEW_KEY), within=60)
+    ids = ",".join(one.id for one in (await entries(rig)).values())
     mark = audit_log.mark()
-    await cockpit.engage(KUBELET, rollout_release=ids)
-    kubeconfig = cockpit.account.write_kubeconfig(tmp_path / "kubeconfig", control_plane)
+    await rig.activate(KUBELET, rollout_release=ids)
+    kubeconfig = rig.account.write_kubeconfig(tmp_path / "kubeconfig", control_plane)
     with a_process(kubeconfig, HCO.namespace, fault=f"autopilot.{point}:kill", controller="autopilot") as cut:
         assert await eventually(lambda: cut.was_killed, within=60)
     with a_process(kubeconfig, HCO.namespace, controller="autopilot"):
-        assert await eventually(partial(is_gone, cockpit, former), within=60)
-        assert await eventually(partial(has_entries, cockpit), within=60)
-    done = [(one.verb, one.name) for one in writes(cockpit, audit_log, mark)]
+        assert await eventually(partial(is_gone, rig, former), within=60)
+        assert await eventually(partial(has_entries, rig), within=60)
+    done = [(one.verb, one.name) for one in writes(rig, audit_log, mark)]
     assert done == [("patch", NEW_KEY), ("delete", "virt-perf-settings")]
 
 
@@ -102,29 +102,29 @@ class TestManyChanges:
         return replace(SHAPE, render_delay=1.0)
 
     async def test_staged_changes_of_a_pool_reboot_each_node_once(
-        self, cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path, audit_log: AuditLog
+        self, rig: AutopilotRig, control_plane: ControlPlane, tmp_path: Path, audit_log: AuditLog
     ) -> None:
-        await ask_for_everything(cockpit)
-        async with at_work(cockpit, control_plane, tmp_path):
-            assets = [asset.name for asset in cockpit.catalog.assets if asset.object.kind in REBOOTING]
+        await ask_for_everything(rig)
+        async with at_work(rig, control_plane, tmp_path):
+            assets = [asset.name for asset in rig.catalog.assets if asset.object.kind in REBOOTING]
             for asset in assets:
-                assert await eventually(partial(cockpit.told, "AssetApplied", asset), within=60), asset
+                assert await eventually(partial(rig.has_event, "AssetApplied", asset), within=60), asset
         for asset in assets:
-            await written_by_another_instance(cockpit, asset)
-        assert await eventually(partial(is_settled, cockpit), within=60)
+            await written_by_another_instance(rig, asset)
+        assert await eventually(partial(is_settled, rig), within=60)
         mark = audit_log.mark()
-        async with at_work(cockpit, control_plane, tmp_path):
-            assert await eventually(partial(is_staged, cockpit, *assets), within=60)
-            found = await staged(cockpit)
+        async with at_work(rig, control_plane, tmp_path):
+            assert await eventually(partial(is_staged, rig, *assets), within=60)
+            found = await staged(rig)
             assert {entry.occasion.value for entry in found.values()} == {"first contact"}
             of_workers = [asset for asset, entry in found.items() if entry.matching_pools == ("worker",)]
             assert len(of_workers) >= 10
-            assert writes(cockpit, audit_log, mark) == []
+            assert writes(rig, audit_log, mark) == []
             released = audit_log.mark()
-            await cockpit.engage("true", rollout_release=found["swap-enable"].id)
+            await rig.activate("true", rollout_release=found["swap-enable"].id)
             left = {*assets} - {*of_workers}
-            assert await eventually(partial(is_staged, cockpit, *left), within=60), "one release takes all along"
-            assert await eventually(partial(is_settled, cockpit), within=60)
+            assert await eventually(partial(is_staged, rig, *left), within=60), "one release takes all along"
+            assert await eventually(partial(is_settled, rig), within=60)
         reboots = Counter(
             one.name for one in audit_log.since(released) if (one.resource, one.subresource) == ("nodes", "status")
         )
@@ -132,11 +132,11 @@ class TestManyChanges:
         assert {name: count for name, count in reboots.items() if name in workers} == dict.fromkeys(workers, 2)
 
 
-async def written_by_another_instance(cockpit: Cockpit, asset: str) -> None:
+async def written_by_another_instance(rig: AutopilotRig, asset: str) -> None:
     """The object has other content, owned by our field manager."""
-    live = await cockpit.live(asset)
+    live = await rig.live(asset)
     assert live
     metadata = {part: live["metadata"][part] for part in ("name", "labels")}
     spec = live["spec"] | {"kernelArguments": [*live["spec"].get("kernelArguments", ()), f"by={asset}"]}
     theirs = {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": metadata, "spec": spec}
-    await cockpit.client.apply(theirs, manager=AUTOPILOT, force=True)
+    await rig.client.apply(theirs, manager=AUTOPILOT, force=True)

@@ -24,7 +24,7 @@ import pytest
 
 from tests.clients import a_client
 from tests.controllers.advisor.conftest import NEEDED
-from tests.controllers.advisor.desk import HCO, Desk
+from tests.controllers.advisor.rig import HCO, AdvisorRig
 from tests.controllers.approver.builders import V1
 from tests.controllers.approver.lifecycle import Lifecycle, a_lifecycle, an_approver, at_once, define_all
 from tests.controllers.autopilot.pair import OTHER
@@ -86,7 +86,7 @@ class Site:
     """A team whose plans are approved."""
     tenant: Lifecycle
     """Who writes approvers with odd windows."""
-    desk: Desk
+    rig: AdvisorRig
     service: Ref
     """The object of an asset."""
     numbers: Iterator[int] = field(default_factory=count)
@@ -105,8 +105,8 @@ class Site:
 
     async def plan(self) -> None:
         for action, phase in (("Ignore", "Ignored"), ("DryRun", "ReviewRequired")):
-            await self.desk.ask(action)
-            assert await self.desk.reaches(phase, within=DONE_WITHIN)
+            await self.rig.ask(action)
+            assert await self.rig.reaches(phase, within=DONE_WITHIN)
 
     @property
     def work(self) -> dict[str, Callable[[], Awaitable[None]]]:
@@ -139,7 +139,7 @@ async def site(empty_cluster: ControlPlane) -> AsyncIterator[Site]:
         asset = load().find(OTHER)
         assert asset
         await client.merge_patch(HCO, {"metadata": {"annotations": {SCOPE: OTHER}}}, manager="admin")
-        yield Site(client, scene, team, tenant, Desk(client), ref_of_asset(asset, HCO.key))
+        yield Site(client, scene, team, tenant, AdvisorRig(client), ref_of_asset(asset, HCO.key))
 
 
 @contextmanager

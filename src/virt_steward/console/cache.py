@@ -348,7 +348,7 @@ class AssetCache:
             return None
         if self._cache.store(self._watchlist.managed[key]).denied:  # an object that may not be read is not absent
             return None
-        ref, live, now = self.refs[key], self.view.sighted(key), self._clock.utc()
+        ref, live, now = self.refs[key], self.view.live_summary(key), self._clock.utc()
         decision = decide(asset, observation, live, self._renderer, now)
         staged = staged_wait(self.view, asset, decision, now)
         return state_of(asset, ref, decision, live, self._cache.events_about(str(ref)), staged)

@@ -207,7 +207,7 @@ def of_assets(states: Iterable[AssetState]) -> Iterator[InboxItem]:
                 yield InboxItem(
                     Urgency.BROKEN, "Fails", "bad", state.ref, subject, "cannot be applied", state.why, "See why", asset
                 )
-            case "Paused" if state.sighted and state.sighted.paused_at:
+            case "Paused" if state.live_summary and state.live_summary.paused_at:
                 says = "is changed by another manager again and again, so the autopilot paused it"
                 yield InboxItem(
                     Urgency.STUCK, "Paused", "warn", state.ref, subject, says, state.why, "Decide who owns it", asset

@@ -131,7 +131,7 @@ def _about_assets(found: Survey) -> Iterator[tuple[str, DecisionRecord | None]]:
     hco, annotations = str(found.seen.hco.ref), found.seen.context.hco.annotations
     yield hco, read_decision(annotations, DECISION)
     for asset in found.view.catalog.assets:
-        ref, live = str(found.view.ref(asset)), found.view.sighted(asset.name)
+        ref, live = str(found.view.ref(asset)), found.view.live_summary(asset.name)
         if live and ref != hco:
             yield ref, read_decision(live.annotations, DECISION)
 

@@ -1,4 +1,4 @@
-"""Fixtures: a simulated platform, the advisor's rights, and a desk to work at."""
+"""Fixtures: a simulated platform, the advisor's rights, and a rig to work at."""
 
 import asyncio
 import uuid
@@ -10,8 +10,8 @@ import pytest
 
 from tests.audit import AuditLog
 from tests.clients import a_client
-from tests.controllers.advisor.desk import Desk
 from tests.controllers.advisor.process import Asked, Start
+from tests.controllers.advisor.rig import AdvisorRig
 from tests.controllers.approver.process import ALONE, Process, a_process, home_of
 from tests.grants import Account, an_account
 from tests.widgets import install_crd
@@ -73,11 +73,11 @@ async def platform(admin: Client, account: Account, shape: PlatformShape) -> Asy
 
 
 @pytest.fixture
-async def desk(platform: SimulatedPlatform, account: Account) -> AsyncIterator[Desk]:
+async def rig(platform: SimulatedPlatform, account: Account) -> AsyncIterator[AdvisorRig]:
     """An admin at the platform; no config outlives the test."""
     client = platform.client
     await clear_configs(client, home_of(account))
-    yield Desk(client)
+    yield AdvisorRig(client)
     await clear_configs(client, home_of(account))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from tests.audit import Request
-from tests.controllers.advisor.desk import Desk
+from tests.controllers.advisor.rig import AdvisorRig
 from tests.controllers.approver.process import Process
 from tests.eventually import eventually
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI
@@ -51,19 +51,19 @@ def written(requests: list[Request], name: str) -> int:
     )
 
 
-async def runs_through_a_kill(desk: Desk, start: Start, asked: Asked, point: str) -> None:
+async def runs_through_a_kill(rig: AdvisorRig, start: Start, asked: Asked, point: str) -> None:
     """Kill the process at a point, start another one, and see that everything was done, and done once."""
-    await desk.ask("Apply")
+    await rig.ask("Apply")
     with start(fault=f"{point}:kill") as first:
         assert await eventually(lambda: first.was_killed, within=40), first.log()[-3:]
     with start():
-        assert await desk.reaches("Completed", within=40), await desk.status()
+        assert await rig.reaches("Completed", within=40), await rig.status()
     requests = asked()
     assert [written(requests, ref.key.name) for ref in (PSI, DESCHEDULER)] == [1, 1]
-    status = await desk.status()
+    status = await rig.status()
     assert [item.state for item in status.items] == ["Completed", "Completed"]
     assert [one.outcome for one in status.history] == ["Completed"]
-    records = [one for one in await desk.client.list(CONTROLLER_REVISION) if key_of(one).name == status.pre_image]
+    records = [one for one in await rig.client.list(CONTROLLER_REVISION) if key_of(one).name == status.pre_image]
     assert [(kept["name"], kept["existed"]) for one in records for kept in one["data"]["items"]] == [
         ("enable-psi-metrics", False),
         ("configure-descheduler", False),

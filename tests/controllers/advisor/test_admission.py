@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.clients import a_client
-from tests.controllers.advisor.desk import the_config
+from tests.controllers.advisor.rig import the_config
 from tests.eventually import eventually
 from tests.grants import Account, an_account
 from virt_steward.apis.profiles import EXAMPLE, LOAD_AWARE

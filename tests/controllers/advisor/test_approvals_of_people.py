@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.clients import a_client
-from tests.controllers.advisor.desk import Desk, advising, no_reboots, the_config
+from tests.controllers.advisor.rig import AdvisorRig, advising, no_reboots, the_config
 from tests.eventually import eventually
 from tests.grants import Account, an_account
 from virt_steward.apis.profiles import LOAD_AWARE
@@ -46,11 +46,11 @@ class Person:
 
 
 @pytest.fixture
-async def people(desk: Desk, namespace: str, control_plane: ControlPlane) -> AsyncIterator[dict[str, Person]]:
+async def people(rig: AdvisorRig, namespace: str, control_plane: ControlPlane) -> AsyncIterator[dict[str, Person]]:
     async with AsyncExitStack() as stack:
         found = {}
         for name in ("alice", "bob", "carol"):
-            account = await an_account(desk.client, Access(name, RIGHTS), Installation(namespace, prefix=namespace))
+            account = await an_account(rig.client, Access(name, RIGHTS), Installation(namespace, prefix=namespace))
             client = await stack.enter_async_context(a_client(control_plane, account.token))
             found[name] = Person(client, account.user)
         yield found
@@ -75,25 +75,25 @@ async def annotate(client: Client, key: str, value: str | None, *, dry_run: bool
 
 
 @pytest.fixture
-async def without_policy(desk: Desk) -> AsyncIterator[None]:
+async def without_policy(rig: AdvisorRig) -> AsyncIterator[None]:
     """Before and after the test."""
     yield
     for policy in POLICIES:
-        await desk.client.delete(ref_of(policy))
+        await rig.client.delete(ref_of(policy))
 
 
 @pytest.mark.usefixtures("without_policy")
 async def test_plan_waits_for_several_people(
-    desk: Desk, people: dict[str, Person], control_plane: ControlPlane, account: Account
+    rig: AdvisorRig, people: dict[str, Person], control_plane: ControlPlane, account: Account
 ) -> None:
     alice, bob, carol = people["alice"], people["bob"], people["carol"]
-    await desk.ask("Ignore", approvals={"required": 2, "excludeRequester": True})
-    await install_policy(desk.client, alice)
+    await rig.ask("Ignore", approvals={"required": 2, "excludeRequester": True})
+    await install_policy(rig.client, alice)
     async with advising(control_plane, account):
         await bob.activate()
-        assert await desk.reaches("ReviewRequired", reason="PlanReady")
-        assert (await desk.config())["metadata"]["annotations"][REQUESTED_BY] == bob.name
-        plan = (await desk.status()).plan_hash
+        assert await rig.reaches("ReviewRequired", reason="PlanReady")
+        assert (await rig.config())["metadata"]["annotations"][REQUESTED_BY] == bob.name
+        plan = (await rig.status()).plan_hash
         refused = await bob.approve()
         assert isinstance(refused, NotApproved)
         assert "you asked for this plan" in refused.reason
@@ -105,26 +105,26 @@ async def test_plan_waits_for_several_people(
         first = await alice.approve("tested")
         assert isinstance(first, PlanApproved)
         assert first.missing == 1
-        assert await desk.reaches("ReviewRequired", reason="WaitingForApprovals")
-        assert await desk.message("ReviewRequired") == (
+        assert await rig.reaches("ReviewRequired", reason="WaitingForApprovals")
+        assert await rig.message("ReviewRequired") == (
             f"1 of 2 approvals ({alice.name}); needs one more from somebody other than the requester {bob.name}"
         )
-        version = (await desk.config())["metadata"]["resourceVersion"]
+        version = (await rig.config())["metadata"]["resourceVersion"]
         again = await alice.approve()
         assert isinstance(again, PlanApproved)
         assert again.start.startswith("you had approved it before, so nothing was changed: 1 of 2 approvals")
-        assert (await desk.config())["metadata"]["resourceVersion"] == version
+        assert (await rig.config())["metadata"]["resourceVersion"] == version
 
         await bob.activate(deschedulingIntervalSeconds=90)  # another plan: approvals are void
-        assert await eventually(lambda: has_another_plan(desk, plan))
+        assert await eventually(lambda: has_another_plan(rig, plan))
         assert isinstance(await alice.approve("tested again"), PlanApproved)
-        assert await desk.reaches("ReviewRequired", reason="WaitingForApprovals")
+        assert await rig.reaches("ReviewRequired", reason="WaitingForApprovals")
     async with advising(control_plane, account):  # as after a crash between two approvals
         last = await carol.approve()
         assert isinstance(last, PlanApproved)
         assert last.missing == 0
-        assert await desk.reaches("Completed")
-    status = await desk.status()
+        assert await rig.reaches("Completed")
+    status = await rig.status()
     assert status.approval
     assert [(one.by, one.comment) for one in status.approval.approvers] == [
         (alice.name, "tested again"),
@@ -134,29 +134,29 @@ async def test_plan_waits_for_several_people(
     assert status.history[0].by == f"{alice.name}, {carol.name}"
 
 
-async def has_another_plan(desk: Desk, plan: str) -> bool:
-    status = await desk.status()
+async def has_another_plan(rig: AdvisorRig, plan: str) -> bool:
+    status = await rig.status()
     return status.phase == "ReviewRequired" and status.plan_hash not in ("", plan)
 
 
 @pytest.mark.usefixtures("without_policy")
 async def test_plan_does_not_start_while_names_are_not_held(
-    desk: Desk, people: dict[str, Person], control_plane: ControlPlane, account: Account
+    rig: AdvisorRig, people: dict[str, Person], control_plane: ControlPlane, account: Account
 ) -> None:
     alice, bob = people["alice"], people["bob"]
     async with advising(control_plane, account):
-        await desk.ask("Apply", approvals={"required": 2}, options=no_reboots())
-        assert await desk.reaches("ReviewRequired", reason="WaitingForApprovals")
-        plan = (await desk.status()).plan_hash
+        await rig.ask("Apply", approvals={"required": 2}, options=no_reboots())
+        assert await rig.reaches("ReviewRequired", reason="WaitingForApprovals")
+        plan = (await rig.status()).plan_hash
         await annotate(alice.client, APPROVALS, f"{plan} - - {alice.name}\n{plan} - - {bob.name}")
-        assert await desk.reaches("ReviewRequired", reason="ApprovalsNotEnforced")
-        assert "install it with 'virt-steward policies | kubectl apply -f -'" in await desk.message("ReviewRequired")
-        await install_policy(desk.client, bob)
+        assert await rig.reaches("ReviewRequired", reason="ApprovalsNotEnforced")
+        assert "install it with 'virt-steward policies | kubectl apply -f -'" in await rig.message("ReviewRequired")
+        await install_policy(rig.client, bob)
         signature = await sign(bob.client, "I never approved this", datetime.now(UTC))
         await reject_plan(bob.client, LOAD_AWARE, plan, signature)
-        assert await desk.reaches("ReviewRequired", reason="Rejected")
-        notes = (await desk.config())["metadata"]["annotations"]
+        assert await rig.reaches("ReviewRequired", reason="Rejected")
+        notes = (await rig.config())["metadata"]["annotations"]
         assert count_approvals(notes.get(APPROVALS, ""), plan, 2).users == ()
         for person in (alice, bob):
             assert isinstance(await person.approve(), PlanApproved)
-        assert await desk.reaches("Completed")
+        assert await rig.reaches("Completed")

@@ -6,8 +6,8 @@ import json
 import pytest
 
 from tests.cli.commands import Ended, on_a_terminal, steward
-from tests.controllers.advisor.desk import Desk, advising, the_config
 from tests.controllers.advisor.reviews import config_in_review, write_status
+from tests.controllers.advisor.rig import AdvisorRig, advising, the_config
 from tests.events import has_event
 from tests.grants import Account
 from virt_steward.apis.profiles import EXAMPLE, LOAD_AWARE
@@ -19,12 +19,12 @@ from virt_steward_demo.simulation.faults import pause_pool
 
 
 async def test_approve_watch_follows_plan_to_completion(
-    desk: Desk, control_plane: ControlPlane, account: Account
+    rig: AdvisorRig, control_plane: ControlPlane, account: Account
 ) -> None:
     async with advising(control_plane, account):
-        await desk.ask("DryRun")
-        assert await desk.reaches("ReviewRequired")
-        plan = (await desk.status()).plan_hash
+        await rig.ask("DryRun")
+        assert await rig.reaches("ReviewRequired")
+        plan = (await rig.status()).plan_hash
         ended = await steward(
             "approve",
             LOAD_AWARE,
@@ -37,7 +37,7 @@ async def test_approve_watch_follows_plan_to_completion(
             kubeconfig=control_plane.kubeconfig,
         )
         assert ended.code == 0, ended.stderr
-        status = await desk.status()
+        status = await rig.status()
     [result] = json.loads(ended.stdout)
     assert (result["subject"], result["message"]) == (LOAD_AWARE, "Plan completed")
     assert result["details"] == {
@@ -54,18 +54,20 @@ async def test_approve_watch_follows_plan_to_completion(
     assert status.phase == "Completed"
     assert [(one.by, one.comment, one.outcome) for one in status.history] == [("admin", "agreed", "Completed")]
     decision = f"admin approved plan {plan[:12]}: agreed"
-    assert await has_event(desk.client, the_config(LOAD_AWARE), decision)
+    assert await has_event(rig.client, the_config(LOAD_AWARE), decision)
     explained = await steward("explain", "plan", LOAD_AWARE, kubeconfig=control_plane.kubeconfig)
     assert "  approved by admin at " in explained.stdout
     assert "admin: agreed" in explained.stdout
     assert f": {decision}\n" in explained.stdout
 
 
-async def test_approve_watch_follows_plan_to_failure(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
-    await pause_pool(desk.client, "worker")
+async def test_approve_watch_follows_plan_to_failure(
+    rig: AdvisorRig, control_plane: ControlPlane, account: Account
+) -> None:
+    await pause_pool(rig.client, "worker")
     async with advising(control_plane, account):
-        await desk.ask("DryRun", waitTimeout="1s")
-        assert await desk.reaches("ReviewRequired")
+        await rig.ask("DryRun", waitTimeout="1s")
+        assert await rig.reaches("ReviewRequired")
         ended = await steward("approve", LOAD_AWARE, "--yes", "--watch", kubeconfig=control_plane.kubeconfig)
     assert (ended.code, ended.stdout) == (1, "")
     assert "is paused, so nothing happens there until somebody resumes it" in ended.stderr
@@ -73,11 +75,11 @@ async def test_approve_watch_follows_plan_to_failure(desk: Desk, control_plane: 
     assert last.startswith("virt-steward: load-aware-rebalancing: approved, but it is in phase Failed: enable-psi-")
 
 
-async def test_approve_watch_stops_at_timeout(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
-    await pause_pool(desk.client, "worker")
+async def test_approve_watch_stops_at_timeout(rig: AdvisorRig, control_plane: ControlPlane, account: Account) -> None:
+    await pause_pool(rig.client, "worker")
     async with advising(control_plane, account):
-        await desk.ask("DryRun")
-        assert await desk.reaches("ReviewRequired")
+        await rig.ask("DryRun")
+        assert await rig.reaches("ReviewRequired")
         watching = ("--yes", "--watch", "--timeout", "2s")
         ended = await steward("approve", LOAD_AWARE, *watching, kubeconfig=control_plane.kubeconfig)
     assert ended.code == 1
@@ -97,31 +99,31 @@ async def test_approve_watch_stops_at_timeout(desk: Desk, control_plane: Control
 async def test_approve_asks_on_terminal(
     arguments: list[str], answers: str, action: str, configs: Client, control_plane: ControlPlane
 ) -> None:
-    desk = await config_in_review(configs)
+    rig = await config_in_review(configs)
     env = {"KUBECONFIG": str(control_plane.kubeconfig)}
-    pending = (await desk.status()).plan_hash
+    pending = (await rig.status()).plan_hash
     given = [pending[:12] if one == "HASH" else one for one in arguments]
     shown = await on_a_terminal("approve", EXAMPLE, *given, answers=answers, **env)
     assert ("Approve this plan? [y/N]" in shown) is bool(answers)
     assert ("Cancelled; nothing was changed" in shown) is (answers == "n\n")
-    assert (await desk.config())["spec"]["action"] == action
+    assert (await rig.config())["spec"]["action"] == action
 
 
 async def test_ctrl_c_at_the_prompt_ends_the_command(configs: Client, control_plane: ControlPlane) -> None:
-    desk = await config_in_review(configs)
+    rig = await config_in_review(configs)
     env = {"KUBECONFIG": str(control_plane.kubeconfig)}
     shown = await on_a_terminal("approve", EXAMPLE, interrupt_at="[y/N]", **env)
     assert shown.endswith("Cancelled; nothing was changed\n")
-    assert (await desk.config())["spec"]["action"] == "DryRun"
+    assert (await rig.config())["spec"]["action"] == "DryRun"
 
 
 async def test_approve_takes_nothing_for_consent_but_an_option(configs: Client, control_plane: ControlPlane) -> None:
-    desk = await config_in_review(configs)
+    rig = await config_in_review(configs)
     for answer in ("", "y\n", "n\n"):
         ended = await steward("approve", EXAMPLE, kubeconfig=control_plane.kubeconfig, stdin=answer)
         assert (ended.code, ended.stdout) == (1, "")
         assert "there is no terminal to ask on. Add --yes or --plan " in ended.stderr
-    assert (await desk.config())["spec"]["action"] == "DryRun"
+    assert (await rig.config())["spec"]["action"] == "DryRun"
 
 
 @pytest.mark.parametrize(
@@ -148,8 +150,8 @@ async def test_approve_says_when_it_begins(
 
 
 async def test_watch_follows_a_plan_from_review_to_completion(configs: Client, control_plane: ControlPlane) -> None:
-    desk = await config_in_review(configs)
-    pending = (await desk.status()).plan_hash
+    rig = await config_in_review(configs)
+    pending = (await rig.status()).plan_hash
     watching = asyncio.create_task(steward("watch", EXAMPLE, kubeconfig=control_plane.kubeconfig))
     approved = await steward("approve", EXAMPLE, "--plan", pending, kubeconfig=control_plane.kubeconfig)
     assert approved.code == 0
@@ -159,7 +161,7 @@ async def test_watch_follows_a_plan_from_review_to_completion(configs: Client, c
         "approved; the advisor has not started it yet",
         f"virt-steward: {EXAMPLE}: not completed within 0:00:01; the advisor continues",
     ]
-    await write_status(desk, phase="Completed")
+    await write_status(rig, phase="Completed")
     ended = await watching
     assert (ended.code, ended.stdout) == (0, "Plan completed\n")
 
@@ -182,16 +184,16 @@ async def test_approve_refuses_without_plan_in_review(
 
 
 async def test_approve_watch_follows_rollback(configs: Client, control_plane: ControlPlane, account: Account) -> None:
-    desk = Desk(configs, EXAMPLE)
+    rig = AdvisorRig(configs, EXAMPLE)
     target = Ref(CONFIG_MAP, Key("openshift-cnv", "example-config"))
     async with advising(control_plane, account):
-        await desk.ask("Apply")
-        assert await desk.reaches("Completed", within=30)
-        assert await desk.exists(target)
-        await desk.ask("Rollback")
-        assert await desk.reaches("ReviewRequired", within=30)
+        await rig.ask("Apply")
+        assert await rig.reaches("Completed", within=30)
+        assert await rig.exists(target)
+        await rig.ask("Rollback")
+        assert await rig.reaches("ReviewRequired", within=30)
         ended = await steward("approve", EXAMPLE, "--yes", "--watch", kubeconfig=control_plane.kubeconfig)
     assert ended.code == 0, ended.stderr
     assert "example-profile: rollback, impact " in ended.stderr
-    assert not await desk.exists(target)
-    assert (await desk.config())["spec"]["action"] == "Rollback"
+    assert not await rig.exists(target)
+    assert (await rig.config())["spec"]["action"] == "Rollback"

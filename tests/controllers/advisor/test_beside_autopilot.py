@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.audit import AuditLog
-from tests.controllers.advisor.desk import Desk, advising, no_reboots
-from tests.controllers.autopilot.cockpit import Cockpit, an_autopilots_account, at_work
+from tests.controllers.advisor.rig import AdvisorRig, advising, no_reboots
 from tests.controllers.autopilot.everything import options_for
-from tests.controllers.autopilot.pair import engage_two, is_corrected
+from tests.controllers.autopilot.pair import activate_two, is_corrected
+from tests.controllers.autopilot.rig import AutopilotRig, an_autopilots_account, at_work
 from tests.eventually import eventually
 from tests.grants import Account
 from virt_steward.catalog.load import load
@@ -21,46 +21,46 @@ from virt_steward_demo.simulation.platform import SimulatedPlatform
 
 @pytest.fixture
 async def autopilot(
-    desk: Desk, platform: SimulatedPlatform, control_plane: ControlPlane, audit_log: AuditLog, tmp_path: Path
-) -> AsyncIterator[Cockpit]:
+    rig: AdvisorRig, platform: SimulatedPlatform, control_plane: ControlPlane, audit_log: AuditLog, tmp_path: Path
+) -> AsyncIterator[AutopilotRig]:
     """Looks after the descheduler."""
     catalog = load()
-    account = await an_autopilots_account(desk.client, catalog)
-    cockpit = Cockpit(desk.client, platform, catalog, account, options_for(catalog), audit_log.mark())
-    async with at_work(cockpit, control_plane, tmp_path):
-        await engage_two(cockpit)
-        yield cockpit
-    await cockpit.clear()
+    account = await an_autopilots_account(rig.client, catalog)
+    other = AutopilotRig(rig.client, platform, catalog, account, options_for(catalog), audit_log.mark())
+    async with at_work(other, control_plane, tmp_path):
+        await activate_two(other)
+        yield other
+    await other.clear()
 
 
-async def interval(desk: Desk) -> int:
-    return int((await desk.descheduler())["spec"]["deschedulingIntervalSeconds"])
+async def interval(rig: AdvisorRig) -> int:
+    return int((await rig.descheduler())["spec"]["deschedulingIntervalSeconds"])
 
 
 async def test_autopilot_does_not_write_governed_fields(
-    desk: Desk, autopilot: Cockpit, control_plane: ControlPlane, account: Account
+    rig: AdvisorRig, autopilot: AutopilotRig, control_plane: ControlPlane, account: Account
 ) -> None:
-    usual = await interval(desk)
+    usual = await interval(rig)
     async with advising(control_plane, account):
-        await desk.ask("DryRun", options=no_reboots(deschedulingIntervalSeconds=1234))
-        assert await desk.reaches("ReviewRequired")
-        item = await desk.item("configure-descheduler")
+        await rig.ask("DryRun", options=no_reboots(deschedulingIntervalSeconds=1234))
+        assert await rig.reaches("ReviewRequired")
+        item = await rig.item("configure-descheduler")
         assert "virt-platform-autopilot" in {one.manager for one in item.takes}
-        await desk.ask("Apply")
-        assert await desk.reaches("Completed")
+        await rig.ask("Apply")
+        assert await rig.reaches("Completed")
         await is_corrected(autopilot)  # so it has looked
-        assert await interval(desk) == 1234
-        assert (await desk.status()).phase == "Completed"
+        assert await interval(rig) == 1234
+        assert (await rig.status()).phase == "Completed"
 
-        await desk.ask("Ignore")
-        assert await desk.reaches("Ignored")
-        await desk.client.merge_patch(DESCHEDULER, {"spec": {"deschedulingIntervalSeconds": 4321}}, manager="editor")
+        await rig.ask("Ignore")
+        assert await rig.reaches("Ignored")
+        await rig.client.merge_patch(DESCHEDULER, {"spec": {"deschedulingIntervalSeconds": 4321}}, manager="editor")
         await is_corrected(autopilot)  # so it has looked
-        assert await interval(desk) == 4321
+        assert await interval(rig) == 4321
 
-        await desk.client.merge_patch(DESCHEDULER, {"metadata": {"annotations": {GOVERNED_BY: None}}})
+        await rig.client.merge_patch(DESCHEDULER, {"metadata": {"annotations": {GOVERNED_BY: None}}})
 
         async def is_taken_back() -> bool:
-            return await interval(desk) == usual
+            return await interval(rig) == usual
 
         assert await eventually(is_taken_back, within=20)

@@ -10,7 +10,7 @@ import yaml
 
 from tests.audit import AuditLog
 from tests.cli.commands import on_a_terminal, steward
-from tests.controllers.advisor.desk import Desk, advising, no_reboots
+from tests.controllers.advisor.rig import AdvisorRig, advising, no_reboots
 from tests.eventually import eventually
 from tests.grants import Account, an_account
 from tests.widgets import install_crd
@@ -73,27 +73,27 @@ async def test_plan_works_without_installation_and_changes_nothing(
     )
 
 
-async def test_plan_equals_plan_of_advisor(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
+async def test_plan_equals_plan_of_advisor(rig: AdvisorRig, control_plane: ControlPlane, account: Account) -> None:
     options = ("--set", "enablePSIMetrics=false", "--set", "loadAware.deschedulingIntervalSeconds=120", "-o", "json")
     foretold = await steward("plan", LOAD_AWARE, *options, kubeconfig=control_plane.kubeconfig)
     async with advising(control_plane, account):
-        await desk.ask("DryRun", options=no_reboots(deschedulingIntervalSeconds=120))
-        assert await desk.reaches("ReviewRequired")
+        await rig.ask("DryRun", options=no_reboots(deschedulingIntervalSeconds=120))
+        assert await rig.reaches("ReviewRequired")
     kept = await steward("plan", LOAD_AWARE, "-o", "json", kubeconfig=control_plane.kubeconfig)
     assert (foretold.code, kept.code) == (2, 2), foretold.stderr
-    status = await desk.status()
+    status = await rig.status()
     plans = [json.loads(ended.stdout) for ended in (foretold, kept)]
     assert [plan["plan_hash"] for plan in plans] == [status.plan_hash] * 2
     assert plans[0]["items"][0]["diff"] == status.items[0].diff
 
 
-async def test_plan_manifests_leave_nothing_to_do_once_applied(desk: Desk, control_plane: ControlPlane) -> None:
+async def test_plan_manifests_leave_nothing_to_do_once_applied(rig: AdvisorRig, control_plane: ControlPlane) -> None:
     asking = ("plan", LOAD_AWARE, "--set", "enablePSIMetrics=false")
     ended = await steward(*asking, "-o", "manifests", kubeconfig=control_plane.kubeconfig)
     assert ended.code == 0
     assert yaml.safe_load(ended.stdout)
     for manifest in yaml.safe_load_all(ended.stdout):
-        await desk.client.apply(manifest, manager="gitops")
+        await rig.client.apply(manifest, manager="gitops")
     again = await steward(*asking, kubeconfig=control_plane.kubeconfig)
     assert (again.code, again.stderr) == (0, "")
     assert again.stdout.splitlines()[0] == "load-aware-rebalancing: nothing to change"
@@ -127,11 +127,11 @@ async def test_plan_reports_error_in_one_line(
 
 
 async def test_plan_names_missing_right_for_dry_run(
-    desk: Desk, control_plane: ControlPlane, namespace: str, tmp_path: Path
+    rig: AdvisorRig, control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
     full = definition(AdvisorOptions()).access
     looking = Access("onlooker", tuple(_without_writes(full.grants)))
-    account = await an_account(desk.client, looking, Installation(namespace))
+    account = await an_account(rig.client, looking, Installation(namespace))
     kubeconfig = account.write_kubeconfig(tmp_path / "kubeconfig", control_plane)
     ended = await steward("plan", LOAD_AWARE, kubeconfig=kubeconfig)
     assert (ended.code, ended.stdout) == (1, "")
@@ -178,12 +178,12 @@ async def test_plan_diff_is_coloured_on_terminal(
 
 
 async def test_explain_and_status_show_what_plan_waits_for(
-    desk: Desk, control_plane: ControlPlane, account: Account
+    rig: AdvisorRig, control_plane: ControlPlane, account: Account
 ) -> None:
     async with advising(control_plane, account):
-        await desk.ask("DryRun", options=no_reboots())
-        assert await desk.reaches("ReviewRequired")
-    version = ("--operator-version", (await desk.status()).operator_version)
+        await rig.ask("DryRun", options=no_reboots())
+        assert await rig.reaches("ReviewRequired")
+    version = ("--operator-version", (await rig.status()).operator_version)
     ended = await steward("explain", "plan", LOAD_AWARE, *version, kubeconfig=control_plane.kubeconfig)
     assert (ended.code, ended.stderr) == (0, "")
     lines = ended.stdout.splitlines()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from tests.controllers.advisor.desk import HCO, Desk, a_descheduler, advising, no_reboots, observing
+from tests.controllers.advisor.rig import HCO, AdvisorRig, a_descheduler, advising, no_reboots, observing
 from tests.eventually import eventually
 from tests.grants import Account
 from virt_steward.apis.profiles import EXAMPLE, HIGHER_DENSITY
@@ -30,52 +30,52 @@ from virt_steward_demo.simulation.nodes import Node, add_node, add_pool
 from virt_steward_demo.simulation.platform import PlatformShape, SimulatedPlatform
 
 
-async def test_execution_waits_for_window(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
+async def test_execution_waits_for_window(rig: AdvisorRig, control_plane: ControlPlane, account: Account) -> None:
     later = SystemClock().utc() + timedelta(days=2)
     window = {"schedule": f"0 3 {later.day} {later.month} *", "duration": "1h"}
     async with advising(control_plane, account):
-        await desk.ask("Apply", options=no_reboots(), window=window)
-        assert await desk.reaches("InProgress", reason="WindowClosed")
+        await rig.ask("Apply", options=no_reboots(), window=window)
+        assert await rig.reaches("InProgress", reason="WindowClosed")
         opens = rfc3339(later.replace(hour=3, minute=0, second=0))
-        assert opens in await desk.message("WaitingForWindow")
-        assert [item.state for item in (await desk.status()).items] == ["Pending"]
-        assert not await desk.exists(DESCHEDULER)
-        await desk.ask(window={"schedule": "* * * * *", "duration": "1h"})
-        assert await desk.reaches("Completed")
-        assert await desk.condition("WaitingForWindow") == ("False", "NotWaiting")
+        assert opens in await rig.message("WaitingForWindow")
+        assert [item.state for item in (await rig.status()).items] == ["Pending"]
+        assert not await rig.exists(DESCHEDULER)
+        await rig.ask(window={"schedule": "* * * * *", "duration": "1h"})
+        assert await rig.reaches("Completed")
+        assert await rig.condition("WaitingForWindow") == ("False", "NotWaiting")
 
 
 async def test_history_keeps_approver_of_interrupted_plan(
-    desk: Desk, control_plane: ControlPlane, account: Account
+    rig: AdvisorRig, control_plane: ControlPlane, account: Account
 ) -> None:
-    await pause_pool(desk.client, "worker")
+    await pause_pool(rig.client, "worker")
     async with advising(control_plane, account):
-        await desk.ask("DryRun", notify="elsewhere")
-        assert await desk.reaches("ReviewRequired")
-        assert await desk.condition("Notifying") == ("False", "UnknownEndpoint")
-        approved = (await desk.status()).plan_hash
-        await desk.annotate(approved_plan=approved, approved_by="ann", approval_comment="tonight")
-        await desk.ask("Apply")
-        assert await desk.says("enable-psi-metrics", "is paused")
-        await desk.ask("DryRun")
-        assert await desk.reaches("ReviewRequired")
-    (ended,) = (await desk.status()).history
+        await rig.ask("DryRun", notify="elsewhere")
+        assert await rig.reaches("ReviewRequired")
+        assert await rig.condition("Notifying") == ("False", "UnknownEndpoint")
+        approved = (await rig.status()).plan_hash
+        await rig.annotate(approved_plan=approved, approved_by="ann", approval_comment="tonight")
+        await rig.ask("Apply")
+        assert await rig.says("enable-psi-metrics", "is paused")
+        await rig.ask("DryRun")
+        assert await rig.reaches("ReviewRequired")
+    (ended,) = (await rig.status()).history
     assert (ended.plan_hash, ended.outcome, ended.by, ended.comment) == (approved, "Interrupted", "ann", "tonight")
 
 
 async def test_execution_waits_for_paused_pool_and_broken_node(
-    desk: Desk, control_plane: ControlPlane, account: Account
+    rig: AdvisorRig, control_plane: ControlPlane, account: Account
 ) -> None:
-    await pause_pool(desk.client, "worker")
-    await break_node(desk.client, "worker-0", "the disk is full")
+    await pause_pool(rig.client, "worker")
+    await break_node(rig.client, "worker-0", "the disk is full")
     async with advising(control_plane, account):
-        await desk.ask("Apply")
-        assert await desk.says("enable-psi-metrics", "'worker' is paused, so nothing happens there")
-        await resume_pool(desk.client, "worker")
-        assert await desk.says("enable-psi-metrics", "'worker' is degraded (1 degraded machines: Node worker-0")
-        assert not await desk.exists(DESCHEDULER)
-        await repair_node(desk.client, "worker-0")
-        assert await desk.reaches("Completed")
+        await rig.ask("Apply")
+        assert await rig.says("enable-psi-metrics", "'worker' is paused, so nothing happens there")
+        await resume_pool(rig.client, "worker")
+        assert await rig.says("enable-psi-metrics", "'worker' is degraded (1 degraded machines: Node worker-0")
+        assert not await rig.exists(DESCHEDULER)
+        await repair_node(rig.client, "worker-0")
+        assert await rig.reaches("Completed")
 
 
 @pytest.mark.parametrize(
@@ -86,118 +86,120 @@ async def test_execution_waits_for_paused_pool_and_broken_node(
     ],
 )
 async def test_item_fails_at_timeout(
-    desk: Desk, control_plane: ControlPlane, account: Account, *, policy: str, phase: str, states: list[str]
+    rig: AdvisorRig, control_plane: ControlPlane, account: Account, *, policy: str, phase: str, states: list[str]
 ) -> None:
-    await pause_pool(desk.client, "worker")
+    await pause_pool(rig.client, "worker")
     async with advising(control_plane, account):
-        await desk.ask("Apply", failurePolicy=policy, waitTimeout="1s")
-        assert await desk.reaches(phase)
-    status = await desk.status()
+        await rig.ask("Apply", failurePolicy=policy, waitTimeout="1s")
+        assert await rig.reaches(phase)
+    status = await rig.status()
     assert [item.state for item in status.items] == states
     assert "Timed out after 1 s: MachineConfigPool 'worker' is paused" in status.items[0].message
-    assert await desk.exists(DESCHEDULER) == (policy == "Continue")
+    assert await rig.exists(DESCHEDULER) == (policy == "Continue")
 
 
 async def test_later_plan_waits_for_items_that_are_not_ready(
-    desk: Desk, control_plane: ControlPlane, account: Account
+    rig: AdvisorRig, control_plane: ControlPlane, account: Account
 ) -> None:
-    await pause_pool(desk.client, "worker")
+    await pause_pool(rig.client, "worker")
     async with advising(control_plane, account):
-        await desk.ask("Apply", waitTimeout="1s")
-        assert await desk.reaches("Failed", reason="ItemFailed")
-        first = (await desk.status()).pre_image
-        await desk.ask("DryRun", waitTimeout=None)
-        assert await desk.reaches("ReviewRequired")
-        psi = await desk.item("enable-psi-metrics")
+        await rig.ask("Apply", waitTimeout="1s")
+        assert await rig.reaches("Failed", reason="ItemFailed")
+        first = (await rig.status()).pre_image
+        await rig.ask("DryRun", waitTimeout=None)
+        assert await rig.reaches("ReviewRequired")
+        psi = await rig.item("enable-psi-metrics")
         assert (psi.state, psi.impact_severity, psi.diff) == ("InProgress", "Low", "")
         assert "Already in desired state, but not ready yet: MachineConfigPool 'worker' is paused" in psi.message
 
-        await desk.ask("Apply")
-        assert await desk.reaches("InProgress")
-        assert await desk.says("enable-psi-metrics", "MachineConfigPool 'worker' is paused, so nothing happens there")
-        assert (await desk.status()).pre_image == first  # there is no other record yet
-        assert not await desk.exists(DESCHEDULER)
-        await resume_pool(desk.client, "worker")
-        assert await desk.reaches("Completed")
-        assert await desk.says("enable-psi-metrics", "(all 3 nodes updated)")
-        await desk.ask("Rollback")
-        assert await desk.reaches("ReviewRequired", reason="RollbackReady")
-        assert [item.name for item in (await desk.status()).items] == ["configure-descheduler", "enable-psi-metrics"]
+        await rig.ask("Apply")
+        assert await rig.reaches("InProgress")
+        assert await rig.says("enable-psi-metrics", "MachineConfigPool 'worker' is paused, so nothing happens there")
+        assert (await rig.status()).pre_image == first  # there is no other record yet
+        assert not await rig.exists(DESCHEDULER)
+        await resume_pool(rig.client, "worker")
+        assert await rig.reaches("Completed")
+        assert await rig.says("enable-psi-metrics", "(all 3 nodes updated)")
+        await rig.ask("Rollback")
+        assert await rig.reaches("ReviewRequired", reason="RollbackReady")
+        assert [item.name for item in (await rig.status()).items] == ["configure-descheduler", "enable-psi-metrics"]
 
 
 @pytest.mark.parametrize("by", ["other-options", "dry-run", "ignore"])
 async def test_running_rollout_holds_back_new_plan(
-    desk: Desk, control_plane: ControlPlane, account: Account, by: str
+    rig: AdvisorRig, control_plane: ControlPlane, account: Account, by: str
 ) -> None:
-    await break_node(desk.client, "worker-0", "the disk is full")
-    async with advising(control_plane, account), observing(desk.client) as seen:
-        await desk.ask("Apply")
-        assert await desk.says("enable-psi-metrics", "'worker' is degraded")
+    await break_node(rig.client, "worker-0", "the disk is full")
+    async with advising(control_plane, account), observing(rig.client) as seen:
+        await rig.ask("Apply")
+        assert await rig.says("enable-psi-metrics", "'worker' is degraded")
         if by == "dry-run":
-            await desk.ask("DryRun")
-            assert await desk.reaches("ReviewRequired")
+            await rig.ask("DryRun")
+            assert await rig.reaches("ReviewRequired")
         if by == "ignore":
-            await desk.ask("Ignore")
-            assert await desk.reaches("Ignored")
-        await desk.ask("Apply", options={"loadAware": {"deschedulingIntervalSeconds": 90}})
-        assert await desk.reaches("InProgress")
-        assert await desk.says("enable-psi-metrics", "'worker' is degraded")
-        assert not await desk.exists(DESCHEDULER)
-        await repair_node(desk.client, "worker-0")
-        assert await desk.reaches("Completed")
-    assert (await desk.descheduler())["spec"]["deschedulingIntervalSeconds"] == 90
+            await rig.ask("Ignore")
+            assert await rig.reaches("Ignored")
+        await rig.ask("Apply", options={"loadAware": {"deschedulingIntervalSeconds": 90}})
+        assert await rig.reaches("InProgress")
+        assert await rig.says("enable-psi-metrics", "'worker' is degraded")
+        assert not await rig.exists(DESCHEDULER)
+        await repair_node(rig.client, "worker-0")
+        assert await rig.reaches("Completed")
+    assert (await rig.descheduler())["spec"]["deschedulingIntervalSeconds"] == 90
     begun = [one.items for one in seen if one.items and one.items[1].state != "Pending"]
     assert {psi.state for psi, _ in begun} == {"Completed"}
 
 
 async def test_plan_without_changes_completes_when_ready(
-    desk: Desk, control_plane: ControlPlane, account: Account
+    rig: AdvisorRig, control_plane: ControlPlane, account: Account
 ) -> None:
     async with advising(control_plane, account):
-        await desk.ask("Apply")
-        assert await desk.reaches("Completed")
-        await break_node(desk.client, "worker-0", "the disk is full")
-        await desk.client.merge_patch(PSI, {"spec": {"kernelArguments": ["psi=1", "quiet"]}})
-        assert await desk.reaches("Drifted")
-        await desk.client.merge_patch(PSI, {"spec": {"kernelArguments": ["psi=1"]}})
-        assert await desk.reaches("Completed")
-        await desk.ask("DryRun")
-        assert await desk.reaches("ReviewRequired")
-        assert "is degraded" in (await desk.item("enable-psi-metrics")).message
-        await repair_node(desk.client, "worker-0")
-        assert await desk.reaches("Completed", reason="InDesiredState")
+        await rig.ask("Apply")
+        assert await rig.reaches("Completed")
+        await break_node(rig.client, "worker-0", "the disk is full")
+        await rig.client.merge_patch(PSI, {"spec": {"kernelArguments": ["psi=1", "quiet"]}})
+        assert await rig.reaches("Drifted")
+        await rig.client.merge_patch(PSI, {"spec": {"kernelArguments": ["psi=1"]}})
+        assert await rig.reaches("Completed")
+        await rig.ask("DryRun")
+        assert await rig.reaches("ReviewRequired")
+        assert "is degraded" in (await rig.item("enable-psi-metrics")).message
+        await repair_node(rig.client, "worker-0")
+        assert await rig.reaches("Completed", reason="InDesiredState")
 
 
-async def test_execution_waits_for_custom_pools(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
-    await add_pool(desk.client, "gpu", maxUnavailable="50%")
+async def test_execution_waits_for_custom_pools(rig: AdvisorRig, control_plane: ControlPlane, account: Account) -> None:
+    await add_pool(rig.client, "gpu", maxUnavailable="50%")
     for number in range(2):
-        await add_node(desk.client, Node(f"gpu-{number}", ("worker", "gpu")))
-    await pause_pool(desk.client, "gpu")
+        await add_node(rig.client, Node(f"gpu-{number}", ("worker", "gpu")))
+    await pause_pool(rig.client, "gpu")
     async with advising(control_plane, account):
-        await desk.ask("DryRun")
-        assert await desk.reaches("ReviewRequired")
-        radius = (await desk.item("enable-psi-metrics")).blast_radius
+        await rig.ask("DryRun")
+        assert await rig.reaches("ReviewRequired")
+        radius = (await rig.item("enable-psi-metrics")).blast_radius
         assert radius
         assert [(one.name, one.nodes, one.rounds, one.paused) for one in radius.pools] == [
             ("gpu", 2, 2, True),
             ("worker", 3, 3, False),
         ]
-        await desk.ask("Apply")
-        assert await desk.says("enable-psi-metrics", "'gpu' is paused")
+        await rig.ask("Apply")
+        assert await rig.says("enable-psi-metrics", "'gpu' is paused")
 
         async def workers_are_done() -> bool:
-            return "'worker'" not in (await desk.item("enable-psi-metrics")).message
+            return "'worker'" not in (await rig.item("enable-psi-metrics")).message
 
         assert await eventually(workers_are_done)
-        assert (await desk.item("enable-psi-metrics")).state == "InProgress"
-        await resume_pool(desk.client, "gpu")
-        assert await desk.reaches("Completed")
-    rendered = (await desk.client.get(Ref(MACHINE_CONFIG_POOL, Key("", "gpu"))))["status"]["configuration"]["name"]
-    assert "psi=1" in (await desk.client.get(Ref(MACHINE_CONFIG, Key("", rendered))))["spec"]["kernelArguments"]
+        assert (await rig.item("enable-psi-metrics")).state == "InProgress"
+        await resume_pool(rig.client, "gpu")
+        assert await rig.reaches("Completed")
+    rendered = (await rig.client.get(Ref(MACHINE_CONFIG_POOL, Key("", "gpu"))))["status"]["configuration"]["name"]
+    assert "psi=1" in (await rig.client.get(Ref(MACHINE_CONFIG, Key("", rendered))))["spec"]["kernelArguments"]
 
 
-async def test_psi_of_another_machine_config_is_kept(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
-    await desk.client.create(
+async def test_psi_of_another_machine_config_is_kept(
+    rig: AdvisorRig, control_plane: ControlPlane, account: Account
+) -> None:
+    await rig.client.create(
         {
             "apiVersion": "machineconfiguration.openshift.io/v1",
             "kind": "MachineConfig",
@@ -206,12 +208,12 @@ async def test_psi_of_another_machine_config_is_kept(desk: Desk, control_plane: 
         }
     )
     async with advising(control_plane, account):
-        await desk.ask("Apply")
-        assert await desk.reaches("Completed")
-    psi = await desk.item("enable-psi-metrics")
+        await rig.ask("Apply")
+        assert await rig.reaches("Completed")
+    psi = await rig.item("enable-psi-metrics")
     assert (psi.state, psi.impact_severity, psi.diff) == ("Completed", "Low", "")
     assert "already effective in MachineConfigPool 'worker', by MachineConfig '50-mine'" in psi.message
-    assert not await desk.exists(PSI)
+    assert not await rig.exists(PSI)
 
 
 def a_profile_of_one_machine_config() -> Profile:
@@ -229,30 +231,30 @@ def a_profile_of_one_machine_config() -> Profile:
 
 
 async def test_profile_that_writes_a_machine_config_is_completed_when_nodes_have_it(
-    desk: Desk, control_plane: ControlPlane, account: Account
+    rig: AdvisorRig, control_plane: ControlPlane, account: Account
 ) -> None:
-    desk.profile = EXAMPLE
+    rig.profile = EXAMPLE
     async with advising(control_plane, account, known=[a_profile_of_one_machine_config()]):
-        await desk.ask("DryRun")
-        assert await desk.reaches("ReviewRequired")
-        radius = (await desk.item("be-quiet")).blast_radius
+        await rig.ask("DryRun")
+        assert await rig.reaches("ReviewRequired")
+        radius = (await rig.item("be-quiet")).blast_radius
         assert radius
         assert [(one.name, one.nodes) for one in radius.pools] == [("worker", 3)]
-        await desk.ask("Apply")
-        assert await desk.reaches("Completed")
-    assert "all 3 nodes updated" in (await desk.item("be-quiet")).message
+        await rig.ask("Apply")
+        assert await rig.reaches("Completed")
+    assert "all 3 nodes updated" in (await rig.item("be-quiet")).message
 
 
 async def test_example_profile_is_not_reconciled_unless_it_is_on(
-    desk: Desk, control_plane: ControlPlane, account: Account
+    rig: AdvisorRig, control_plane: ControlPlane, account: Account
 ) -> None:
-    desk.profile = EXAMPLE
+    rig.profile = EXAMPLE
     with capture_logs() as logged:
         async with advising(control_plane, account, known=profiles(AdvisorOptions())):
-            await desk.ask("Apply")
+            await rig.ask("Apply")
             expected = {"event": "profile is off", "profile": EXAMPLE, "flag": "--example-profile"}
             assert await eventually(lambda: any(expected.items() <= one.items() for one in logged))
-    assert (await desk.status()).phase is None
+    assert (await rig.status()).phase is None
 
 
 @pytest.fixture(params=[release.name for release in RELEASES])
@@ -266,21 +268,21 @@ class TestReleases:
         return replace(shape, descheduler=release)
 
     async def test_plan_fits_every_descheduler_release(
-        self, desk: Desk, control_plane: ControlPlane, account: Account, release: str
+        self, rig: AdvisorRig, control_plane: ControlPlane, account: Account, release: str
     ) -> None:
-        await desk.client.create(a_descheduler(profiles=["LongLifecycle", "AffinityAndTaints"]))
+        await rig.client.create(a_descheduler(profiles=["LongLifecycle", "AffinityAndTaints"]))
         async with advising(control_plane, account):
-            await desk.ask("Apply", options=no_reboots())
-            assert await desk.reaches("Completed")
-            before = await desk.config()
-            await desk.client.merge_patch(DESCHEDULER, {"metadata": {"labels": {"touched": "yes"}}})
-            assert await desk.reaches("Completed")
-            assert (await desk.config())["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
-        spec = (await desk.descheduler())["spec"]
+            await rig.ask("Apply", options=no_reboots())
+            assert await rig.reaches("Completed")
+            before = await rig.config()
+            await rig.client.merge_patch(DESCHEDULER, {"metadata": {"labels": {"touched": "yes"}}})
+            assert await rig.reaches("Completed")
+            assert (await rig.config())["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+        spec = (await rig.descheduler())["spec"]
         chosen = {"v510": "LongLifecycle", "v532": "KubeVirtRelieveAndMigrate"}
         assert spec["profiles"] == ["AffinityAndTaints", chosen.get(release, "DevKubeVirtRelieveAndMigrate")]
         assert spec["evictionLimits"] == ({"total": 5, "node": 1} if release == "v532" else {"total": 5})
-        message = (await desk.item("configure-descheduler")).message
+        message = (await rig.item("configure-descheduler")).message
         assert message == "Applied successfully"
 
 
@@ -294,49 +296,49 @@ class TestDensity:
         return replace(shape, hyperconverged=(layout,))
 
     async def test_higher_density_sets_swap_and_overcommit(
-        self, desk: Desk, platform: SimulatedPlatform, control_plane: ControlPlane, account: Account, layout: str
+        self, rig: AdvisorRig, platform: SimulatedPlatform, control_plane: ControlPlane, account: Account, layout: str
     ) -> None:
         assert platform
-        desk.profile = HIGHER_DENSITY
+        rig.profile = HIGHER_DENSITY
         async with advising(control_plane, account):
-            await desk.ask("Apply", options={"virtHigherDensity": {"memoryToRequestRatio": 200}})
-            assert await desk.reaches("Completed")
-        assert await desk.exists(SWAP)
-        hco = await desk.client.get(HCO)
+            await rig.ask("Apply", options={"virtHigherDensity": {"memoryToRequestRatio": 200}})
+            assert await rig.reaches("Completed")
+        assert await rig.exists(SWAP)
+        hco = await rig.client.get(HCO)
         part = hco["spec"]["virtualization"] if layout == "v1" else hco["spec"]
         assert part["higherWorkloadDensity"] == {"memoryOvercommitPercentage": 200}
         assert part["ksmConfiguration"] == {"nodeLabelSelector": {}}
 
     async def test_ksm_is_turned_off_where_it_was_on(
-        self, desk: Desk, platform: SimulatedPlatform, control_plane: ControlPlane, account: Account, layout: str
+        self, rig: AdvisorRig, platform: SimulatedPlatform, control_plane: ControlPlane, account: Account, layout: str
     ) -> None:
         assert platform
-        desk.profile = HIGHER_DENSITY
+        rig.profile = HIGHER_DENSITY
         plain = {"enableSwap": False, "memoryToRequestRatio": 110}
         off = {"virtHigherDensity": {**plain, "ksmConfiguration": {"enabled": False}}}
 
         async def sharing() -> Any:
-            spec = (await desk.client.get(HCO))["spec"]
+            spec = (await rig.client.get(HCO))["spec"]
             return (spec["virtualization"] if layout == "v1" else spec).get("ksmConfiguration")
 
         async with advising(control_plane, account):
-            await desk.ask("Apply", options=off)
-            assert await desk.reaches("Completed")
+            await rig.ask("Apply", options=off)
+            assert await rig.reaches("Completed")
             assert await sharing() is None  # it was off all along
-            await desk.ask("Apply", options={"virtHigherDensity": {**plain, "ksmConfiguration": None}})
-            assert await desk.reaches("Completed")
+            await rig.ask("Apply", options={"virtHigherDensity": {**plain, "ksmConfiguration": None}})
+            assert await rig.reaches("Completed")
             assert await sharing() == {"nodeLabelSelector": {}}
 
-            await desk.ask("DryRun", options=off)
-            assert await desk.reaches("ReviewRequired")
-            item = await desk.item("configure-higher-density")
+            await rig.ask("DryRun", options=off)
+            assert await rig.reaches("ReviewRequired")
+            item = await rig.item("configure-higher-density")
             assert "-      nodeLabelSelector: {}" in item.diff or "-    nodeLabelSelector: {}" in item.diff
             assert "by a node selector that matches no node" in item.message
-            await desk.ask("Apply")
-            assert await desk.reaches("Completed")
+            await rig.ask("Apply")
+            assert await rig.reaches("Completed")
             assert await sharing() == {"nodeLabelSelector": NO_NODE}
-            await desk.ask("DryRun")
-            assert await desk.reaches("Completed", reason="InDesiredState")
+            await rig.ask("DryRun")
+            assert await rig.reaches("Completed", reason="InDesiredState")
 
 
 class TestMissing:
@@ -345,30 +347,32 @@ class TestMissing:
         return replace(shape, without=(*shape.without, "KubeDescheduler"))
 
     async def test_missing_prerequisite_is_named_until_installed(
-        self, desk: Desk, control_plane: ControlPlane, account: Account
+        self, rig: AdvisorRig, control_plane: ControlPlane, account: Account
     ) -> None:
         async with advising(control_plane, account):
-            await desk.ask("Apply", options=no_reboots())
-            assert await desk.reaches("PrerequisiteFailed")
-            assert await desk.condition("PrerequisitesMet") == ("False", "MissingDependency")
-            assert "install the Descheduler Operator" in await desk.message("PrerequisitesMet")
-            await install(desk.client, "KubeDescheduler")
-            assert await desk.reaches("Completed", within=30)
-            assert await desk.condition("PrerequisitesMet") == ("True", "AllPresent")
+            await rig.ask("Apply", options=no_reboots())
+            assert await rig.reaches("PrerequisiteFailed")
+            assert await rig.condition("PrerequisitesMet") == ("False", "MissingDependency")
+            assert "install the Descheduler Operator" in await rig.message("PrerequisitesMet")
+            await install(rig.client, "KubeDescheduler")
+            assert await rig.reaches("Completed", within=30)
+            assert await rig.condition("PrerequisitesMet") == ("True", "AllPresent")
 
 
-async def test_returned_prerequisite_needs_review(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
+async def test_returned_prerequisite_needs_review(
+    rig: AdvisorRig, control_plane: ControlPlane, account: Account
+) -> None:
     async with advising(control_plane, account):
-        await desk.ask("Apply", options=no_reboots())
-        assert await desk.reaches("Completed")
-        await uninstall(desk.client, "KubeDescheduler")
-        assert await desk.reaches("PrerequisiteFailed", within=30)
-        await install(desk.client, "KubeDescheduler")
-        assert await desk.reaches("ReviewRequired", reason="PlanChanged", within=30)
-        await desk.ask(notify="ops")
-        assert await desk.reaches("ReviewRequired", reason="PlanChanged")
-        assert not await desk.exists(DESCHEDULER)
-        await desk.ask("DryRun")
-        assert await desk.reaches("ReviewRequired", reason="PlanReady")
-        await desk.ask("Apply")
-        assert await desk.reaches("Completed")
+        await rig.ask("Apply", options=no_reboots())
+        assert await rig.reaches("Completed")
+        await uninstall(rig.client, "KubeDescheduler")
+        assert await rig.reaches("PrerequisiteFailed", within=30)
+        await install(rig.client, "KubeDescheduler")
+        assert await rig.reaches("ReviewRequired", reason="PlanChanged", within=30)
+        await rig.ask(notify="ops")
+        assert await rig.reaches("ReviewRequired", reason="PlanChanged")
+        assert not await rig.exists(DESCHEDULER)
+        await rig.ask("DryRun")
+        assert await rig.reaches("ReviewRequired", reason="PlanReady")
+        await rig.ask("Apply")
+        assert await rig.reaches("Completed")

@@ -8,8 +8,8 @@ import pytest
 
 from tests.clients import a_client
 from tests.controllers.advisor.builders import EARLIER, PLAN, a_config, a_status, an_item
-from tests.controllers.advisor.desk import the_config
 from tests.controllers.advisor.reviews import config_in_review
+from tests.controllers.advisor.rig import the_config
 from tests.eventually import eventually
 from tests.gateway import Gateway, no_streaming_list
 from tests.grants import an_account

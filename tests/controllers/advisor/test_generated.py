@@ -7,7 +7,7 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 
 from tests.controllers.advisor.builders import NOON
-from tests.controllers.advisor.desk import true_phases
+from tests.controllers.advisor.rig import true_phases
 from tests.controllers.advisor.specimens import observations
 from virt_steward.apis.profiles import ProfileOptions
 from virt_steward.controllers.advisor.approval import step_for_new_plan

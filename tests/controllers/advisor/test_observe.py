@@ -6,7 +6,7 @@ from typing import Any
 from structlog.testing import capture_logs
 
 from tests.controllers.advisor.builders import NOON
-from tests.controllers.advisor.desk import Desk, advising, the_config
+from tests.controllers.advisor.rig import AdvisorRig, advising, the_config
 from tests.eventually import eventually
 from tests.grants import Account
 from tests.widgets import install_crd
@@ -24,7 +24,7 @@ from virt_steward_demo.local.controlplane import ControlPlane
 
 
 async def test_observation_is_unsettled_while_watch_is_broken(configs: Client) -> None:
-    await Desk(configs, EXAMPLE).ask("Apply")
+    await AdvisorRig(configs, EXAMPLE).ask("Apply")
     options = AdvisorOptions(example_profile=True)
     view = await read_advisor_view(configs, options)
     config = view.config(Key("", EXAMPLE))
@@ -39,20 +39,20 @@ async def test_observation_is_unsettled_while_watch_is_broken(configs: Client) -
 async def test_profiles_are_offered_again_when_crd_returns(
     configs: Client, control_plane: ControlPlane, account: Account
 ) -> None:
-    desk = Desk(configs)
+    rig = AdvisorRig(configs)
     definition = VIRT_PLATFORM_CONFIG_CRD.manifest()
 
     async def is_offered() -> bool:
-        return await desk.exists(the_config())
+        return await rig.exists(the_config())
 
     async with advising(control_plane, account):
         assert await eventually(is_offered)
         try:
             with capture_logs() as logged:
-                await desk.client.delete(ref_of(definition))
+                await rig.client.delete(ref_of(definition))
                 assert await eventually(lambda: is_absent(logged, VIRT_PLATFORM_CONFIG), within=20)
         finally:
-            await install_crd(desk.client, definition)
+            await install_crd(rig.client, definition)
         assert await eventually(is_offered)
 
 

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from tests.controllers.advisor.builders import EARLIER, NOON, TEN, a_config, a_status, an_item, an_observation, done
-from tests.controllers.advisor.desk import Listener
+from tests.controllers.advisor.rig import Listener
 from tests.runtime.clocks import ManualClock
 from virt_steward.apis.profiles import LOAD_AWARE
 from virt_steward.apis.virtplatformconfig import PlanApproval, VirtPlatformConfigStatus

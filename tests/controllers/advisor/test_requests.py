@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from tests.audit import AuditLog, Mark, Request
-from tests.controllers.advisor.desk import HCO, Desk, advising, no_reboots
 from tests.controllers.advisor.process import Asked, Start, runs_through_a_kill, written
+from tests.controllers.advisor.rig import HCO, AdvisorRig, advising, no_reboots
 from tests.controllers.approver.process import FREQUENT_RENEWALS, SHORT_LEASE
 from tests.eventually import eventually
 from tests.grants import Account
@@ -38,27 +38,27 @@ def leaves_a_trace(one: Request) -> bool:
 PROFILES = profiles(AdvisorOptions(example_profile=True))
 
 
-async def deactivate_all(desk: Desk) -> None:
+async def deactivate_all(rig: AdvisorRig) -> None:
     """Wait until every profile that is offered is there, and ignored: until then, offers are still being made."""
     for profile in PROFILES:
         if profile.about.is_advertised:
-            desk.profile = profile.name
-            await desk.ask("Ignore")
-            assert await desk.reaches("Ignored")
-    desk.profile = LOAD_AWARE
+            rig.profile = profile.name
+            await rig.ask("Ignore")
+            assert await rig.reaches("Ignored")
+    rig.profile = LOAD_AWARE
 
 
 async def test_requests_are_few_for_plan_and_none_when_completed(
-    desk: Desk, control_plane: ControlPlane, account: Account, audit_log: AuditLog
+    rig: AdvisorRig, control_plane: ControlPlane, account: Account, audit_log: AuditLog
 ) -> None:
     def since(mark: Mark) -> list[Request]:
         return counted([one for one in audit_log.since(mark) if one.user == account.user])
 
     async with advising(control_plane, account) as advisor:
-        await deactivate_all(desk)
+        await deactivate_all(rig)
         mark = audit_log.mark()
-        await desk.ask("DryRun")
-        assert await desk.reaches("ReviewRequired")
+        await rig.ask("DryRun")
+        assert await rig.reaches("ReviewRequired")
         drafting = since(mark)
         assert len(drafting) <= 9, [(one.verb, one.uri) for one in drafting]
         assert sum(one.subresource == "status" for one in drafting) == 1
@@ -66,8 +66,8 @@ async def test_requests_are_few_for_plan_and_none_when_completed(
         assert not [one for one in drafting if leaves_a_trace(one)]
 
         mark = audit_log.mark()
-        await desk.ask("Apply")
-        assert await desk.reaches("Completed")
+        await rig.ask("Apply")
+        assert await rig.reaches("Completed")
         assert [written(since(mark), ref.key.name) for ref in (PSI, DESCHEDULER)] == [1, 1]
         assert sorted(one.resource for one in since(mark) if leaves_a_trace(one)) == [
             "controllerrevisions",  # how it was before
@@ -82,8 +82,8 @@ async def test_requests_are_few_for_plan_and_none_when_completed(
         mark = audit_log.mark()
         done = advisor.sample(RECONCILES, controller="advisor", result="success") or 0.0
         for number in range(5):  # the watched world goes on, and nothing that matters changes
-            await desk.client.merge_patch(DESCHEDULER, {"metadata": {"labels": {"touched": str(number)}}})
-            await desk.client.merge_patch(HCO, {"metadata": {"labels": {"touched": str(number)}}})
+            await rig.client.merge_patch(DESCHEDULER, {"metadata": {"labels": {"touched": str(number)}}})
+            await rig.client.merge_patch(HCO, {"metadata": {"labels": {"touched": str(number)}}})
 
         def has_looked() -> bool:
             return (advisor.sample(RECONCILES, controller="advisor", result="success") or 0.0) >= done + 3
@@ -93,38 +93,40 @@ async def test_requests_are_few_for_plan_and_none_when_completed(
 
 
 async def test_dry_run_writes_only_status(
-    desk: Desk, control_plane: ControlPlane, account: Account, asked: Asked
+    rig: AdvisorRig, control_plane: ControlPlane, account: Account, asked: Asked
 ) -> None:
     async with advising(control_plane, account):
-        await deactivate_all(desk)
+        await deactivate_all(rig)
         begin = len(asked())
-        await desk.ask("DryRun", bypassOptimisticLock=True)
-        assert await desk.reaches("ReviewRequired")
-        await desk.ask(options=no_reboots(deschedulingIntervalSeconds=90))
-        assert await desk.reaches("ReviewRequired")
+        await rig.ask("DryRun", bypassOptimisticLock=True)
+        assert await rig.reaches("ReviewRequired")
+        await rig.ask(options=no_reboots(deschedulingIntervalSeconds=90))
+        assert await rig.reaches("ReviewRequired")
         settings = {"virtualization": {"liveMigrationConfig": {"parallelMigrationsPerCluster": 9}}}
-        await desk.client.merge_patch(HCO, {"spec": settings})
+        await rig.client.merge_patch(HCO, {"spec": settings})
 
         async def is_planned_anew() -> bool:
-            return "+    total: 9" in (await desk.item("configure-descheduler")).diff
+            return "+    total: 9" in (await rig.item("configure-descheduler")).diff
 
         assert await eventually(is_planned_anew)
-        desk.profile = EXAMPLE
-        await desk.ask("DryRun")
-        assert await desk.reaches("ReviewRequired")
+        rig.profile = EXAMPLE
+        await rig.ask("DryRun")
+        assert await rig.reaches("ReviewRequired")
     assert not [one.uri for one in asked()[begin:] if leaves_a_trace(one)]
 
 
-async def test_rights_are_sufficient_and_all_used(desk: Desk, start: Start, account: Account, asked: Asked) -> None:
+async def test_rights_are_sufficient_and_all_used(
+    rig: AdvisorRig, start: Start, account: Account, asked: Asked
+) -> None:
     with start(*FREQUENT_RENEWALS) as process:
         for profile in PROFILES:
-            desk.profile = profile.name
-            await desk.ask("Apply")
-            assert await desk.reaches("Completed", within=30)
-            await desk.ask("Rollback")
-            assert await desk.reaches("ReviewRequired", within=30)
-            await desk.annotate(approved_plan=(await desk.status()).plan_hash)
-            assert await desk.reaches("Completed", within=30)
+            rig.profile = profile.name
+            await rig.ask("Apply")
+            assert await rig.reaches("Completed", within=30)
+            await rig.ask("Rollback")
+            assert await rig.reaches("ReviewRequired", within=30)
+            await rig.annotate(approved_plan=(await rig.status()).plan_hash)
+            assert await rig.reaches("Completed", within=30)
         assert [one for one in process.log() if one["level"] == "error"] == []
     assert account.denied(asked()) == []
     assert account.unused(asked()) == []
@@ -134,19 +136,19 @@ async def test_rights_are_sufficient_and_all_used(desk: Desk, start: Start, acco
 
 
 @pytest.mark.parametrize("point", ["advisor.item.checked", "advisor.item.after#2"])
-async def test_execution_survives_kill_without_repeats(desk: Desk, start: Start, asked: Asked, point: str) -> None:
-    await runs_through_a_kill(desk, start, asked, point)
+async def test_execution_survives_kill_without_repeats(rig: AdvisorRig, start: Start, asked: Asked, point: str) -> None:
+    await runs_through_a_kill(rig, start, asked, point)
 
 
-async def test_second_replica_continues_rollout(desk: Desk, start: Start, asked: Asked) -> None:
-    await break_node(desk.client, "worker-2")
-    await desk.ask("Apply")
+async def test_second_replica_continues_rollout(rig: AdvisorRig, start: Start, asked: Asked) -> None:
+    await break_node(rig.client, "worker-2")
+    await rig.ask("Apply")
     with start(*SHORT_LEASE) as first:
-        assert await desk.says("enable-psi-metrics", "Updated: 2/3")
+        assert await rig.says("enable-psi-metrics", "Updated: 2/3")
         with start(*SHORT_LEASE) as second:
             assert await eventually(lambda: second.said("started"), within=20)
             first.kill()
-            await repair_node(desk.client, "worker-2")
-            assert await desk.reaches("Completed", within=30)
+            await repair_node(rig.client, "worker-2")
+            assert await rig.reaches("Completed", within=30)
             assert second.said("item changed", item="configure-descheduler")
     assert [written(asked(), ref.key.name) for ref in (PSI, DESCHEDULER)] == [1, 1]

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.controllers.advisor.desk import Desk, a_descheduler, advising, no_reboots
 from tests.controllers.advisor.process import Start
+from tests.controllers.advisor.rig import AdvisorRig, a_descheduler, advising, no_reboots
 from tests.controllers.approver.process import home_of
 from tests.eventually import eventually
 from tests.grants import Account
@@ -23,168 +23,170 @@ from virt_steward_demo.simulation.faults import break_node, repair_node
 FAULTS = ("advisor.undo.before", "advisor.undo.written", "advisor.undo.after")
 
 
-async def applied(desk: Desk, **spec: Any) -> None:
-    await desk.ask("Apply", **spec)
-    assert await desk.reaches("Completed", within=30)
+async def applied(rig: AdvisorRig, **spec: Any) -> None:
+    await rig.ask("Apply", **spec)
+    assert await rig.reaches("Completed", within=30)
 
 
-async def approve(desk: Desk) -> None:
-    status = await desk.status()
-    await desk.annotate(approved_plan=status.plan_hash, approved_by="ana", approval_comment="back to normal")
+async def approve(rig: AdvisorRig) -> None:
+    status = await rig.status()
+    await rig.annotate(approved_plan=status.plan_hash, approved_by="ana", approval_comment="back to normal")
 
 
-async def undone(desk: Desk) -> None:
-    await desk.ask("Rollback")
-    assert await desk.reaches("ReviewRequired", reason="RollbackReady", within=30)
-    await approve(desk)
-    assert await desk.reaches("Completed", within=60)
+async def undone(rig: AdvisorRig) -> None:
+    await rig.ask("Rollback")
+    assert await rig.reaches("ReviewRequired", reason="RollbackReady", within=30)
+    await approve(rig)
+    assert await rig.reaches("Completed", within=60)
 
 
 def managers_of(obj: Object) -> set[str]:
     return {owner.manager for owner in owners(obj)}
 
 
-async def test_rollback_restores_and_deletes(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
-    before = await desk.client.create(a_descheduler())
+async def test_rollback_restores_and_deletes(rig: AdvisorRig, control_plane: ControlPlane, account: Account) -> None:
+    before = await rig.client.create(a_descheduler())
     async with advising(control_plane, account):
-        await applied(desk)
-        assert await desk.has_psi()
-        await desk.ask("Rollback")
-        assert await desk.reaches("ReviewRequired", reason="RollbackReady")
-        status = await desk.status()
+        await applied(rig)
+        assert await rig.has_psi()
+        await rig.ask("Rollback")
+        assert await rig.reaches("ReviewRequired", reason="RollbackReady")
+        status = await rig.status()
         descheduler, psi = status.items
         assert (descheduler.name, psi.name) == ("configure-descheduler", "enable-psi-metrics"), "last in, first out"
         assert "+  deschedulingIntervalSeconds: 30\n" in descheduler.diff
         assert "-  - psi=1" in psi.diff
         assert psi.blast_radius
         assert psi.impact_severity == "High"
-        assert await desk.has_psi(), "nothing happens before an approval"
-        await desk.ask("Rollback", waitTimeout="1h")  # another generation is no approval
-        assert await desk.reaches("ReviewRequired", reason="RollbackReady")
-        await approve(desk)
-        assert await desk.reaches("Completed", within=60)
-        after = await desk.descheduler()
+        assert await rig.has_psi(), "nothing happens before an approval"
+        await rig.ask("Rollback", waitTimeout="1h")  # another generation is no approval
+        assert await rig.reaches("ReviewRequired", reason="RollbackReady")
+        await approve(rig)
+        assert await rig.reaches("Completed", within=60)
+        after = await rig.descheduler()
         assert after["spec"] == before["spec"]
         assert not {GOVERNED_BY, APPLIED_HASH} & (after["metadata"].get("annotations") or {}).keys()
         assert ADVISOR.name not in managers_of(after)
-        assert not await desk.has_psi()
-        status = await desk.status()
+        assert not await rig.has_psi()
+        status = await rig.status()
         assert status.governed == ()
-        assert await desk.condition("Completed") == ("True", "RolledBack")
-        assert await desk.condition("ProfileActive") == ("False", "RolledBack")
+        assert await rig.condition("Completed") == ("True", "RolledBack")
+        assert await rig.condition("ProfileActive") == ("False", "RolledBack")
         assert [one.by for one in status.history] == ["ana", ""]
 
 
-async def test_rollback_keeps_changes_of_others(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
-    await desk.client.create(a_descheduler())
+async def test_rollback_keeps_changes_of_others(rig: AdvisorRig, control_plane: ControlPlane, account: Account) -> None:
+    await rig.client.create(a_descheduler())
     async with advising(control_plane, account):
-        await applied(desk, options=no_reboots())
-        await desk.client.merge_patch(DESCHEDULER, {"spec": {"deschedulingIntervalSeconds": 4242}}, manager="ben")
-        await desk.ask("Rollback")
-        assert await desk.reaches("ReviewRequired", reason="RollbackReady")
-        [item] = (await desk.status()).items
+        await applied(rig, options=no_reboots())
+        await rig.client.merge_patch(DESCHEDULER, {"spec": {"deschedulingIntervalSeconds": 4242}}, manager="ben")
+        await rig.ask("Rollback")
+        assert await rig.reaches("ReviewRequired", reason="RollbackReady")
+        [item] = (await rig.status()).items
         assert "spec.deschedulingIntervalSeconds" in item.message
         assert "4242" not in item.diff
-        await approve(desk)
-        assert await desk.reaches("Completed", within=30)
-        spec = (await desk.descheduler())["spec"]
+        await approve(rig)
+        assert await rig.reaches("Completed", within=30)
+        spec = (await rig.descheduler())["spec"]
         assert (spec["deschedulingIntervalSeconds"], spec["mode"]) == (4242, "Predictive")
 
 
 async def test_rollback_keeps_object_with_other_owners(
-    desk: Desk, control_plane: ControlPlane, account: Account
+    rig: AdvisorRig, control_plane: ControlPlane, account: Account
 ) -> None:
     async with advising(control_plane, account):
-        await applied(desk, options=no_reboots())
-        await desk.client.merge_patch(DESCHEDULER, {"spec": {"logLevel": "Debug"}}, manager="ben")
-        await undone(desk)
-        after = await desk.descheduler()
+        await applied(rig, options=no_reboots())
+        await rig.client.merge_patch(DESCHEDULER, {"spec": {"logLevel": "Debug"}}, manager="ben")
+        await undone(rig)
+        after = await rig.descheduler()
         assert after["spec"]["logLevel"] == "Debug"
         assert ADVISOR.name not in managers_of(after)
 
 
-async def test_pre_image_survives_config(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
-    before = await desk.client.create(a_descheduler())
+async def test_pre_image_survives_config(rig: AdvisorRig, control_plane: ControlPlane, account: Account) -> None:
+    before = await rig.client.create(a_descheduler())
     async with advising(control_plane, account):
-        await applied(desk, options=no_reboots())
-        first = (await desk.status()).pre_image
-        await desk.client.merge_patch(DESCHEDULER, {"spec": {"mode": "Predictive"}}, manager="ben")
-        assert await desk.reaches("Drifted")
-        await desk.ask("DryRun")
-        assert await desk.reaches("ReviewRequired")
-        await applied(desk)
-        assert (await desk.status()).pre_image != first
-        records = await desk.client.list(CONTROLLER_REVISION, Selection(home_of(account)))
+        await applied(rig, options=no_reboots())
+        first = (await rig.status()).pre_image
+        await rig.client.merge_patch(DESCHEDULER, {"spec": {"mode": "Predictive"}}, manager="ben")
+        assert await rig.reaches("Drifted")
+        await rig.ask("DryRun")
+        assert await rig.reaches("ReviewRequired")
+        await applied(rig)
+        assert (await rig.status()).pre_image != first
+        records = await rig.client.list(CONTROLLER_REVISION, Selection(home_of(account)))
         assert first in {one["metadata"]["name"] for one in records}
         [oldest] = [one for one in records if one["metadata"]["name"] == first]
         assert oldest["data"]["items"][0]["before"]["spec.mode"] == before["spec"]["mode"]
 
 
 async def test_rollback_of_several_plans_restores_original(
-    desk: Desk, control_plane: ControlPlane, account: Account
+    rig: AdvisorRig, control_plane: ControlPlane, account: Account
 ) -> None:
     async with advising(control_plane, account):
-        await applied(desk, options=no_reboots())
-        await applied(desk, options=no_reboots(deschedulingIntervalSeconds=120))
-        await undone(desk)
-        assert not await desk.exists(DESCHEDULER), "the first plan had made it"
-        assert (await desk.status()).governed == ()
+        await applied(rig, options=no_reboots())
+        await applied(rig, options=no_reboots(deschedulingIntervalSeconds=120))
+        await undone(rig)
+        assert not await rig.exists(DESCHEDULER), "the first plan had made it"
+        assert (await rig.status()).governed == ()
 
 
 async def test_rollback_of_deleted_object_has_nothing_to_do(
-    desk: Desk, control_plane: ControlPlane, account: Account
+    rig: AdvisorRig, control_plane: ControlPlane, account: Account
 ) -> None:
     async with advising(control_plane, account):
-        await applied(desk, options=no_reboots())
-        await desk.client.delete(DESCHEDULER)
-        assert await desk.reaches("Drifted")
-        await desk.ask("Rollback")
-        assert await desk.reaches("Completed", reason="RolledBack")
-        assert (await desk.status()).governed == ()
+        await applied(rig, options=no_reboots())
+        await rig.client.delete(DESCHEDULER)
+        assert await rig.reaches("Drifted")
+        await rig.ask("Rollback")
+        assert await rig.reaches("Completed", reason="RolledBack")
+        assert (await rig.status()).governed == ()
 
 
-async def test_new_rollback_waits_for_nodes(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
+async def test_new_rollback_waits_for_nodes(rig: AdvisorRig, control_plane: ControlPlane, account: Account) -> None:
     async with advising(control_plane, account):
-        await applied(desk)
-        await break_node(desk.client, "worker-0", "the disk is full")
-        await desk.ask("Rollback")
-        assert await desk.reaches("ReviewRequired", reason="RollbackReady")
-        await approve(desk)
-        assert await desk.says("enable-psi-metrics", "'worker' is degraded")
-        assert not await desk.has_psi()
-        await desk.ask("Ignore")
-        assert await desk.reaches("Ignored")
-        await desk.ask("Rollback")
-        assert await desk.reaches("ReviewRequired", reason="RollbackReady")
-        assert (await desk.item("enable-psi-metrics")).state == "InProgress"
-        await repair_node(desk.client, "worker-0")
-        assert await desk.reaches("Completed", reason="RolledBack")
+        await applied(rig)
+        await break_node(rig.client, "worker-0", "the disk is full")
+        await rig.ask("Rollback")
+        assert await rig.reaches("ReviewRequired", reason="RollbackReady")
+        await approve(rig)
+        assert await rig.says("enable-psi-metrics", "'worker' is degraded")
+        assert not await rig.has_psi()
+        await rig.ask("Ignore")
+        assert await rig.reaches("Ignored")
+        await rig.ask("Rollback")
+        assert await rig.reaches("ReviewRequired", reason="RollbackReady")
+        assert (await rig.item("enable-psi-metrics")).state == "InProgress"
+        await repair_node(rig.client, "worker-0")
+        assert await rig.reaches("Completed", reason="RolledBack")
 
 
-async def test_rollback_without_record_is_rejected(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
-    for record in await desk.client.list(CONTROLLER_REVISION, Selection(home_of(account))):
-        await desk.client.delete(Ref(CONTROLLER_REVISION, key_of(record)))
+async def test_rollback_without_record_is_rejected(
+    rig: AdvisorRig, control_plane: ControlPlane, account: Account
+) -> None:
+    for record in await rig.client.list(CONTROLLER_REVISION, Selection(home_of(account))):
+        await rig.client.delete(Ref(CONTROLLER_REVISION, key_of(record)))
     async with advising(control_plane, account):
-        await desk.ask("Rollback", options=no_reboots())
-        assert await desk.reaches("Failed")
-        assert "no record of an executed plan exists" in await desk.message("Failed")
+        await rig.ask("Rollback", options=no_reboots())
+        assert await rig.reaches("Failed")
+        assert "no record of an executed plan exists" in await rig.message("Failed")
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_rollback_survives_kill(desk: Desk, start: Start, fault: str) -> None:
-    before = await desk.client.create(a_descheduler())
+async def test_rollback_survives_kill(rig: AdvisorRig, start: Start, fault: str) -> None:
+    before = await rig.client.create(a_descheduler())
     with start() as process:
-        await applied(desk, options=no_reboots())
-        await desk.ask("Rollback")
-        assert await desk.reaches("ReviewRequired", reason="RollbackReady", within=30)
+        await applied(rig, options=no_reboots())
+        await rig.ask("Rollback")
+        assert await rig.reaches("ReviewRequired", reason="RollbackReady", within=30)
     assert not process.alive
-    await approve(desk)
+    await approve(rig)
     with start(fault=f"{fault}:kill") as cut:
         assert await eventually(lambda: cut.was_killed, within=30)
     with start():
-        assert await desk.reaches("Completed", within=60)
-    after = await desk.descheduler()
+        assert await rig.reaches("Completed", within=60)
+    after = await rig.descheduler()
     assert after["spec"] == before["spec"]
     assert ADVISOR.name not in managers_of(after)
     assert is_disclaimed(after)
-    assert await desk.exists(PSI) is False
+    assert await rig.exists(PSI) is False

@@ -10,8 +10,8 @@ import pytest
 
 from tests.audit import AuditLog, Mark
 from tests.controllers.advisor.conftest import NEEDED, clear_configs
-from tests.controllers.advisor.desk import Advisor, Desk, advising, observing, the_config
 from tests.controllers.advisor.process import Start
+from tests.controllers.advisor.rig import Advisor, AdvisorRig, advising, observing, the_config
 from tests.controllers.approver.process import home_of
 from tests.eventually import eventually
 from tests.grants import Account
@@ -58,25 +58,25 @@ def shape() -> PlatformShape:
 class Switch:
     """An admin who switches over on a cluster that a Go advisor has left."""
 
-    desk: Desk
+    rig: AdvisorRig
     control_plane: ControlPlane
     account: Account
     audit_log: AuditLog
 
     @property
     def client(self) -> Client:
-        return self.desk.client
+        return self.rig.client
 
     async def restore(self, name: str, *, is_rolled_out: bool = True, **changes: object) -> Mark:
         """Restore a recording, with changes of the status of its config; the answer marks when that was done."""
-        self.desk.profile = HIGHER_DENSITY if name == DENSITY else LOAD_AWARE
+        self.rig.profile = HIGHER_DENSITY if name == DENSITY else LOAD_AWARE
         await clear_configs(self.client, home_of(self.account))
         for target in TARGETS:
-            if await self.desk.exists(target):
+            if await self.rig.exists(target):
                 await self.client.delete(target)
         objects = recording(name)
         for obj in objects:
-            if obj["kind"] == "VirtPlatformConfig" and obj["metadata"]["name"] == self.desk.profile:
+            if obj["kind"] == "VirtPlatformConfig" and obj["metadata"]["name"] == self.rig.profile:
                 obj["status"] |= changes
         await restore(self.client, objects)
         if is_rolled_out:
@@ -85,7 +85,7 @@ class Switch:
 
     async def _is_rolled_out(self) -> bool:
         pool = await self.client.get(Ref(MACHINE_CONFIG_POOL, Key("", "worker")))
-        wanted = {ref.key.name for ref in (PSI, SWAP) if await self.desk.exists(ref)}
+        wanted = {ref.key.name for ref in (PSI, SWAP) if await self.rig.exists(ref)}
         rendered, status = pool["spec"].get("configuration"), pool.get("status")
         if not rendered or not status:  # its first configuration is still being rendered
             return False
@@ -106,22 +106,22 @@ class Switch:
 
     async def is_adopted(self) -> bool:
         async def is_shown() -> bool:
-            return await self.desk.condition(ADOPTED) == ("True", "OtherAdvisor")
+            return await self.rig.condition(ADOPTED) == ("True", "OtherAdvisor")
 
         return await eventually(is_shown)
 
     async def take_up(self) -> None:
         """Have the plan of this version reviewed and executed."""
-        await self.desk.ask("DryRun")
-        assert await self.desk.reaches("ReviewRequired", reason="PlanReady")
-        await self.desk.ask("Apply")
-        assert await self.desk.reaches("Completed", reason="Applied")
-        assert await self.desk.condition(ADOPTED) == ("False", "PlanStarted")
+        await self.rig.ask("DryRun")
+        assert await self.rig.reaches("ReviewRequired", reason="PlanReady")
+        await self.rig.ask("Apply")
+        assert await self.rig.reaches("Completed", reason="Applied")
+        assert await self.rig.condition(ADOPTED) == ("False", "PlanStarted")
 
 
 @pytest.fixture
-def switch(desk: Desk, control_plane: ControlPlane, account: Account, audit_log: AuditLog) -> Switch:
-    return Switch(desk, control_plane, account, audit_log)
+def switch(rig: AdvisorRig, control_plane: ControlPlane, account: Account, audit_log: AuditLog) -> Switch:
+    return Switch(rig, control_plane, account, audit_log)
 
 
 def leftovers(status: Object) -> list[str]:
@@ -151,29 +151,29 @@ CASES = (
 
 
 async def test_switch_over_writes_nothing_before_somebody_acts(switch: Switch) -> None:
-    desk = switch.desk
+    rig = switch.rig
     for name, changes, phase, reason in CASES:
         since = await switch.restore(name, **changes)
-        owners = (await desk.config())["metadata"]["managedFields"]
+        owners = (await rig.config())["metadata"]["managedFields"]
         assert ("manager", "status") in [(one["manager"], one.get("subresource")) for one in owners]
-        async with observing(switch.client, desk.profile) as seen, switch.advising():
+        async with observing(switch.client, rig.profile) as seen, switch.advising():
             assert await switch.is_adopted(), name
-            assert await desk.reaches(phase, reason=reason), (name, await desk.status())
+            assert await rig.reaches(phase, reason=reason), (name, await rig.status())
             assert await is_announced(switch), name
             assert switch.written(since) == []
-            status = (await desk.config())["status"]
+            status = (await rig.config())["status"]
             if phase == "CompletedWithUpgrade":
-                assert "Nothing changes until somebody sets action to DryRun" in await desk.message(phase)
+                assert "Nothing changes until somebody sets action to DryRun" in await rig.message(phase)
                 assert [item["state"] for item in status["items"] if item.get("diff")] == ["Pending"]
             assert (leftovers(status), list(lacking(status))) == ([], []), name
             for one in seen[1:]:
                 assert leftovers(msgspec.to_builtins(one)) == [], name
             await switch.take_up()
-        assert leftovers((await desk.config())["status"]) == []
+        assert leftovers((await rig.config())["status"]) == []
 
 
 async def is_announced(switch: Switch) -> bool:
-    uid = (await switch.desk.config())["metadata"]["uid"]
+    uid = (await switch.rig.config())["metadata"]["uid"]
 
     async def has_event() -> bool:
         events = await switch.client.list(EVENT)
@@ -190,7 +190,7 @@ async def test_switch_over_explains_and_completes_what_this_version_plans_equall
     same = {"profileCustomizations": {"devActualUtilizationProfile": "PrometheusCPUCombined"}}
     await switch.client.merge_patch(DESCHEDULER, {"spec": same})
     async with switch.advising():
-        assert await switch.desk.reaches("Completed", reason="InDesiredState")
+        assert await switch.rig.reaches("Completed", reason="InDesiredState")
     assert switch.written(since) == []
 
 
@@ -198,34 +198,34 @@ async def test_switch_over_ends_drift_when_it_is_gone(switch: Switch) -> None:
     since = await switch.restore(DRIFTED)
     async with switch.advising():
         assert await switch.is_adopted()
-        assert "/spec/deschedulingIntervalSeconds is 300, planned 60" in await switch.desk.message("Drifted")
+        assert "/spec/deschedulingIntervalSeconds is 300, planned 60" in await switch.rig.message("Drifted")
         await switch.client.merge_patch(DESCHEDULER, {"spec": {"deschedulingIntervalSeconds": 60}})
-        assert await switch.desk.reaches("CompletedWithUpgrade")
+        assert await switch.rig.reaches("CompletedWithUpgrade")
         await switch.client.merge_patch(DESCHEDULER, {"spec": {"deschedulingIntervalSeconds": 90}})
-        assert await switch.desk.reaches("Drifted")
+        assert await switch.rig.reaches("Drifted")
     assert switch.written(since) == []
 
 
 async def test_switch_over_waits_for_rollout_and_reviews_the_rest(switch: Switch) -> None:
-    desk = switch.desk
+    rig = switch.rig
     await pause_pool(switch.client, "worker")
     since = await switch.restore(RUNNING, is_rolled_out=False)
     async with switch.advising():
-        assert await desk.says("enable-psi-metrics", "paused")
-        assert (await desk.status()).phase == "InProgress"
-        assert leftovers((await desk.config())["status"]) == []
+        assert await rig.says("enable-psi-metrics", "paused")
+        assert (await rig.status()).phase == "InProgress"
+        assert leftovers((await rig.config())["status"]) == []
     async with switch.advising():  # the second process goes on by the record of the first
         await resume_pool(switch.client, "worker")
-        assert await desk.reaches("ReviewRequired", reason="OtherAdvisor")
+        assert await rig.reaches("ReviewRequired", reason="OtherAdvisor")
         assert switch.written(since) == []
-        plan = await desk.status()
+        plan = await rig.status()
         assert [(item.name, item.state) for item in plan.items] == [
             ("enable-psi-metrics", "Completed"),
             ("configure-descheduler", "Pending"),
         ]
-        await desk.annotate(approved_plan=plan.plan_hash, approved_by="ann")
-        assert await desk.reaches("Completed")
-    assert [(one.by, one.outcome) for one in (await desk.status()).history] == [("ann", "Completed")]
+        await rig.annotate(approved_plan=plan.plan_hash, approved_by="ann")
+        assert await rig.reaches("Completed")
+    assert [(one.by, one.outcome) for one in (await rig.status()).history] == [("ann", "Completed")]
 
 
 async def write_go_status(switch: Switch, **changes: object) -> None:
@@ -247,7 +247,7 @@ async def completed_by_ours(switch: Switch) -> None:
 async def test_switch_over_back_and_forth_needs_no_cleaning(switch: Switch) -> None:
     """Records of ours stay; the Lease of the Go advisor tells that it ran since."""
     await completed_by_ours(switch)
-    executed = await switch.desk.status()
+    executed = await switch.rig.status()
     go_advisor = OtherOperator(switch.client, Key(home_of(switch.account), GO_LEASE))
     await go_advisor.renew()
     try:
@@ -257,13 +257,13 @@ async def test_switch_over_back_and_forth_needs_no_cleaning(switch: Switch) -> N
         since = switch.audit_log.mark()
         async with switch.advising():  # stands by at first
             assert await switch.is_adopted()
-            assert await switch.desk.reaches("CompletedWithUpgrade", reason="LogicChanged")
-            status = await switch.desk.status()
+            assert await switch.rig.reaches("CompletedWithUpgrade", reason="LogicChanged")
+            status = await switch.rig.status()
             assert (status.executions, status.history) == (executed.executions, executed.history)
             assert switch.written(since) == []
-            assert leftovers((await switch.desk.config())["status"]) == []
+            assert leftovers((await switch.rig.config())["status"]) == []
             await switch.take_up()
-        assert len((await switch.desk.status()).history) == 2
+        assert len((await switch.rig.status()).history) == 2
     finally:
         await go_advisor.delete()
 
@@ -271,7 +271,7 @@ async def test_switch_over_back_and_forth_needs_no_cleaning(switch: Switch) -> N
 async def test_switch_over_by_the_howto_and_back(
     switch: Switch, start: Start, control_plane: ControlPlane, installed: list[Object]
 ) -> None:
-    desk, home = switch.desk, home_of(switch.account)
+    rig, home = switch.rig, home_of(switch.account)
     howto = Follower("switch-from-the-go-advisor", switch.client, control_plane.kubeconfig)
     go_advisor = OtherOperator(switch.client, Key(home, GO_LEASE))
     await switch.restore(COMPLETED)
@@ -288,24 +288,24 @@ async def test_switch_over_by_the_howto_and_back(
         async with go_advisor.running():
             assert await eventually(partial(is_standing_by, howto))
         assert await switch.is_adopted(), "the Lease has expired"
-        assert await desk.reaches("CompletedWithUpgrade")
+        assert await rig.reaches("CompletedWithUpgrade")
         explained = await howto.steward("explain plan load-aware-rebalancing")
         assert "CompletedWithUpgrade" in explained.stdout
         planned = await howto.steward("plan load-aware-rebalancing")
         assert "configure-descheduler" in planned.stdout
         dry_run = 'patch virtplatformconfig load-aware-rebalancing --type merge -p \'{"spec":{"action":"DryRun"}}\''
         await howto.kubectl(dry_run)
-        assert await desk.reaches("ReviewRequired", reason="PlanReady")
+        assert await rig.reaches("ReviewRequired", reason="PlanReady")
         approved = await howto.steward("approve load-aware-rebalancing --watch", "--yes")
         assert approved.code == 0, approved.stderr
-        assert await desk.reaches("Completed", reason="Applied")
+        assert await rig.reaches("Completed", reason="Applied")
         await howto.kubectl(dry_run)
-        assert await desk.reaches("Completed")
+        assert await rig.reaches("Completed")
     records = [f"virt-steward-plan-{name}" for name in (LOAD_AWARE, HIGHER_DENSITY)]
     command = f"-n virt-steward delete configmap {' '.join(records)} --ignore-not-found"
     gone = await howto.kubectl(command, **{"virt-steward": home})
     assert records[0] in gone["deleted"]
-    assert list(lacking((await desk.config())["status"])) == []
+    assert list(lacking((await rig.config())["status"])) == []
     assert howto.left_out == []
     await go_advisor.delete()
 
@@ -351,10 +351,10 @@ async def test_switch_over_executes_nothing_of_a_feigned_status(switch: Switch) 
             await plant(switch, phase)
             async with switch.advising():
                 assert await switch.is_adopted(), phase
-                assert await switch.desk.reaches("Completed"), "the plan of ours was completed before"
+                assert await switch.rig.reaches("Completed"), "the plan of ours was completed before"
         async with switch.advising():  # its record is newer than the Lease
             await plant(switch, "InProgress")
-            assert await switch.desk.reaches("Failed", reason="PlanTampered")
+            assert await switch.rig.reaches("Failed", reason="PlanTampered")
     finally:
         await go_advisor.delete()
     assert switch.written(since) == []

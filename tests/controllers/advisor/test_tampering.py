@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from tests.controllers.advisor.desk import Desk, a_descheduler, advising, no_reboots, the_config
+from tests.controllers.advisor.rig import AdvisorRig, a_descheduler, advising, no_reboots, the_config
 from tests.controllers.approver.process import home_of
 from tests.eventually import eventually
 from tests.grants import Account
@@ -26,7 +26,7 @@ NEVER = {"schedule": "0 3 30 2 *", "duration": "1h"}
 UNIT = {"config": {"systemd": {"units": [{"name": "planted.service", "enabled": True}]}}}
 
 
-async def a_planted_item(desk: Desk, name: str) -> Object:
+async def a_planted_item(rig: AdvisorRig, name: str) -> Object:
     """An item that writes a systemd unit into the MachineConfig of the profile, and passes for a planned one."""
     target = {"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig"}
     fields = ("spec.config",)
@@ -37,28 +37,28 @@ async def a_planted_item(desk: Desk, name: str) -> Object:
         "state": "Pending",
         "desiredState": {**target, "metadata": {"name": PSI.key.name, "labels": {ROLE: "worker"}}, "spec": UNIT},
         "managedFields": fields,
-        "hash": fields_hash(await fetch(desk.client, PSI), fields),
+        "hash": fields_hash(await fetch(rig.client, PSI), fields),
         "plannedHash": fields_hash({"spec": UNIT}, fields),
     }
 
 
-async def write_status(desk: Desk, status: Object) -> None:
-    await desk.client.merge_patch(the_config(), {"status": status}, subresource="status", manager="mallory")
+async def write_status(rig: AdvisorRig, status: Object) -> None:
+    await rig.client.merge_patch(the_config(), {"status": status}, subresource="status", manager="mallory")
 
 
-async def tamper(desk: Desk, **changes: Any) -> None:
+async def tamper(rig: AdvisorRig, **changes: Any) -> None:
     """Replace the items that are left, and have them executed."""
-    items = msgspec.to_builtins((await desk.status()).items)
+    items = msgspec.to_builtins((await rig.status()).items)
     left = [item for item in items if item.get("state", "Pending") == "Pending"] or items
-    planted = {item["name"]: await a_planted_item(desk, item["name"]) for item in left}
+    planted = {item["name"]: await a_planted_item(rig, item["name"]) for item in left}
     await write_status(
-        desk, {"phase": "InProgress", "items": [planted.get(one["name"], one) for one in items], **changes}
+        rig, {"phase": "InProgress", "items": [planted.get(one["name"], one) for one in items], **changes}
     )
 
 
-async def is_clean(desk: Desk) -> bool:
+async def is_clean(rig: AdvisorRig) -> bool:
     """Whether nothing planted is in the config or its targets."""
-    found = [await desk.config(), *[await fetch(desk.client, ref) for ref in (PSI, DESCHEDULER)]]
+    found = [await rig.config(), *[await fetch(rig.client, ref) for ref in (PSI, DESCHEDULER)]]
     return b'"planted' not in msgspec.json.encode([_without_managers(one) for one in found if one]).lower()
 
 
@@ -66,87 +66,87 @@ def _without_managers(obj: Object) -> Object:
     return {**obj, "metadata": {name: value for name, value in obj["metadata"].items() if name != "managedFields"}}
 
 
-async def is_reported(desk: Desk) -> bool:
-    uid = (await desk.config())["metadata"]["uid"]
+async def is_reported(rig: AdvisorRig) -> bool:
+    uid = (await rig.config())["metadata"]["uid"]
 
     async def has_event() -> bool:
-        events = await desk.client.list(EVENT)
+        events = await rig.client.list(EVENT)
         return any(one["reason"] == "PlanTampered" and one["regarding"].get("uid") == uid for one in events)
 
     return await eventually(has_event)
 
 
-async def reviewed_under_apply(desk: Desk) -> None:
-    await desk.annotate(approved_plan="b" * 64)
-    await desk.ask("Apply", options=no_reboots())
-    assert await desk.reaches("ReviewRequired", reason="ApprovalVoid")
+async def reviewed_under_apply(rig: AdvisorRig) -> None:
+    await rig.annotate(approved_plan="b" * 64)
+    await rig.ask("Apply", options=no_reboots())
+    assert await rig.reaches("ReviewRequired", reason="ApprovalVoid")
 
 
-async def before_first_item(desk: Desk) -> None:
-    await desk.ask("Apply", options=no_reboots(), window=NEVER)
-    assert await desk.reaches("InProgress", reason="NeverOpen")
+async def before_first_item(rig: AdvisorRig) -> None:
+    await rig.ask("Apply", options=no_reboots(), window=NEVER)
+    assert await rig.reaches("InProgress", reason="NeverOpen")
 
 
-async def before_second_item(desk: Desk) -> None:
-    await break_node(desk.client, "worker-0")
-    await desk.ask("Apply", options={"loadAware": {"enablePSIMetrics": True, "mode": "Predictive"}})
-    assert await desk.says("enable-psi-metrics", "'worker' is degraded")
+async def before_second_item(rig: AdvisorRig) -> None:
+    await break_node(rig.client, "worker-0")
+    await rig.ask("Apply", options={"loadAware": {"enablePSIMetrics": True, "mode": "Predictive"}})
+    assert await rig.says("enable-psi-metrics", "'worker' is degraded")
 
 
-async def completed(desk: Desk) -> None:
-    await desk.ask("Apply", options=no_reboots())
-    assert await desk.reaches("Completed")
+async def completed(rig: AdvisorRig) -> None:
+    await rig.ask("Apply", options=no_reboots())
+    assert await rig.reaches("Completed")
 
 
-async def drifted(desk: Desk) -> None:
-    await completed(desk)
-    await desk.client.merge_patch(DESCHEDULER, {"spec": {"mode": "Predictive"}})
-    assert await desk.reaches("Drifted")
+async def drifted(rig: AdvisorRig) -> None:
+    await completed(rig)
+    await rig.client.merge_patch(DESCHEDULER, {"spec": {"mode": "Predictive"}})
+    assert await rig.reaches("Drifted")
 
 
-async def reviewed_rollback(desk: Desk) -> None:
-    await completed(desk)
-    await desk.ask("Rollback")
-    assert await desk.reaches("ReviewRequired", reason="RollbackReady")
+async def reviewed_rollback(rig: AdvisorRig) -> None:
+    await completed(rig)
+    await rig.ask("Rollback")
+    assert await rig.reaches("ReviewRequired", reason="RollbackReady")
 
 
-async def test_tampered_plan_is_never_executed(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
+async def test_tampered_plan_is_never_executed(rig: AdvisorRig, control_plane: ControlPlane, account: Account) -> None:
     moments = (before_first_item, reviewed_under_apply, completed, drifted, reviewed_rollback, before_second_item)
     async with advising(control_plane, account):
         for moment in moments:
-            await moment(desk)
-            await tamper(desk)
-            assert await desk.reaches("Failed", reason="PlanTampered"), (moment, await desk.status())
-            assert "Check who may write virtplatformconfigs/status" in await desk.message("Failed")
-            assert await is_clean(desk), moment
-            await desk.annotate(approved_plan=None)
-            await desk.ask("DryRun", window=None)
-            assert await eventually(lambda: is_recovered(desk)), (moment, await desk.status())
-            assert await is_clean(desk), moment
-        assert await is_reported(desk)
+            await moment(rig)
+            await tamper(rig)
+            assert await rig.reaches("Failed", reason="PlanTampered"), (moment, await rig.status())
+            assert "Check who may write virtplatformconfigs/status" in await rig.message("Failed")
+            assert await is_clean(rig), moment
+            await rig.annotate(approved_plan=None)
+            await rig.ask("DryRun", window=None)
+            assert await eventually(lambda: is_recovered(rig)), (moment, await rig.status())
+            assert await is_clean(rig), moment
+        assert await is_reported(rig)
 
 
-async def is_recovered(desk: Desk) -> bool:
-    return (await desk.status()).phase in ("ReviewRequired", "Completed")
+async def is_recovered(rig: AdvisorRig) -> bool:
+    return (await rig.status()).phase in ("ReviewRequired", "Completed")
 
 
 async def test_tampered_status_starts_nothing_that_is_held_back(
-    desk: Desk, control_plane: ControlPlane, account: Account
+    rig: AdvisorRig, control_plane: ControlPlane, account: Account
 ) -> None:
     async with advising(control_plane, account):
-        await completed(desk)
-        await desk.client.delete(DESCHEDULER)
-        assert await desk.reaches("Drifted")
-        plan = await desk.status()
+        await completed(rig)
+        await rig.client.delete(DESCHEDULER)
+        assert await rig.reaches("Drifted")
+        plan = await rig.status()
         for claim in ({"planAction": None, "phase": "Pending"}, {"appliedOptions": {}}, {"phase": "InProgress"}):
-            await write_status(desk, claim)
-            assert await eventually(lambda: is_restored(desk))
-        assert not await desk.exists(DESCHEDULER)
-        assert (await desk.status()).plan_hash == plan.plan_hash
+            await write_status(rig, claim)
+            assert await eventually(lambda: is_restored(rig))
+        assert not await rig.exists(DESCHEDULER)
+        assert (await rig.status()).plan_hash == plan.plan_hash
 
 
-async def is_restored(desk: Desk) -> bool:
-    status = await desk.status()
+async def is_restored(rig: AdvisorRig) -> bool:
+    status = await rig.status()
     return (status.phase, status.plan_action) in (("Drifted", "Apply"), ("Failed", "Apply"))
 
 
@@ -178,142 +178,142 @@ PLANTED: dict[str, Any] = {
 }
 
 
-async def plant(desk: Desk, **status: Any) -> None:
+async def plant(rig: AdvisorRig, **status: Any) -> None:
     """As a GitOps tool, by server-side apply."""
     obj = {"apiVersion": API_VERSION, "kind": VIRT_PLATFORM_CONFIG.name, "metadata": {"name": LOAD_AWARE}}
-    await desk.client.apply({**obj, "status": status}, manager="gitops", force=True, subresource="status")
+    await rig.client.apply({**obj, "status": status}, manager="gitops", force=True, subresource="status")
 
 
 async def test_planted_values_leave_status_and_plan_stays(
-    desk: Desk, control_plane: ControlPlane, account: Account
+    rig: AdvisorRig, control_plane: ControlPlane, account: Account
 ) -> None:
     async with advising(control_plane, account):
-        await desk.ask("DryRun", options=no_reboots())
-        assert await desk.reaches("ReviewRequired")
-        before = await desk.status()
-        await plant(desk, **PLANTED)
-        assert await eventually(lambda: is_clean(desk))
-        assert await desk.status() == before
-        assert await is_reported(desk)
-        await desk.annotate(approved_plan=before.plan_hash, approved_by="ann")
-        await desk.ask("Apply")
-        assert await desk.reaches("Completed")
+        await rig.ask("DryRun", options=no_reboots())
+        assert await rig.reaches("ReviewRequired")
+        before = await rig.status()
+        await plant(rig, **PLANTED)
+        assert await eventually(lambda: is_clean(rig))
+        assert await rig.status() == before
+        assert await is_reported(rig)
+        await rig.annotate(approved_plan=before.plan_hash, approved_by="ann")
+        await rig.ask("Apply")
+        assert await rig.reaches("Completed")
         for time in ("2026-01-01T00:00:00Z", "0000-01-01T00:00:00Z"):  # the server accepts a year that Python does not
             condition = {**PLANTED["conditions"][0], "lastTransitionTime": time}
-            await plant(desk, conditions=[condition])
-            assert await eventually(lambda: is_clean(desk))
-        assert [one.by for one in (await desk.status()).history] == ["ann"]
+            await plant(rig, conditions=[condition])
+            assert await eventually(lambda: is_clean(rig))
+        assert [one.by for one in (await rig.status()).history] == ["ann"]
 
 
 async def test_planted_values_void_approval_given_meanwhile(
-    desk: Desk, control_plane: ControlPlane, account: Account
+    rig: AdvisorRig, control_plane: ControlPlane, account: Account
 ) -> None:
     """Whoever approved the plan while no advisor was running saw something else."""
     async with advising(control_plane, account):
-        await desk.ask("DryRun", options=no_reboots())
-        assert await desk.reaches("ReviewRequired")
-    await plant(desk, **PLANTED)
-    await desk.annotate(approved_plan=(await desk.status()).plan_hash, approved_by="ann")
-    await desk.ask("Apply")
+        await rig.ask("DryRun", options=no_reboots())
+        assert await rig.reaches("ReviewRequired")
+    await plant(rig, **PLANTED)
+    await rig.annotate(approved_plan=(await rig.status()).plan_hash, approved_by="ann")
+    await rig.ask("Apply")
     async with advising(control_plane, account):
-        assert await desk.reaches("Failed", reason="PlanTampered")
-        assert not await desk.exists(DESCHEDULER)
-        assert await is_clean(desk)
+        assert await rig.reaches("Failed", reason="PlanTampered")
+        assert not await rig.exists(DESCHEDULER)
+        assert await is_clean(rig)
 
 
 async def test_item_outside_of_profile_is_not_written(
-    desk: Desk, control_plane: ControlPlane, account: Account
+    rig: AdvisorRig, control_plane: ControlPlane, account: Account
 ) -> None:
     """Not even if the record says so."""
     async with advising(control_plane, account):
-        await before_first_item(desk)
+        await before_first_item(rig)
     ref = Ref(CONFIG_MAP, Key(home_of(account), name_of_record(LOAD_AWARE)))
-    text = (await desk.client.get(ref))["data"]["record"].replace('"name":"cluster"', '"name":"planted"')
-    await desk.client.merge_patch(ref, {"data": {"record": text}})
+    text = (await rig.client.get(ref))["data"]["record"].replace('"name":"cluster"', '"name":"planted"')
+    await rig.client.merge_patch(ref, {"data": {"record": text}})
     items = msgspec.json.decode(text)["status"]["items"]
-    await write_status(desk, {"items": items})
-    await desk.ask(window=None)
+    await write_status(rig, {"items": items})
+    await rig.ask(window=None)
     async with advising(control_plane, account):
-        assert await desk.reaches("Failed", reason="PlanTampered")
-    assert not await desk.exists(Ref(DESCHEDULER.kind, Key(DESCHEDULER.key.namespace, "planted")))
+        assert await rig.reaches("Failed", reason="PlanTampered")
+    assert not await rig.exists(Ref(DESCHEDULER.kind, Key(DESCHEDULER.key.namespace, "planted")))
 
 
-async def forget_record(desk: Desk, account: Account) -> None:
+async def forget_record(rig: AdvisorRig, account: Account) -> None:
     """Leave the config as version 0.1 would have."""
-    await desk.client.delete(Ref(CONFIG_MAP, Key(home_of(account), name_of_record(LOAD_AWARE))))
-    await write_status(desk, {"executions": None})
+    await rig.client.delete(Ref(CONFIG_MAP, Key(home_of(account), name_of_record(LOAD_AWARE))))
+    await write_status(rig, {"executions": None})
 
 
 class TestUpgrade:
     """From version 0.1, which kept no records."""
 
     async def test_upgrade_drafts_plan_again_and_keeps_completed_one(
-        self, desk: Desk, control_plane: ControlPlane, account: Account
+        self, rig: AdvisorRig, control_plane: ControlPlane, account: Account
     ) -> None:
         async with advising(control_plane, account):
-            await desk.ask("DryRun", options=no_reboots())
-            assert await desk.reaches("ReviewRequired")
-        await forget_record(desk, account)
-        await desk.annotate(approved_plan=(await desk.status()).plan_hash, approved_by="ann")
-        await desk.ask("Apply")
+            await rig.ask("DryRun", options=no_reboots())
+            assert await rig.reaches("ReviewRequired")
+        await forget_record(rig, account)
+        await rig.annotate(approved_plan=(await rig.status()).plan_hash, approved_by="ann")
+        await rig.ask("Apply")
         async with advising(control_plane, account):
-            assert await desk.reaches("ReviewRequired", reason="ApprovalVoid")
-            assert not await desk.exists(DESCHEDULER)
-            await desk.annotate(approved_plan=(await desk.status()).plan_hash)
-            assert await desk.reaches("Completed")
-        before = await desk.status()
-        await forget_record(desk, account)
+            assert await rig.reaches("ReviewRequired", reason="ApprovalVoid")
+            assert not await rig.exists(DESCHEDULER)
+            await rig.annotate(approved_plan=(await rig.status()).plan_hash)
+            assert await rig.reaches("Completed")
+        before = await rig.status()
+        await forget_record(rig, account)
         async with advising(control_plane, account):
-            assert await eventually(lambda: has_record(desk, account))
-            assert await desk.reaches("Completed")
-        after = await desk.status()
+            assert await eventually(lambda: has_record(rig, account))
+            assert await rig.reaches("Completed")
+        after = await rig.status()
         assert (after.history, after.governed, after.pre_image) == (before.history, before.governed, before.pre_image)
 
     async def test_upgrade_goes_on_with_execution(
-        self, desk: Desk, control_plane: ControlPlane, account: Account
+        self, rig: AdvisorRig, control_plane: ControlPlane, account: Account
     ) -> None:
         async with advising(control_plane, account):
-            await before_second_item(desk)
-        await forget_record(desk, account)
-        await repair_node(desk.client, "worker-0")
+            await before_second_item(rig)
+        await forget_record(rig, account)
+        await repair_node(rig.client, "worker-0")
         async with advising(control_plane, account):
-            assert await desk.reaches("Completed")
-        assert [one.outcome for one in (await desk.status()).history] == ["Completed"]
+            assert await rig.reaches("Completed")
+        assert [one.outcome for one in (await rig.status()).history] == ["Completed"]
 
     async def test_upgrade_reviews_execution_that_is_planned_differently(
-        self, desk: Desk, control_plane: ControlPlane, account: Account
+        self, rig: AdvisorRig, control_plane: ControlPlane, account: Account
     ) -> None:
         async with advising(control_plane, account):
-            await before_second_item(desk)
-        await forget_record(desk, account)
-        await tamper(desk)
+            await before_second_item(rig)
+        await forget_record(rig, account)
+        await tamper(rig)
         async with advising(control_plane, account):
-            assert await desk.reaches("ReviewRequired", reason="PlanChanged")
-            assert await is_clean(desk)
+            assert await rig.reaches("ReviewRequired", reason="PlanChanged")
+            assert await is_clean(rig)
 
 
-async def has_record(desk: Desk, account: Account) -> bool:
-    return await desk.exists(Ref(CONFIG_MAP, Key(home_of(account), name_of_record(LOAD_AWARE))))
+async def has_record(rig: AdvisorRig, account: Account) -> bool:
+    return await rig.exists(Ref(CONFIG_MAP, Key(home_of(account), name_of_record(LOAD_AWARE))))
 
 
-async def test_approval_starts_one_execution(desk: Desk, control_plane: ControlPlane, account: Account) -> None:
+async def test_approval_starts_one_execution(rig: AdvisorRig, control_plane: ControlPlane, account: Account) -> None:
     async with advising(control_plane, account):
-        await desk.ask("DryRun", options=no_reboots())
-        assert await desk.reaches("ReviewRequired")
-        first = await desk.status()
-        await desk.annotate(approved_plan=first.plan_hash, approved_by="ann")
-        await desk.ask("Apply")
-        assert await desk.reaches("Completed")
-        await desk.client.delete(DESCHEDULER)
-        assert await desk.reaches("Drifted")
-        await desk.ask("DryRun")
-        assert await desk.reaches("ReviewRequired")
-        again = await desk.status()
+        await rig.ask("DryRun", options=no_reboots())
+        assert await rig.reaches("ReviewRequired")
+        first = await rig.status()
+        await rig.annotate(approved_plan=first.plan_hash, approved_by="ann")
+        await rig.ask("Apply")
+        assert await rig.reaches("Completed")
+        await rig.client.delete(DESCHEDULER)
+        assert await rig.reaches("Drifted")
+        await rig.ask("DryRun")
+        assert await rig.reaches("ReviewRequired")
+        again = await rig.status()
         assert again.items[0].desired_state == first.items[0].desired_state
-        await desk.ask("Apply")
-        assert await desk.reaches("ReviewRequired", reason="ApprovalVoid")
-        assert not await desk.exists(DESCHEDULER)
-        await desk.annotate(approved_plan=again.plan_hash, approved_by="ann")
-        assert await desk.reaches("Completed")
-    history = (await desk.status()).history
+        await rig.ask("Apply")
+        assert await rig.reaches("ReviewRequired", reason="ApprovalVoid")
+        assert not await rig.exists(DESCHEDULER)
+        await rig.annotate(approved_plan=again.plan_hash, approved_by="ann")
+        assert await rig.reaches("Completed")
+    history = (await rig.status()).history
     assert [(one.plan_hash, one.by) for one in history] == [(again.plan_hash, "ann"), (first.plan_hash, "ann")]

@@ -34,7 +34,7 @@ def approved(*numbers: int) -> list[InstallPlan]:
     ]
 
 
-class Desk:
+class Rig:
     """One process that announces what ann has approved."""
 
     def __init__(self) -> None:
@@ -61,18 +61,18 @@ class Desk:
 
 
 async def test_an_approval_is_an_event_on_its_plan_and_a_notice() -> None:
-    desk = Desk()
-    desk.report(approved(1))
-    [event] = desk.events.heard
+    rig = Rig()
+    rig.report(approved(1))
+    [event] = rig.events.heard
     assert (event.type, event.reason, event.regarding.uid) == ("Normal", "Approved", "uid-of-shop-1-install-1")
     assert event.note == "approved by InstallPlanApprover approvers/ann: because of 1"
-    assert desk.texts == [f"InstallPlan shop-1/install-1 ({V1}) was approved by approvers/ann: because of 1"]
+    assert rig.texts == [f"InstallPlan shop-1/install-1 ({V1}) was approved by approvers/ann: because of 1"]
 
 
 async def test_a_flood_is_told_by_its_number() -> None:
-    desk = Desk()
-    desk.report(approved(*range(FLOOD)))
-    *each, sum_of_all = desk.events.heard
+    rig = Rig()
+    rig.report(approved(*range(FLOOD)))
+    *each, sum_of_all = rig.events.heard
     assert [one.regarding.ref.key.name for one in each] == [f"install-{number}" for number in range(len(each))]
     assert len(each) == EACH.capacity
     assert (sum_of_all.reason, sum_of_all.regarding.uid) == ("ApprovedMany", ANN.metadata.uid)
@@ -80,14 +80,14 @@ async def test_a_flood_is_told_by_its_number() -> None:
         f"approved 100 more InstallPlans in 2 namespaces, {FLOOD} in total, "
         f"the last of them shop-0/install-{FLOOD - 1};"
     )
-    assert desk.texts[-1] == f"100 more InstallPlans were approved by approvers/ann, {FLOOD} in total"
-    assert len(desk.texts) == EACH.capacity + 1
+    assert rig.texts[-1] == f"100 more InstallPlans were approved by approvers/ann, {FLOOD} in total"
+    assert len(rig.texts) == EACH.capacity + 1
 
 
 async def test_the_notice_of_a_flood_names_its_plans() -> None:
-    desk = Desk()
-    desk.report(approved(*range(EACH.capacity + PLANS_NAMED + 1)))
-    notice = desk.outbox.sent[-1][1]
+    rig = Rig()
+    rig.report(approved(*range(EACH.capacity + PLANS_NAMED + 1)))
+    notice = rig.outbox.sent[-1][1]
     assert (notice.type, notice.subject) == ("cloud.bapu.operators.installplans.approved", "approvers/ann")
     assert notice.data["count"] == PLANS_NAMED + 1
     assert notice.data["plans"][0] == f"shop-1/install-{EACH.capacity}"
@@ -96,49 +96,49 @@ async def test_the_notice_of_a_flood_names_its_plans() -> None:
 
 
 async def test_after_a_flood_people_can_follow_again() -> None:
-    desk = Desk()
-    desk.report(approved(*range(FLOOD)))
-    await desk.clock.advance(1 / EACH.per_second)
-    desk.report(approved(1000), FLOOD + 1)
-    assert desk.notes[-1].endswith("because of 1000")
+    rig = Rig()
+    rig.report(approved(*range(FLOOD)))
+    await rig.clock.advance(1 / EACH.per_second)
+    rig.report(approved(1000), FLOOD + 1)
+    assert rig.notes[-1].endswith("because of 1000")
 
 
 async def test_what_is_told_is_not_told_again_while_the_status_cannot_be_written() -> None:
-    desk = Desk()
-    desk.report(approved(1, 2))
-    desk.report(approved(1, 2, 3))
-    desk.report(approved(1, 2, 3))
-    assert [note[-1] for note in desk.notes] == ["1", "2", "3"]
-    assert len(desk.texts) == 3
+    rig = Rig()
+    rig.report(approved(1, 2))
+    rig.report(approved(1, 2, 3))
+    rig.report(approved(1, 2, 3))
+    assert [note[-1] for note in rig.notes] == ["1", "2", "3"]
+    assert len(rig.texts) == 3
 
 
 async def test_the_next_process_tells_the_same_under_the_same_names() -> None:
-    killed, heir = Desk(), Desk()
-    for desk in (killed, heir):
-        desk.report(approved(*range(FLOOD)))
+    killed, heir = Rig(), Rig()
+    for rig in (killed, heir):
+        rig.report(approved(*range(FLOOD)))
     assert [one.key for one in killed.events.heard] == [one.key for one in heir.events.heard]
     assert [one.id for _, one in killed.outbox.sent] == [one.id for _, one in heir.outbox.sent]
 
 
 async def test_a_second_flood_is_told_too() -> None:
-    desk = Desk()
-    desk.report(approved(*range(FLOOD)))
-    desk.report(approved(*range(1000, 1010)), FLOOD + 10)
-    first, second = desk.events.heard[-2:]
+    rig = Rig()
+    rig.report(approved(*range(FLOOD)))
+    rig.report(approved(*range(1000, 1010)), FLOOD + 10)
+    first, second = rig.events.heard[-2:]
     assert second.note.startswith("approved 10 more")
     assert first.key != second.key
 
 
 async def test_it_says_whether_events_are_still_on_their_way() -> None:
-    desk = Desk()
-    desk.events.arrived.clear()
-    desk.report([])
-    assert not desk.is_sending
-    desk.report(approved(1, 2))
-    desk.report(approved(1, 2))
-    assert desk.is_sending
-    desk.events.arrived.set()
-    assert await eventually(lambda: not desk.is_sending)
+    rig = Rig()
+    rig.events.arrived.clear()
+    rig.report([])
+    assert not rig.is_sending
+    rig.report(approved(1, 2))
+    rig.report(approved(1, 2))
+    assert rig.is_sending
+    rig.events.arrived.set()
+    assert await eventually(lambda: not rig.is_sending)
 
 
 def test_what_is_announced_is_what_the_status_counts_anew_the_oldest_first() -> None:

@@ -39,7 +39,7 @@ from virt_steward_demo.local.controlplane import ControlPlane
 HERE = Key("shop", "install-1")
 
 
-class Desk:
+class Rig:
     """A controller with its stores, its clock, and one approver that exists on the server."""
 
     def __init__(self, client: Client, namespace: str) -> None:
@@ -90,29 +90,29 @@ class Desk:
 
 
 @pytest.fixture
-async def desk(cluster: Client, namespace: str) -> Desk:
+async def rig(cluster: Client, namespace: str) -> Rig:
     await an_approver(cluster, namespace)
-    desk = Desk(cluster, namespace)
-    await desk.see_approver()
-    return desk
+    rig = Rig(cluster, namespace)
+    await rig.see_approver()
+    return rig
 
 
-async def test_a_plan_that_another_process_finished_meanwhile_is_not_shown_as_waiting(desk: Desk) -> None:
-    desk.stores.plans.put(a_plan(V1))
-    desk.stores.subscriptions.put(a_subscription(current=V1))
-    assert await desk.controller.reconcile(HERE) == RequeueAfter(RECHECK, "it is pending")
-    await desk.controller.reconcile(ApproverKey(desk.approver))
-    assert (await desk.status())["pendingCount"] == 1
-    desk.stores.plans.put(a_plan(V1, approved=True))  # while somebody else leads, nobody here is told
-    await desk.see_approver()
-    await desk.clock.advance(BETWEEN_STATUS_WRITES)
-    await desk.controller.reconcile(ApproverKey(desk.approver))
-    assert "pending" not in await desk.status()
+async def test_a_plan_that_another_process_finished_meanwhile_is_not_shown_as_waiting(rig: Rig) -> None:
+    rig.stores.plans.put(a_plan(V1))
+    rig.stores.subscriptions.put(a_subscription(current=V1))
+    assert await rig.controller.reconcile(HERE) == RequeueAfter(RECHECK, "it is pending")
+    await rig.controller.reconcile(ApproverKey(rig.approver))
+    assert (await rig.status())["pendingCount"] == 1
+    rig.stores.plans.put(a_plan(V1, approved=True))  # while somebody else leads, nobody here is told
+    await rig.see_approver()
+    await rig.clock.advance(BETWEEN_STATUS_WRITES)
+    await rig.controller.reconcile(ApproverKey(rig.approver))
+    assert "pending" not in await rig.status()
 
 
-async def test_status_loses_what_others_have_planted(desk: Desk, cluster: Client) -> None:
-    await desk.controller.reconcile(ApproverKey(desk.approver))
-    written = await desk.status()
+async def test_status_loses_what_others_have_planted(rig: Rig, cluster: Client) -> None:
+    await rig.controller.reconcile(ApproverKey(rig.approver))
+    written = await rig.status()
     now = "2026-01-01T00:00:00Z"
     condition = {"type": "Planted", "status": "True", "reason": "Yes", "message": "", "lastTransitionTime": now}
     waiting = {"plan": "shop/planted", "csvs": [V1], "reason": "NotPinned", "message": "no", "since": now}
@@ -120,26 +120,26 @@ async def test_status_loses_what_others_have_planted(desk: Desk, cluster: Client
         {
             "apiVersion": f"{INSTALL_PLAN_APPROVER.group}/v1alpha1",
             "kind": INSTALL_PLAN_APPROVER.name,
-            "metadata": {"namespace": desk.approver.namespace, "name": desk.approver.name},
+            "metadata": {"namespace": rig.approver.namespace, "name": rig.approver.name},
             "status": {"pending": [waiting], "conditions": [condition]},
         },
         manager="somebody",
         subresource="status",
     )
-    assert "pending" in await desk.status()
-    await desk.see_approver()
-    await desk.clock.advance(BETWEEN_STATUS_WRITES)
-    await desk.controller.reconcile(ApproverKey(desk.approver))
-    assert await desk.status() == written
+    assert "pending" in await rig.status()
+    await rig.see_approver()
+    await rig.clock.advance(BETWEEN_STATUS_WRITES)
+    await rig.controller.reconcile(ApproverKey(rig.approver))
+    assert await rig.status() == written
 
 
 async def test_an_approval_that_the_server_refuses_is_shown_as_waiting(
-    desk: Desk, cluster: Client, namespace: str, control_plane: ControlPlane
+    rig: Rig, cluster: Client, namespace: str, control_plane: ControlPlane
 ) -> None:
     account = await an_account(cluster, Access("bystander"), Installation(namespace, prefix=namespace))
     async with a_client(control_plane, account.token) as powerless:
-        poor = Desk(powerless, namespace)
-        poor.stores.approvers.put(next(iter(desk.stores.approvers)))
+        poor = Rig(powerless, namespace)
+        poor.stores.approvers.put(next(iter(rig.stores.approvers)))
         poor.stores.plans.put(a_plan(V1))
         poor.stores.subscriptions.put(a_subscription(pin=V1, current=V1))
         for _ in range(2):
@@ -149,137 +149,137 @@ async def test_an_approval_that_the_server_refuses_is_shown_as_waiting(
     assert poor.woken == [ApproverKey(poor.approver)]
 
 
-async def test_a_status_waits_until_every_open_plan_is_judged(desk: Desk) -> None:
-    desk.stores.plans.put(a_plan(V1))
-    assert isinstance(await desk.controller.reconcile(ApproverKey(desk.approver)), RequeueAfter)
-    assert await desk.status() == {}
-    await desk.controller.reconcile(HERE)
-    assert desk.woken == [ApproverKey(desk.approver)]
-    assert await desk.controller.reconcile(ApproverKey(desk.approver)) == Done()
-    assert (await desk.status())["pending"][0]["reason"] == "NoSubscription"
+async def test_a_status_waits_until_every_open_plan_is_judged(rig: Rig) -> None:
+    rig.stores.plans.put(a_plan(V1))
+    assert isinstance(await rig.controller.reconcile(ApproverKey(rig.approver)), RequeueAfter)
+    assert await rig.status() == {}
+    await rig.controller.reconcile(HERE)
+    assert rig.woken == [ApproverKey(rig.approver)]
+    assert await rig.controller.reconcile(ApproverKey(rig.approver)) == Done()
+    assert (await rig.status())["pending"][0]["reason"] == "NoSubscription"
 
 
-async def test_status_writes_keep_a_second_between_them(desk: Desk) -> None:
-    assert await desk.controller.reconcile(ApproverKey(desk.approver)) == Done()
-    first = await desk.status()
-    await desk.see_approver()
-    assert await desk.controller.reconcile(ApproverKey(desk.approver)) == RequeueAfter(
+async def test_status_writes_keep_a_second_between_them(rig: Rig) -> None:
+    assert await rig.controller.reconcile(ApproverKey(rig.approver)) == Done()
+    first = await rig.status()
+    await rig.see_approver()
+    assert await rig.controller.reconcile(ApproverKey(rig.approver)) == RequeueAfter(
         BETWEEN_STATUS_WRITES, "statuses are written at most once a second"
     )
-    await desk.clock.advance(BETWEEN_STATUS_WRITES)
-    assert await desk.controller.reconcile(ApproverKey(desk.approver)) == Done()
-    assert await desk.status() == first
+    await rig.clock.advance(BETWEEN_STATUS_WRITES)
+    assert await rig.controller.reconcile(ApproverKey(rig.approver)) == Done()
+    assert await rig.status() == first
 
 
-async def test_a_status_on_outdated_knowledge_is_refused_and_written_later(desk: Desk, cluster: Client) -> None:
-    await cluster.merge_patch(Ref(INSTALL_PLAN_APPROVER, desk.approver), {"metadata": {"labels": {"touched": "yes"}}})
-    assert isinstance(await desk.controller.reconcile(ApproverKey(desk.approver)), RequeueAfter)
-    assert await desk.status() == {}
-    await desk.see_approver()
-    await desk.clock.advance(BETWEEN_STATUS_WRITES)
-    assert await desk.controller.reconcile(ApproverKey(desk.approver)) == Done()
-    assert (await desk.status())["observedGeneration"] == 1
+async def test_a_status_on_outdated_knowledge_is_refused_and_written_later(rig: Rig, cluster: Client) -> None:
+    await cluster.merge_patch(Ref(INSTALL_PLAN_APPROVER, rig.approver), {"metadata": {"labels": {"touched": "yes"}}})
+    assert isinstance(await rig.controller.reconcile(ApproverKey(rig.approver)), RequeueAfter)
+    assert await rig.status() == {}
+    await rig.see_approver()
+    await rig.clock.advance(BETWEEN_STATUS_WRITES)
+    assert await rig.controller.reconcile(ApproverKey(rig.approver)) == Done()
+    assert (await rig.status())["observedGeneration"] == 1
 
 
 def a_stamped(by: Approver, name: str) -> InstallPlan:
     return a_plan(V1, name=name, approved=True, stamp=ApprovalStamp(by.metadata.uid, "2030-01-07T12:00:00Z", "pinned"))
 
 
-async def test_a_status_is_put_off_and_keeps_no_worker_until_its_events_have_arrived(desk: Desk) -> None:
-    approver = next(iter(desk.stores.approvers))
-    desk.listener.arrived.clear()
-    desk.stores.plans.put(a_stamped(approver, "install-1"))
+async def test_a_status_is_put_off_and_keeps_no_worker_until_its_events_have_arrived(rig: Rig) -> None:
+    approver = next(iter(rig.stores.approvers))
+    rig.listener.arrived.clear()
+    rig.stores.plans.put(a_stamped(approver, "install-1"))
     for _ in range(2):
-        assert await desk.controller.reconcile(ApproverKey(desk.approver)) == RequeueAfter(
+        assert await rig.controller.reconcile(ApproverKey(rig.approver)) == RequeueAfter(
             EVENTS_RECHECK, "its events are sent first"
         )
-        desk.stores.plans.put(a_stamped(approver, "install-2"))
-    assert await desk.status() == {}
-    assert [one.regarding.ref.key.name for one in desk.listener.heard] == ["install-1"]
+        rig.stores.plans.put(a_stamped(approver, "install-2"))
+    assert await rig.status() == {}
+    assert [one.regarding.ref.key.name for one in rig.listener.heard] == ["install-1"]
 
-    desk.listener.arrived.set()
+    rig.listener.arrived.set()
 
     async def is_written() -> bool:
-        return await desk.controller.reconcile(ApproverKey(desk.approver)) == Done()
+        return await rig.controller.reconcile(ApproverKey(rig.approver)) == Done()
 
     assert await eventually(is_written)
-    assert [one["plan"] for one in (await desk.status())["history"]] == ["shop/install-1"], "only what was told"
-    await desk.see_approver()
-    await desk.clock.advance(BETWEEN_STATUS_WRITES)
+    assert [one["plan"] for one in (await rig.status())["history"]] == ["shop/install-1"], "only what was told"
+    await rig.see_approver()
+    await rig.clock.advance(BETWEEN_STATUS_WRITES)
     assert await eventually(is_written)
-    assert (await desk.status())["approvedCount"] == 2
-    assert [one.regarding.ref.key.name for one in desk.listener.heard] == ["install-1", "install-2"]
+    assert (await rig.status())["approvedCount"] == 2
+    assert [one.regarding.ref.key.name for one in rig.listener.heard] == ["install-1", "install-2"]
 
 
 async def test_events_are_not_told_again_if_the_approver_changes_while_they_are_on_their_way(
-    desk: Desk, cluster: Client
+    rig: Rig, cluster: Client
 ) -> None:
-    desk.listener.arrived.clear()
-    desk.stores.plans.put(a_stamped(next(iter(desk.stores.approvers)), "install-1"))
-    assert isinstance(await desk.controller.reconcile(ApproverKey(desk.approver)), RequeueAfter)
-    await cluster.merge_patch(Ref(INSTALL_PLAN_APPROVER, desk.approver), {"spec": {"dryRun": True}})
-    await desk.see_approver()
-    assert isinstance(await desk.controller.reconcile(ApproverKey(desk.approver)), RequeueAfter)
-    desk.listener.arrived.set()
+    rig.listener.arrived.clear()
+    rig.stores.plans.put(a_stamped(next(iter(rig.stores.approvers)), "install-1"))
+    assert isinstance(await rig.controller.reconcile(ApproverKey(rig.approver)), RequeueAfter)
+    await cluster.merge_patch(Ref(INSTALL_PLAN_APPROVER, rig.approver), {"spec": {"dryRun": True}})
+    await rig.see_approver()
+    assert isinstance(await rig.controller.reconcile(ApproverKey(rig.approver)), RequeueAfter)
+    rig.listener.arrived.set()
 
     async def is_written() -> bool:
-        return await desk.controller.reconcile(ApproverKey(desk.approver)) == Done()
+        return await rig.controller.reconcile(ApproverKey(rig.approver)) == Done()
 
     assert await eventually(is_written)
-    status = await desk.status()
+    status = await rig.status()
     assert (status["approvedCount"], status["observedGeneration"]) == (1, 2)
-    assert len(desk.listener.heard) == 1
+    assert len(rig.listener.heard) == 1
 
 
-async def test_of_two_approvers_only_the_one_whose_wait_changes_is_told_of(desk: Desk) -> None:
-    ann = next(iter(desk.stores.approvers))
+async def test_of_two_approvers_only_the_one_whose_wait_changes_is_told_of(rig: Rig) -> None:
+    ann = next(iter(rig.stores.approvers))
     bob = msgspec.structs.replace(ann, metadata=msgspec.structs.replace(ann.metadata, name="bob", uid="uid-of-bob"))
-    desk.stores.approvers.put(bob)
-    desk.stores.plans.put(a_plan(V1))
-    desk.stores.subscriptions.put(a_subscription(current=V1))
-    await desk.controller.reconcile(HERE)
-    assert desk.decisions("NotPinned") == 2
-    desk.stores.approvers.put(msgspec.structs.replace(bob, spec=InstallPlanApproverSpec(auto_approve=False)))
-    desk.stores.subscriptions.put(a_subscription(pin=V1, current=V1))
-    desk.stores.approvers.put(msgspec.structs.replace(ann, spec=InstallPlanApproverSpec(dry_run=True)))
-    await desk.controller.reconcile(HERE)
-    assert (desk.decisions("AutoApproveOff"), desk.decisions("DryRun")) == (1, 1)
-    desk.stores.approvers.put(msgspec.structs.replace(ann, spec=InstallPlanApproverSpec(auto_approve=False)))
-    await desk.controller.reconcile(HERE)
-    assert (desk.decisions("AutoApproveOff"), desk.decisions("DryRun")) == (2, 1)
+    rig.stores.approvers.put(bob)
+    rig.stores.plans.put(a_plan(V1))
+    rig.stores.subscriptions.put(a_subscription(current=V1))
+    await rig.controller.reconcile(HERE)
+    assert rig.decisions("NotPinned") == 2
+    rig.stores.approvers.put(msgspec.structs.replace(bob, spec=InstallPlanApproverSpec(auto_approve=False)))
+    rig.stores.subscriptions.put(a_subscription(pin=V1, current=V1))
+    rig.stores.approvers.put(msgspec.structs.replace(ann, spec=InstallPlanApproverSpec(dry_run=True)))
+    await rig.controller.reconcile(HERE)
+    assert (rig.decisions("AutoApproveOff"), rig.decisions("DryRun")) == (1, 1)
+    rig.stores.approvers.put(msgspec.structs.replace(ann, spec=InstallPlanApproverSpec(auto_approve=False)))
+    await rig.controller.reconcile(HERE)
+    assert (rig.decisions("AutoApproveOff"), rig.decisions("DryRun")) == (2, 1)
 
 
-async def test_plans_beyond_what_the_status_shows_are_in_the_gauges(desk: Desk) -> None:
+async def test_plans_beyond_what_the_status_shows_are_in_the_gauges(rig: Rig) -> None:
     names = [f"install-{number:02}" for number in range(PENDING_SHOWN)]
     for name in names:
-        desk.stores.plans.put(a_plan(V1, name=name))
-    desk.stores.plans.put(a_plan(V1, name="zeta", packages={}))
+        rig.stores.plans.put(a_plan(V1, name=name))
+    rig.stores.plans.put(a_plan(V1, name="zeta", packages={}))
     for name in (*names, "zeta"):
-        await desk.controller.reconcile(Key("shop", name))
-    await desk.controller.reconcile(ApproverKey(desk.approver))
-    status = await desk.status()
+        await rig.controller.reconcile(Key("shop", name))
+    await rig.controller.reconcile(ApproverKey(rig.approver))
+    status = await rig.status()
     assert (status["pendingCount"], len(status["pending"])) == (PENDING_SHOWN + 1, PENDING_SHOWN)
     assert {one["reason"] for one in status["pending"]} == {"NoSubscription"}
-    labels = {"namespace": desk.approver.namespace, "approver": "ann", "reason": "UnknownPackage"}
-    assert desk.registry.get_sample_value("installplan_approver_oldest_pending_timestamp_seconds", labels)
+    labels = {"namespace": rig.approver.namespace, "approver": "ann", "reason": "UnknownPackage"}
+    assert rig.registry.get_sample_value("installplan_approver_oldest_pending_timestamp_seconds", labels)
 
 
-async def test_time_without_an_approver_in_charge_is_no_latency(desk: Desk, olm: Lifecycle) -> None:
+async def test_time_without_an_approver_in_charge_is_no_latency(rig: Rig, olm: Lifecycle) -> None:
     await olm.subscribe("db", V1)
     key = await olm.offer(V1)
     plan = decode_plan(msgspec.json.encode(await olm.client.get(Ref(INSTALL_PLAN, key))))
-    handler = next(one.handler for one in desk.controller.triggers if one.source is PLANS)
-    approver = desk.stores.approvers.remove(desk.approver)
+    handler = next(one.handler for one in rig.controller.triggers if one.source is PLANS)
+    approver = rig.stores.approvers.remove(rig.approver)
     assert approver
-    desk.stores.subscriptions.put(a_subscription(namespace=olm.namespace, pin=V1, current=V1))
-    desk.stores.plans.put(plan)
+    rig.stores.subscriptions.put(a_subscription(namespace=olm.namespace, pin=V1, current=V1))
+    rig.stores.plans.put(plan)
     assert list(handler(key, None, plan)) == [key]
-    desk.opens(plan)
-    assert await desk.controller.reconcile(key) == Done()
-    desk.stores.approvers.put(approver)
-    assert await desk.controller.reconcile(key) == Done()
+    rig.opens(plan)
+    assert await rig.controller.reconcile(key) == Done()
+    rig.stores.approvers.put(approver)
+    assert await rig.controller.reconcile(key) == Done()
     assert await olm.is_approved(key)
-    assert desk.latencies == 0
+    assert rig.latencies == 0
 
 
 class Hasty(Client):
@@ -294,30 +294,30 @@ class Hasty(Client):
 
 
 async def test_an_approval_is_measured_also_if_the_watch_is_faster_than_the_answer(
-    desk: Desk, cluster: Client, namespace: str, olm: Lifecycle
+    rig: Rig, cluster: Client, namespace: str, olm: Lifecycle
 ) -> None:
     await olm.subscribe("db", V1)
     key = await olm.offer(V1)
     plan = decode_plan(msgspec.json.encode(await olm.client.get(Ref(INSTALL_PLAN, key))))
     hasty = Hasty(cluster.connection, cluster.discovery)
-    desk = Desk(hasty, namespace)
-    await desk.see_approver()
-    desk.stores.subscriptions.put(a_subscription(namespace=olm.namespace, pin=V1, current=V1))
-    hasty.tell = lambda: desk.sees(plan, msgspec.structs.replace(plan, approved=True))
-    desk.stores.plans.put(plan)
-    desk.opens(plan)
-    assert await desk.controller.reconcile(key) == Done()
-    assert desk.latencies == 1
-    assert desk.knows_nothing
+    rig = Rig(hasty, namespace)
+    await rig.see_approver()
+    rig.stores.subscriptions.put(a_subscription(namespace=olm.namespace, pin=V1, current=V1))
+    hasty.tell = lambda: rig.sees(plan, msgspec.structs.replace(plan, approved=True))
+    rig.stores.plans.put(plan)
+    rig.opens(plan)
+    assert await rig.controller.reconcile(key) == Done()
+    assert rig.latencies == 1
+    assert rig.knows_nothing
 
 
-async def test_closed_plan_is_forgotten_without_reconcile(desk: Desk) -> None:
+async def test_closed_plan_is_forgotten_without_reconcile(rig: Rig) -> None:
     plan = a_plan(V1)
-    desk.stores.plans.put(plan)
-    desk.stores.subscriptions.put(a_subscription(current=V1))
-    await desk.controller.reconcile(HERE)
-    assert not desk.knows_nothing
-    desk.woken.clear()
-    desk.sees(plan, a_plan(V1, approved=True))
-    assert desk.knows_nothing
-    assert desk.woken == [ApproverKey(desk.approver)]
+    rig.stores.plans.put(plan)
+    rig.stores.subscriptions.put(a_subscription(current=V1))
+    await rig.controller.reconcile(HERE)
+    assert not rig.knows_nothing
+    rig.woken.clear()
+    rig.sees(plan, a_plan(V1, approved=True))
+    assert rig.knows_nothing
+    assert rig.woken == [ApproverKey(rig.approver)]

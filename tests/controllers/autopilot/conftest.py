@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.audit import AuditLog
-from tests.controllers.autopilot.cockpit import Cockpit, at_work, installed_account
 from tests.controllers.autopilot.everything import options_for
+from tests.controllers.autopilot.rig import AutopilotRig, at_work, installed_account
 from tests.grants import Account
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG_CRD
 from virt_steward.catalog.load import Catalog, load
@@ -34,22 +34,22 @@ def shape() -> PlatformShape:
 
 
 @pytest.fixture
-async def cockpit(
+async def rig(
     admin: Client, catalog: Catalog, account: Account, shape: PlatformShape, audit_log: AuditLog
-) -> AsyncIterator[Cockpit]:
+) -> AsyncIterator[AutopilotRig]:
     """The platform without the autopilot."""
     async with SimulatedPlatform(admin, shape) as platform:
         await install(admin, VIRT_PLATFORM_CONFIG_CRD.manifest())
-        cockpit = Cockpit(admin, platform, catalog, account, options_for(catalog), audit_log.mark())
-        yield cockpit
-        await cockpit.clear()
+        rig = AutopilotRig(admin, platform, catalog, account, options_for(catalog), audit_log.mark())
+        yield rig
+        await rig.clear()
 
 
 @pytest.fixture
-async def flying(
-    cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path, audit_log: AuditLog
-) -> AsyncIterator[Cockpit]:
+async def running_rig(
+    rig: AutopilotRig, control_plane: ControlPlane, tmp_path: Path, audit_log: AuditLog
+) -> AsyncIterator[AutopilotRig]:
     """The autopilot at work; whatever it asks for, it may have."""
-    async with at_work(cockpit, control_plane, tmp_path):
-        yield cockpit
-    assert cockpit.account.denied(audit_log.since(cockpit.begin)) == []
+    async with at_work(rig, control_plane, tmp_path):
+        yield rig
+    assert rig.account.denied(audit_log.since(rig.begin)) == []

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.controllers.autopilot.cockpit import Cockpit
+from tests.controllers.autopilot.rig import AutopilotRig
 from virt_steward.catalog.conditions import AnnotationCondition, ImageCondition
 from virt_steward.catalog.load import Catalog
 from virt_steward.controllers.autopilot.annotation_keys import SCOPE
@@ -41,19 +41,19 @@ def options_for(catalog: Catalog) -> AutopilotOptions:
     return AutopilotOptions(images={key: f"example.invalid/{key}:1" for key in images}, namespace=HCO.namespace)
 
 
-async def ask_for_everything(cockpit: Cockpit) -> None:
+async def ask_for_everything(rig: AutopilotRig) -> None:
     """Set every key that turns something on."""
-    keys = [one for asset in cockpit.catalog.assets for one in asset.conditions if isinstance(one, AnnotationCondition)]
+    keys = [one for asset in rig.catalog.assets for one in asset.conditions if isinstance(one, AnnotationCondition)]
     scheduler = Ref(Kind("config.openshift.io", "Scheduler"), Key("", "cluster"))
-    await cockpit.client.merge_patch(scheduler, {"spec": {"mastersSchedulable": True}})
-    await _make_remediation_template(cockpit)
-    await make_storage_profile(cockpit, "cephfs", "Filesystem")
+    await rig.client.merge_patch(scheduler, {"spec": {"mastersSchedulable": True}})
+    await _make_remediation_template(rig)
+    await make_storage_profile(rig, "cephfs", "Filesystem")
     annotations = {one.key: one.value or "true" for one in keys} | {SCOPE: "true", LOGGING_STORAGE: "fast"}
     patch: dict[str, Any] = {"metadata": {"annotations": annotations}, "spec": SPEC}
-    await cockpit.client.merge_patch(Ref(HYPERCONVERGED, HCO), patch, manager="admin")
+    await rig.client.merge_patch(Ref(HYPERCONVERGED, HCO), patch, manager="admin")
 
 
-async def _make_remediation_template(cockpit: Cockpit) -> None:
+async def _make_remediation_template(rig: AutopilotRig) -> None:
     template = {
         "apiVersion": "fence-agents-remediation.medik8s.io/v1alpha1",
         "kind": "FenceAgentsRemediationTemplate",
@@ -63,16 +63,16 @@ async def _make_remediation_template(cockpit: Cockpit) -> None:
         },
         "spec": {"template": {"spec": {"agent": "fence_ipmilan"}}},
     }
-    await cockpit.client.apply(template, manager="admin")
+    await rig.client.apply(template, manager="admin")
 
 
-async def make_storage_profile(cockpit: Cockpit, name: str, mode: str) -> None:
+async def make_storage_profile(rig: AutopilotRig, name: str, mode: str) -> None:
     """As CDI does for a storage class whose volumes nodes can share."""
     metadata = {"name": name}
     profile = {"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "StorageProfile", "metadata": metadata, "spec": {}}
-    made = await cockpit.client.create(profile)
+    made = await rig.client.create(profile)
     claims = [{"accessModes": ["ReadWriteMany"], "volumeMode": mode}]
-    await cockpit.client.merge_patch(ref_of(made), {"status": {"claimPropertySets": claims}}, subresource="status")
+    await rig.client.merge_patch(ref_of(made), {"status": {"claimPropertySets": claims}}, subresource="status")
 
 
 def expected(catalog: Catalog) -> list[str]:

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any
 
-from tests.controllers.autopilot.cockpit import Cockpit, spec_of
 from tests.controllers.autopilot.pair import ASSET, AUTOPILOT
+from tests.controllers.autopilot.rig import AutopilotRig, spec_of
 from tests.eventually import eventually
 
 PAUSED = "platform.kubevirt.io/reconcile-paused"
@@ -16,8 +16,8 @@ PAUSED = "platform.kubevirt.io/reconcile-paused"
 class Opponent:
     """Sets fields to values of its own as soon as they are set right."""
 
-    def __init__(self, cockpit: Cockpit, *turns: dict[str, Any]) -> None:
-        self._cockpit = cockpit
+    def __init__(self, rig: AutopilotRig, *turns: dict[str, Any]) -> None:
+        self._cockpit = rig
         self._turns = turns
         self.edits = 0
 
@@ -35,8 +35,8 @@ class Opponent:
 class OtherInstance:
     """Applies its own values as the same field manager, as soon as they are replaced."""
 
-    def __init__(self, cockpit: Cockpit, theirs: dict[str, Any]) -> None:
-        self._cockpit = cockpit
+    def __init__(self, rig: AutopilotRig, theirs: dict[str, Any]) -> None:
+        self._cockpit = rig
         self._theirs = theirs
 
     async def fight(self) -> None:
@@ -49,14 +49,14 @@ class OtherInstance:
 
 
 @asynccontextmanager
-async def another_instance(cockpit: Cockpit, theirs: dict[str, Any]) -> AsyncIterator[None]:
-    async with _fighting(OtherInstance(cockpit, theirs)):
+async def another_instance(rig: AutopilotRig, theirs: dict[str, Any]) -> AsyncIterator[None]:
+    async with _fighting(OtherInstance(rig, theirs)):
         yield
 
 
 @asynccontextmanager
-async def an_opponent(cockpit: Cockpit, *turns: dict[str, Any]) -> AsyncIterator[Opponent]:
-    opponent = Opponent(cockpit, *turns)
+async def an_opponent(rig: AutopilotRig, *turns: dict[str, Any]) -> AsyncIterator[Opponent]:
+    opponent = Opponent(rig, *turns)
     async with _fighting(opponent):
         yield opponent
 
@@ -71,6 +71,6 @@ async def _fighting(one: Opponent | OtherInstance) -> AsyncIterator[None]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def is_paused(cockpit: Cockpit) -> bool:
-    obj = await cockpit.live(ASSET)
+async def is_paused(rig: AutopilotRig) -> bool:
+    obj = await rig.live(ASSET)
     return obj is not None and obj["metadata"].get("annotations", {}).get(PAUSED) == "true"

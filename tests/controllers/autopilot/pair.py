@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from tests.controllers.autopilot.cockpit import Cockpit, spec_of
+from tests.controllers.autopilot.rig import AutopilotRig, spec_of
 from tests.eventually import eventually
 
 ASSET = "descheduler-loadaware"
@@ -14,34 +14,34 @@ AUTOPILOT = "virt-platform-autopilot"
 Object = dict[str, Any]
 
 
-async def engage_two(cockpit: Cockpit) -> None:
-    await cockpit.engage(BOTH)
+async def activate_two(rig: AutopilotRig) -> None:
+    await rig.activate(BOTH)
     for asset in (ASSET, OTHER):
-        assert await eventually(partial(cockpit.told, "AssetApplied", asset), within=30)
+        assert await eventually(partial(rig.has_event, "AssetApplied", asset), within=30)
 
 
-async def substance(cockpit: Cockpit, asset: str = ASSET) -> Object:
+async def substance(rig: AutopilotRig, asset: str = ASSET) -> Object:
     """All of an object that counts, but annotations of people, and which fields are the autopilot's."""
-    obj = await cockpit.live(asset)
+    obj = await rig.live(asset)
     assert obj
     metadata = obj["metadata"]
     owned = [one["fieldsV1"] for one in metadata["managedFields"] if one["manager"] == AUTOPILOT]
     return {"spec": obj["spec"], "labels": metadata["labels"], "uid": metadata["uid"], "owned": owned}
 
 
-async def is_corrected(cockpit: Cockpit) -> None:
+async def is_corrected(rig: AutopilotRig) -> None:
     """The other asset drifts and is set right: by then, whatever came before it was seen."""
-    before = await substance(cockpit, OTHER)
-    await cockpit.edit(OTHER, {"metadata": {"labels": {"app": "other"}}})
+    before = await substance(rig, OTHER)
+    await rig.edit(OTHER, {"metadata": {"labels": {"app": "other"}}})
 
     async def as_before() -> bool:
-        return await substance(cockpit, OTHER) == before
+        return await substance(rig, OTHER) == before
 
     assert await eventually(as_before, within=30)
 
 
-async def becomes(cockpit: Cockpit, **spec: Any) -> bool:
+async def becomes(rig: AutopilotRig, **spec: Any) -> bool:
     async def is_so() -> bool:
-        return spec.items() <= spec_of(await cockpit.live(ASSET)).items()
+        return spec.items() <= spec_of(await rig.live(ASSET)).items()
 
     return await eventually(is_so, within=30)

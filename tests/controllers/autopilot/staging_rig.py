@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.assets.ignition import files_of
 from tests.audit import AuditLog, Mark, Request
-from tests.controllers.autopilot.cockpit import Cockpit
+from tests.controllers.autopilot.rig import AutopilotRig
 from tests.eventually import eventually
 from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.controllers.autopilot.rollouts.policy import REBOOTING
@@ -29,94 +29,94 @@ FILE = ".spec.config.storage.files[0].contents.source"
 """The field that changes with the number of pods."""
 
 
-async def staged(cockpit: Cockpit) -> dict[str, StagedChange]:
+async def staged(rig: AutopilotRig) -> dict[str, StagedChange]:
     try:
-        found = await cockpit.client.get(ref_of_staging(HCO.namespace))
+        found = await rig.client.get(ref_of_staging(HCO.namespace))
     except NotFound:
         return {}
     return {entry.asset: entry for entry in read_entries(found.get("data") or {}).values()}
 
 
-async def is_staged(cockpit: Cockpit, *assets: str) -> bool:
-    return (await staged(cockpit)).keys() == {*assets}
+async def is_staged(rig: AutopilotRig, *assets: str) -> bool:
+    return (await staged(rig)).keys() == {*assets}
 
 
-async def want_pods(cockpit: Cockpit, number: int) -> None:
+async def want_pods(rig: AutopilotRig, number: int) -> None:
     """Change what the asset wants."""
     spec = {"deployment": {"nodePlacements": {"infra": {"maxPods": number}}}}
-    await cockpit.client.merge_patch(Ref(HYPERCONVERGED, HCO), {"spec": spec}, manager="admin")
+    await rig.client.merge_patch(Ref(HYPERCONVERGED, HCO), {"spec": spec}, manager="admin")
 
 
-async def has_pods(cockpit: Cockpit, number: int) -> bool:
-    live = await cockpit.live(KUBELET)
+async def has_pods(rig: AutopilotRig, number: int) -> bool:
+    live = await rig.live(KUBELET)
     return live is not None and f"\nmaxPods: {number}\n" in files_of(live["spec"]["config"])[DROP_IN].text
 
 
-async def release(cockpit: Cockpit, *assets: str) -> None:
-    found = await staged(cockpit)
-    await cockpit.engage(SCOPE, rollout_release=",".join(found[asset].id for asset in assets))
+async def release(rig: AutopilotRig, *assets: str) -> None:
+    found = await staged(rig)
+    await rig.activate(SCOPE, rollout_release=",".join(found[asset].id for asset in assets))
 
 
-async def pool(cockpit: Cockpit, name: str = "worker") -> Object:
-    return await cockpit.client.get(Ref(MACHINE_CONFIG_POOL, Key("", name)))
+async def pool(rig: AutopilotRig, name: str = "worker") -> Object:
+    return await rig.client.get(Ref(MACHINE_CONFIG_POOL, Key("", name)))
 
 
-async def is_updated(cockpit: Cockpit) -> bool:
-    return _says_updated((await pool(cockpit))["status"])
+async def is_updated(rig: AutopilotRig) -> bool:
+    return _says_updated((await pool(rig))["status"])
 
 
 def _says_updated(status: Mapping[str, Any]) -> bool:
     return any((one["type"], one["status"]) == ("Updated", "True") for one in status.get("conditions", ()))
 
 
-def writes(cockpit: Cockpit, audit_log: AuditLog, mark: Mark) -> list[Request]:
+def writes(rig: AutopilotRig, audit_log: AuditLog, mark: Mark) -> list[Request]:
     """What the autopilot has written to objects that reboot nodes."""
     plurals = {kind.plural for kind in REBOOTING}
     return [
         one
         for one in audit_log.since(mark)
-        if one.user == cockpit.account.user and one.is_write and one.resource in plurals and "dryRun" not in one.uri
+        if one.user == rig.account.user and one.is_write and one.resource in plurals and "dryRun" not in one.uri
     ]
 
 
-async def engaged(cockpit: Cockpit) -> None:
-    await cockpit.engage(SCOPE, enable_kubelet_performance_settings="true")
+async def activated(rig: AutopilotRig) -> None:
+    await rig.activate(SCOPE, enable_kubelet_performance_settings="true")
     for asset in (KUBELET, OTHER):
-        assert await eventually(partial(cockpit.told, "AssetApplied", asset), within=30)
-    assert await eventually(partial(is_settled, cockpit))
+        assert await eventually(partial(rig.has_event, "AssetApplied", asset), within=30)
+    assert await eventually(partial(is_settled, rig))
 
 
-async def has_passed(cockpit: Cockpit) -> None:
+async def has_passed(rig: AutopilotRig) -> None:
     """By then, whatever came before it was seen."""
-    await cockpit.edit(OTHER, {"metadata": {"labels": {"app": "other"}}})
-    assert await eventually(lambda: _is_corrected(cockpit), within=30)
+    await rig.edit(OTHER, {"metadata": {"labels": {"app": "other"}}})
+    assert await eventually(lambda: _is_corrected(rig), within=30)
 
 
-async def _is_corrected(cockpit: Cockpit) -> bool:
-    live = await cockpit.live(OTHER)
+async def _is_corrected(rig: AutopilotRig) -> bool:
+    live = await rig.live(OTHER)
     return live is not None and live["metadata"]["labels"]["app"] != "other"
 
 
-async def make_config(cockpit: Cockpit, name: str) -> None:
+async def make_config(rig: AutopilotRig, name: str) -> None:
     """Somebody else configures workers, so that their nodes reboot."""
     metadata = {"name": name, "labels": {"machineconfiguration.openshift.io/role": "worker"}}
     config = {"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "metadata": metadata}
-    await cockpit.client.create({**config, "spec": {"kernelArguments": ["quiet"]}})
+    await rig.client.create({**config, "spec": {"kernelArguments": ["quiet"]}})
 
 
-async def _has_another_id(cockpit: Cockpit, before: str) -> bool:
-    found = await staged(cockpit)
+async def _has_another_id(rig: AutopilotRig, before: str) -> bool:
+    found = await staged(rig)
     return KUBELET in found and found[KUBELET].id != before
 
 
-async def rendered(cockpit: Cockpit) -> set[str]:
-    found = await cockpit.client.list(MACHINE_CONFIG, EVERYTHING)
+async def rendered(rig: AutopilotRig) -> set[str]:
+    found = await rig.client.list(MACHINE_CONFIG, EVERYTHING)
     names = (one["metadata"]["name"] for one in found)
     return {name for name in names if name.startswith("rendered-worker-")}
 
 
-async def is_settled(cockpit: Cockpit) -> bool:
-    return await workers_are_settled(cockpit.client)
+async def is_settled(rig: AutopilotRig) -> bool:
+    return await workers_are_settled(rig.client)
 
 
 async def workers_are_settled(client: Client) -> bool:

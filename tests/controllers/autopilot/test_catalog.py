@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.audit import AuditLog
-from tests.controllers.autopilot.cockpit import Cockpit, at_work
 from tests.controllers.autopilot.everything import SHAPE, ask_for_everything, expected
+from tests.controllers.autopilot.rig import AutopilotRig, at_work
 from tests.eventually import eventually
 from virt_steward.controllers.autopilot.asset_report import AssetReport
 from virt_steward.insight.assets.survey import render_online
@@ -58,23 +58,23 @@ def shape() -> PlatformShape:
 
 
 @pytest.fixture
-async def complete(cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path) -> AsyncIterator[Cockpit]:
+async def complete(rig: AutopilotRig, control_plane: ControlPlane, tmp_path: Path) -> AsyncIterator[AutopilotRig]:
     """Every asset is there."""
-    await ask_for_everything(cockpit)
-    async with at_work(cockpit, control_plane, tmp_path):
-        await eventually(lambda: _has_all(cockpit), within=60)
-        assert [name for name in expected(cockpit.catalog) if not await cockpit.is_there(name)] == []
-        yield cockpit
+    await ask_for_everything(rig)
+    async with at_work(rig, control_plane, tmp_path):
+        await eventually(lambda: _has_all(rig), within=60)
+        assert [name for name in expected(rig.catalog) if not await rig.is_there(name)] == []
+        yield rig
 
 
-async def _has_all(cockpit: Cockpit) -> bool:
-    for name in expected(cockpit.catalog):
-        if not await cockpit.is_there(name):
+async def _has_all(rig: AutopilotRig) -> bool:
+    for name in expected(rig.catalog):
+        if not await rig.is_there(name):
             return False
     return True
 
 
-async def test_full_catalog_applies_with_exactly_its_rights(complete: Cockpit, audit_log: AuditLog) -> None:
+async def test_full_catalog_applies_with_exactly_its_rights(complete: AutopilotRig, audit_log: AuditLog) -> None:
     for reason in ("ApplyFailed", "RenderFailed", "DriftDetected", "CRDMissing"):
         assert await complete.events(reason) == []
     assert await drifted_and_set_right(complete) == []
@@ -83,21 +83,21 @@ async def test_full_catalog_applies_with_exactly_its_rights(complete: Cockpit, a
     assert set(complete.account.unused(requests)) == NOT_USED_HERE.keys()
 
 
-async def drifted_and_set_right(cockpit: Cockpit) -> list[str]:
+async def drifted_and_set_right(rig: AutopilotRig) -> list[str]:
     """Change the object of every asset behind the autopilot's back; gives those that stay so."""
     # A rollout that the drift itself starts would do, too, but on the simulated platform it may be over too soon.
-    await cockpit.engage(rollout="immediate")
-    reader = Reader(cockpit.client.connection, cockpit.client.discovery)
-    found = await render_online(reader, cockpit.catalog, cockpit.options, datetime.now(UTC))
-    before = {line.asset.name: await cockpit.live(line.asset.name) for line in found.reports if line.object}
-    assert sorted(before) == sorted(expected(cockpit.catalog))
-    drifted = {line.asset.name: await _drifts(cockpit, line) for line in found.reports if line.object}
+    await rig.activate(rollout="immediate")
+    reader = Reader(rig.client.connection, rig.client.discovery)
+    found = await render_online(reader, rig.catalog, rig.options, datetime.now(UTC))
+    before = {line.asset.name: await rig.live(line.asset.name) for line in found.reports if line.object}
+    assert sorted(before) == sorted(expected(rig.catalog))
+    drifted = {line.asset.name: await _drifts(rig, line) for line in found.reports if line.object}
     assert {name for name, path in drifted.items() if path.startswith("/metadata")} == ONLY_MARKED.keys()
     left = dict(before)
 
     async def all_right() -> bool:
         for name in list(left):
-            now = await cockpit.live(name)
+            now = await rig.live(name)
             if _content(now) == _content(before[name]):
                 del left[name]
         return not left
@@ -106,20 +106,20 @@ async def drifted_and_set_right(cockpit: Cockpit) -> list[str]:
     return sorted(f"{drifted[name]} of {name}" for name in left)
 
 
-async def _drifts(cockpit: Cockpit, line: AssetReport) -> str:
+async def _drifts(rig: AutopilotRig, line: AssetReport) -> str:
     """Change the first value of the asset that the server lets anybody change; gives its path."""
     assert line.object
-    live = await cockpit.live(line.asset.name)
+    live = await rig.live(line.asset.name)
     for path, value in sorted(leaves(line.object), key=_reluctance):
         for other in _others(value) if path.tokens[0] not in NOT_TO_DRIFT else ():
             drift = {"op": "replace", "path": str(path), "value": other}
             try:
-                changed = await cockpit.client.json_patch(cockpit.ref(line.asset.name), [drift], manager="editor")
+                changed = await rig.client.json_patch(rig.ref(line.asset.name), [drift], manager="editor")
             except Refused:
                 continue
             if _content(changed) != _content(live):  # the server may have put the same value back, as its default
                 return str(path)
-    await cockpit.edit(line.asset.name, {"metadata": {"labels": {MANAGED_BY: "somebody-else"}}})
+    await rig.edit(line.asset.name, {"metadata": {"labels": {MANAGED_BY: "somebody-else"}}})
     return "/metadata/labels"
 
 

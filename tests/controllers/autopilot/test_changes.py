@@ -10,13 +10,13 @@ from tests.audit import AuditLog
 from tests.cli.commands import steward
 from tests.clients import a_client
 from tests.console.people import People, a_rule, user_of
-from tests.controllers.autopilot.cockpit import Cockpit
+from tests.controllers.autopilot.rig import AutopilotRig
 from tests.controllers.autopilot.staging_rig import (
     FILE,
     KUBELET,
     OTHER,
     SCOPE,
-    engaged,
+    activated,
     has_pods,
     is_staged,
     staged,
@@ -35,21 +35,21 @@ from virt_steward_demo.local.controlplane import ControlPlane
 SWAP = "swap-enable"
 
 
-async def previewed(cockpit: Cockpit, scope: str, client: Client | None = None) -> dict[str, AssetChange]:
+async def previewed(rig: AutopilotRig, scope: str, client: Client | None = None) -> dict[str, AssetChange]:
     """What the autopilot would do with this scope, by asset, without what it leaves out."""
-    asking = dry_run_client(client or cockpit.client)
-    found = await survey(asking, cockpit.catalog, cockpit.options, datetime.now(UTC))
+    asking = dry_run_client(client or rig.client)
+    found = await survey(asking, rig.catalog, rig.options, datetime.now(UTC))
     found = replace(found, seen=replace(found.seen, scope=parse(scope)))
     changes = await preview_changes(asking, found)
     return {one.asset: one for one in changes if one.action is not ChangeAction.SKIP}
 
 
 async def test_diff_lists_changes_without_a_write(
-    cockpit: Cockpit, namespace: str, control_plane: ControlPlane, audit_log: AuditLog, tmp_path: Path
+    rig: AutopilotRig, namespace: str, control_plane: ControlPlane, audit_log: AuditLog, tmp_path: Path
 ) -> None:
-    await made_with(cockpit, deschedulingIntervalSeconds=1234)
-    await cockpit.engage(None, enable_kubelet_performance_settings="true")
-    people = People(cockpit.client, namespace)
+    await made_with(rig, deschedulingIntervalSeconds=1234)
+    await rig.activate(None, enable_kubelet_performance_settings="true")
+    people = People(rig.client, namespace)
     token = await people.admin()
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(control_plane.kubeconfig.read_text().replace(control_plane.token, token))
@@ -72,23 +72,23 @@ async def test_diff_lists_changes_without_a_write(
     assert "Not in the allow-list" in found[SWAP]["message"]
     watcher = await people.somebody(a_rule("*"))
     async with a_client(control_plane, token=watcher) as client:
-        denied = await previewed(cockpit, ASSET, client)
+        denied = await previewed(rig, ASSET, client)
     assert denied[ASSET].action is ChangeAction.UNKNOWN
     assert "patch" in denied[ASSET].message
 
 
-async def test_preview_agrees_with_staging(flying: Cockpit) -> None:
-    await engaged(flying)
-    assert {one.action for one in (await previewed(flying, SCOPE)).values()} == {ChangeAction.NONE}
-    await want_pods(flying, 321)
-    assert await eventually(partial(is_staged, flying, KUBELET))
-    found = (await previewed(flying, SCOPE))[KUBELET]
+async def test_preview_agrees_with_staging(running_rig: AutopilotRig) -> None:
+    await activated(running_rig)
+    assert {one.action for one in (await previewed(running_rig, SCOPE)).values()} == {ChangeAction.NONE}
+    await want_pods(running_rig, 321)
+    assert await eventually(partial(is_staged, running_rig, KUBELET))
+    found = (await previewed(running_rig, SCOPE))[KUBELET]
     assert field_changes(found.live, found.planned) == (FieldChange(FILE, "maxPods: 500", "maxPods: 321"),)
     assert found.staged.startswith("nodes of pool worker would reboot, so it waits")
-    both = await previewed(flying, f"{SCOPE},{SWAP}")
+    both = await previewed(running_rig, f"{SCOPE},{SWAP}")
     assert both[SWAP].action is ChangeAction.CREATE
     assert (both[SWAP].staged, both[KUBELET].staged) == ("", ""), "a rollout takes staged changes along"
-    [entry] = (await staged(flying)).values()
-    await flying.engage(f"{SCOPE},{SWAP}")
-    assert await eventually(partial(has_pods, flying, 321)), f"{entry.id} goes along"
-    assert await eventually(partial(is_staged, flying))
+    [entry] = (await staged(running_rig)).values()
+    await running_rig.activate(f"{SCOPE},{SWAP}")
+    assert await eventually(partial(has_pods, running_rig, 321)), f"{entry.id} goes along"
+    assert await eventually(partial(is_staged, running_rig))

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tests.clients import a_client
-from tests.controllers.autopilot.cockpit import Cockpit, Object, explained
+from tests.controllers.autopilot.rig import AutopilotRig, Object, explained
 from tests.controllers.autopilot.test_observe import an_hco, an_view
 from tests.eventually import eventually
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
@@ -38,48 +38,48 @@ WRITES = ["CREATE", "UPDATE"]
 INTERVAL = "/spec/deschedulingIntervalSeconds"
 
 
-def reader(cockpit: Cockpit) -> Reader:
-    return Reader(cockpit.client.connection, cockpit.client.discovery)
+def reader(rig: AutopilotRig) -> Reader:
+    return Reader(rig.client.connection, rig.client.discovery)
 
 
 def failed(found: AssetExplanation) -> list[str]:
     return [check.title for check in found.checks if check.result == "fail"]
 
 
-async def status(cockpit: Cockpit) -> Section:
-    return await autopilot(reader(cockpit), cockpit.options)
+async def status(rig: AutopilotRig) -> Section:
+    return await autopilot(reader(rig), rig.options)
 
 
-async def made_with(cockpit: Cockpit, **spec: Any) -> None:
+async def made_with(rig: AutopilotRig, **spec: Any) -> None:
     """Apply what the autopilot wants, but for some fields, as if it had done so."""
-    found = await render_online(reader(cockpit), cockpit.catalog, cockpit.options, datetime.now(UTC))
+    found = await render_online(reader(rig), rig.catalog, rig.options, datetime.now(UTC))
     [line] = [one for one in found.reports if one.asset.name == ASSET]
     assert line.object
     obj = line.object | {"spec": line.object["spec"] | spec}
-    await cockpit.client.apply(obj, manager=AUTOPILOT.name, force=True)
+    await rig.client.apply(obj, manager=AUTOPILOT.name, force=True)
 
 
-async def test_explain_idle_autopilot(cockpit: Cockpit) -> None:
-    found = await explained(cockpit, ASSET)
+async def test_explain_idle_autopilot(rig: AutopilotRig) -> None:
+    found = await explained(rig, ASSET)
     assert found.state == "Idle"
     assert "no annotation platform.kubevirt.io/autopilot" in found.checks[0].reason
     assert failed(found) == ["Autopilot on"]
-    assert (await status(cockpit)).summary.startswith("idle: the HyperConverged has no annotation")
+    assert (await status(rig)).summary.startswith("idle: the HyperConverged has no annotation")
     with pytest.raises(NoAsset, match="there is no asset gone"):
-        await explained(cockpit, "gone")
-    await cockpit.client.delete(cockpit.ref("hco-golden-config"))
+        await explained(rig, "gone")
+    await rig.client.delete(rig.ref("hco-golden-config"))
 
     async def is_told() -> bool:
-        return "there is no HyperConverged openshift-cnv/" in (await status(cockpit)).summary
+        return "there is no HyperConverged openshift-cnv/" in (await status(rig)).summary
 
     assert await eventually(is_told)
     with pytest.raises(NoPlatform):
-        await explained(cockpit, ASSET)
+        await explained(rig, ASSET)
 
 
-async def test_explain_shows_every_check(cockpit: Cockpit) -> None:
-    await cockpit.engage(f"{ASSET},metallb-operator,hco-golden-config")
-    left = await explained(cockpit, "metallb-operator")
+async def test_explain_shows_every_check(rig: AutopilotRig) -> None:
+    await rig.activate(f"{ASSET},metallb-operator,hco-golden-config")
+    left = await explained(rig, "metallb-operator")
     assert (left.state, left.live) == ("Left alone", None)
     assert [(check.title, check.result, check.decided) for check in left.checks] == [
         ("Autopilot on", "pass", False),
@@ -95,33 +95,33 @@ async def test_explain_shows_every_check(cockpit: Cockpit) -> None:
     ]
     assert "platform.kubevirt.io/enable-metallb: expected=true, actual=absent" in left.checks[4].reason
     assert "\N{EN DASH} Managed: not reached" in text_of(left)
-    assert (await explained(cockpit, ASSET)).state == "Not there yet"
+    assert (await explained(rig, ASSET)).state == "Not there yet"
 
-    await made_with(cockpit, deschedulingIntervalSeconds=7200)
-    differs = await explained(cockpit, ASSET)
+    await made_with(rig, deschedulingIntervalSeconds=7200)
+    differs = await explained(rig, ASSET)
     assert (differs.state, differs.differences) == ("Differs", (INTERVAL,))
     assert failed(differs) == ["Live object in sync"]
     difference = f"{INTERVAL} is 7200, should be 60 (managedFields names no other manager)"
     assert f"✗ Live object in sync: {difference}" in text_of(differs)
-    told = await status(cockpit)
+    told = await status(rig)
     assert (ASSET, "Differs", difference) in told.rows
     assert ("swap-enable", "Left alone", "Not in the allow-list") in told.rows
     assert told.summary.startswith("assets left alone: ")
 
-    await cockpit.annotate(ASSET, ignore_fields=INTERVAL, override_until="2999-01-01T00:00:00Z")
-    masked = await explained(cockpit, ASSET)
+    await rig.annotate(ASSET, ignore_fields=INTERVAL, override_until="2999-01-01T00:00:00Z")
+    masked = await explained(rig, ASSET)
     assert (masked.state, masked.until) == ("In place", "2999-01-01T00:00:00Z")
     assert masked.overrides["platform.kubevirt.io/ignore-fields"] == INTERVAL
     assert any(INTERVAL in check.reason for check in masked.checks)
-    assert ASSET not in [row[0] for row in (await status(cockpit)).rows]
+    assert ASSET not in [row[0] for row in (await status(rig)).rows]
 
-    await cockpit.annotate(ASSET, reconcile_paused="true")
-    paused = await explained(cockpit, ASSET)
+    await rig.annotate(ASSET, reconcile_paused="true")
+    paused = await explained(rig, ASSET)
     assert paused.state == "Paused"
     assert failed(paused) == ["Writes enabled"]
     assert "✗ Writes enabled: a user paused it; nothing is written until" in text_of(paused)
-    await cockpit.annotate(ASSET, reconcile_paused=None, mode="unmanaged")
-    unmanaged = await explained(cockpit, ASSET)
+    await rig.annotate(ASSET, reconcile_paused=None, mode="unmanaged")
+    unmanaged = await explained(rig, ASSET)
     assert (unmanaged.state, failed(unmanaged)) == ("Left alone", ["Managed"])
     text = text_of(unmanaged)
     assert "✗ Managed: it has the annotation platform.kubevirt.io/mode: unmanaged. Stopped here" in text
@@ -134,10 +134,10 @@ def text_of(explanation: AssetExplanation) -> str:
 
 
 @asynccontextmanager
-async def refused(cockpit: Cockpit, asset: str) -> AsyncIterator[None]:
+async def refused(rig: AutopilotRig, asset: str) -> AsyncIterator[None]:
     """Nobody may make or change the asset's object."""
     head: Object = {"apiVersion": "admissionregistration.k8s.io/v1", "metadata": {"name": "not-here"}}
-    kind = cockpit.ref(asset).kind
+    kind = rig.ref(asset).kind
     rule = {"apiGroups": [kind.group], "resources": [kind.plural], "apiVersions": ["*"], "operations": WRITES}
     validations = [{"expression": "false", "message": "not in this house"}]
     policy = head | {
@@ -151,55 +151,55 @@ async def refused(cockpit: Cockpit, asset: str) -> AsyncIterator[None]:
 
     async def is_in_force() -> bool:
         try:
-            await cockpit.edit(asset, {"metadata": {"labels": {"probe": "yes"}}})
+            await rig.edit(asset, {"metadata": {"labels": {"probe": "yes"}}})
         except Refused:
             return True
         return False
 
     for one in (policy, binding):
-        await cockpit.client.apply(one, manager="admin")
+        await rig.client.apply(one, manager="admin")
     try:
         assert await eventually(is_in_force)
         yield
     finally:
         for one in (binding, policy):
-            await cockpit.client.delete(ref_of(one))
+            await rig.client.delete(ref_of(one))
 
 
 async def test_explain_finds_rejected_objects_by_dry_run(
-    cockpit: Cockpit,
+    rig: AutopilotRig,
 ) -> None:
-    await cockpit.engage(f"{ASSET},hco-golden-config")
-    await made_with(cockpit)
-    assert (await explained(cockpit, ASSET)).state == "In place"
-    async with refused(cockpit, ASSET):
-        fails = await explained(cockpit, ASSET)
+    await rig.activate(f"{ASSET},hco-golden-config")
+    await made_with(rig)
+    assert (await explained(rig, ASSET)).state == "In place"
+    async with refused(rig, ASSET):
+        fails = await explained(rig, ASSET)
         assert fails.state == "Fails"
         assert "not in this house" in fails.because
         assert failed(fails) == ["Dry run accepted"]
-        assert (await explained(cockpit, "hco-golden-config")).state == "Differs", "nobody has marked it yet"
-    async with refused(cockpit, "hco-golden-config"):
-        assert (await explained(cockpit, "hco-golden-config")).state == "Fails"
-        waits = await explained(cockpit, ASSET)
+        assert (await explained(rig, "hco-golden-config")).state == "Differs", "nobody has marked it yet"
+    async with refused(rig, "hco-golden-config"):
+        assert (await explained(rig, "hco-golden-config")).state == "Fails"
+        waits = await explained(rig, ASSET)
         assert waits.state == "Waits"
         assert "the HyperConverged must be applied first, which fails: " in waits.because
         assert failed(waits) == ["HyperConverged applied"]
 
     async def is_in_place() -> bool:
-        return (await explained(cockpit, ASSET)).state == "In place"
+        return (await explained(rig, ASSET)).state == "In place"
 
     assert await eventually(is_in_place), "an admission policy is in force for a moment longer than it is there"
 
 
-async def test_explain_names_missing_rights_of_the_user(cockpit: Cockpit, control_plane: ControlPlane) -> None:
-    await cockpit.engage(f"{ASSET},hco-golden-config")
+async def test_explain_names_missing_rights_of_the_user(rig: AutopilotRig, control_plane: ControlPlane) -> None:
+    await rig.activate(f"{ASSET},hco-golden-config")
     visitor = {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
         "metadata": {"name": "visitor", "namespace": "openshift-cnv"},
     }
-    async with a_client(control_plane, await token_for(cockpit.client, (visitor,))) as client:
-        found = await explained(cockpit, ASSET, client)
+    async with a_client(control_plane, await token_for(rig.client, (visitor,))) as client:
+        found = await explained(rig, ASSET, client)
     assert found.state == "Not there yet"
     assert "Dry run accepted" not in [check.title for check in found.checks]
     assert [remark.partition(":")[0] for remark in found.remarks] == ["NotTried", "NotTried", "EventsForbidden"]
@@ -208,9 +208,9 @@ async def test_explain_names_missing_rights_of_the_user(cockpit: Cockpit, contro
 
 
 @asynccontextmanager
-async def told_to_fail(cockpit: Cockpit, asset: str, when: datetime) -> AsyncIterator[None]:
+async def told_to_fail(rig: AutopilotRig, asset: str, when: datetime) -> AsyncIterator[None]:
     """An event that says so, as the autopilot would have told it."""
-    hco, about = cockpit.ref("hco-golden-config"), cockpit.ref(asset)
+    hco, about = rig.ref("hco-golden-config"), rig.ref(asset)
     event = {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
@@ -225,36 +225,36 @@ async def told_to_fail(cockpit: Cockpit, asset: str, when: datetime) -> AsyncIte
         "regarding": {"kind": hco.kind.name, "namespace": hco.key.namespace, "name": hco.key.name},
         "related": {"kind": about.kind.name, "namespace": about.key.namespace, "name": about.key.name},
     }
-    await cockpit.client.create(event)
+    await rig.client.create(event)
     try:
         yield
     finally:
-        await cockpit.client.delete(ref_of(event))
+        await rig.client.delete(ref_of(event))
 
 
-async def test_explain_ignores_old_failures(cockpit: Cockpit) -> None:
-    await cockpit.engage(f"{ASSET},hco-golden-config")
-    await made_with(cockpit)
+async def test_explain_ignores_old_failures(rig: AutopilotRig) -> None:
+    await rig.activate(f"{ASSET},hco-golden-config")
+    await made_with(rig)
     now = datetime.now(UTC)
-    async with told_to_fail(cockpit, "hco-golden-config", now - timedelta(seconds=2 * cockpit.options.period + 1)):
-        assert (await explained(cockpit, ASSET)).state == "In place"
-        assert (await explained(cockpit, "hco-golden-config")).state == "Differs", "nobody has marked it yet"
-    async with told_to_fail(cockpit, "hco-golden-config", now):
-        assert (await explained(cockpit, ASSET)).state == "Waits"
-        assert (await explained(cockpit, "hco-golden-config")).state == "Fails"
+    async with told_to_fail(rig, "hco-golden-config", now - timedelta(seconds=2 * rig.options.period + 1)):
+        assert (await explained(rig, ASSET)).state == "In place"
+        assert (await explained(rig, "hco-golden-config")).state == "Differs", "nobody has marked it yet"
+    async with told_to_fail(rig, "hco-golden-config", now):
+        assert (await explained(rig, ASSET)).state == "Waits"
+        assert (await explained(rig, "hco-golden-config")).state == "Fails"
 
 
 @asynccontextmanager
-async def leaving(cockpit: Cockpit, namespace: str) -> AsyncIterator[None]:
+async def leaving(rig: AutopilotRig, namespace: str) -> AsyncIterator[None]:
     """A namespace that is deleted and not gone yet; it is made anew afterwards."""
     metadata = {"name": "holds-it", "namespace": namespace, "finalizers": ["tests.example/hold"]}
-    held = await cockpit.client.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    held = await rig.client.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
     ref = Ref(NAMESPACE, Key("", namespace))
-    await cockpit.client.delete(ref)
+    await rig.client.delete(ref)
 
     async def is_gone() -> bool:
         try:
-            await cockpit.client.get(ref)
+            await rig.client.get(ref)
         except NotFound:
             return True
         return False
@@ -262,15 +262,15 @@ async def leaving(cockpit: Cockpit, namespace: str) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        await cockpit.client.merge_patch(ref_of(held), {"metadata": {"finalizers": None}})
+        await rig.client.merge_patch(ref_of(held), {"metadata": {"finalizers": None}})
         assert await eventually(is_gone)
-        await cockpit.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+        await rig.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
 
 
-async def test_explain_terminating_namespace_is_no_failure(cockpit: Cockpit) -> None:
-    await cockpit.engage(f"{ASSET},hco-golden-config")
-    async with leaving(cockpit, cockpit.ref(ASSET).key.namespace):
-        found = await explained(cockpit, ASSET)
+async def test_explain_terminating_namespace_is_no_failure(rig: AutopilotRig) -> None:
+    await rig.activate(f"{ASSET},hco-golden-config")
+    async with leaving(rig, rig.ref(ASSET).key.namespace):
+        found = await explained(rig, ASSET)
     assert found.state == "Not there yet"
     assert "Dry run accepted" not in [check.title for check in found.checks]
     [remark] = found.remarks

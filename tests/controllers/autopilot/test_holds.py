@@ -3,12 +3,12 @@
 from datetime import UTC, datetime
 from functools import partial
 
-from tests.controllers.autopilot.cockpit import Cockpit
+from tests.controllers.autopilot.rig import AutopilotRig
 from tests.controllers.autopilot.staging_rig import (
     KUBELET,
     OTHER,
     SCOPE,
-    engaged,
+    activated,
     has_passed,
     has_pods,
     is_staged,
@@ -26,62 +26,64 @@ from virt_steward.holds.freezes import Frozen
 from virt_steward.insight.status import collect_sections
 
 
-async def test_freeze_stages_what_reboots_nodes_and_still_corrects_drift(flying: Cockpit) -> None:
-    await engaged(flying)
-    async with frozen(flying.client, HCO.namespace, reason="holidays"):
-        await flying.engage(SCOPE, rollout="immediate")
-        await want_pods(flying, 321)
-        assert await eventually(partial(is_staged, flying, KUBELET))
-        await has_passed(flying)  # by a correction of drift
-        assert not await has_pods(flying, 321)
-        sections = {one.controller: one for one in await collect_sections(flying.client, flying.options)}
+async def test_freeze_stages_what_reboots_nodes_and_still_corrects_drift(running_rig: AutopilotRig) -> None:
+    await activated(running_rig)
+    async with frozen(running_rig.client, HCO.namespace, reason="holidays"):
+        await running_rig.activate(SCOPE, rollout="immediate")
+        await want_pods(running_rig, 321)
+        assert await eventually(partial(is_staged, running_rig, KUBELET))
+        await has_passed(running_rig)  # by a correction of drift
+        assert not await has_pods(running_rig, 321)
+        sections = {one.controller: one for one in await collect_sections(running_rig.client, running_rig.options)}
         words = "frozen by ConfigMap openshift-cnv/virt-steward-freeze until it is removed (holidays)"
         assert sections["autopilot"].summary.startswith(words)
         [why] = [row[2] for row in sections["autopilot"].rows if row[0] == KUBELET]
         assert words in why
         assert not sections["placement"].summary.startswith("frozen")
-        ids = [(await staged(flying))[KUBELET].id]
-        silent, signature = [await sign(flying.client, text, datetime.now(UTC)) for text in ("", "incident 7")]
-        later = await release(flying.client, HCO, ids, silent, FreezeTerms(Frozen("spec.freeze")))
+        ids = [(await staged(running_rig))[KUBELET].id]
+        silent, signature = [await sign(running_rig.client, text, datetime.now(UTC)) for text in ("", "incident 7")]
+        later = await release(running_rig.client, HCO, ids, silent, FreezeTerms(Frozen("spec.freeze")))
         assert isinstance(later, Decided)
         assert "applied after the freeze" in later.message
         override = FreezeTerms(Frozen("spec.freeze"), overrides=True)
-        assert isinstance(await release(flying.client, HCO, ids, silent, override), NotDecided)
-        assert isinstance(await release(flying.client, HCO, ids, signature, override), Decided)
-        assert await eventually(partial(has_pods, flying, 321))
-        assert await eventually(partial(flying.told, "MachineConfigUpdateReleased", KUBELET))
-        [event] = await flying.events("MachineConfigUpdateReleased", KUBELET)
+        assert isinstance(await release(running_rig.client, HCO, ids, silent, override), NotDecided)
+        assert isinstance(await release(running_rig.client, HCO, ids, signature, override), Decided)
+        assert await eventually(partial(has_pods, running_rig, 321))
+        assert await eventually(partial(running_rig.has_event, "MachineConfigUpdateReleased", KUBELET))
+        [event] = await running_rig.events("MachineConfigUpdateReleased", KUBELET)
         assert "admin overrides the freeze: incident 7" in event["note"]
 
 
-async def test_total_freeze_corrects_nothing_until_it_ends(flying: Cockpit) -> None:
-    await engaged(flying)
-    async with frozen(flying.client, HCO.namespace, scope="all"):
-        await flying.edit(OTHER, {"metadata": {"labels": {"app": "other"}}})
-        await want_pods(flying, 321)
-        assert await eventually(partial(is_staged, flying, KUBELET))  # a pass that began after the edit
-        assert await _label(flying) == "other"
-    assert await eventually(lambda: _is_corrected(flying))
+async def test_total_freeze_corrects_nothing_until_it_ends(running_rig: AutopilotRig) -> None:
+    await activated(running_rig)
+    async with frozen(running_rig.client, HCO.namespace, scope="all"):
+        await running_rig.edit(OTHER, {"metadata": {"labels": {"app": "other"}}})
+        await want_pods(running_rig, 321)
+        assert await eventually(partial(is_staged, running_rig, KUBELET))  # a pass that began after the edit
+        assert await _label(running_rig) == "other"
+    assert await eventually(lambda: _is_corrected(running_rig))
 
 
-async def _label(cockpit: Cockpit) -> str:
-    live = await cockpit.live(OTHER)
+async def _label(rig: AutopilotRig) -> str:
+    live = await rig.live(OTHER)
     return str(live["metadata"]["labels"]["app"]) if live else ""
 
 
-async def _is_corrected(cockpit: Cockpit) -> bool:
-    return await _label(cockpit) not in ("", "other")
+async def _is_corrected(rig: AutopilotRig) -> bool:
+    return await _label(rig) not in ("", "other")
 
 
-async def test_closed_gate_holds_staged_change_and_says_so(flying: Cockpit) -> None:
-    await engaged(flying)
-    await flying.engage(SCOPE, rollout="immediate", rollout_gates="polls, pools")
-    await want_pods(flying, 321)
-    assert await eventually(partial(is_staged, flying, KUBELET))
-    assert "gate polls is closed: it is not defined" in (await staged(flying))[KUBELET].closed_gates
-    [section] = [one for one in await collect_sections(flying.client, flying.options) if one.controller == "autopilot"]
+async def test_closed_gate_holds_staged_change_and_says_so(running_rig: AutopilotRig) -> None:
+    await activated(running_rig)
+    await running_rig.activate(SCOPE, rollout="immediate", rollout_gates="polls, pools")
+    await want_pods(running_rig, 321)
+    assert await eventually(partial(is_staged, running_rig, KUBELET))
+    assert "gate polls is closed: it is not defined" in (await staged(running_rig))[KUBELET].closed_gates
+    [section] = [
+        one for one in await collect_sections(running_rig.client, running_rig.options) if one.controller == "autopilot"
+    ]
     [why] = [row[2] for row in section.rows if row[0] == KUBELET]
     assert "gate polls is closed: it is not defined" in why
-    await flying.engage(SCOPE, rollout_gates="pools")
-    assert await eventually(partial(has_pods, flying, 321))
-    assert await eventually(partial(is_staged, flying))
+    await running_rig.activate(SCOPE, rollout_gates="pools")
+    assert await eventually(partial(has_pods, running_rig, 321))
+    assert await eventually(partial(is_staged, running_rig))

@@ -11,9 +11,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.controllers.autopilot.cockpit import Cockpit, at_work
 from tests.controllers.autopilot.opponent import an_opponent, is_paused
-from tests.controllers.autopilot.pair import ASSET, BOTH, OTHER, becomes, engage_two, is_corrected
+from tests.controllers.autopilot.pair import ASSET, BOTH, OTHER, activate_two, becomes, is_corrected
+from tests.controllers.autopilot.rig import AutopilotRig, at_work
 from tests.eventually import eventually
 from virt_steward.controllers.autopilot.metrics import AutopilotMetrics
 from virt_steward.objects.identity import Key, Kind, Ref
@@ -50,17 +50,17 @@ class Scraper:
     async def misses_nothing(self) -> bool:
         return await self.missing() == set()
 
-    async def value(self, cockpit: Cockpit, asset: str, name: str, *more: str) -> float | None:
+    async def value(self, rig: AutopilotRig, asset: str, name: str, *more: str) -> float | None:
         """Of the series of an asset's object; None if there is none."""
-        ref = cockpit.ref(asset)
+        ref = rig.ref(asset)
         labels = (ref.kind.name, ref.key.name, ref.key.namespace, *more)
         return (await self.samples(name)).get(labels)
 
-    async def becomes(self, cockpit: Cockpit, name: str, value: float | None, *more: str) -> bool:
+    async def becomes(self, rig: AutopilotRig, name: str, value: float | None, *more: str) -> bool:
         """Whether the series of the one asset gets a value, None for none, within its time."""
 
         async def is_so() -> bool:
-            return await self.value(cockpit, ASSET, name, *more) == value
+            return await self.value(rig, ASSET, name, *more) == value
 
         return await eventually(is_so, within=30)
 
@@ -69,92 +69,92 @@ class Scraper:
 
 
 @pytest.fixture
-async def scraper(cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path) -> AsyncIterator[Scraper]:
-    """The autopilot at work, and two assets engaged."""
-    async with serving(cockpit, control_plane, tmp_path) as scraper:
-        await engage_two(cockpit)
+async def scraper(rig: AutopilotRig, control_plane: ControlPlane, tmp_path: Path) -> AsyncIterator[Scraper]:
+    """The autopilot at work, and two assets activated."""
+    async with serving(rig, control_plane, tmp_path) as scraper:
+        await activate_two(rig)
         yield scraper
 
 
 @asynccontextmanager
-async def serving(cockpit: Cockpit, control_plane: ControlPlane, folder: Path) -> AsyncIterator[Scraper]:
+async def serving(rig: AutopilotRig, control_plane: ControlPlane, folder: Path) -> AsyncIterator[Scraper]:
     """The autopilot at work, its metrics served."""
     free = ReservedPort()
     free.release()
     address = Address("--metrics-bind-address", "127.0.0.1", free.number)
     async with (
-        at_work(cockpit, control_plane, folder, addresses=Addresses(address, None, None)),
+        at_work(rig, control_plane, folder, addresses=Addresses(address, None, None)),
         aiohttp.ClientSession() as session,
     ):
         yield Scraper(f"http://{address}/metrics", session)
 
 
-async def test_compliance_metric_follows_the_live_object(cockpit: Cockpit, scraper: Scraper) -> None:
-    assert await scraper.becomes(cockpit, COMPLIES, 1)
-    await cockpit.annotate(ASSET, drift="report")
-    assert await scraper.becomes(cockpit, COMPLIES, 1)
-    await cockpit.edit(ASSET, {"spec": {"mode": "Predictive"}})
-    assert await scraper.becomes(cockpit, COMPLIES, 0), "it is only reported"
-    assert await scraper.becomes(cockpit, "report_only", 1)
-    await cockpit.annotate(ASSET, drift=None, reconcile_paused="true")
-    assert await scraper.becomes(cockpit, "report_only", None)
-    assert await scraper.becomes(cockpit, "paused_resources", 1)
-    assert await scraper.value(cockpit, ASSET, COMPLIES) == 0, "it is paused, and differs"
-    await cockpit.annotate(ASSET, reconcile_paused=None)
-    assert await scraper.becomes(cockpit, COMPLIES, 1)
-    assert await scraper.becomes(cockpit, "paused_resources", 0)
+async def test_compliance_metric_follows_the_live_object(rig: AutopilotRig, scraper: Scraper) -> None:
+    assert await scraper.becomes(rig, COMPLIES, 1)
+    await rig.annotate(ASSET, drift="report")
+    assert await scraper.becomes(rig, COMPLIES, 1)
+    await rig.edit(ASSET, {"spec": {"mode": "Predictive"}})
+    assert await scraper.becomes(rig, COMPLIES, 0), "it is only reported"
+    assert await scraper.becomes(rig, "report_only", 1)
+    await rig.annotate(ASSET, drift=None, reconcile_paused="true")
+    assert await scraper.becomes(rig, "report_only", None)
+    assert await scraper.becomes(rig, "paused_resources", 1)
+    assert await scraper.value(rig, ASSET, COMPLIES) == 0, "it is paused, and differs"
+    await rig.annotate(ASSET, reconcile_paused=None)
+    assert await scraper.becomes(rig, COMPLIES, 1)
+    assert await scraper.becomes(rig, "paused_resources", 0)
     assert (await scraper.counts("drift_detected"), await scraper.counts("asset_apply")) >= (2, 2)
     assert await scraper.counts("asset_reconcile") >= 4
     assert await scraper.counts("asset_reconcile_errors") == 0
-    await cockpit.annotate(ASSET, mode="unmanaged")
-    assert await scraper.becomes(cockpit, "customization_info", 1, "unmanaged")
-    assert await scraper.becomes(cockpit, COMPLIES, None), "nothing is wanted of it"
-    assert await scraper.value(cockpit, ASSET, "paused_resources") is None
-    await cockpit.annotate(ASSET, mode=None, patch="[]", ignore_fields="/spec/mode")
-    assert await scraper.becomes(cockpit, "customization_info", 1, "patch")
-    assert await scraper.becomes(cockpit, "customization_info", 1, "ignore")
-    assert await scraper.becomes(cockpit, "customization_info", None, "unmanaged")
-    await cockpit.engage("false")
-    assert await scraper.becomes(cockpit, COMPLIES, None)
+    await rig.annotate(ASSET, mode="unmanaged")
+    assert await scraper.becomes(rig, "customization_info", 1, "unmanaged")
+    assert await scraper.becomes(rig, COMPLIES, None), "nothing is wanted of it"
+    assert await scraper.value(rig, ASSET, "paused_resources") is None
+    await rig.annotate(ASSET, mode=None, patch="[]", ignore_fields="/spec/mode")
+    assert await scraper.becomes(rig, "customization_info", 1, "patch")
+    assert await scraper.becomes(rig, "customization_info", 1, "ignore")
+    assert await scraper.becomes(rig, "customization_info", None, "unmanaged")
+    await rig.activate("false")
+    assert await scraper.becomes(rig, COMPLIES, None)
     assert await scraper.samples(COMPLIES) == {}
     assert await scraper.samples("customization_info") == {}
 
 
-async def test_edit_war_metric_counts_once(cockpit: Cockpit, scraper: Scraper) -> None:
-    async with an_opponent(cockpit, {"mode": "Predictive"}):
-        assert await eventually(partial(is_paused, cockpit), within=60)
-        assert await scraper.becomes(cockpit, "paused_resources", 1)
-        await is_corrected(cockpit)
-    assert await scraper.value(cockpit, ASSET, "thrashing_total") == 1
-    assert await scraper.value(cockpit, ASSET, COMPLIES) == 0
-    await cockpit.annotate(ASSET, reconcile_paused=None)
-    assert await becomes(cockpit, mode="Automatic")
-    assert await scraper.becomes(cockpit, "paused_resources", 0)
-    assert await scraper.value(cockpit, ASSET, "thrashing_total") == 1
+async def test_edit_war_metric_counts_once(rig: AutopilotRig, scraper: Scraper) -> None:
+    async with an_opponent(rig, {"mode": "Predictive"}):
+        assert await eventually(partial(is_paused, rig), within=60)
+        assert await scraper.becomes(rig, "paused_resources", 1)
+        await is_corrected(rig)
+    assert await scraper.value(rig, ASSET, "thrashing_total") == 1
+    assert await scraper.value(rig, ASSET, COMPLIES) == 0
+    await rig.annotate(ASSET, reconcile_paused=None)
+    assert await becomes(rig, mode="Automatic")
+    assert await scraper.becomes(rig, "paused_resources", 0)
+    assert await scraper.value(rig, ASSET, "thrashing_total") == 1
 
 
-async def test_series_are_removed_when_idle(cockpit: Cockpit, scraper: Scraper) -> None:
-    await uninstall(cockpit.client, "MetalLB")
+async def test_series_are_removed_when_idle(rig: AutopilotRig, scraper: Scraper) -> None:
+    await uninstall(rig.client, "MetalLB")
     metallb = ("metallb.io", "MetalLB", "v1beta1")
 
     async def misses(*expected: tuple[str, ...]) -> bool:
         return await scraper.missing() == {*expected}
 
-    for stop in (partial(cockpit.engage, BOTH), partial(cockpit.engage, "false")):
-        await cockpit.engage(f"{BOTH},metallb-operator")
+    for stop in (partial(rig.activate, BOTH), partial(rig.activate, "false")):
+        await rig.activate(f"{BOTH},metallb-operator")
         assert await eventually(partial(misses, metallb), within=30)
         assert (await scraper.samples("dependency_opted_in"))[metallb] == 1
         await stop()
         assert await eventually(misses, within=30)
     assert await scraper.samples("dependency_opted_in") == {}
     assert await scraper.samples("missing_dependency") == {}
-    assert await cockpit.events("CRDDiscovered") == [], "it is still missing"
+    assert await rig.events("CRDDiscovered") == [], "it is still missing"
     assert await scraper.samples("tombstone_status") == {}, "nobody looks for them"
-    await cockpit.engage(BOTH)
-    assert await scraper.becomes(cockpit, COMPLIES, 1)
+    await rig.activate(BOTH)
+    assert await scraper.becomes(rig, COMPLIES, 1)
     assert await scraper.samples("tombstone_status") != {}
-    await cockpit.engage(BOTH, disabled_resources="{")
-    assert await scraper.becomes(cockpit, COMPLIES, 0), "nothing is set right any more, which an alert should tell"
+    await rig.activate(BOTH, disabled_resources="{")
+    assert await scraper.becomes(rig, COMPLIES, 0), "nothing is set right any more, which an alert should tell"
 
 
 def test_render_failed_metric_names_reason_and_ends() -> None:
@@ -185,13 +185,13 @@ def test_failure_ends_report_only_metric() -> None:
 
 
 async def test_passes_continue_during_an_override(
-    cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path
+    rig: AutopilotRig, control_plane: ControlPlane, tmp_path: Path
 ) -> None:
-    hasty = replace(cockpit, options=replace(cockpit.options, period=0.5))
+    hasty = replace(rig, options=replace(rig.options, period=0.5))
     async with serving(hasty, control_plane, tmp_path) as scraper:
-        await engage_two(hasty)
-        await hasty.engage(BOTH + ",hco-golden-config", drift="report", override_until="2999-01-01T00:00:00Z")
-        assert await eventually(lambda: hasty.told("OverrideEnds", "hco-golden-config"), within=30)
+        await activate_two(hasty)
+        await hasty.activate(BOTH + ",hco-golden-config", drift="report", override_until="2999-01-01T00:00:00Z")
+        assert await eventually(lambda: hasty.has_event("OverrideEnds", "hco-golden-config"), within=30)
         looks = await scraper.counts("asset_reconcile")
 
         async def looks_on() -> bool:
@@ -200,35 +200,35 @@ async def test_passes_continue_during_an_override(
         assert await eventually(looks_on, within=30)
 
 
-async def test_failure_and_missing_crd_metrics(cockpit: Cockpit, scraper: Scraper) -> None:
+async def test_failure_and_missing_crd_metrics(rig: AutopilotRig, scraper: Scraper) -> None:
     missing = ("operator.openshift.io", "KubeDescheduler", "v1")
     assert await scraper.misses_nothing()
-    await uninstall(cockpit.client, "KubeDescheduler", "MetalLB")
+    await uninstall(rig.client, "KubeDescheduler", "MetalLB")
 
     async def is_missed() -> bool:
         return await scraper.missing() == {missing}
 
     assert await eventually(is_missed, within=30), "nobody asked for MetalLB"
-    assert await scraper.becomes(cockpit, COMPLIES, None)
-    await cockpit.engage(OTHER)
+    assert await scraper.becomes(rig, COMPLIES, None)
+    await rig.activate(OTHER)
     assert await eventually(scraper.misses_nothing, within=30)
-    await cockpit.engage(f"{OTHER},descheduler-dashboard")
+    await rig.activate(f"{OTHER},descheduler-dashboard")
     assert await eventually(is_missed, within=30), "what an asset waits for is missed as well as what it makes"
-    await cockpit.engage(BOTH)
-    await install(cockpit.client, "KubeDescheduler", "MetalLB")
-    assert await scraper.becomes(cockpit, COMPLIES, 1)
+    await rig.activate(BOTH)
+    await install(rig.client, "KubeDescheduler", "MetalLB")
+    assert await scraper.becomes(rig, COMPLIES, 1)
     assert await eventually(scraper.misses_nothing, within=30)
     opted_in = await scraper.samples("dependency_opted_in")
     assert opted_in[missing] == 1
     assert opted_in["metallb.io", "MetalLB", "v1beta1"] == 0, "nobody asked for it"
-    await cockpit.engage(BOTH, disabled_resources=f"[{{kind: Service, name: {cockpit.ref(OTHER).key.name}}}]")
+    await rig.activate(BOTH, disabled_resources=f"[{{kind: Service, name: {rig.ref(OTHER).key.name}}}]")
 
     async def is_forgotten() -> bool:
-        return await scraper.value(cockpit, OTHER, COMPLIES) is None
+        return await scraper.value(rig, OTHER, COMPLIES) is None
 
     assert await eventually(is_forgotten, within=30)
-    await cockpit.annotate(ASSET, patch='[{"op": "replace", "path": "/spec/mode", "value": "Whatever"}]')
-    assert await scraper.becomes(cockpit, COMPLIES, 0)
+    await rig.annotate(ASSET, patch='[{"op": "replace", "path": "/spec/mode", "value": "Whatever"}]')
+    assert await scraper.becomes(rig, COMPLIES, 0)
     assert await scraper.counts("asset_reconcile_errors") >= 1
-    await cockpit.annotate(ASSET, patch=None)
-    assert await scraper.becomes(cockpit, COMPLIES, 1)
+    await rig.annotate(ASSET, patch=None)
+    assert await scraper.becomes(rig, COMPLIES, 1)

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from tests.cli.commands import steward
-from tests.controllers.autopilot.cockpit import Cockpit, at_work
 from tests.controllers.autopilot.everything import RIVALS, SHAPE, ask_for_everything, expected
+from tests.controllers.autopilot.rig import AutopilotRig, at_work
 from tests.eventually import eventually
 from virt_steward.objects.coverage import lacking
 from virt_steward.objects.extract import extract
@@ -51,12 +51,12 @@ class Debug:
 
 
 @pytest.fixture
-async def debug(cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path) -> AsyncIterator[Debug]:
+async def debug(rig: AutopilotRig, control_plane: ControlPlane, tmp_path: Path) -> AsyncIterator[Debug]:
     free = ReservedPort()
     address = Address("--debug-bind-address", "127.0.0.1", free.number)
     free.release()
     async with (
-        at_work(cockpit, control_plane, tmp_path, addresses=Addresses(None, address, None)),
+        at_work(rig, control_plane, tmp_path, addresses=Addresses(None, address, None)),
         aiohttp.ClientSession(f"http://{address}") as session,
     ):
         found = Debug(session)
@@ -71,33 +71,35 @@ async def _is_up(debug: Debug) -> bool:
         return False
 
 
-def images(cockpit: Cockpit) -> dict[str, str]:
-    return {f"RELATED_IMAGE_{key.upper().replace('-', '_')}": image for key, image in cockpit.options.images.items()}
+def images(rig: AutopilotRig) -> dict[str, str]:
+    return {f"RELATED_IMAGE_{key.upper().replace('-', '_')}": image for key, image in rig.options.images.items()}
 
 
-async def test_controller_debug_page_and_cli_agree(cockpit: Cockpit, debug: Debug, control_plane: ControlPlane) -> None:
-    await ask_for_everything(cockpit)
+async def test_controller_debug_page_and_cli_agree(
+    rig: AutopilotRig, debug: Debug, control_plane: ControlPlane
+) -> None:
+    await ask_for_everything(rig)
 
     async def all_there() -> bool:
-        return all([await cockpit.is_there(name) for name in expected(cockpit.catalog)])
+        return all([await rig.is_there(name) for name in expected(rig.catalog)])
 
     assert await eventually(all_there, within=90)
     page = await debug.records("render?format=json&show-excluded=true")
     command = ("render", "--show-excluded", "--output=json")
-    ended = await steward(*command, kubeconfig=control_plane.kubeconfig, **images(cockpit))
+    ended = await steward(*command, kubeconfig=control_plane.kubeconfig, **images(rig))
     assert ended.stderr == ""
-    assert [one["asset"] for one in page] == [asset.name for asset in cockpit.catalog.assets]
+    assert [one["asset"] for one in page] == [asset.name for asset in rig.catalog.assets]
     assert json.loads(ended.stdout) == page
     assert {one["asset"] for one in page if "object" not in one} == RIVALS.keys()
     wanted = {one["asset"]: one["object"] for one in page if "object" in one}
-    sent = {name: await _sent(cockpit, name) for name in wanted}
+    sent = {name: await _sent(rig, name) for name in wanted}
     assert [name for name in wanted if any(lacking(wanted[name], sent[name]))] == []
     assert {name for name in wanted if any(lacking(sent[name], wanted[name]))} == COMPLETED_BY_THE_SERVER.keys()
 
 
-async def _sent(cockpit: Cockpit, asset: str) -> dict[str, Any]:
+async def _sent(rig: AutopilotRig, asset: str) -> dict[str, Any]:
     """What the controller has applied, as the server remembers it."""
-    live = await cockpit.live(asset)
+    live = await rig.live(asset)
     assert live
     part = extract(live, owned_by(live, AUTOPILOT.name))
     metadata = {name: live["metadata"][name] for name in ("name", "namespace") if name in live["metadata"]}
@@ -105,7 +107,7 @@ async def _sent(cockpit: Cockpit, asset: str) -> dict[str, Any]:
     return {**identity, **part, "metadata": metadata | part.get("metadata", {})}
 
 
-async def test_debug_pages_answer_in_yaml_and_json(cockpit: Cockpit, debug: Debug) -> None:
+async def test_debug_pages_answer_in_yaml_and_json(rig: AutopilotRig, debug: Debug) -> None:
     assert (await debug.get("render"))[1] == "application/x-yaml"
     assert (await debug.get("render", method="POST"))[0] == 405
     assert (await debug.get("render?format=xml"))[::2] == (400, "there is no format xml: use yaml or json\n")
@@ -115,13 +117,13 @@ async def test_debug_pages_answer_in_yaml_and_json(cockpit: Cockpit, debug: Debu
     features = {one["name"]: one for one in await debug.records("features?format=json")}
     assert (features["SWAP"]["maturity"], features["SWAP"]["install"]) == ("GA", "always")
     stones = await debug.records("tombstones?format=json")
-    assert [one["path"] for one in stones] == [stone.path for stone in cockpit.catalog.tombstones]
+    assert [one["path"] for one in stones] == [stone.path for stone in rig.catalog.tombstones]
     assert yaml.safe_load((await debug.get("tombstones"))[2]) == stones
 
     assert "no annotation platform.kubevirt.io/autopilot" in (await debug.idle("render"))
     rules = "[{kind: MachineConfig, name: '*psi*'}]"
-    await cockpit.engage("descheduler-loadaware,metallb-operator", disabled_resources=rules)
-    assert await eventually(lambda: cockpit.is_there("descheduler-loadaware"), within=30)
+    await rig.activate("descheduler-loadaware,metallb-operator", disabled_resources=rules)
+    assert await eventually(lambda: rig.is_there("descheduler-loadaware"), within=30)
     assert await debug.idle("render") == ""
     left = {one["asset"]: one for one in await debug.records("exclusions?format=json")}
     assert left["metallb-operator"]["details"] == {
@@ -133,7 +135,7 @@ async def test_debug_pages_answer_in_yaml_and_json(cockpit: Cockpit, debug: Debu
     (shown,) = await debug.records("render/descheduler-loadaware?format=json")
     assert (shown["status"], shown["component"]) == ("INCLUDED", "KubeDescheduler")
 
-    await cockpit.client.delete(cockpit.ref("hco-golden-config"))
+    await rig.client.delete(rig.ref("hco-golden-config"))
     assert await eventually(lambda: _fails(debug), within=30)
     assert (await debug.get("render"))[2].endswith("there is no HyperConverged openshift-cnv/kubevirt-hyperconverged\n")
 
@@ -142,19 +144,19 @@ async def _fails(debug: Debug) -> bool:
     return (await debug.get("render"))[0] == 500
 
 
-async def test_patch_shows_in_debug_page_and_cli(cockpit: Cockpit, debug: Debug, control_plane: ControlPlane) -> None:
+async def test_patch_shows_in_debug_page_and_cli(rig: AutopilotRig, debug: Debug, control_plane: ControlPlane) -> None:
     asset = "descheduler-loadaware"
-    await cockpit.engage(asset)
-    assert await eventually(lambda: cockpit.is_there(asset), within=30)
+    await rig.activate(asset)
+    assert await eventually(lambda: rig.is_there(asset), within=30)
     operation = {"op": "replace", "path": "/spec/deschedulingIntervalSeconds", "value": 1800}
-    await cockpit.annotate(asset, patch=json.dumps([operation]))
-    assert await eventually(lambda: cockpit.told("PatchApplied", asset), within=30)
+    await rig.annotate(asset, patch=json.dumps([operation]))
+    assert await eventually(lambda: rig.has_event("PatchApplied", asset), within=30)
     (page,) = await debug.records(f"render/{asset}?format=json")
     command = ("render", f"--asset={asset}", "--output=json")
-    ended = await steward(*command, kubeconfig=control_plane.kubeconfig, **images(cockpit))
+    ended = await steward(*command, kubeconfig=control_plane.kubeconfig, **images(rig))
     assert json.loads(ended.stdout) == [page]
     assert page["object"]["spec"]["deschedulingIntervalSeconds"] == 1800
-    why = await explained(asset, control_plane, cockpit)
+    why = await explained(asset, control_plane, rig)
     assert why["state"] == "In place"
     assert why["overrides"]["platform.kubevirt.io/patch"] == json.dumps([operation])
     assert why["remarks"] == ["PatchApplied: 1 operation(s) of platform.kubevirt.io/patch applied"]
@@ -163,9 +165,7 @@ async def test_patch_shows_in_debug_page_and_cli(cockpit: Cockpit, debug: Debug,
     assert why["live"]["others"] == ["admin"]
 
 
-async def explained(asset: str, control_plane: ControlPlane, cockpit: Cockpit) -> Any:
-    ended = await steward(
-        "explain", "asset", asset, "-o", "json", kubeconfig=control_plane.kubeconfig, **images(cockpit)
-    )
+async def explained(asset: str, control_plane: ControlPlane, rig: AutopilotRig) -> Any:
+    ended = await steward("explain", "asset", asset, "-o", "json", kubeconfig=control_plane.kubeconfig, **images(rig))
     assert (ended.code, ended.stderr) == (0, "")
     return json.loads(ended.stdout)

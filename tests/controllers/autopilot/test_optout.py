@@ -9,7 +9,7 @@ import pytest
 
 from tests.audit import AuditLog
 from tests.catalog.builders import a_context, an_asset, an_hco
-from tests.controllers.autopilot.cockpit import Cockpit, at_work
+from tests.controllers.autopilot.rig import AutopilotRig, at_work
 from tests.eventually import eventually
 from tests.grants import an_account
 from virt_steward.catalog.conditions import AnnotationCondition, HardwareCondition
@@ -174,80 +174,80 @@ def test_opt_in_keys_of_conditions() -> None:
 
 
 @pytest.fixture
-async def deleting(cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path) -> AsyncIterator[Cockpit]:
+async def deleting(rig: AutopilotRig, control_plane: ControlPlane, tmp_path: Path) -> AsyncIterator[AutopilotRig]:
     """The autopilot at work, with the right to delete that an installation may grant."""
-    access = definition(cockpit.options, cockpit.catalog).access
+    access = definition(rig.options, rig.catalog).access
     installation = Installation("openshift-cnv", prefix="test-deleting", extras=(OPT_OUT_DELETES,))
-    with_right = replace(cockpit, account=await an_account(cockpit.client, access, installation))
+    with_right = replace(rig, account=await an_account(rig.client, access, installation))
     async with at_work(with_right, control_plane, tmp_path):
         yield with_right
 
 
-async def is_gone(cockpit: Cockpit, asset: str) -> bool:
-    return not await cockpit.is_there(asset)
+async def is_gone(rig: AutopilotRig, asset: str) -> bool:
+    return not await rig.is_there(asset)
 
 
-async def test_opt_out_deletes_only_what_we_created(deleting: Cockpit, audit_log: AuditLog) -> None:
-    cockpit = deleting
+async def test_opt_out_deletes_only_what_we_created(deleting: AutopilotRig, audit_log: AuditLog) -> None:
+    rig = deleting
     service = {"apiVersion": "v1", "kind": "Service", "spec": {"ports": [{"name": "theirs", "port": 1}]}}
-    theirs = cockpit.ref(OTHER).key
+    theirs = rig.ref(OTHER).key
     named = {"name": theirs.name, "namespace": theirs.namespace}
-    await cockpit.client.apply({**service, "metadata": named}, manager="somebody")
+    await rig.client.apply({**service, "metadata": named}, manager="somebody")
     assets = f"{ASSET},{OTHER},swap-enable,mtv-operator,aaq-operator"
     keys = {"enable_metallb": "true", "enable_mtv": "true"}
-    await cockpit.engage(assets, on_opt_out="delete", **keys)
+    await rig.activate(assets, on_opt_out="delete", **keys)
     for asset in (ASSET, "mtv-operator", "swap-enable"):
-        assert await eventually(lambda asset=asset: cockpit.is_there(asset), within=30)
-    assert await eventually(lambda: cockpit.told("AssetApplied", OTHER), within=30)
-    metallb = await cockpit.live(ASSET)
+        assert await eventually(lambda asset=asset: rig.is_there(asset), within=30)
+    assert await eventually(lambda: rig.has_event("AssetApplied", OTHER), within=30)
+    metallb = await rig.live(ASSET)
     assert metallb
     assert metallb["metadata"]["annotations"][annotation_keys.CREATED] == metallb["metadata"]["uid"]
-    forklift = await cockpit.live("mtv-operator")
+    forklift = await rig.live("mtv-operator")
     assert forklift
     identity = {name: forklift[name] for name in ("apiVersion", "kind")}
     place = {name: forklift["metadata"][name] for name in ("name", "namespace")}
-    await cockpit.client.apply({**identity, "metadata": place | {"labels": {"argocd": "yes"}}}, manager="argocd")
+    await rig.client.apply({**identity, "metadata": place | {"labels": {"argocd": "yes"}}}, manager="argocd")
 
     mark = audit_log.mark()
-    await cockpit.engage("hco-golden-config", on_opt_out="delete", **keys)
-    assert await eventually(lambda: is_gone(cockpit, ASSET), within=30)
-    assert await eventually(lambda: cockpit.told("OptOutDeleted", ASSET))
+    await rig.activate("hco-golden-config", on_opt_out="delete", **keys)
+    assert await eventually(lambda: is_gone(rig, ASSET), within=30)
+    assert await eventually(lambda: rig.has_event("OptOutDeleted", ASSET))
     for asset, why in ((OTHER, "existed before"), ("mtv-operator", "argocd"), ("swap-enable", "reboots")):
-        assert await eventually(lambda asset=asset: cockpit.told("OptOutSkipped", asset), within=20)
-        [event] = await cockpit.events("OptOutSkipped", asset)
+        assert await eventually(lambda asset=asset: rig.has_event("OptOutSkipped", asset), within=20)
+        [event] = await rig.events("OptOutSkipped", asset)
         assert why in event["note"]
-        assert await cockpit.is_there(asset)
-    asked = [one for one in audit_log.since(mark) if one.user == cockpit.account.user and one.verb == "delete"]
-    assert {one.name for one in asked} == {cockpit.ref(ASSET).key.name}
+        assert await rig.is_there(asset)
+    asked = [one for one in audit_log.since(mark) if one.user == rig.account.user and one.verb == "delete"]
+    assert {one.name for one in asked} == {rig.ref(ASSET).key.name}
     assert [one.code for one in asked].count(200) == 1, "asked twice before the watch tells, it goes once"
-    assert cockpit.account.denied(audit_log.since(mark)) == []
+    assert rig.account.denied(audit_log.since(mark)) == []
 
 
-async def test_opt_out_needs_policy_and_right(cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path) -> None:
-    async with at_work(cockpit, control_plane, tmp_path):
-        await cockpit.engage(f"{ASSET},{OTHER}", enable_metallb="true")
-        assert await eventually(lambda: cockpit.is_there(ASSET), within=30)
-        await cockpit.engage(OTHER, enable_metallb=None, on_opt_out="Delete")
-        assert await eventually(lambda: cockpit.told("InvalidOptOut"), within=20)
-        assert await cockpit.is_there(ASSET)
-        await cockpit.engage(OTHER, enable_metallb=None, on_opt_out="delete")
-        assert await eventually(lambda: cockpit.told("OptOutForbidden", ASSET), within=20)
-        [event] = await cockpit.events("OptOutForbidden", ASSET)
+async def test_opt_out_needs_policy_and_right(rig: AutopilotRig, control_plane: ControlPlane, tmp_path: Path) -> None:
+    async with at_work(rig, control_plane, tmp_path):
+        await rig.activate(f"{ASSET},{OTHER}", enable_metallb="true")
+        assert await eventually(lambda: rig.is_there(ASSET), within=30)
+        await rig.activate(OTHER, enable_metallb=None, on_opt_out="Delete")
+        assert await eventually(lambda: rig.has_event("InvalidOptOut"), within=20)
+        assert await rig.is_there(ASSET)
+        await rig.activate(OTHER, enable_metallb=None, on_opt_out="delete")
+        assert await eventually(lambda: rig.has_event("OptOutForbidden", ASSET), within=20)
+        [event] = await rig.events("OptOutForbidden", ASSET)
         assert "virt-steward rbac --controllers autopilot --opt-out-deletes" in event["note"]
-        assert await cockpit.is_there(ASSET)
+        assert await rig.is_there(ASSET)
 
 
-async def test_opt_out_keeps_what_another_instance_created(deleting: Cockpit) -> None:
+async def test_opt_out_keeps_what_another_instance_created(deleting: AutopilotRig) -> None:
     """The Go operator applies as the same field manager, with the same label."""
     place = deleting.ref(ASSET).key
     metadata = {"name": place.name, "namespace": place.namespace, "labels": {MANAGED_BY: MANAGER}}
     made = {"apiVersion": "metallb.io/v1beta1", "kind": "MetalLB", "spec": {}, "metadata": metadata}
     await deleting.client.apply(made, manager=AUTOPILOT.name)
     keys = {"enable_metallb": "true", "takeover": "accept"}
-    await deleting.engage(f"{ASSET},{OTHER}", on_opt_out="delete", **keys)
-    assert await eventually(lambda: deleting.told("AssetApplied", OTHER), within=30), "which comes later"
-    await deleting.engage(OTHER, on_opt_out="delete", **keys)
-    assert await eventually(lambda: deleting.told("OptOutSkipped", ASSET), within=20)
+    await deleting.activate(f"{ASSET},{OTHER}", on_opt_out="delete", **keys)
+    assert await eventually(lambda: deleting.has_event("AssetApplied", OTHER), within=30), "which comes later"
+    await deleting.activate(OTHER, on_opt_out="delete", **keys)
+    assert await eventually(lambda: deleting.has_event("OptOutSkipped", ASSET), within=20)
     [event] = await deleting.events("OptOutSkipped", ASSET)
     assert "carries no record that the autopilot created it" in event["note"]
     live = await deleting.live(ASSET)

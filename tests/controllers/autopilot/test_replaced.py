@@ -9,7 +9,7 @@ import pytest
 from tests.audit import AuditLog
 from tests.catalog.builders import a_kubelet_config
 from tests.cli.commands import steward
-from tests.controllers.autopilot.cockpit import Cockpit, Object
+from tests.controllers.autopilot.rig import AutopilotRig, Object
 from tests.controllers.autopilot.staging_rig import (
     KUBELET,
     OTHER,
@@ -57,49 +57,49 @@ def a_former(annotations: dict[str, str] | None = None) -> Object:
     return made
 
 
-async def entries(cockpit: Cockpit) -> dict[str, StagedChange]:
+async def entries(rig: AutopilotRig) -> dict[str, StagedChange]:
     try:
-        found = await cockpit.client.get(ref_of_staging(HCO.namespace))
+        found = await rig.client.get(ref_of_staging(HCO.namespace))
     except NotFound:
         return {}
     return read_entries(found.get("data") or {})
 
 
-async def has_entries(cockpit: Cockpit, *keys: str) -> bool:
-    return (await entries(cockpit)).keys() == {*keys}
+async def has_entries(rig: AutopilotRig, *keys: str) -> bool:
+    return (await entries(rig)).keys() == {*keys}
 
 
-async def upgraded(cockpit: Cockpit, annotations: dict[str, str] | None = None, **settings: str) -> Object:
+async def upgraded(rig: AutopilotRig, annotations: dict[str, str] | None = None, **settings: str) -> Object:
     """A cluster of version 0.1, when this one begins."""
     former = a_former(annotations)
-    await cockpit.client.create(former)
-    assert await eventually(partial(is_settled, cockpit), within=60)
-    await cockpit.engage(SCOPE, **settings)
-    assert await eventually(partial(cockpit.is_there, OTHER), within=60)
+    await rig.client.create(former)
+    assert await eventually(partial(is_settled, rig), within=60)
+    await rig.activate(SCOPE, **settings)
+    assert await eventually(partial(rig.is_there, OTHER), within=60)
     return former
 
 
 async def test_replacement_and_deletion_are_released_together_and_reboot_nodes_once(
-    flying: Cockpit, control_plane: ControlPlane, audit_log: AuditLog
+    running_rig: AutopilotRig, control_plane: ControlPlane, audit_log: AuditLog
 ) -> None:
     mark = audit_log.mark()
-    former = await upgraded(flying, enable_kubelet_performance_settings="true")
-    before = await rendered(flying)
-    assert await eventually(partial(has_entries, flying, OLD_KEY, NEW_KEY), within=60)
-    found = await entries(flying)
+    former = await upgraded(running_rig, enable_kubelet_performance_settings="true")
+    before = await rendered(running_rig)
+    assert await eventually(partial(has_entries, running_rig, OLD_KEY, NEW_KEY), within=60)
+    found = await entries(running_rig)
     assert {key: (one.asset, one.occasion.value) for key, one in found.items()} == {
         OLD_KEY: (KUBELET, "delete"),
         NEW_KEY: (KUBELET, "create"),
     }
     assert {one.matching_pools for one in found.values()} == {("worker",)}
-    assert await eventually(partial(flying.told, "MachineConfigUpdateStaged"))
-    notes = [one["note"] for one in await flying.events("MachineConfigUpdateStaged")]
+    assert await eventually(partial(running_rig.has_event, "MachineConfigUpdateStaged"))
+    notes = [one["note"] for one in await running_rig.events("MachineConfigUpdateStaged")]
     assert any("is obsolete, and deleting it is staged: nodes of pool worker would reboot" in note for note in notes)
     quiet = audit_log.mark()
-    await has_passed(flying)
-    asked = [one for one in audit_log.since(quiet) if one.user == flying.account.user and one.verb != "watch"]
+    await has_passed(running_rig)
+    asked = [one for one in audit_log.since(quiet) if one.user == running_rig.account.user and one.verb != "watch"]
     assert {one.resource for one in asked} <= {"services", "events"}, "what is staged costs no request"
-    assert writes(flying, audit_log, mark) == []
+    assert writes(running_rig, audit_log, mark) == []
     shown = await steward("explain", "asset", KUBELET, kubeconfig=control_plane.kubeconfig)
     assert "KubeletConfig virt-perf-settings is obsolete and will be deleted" in " ".join(shown.stdout.split())
     listed = msgspec.json.decode(
@@ -112,50 +112,52 @@ async def test_replacement_and_deletion_are_released_together_and_reboot_nodes_o
     said = " ".join(released.stderr.split())
     assert "KubeletConfig virt-perf-settings is deleted: it is obsolete" in said
     assert "3 nodes reboot (worker: 3 in 3 rounds)" in said
-    assert await eventually(partial(is_gone, flying, former), within=60)
-    assert await eventually(partial(flying.is_there, KUBELET), within=60)
-    assert await eventually(partial(has_entries, flying), within=60)
-    assert await eventually(partial(is_settled, flying), within=60)
-    done = [(one.verb, one.name) for one in writes(flying, audit_log, mark)]
+    assert await eventually(partial(is_gone, running_rig, former), within=60)
+    assert await eventually(partial(running_rig.is_there, KUBELET), within=60)
+    assert await eventually(partial(has_entries, running_rig), within=60)
+    assert await eventually(partial(is_settled, running_rig), within=60)
+    done = [(one.verb, one.name) for one in writes(running_rig, audit_log, mark)]
     assert done == [("patch", NEW_KEY), ("delete", "virt-perf-settings")], "the settings are never gone"
-    assert len(await rendered(flying) - before) == 1, "nodes reboot once"
-    assert flying.account.denied(audit_log.since(mark)) == []
+    assert len(await rendered(running_rig) - before) == 1, "nodes reboot once"
+    assert running_rig.account.denied(audit_log.since(mark)) == []
 
 
 async def test_deletion_without_replacement_waits_for_a_rollout(
-    flying: Cockpit, control_plane: ControlPlane, audit_log: AuditLog
+    running_rig: AutopilotRig, control_plane: ControlPlane, audit_log: AuditLog
 ) -> None:
     mark = audit_log.mark()
-    former = await upgraded(flying)
-    assert await eventually(partial(has_entries, flying, OLD_KEY), within=60)
-    await has_passed(flying)
-    assert writes(flying, audit_log, mark) == []
+    former = await upgraded(running_rig)
+    assert await eventually(partial(has_entries, running_rig, OLD_KEY), within=60)
+    await has_passed(running_rig)
+    assert writes(running_rig, audit_log, mark) == []
     status = await steward("status", kubeconfig=control_plane.kubeconfig)
     [row] = [line for line in status.stdout.splitlines() if line.strip().startswith(KUBELET)]
     assert "Staged" in row
-    await make_config(flying, "80-unrelated")
-    assert await eventually(partial(is_gone, flying, former), within=60)
-    assert await eventually(partial(has_entries, flying), within=60)
-    assert await eventually(partial(flying.told, "MachineConfigUpdateReleased"))
-    [event] = await flying.events("MachineConfigUpdateReleased")
+    await make_config(running_rig, "80-unrelated")
+    assert await eventually(partial(is_gone, running_rig, former), within=60)
+    assert await eventually(partial(has_entries, running_rig), within=60)
+    assert await eventually(partial(running_rig.has_event, "MachineConfigUpdateReleased"))
+    [event] = await running_rig.events("MachineConfigUpdateReleased")
     assert "is done now: pool worker is updating" in event["note"]
 
 
 @pytest.mark.parametrize("how", ["bypass", "unmanaged"])
-async def test_annotations_of_an_obsolete_object_decide(flying: Cockpit, audit_log: AuditLog, how: str) -> None:
+async def test_annotations_of_an_obsolete_object_decide(
+    running_rig: AutopilotRig, audit_log: AuditLog, how: str
+) -> None:
     mark = audit_log.mark()
-    former = await upgraded(flying, rollout="approve")
-    assert await eventually(partial(has_entries, flying, OLD_KEY), within=60)
-    assert writes(flying, audit_log, mark) == []
+    former = await upgraded(running_rig, rollout="approve")
+    assert await eventually(partial(has_entries, running_rig, OLD_KEY), within=60)
+    assert writes(running_rig, audit_log, mark) == []
     prefix = "platform.kubevirt.io/"
     annotations = {"bypass": {f"{prefix}bypass-mcp-rollout-coalescing": "true"}, "unmanaged": UNMANAGED}
     patch = {"metadata": {"annotations": annotations[how]}}
-    await flying.client.merge_patch(ref_of(former), patch, manager="admin")
-    assert await eventually(partial(has_entries, flying), within=60)
+    await running_rig.client.merge_patch(ref_of(former), patch, manager="admin")
+    assert await eventually(partial(has_entries, running_rig), within=60)
     if how == "bypass":
-        assert await eventually(partial(is_gone, flying, former), within=60)
-    await has_passed(flying)
-    assert [one.verb for one in writes(flying, audit_log, mark)] == (["delete"] if how == "bypass" else [])
+        assert await eventually(partial(is_gone, running_rig, former), within=60)
+    await has_passed(running_rig)
+    assert [one.verb for one in writes(running_rig, audit_log, mark)] == (["delete"] if how == "bypass" else [])
 
 
 @pytest.mark.parametrize(
@@ -173,12 +175,12 @@ def test_replaced_object_goes_after_its_replacement(verdict: Verdict, settled: b
     assert Replacement("fast", verdict).is_settled is settled
 
 
-async def test_failed_replacement_keeps_what_it_replaces(flying: Cockpit, audit_log: AuditLog) -> None:
+async def test_failed_replacement_keeps_what_it_replaces(running_rig: AutopilotRig, audit_log: AuditLog) -> None:
     spec = {"deployment": {"nodePlacements": {"infra": {"maxPods": "many"}}}}
-    await flying.client.merge_patch(Ref(HYPERCONVERGED, HCO), {"spec": spec}, manager="admin")
+    await running_rig.client.merge_patch(Ref(HYPERCONVERGED, HCO), {"spec": spec}, manager="admin")
     mark = audit_log.mark()
-    await upgraded(flying, rollout="immediate", enable_kubelet_performance_settings="true")
-    assert await eventually(partial(flying.told, "RenderFailed", KUBELET))
-    assert await eventually(partial(has_entries, flying, OLD_KEY), within=60)
-    await has_passed(flying)
-    assert writes(flying, audit_log, mark) == []
+    await upgraded(running_rig, rollout="immediate", enable_kubelet_performance_settings="true")
+    assert await eventually(partial(running_rig.has_event, "RenderFailed", KUBELET))
+    assert await eventually(partial(has_entries, running_rig, OLD_KEY), within=60)
+    await has_passed(running_rig)
+    assert writes(running_rig, audit_log, mark) == []

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tests.audit import AuditLog, Mark, Request
-from tests.controllers.autopilot.cockpit import Cockpit, Object, at_work, explained
+from tests.controllers.autopilot.rig import AutopilotRig, Object, at_work, explained
 from tests.controllers.autopilot.staging_rig import KUBELET, is_settled, is_staged, rendered, staged, want_pods, writes
 from tests.controllers.autopilot.test_changes import previewed
 from tests.eventually import eventually
@@ -76,14 +76,14 @@ def shape() -> PlatformShape:
     return replace(PlatformShape(machines_per_worker=0, packages=()), render_delay=1.0)
 
 
-async def boots(cockpit: Cockpit) -> dict[str, str]:
-    nodes = await cockpit.client.list(NODE, EVERYTHING)
+async def boots(rig: AutopilotRig) -> dict[str, str]:
+    nodes = await rig.client.list(NODE, EVERYTHING)
     return {node["metadata"]["name"]: node["status"]["nodeInfo"]["bootID"] for node in nodes}
 
 
 @pytest.mark.parametrize("name", REBOOTING)
 async def test_takeover_from_the_go_autopilot_writes_nothing_until_somebody_acts(
-    cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path, audit_log: AuditLog, name: str
+    rig: AutopilotRig, control_plane: ControlPlane, tmp_path: Path, audit_log: AuditLog, name: str
 ) -> None:
     rebooting, others = REBOOTING[name], ALL_WRITTEN[name]
     objects = [acceptable(obj) for obj in recording(name)]
@@ -92,12 +92,12 @@ async def test_takeover_from_the_go_autopilot_writes_nothing_until_somebody_acts
         of_go(OBSOLETE, "remediation.medik8s.io/v1alpha1", {"pauseRequests": ["later"]}),
         of_go(REPLACED, "monitoring.coreos.com/v1", {"selector": {}, "podMetricsEndpoints": []}),
     ]
-    assert await eventually(partial(has_namespace, cockpit, REPLACED.key.namespace), within=60)
-    await restore(cockpit.client, objects)
-    assert await eventually(partial(is_settled, cockpit), within=60)
-    before, renderings = await boots(cockpit), await rendered(cockpit)
-    restored = {ref_of(one): await cockpit.client.get(ref_of(one)) for one in objects}
-    preview = await previewed(cockpit, "true")
+    assert await eventually(partial(has_namespace, rig, REPLACED.key.namespace), within=60)
+    await restore(rig.client, objects)
+    assert await eventually(partial(is_settled, rig), within=60)
+    before, renderings = await boots(rig), await rendered(rig)
+    restored = {ref_of(one): await rig.client.get(ref_of(one)) for one in objects}
+    preview = await previewed(rig, "true")
     assert {asset for asset, change in preview.items() if change.staged} == {
         "",
         REPLACED_BY,
@@ -106,122 +106,120 @@ async def test_takeover_from_the_go_autopilot_writes_nothing_until_somebody_acts
     }
     assert [asset for asset, change in preview.items() if change.action in WRITES and not change.staged] == []
     mark = audit_log.mark()
-    async with at_work(cockpit, control_plane, tmp_path):
-        assert await eventually(partial(is_staged, cockpit, *rebooting, *others, REPLACED_BY), within=60)
-        found = await staged(cockpit)
+    async with at_work(rig, control_plane, tmp_path):
+        assert await eventually(partial(is_staged, rig, *rebooting, *others, REPLACED_BY), within=60)
+        found = await staged(rig)
         occasions = {asset: entry.occasion.value for asset, entry in found.items()}
         assert occasions.pop(REPLACED_BY) == "delete"
         assert {*occasions.values()} == {"first contact"}
-        await explains_what_waits(cockpit)
-        assert len(records_of(cockpit, audit_log, mark)) <= len(found), (
-            "each is recorded once, and then there is silence"
-        )
-        assert await cockpit.events("DriftDetected") == []
-        assert written_by(cockpit, audit_log, mark) == []
-        assert (await boots(cockpit), await rendered(cockpit)) == (before, renderings)
+        await explains_what_waits(rig)
+        assert len(records_of(rig, audit_log, mark)) <= len(found), "each is recorded once, and then there is silence"
+        assert await rig.events("DriftDetected") == []
+        assert written_by(rig, audit_log, mark) == []
+        assert (await boots(rig), await rendered(rig)) == (before, renderings)
 
-        await cockpit.engage("true", rollout_release=found["swap-enable"].id)
-        assert await eventually(partial(is_staged, cockpit, *others, REPLACED_BY), within=60), "those of the pool too"
-        assert await eventually(partial(is_settled, cockpit), within=60)
-        names = sorted(one.name for one in written_by(cockpit, audit_log, mark))
-        assert names == sorted(cockpit.ref(asset).key.name for asset in rebooting), "each once"
-        assert len(await rendered(cockpit) - renderings) == 1, "nodes reboot once"
+        await rig.activate("true", rollout_release=found["swap-enable"].id)
+        assert await eventually(partial(is_staged, rig, *others, REPLACED_BY), within=60), "those of the pool too"
+        assert await eventually(partial(is_settled, rig), within=60)
+        names = sorted(one.name for one in written_by(rig, audit_log, mark))
+        assert names == sorted(rig.ref(asset).key.name for asset in rebooting), "each once"
+        assert len(await rendered(rig) - renderings) == 1, "nodes reboot once"
 
         mark = audit_log.mark()
-        await cockpit.engage("true", rollout_release=found["prometheus-alerts"].id)
-        assert await eventually(partial(cockpit.told, "TakeoverReleased", "prometheus-alerts"), within=60)
-        assert await first_contact(cockpit, audit_log, mark, restored) == {"prometheus-alerts": [".spec.groups"]}
-        await cockpit.engage("true", takeover="accept")
-        assert await eventually(partial(is_staged, cockpit), within=60)
-        assert await eventually(partial(deleted, cockpit, OBSOLETE, REPLACED), within=60)
+        await rig.activate("true", rollout_release=found["prometheus-alerts"].id)
+        assert await eventually(partial(rig.has_event, "TakeoverReleased", "prometheus-alerts"), within=60)
+        assert await first_contact(rig, audit_log, mark, restored) == {"prometheus-alerts": [".spec.groups"]}
+        await rig.activate("true", takeover="accept")
+        assert await eventually(partial(is_staged, rig), within=60)
+        assert await eventually(partial(deleted, rig, OBSOLETE, REPLACED), within=60)
         on_hco = [f".metadata.annotations.{key}" for key in (ROLLOUT_RELEASE, TAKEOVER)]  # by people; ours takes fields
-        written = await first_contact(cockpit, audit_log, mark, restored)
+        written = await first_contact(rig, audit_log, mark, restored)
         assert written == others | {"hco-golden-config": on_hco}
-    assert await cockpit.client.get(Ref(MACHINE_CONFIG, Key("", UNKNOWN)))
-    assert cockpit.account.denied(audit_log.since(mark)) == []
+    assert await rig.client.get(Ref(MACHINE_CONFIG, Key("", UNKNOWN)))
+    assert rig.account.denied(audit_log.since(mark)) == []
 
 
-async def explains_what_waits(cockpit: Cockpit) -> None:
+async def explains_what_waits(rig: AutopilotRig) -> None:
     for asset, reason, words in (
         ("swap-enable", "MachineConfigUpdateStaged", "/spec/config/storage/files"),
         ("prometheus-alerts", "TakeoverStaged", "platform.kubevirt.io/takeover: accept on the HyperConverged"),
     ):
-        assert await eventually(partial(cockpit.told, reason, asset))
-        [event] = await cockpit.events(reason, asset)
+        assert await eventually(partial(rig.has_event, reason, asset))
+        [event] = await rig.events(reason, asset)
         assert "written by another instance or release of the autopilot, differs" in event["note"]
         assert words in event["note"]
         assert f"virt-steward release {asset}" in event["note"]
     for reason, name in (("NotInCatalog", UNKNOWN), ("TombstoneSkipped", OBSOLETE.key.name)):
-        assert await eventually(partial(cockpit.told, reason))
-        [event] = await cockpit.events(reason)
+        assert await eventually(partial(rig.has_event, reason))
+        [event] = await rig.events(reason)
         assert event["related"]["name"] == name
-    shown = await explained(cockpit, "prometheus-alerts")
+    shown = await explained(rig, "prometheus-alerts")
     assert (shown.state, shown.review and shown.review.impact) == ("Staged", "no node reboots")
 
 
 async def first_contact(
-    cockpit: Cockpit, audit_log: AuditLog, mark: Mark, before: dict[Ref, Object]
+    rig: AutopilotRig, audit_log: AuditLog, mark: Mark, before: dict[Ref, Object]
 ) -> dict[str, list[str]]:
     """What the autopilot has written, by asset: the fields that have changed, lists as a whole, or that it is new."""
-    refs = {asset.name: cockpit.ref(asset.name) for asset in cockpit.catalog.assets}
+    refs = {asset.name: rig.ref(asset.name) for asset in rig.catalog.assets}
     assets = {(ref.kind.plural, ref.key): name for name, ref in refs.items()}
-    found = [one for one in written_by(cockpit, audit_log, mark) if one.verb != "delete"]
+    found = [one for one in written_by(rig, audit_log, mark) if one.verb != "delete"]
     written = [assets[one.resource, Key(one.namespace, one.name)] for one in found]
-    return {name: await changed_fields(cockpit, refs[name], before) for name in written}
+    return {name: await changed_fields(rig, refs[name], before) for name in written}
 
 
-async def changed_fields(cockpit: Cockpit, ref: Ref, before: dict[Ref, Object]) -> list[str]:
+async def changed_fields(rig: AutopilotRig, ref: Ref, before: dict[Ref, Object]) -> list[str]:
     if ref not in before:
         return ["created"]
-    found = changes(before[ref], await cockpit.client.get(ref))
+    found = changes(before[ref], await rig.client.get(ref))
     return sorted({readable(change.path).partition("[")[0] for change in found})
 
 
 async def test_takeover_by_the_howto_creates_nothing_until_somebody_acts(
-    cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path, audit_log: AuditLog
+    rig: AutopilotRig, control_plane: ControlPlane, tmp_path: Path, audit_log: AuditLog
 ) -> None:
     """Not even for pools without a staged change: the other instance did not have these objects."""
-    howto = Follower("switch-from-the-go-autopilot", cockpit.client, control_plane.kubeconfig)
+    howto = Follower("switch-from-the-go-autopilot", rig.client, control_plane.kubeconfig)
     deployment = a_deployment(HCO.namespace, "virt-platform-autopilot")
-    go_autopilot = OtherOperator(cockpit.client, Key(HCO.namespace, GO_LEASE))
+    go_autopilot = OtherOperator(rig.client, Key(HCO.namespace, GO_LEASE))
     objects = [acceptable(obj) for obj in recording("autopilot-default") if obj["kind"] != "MachineConfig"]
-    await restore(cockpit.client, [*objects])
-    await cockpit.engage("true", enable_kubelet_performance_settings="true")
-    await cockpit.client.create(deployment)
-    assert await eventually(partial(is_settled, cockpit), within=60)
+    await restore(rig.client, [*objects])
+    await rig.activate("true", enable_kubelet_performance_settings="true")
+    await rig.client.create(deployment)
+    assert await eventually(partial(is_settled, rig), within=60)
     mark = audit_log.mark()
     assert (await howto.steward("switch-check autopilot")).code == 2
-    async with go_autopilot.running(), at_work(cockpit, control_plane, tmp_path):
+    async with go_autopilot.running(), at_work(rig, control_plane, tmp_path):
         assert "standing by: go-1 holds Lease" in (await howto.steward("status")).stdout
-        assert written_by(cockpit, audit_log, mark) == []
+        assert written_by(rig, audit_log, mark) == []
     scaled = await howto.kubectl("scale deployment virt-platform-autopilot -n openshift-cnv --replicas=0")
     assert scaled["spec"]["replicas"] == 0
-    async with at_work(cockpit, control_plane, tmp_path):
+    async with at_work(rig, control_plane, tmp_path):
         waiting = (*WRITTEN, *PLUGINS)
         rebooting = ("swap-enable", "psi-enable", KUBELET)
-        assert await eventually(partial(is_staged, cockpit, *rebooting, *waiting), within=60)
-        entries = (await staged(cockpit)).values()
+        assert await eventually(partial(is_staged, rig, *rebooting, *waiting), within=60)
+        entries = (await staged(rig)).values()
         assert {entry.occasion.value for entry in entries} == {"first contact"}
         assert "standing by" not in (await howto.steward("status")).stdout
         command = "get events -n openshift-cnv --field-selector reason=MachineConfigUpdateStaged"
         notes = [one["message"] for one in (await howto.kubectl(command))["items"]]
         origin = ", which another instance or release of the autopilot did not create, is new: nodes"
         assert any(origin in note and "95-worker-kubelet-perf-settings" in note for note in notes)
-        await want_pods(cockpit, 321)
-        assert await eventually(partial(wants_another, cockpit, (await staged(cockpit))[KUBELET].desired_hash))
-        assert writes(cockpit, audit_log, mark) == []
+        await want_pods(rig, 321)
+        assert await eventually(partial(wants_another, rig, (await staged(rig))[KUBELET].desired_hash))
+        assert writes(rig, audit_log, mark) == []
         assert "staged" in (await howto.steward("explain asset ASSET", ASSET=KUBELET)).stdout
-        config = await cockpit.client.get(ref_of_staging(HCO.namespace))
+        config = await rig.client.get(ref_of_staging(HCO.namespace))
         entries = {name: msgspec.json.decode(text, type=GoStagedChange) for name, text in config["data"].items()}
-        assert all(entries[cockpit.ref(asset).key.name].matching_pools == ["worker"] for asset in rebooting)
+        assert all(entries[rig.ref(asset).key.name].matching_pools == ["worker"] for asset in rebooting)
         assert (await howto.steward("release ASSET", "--yes", ASSET=KUBELET)).code == 0
-        assert await eventually(partial(is_staged, cockpit, *waiting), within=60), "the others of the pool go along"
+        assert await eventually(partial(is_staged, rig, *waiting), within=60), "the others of the pool go along"
         accepted = await howto.kubectl(f"annotate hyperconverged {HCO.name} -n {HCO.namespace} {TAKEOVER}=accept")
         assert accepted["metadata"]["annotations"][TAKEOVER] == "accept"
-        assert await eventually(partial(is_staged, cockpit), within=60)
+        assert await eventually(partial(is_staged, rig), within=60)
     assert howto.left_out == []
     await go_autopilot.delete()
-    await cockpit.client.delete(ref_of(deployment))
+    await rig.client.delete(ref_of(deployment))
 
 
 class GoStagedChange(msgspec.Struct, rename="camel"):
@@ -238,24 +236,24 @@ def test_howto_names_what_only_ours_follows() -> None:
     assert [key for key in keys if f"`{key.removeprefix(PREFIX)}`" not in page] == []
 
 
-def written_by(cockpit: Cockpit, audit_log: AuditLog, mark: Mark) -> list[Request]:
+def written_by(rig: AutopilotRig, audit_log: AuditLog, mark: Mark) -> list[Request]:
     """What the autopilot has written, but for events and what is staged."""
     return [
         one
         for one in audit_log.since(mark)
-        if one.user == cockpit.account.user and one.is_write and "dryRun" not in one.uri
+        if one.user == rig.account.user and one.is_write and "dryRun" not in one.uri
         if one.resource != "events" and one.name != STAGING
     ]
 
 
-def records_of(cockpit: Cockpit, audit_log: AuditLog, mark: Mark) -> list[Request]:
+def records_of(rig: AutopilotRig, audit_log: AuditLog, mark: Mark) -> list[Request]:
     """How often what is staged was written."""
-    mine = (one for one in audit_log.since(mark) if one.user == cockpit.account.user)
+    mine = (one for one in audit_log.since(mark) if one.user == rig.account.user)
     return [one for one in mine if one.is_write and one.name == STAGING]
 
 
-async def wants_another(cockpit: Cockpit, before: str) -> bool:
-    return (await staged(cockpit))[KUBELET].desired_hash != before
+async def wants_another(rig: AutopilotRig, before: str) -> bool:
+    return (await staged(rig))[KUBELET].desired_hash != before
 
 
 def acceptable(obj: Object) -> Object:
@@ -273,15 +271,15 @@ def unknown(config: Object) -> Object:
     return config | {"metadata": config["metadata"] | {"name": UNKNOWN}, "spec": {"kernelArguments": ["obsolete"]}}
 
 
-async def deleted(cockpit: Cockpit, *refs: Ref) -> bool:
-    names = {one["related"]["name"] for one in await cockpit.events("TombstoneDeleted")}
+async def deleted(rig: AutopilotRig, *refs: Ref) -> bool:
+    names = {one["related"]["name"] for one in await rig.events("TombstoneDeleted")}
     return names == {ref.key.name for ref in refs}
 
 
-async def has_namespace(cockpit: Cockpit, name: str) -> bool:
+async def has_namespace(rig: AutopilotRig, name: str) -> bool:
     """Whether the namespace exists; one that another test has deleted may still be terminating."""
-    await make_namespace(cockpit.client, name)
-    found = await cockpit.client.list(NAMESPACE, Selection(fields=f"metadata.name={name}"))
+    await make_namespace(rig.client, name)
+    found = await rig.client.list(NAMESPACE, Selection(fields=f"metadata.name={name}"))
     return any("deletionTimestamp" not in one["metadata"] for one in found)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from structlog.testing import capture_logs
 
 from tests.audit import AuditLog
-from tests.controllers.autopilot.cockpit import Cockpit, at_work
+from tests.controllers.autopilot.rig import AutopilotRig, at_work
 from tests.eventually import eventually
 from tests.runtime.tls_clients import TLS11, TLS12, TLS13, MountedSecret, a_client_context
 from virt_steward.controllers.autopilot.options import HCO
@@ -57,48 +57,46 @@ class Port:
         return Addresses(address, None, None), MetricsSettings(files, tls=tls)
 
 
-async def set_profile(cockpit: Cockpit, profile: Any) -> None:
+async def set_profile(rig: AutopilotRig, profile: Any) -> None:
     """On the HyperConverged."""
-    await cockpit.client.merge_patch(
+    await rig.client.merge_patch(
         Ref(HYPERCONVERGED, HCO), {"spec": {"security": {"tlsSecurityProfile": profile}}}, manager="admin"
     )
 
 
-async def set_of_api_server(cockpit: Cockpit, profile: Any) -> None:
+async def set_of_api_server(rig: AutopilotRig, profile: Any) -> None:
     spec = {"tlsSecurityProfile": profile} if profile else {}
     obj = {"apiVersion": "config.openshift.io/v1", "kind": "APIServer", "metadata": {"name": "cluster"}, "spec": spec}
-    await cockpit.client.apply(obj, manager="admin", force=True)
+    await rig.client.apply(obj, manager="admin", force=True)
 
 
 async def test_metrics_follow_tls_profile_while_running(
-    cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path, audit_log: AuditLog
+    rig: AutopilotRig, control_plane: ControlPlane, tmp_path: Path, audit_log: AuditLog
 ) -> None:
     port = Port()
     addresses, metrics = port.settings(MountedSecret(tmp_path / "tls"))
-    async with at_work(cockpit, control_plane, tmp_path, addresses=addresses, metrics=metrics):
+    async with at_work(rig, control_plane, tmp_path, addresses=addresses, metrics=metrics):
         assert await port.comes_to_offer("1.2 1.3")
-        await set_of_api_server(cockpit, {"type": "Modern", "modern": {}})
+        await set_of_api_server(rig, {"type": "Modern", "modern": {}})
         assert await port.comes_to_offer("1.3"), "TLS 1.2 is refused from now on"
-        await set_profile(cockpit, {"type": "Old", "old": {}})
+        await set_profile(rig, {"type": "Old", "old": {}})
         assert await port.comes_to_offer("1.1 1.2 1.3"), "the HyperConverged comes first"
-        await set_profile(cockpit, None)
+        await set_profile(rig, None)
         assert await port.comes_to_offer("1.3")
-        await cockpit.client.delete(API_SERVER)
+        await rig.client.delete(API_SERVER)
         assert await port.comes_to_offer("1.2 1.3")
         with capture_logs() as logged:
-            await set_profile(
-                cockpit, {"type": "Custom", "custom": {"minTLSVersion": "VersionTLS13", "ciphers": ["ALL"]}}
-            )
+            await set_profile(rig, {"type": "Custom", "custom": {"minTLSVersion": "VersionTLS13", "ciphers": ["ALL"]}})
             assert await eventually(lambda: any(one["event"] == "TLS profile not fully usable" for one in logged))
         assert await port.offered() == "1.2 1.3"
-    assert cockpit.account.denied(audit_log.since(cockpit.begin)) == []
+    assert rig.account.denied(audit_log.since(rig.begin)) == []
 
 
-async def test_metrics_keep_tls_of_setting(cockpit: Cockpit, control_plane: ControlPlane, tmp_path: Path) -> None:
+async def test_metrics_keep_tls_of_setting(rig: AutopilotRig, control_plane: ControlPlane, tmp_path: Path) -> None:
     port = Port()
     addresses, metrics = port.settings(MountedSecret(tmp_path / "tls"), PROFILES["Modern"])
-    await set_profile(cockpit, {"type": "Old", "old": {}})
+    await set_profile(rig, {"type": "Old", "old": {}})
     with capture_logs() as logged:
-        async with at_work(cockpit, control_plane, tmp_path, addresses=addresses, metrics=metrics):
+        async with at_work(rig, control_plane, tmp_path, addresses=addresses, metrics=metrics):
             assert await eventually(lambda: any(one.get("profile") == "Old" for one in logged))
             assert await port.offered() == "1.3"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.audit import AuditLog
-from tests.controllers.autopilot.cockpit import Cockpit, installed_account
+from tests.controllers.autopilot.rig import AutopilotRig, installed_account
 from tests.eventually import eventually
 from tests.grants import Account
 from virt_steward.catalog.load import Catalog, Tombstone, load
@@ -45,71 +45,74 @@ def account(control_plane: ControlPlane, catalog: Catalog) -> Account:
     return installed_account(control_plane, catalog, prefix="tombstones")
 
 
-async def is_gone(cockpit: Cockpit, obj: Object) -> bool:
+async def is_gone(rig: AutopilotRig, obj: Object) -> bool:
     try:
-        await cockpit.client.get(ref_of(obj))
+        await rig.client.get(ref_of(obj))
     except NotFound:
         return True
     return False
 
 
-async def test_tombstones_are_deleted_first_while_active(flying: Cockpit, audit_log: AuditLog) -> None:
+async def test_tombstones_are_deleted_first_while_active(running_rig: AutopilotRig, audit_log: AuditLog) -> None:
     another = a_map("another", OURS)
     for obj in (OLD, SOMEBODYS, another):
-        await flying.client.apply(obj, manager="admin", force=True)
-    await flying.engage("false")
-    await flying.engage("True")
-    assert await eventually(lambda: flying.told("LikelyTypo"), within=30), "by then, the others were seen"
-    assert not await is_gone(flying, OLD), "it rests"
+        await running_rig.client.apply(obj, manager="admin", force=True)
+    await running_rig.activate("false")
+    await running_rig.activate("True")
+    assert await eventually(lambda: running_rig.has_event("LikelyTypo"), within=30), "by then, the others were seen"
+    assert not await is_gone(running_rig, OLD), "it rests"
     mark = audit_log.mark()
-    await flying.engage("metrics-service")
-    assert await eventually(lambda: is_gone(flying, OLD), within=30)
-    assert await eventually(lambda: flying.told("TombstoneSkipped"), within=30)
-    assert await eventually(lambda: flying.is_there("metrics-service"), within=30)
+    await running_rig.activate("metrics-service")
+    assert await eventually(lambda: is_gone(running_rig, OLD), within=30)
+    assert await eventually(lambda: running_rig.has_event("TombstoneSkipped"), within=30)
+    assert await eventually(lambda: running_rig.is_there("metrics-service"), within=30)
     writes = [
         (one.verb, one.name)
         for one in audit_log.since(mark)
-        if one.user == flying.account.user and one.is_write and one.resource != "events" and "dryRun" not in one.uri
+        if one.user == running_rig.account.user
+        and one.is_write
+        and one.resource != "events"
+        and "dryRun" not in one.uri
     ]
-    assert [*dict.fromkeys(writes)] == [("delete", "old"), ("patch", flying.ref("metrics-service").key.name)]
-    assert not await is_gone(flying, SOMEBODYS), "its label says whose it is"
-    assert not await is_gone(flying, another), "nobody has said that it is obsolete"
-    await flying.client.apply(OLDER, manager="admin", force=True)
-    assert await eventually(lambda: is_gone(flying, OLDER), within=30), "once it is ours, it goes, too"
-    assert await eventually(lambda: _deleted(flying, {"old", "older"}), within=30)
-    await flying.client.delete(ref_of(another))
+    assert [*dict.fromkeys(writes)] == [("delete", "old"), ("patch", running_rig.ref("metrics-service").key.name)]
+    assert not await is_gone(running_rig, SOMEBODYS), "its label says whose it is"
+    assert not await is_gone(running_rig, another), "nobody has said that it is obsolete"
+    await running_rig.client.apply(OLDER, manager="admin", force=True)
+    assert await eventually(lambda: is_gone(running_rig, OLDER), within=30), "once it is ours, it goes, too"
+    assert await eventually(lambda: _deleted(running_rig, {"old", "older"}), within=30)
+    await running_rig.client.delete(ref_of(another))
 
 
-async def _deleted(cockpit: Cockpit, names: set[str]) -> bool:
-    return {one["related"]["name"] for one in await cockpit.events("TombstoneDeleted")} == names
+async def _deleted(rig: AutopilotRig, names: set[str]) -> bool:
+    return {one["related"]["name"] for one in await rig.events("TombstoneDeleted")} == names
 
 
-async def test_failed_tombstone_holds_up_nothing(flying: Cockpit) -> None:
-    async with undeletable(flying, OLD):
-        await flying.client.apply(OLDER, manager="admin", force=True)
-        await flying.engage("metrics-service")
-        assert await eventually(lambda: flying.told("TombstoneFailed"), within=30)
-        assert await eventually(lambda: flying.is_there("metrics-service"), within=30)
-        assert await eventually(lambda: is_gone(flying, OLDER), within=30)
-        [event] = await flying.events("TombstoneFailed")
+async def test_failed_tombstone_holds_up_nothing(running_rig: AutopilotRig) -> None:
+    async with undeletable(running_rig, OLD):
+        await running_rig.client.apply(OLDER, manager="admin", force=True)
+        await running_rig.activate("metrics-service")
+        assert await eventually(lambda: running_rig.has_event("TombstoneFailed"), within=30)
+        assert await eventually(lambda: running_rig.is_there("metrics-service"), within=30)
+        assert await eventually(lambda: is_gone(running_rig, OLDER), within=30)
+        [event] = await running_rig.events("TombstoneFailed")
         assert "maps stay" in event["note"]
-        assert not await is_gone(flying, OLD)
-    assert await eventually(lambda: is_gone(flying, OLD), within=30)
+        assert not await is_gone(running_rig, OLD)
+    assert await eventually(lambda: is_gone(running_rig, OLD), within=30)
 
 
-async def test_tombstones_are_kept_with_unreadable_exclusions(flying: Cockpit) -> None:
-    await flying.client.apply(OLD, manager="admin", force=True)
-    await flying.engage("metrics-service", disabled_resources="{")
-    assert await eventually(lambda: flying.told("InvalidExclusions"), within=30)
-    await flying.engage("metrics-service,no-such", disabled_resources="{")
-    assert await eventually(lambda: flying.told("UnknownAsset"), within=30)
-    assert not await is_gone(flying, OLD)
-    await flying.engage("metrics-service", disabled_resources=None)
-    assert await eventually(lambda: is_gone(flying, OLD), within=30)
+async def test_tombstones_are_kept_with_unreadable_exclusions(running_rig: AutopilotRig) -> None:
+    await running_rig.client.apply(OLD, manager="admin", force=True)
+    await running_rig.activate("metrics-service", disabled_resources="{")
+    assert await eventually(lambda: running_rig.has_event("InvalidExclusions"), within=30)
+    await running_rig.activate("metrics-service,no-such", disabled_resources="{")
+    assert await eventually(lambda: running_rig.has_event("UnknownAsset"), within=30)
+    assert not await is_gone(running_rig, OLD)
+    await running_rig.activate("metrics-service", disabled_resources=None)
+    assert await eventually(lambda: is_gone(running_rig, OLD), within=30)
 
 
 @asynccontextmanager
-async def undeletable(cockpit: Cockpit, obj: Object) -> AsyncIterator[None]:
+async def undeletable(rig: AutopilotRig, obj: Object) -> AsyncIterator[None]:
     """Have admission keep an object, which is made for that."""
     rule = {
         "apiGroups": [""],
@@ -131,33 +134,33 @@ async def undeletable(cockpit: Cockpit, obj: Object) -> AsyncIterator[None]:
         "spec": {"policyName": "maps-stay", "validationActions": ["Deny"]},
     }
     for one in (obj, policy, binding):
-        await cockpit.client.apply(one, manager="admin", force=True)
-    assert await eventually(lambda: _refuses(cockpit, obj), within=30)
+        await rig.client.apply(one, manager="admin", force=True)
+    assert await eventually(lambda: _refuses(rig, obj), within=30)
     try:
         yield
     finally:
         for one in (binding, policy):
-            await cockpit.client.delete(ref_of(one))
-        assert await eventually(lambda: _allows(cockpit, obj), within=30)
+            await rig.client.delete(ref_of(one))
+        assert await eventually(lambda: _allows(rig, obj), within=30)
 
 
-async def _refuses(cockpit: Cockpit, obj: Object) -> bool:
+async def _refuses(rig: AutopilotRig, obj: Object) -> bool:
     """Whether it cannot be deleted; otherwise it is made again."""
     try:
-        await cockpit.client.delete(ref_of(obj))
+        await rig.client.delete(ref_of(obj))
     except Refused as error:
         return "maps stay" in str(error)
-    await cockpit.client.apply(obj, manager="admin", force=True)
+    await rig.client.apply(obj, manager="admin", force=True)
     return False
 
 
-async def _allows(cockpit: Cockpit, obj: Object) -> bool:
+async def _allows(rig: AutopilotRig, obj: Object) -> bool:
     """Whether it can be deleted; it is made again."""
     try:
-        await cockpit.client.delete(ref_of(obj))
+        await rig.client.delete(ref_of(obj))
     except NotFound:
         pass
     except Refused:
         return False
-    await cockpit.client.apply(obj, manager="admin", force=True)
+    await rig.client.apply(obj, manager="admin", force=True)
     return True

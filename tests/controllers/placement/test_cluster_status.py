@@ -53,7 +53,7 @@ class Ears:
         """It is no event."""
 
 
-class Desk:
+class Rig:
     """A reporter of one cluster, `east`, whose config is on the server."""
 
     def __init__(self, client: Client, members: Members, clock: ManualClock) -> None:
@@ -108,15 +108,15 @@ class Desk:
 
 
 @pytest.fixture
-async def desk(control_plane: ControlPlane, admin: Client, namespace: str, proxy: FaultProxy) -> AsyncIterator[Desk]:
+async def rig(control_plane: ControlPlane, admin: Client, namespace: str, proxy: FaultProxy) -> AsyncIterator[Rig]:
     await install_crd(admin, KUBEVIRT_CONFIG_CRD.manifest())
     clock = ManualClock()
     async with a_fleet(control_plane, admin, namespace, clock=clock) as members:
         await members.join("east", server=proxy.server)
         await admin.create(a_config("east", Key(namespace, "east")))
-        desk = Desk(admin, members, clock)
-        await desk.see()
-        yield desk
+        rig = Rig(admin, members, clock)
+        await rig.see()
+        yield rig
         await admin.delete(the_config("east"))
 
 
@@ -125,142 +125,142 @@ def seconds(outcome: Outcome) -> float:
     return outcome.seconds
 
 
-async def test_a_cluster_that_answers_is_looked_at_once_in_a_while_and_not_in_step_with_others(desk: Desk) -> None:
+async def test_a_cluster_that_answers_is_looked_at_once_in_a_while_and_not_in_step_with_others(rig: Rig) -> None:
     pauses = []
     for number in range(1, 4):
-        pauses.append(seconds(await desk.report()))
-        await desk.report()
-        assert desk.looks == number
-        await desk.clock.advance(pauses[-1])
+        pauses.append(seconds(await rig.report()))
+        await rig.report()
+        assert rig.looks == number
+        await rig.clock.advance(pauses[-1])
     assert all(INTERVAL * (1 - JITTER) <= pause <= INTERVAL * (1 + JITTER) for pause in pauses)
     assert len(set(pauses)) == 3
 
 
-async def test_counts_that_change_quickly_are_written_once_a_second(desk: Desk) -> None:
-    await desk.report()
-    await desk.see()
+async def test_counts_that_change_quickly_are_written_once_a_second(rig: Rig) -> None:
+    await rig.report()
+    await rig.see()
     for number in range(5):
-        desk.assignments.assume(a_machine(f"m{number}"), "east")
-        assert seconds(await desk.report()) == BETWEEN_STATUS_WRITES
-    assert await desk.machines() == 0
-    await desk.clock.advance(BETWEEN_STATUS_WRITES)
-    await desk.report()
-    assert await desk.machines() == 5
-    assert desk.looks == 1
+        rig.assignments.assume(a_machine(f"m{number}"), "east")
+        assert seconds(await rig.report()) == BETWEEN_STATUS_WRITES
+    assert await rig.machines() == 0
+    await rig.clock.advance(BETWEEN_STATUS_WRITES)
+    await rig.report()
+    assert await rig.machines() == 5
+    assert rig.looks == 1
 
 
 async def test_a_silent_cluster_is_looked_at_when_it_may_be_asked_again_and_wakes_who_waits_for_it(
-    desk: Desk, proxy: FaultProxy
+    rig: Rig, proxy: FaultProxy
 ) -> None:
     proxy.refuse()
-    assert seconds(await desk.report()) == pytest.approx(1.0)
-    desk.pending.block(WEB, Blocked(PlacementReason.CLUSTERS_SILENT, "east sleeps"))
-    await desk.clock.advance(1.0)
-    assert seconds(await desk.report()) == pytest.approx(2.0)
-    assert desk.woken == []
+    assert seconds(await rig.report()) == pytest.approx(1.0)
+    rig.pending.block(WEB, Blocked(PlacementReason.CLUSTERS_SILENT, "east sleeps"))
+    await rig.clock.advance(1.0)
+    assert seconds(await rig.report()) == pytest.approx(2.0)
+    assert rig.woken == []
     await proxy.accept()
-    await desk.clock.advance(2.0)
-    assert seconds(await desk.report()) > 2.0
-    assert desk.woken == [WEB]
+    await rig.clock.advance(2.0)
+    assert seconds(await rig.report()) > 2.0
+    assert rig.woken == [WEB]
 
 
-async def test_a_search_that_fails_is_believed_before_the_next_look(desk: Desk, proxy: FaultProxy) -> None:
-    await desk.report()
-    await desk.see()
+async def test_a_search_that_fails_is_believed_before_the_next_look(rig: Rig, proxy: FaultProxy) -> None:
+    await rig.report()
+    await rig.see()
     proxy.refuse()
     await proxy.cut()
-    await desk.members.fleet.ask("east", lambda reader: reader.raw("/readyz"))
-    await desk.clock.advance(BETWEEN_STATUS_WRITES / 2)
-    assert seconds(await desk.report()) <= 1.0
-    assert desk.looks == 2
+    await rig.members.fleet.ask("east", lambda reader: reader.raw("/readyz"))
+    await rig.clock.advance(BETWEEN_STATUS_WRITES / 2)
+    assert seconds(await rig.report()) <= 1.0
+    assert rig.looks == 2
 
 
-async def test_a_rotated_secret_is_looked_at_at_once(desk: Desk, proxy: FaultProxy) -> None:
-    await desk.report()
-    edition = desk.members.fleet.edition("east")
-    await desk.members.rotate("east", desk.members.kubeconfig(proxy.server) + "# rotated\n")
-    assert await eventually(lambda: desk.members.fleet.edition("east") != edition)
-    await desk.report()
-    assert desk.looks == 2
+async def test_a_rotated_secret_is_looked_at_at_once(rig: Rig, proxy: FaultProxy) -> None:
+    await rig.report()
+    edition = rig.members.fleet.edition("east")
+    await rig.members.rotate("east", rig.members.kubeconfig(proxy.server) + "# rotated\n")
+    assert await eventually(lambda: rig.members.fleet.edition("east") != edition)
+    await rig.report()
+    assert rig.looks == 2
 
 
-async def test_a_config_that_is_gone_is_looked_at_no_more(desk: Desk) -> None:
-    await desk.report()
-    desk.configs.remove(Key("", "east"))
-    await desk.clock.advance(INTERVAL * 2)
-    assert await desk.report() == Done()
-    assert desk.looks == 1
+async def test_a_config_that_is_gone_is_looked_at_no_more(rig: Rig) -> None:
+    await rig.report()
+    rig.configs.remove(Key("", "east"))
+    await rig.clock.advance(INTERVAL * 2)
+    assert await rig.report() == Done()
+    assert rig.looks == 1
 
 
 async def test_a_server_that_answers_with_nonsense_is_looked_at_no_more_often_than_others(
-    desk: Desk, gateway: Gateway
+    rig: Rig, gateway: Gateway
 ) -> None:
     gateway.intercept = knows_nothing
-    await desk.members.rotate("east", desk.members.kubeconfig(gateway.secure_server))
-    assert await eventually(partial(leads_to, desk, gateway))
-    before = desk.looks
-    assert seconds(await desk.report()) >= INTERVAL * (1 - JITTER)
+    await rig.members.rotate("east", rig.members.kubeconfig(gateway.secure_server))
+    assert await eventually(partial(leads_to, rig, gateway))
+    before = rig.looks
+    assert seconds(await rig.report()) >= INTERVAL * (1 - JITTER)
     for _ in range(3):
-        await desk.report()
-    assert desk.looks == before + 1
+        await rig.report()
+    assert rig.looks == before + 1
 
 
-async def test_a_web_page_in_place_of_a_cluster_is_told_as_a_refusal(desk: Desk, gateway: Gateway) -> None:
+async def test_a_web_page_in_place_of_a_cluster_is_told_as_a_refusal(rig: Rig, gateway: Gateway) -> None:
     gateway.intercept = knows_nothing
-    await desk.members.rotate("east", desk.members.kubeconfig(gateway.secure_server))
-    assert await eventually(partial(leads_to, desk, gateway))
-    await desk.report()
-    assert await desk.reasons() == {"Refuses"}
+    await rig.members.rotate("east", rig.members.kubeconfig(gateway.secure_server))
+    assert await eventually(partial(leads_to, rig, gateway))
+    await rig.report()
+    assert await rig.reasons() == {"Refuses"}
 
 
 async def knows_nothing(_request: web.BaseRequest) -> web.StreamResponse | None:
     return web.Response(status=404, text="404 page not found")
 
 
-async def leads_to(desk: Desk, gateway: Gateway) -> bool:
-    await desk.members.fleet.probe("east")
+async def leads_to(rig: Rig, gateway: Gateway) -> bool:
+    await rig.members.fleet.probe("east")
     return bool(gateway.requests)
 
 
 async def test_a_definition_without_a_status_does_not_make_it_write_every_second(
-    desk: Desk, control_plane: ControlPlane, gateway: Gateway
+    rig: Rig, control_plane: ControlPlane, gateway: Gateway
 ) -> None:
     async def has_no_status(request: web.BaseRequest) -> web.StreamResponse | None:
         return a_status(404, "NotFound") if request.path.endswith("/status") else None
 
     gateway.intercept = has_no_status
     async with a_client(control_plane, server=gateway.server) as client:
-        assert seconds(await desk.reported_by(client)) >= INTERVAL * (1 - JITTER)
+        assert seconds(await rig.reported_by(client)) >= INTERVAL * (1 - JITTER)
 
 
-async def test_another_trouble_with_the_credentials_is_told_at_once(desk: Desk) -> None:
+async def test_another_trouble_with_the_credentials_is_told_at_once(rig: Rig) -> None:
     for content, reason in (("garbage: [", "BadKubeconfig"), ("", "SecretKeyMissing")):
-        await desk.members.rotate("east", content)
-        assert await eventually(partial(is_unusable, desk, reason))
-        await desk.report()
-        await desk.see()
-        assert reason in await desk.reasons()
-        await desk.clock.advance(BETWEEN_STATUS_WRITES)
+        await rig.members.rotate("east", content)
+        assert await eventually(partial(is_unusable, rig, reason))
+        await rig.report()
+        await rig.see()
+        assert reason in await rig.reasons()
+        await rig.clock.advance(BETWEEN_STATUS_WRITES)
 
 
-async def is_unusable(desk: Desk, reason: str) -> bool:
-    unusable = desk.members.fleet.why_unusable("east")
+async def is_unusable(rig: Rig, reason: str) -> bool:
+    unusable = rig.members.fleet.why_unusable("east")
     return unusable is not None and unusable.reason == reason
 
 
-async def test_a_cluster_that_fails_and_answers_again_is_an_event_each(desk: Desk, proxy: FaultProxy) -> None:
-    await desk.report()
-    await desk.see()
-    assert desk.ears.events == [], "it answers from the beginning"
+async def test_a_cluster_that_fails_and_answers_again_is_an_event_each(rig: Rig, proxy: FaultProxy) -> None:
+    await rig.report()
+    await rig.see()
+    assert rig.ears.events == [], "it answers from the beginning"
     proxy.refuse()
     await proxy.cut()
-    await desk.clock.advance(2 * INTERVAL)
-    await desk.report()
-    await desk.see()
-    await desk.clock.advance(2 * INTERVAL)
-    await desk.report()
-    assert desk.ears.events == ["ClusterUnreachable"]
+    await rig.clock.advance(2 * INTERVAL)
+    await rig.report()
+    await rig.see()
+    await rig.clock.advance(2 * INTERVAL)
+    await rig.report()
+    assert rig.ears.events == ["ClusterUnreachable"]
     await proxy.accept()
-    await desk.clock.advance(2 * INTERVAL)
-    await desk.report()
-    assert desk.ears.events == ["ClusterUnreachable", "ClusterReady"]
+    await rig.clock.advance(2 * INTERVAL)
+    await rig.report()
+    assert rig.ears.events == ["ClusterUnreachable", "ClusterReady"]

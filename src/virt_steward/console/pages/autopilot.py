@@ -80,12 +80,12 @@ async def asset(context: PageContext) -> PageContent:
         "governed": sorted(context.cache.assets.view.governed(state.asset).paths),
         "annotations": annotation_keys,
         "command": _command(state.ref.kind.plural, state.ref.kind.group, ref.key.namespace, ref.key.name),
-        "may_resume": may_change and bool(state.sighted and state.sighted.is_paused),
-        "decisions": decisions_about(name, state.sighted, _annotations_of_hco(context)),
+        "may_resume": may_change and bool(state.live_summary and state.live_summary.is_paused),
+        "decisions": decisions_about(name, state.live_summary, _annotations_of_hco(context)),
         "staged": staged,
         "staged_lines": field_lines(staged.fields) if staged else (),
         "may_release": bool(state.staged) and await context.may("patch", HYPERCONVERGED, hco.namespace),
-        "owners": await owners_of_object(context, ref) if state.sighted else None,
+        "owners": await owners_of_object(context, ref) if state.live_summary else None,
         "events": context.events_about(str(ref))[:30],
     }
     return PageContent("asset.html", name, values, TOPICS | {"rollout"} if state.staged else TOPICS)

@@ -156,7 +156,7 @@ class _PageSource:
         if observation is None:
             raise PageError(500, f"nothing can be rendered: there is no HyperConverged {self.view.options.hco}")
         idle = observation.scope.why if isinstance(observation.scope, Idle) else ""
-        return AssetsPage(report_all(observation, self.view.sighted, self.renderer, self.now()), idle)
+        return AssetsPage(report_all(observation, self.view.live_summary, self.renderer, self.now()), idle)
 
 
 def _go_feature(feature: FeatureSummary) -> dict[str, Any]:

@@ -170,7 +170,7 @@ class AutopilotClusterView:
         for crd in crds:
             await self._schemas.refresh(crd)
 
-    def sighted(self, asset: str) -> LiveSummary | None:
+    def live_summary(self, asset: str) -> LiveSummary | None:
         """Return the asset's live object; None if it does not exist."""
         return next(iter(self._stores.managed[asset]), None)
 
@@ -224,7 +224,7 @@ class AutopilotClusterView:
 
     def has_predecessor(self) -> bool:
         """Whether objects exist that another instance of the autopilot has created."""
-        assets = ((self.ref(asset), self.sighted(asset.name)) for asset in self.catalog.assets)
+        assets = ((self.ref(asset), self.live_summary(asset.name)) for asset in self.catalog.assets)
         stones = ((stone.ref, self.tombstoned(stone.ref)) for stone in self.catalog.tombstones)
         return any(live is not None and is_of_another_instance(ref, live) for ref, live in chain(assets, stones))
 
@@ -257,8 +257,8 @@ class AutopilotClusterView:
 
     def is_governed(self, asset: Asset) -> bool:
         """Whether the object carries the advisor's annotation; a person who removes it takes the fields back."""
-        sighted = self.sighted(asset.name)
-        return sighted is not None and annotation_keys.GOVERNED_BY in sighted.annotations
+        live_summary = self.live_summary(asset.name)
+        return live_summary is not None and annotation_keys.GOVERNED_BY in live_summary.annotations
 
     def unknown_claims(self) -> str:
         """Why it is unknown what plans have set; empty if all VirtPlatformConfigs can be read."""
@@ -281,8 +281,8 @@ class AutopilotClusterView:
 
         If that config was deleted, the fields that the advisor owns of the object are taken instead.
         """
-        sighted, ref = self.sighted(asset.name), self.ref(asset)
-        if sighted is None or not self.is_governed(asset):
+        live_summary, ref = self.live_summary(asset.name), self.ref(asset)
+        if live_summary is None or not self.is_governed(asset):
             return NOT_GOVERNED
         claims = [
             (config.metadata.name, path)
@@ -293,7 +293,7 @@ class AutopilotClusterView:
         ]
         if not claims:
             return GovernedFields(
-                frozenset(sighted.advised), frozenset((sighted.annotations[annotation_keys.GOVERNED_BY],))
+                frozenset(live_summary.advised), frozenset((live_summary.annotations[annotation_keys.GOVERNED_BY],))
             )
         return GovernedFields(frozenset(path for _, path in claims), frozenset(name for name, _ in claims))
 

@@ -187,7 +187,7 @@ class AutopilotController:
     async def _reconcile_asset(self, asset: Asset, observation: AutopilotObservation) -> Outcome:
         """Reconcile one asset. A failure is reported, and retried by the queue with backoff."""
         now, began = self._toolkit.clock.utc(), self._toolkit.clock.now()
-        ref, live = self._view.ref(asset), self._view.sighted(asset.name)
+        ref, live = self._view.ref(asset), self._view.live_summary(asset.name)
         self._notice_resume(asset)
         decision = decide(asset, observation, live, self._toolkit.renderer, now)
         self._reporter.report_overrides(ref, decision.overrides)
@@ -232,7 +232,7 @@ class AutopilotController:
             self._wake(AssetKey(name))
 
     async def _act(self, asset: Asset, decision: AssetDecision, observation: AutopilotObservation) -> Verdict:
-        live, ref = self._view.sighted(asset.name), self._view.ref(asset)
+        live, ref = self._view.live_summary(asset.name), self._view.ref(asset)
         freeze = self._view.freeze(self._toolkit.clock.utc())
         if live and isinstance(decision.outcome, AssetSkipped) and not isinstance(freeze, Frozen):
             opt_out = OptOut(asset, ref, live, decision.outcome)
@@ -258,7 +258,7 @@ class AutopilotController:
     def _rollout(self, asset: Asset, policy: RolloutPolicy, observation: AutopilotObservation) -> RolloutContext:
         catalog = self._view.catalog
         existing = (
-            *(self._view.ref(one) for one in catalog.assets if self._view.sighted(one.name)),
+            *(self._view.ref(one) for one in catalog.assets if self._view.live_summary(one.name)),
             *(stone.ref for stone in catalog.tombstones if stone.replaced_by and self._view.tombstoned(stone.ref)),
         )
         return replace(
@@ -291,7 +291,7 @@ class AutopilotController:
 
     def _notice_resume(self, asset: Asset) -> None:
         """When a person removes the annotation of a pause, the object starts with fresh counters."""
-        live = self._view.sighted(asset.name)
+        live = self._view.live_summary(asset.name)
         if live and live.is_paused:
             self._paused.add(asset.name)
         elif asset.name in self._paused:

@@ -172,7 +172,7 @@ async def _dry_run(client: Client, survey: Survey, asset: Asset, nothing: AssetC
 
 
 def _left_out(survey: Survey, asset: Asset, skipped: AssetSkipped) -> AssetChange:
-    ref, live, summary = survey.view.ref(asset), survey.live(asset), survey.view.sighted(asset.name)
+    ref, live, summary = survey.view.ref(asset), survey.live(asset), survey.view.live_summary(asset.name)
     found = AssetChange(asset.name, ref, ChangeAction.SKIP, skipped.message, live, skipped=skipped.reason)
     if skipped.reason.is_unknown:
         return replace(found, action=ChangeAction.UNKNOWN)
@@ -291,7 +291,7 @@ def _staging(survey: Survey, stager: Stager[PreviewRecords], change: AssetChange
     wanted = survey.decision(asset).outcome if asset else None
     if not isinstance(wanted, Wanted):
         return None
-    if not survey.view.may_wait(change.ref.kind, survey.view.sighted(change.asset), wanted.rollout):
+    if not survey.view.may_wait(change.ref.kind, survey.view.live_summary(change.asset), wanted.rollout):
         return None
     context = replace(
         RolloutContext.of(change.asset, survey.seen, wanted.rollout, survey.view.pools()),

@@ -150,7 +150,7 @@ def find_asset(catalog: Catalog, name: str) -> Asset:
 def explain(survey: Survey, name: str, found: Mapping[str, Evidence]) -> AssetExplanation:
     """Explain one asset by the decision that the controller would make; `found` is by asset. Raises NoAsset."""
     asset = find_asset(survey.view.catalog, name)
-    decision, live = survey.decision(asset), survey.view.sighted(name)
+    decision, live = survey.decision(asset), survey.view.live_summary(name)
     state, because = _state(survey, asset, found)
     evidence = found.get(name, NO_EVIDENCE)
     review = review_staged(survey.view, asset, decision, survey.now, evidence.census) if state == STAGED else None
@@ -202,7 +202,7 @@ def _state(survey: Survey, asset: Asset, found: Mapping[str, Evidence]) -> tuple
 
 
 def _reported_state(survey: Survey, asset: Asset, evidence: Evidence) -> AssetState:
-    decision, live = survey.decision(asset), survey.view.sighted(asset.name)
+    decision, live = survey.decision(asset), survey.view.live_summary(asset.name)
     since = survey.now - timedelta(seconds=PASSES * survey.view.options.period)
     recent = (one for one in evidence.events or () if one.at >= since)
     staged = staged_wait(survey.view, asset, decision, survey.now)
@@ -249,7 +249,7 @@ def _checks_before_write(survey: Survey, asset: Asset, found: Mapping[str, Evide
     yield from target_state(survey, asset).checks
     if not isinstance(dry_run, DryRunSkipped):
         yield _check("Dry run accepted", dry_run.message if isinstance(dry_run, DryRunRejected) else "")
-    yield _check("Writes enabled", _writes_disabled(wanted, survey.view.sighted(asset.name)))
+    yield _check("Writes enabled", _writes_disabled(wanted, survey.view.live_summary(asset.name)))
 
 
 def _writes_disabled(wanted: Wanted, live: LiveSummary | None) -> str:

@@ -50,7 +50,7 @@ class AssetState:
     asset: Asset
     ref: Ref
     decision: AssetDecision
-    sighted: LiveSummary | None
+    live_summary: LiveSummary | None
     word: Word
     why: str
     staged: StagedWait | None = None
@@ -65,18 +65,18 @@ def state_of(  # noqa: PLR0913, PLR0917 - all that is known of one asset
     asset: Asset,
     ref: Ref,
     decision: AssetDecision,
-    sighted: LiveSummary | None,
+    live_summary: LiveSummary | None,
     events: Iterable[EventRecord],
     staged: StagedWait | None = None,
 ) -> AssetState:
     """Sum up one asset; `events` are those about its object."""
-    word, why = _word(decision, sighted, _last(events))
+    word, why = _word(decision, live_summary, _last(events))
     if staged and (word in ("In place", "Not there yet") or (word == "Left alone" and staged.deleted)):
-        return AssetState(asset, ref, decision, sighted, "Staged", str(staged), staged)
-    return AssetState(asset, ref, decision, sighted, word, why)
+        return AssetState(asset, ref, decision, live_summary, "Staged", str(staged), staged)
+    return AssetState(asset, ref, decision, live_summary, word, why)
 
 
-def _word(decision: AssetDecision, sighted: LiveSummary | None, last: EventRecord | None) -> tuple[Word, str]:
+def _word(decision: AssetDecision, live_summary: LiveSummary | None, last: EventRecord | None) -> tuple[Word, str]:
     match decision.outcome:
         case AssetSkipped(_, message):
             return "Left alone", message
@@ -85,18 +85,18 @@ def _word(decision: AssetDecision, sighted: LiveSummary | None, last: EventRecor
         case AssetFailed(_, message):
             return "Fails", message
         case wanted:
-            return _of_wanted(wanted, decision, sighted, last)
+            return _of_wanted(wanted, decision, live_summary, last)
 
 
 def _of_wanted(
-    wanted: Wanted, decision: AssetDecision, sighted: LiveSummary | None, last: EventRecord | None
+    wanted: Wanted, decision: AssetDecision, live_summary: LiveSummary | None, last: EventRecord | None
 ) -> tuple[Word, str]:
     differs = last.note if last and last.reason in DIFFERENCE else ""
-    if sighted and sighted.is_paused:
-        return "Paused", differs or explain_pause(sighted)
+    if live_summary and live_summary.is_paused:
+        return "Paused", differs or explain_pause(live_summary)
     if last and last.reason in TROUBLE:
         return "Fails", last.note
-    if sighted is None:
+    if live_summary is None:
         return "Not there yet", "the autopilot has not created it yet"
     if differs and wanted.is_only_watched:
         return "Differs", differs

@@ -79,7 +79,7 @@ class Survey:
     """The assets' objects that exist, by asset."""
 
     def decision(self, asset: Asset) -> AssetDecision:
-        return decide(asset, self.seen, self.view.sighted(asset.name), self.renderer, self.now)
+        return decide(asset, self.seen, self.view.live_summary(asset.name), self.renderer, self.now)
 
     def live(self, asset: Asset) -> Object | None:
         """Return the whole object; in a list, servers omit apiVersion and kind of the items."""
@@ -114,7 +114,7 @@ async def survey(reader: Reader, catalog: Catalog, options: AutopilotOptions, no
 async def render_online(reader: Reader, catalog: Catalog, options: AutopilotOptions, now: datetime) -> AssetRendition:
     """Report what the autopilot of this cluster would apply. Raises NoPlatform."""
     found = await survey(reader, catalog, options, now)
-    return _rendition(found.seen, report_all(found.seen, found.view.sighted, found.renderer, now))
+    return _rendition(found.seen, report_all(found.seen, found.view.live_summary, found.renderer, now))
 
 
 def render_offline(text: str, catalog: Catalog, options: AutopilotOptions, now: datetime) -> AssetRendition:

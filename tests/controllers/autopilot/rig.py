@@ -41,7 +41,7 @@ BUILT_IN = ("", "apps", "rbac.authorization.k8s.io")
 
 
 @dataclass(frozen=True)
-class Cockpit:
+class AutopilotRig:
     """What a person sees and does."""
 
     client: Client
@@ -66,7 +66,7 @@ class Cockpit:
     async def is_there(self, asset: str) -> bool:
         return await self.live(asset) is not None
 
-    async def engage(self, scope: str | None = "true", **annotations: str | None) -> None:
+    async def activate(self, scope: str | None = "true", **annotations: str | None) -> None:
         """Set annotations on the HyperConverged."""
         given = {f"platform.kubevirt.io/{name.replace('_', '-')}": value for name, value in annotations.items()}
         patch = {"metadata": {"annotations": {SCOPE: scope, **given}}}
@@ -90,7 +90,7 @@ class Cockpit:
         with suppress(NotFound):
             await self.client.delete(ref)
 
-    async def told(self, reason: str, asset: str = "") -> bool:
+    async def has_event(self, reason: str, asset: str = "") -> bool:
         return bool(await self.events(reason, asset))
 
     async def events(self, reason: str, asset: str = "") -> list[Object]:
@@ -113,7 +113,7 @@ class Cockpit:
 
 @asynccontextmanager
 async def at_work(
-    cockpit: Cockpit,
+    rig: AutopilotRig,
     control_plane: ControlPlane,
     folder: Path,
     server: str = "",
@@ -122,7 +122,7 @@ async def at_work(
     metrics: MetricsSettings = PLAIN,
 ) -> AsyncIterator[None]:
     """Runs the autopilot in this process."""
-    kubeconfig = cockpit.account.write_kubeconfig(folder / "kubeconfig", control_plane, server)
+    kubeconfig = rig.account.write_kubeconfig(folder / "kubeconfig", control_plane, server)
     settings = Settings(
         kubeconfig=str(kubeconfig),
         context=None,
@@ -134,7 +134,7 @@ async def at_work(
         metrics=metrics,
     )
     stop = asyncio.Event()
-    task = asyncio.create_task(app.run(settings, [definition(cockpit.options, cockpit.catalog)], stop))
+    task = asyncio.create_task(app.run(settings, [definition(rig.options, rig.catalog)], stop))
     try:
         yield
     finally:
@@ -159,12 +159,12 @@ def installed_account(control_plane: ControlPlane, catalog: Catalog, prefix: str
     return asyncio.run(install())
 
 
-async def explained(cockpit: Cockpit, asset: str, client: Client | None = None) -> AssetExplanation:
+async def explained(rig: AutopilotRig, asset: str, client: Client | None = None) -> AssetExplanation:
     """What a person is told of an asset: the admin, or whoever asks."""
-    asking = client or cockpit.client
-    reader = Reader(cockpit.client.connection, cockpit.client.discovery)
-    seen = await survey(reader, cockpit.catalog, cockpit.options, datetime.now(UTC))
-    return explain(seen, asset, await gather_evidence(asking, seen, find_asset(cockpit.catalog, asset)))
+    asking = client or rig.client
+    reader = Reader(rig.client.connection, rig.client.discovery)
+    seen = await survey(reader, rig.catalog, rig.options, datetime.now(UTC))
+    return explain(seen, asset, await gather_evidence(asking, seen, find_asset(rig.catalog, asset)))
 
 
 def spec_of(obj: Object | None) -> Object:

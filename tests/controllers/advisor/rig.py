@@ -41,7 +41,7 @@ def the_config(profile: str = LOAD_AWARE) -> Ref:
 
 
 @dataclass(slots=True)
-class Desk:
+class AdvisorRig:
     """An admin's client, and questions to ask of what the advisor has said."""
 
     client: Client
