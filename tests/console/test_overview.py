@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import pytest_asyncio
 
-from tests.console.objects import a_drift, a_review, no_config, put_config
+from tests.console.objects import a_condition, a_drift, a_review, no_config, put_config
 from tests.console.people import a_rule
 from tests.console.rig import namespace_of
 from tests.controllers.advisor.rig import a_descheduler
@@ -15,9 +15,11 @@ from tests.eventually import eventually
 from tests.otheroperator import OtherOperator
 from virt_steward.apis.profiles import LOAD_AWARE
 from virt_steward.console.lease_holders import OUR_LEASES
+from virt_steward.controllers.advisor.conditions import GATES
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER
 from virt_steward.controllers.autopilot.annotation_keys import SCOPE
-from virt_steward.controllers.autopilot.options import HCO
+from virt_steward.controllers.autopilot.options import HCO, AutopilotOptions
+from virt_steward.holds.freezes import CONFIG_MAP_NAME
 from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Key, Ref, ref_of
 from virt_steward.platform.hco import HYPERCONVERGED
@@ -116,6 +118,31 @@ async def test_overview_lists_what_is_on_hold(browser: Browser, board: Client) -
     await board.merge_patch(POOL, {"spec": {"paused": True}})
     assert await eventually(is_listed)
     await board.merge_patch(POOL, {"spec": {"paused": False}})
+
+
+async def test_overview_lists_freezes_and_closed_gates(browser: Browser, client: Client) -> None:
+    key = Key(AutopilotOptions().namespace, CONFIG_MAP_NAME)
+    metadata = {"name": key.name, "namespace": key.namespace}
+    freeze = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"reason": "year end"}}
+    waiting = [a_condition("InProgress"), a_condition(GATES, "gate pools is closed: worker is Updating")]
+    await put_config(client, {**a_review(), "phase": "InProgress", "conditions": waiting}, action="Apply")
+    await make_namespace(client, key.namespace)
+    await client.create(freeze)
+
+    async def on_hold() -> str:
+        return (await browser.get("/")).text.partition('id="holds"')[2].partition("</section>")[0]
+
+    async def are_listed() -> bool:
+        found = await on_hold()
+        return all(one in found for one in ("The approver", "year end", "gate pools is closed", "Gate closed"))
+
+    async def is_over() -> bool:
+        return "The approver" not in await on_hold()
+
+    assert await eventually(are_listed, within=8), await on_hold()
+    await client.delete(ref_of(freeze))
+    assert await eventually(is_over)
+    await no_config(client)
 
 
 async def test_overview_says_which_replica_leads(

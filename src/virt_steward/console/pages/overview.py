@@ -12,7 +12,7 @@ from virt_steward.console.pages.inbox import headline, waiting_counts
 from virt_steward.console.pictures.node_tiles import NodeCondition
 from virt_steward.console.pictures.rollout_timeline import rollout_timeline
 from virt_steward.controllers import NAMES
-from virt_steward.controllers.advisor.conditions import WINDOW
+from virt_steward.controllers.advisor.conditions import FREEZE, GATES, WINDOW
 from virt_steward.kube.events import EVENT
 from virt_steward.objects.corekinds import NODE
 from virt_steward.platform.machineconfigs import MACHINE_CONFIG_POOL
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 ITEMS_SHOWN = 5
 HOLDS_SHOWN = 20
+PLAN_HOLDS = {FREEZE: "Frozen", WINDOW: "Window closed", GATES: "Gate closed"}
+"""What holds the next item of a plan back, by the condition that says so."""
 SHOWN_KINDS = (MACHINE_CONFIG_POOL, NODE, EVENT, LEASE)
 """Besides those of the inbox."""
 TOPICS: frozenset[Topic] = frozenset({"profiles", "approvals", "placement", "autopilot", "rollout", "activity"})
@@ -164,11 +166,16 @@ def held_assets(context: PageContext) -> Iterator[Hold]:
             yield Hold(one.word, str(one.ref), paths.asset(one.asset.name), one.why)
 
 
+def frozen_controllers(context: PageContext) -> Iterator[Hold]:
+    yield from (Hold("Frozen", f"The {controller}", "", message) for controller, message in context.freezes)
+
+
 def waiting_plans(context: PageContext) -> Iterator[Hold]:
     for config in context.configs:
-        condition = next((one for one in config.status.conditions if one.type == WINDOW), None)
-        if condition and condition.status == "True":
-            yield Hold("Window closed", config.metadata.name, paths.profile(config.metadata.name), condition.message)
+        for condition in config.status.conditions:
+            if condition.type in PLAN_HOLDS and condition.status == "True":
+                name = config.metadata.name
+                yield Hold(PLAN_HOLDS[condition.type], name, paths.profile(name), condition.message)
 
 
 def cordoned_clusters(context: PageContext) -> Iterator[Hold]:
@@ -179,6 +186,7 @@ def cordoned_clusters(context: PageContext) -> Iterator[Hold]:
 
 
 HOLDS: tuple[Callable[[PageContext], Iterable[Hold]], ...] = (
+    frozen_controllers,
     waiting_plans,
     paused_pools,
     held_assets,
