@@ -17,7 +17,14 @@ from tests.eventually import eventually
 from tests.grants import Account, an_account
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.controllers.approver.admission import POLICIES
-from virt_steward.controllers.approver.manual_approval import APPROVAL_COMMENT, APPROVED_AT, APPROVED_BY_USER
+from virt_steward.controllers.approver.manual_approval import (
+    APPROVAL_COMMENT,
+    APPROVED_AT,
+    APPROVED_BY_USER,
+    OVERRIDE_FREEZE,
+    OVERRIDE_FREEZE_BY,
+    OVERRIDE_FREEZE_COMMENT,
+)
 from virt_steward.controllers.approver.olm import (
     APPROVALS,
     APPROVED_BECAUSE,
@@ -97,6 +104,12 @@ async def test_policy_protects_stamps(tenant: tuple[Client, str], olm: Lifecycle
         with pytest.raises(Forbidden):
             await stamp(client, plan, **annotations)
     await stamp(client, plan, note="of somebody else")
+    override = {OVERRIDE_FREEZE: "uid", OVERRIDE_FREEZE_BY: user, OVERRIDE_FREEZE_COMMENT: "incident 7"}
+    with pytest.raises(Forbidden, match="you need the verb override-freeze on installplans"):
+        await stamp(client, plan, **override)
+    with pytest.raises(Forbidden, match=f"{OVERRIDE_FREEZE_BY} must be your own name: admin"):
+        await stamp(cluster, plan, **override)
+    await stamp(cluster, plan, **override | {OVERRIDE_FREEZE_BY: "admin"})
 
 
 @pytest.mark.usefixtures("guarded")
