@@ -60,7 +60,7 @@ async def test_pending_plan_is_unknown_when_approvers_are_denied(
     async with a_console(control_plane, dim) as served, served.browser() as browser:
         await browser.sign_in(await people.admin())
         assert await eventually(lambda: _shows(browser, "/approvals", PlanReason.NAMESPACE_DENIED))
-        for path in ("/", "/approvals", f"/approvals/{namespace}/install-dim"):
+        for path in (f"/inbox?q={namespace}", f"/approvals?q={namespace}", f"/approvals/{namespace}/install-dim"):
             page = (await browser.get(path)).text
             assert "install-dim" in page
             assert UNCOVERED not in page

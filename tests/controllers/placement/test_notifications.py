@@ -43,11 +43,11 @@ async def test_people_are_notified_once_of_what_blocks_and_of_its_end(
         assert await eventually(lambda: told(receiver, web) == ["open NoConfigs"])
         await scene.join("east", server=DEAD)
         assert await eventually(lambda: told(receiver, "east") == ["open ClusterUnreachable"])
+        assert await eventually(lambda: told(receiver, web)[-1:] == ["resolved Placed"]), "it is the only cluster"
     with start(*options) as process:  # a restart repeats nothing
         await scene.rotate("east", scene.kubeconfig())
         assert await eventually(lambda: told(receiver, "east") == ["open ClusterUnreachable", "resolved ClusterReady"])
         assert await eventually(partial(scene.is_on, "web", "east"))
-        assert await eventually(lambda: told(receiver, web)[-1:] == ["resolved Placed"])
         await scene.machine("next")
         assert await eventually(partial(scene.is_on, "next", "east"))
         assert process.troubles == []
