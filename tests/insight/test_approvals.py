@@ -20,7 +20,7 @@ from virt_steward.insight.approvals import (
     explain_approval,
 )
 from virt_steward.kube.client import Client, Reader
-from virt_steward.objects.identity import Key, Ref
+from virt_steward.objects.identity import Key, Ref, ref_of
 from virt_steward.ssa import managers
 
 NOW = datetime(2031, 1, 6, 12, 0, tzinfo=UTC)
@@ -135,6 +135,7 @@ async def test_explain_approval_reports_unreadable_subscription(admin: Client, o
     odd["spec"]["startingCSV"] = 7
     await create(admin, a_pending_plan(operators), odd, an_approver(operators))
     assert the_chain(await asked(admin, operators), f"{operators}/approver").reason == "SubscriptionUnreadable"
+    await admin.delete(ref_of(odd))  # other tests read all Subscriptions of this cluster
 
 
 async def test_explain_approval_names_user_and_comment(admin: Client, operators: str) -> None:
