@@ -238,6 +238,8 @@ async def test_server_refuses_decisions_in_the_name_of_others(
     finally:
         for policy in POLICIES:
             await objects.delete(ref_of(policy))
+        for ref, keys in targets.items():
+            assert await eventually(partial(is_accepted, objects, ref, {keys.by: "nobody"}), within=60)
 
 
 async def refuses_to_override_a_freeze(client: Client, user: str, admin: Client) -> None:
@@ -251,6 +253,10 @@ async def refuses_to_override_a_freeze(client: Client, user: str, admin: Client)
         await admin.merge_patch(hco, {"metadata": {"annotations": override}}, dry_run=True)
     named = override | {OVERRIDE_FREEZE_BY: "admin"}
     await admin.merge_patch(hco, {"metadata": {"annotations": named}}, dry_run=True)
+
+
+async def is_accepted(client: Client, ref: Ref, annotations: dict[str, str | None]) -> bool:
+    return not await is_refused(client, ref, annotations)
 
 
 async def is_refused(client: Client, ref: Ref, annotations: dict[str, str | None]) -> bool:

@@ -28,7 +28,7 @@ from virt_steward.controllers.advisor.annotation_keys import (
     UNAPPROVED,
 )
 from virt_steward.kube.client import Client
-from virt_steward.kube.errors import Forbidden, Invalid
+from virt_steward.kube.errors import AlreadyExists, Forbidden, Invalid
 from virt_steward.objects.identity import ref_of
 from virt_steward.runtime.access import Access, Grant, Installation
 from virt_steward_demo.local.controlplane import ControlPlane
@@ -55,6 +55,7 @@ async def guarded(configs: Client) -> AsyncIterator[Client]:
     yield configs
     for policy in POLICIES:
         await configs.delete(ref_of(policy))
+    assert await eventually(lambda: _is_accepted(configs), within=60)  # it is in force for a while
 
 
 async def _is_refused(client: Client) -> bool:
@@ -64,6 +65,13 @@ async def _is_refused(client: Client) -> bool:
     except Forbidden as refusal:
         return f"{APPROVED_BY} may only name yourself: admin" in str(refusal)
     return False
+
+
+async def _is_accepted(client: Client) -> bool:
+    try:
+        return not await _is_refused(client)
+    except AlreadyExists:  # which the server says only after its policies
+        return True
 
 
 @pytest.fixture

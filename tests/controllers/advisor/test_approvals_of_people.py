@@ -87,6 +87,7 @@ async def without_policy(rig: AdvisorRig) -> AsyncIterator[None]:
     yield
     for policy in POLICIES:
         await rig.client.delete(ref_of(policy))
+    assert await eventually(partial(is_free, Person(rig.client, "admin")), within=60)
 
 
 @pytest.mark.usefixtures("without_policy")
