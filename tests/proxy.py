@@ -20,6 +20,7 @@ class FaultProxy:
         self._flowing = asyncio.Event()
         self._flowing.set()
         self._delay = 0.0
+        self._is_over = False
         self.server = f"https://127.0.0.1:{self.port}"
         self.accepted = 0
         """The number of connections so far."""
@@ -67,12 +68,18 @@ class FaultProxy:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.refuse()
+        self._is_over = True
+        for _ in range(3):  # turns of the loop in which connections that were just accepted begin, and end
+            await asyncio.sleep(0)
         await self.cut()
         for _ in range(3):  # turns of the loop in which aborted sockets really close
             await asyncio.sleep(0)
         self._reserved.release()
 
     async def _serve(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        if self._is_over:
+            to_client.transport.abort()
+            return
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)
