@@ -74,7 +74,8 @@ async def test_lag_monitor_reports_blocked_turn_that_its_own_timer_began() -> No
             await asyncio.sleep(0.3)
     finally:
         loop.remove_signal_handler(signal.SIGUSR1)
-    assert any(one.seconds >= 0.1 for one in blocked)  # on a busy machine other turns may be reported, too
+    found = [one for one in blocked if one.place.endswith("in compute")]  # a busy machine may report other turns, too
+    assert [one.seconds >= 0.1 for one in found] == [True]
 
 
 async def test_lag_monitor_restores_loop_and_signal() -> None:
