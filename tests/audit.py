@@ -2,7 +2,7 @@
 
 import os
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,14 @@ CONTROL_PLANE = ("system:kube-controller-manager", "system:apiserver")
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A position in the log: a file and an offset. The server rotates the file when it is too long."""
+    """A position in the log and the time it was taken. The server rotates the file when it is too long."""
 
     file: int
     offset: int
+    time: datetime
 
 
-BEGINNING = Mark(0, 0)
+BEGINNING = Mark(0, 0, datetime.min.replace(tzinfo=UTC))
 """The start of the current file."""
 
 
@@ -49,7 +50,8 @@ class Request:
 class AuditLog:
     """Reads the log of one API server.
 
-    The server writes an entry before it sends the end of the answer, so every answered request is in the log.
+    The server writes an entry before it sends the end of the answer, so every answered request is in the log. Others
+    can see the effect of a request before that: what arrived before a mark does not count, even if it is logged later.
     """
 
     def __init__(self, path: Path) -> None:
@@ -57,14 +59,15 @@ class AuditLog:
 
     def mark(self) -> Mark:
         """The current end of the log, after the last complete entry."""
+        now = datetime.now(UTC)
         with self._path.open("rb") as log:
             size = log.seek(0, os.SEEK_END)
             tail = min(size, LONGEST_ENTRY)
             log.seek(-tail, os.SEEK_END)
-            return Mark(os.fstat(log.fileno()).st_ino, size - tail + log.read(tail).rfind(b"\n") + 1)
+            return Mark(os.fstat(log.fileno()).st_ino, size - tail + log.read(tail).rfind(b"\n") + 1, now)
 
     def since(self, mark: Mark) -> list[Request]:
-        """The requests after the mark, without those of the control plane itself, which come at any time.
+        """The requests that arrived after the mark, without those of the control plane itself, which come at any time.
 
         For example, kube-controller-manager creates a ServiceAccount in each new namespace. Raises StopIteration if the
         file of the mark has been deleted by the rotation.
@@ -77,7 +80,9 @@ class AuditLog:
                 entries = self._rest(mark) + log.read()
         lines = entries.split(b"\n")
         found = (_request(msgspec.json.decode(line)) for line in lines[:-1])  # the last line is empty or incomplete
-        return [one for one in found if one.user not in CONTROL_PLANE]
+        return [
+            one for one in found if one.user not in CONTROL_PLANE and (one.received >= mark.time or one.verb == "watch")
+        ]
 
     def _rest(self, mark: Mark) -> bytes:
         """The rest of the rotated file of the mark, which has another name now."""

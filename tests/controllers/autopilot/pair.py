@@ -5,6 +5,7 @@ from typing import Any
 
 from tests.controllers.autopilot.rig import AutopilotRig, spec_of
 from tests.eventually import eventually
+from virt_steward.controllers.autopilot.signatures import is_signature_pending
 
 ASSET = "descheduler-loadaware"
 OTHER = "metrics-service"
@@ -30,7 +31,11 @@ async def substance(rig: AutopilotRig, asset: str = ASSET) -> Object:
 
 
 async def is_corrected(rig: AutopilotRig) -> None:
-    """The other asset drifts and is set right: by then, whatever came before it was seen."""
+    """The other asset drifts and is set right: by then, whatever came before it was seen.
+
+    Just after its creation, the annotation of its signature still changes its owner: that is waited for.
+    """
+    assert await eventually(partial(_is_signed, rig, OTHER), within=30)
     before = await substance(rig, OTHER)
     await rig.edit(OTHER, {"metadata": {"labels": {"app": "other"}}})
 
@@ -38,6 +43,11 @@ async def is_corrected(rig: AutopilotRig) -> None:
         return await substance(rig, OTHER) == before
 
     assert await eventually(as_before, within=30)
+
+
+async def _is_signed(rig: AutopilotRig, asset: str) -> bool:
+    live = await rig.live(asset)
+    return live is not None and not is_signature_pending(live)
 
 
 async def becomes(rig: AutopilotRig, **spec: Any) -> bool:
