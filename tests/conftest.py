@@ -15,7 +15,7 @@ from tests.widgets import a_crd, install_crd
 from virt_steward.kube.client import Client
 from virt_steward_demo.local.controlplane import ControlPlane
 
-pytest_plugins = ("tests.time_limits", "tests.lag_limits")
+pytest_plugins = ("tests.shuffle", "tests.time_limits", "tests.lag_limits")
 
 # By default, hypothesis fails an example that takes more than 0.2 s of wall-clock time, which a busy machine may take.
 settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
