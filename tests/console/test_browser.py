@@ -145,7 +145,7 @@ async def things(client: Client) -> AsyncIterator[Client]:
         await client.delete(ref_of(one))
 
 
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
+@pytest_asyncio.fixture(loop_scope="module")
 async def pools(client: Client) -> AsyncIterator[None]:
     """A pool with nodes by name, one of them being updated, and one with so many that they are a mosaic."""
     made = [Ref(MACHINE_CONFIG_POOL, Key("", name)) for name in ("few", "many")]

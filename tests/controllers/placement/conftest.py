@@ -54,7 +54,8 @@ def asked(audit_log: AuditLog, account: Account) -> Asked:
 @pytest.fixture
 async def scene(admin: Client, control_plane: ControlPlane, account: Account, namespace: str) -> AsyncIterator[Scene]:
     scene = Scene(admin, control_plane, namespace, home_of(account))
-    await scene.clear()  # other tests share this cluster
+    await scene.install_crds()  # other tests share this cluster
+    await scene.clear()
     yield scene
     await scene.clear()
 

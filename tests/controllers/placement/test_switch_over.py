@@ -35,7 +35,6 @@ async def test_switch_over_by_the_howto_and_back(
     scene: Scene, start: Start, control_plane: ControlPlane, audit_log: AuditLog
 ) -> None:
     howto = Follower("switch-from-vitistack-placement", scene.client, control_plane.kubeconfig)
-    await scene.install_crds()
     await scene.join("east", "west")
     await scene.machine("old")
     await scene.vm("old")  # as the operator names it
@@ -79,7 +78,6 @@ async def is_reported(scene: Scene) -> bool:
 async def test_switch_check_cannot_tell_while_a_cluster_is_unreachable(
     scene: Scene, control_plane: ControlPlane
 ) -> None:
-    await scene.install_crds()
     await scene.join("east")
     await scene.join("gone", server="https://127.0.0.1:1")
     await scene.machine("old")

@@ -7,6 +7,8 @@ import uuid
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from virt_steward.controllers.approver.olm import CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION
 from virt_steward.kube.errors import AlreadyExists, Conflict, NotFound
 from virt_steward.objects.identity import Key, Ref, ref_of
@@ -89,7 +91,11 @@ class LifecycleManager:
     async def _execute(self, plan: SimulatedObject) -> None:
         ref = Ref(INSTALL_PLAN, plan.key)
         await self._set_status(ref, {"phase": "Installing"})
-        created = [object_of_step(step, plan.key) for step in plan.status.get("plan", ())]
+        try:
+            created = [object_of_step(step, plan.key) for step in plan.status.get("plan", ())]
+        except msgspec.DecodeError:  # a manifest that is not JSON
+            await self._set_status(ref, {"phase": "Failed"})
+            return
         for obj in created:
             await self._create(obj)
         await asyncio.sleep(self._lag)
