@@ -35,7 +35,7 @@ check: setup  ## Check formatting, lint, types and import layers
 
 bench: setup  ## Measure latency, CPU and memory as ratios to a bare request
 	@$(BIN)/virt-steward local assets
-	@$(BIN)/python -m tests.bench
+	@$(BIN)/python -m tests.bench $(ARGS)
 
 manifests: setup  ## Generate deploy/: kustomization, Helm chart, OLM bundle
 	@$(BIN)/virt-steward manifests --for kustomize --into deploy/base

@@ -1,0 +1,63 @@
+"""The measurements themselves: nothing got slower than the committed ratios, and any operator can be measured."""
+
+import asyncio
+import sys
+from pathlib import Path
+from shlex import join
+
+import msgspec
+import pytest
+
+from tests.bench.__main__ import comparison, measure
+from tests.bench.compare import compare
+from tests.bench.curves import CURVES
+from tests.bench.loads import LOADS, Approvals
+from tests.cluster import a_control_plane
+from virt_steward_demo.local.progress import ProgressPrinter
+
+COMMITTED = Path(__file__).parents[1] / "bench" / "ratios.json"
+WORSE = 1.25
+TRIES = 3
+
+
+def test_no_ratio_is_a_quarter_worse_than_the_committed_one(tmp_path: Path) -> None:
+    """The best of a few tries counts: others use the cores, too."""
+    committed: dict[str, float] = msgspec.json.decode(COMMITTED.read_bytes())
+    best: dict[str, float] = {}
+    for number in range(TRIES):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with a_control_plane(folder) as control_plane:
+            report = asyncio.run(measure(control_plane, ProgressPrinter(), folder))
+        found = {one.name: one.ratio for one in report.figures} | {one.name: one.value for one in report.counts}
+        best = {name: min(value, best.get(name, value)) for name, value in found.items()}
+        worse = {name: (was, best[name]) for name, was in committed.items() if best[name] > was * WORSE}
+        if not worse:
+            break
+    print({name: f"{was:.2f} → {best[name]:.2f}" for name, was in committed.items()})
+    assert best.keys() == committed.keys()
+    assert worse == {}, "name: (committed, now)"
+
+
+@pytest.mark.parametrize("controller", LOADS)
+def test_another_operator_is_measured_on_the_same_load(tmp_path: Path, controller: str) -> None:
+    """Here it is virt-steward itself, started by a command line."""
+    kind = LOADS[controller]
+    servers = [f"--{server}-bind-address=0" for server in ("metrics", "debug", "health-probe")]
+    run = [sys.executable, "-m", "virt_steward", "run", f"--controllers={controller}", "--no-leader-elect", *servers]
+    command = join(run) + " --kubeconfig={kubeconfig} --namespace={namespace} " + join(kind.options)
+    with a_control_plane(tmp_path) as control_plane:
+        size = min(kind.usual_size, 100) if kind is Approvals else kind.usual_size
+        found = asyncio.run(compare(control_plane, kind, tmp_path, size=size, against=[command]))
+    print(comparison(found))
+    ours, other = found
+    assert (ours.requests, other.requests) > (0, 0)
+    assert other.reaction.ratio < 3 * ours.reaction.ratio, "it is the same program"
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_curves_begin(tmp_path: Path, curve: str) -> None:
+    """Their first points; all of them take longer: `make bench ARGS=--curves`."""
+    row = asyncio.run(CURVES[curve].row(CURVES[curve].sizes[0], tmp_path))
+    print(row)
+    assert row["median ms"] > row["bare request ms"] / 2
