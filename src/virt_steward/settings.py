@@ -171,8 +171,8 @@ def names_in(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(","))
 
 
-def chosen(known: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    """Check the names of controllers; return each once, in the given order."""
+def chosen(known: Sequence[str], names: Sequence[str], what: str = "controller") -> tuple[str, ...]:
+    """Check the names of controllers, or of something else; return each once, in the given order."""
     if unknown := [repr(name) for name in names if name not in known]:
-        raise BadSetting(f"unknown controller {', '.join(unknown)}; choose from {', '.join(known)}")
+        raise BadSetting(f"unknown {what} {', '.join(unknown)}; choose from {', '.join(known)}")
     return tuple(dict.fromkeys(names))

@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 import signal
+import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -20,7 +21,9 @@ from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.app import connected
 from virt_steward.kube.client import Client, Object
 from virt_steward.kube.errors import NotFound
-from virt_steward.objects.identity import Ref
+from virt_steward.objects.identity import Key, Ref, ref_of
+from virt_steward.packaging.parts import POLICIES
+from virt_steward.runtime.access import LEASE
 from virt_steward_demo.local.processes import Child
 from virt_steward_demo.tour.sample_objects import APPROVER, OPERATOR, PINNED
 
@@ -41,6 +44,33 @@ async def test_each_link_opens_the_console_once_and_the_next_one_is_printed(demo
         async with Browser(origin) as browser, Browser(origin) as late:
             assert "Inbox" in (await browser.get(path)).text
             assert (await late.get(path)).status == 401
+
+
+def test_link_to_the_console_is_the_last_line(demo: Child) -> None:
+    """However much is printed before, and whatever is logged after."""
+    assert eventually_blocking(lambda: bool(LINK.search(demo.log.read_text())))
+    assert LINK.search(demo.log.read_text().splitlines()[-1])
+
+
+async def test_demo_has_the_admission_policies(newcomer: Client) -> None:
+    for policy in POLICIES:
+        assert await newcomer.get(ref_of(policy))
+
+
+async def test_second_advisor_stands_by(demo: Child, newcomer: Client, tmp_path: Path) -> None:
+    """It is what a how-to has people start. The demo holds the Lease, so that there is one writer."""
+    lease = Ref(LEASE, Key("virt-steward", "virt-steward-advisor"))
+    assert await _comes_to_be(newcomer, lease, lambda now: bool(now["spec"]["holderIdentity"]))
+    argv = [sys.executable, "-m", "virt_steward", "run", "--controllers", "advisor", "--log-format", "json"]
+    ports = ("--metrics-bind-address", "0", "--health-probe-bind-address", "0")
+    second = Child(
+        [*argv, *ports], log=tmp_path / "second.log", env={**os.environ, "KUBECONFIG": str(_kubeconfig(demo))}
+    )
+    try:
+        assert await eventually(lambda: '"waiting for the lease"' in second.log.read_text()), second.log.read_text()
+    finally:
+        second.kill()
+    assert '"leading"' not in second.log.read_text()
 
 
 async def _link(demo: Child, number: int) -> tuple[str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 
@@ -10,6 +12,8 @@ from virt_steward.insight.assets.changes import AssetChange, ChangeAction
 from virt_steward.insight.assets.impact import RebootImpact
 from virt_steward.objects.field_changes import FieldChange, field_changes, shortened
 from virt_steward.objects.identity import Key, Kind, Ref
+from virt_steward.objects.meta import Meta
+from virt_steward.platform.pools import Pool
 
 SWAP = Ref(Kind("machineconfiguration.openshift.io", "MachineConfig", "machineconfigs"), Key("", "90-worker-swap"))
 
@@ -57,6 +61,18 @@ def test_report_lines_show_fields_staging_and_impact(monkeypatch: pytest.MonkeyP
     assert "metallb-operator is left out: Conditions not met" in text
     assert "1 to update, 1 of them staged first, 1 unknown; 0 in sync, 1 left out. Nothing was changed" in text
     assert "left out: Cond" not in " ".join(report_lines(report, show_excluded=False))
+
+
+def test_report_lines_sum_up_reboots() -> None:
+    """At once and later, by pool and cause; a group that nobody wrote down is named."""
+    pool = Pool(Meta("worker"))
+    created = AssetChange("psi-enable", SWAP, ChangeAction.CREATE, pools=(pool,))
+    staged = replace(a_change(ChangeAction.UPDATE, staged="somebody releases it"), pools=(pool,))
+    report = replace(a_report(created, staged), groups={"psi-enable": "descheduler-loadaware"})
+    text = " ".join(" ".join(report_lines(report, show_excluded=False)).split())
+    assert "(psi-enable, of group descheduler-loadaware): would be created" in text
+    assert "At once all nodes of pool worker would reboot, because of psi-enable Later, once" in text
+    assert "rolls out anyway, all nodes of pool worker would reboot, because of swap-enable 1 to create" in text
 
 
 def test_report_lines_say_why_nothing_would_change() -> None:

@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from virt_steward.apis import CRDS
 from virt_steward.cli.manifests import ManifestFormat, crds, printed, rbac
+from virt_steward.cli.manifests import manifests as manifests_command
 from virt_steward.packaging.parts import namespace
 from virt_steward.runtime.access import Access, GrantError, Installation, manifests
 from virt_steward.settings import BadSetting
@@ -14,6 +15,7 @@ from virt_steward.settings import BadSetting
 app = typer.Typer()
 app.command()(crds)
 app.command()(rbac)
+app.command(name="manifests")(manifests_command)
 
 
 def test_crds_prints_a_document_per_kind() -> None:
@@ -81,13 +83,41 @@ def test_rbac_grants_foreign_configmaps_only_with_example_profile(flags: list[st
     result = CliRunner().invoke(app, ["rbac", "--controllers", "advisor", *flags])
 
     assert result.exit_code == 0
-    (role,) = [one for one in yaml.safe_load_all(result.stdout) if one["kind"] == "ClusterRole"]
-    assert any("configmaps" in rule["resources"] for rule in role["rules"]) is is_granted
+    roles = [one for one in yaml.safe_load_all(result.stdout) if one["kind"] == "ClusterRole"]
+    granting = [role for role in roles if any("configmaps" in rule["resources"] for rule in role["rules"])]
+    names = ["virt-steward-advisor-example-profile"] if is_granted else []
+    assert [one["metadata"]["name"] for one in granting] == names
+
+
+def test_manifests_only_prints_chosen_parts() -> None:
+    """What is not printed stays as it is on the cluster."""
+    command = ["manifests", "--only", "console", "--image", "mine"]
+    found = list(yaml.safe_load_all(CliRunner().invoke(app, command).stdout))
+
+    assert {one["metadata"]["name"].removesuffix("-metrics-token") for one in found} >= {"virt-steward-console"}
+    assert {one["metadata"]["labels"]["app.kubernetes.io/component"] for one in found} == {"console"}
+    [deployment] = [one for one in found if one["kind"] == "Deployment"]
+    assert deployment["spec"]["template"]["spec"]["containers"][0]["image"] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("flags", "complaint"),
+    [
+        pytest.param(["--only", "consoles"], "unknown part 'consoles'; choose from namespace, crds", id="unknown"),
+        pytest.param(["--only", "gates"], "unknown part 'gates'", id="gates without --gates"),
+        pytest.param(["--only", "crds", "--into", "there"], "leave one of them out", id="into a folder"),
+    ],
+)
+def test_manifests_only_refuses_what_it_cannot_print(flags: list[str], complaint: str) -> None:
+    result = CliRunner().invoke(app, ["manifests", *flags])
+
+    assert isinstance(result.exception, BadSetting)
+    assert complaint in str(result.exception)
 
 
 def test_printed_yaml_is_readable() -> None:
     text = printed(manifests(Access("approver"), Installation()), ManifestFormat.YAML)
 
     assert text.startswith("apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: virt-steward-approver\n")
-    assert text.count("\n---\n") == 4
-    assert "kubernetes.io/description: |-\n      events: create, patch to record events\n" in text
+    assert text.count("\n---\n") == 6
+    assert "    kubernetes.io/description: 'events: create, patch to record events'\n" in text

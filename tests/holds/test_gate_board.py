@@ -96,7 +96,7 @@ async def test_rights_of_gates_are_exactly_what_they_need(
         assert [one.verb for one in requests] == ["list"]
         elsewhere = await state(client, objects("default", conditions={}, absent=True))
         assert (elsewhere.is_open, "forbidden" in elsewhere.evidence.lower()) == (False, True)
-        assert "virt-steward rbac --gates" in elsewhere.evidence
+        assert "virt-steward rbac --controllers advisor,approver,autopilot --gates FILE" in elsewhere.evidence
 
 
 @pytest.fixture

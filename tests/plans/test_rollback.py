@@ -6,6 +6,7 @@ from tests.plans.test_draft import OWNER, an_intent
 from tests.widgets import a_widget, the_widget
 from virt_steward.apis.virtplatformconfig import PlanItem
 from virt_steward.kube.client import Client
+from virt_steward.plans.annotations import GOVERNED_BY
 from virt_steward.plans.draft import Drafted, TargetsMoving, draft
 from virt_steward.plans.execute import ItemOutdated, Written, write
 from virt_steward.plans.fields import fields_set_by
@@ -119,13 +120,46 @@ async def test_rollback_deletes_object_of_first_plan(admin: Client, widgets: str
     assert isinstance(await write_rollback(admin, OWNER, await back(admin, widgets, second)), AlreadyGone)
 
 
-async def test_rollback_restores_changes_between_plans(admin: Client, widgets: str) -> None:
+async def test_rollback_of_two_plans_restores_one_moment(admin: Client, widgets: str) -> None:
+    """Neither plan was in force with size 2 and without a colour: ben set it between them."""
     await admin.create(a_widget(widgets, size=1))
     first = await applied(admin, an_intent(widgets, size=3, colour="blue"))
     await admin.merge_patch(the_widget(widgets), {"spec": {"size": 2}}, manager="ben")
     second = await applied(admin, an_intent(widgets, size=4, colour="blue"), first)
+    third = await applied(admin, an_intent(widgets, size=5, colour="blue"), second)
+    item = await back(admin, widgets, third)
+    assert "not restored, as others set it between two plans: spec.size (was 2)" in item.message
+    await write_rollback(admin, OWNER, item)
+    assert (await admin.get(the_widget(widgets)))["spec"] == {"size": 1}
+
+
+async def test_rollback_restores_what_others_took_back_between_plans(admin: Client, widgets: str) -> None:
+    """Without the annotation no plan governs the object: the values of that moment belong together."""
+    await admin.create(a_widget(widgets, size=1))
+    first = await applied(admin, an_intent(widgets, size=3, colour="blue"))
+    taken_back = {"metadata": {"annotations": {GOVERNED_BY: None}}, "spec": {"size": 2}}
+    await admin.merge_patch(the_widget(widgets), taken_back, manager="ben")
+    second = await applied(admin, an_intent(widgets, size=4, colour="green"), first)
     await write_rollback(admin, OWNER, await back(admin, widgets, second))
-    assert (await admin.get(the_widget(widgets)))["spec"] == {"size": 2}
+    assert (await admin.get(the_widget(widgets)))["spec"] == {"size": 2, "colour": "blue"}
+
+
+async def test_rollback_warns_of_new_combination(admin: Client, widgets: str) -> None:
+    await admin.create(a_widget(widgets, size=1))
+    image = await applied(admin, an_intent(widgets, size=3, colour="blue"))
+    assert "combination" not in (await back(admin, widgets, image)).message
+    await admin.merge_patch(the_widget(widgets), {"spec": {"size": 2}}, manager="ben")
+    message = (await back(admin, widgets, image)).message
+    assert "kept as others have changed it since: spec.size" in message
+    assert "have not been in force in this combination" in message
+
+
+async def test_rollback_names_values_that_stay_in_object_of_others(admin: Client, widgets: str) -> None:
+    image = await applied(admin, an_intent(widgets, size=3))
+    await admin.merge_patch(the_widget(widgets), {"spec": {"colour": "red"}}, manager="ben")
+    message = (await back(admin, widgets, image)).message
+    assert "the object stays, since others own fields of it: ben" in message
+    assert "the values of the plan stay, too: spec.size; remove those that you do not want" in message
 
 
 async def test_pre_image_of_rolled_back_plan_is_not_carried_over(admin: Client, widgets: str) -> None:

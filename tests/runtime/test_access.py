@@ -124,11 +124,36 @@ def test_rules_are_minimal(grants: list[Grant], expected: list[dict[str, Any]]) 
 
 def places(access: Access, installation: Installation) -> dict[str, list[str]]:
     """By namespace, the resources that the roles there speak of."""
-    return {
-        role["metadata"].get("namespace", ""): [name for rule in role["rules"] for name in rule["resources"]]
-        for role in manifests(access, installation)
-        if role["kind"] in ("Role", "ClusterRole")
-    }
+    found: dict[str, list[str]] = {}
+    for role in manifests(access, installation):
+        if role["kind"] in ("Role", "ClusterRole"):
+            there = [name for rule in role["rules"] for name in rule["resources"]]
+            found.setdefault(role["metadata"].get("namespace", ""), []).extend(there)
+    return found
+
+
+def test_manifests_never_change_role_by_flags() -> None:
+    """Each of them is applied on its own, so what one grants must not be gone from the same role of another."""
+    access = Access(
+        "placement",
+        (
+            a_grant(SECRET, WATCH, where=Reach.SECRETS),
+            a_grant(PLAN, WATCH, where=Reach.TARGETS),
+            a_grant(SUBSCRIPTION, WATCH),
+        ),
+        {"deletes": (a_grant(PLAN, ("delete",)),)},
+    )
+    installations = (
+        Installation(),
+        Installation(secret_namespaces=("a", "virt-steward")),
+        Installation(target_namespaces=("b", "virt-steward")),
+        Installation(extras=("deletes",)),
+    )
+    known: dict[tuple[str, str, str], Any] = {}
+    for manifest in itertools.chain.from_iterable(manifests(access, one) for one in installations):
+        metadata = manifest["metadata"]
+        same = known.setdefault((manifest["kind"], metadata.get("namespace", ""), metadata["name"]), manifest)
+        assert same == manifest
 
 
 def test_manifests_have_role_per_target_namespace() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +18,7 @@ from virt_steward.cli import advisor_flags, autopilot_flags
 from virt_steward.cli.arguments import ContextOption, KubeconfigOption, quiet_client
 from virt_steward.cli.output import Output, OutputOption, say, show, wrapped
 from virt_steward.controllers.autopilot.annotation_keys import SCOPE
-from virt_steward.controllers.autopilot.overrides.scope import Activation, Idle, parse
+from virt_steward.controllers.autopilot.overrides.scope import Activation, Idle, Only, parse
 from virt_steward.insight.assets.changes import WRITES, ChangeAction, preview_changes
 from virt_steward.insight.assets.explain import find_asset
 from virt_steward.insight.assets.impact import find_impacts
@@ -29,7 +29,9 @@ from virt_steward.objects.field_changes import field_changes
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from virt_steward.catalog.load import Catalog
     from virt_steward.controllers.autopilot.options import AutopilotOptions
+    from virt_steward.controllers.autopilot.overrides.scope import Scope
     from virt_steward.insight.assets.changes import AssetChange
     from virt_steward.insight.assets.impact import RebootImpact
     from virt_steward.objects.field_changes import FieldChange
@@ -63,6 +65,8 @@ class ChangeReport:
     impacts: Mapping[Ref, RebootImpact]
     idle: str = ""
     """Why the autopilot changes nothing at all; empty if it is on."""
+    groups: Mapping[str, str] = field(default_factory=dict)
+    """By asset, the group by which the allow-list selects it, if it does not name the asset itself."""
 
     @property
     def exit_code(self) -> int:
@@ -125,7 +129,14 @@ async def _preview(
             return ChangeReport((), {}, found.seen.scope.why)
         _progress("Asking the server what would change, by dry run")
         changes = await preview_changes(dry_runs, found, names)
-        return ChangeReport(changes, await find_impacts(dry_runs, found, changes))
+        impacts = await find_impacts(dry_runs, found, changes)
+        return ChangeReport(changes, impacts, groups=_groups(found.view.catalog, found.seen.scope))
+
+
+def _groups(catalog: Catalog, scope: Scope) -> dict[str, str]:
+    if not isinstance(scope, Only):
+        return {}
+    return {one.name: one.group for one in catalog.assets if one.in_scope(scope.names) and one.name not in scope.names}
 
 
 def _progress(text: str) -> None:
@@ -179,7 +190,7 @@ def report_lines(report: ChangeReport, *, show_excluded: bool) -> Iterator[str]:
         return
     shown = [one for one in report.changes if one.action in MARKS]
     for change in shown:
-        yield from _change(change, report.impacts.get(change.ref))
+        yield from _change(change, report.impacts.get(change.ref), report.groups.get(change.asset, ""))
         yield ""
     if show_excluded:
         for change in report.changes:
@@ -187,23 +198,36 @@ def report_lines(report: ChangeReport, *, show_excluded: bool) -> Iterator[str]:
                 yield from wrapped(f"{change.asset} is left out: {change.message}", "  ", "    ")
     if shown:
         yield LEGEND
+    yield from _reboots(report)
     yield from wrapped(_summary(report))
 
 
-def _change(change: AssetChange, impact: RebootImpact | None) -> Iterator[str]:
+def _reboots(report: ChangeReport) -> Iterator[str]:
+    """Sum up whose nodes reboot, at once and later: of many changes, these are the ones to know of."""
+    rebooting = [one for one in report.changes if one.reboots]
+    for when, some in (
+        ("At once", [one for one in rebooting if not one.staged]),
+        ("Later, once the change is released or its pool rolls out anyway,", [one for one in rebooting if one.staged]),
+    ):
+        if pools := sorted({pool.name for one in some for pool in one.pools}):
+            causes = ", ".join(dict.fromkeys(one.asset for one in some if one.pools))
+            yield from wrapped(f"{when} all nodes of pool {', '.join(pools)} would reboot, because of {causes}")
+
+
+def _change(change: AssetChange, impact: RebootImpact | None, group: str = "") -> Iterator[str]:
     text = TEXTS.get(change.action, f"would be {change.action}d")
     if change.staged:
         reason = f" ({change.message})" if change.message else ""
         text += f"{reason}, but is staged first: {change.staged}"
     elif change.message:
         text += f": {change.message}"
-    name = f" ({change.asset})" if change.asset else ""
+    name = f" ({change.asset}{f', of group {group}' if group else ''})" if change.asset else ""
     yield from wrapped(f"{MARKS[change.action]} {change.ref}{name}: {text}", "", "    ")
     if impact:
         yield from wrapped(f"impact: {impact.message}", "    ", "      ")
     fields = _fields(change)
-    for field in fields[:MOST_FIELDS]:
-        yield from wrapped(str(field) if change.live else field.assignment, "    ", "      ")
+    for one in fields[:MOST_FIELDS]:
+        yield from wrapped(str(one) if change.live else one.assignment, "    ", "      ")
     if len(fields) > MOST_FIELDS:
         yield f"    and {len(fields) - MOST_FIELDS} more fields; -o json has all of them"
 

@@ -300,6 +300,7 @@ def asset_lines(found: AssetExplanation) -> Iterator[str]:
     yield from wrapped(f"Asset {found.asset}: {found.state}: {found.because}", hanging="  ")
     yield from wrapped(f"object: {found.object}", "  ", "    ")
     yield from wrapped(f"purpose: {found.summary}", "  ", "    ")
+    yield from _scope_lines(found)
     yield from _decision_lines(*found.decisions)
     yield from check_lines(found.checks)
     if found.overrides:
@@ -322,6 +323,18 @@ def asset_lines(found: AssetExplanation) -> Iterator[str]:
         yield f"  to write it now: virt-steward release {found.asset}"
         yield from staged_lines(found.review)
     yield f"\n{_live_object(found.live)}"
+
+
+def _scope_lines(found: AssetExplanation) -> Iterator[str]:
+    """Print what the allow-list selects by this name, and whether nodes reboot: nobody should find out afterwards."""
+    if found.group:
+        yield from wrapped(f"group: {found.group}; this name in the allow-list selects it, too", "  ", "    ")
+    if found.selects:
+        along = ", ".join(map(str, found.selects))
+        yield from wrapped(f"its name in the allow-list also selects: {along}", "  ", "    ")
+    if found.reboots or any(one.reboots for one in found.selects):
+        command = f"virt-steward diff --scope {found.asset}"
+        yield from wrapped(f"nodes reboot when this is written: '{command}' shows which, and when", "  ", "    ")
 
 
 def _live_object(live: LiveObject | None) -> str:

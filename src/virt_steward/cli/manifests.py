@@ -159,6 +159,13 @@ def manifests(
     policy_namespaces: approver_flags.PolicyNamespacesOption = None,
     gates: hold_flags.GatesOption = None,
     console: Annotated[bool, typer.Option("--console", help="Include the console, as its own Deployment.")] = False,
+    only: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PART[,PART]",
+            help="Print only these parts, such as console or crds: the others stay as they are on the cluster.",
+        ),
+    ] = None,
     into: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Write files there and print nothing.", file_okay=False)
     ] = None,
@@ -170,8 +177,10 @@ def manifests(
 ) -> None:
     """Print all manifests of an installation.
 
-    Namespace, CRDs, admission policies, and for each controller its RBAC and Deployment.
+    Namespace, CRDs, admission policies, and for each controller its RBAC and Deployment. What is not given gets its
+    default, also the image: to change an installation, repeat its options, or print only the part that is added.
     """
+    parts_chosen = None if only is None else names_in(only)
     hco = advisor_flags.hco(hyperconverged)
     policies = approver_flags.policy_namespaces(policy_namespaces)
     load_gates(gates)  # a mistake in it is reported before anything is printed
@@ -179,18 +188,22 @@ def manifests(
         Installation(namespace),
         image,
         hco,
-        console,
+        console or CONSOLE in (parts_chosen or ()),
         example_profile,
         policies,
         gates=Path(gates).read_text(encoding="utf-8") if gates else "",
         activation=activation,
     )
+    if into is not None and parts_chosen is not None:
+        raise BadSetting("--only prints parts, and --into writes all of them as files: leave one of them out")
     if into is not None:
         _write(into, files_of(package, options))
         return
     if package is not PackageFormat.KUSTOMIZE:
         raise BadSetting(f"--for {package} makes several files: add --into FOLDER")
-    typer.echo(printed([obj for objects in installed(options).values() for obj in objects], output), nl=False)
+    found = installed(options)
+    names = chosen(tuple(found), parts_chosen, "part") if parts_chosen is not None else tuple(found)
+    typer.echo(printed([obj for name in names for obj in found[name]], output), nl=False)
 
 
 def printed(objects: Sequence[dict[str, Any]], output: ManifestFormat) -> str:

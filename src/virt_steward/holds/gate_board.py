@@ -33,7 +33,12 @@ REMEMBERED = 5.0
 MOST_OBJECTS = 5000
 """Objects of one gate; more of them close it."""
 LONGEST_FILE = 1024 * 1024
-HOW_TO_ALLOW = "name it in the file of --gates, and apply the output of 'virt-steward rbac --gates FILE'"
+HOW_TO_ALLOW = (
+    "name it in the file of --gates, and apply the output of "
+    "'virt-steward rbac --controllers advisor,approver,autopilot --gates FILE'"
+)
+GATES = "gates"
+"""The role with what gates read."""
 SHOWN = 3
 """Objects that are named as evidence."""
 
@@ -79,7 +84,7 @@ def grants_for(settings: GateSettings, controller: Controller) -> Iterator[Grant
         gate = settings.find(name)
         if gate and gate.objects:
             where = gate.objects.namespace or Reach.CLUSTER
-            yield Grant(gate.objects.object_kind, ("list",), f"to evaluate gate {name}", where)
+            yield Grant(gate.objects.object_kind, ("list",), f"to evaluate gate {name}", where, part=GATES)
 
 
 @dataclass(frozen=True, slots=True)

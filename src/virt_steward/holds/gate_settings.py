@@ -94,7 +94,7 @@ class GateSettings(_GateStruct, frozen=True):
     required: dict[Controller, tuple[Name, ...]] = {}
     """Gates that hold for every object of a controller, besides those that it names."""
     ready_made: tuple[ReadyMade, ...] = ()
-    """Ready-made gates that objects name: `virt-steward rbac --gates` grants what they read."""
+    """Ready-made gates that objects name: the roles of `rbac --gates` grant what they read."""
     poll: Annotated[str, msgspec.Meta(max_length=32)] = "30s"
     """How often closed gates are evaluated again while something waits for them."""
 

@@ -120,8 +120,7 @@ def _controller(name: str, options: InstallOptions, objects: list[Object]) -> st
     usual = options.installation_of(rights)
     if name == "placement":
         secrets = replace(usual, secret_namespaces=("open-secrets-namespace",))
-        added = [_renamed(obj, "secrets") for obj in _besides(rights, secrets, objects)]
-        more = _repeated("$.Values.secretNamespaces", _template(added))
+        more = _repeated("$.Values.secretNamespaces", _template(_besides(rights, secrets, objects)))
     if name == "autopilot":
         deletes = replace(usual, extras=(*usual.extras, OPT_OUT_DELETES))
         more = _when("$.Values.optOutDeletes", "---\n" + _template(_besides(rights, deletes, objects)))
@@ -131,14 +130,6 @@ def _controller(name: str, options: InstallOptions, objects: list[Object]) -> st
 def _besides(rights: Access, wider: Installation, objects: list[Object]) -> list[Object]:
     """The objects that a wider installation adds."""
     return [obj for obj in access.manifests(rights, wider) if obj not in objects]
-
-
-def _renamed(obj: Object, suffix: str) -> Object:
-    """Add a suffix to a role and its binding, since others of the same name may be in the same namespace."""
-    renamed = {**obj, "metadata": {**obj["metadata"], "name": f"{obj['metadata']['name']}-{suffix}"}}
-    if "roleRef" in obj:
-        renamed["roleRef"] = {**obj["roleRef"], "name": f"{obj['roleRef']['name']}-{suffix}"}
-    return renamed
 
 
 def _opened(deployment: Object, name: str) -> Object:

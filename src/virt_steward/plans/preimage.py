@@ -15,7 +15,7 @@ from virt_steward.kube.client import Selection
 from virt_steward.kube.errors import AlreadyExists, NotFound
 from virt_steward.objects.canonical import same
 from virt_steward.objects.identity import Key, Kind, Ref
-from virt_steward.objects.ownership import owned_by
+from virt_steward.plans.annotations import GOVERNED_BY
 from virt_steward.plans.fields import values
 from virt_steward.plans.fingerprint import record_name
 from virt_steward.plans.intent import ref_to
@@ -46,6 +46,8 @@ class TargetPreImage(msgspec.Struct, frozen=True, rename="camel"):
     """What the plan was to put there."""
     labels: dict[str, str] = {}
     """By which pools select a MachineConfig."""
+    replaced: dict[str, Any] = {}
+    """What others had set between two of our plans, and the second one replaced. A rollback does not restore it."""
 
     @property
     def ref(self) -> Ref:
@@ -75,13 +77,14 @@ def capture(
     targets: Mapping[Ref, Object | None],
     earlier: PreImage | None = None,
 ) -> PreImage:
-    """Record the targets of all items that are still to be written, as they are now.
+    """Record the targets of all items that are still to be written.
 
-    A value that an earlier plan has set, and that is still the same, is not what was there before us: for it, the
-    record of that earlier plan is carried over. For example, plan 1 changes an interval from 300 to 60, and plan 2 from
-    60 to 90. The record of plan 2 says 300, so that a rollback restores what the admin had.
+    A record is always of one moment. While our plans govern a target, that is the moment before the first of them: for
+    example, plan 1 changes an interval from 300 to 60, and plan 2 from 60 to 90. The record of plan 2 says 300, so
+    that a rollback restores what the admin had. Values of both moments in one record would be a combination that never
+    was. Where no plan governs the target any more, since somebody removed the annotation, the moment is now.
     """
-    kept = {one.name: one for one in (earlier.items if earlier else ()) if _has_applied(owner, targets.get(one.ref))}
+    kept = {one.name: one for one in (earlier.items if earlier else ()) if _governs(owner, targets.get(one.ref))}
     for item in items:
         if item.state == "Pending":
             kept[item.name] = _kept(item, targets.get(ref_to(item.target_ref)), kept.get(item.name))
@@ -114,16 +117,22 @@ async def load(reader: Reader, namespace: str, profile: str, name: str) -> PreIm
             return None
         return image if image.profile == profile else None
     found = await reader.list(CONTROLLER_REVISION, Selection(namespace, labels=f"{PROFILE}={profile}"))
-    newest = max(found, key=lambda one: one["metadata"]["creationTimestamp"], default=None)
+    newest = max(found, key=_age, default=None)
     return _read(newest) if newest else None
+
+
+def _age(record: Object) -> tuple[str, int]:
+    """Times have seconds only; two plans may be executed within one."""
+    metadata = record["metadata"]
+    return metadata["creationTimestamp"], int(metadata["resourceVersion"])
 
 
 def _read(record: Object) -> PreImage:
     return msgspec.convert(record["data"], PreImage)
 
 
-def _has_applied(owner: PlanOwner, live: Object | None) -> bool:
-    return live is not None and bool(owned_by(live, owner.manager.name))
+def _governs(owner: PlanOwner, live: Object | None) -> bool:
+    return live is not None and (live["metadata"].get("annotations") or {}).get(GOVERNED_BY) == owner.name
 
 
 def _part(of: Mapping[str, Any], field: str) -> dict[str, Any]:
@@ -141,19 +150,21 @@ def _kept(item: PlanItem, live: Object | None, earlier: TargetPreImage | None) -
         applied=values(item.desired_state, item.managed_fields),
         labels=item.desired_state["metadata"].get("labels", {}),
     )
-    return _joined(earlier, kept, live) if live is not None and earlier and earlier.ref == kept.ref else kept
+    return _joined(earlier, kept, live) if live is not None and earlier and earlier.target == kept.target else kept
 
 
 def _joined(earlier: TargetPreImage, kept: TargetPreImage, live: Object) -> TargetPreImage:
-    """What was there before both plans; what others changed between them was there before the second."""
+    """What was there before both plans; fields that only the second one sets are as they are now."""
     fields = tuple(dict.fromkeys((*earlier.fields, *kept.fields)))
     now = values(live, fields)
-    unchanged = [field for field in earlier.fields if earlier.is_as_applied(live, field)]
-    before = {field: value for field, value in now.items() if field not in unchanged}
+    new = {field: value for field, value in now.items() if field not in earlier.fields}
+    changed = [field for field in earlier.fields if not earlier.is_as_applied(live, field)]
+    between = {field: now[field] for field in changed if field in now and not earlier.is_as_before(live, field)}
     return msgspec.structs.replace(
         kept,
         existed=earlier.existed,
         fields=fields,
-        before=before | {field: earlier.before[field] for field in unchanged if field in earlier.before},
+        before=earlier.before | new,
         applied=now | kept.applied,
+        replaced=earlier.replaced | between,
     )

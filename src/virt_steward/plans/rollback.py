@@ -2,6 +2,9 @@
 
 A value is restored if it is still as the plan set it and no other manager owns it; what others have changed since stays
 as it is, and the plan says so. The fields that we own of a target are released.
+
+What is restored of an object is of one moment (`preimage.py`). The plan says what keeps the object from being as it was
+then: changes of others since, changes of others between our plans, and another controller that writes it, too.
 """
 
 from __future__ import annotations
@@ -9,8 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from virt_steward.apis.virtplatformconfig import PlanItem
 from virt_steward.kube.errors import Conflict, NotFound, NotServed, Refused
+from virt_steward.objects.canonical import canonical
 from virt_steward.objects.diff import unified
 from virt_steward.objects.normalize import sanitized
 from virt_steward.objects.ownership import Owner, owned_by, owners, who_owns
@@ -44,6 +50,8 @@ Operation = dict[str, Any]
 
 GONE = "Already deleted"
 FOREIGN = "This version of the profile does not manage it; roll it back manually"
+LONGEST_VALUE = 60
+"""Characters of a value in a message."""
 _STAY = frozenset({("spec",), ("metadata",), ("metadata", "annotations")})
 """Maps that stay even if they become empty."""
 
@@ -54,9 +62,9 @@ class AlreadyGone:
 
 
 async def draft_rollback(
-    client: Client, owner: PlanOwner, image: PreImage, targets: Mapping[Ref, Object | None]
+    client: Client, owner: PlanOwner, image: PreImage, targets: Mapping[Ref, Object | None], note: str = ""
 ) -> Draft:
-    """Draft the rollback, last item first; each item is previewed by a dry run."""
+    """Draft the rollback, last item first; each item is previewed by a dry run. Items that write get the note."""
     items: list[PlanItem] = []
     for kept in reversed(image.items):
         ref = ref_to(kept.target)
@@ -71,7 +79,8 @@ async def draft_rollback(
                 return TargetsMoving(f"{ref} changed while the plan was drafted: {moved}")
             except Refused as refusal:
                 return DraftRejected(kept.name, str(refusal))
-        items.append(item)
+        is_noted = note and item.state == "Pending"
+        items.append(replace(item, message=f"{item.message}; {note}"[:LONGEST_MESSAGE]) if is_noted else item)
     return Drafted(tuple(items))
 
 
@@ -82,12 +91,15 @@ def drafted(kept: TargetPreImage, live: Object | None, manager: FieldManager) ->
     changed = tuple(field for field in kept.fields if _is_of_others(kept, live, field, manager))
     fields = tuple(field for field in kept.fields if field not in changed)
     left = f"; kept as others have changed it since: {', '.join(changed)}" if changed else ""
+    left += _not_restored(kept)
     if not kept.existed and not changed and not (others := _others(live, manager)):
         return _deletion(kept, live)
     if not kept.existed:
         why = "the object stays" + (f", since others own fields of it: {', '.join(others)}" if not changed else "")
-        return _item(kept, live, (), f"Releases the fields that we own; {why}{left}")
-    item = _item(kept, live, fields, f"Restores the previous values{left}")
+        rest = f"; the values of the plan stay, too: {', '.join(fields)}; remove those that you do not want"
+        return _item(kept, live, (), f"Releases the fields that we own; {why}{left}{rest if fields else ''}")
+    mixed = "; check that they fit together: the values have not been in force in this combination" if changed else ""
+    item = _item(kept, live, fields, f"Restores the previous values{left}{mixed}")
     is_needed = item.diff or _has_a_part(live, manager)
     return item if is_needed else _settled(kept, f"There is nothing to roll back{left}")
 
@@ -202,6 +214,18 @@ def _others(live: Object, manager: FieldManager) -> tuple[str, ...]:
 
 def _is_another(owner: Owner, manager: FieldManager) -> bool:
     return not owner.subresource and owner.manager != RELEASE.name and not is_entry_of(owner, manager)
+
+
+def _not_restored(kept: TargetPreImage) -> str:
+    if not kept.replaced:
+        return ""
+    was = ", ".join(f"{field} (was {_short(value)})" for field, value in kept.replaced.items())
+    return f"; not restored, as others set it between two plans: {was}"
+
+
+def _short(value: Any) -> str:
+    text = canonical(value).decode()
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
 
 
 def _settled(kept: TargetPreImage, message: str) -> PlanItem:

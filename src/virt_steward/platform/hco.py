@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 HYPERCONVERGED = Kind("hco.kubevirt.io", "HyperConverged", "hyperconvergeds")
 PREFIX = "platform.kubevirt.io/"
 """The prefix of every annotation by which users steer the autopilot."""
+AUTOPILOT_SCOPE = f"{PREFIX}autopilot"
+"""Turns it on, for all assets or for those that are listed."""
 
 SECTIONS = frozenset(
     ("deployment", "networking", "observability", "security", "storage", "virtualization", "workloadSources")

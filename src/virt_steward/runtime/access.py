@@ -50,6 +50,10 @@ class Reach(Enum):
     """In the namespaces with Secrets for it; nowhere if the installation has none."""
 
 
+PARTS = {Reach.TARGETS: "targets", Reach.SECRETS: "secrets"}
+"""Roles of their own, since the installation says in which namespaces they are."""
+
+
 @dataclass(frozen=True, slots=True)
 class Grant:
     """Verbs on one resource, and why they are needed."""
@@ -63,6 +67,8 @@ class Grant:
     subresource: str = ""
     names: tuple[str, ...] = ()
     """Only these objects (resourceNames). Works for watches by field selector and for applies, not for a POST."""
+    part: str = ""
+    """The role that it belongs to, if some installations have it and others do not."""
 
     def __post_init__(self) -> None:
         if unknown := [verb for verb in self.verbs if verb not in VERBS]:
@@ -83,6 +89,11 @@ class Grant:
     @property
     def resource(self) -> str:
         return f"{self.kind.plural}/{self.subresource}" if self.subresource else self.kind.plural
+
+    @property
+    def role(self) -> str:
+        """The suffix of its role. The content of a role must not depend on flags: see `manifests`."""
+        return self.part or (PARTS.get(self.where, "") if isinstance(self.where, Reach) else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,25 +156,29 @@ class Installation:
 
 
 def manifests(access: Access, installation: Installation) -> list[dict[str, Any]]:
-    """The ServiceAccount of a controller, and its roles with their bindings: first cluster-wide, then by namespace."""
+    """The ServiceAccount of a controller, and its roles with their bindings: first cluster-wide, then by namespace.
+
+    People apply this output again with other flags. So flags add roles, and never change one: otherwise the output for
+    Secrets in namespace `b` would replace the role that allows those in the controller's own namespace.
+    """
     account = {"apiVersion": "v1", "kind": "ServiceAccount"}
     found: list[dict[str, Any]] = [account | {"metadata": _metadata(access, installation, installation.namespace)}]
-    for namespace, grants in _places(access.all_grants, installation):
-        found += _role_and_binding(access, installation, namespace, grants)
+    for (namespace, part), grants in _places(access.all_grants, installation):
+        found += _role_and_binding(access, installation, namespace, grants, part)
     for extra in installation.extras:
         if extra not in access.extras:
             raise GrantError(f"{access.controller} has no optional grant {extra}")
-        for namespace, grants in _places(access.extras[extra], installation):
+        for (namespace, _), grants in _places(access.extras[extra], installation):
             found += _role_and_binding(access, installation, namespace, grants, extra)
     return found
 
 
-def _places(grants: Iterable[Grant], installation: Installation) -> list[tuple[str, list[Grant]]]:
-    """The grants by namespace; those for the whole cluster come first."""
-    places: dict[str, list[Grant]] = {}
+def _places(grants: Iterable[Grant], installation: Installation) -> list[tuple[tuple[str, str], list[Grant]]]:
+    """The grants by namespace and role; those for the whole cluster come first."""
+    places: dict[tuple[str, str], list[Grant]] = {}
     for grant in grants:
         for namespace in _namespaces(grant, installation):
-            places.setdefault(namespace, []).append(grant)
+            places.setdefault((namespace, grant.role), []).append(grant)
     return sorted(places.items())
 
 
@@ -212,12 +227,12 @@ def _namespaces(grant: Grant, installation: Installation) -> tuple[str, ...]:
 
 
 def _role_and_binding(
-    access: Access, installation: Installation, namespace: str, grants: Sequence[Grant], extra: str = ""
+    access: Access, installation: Installation, namespace: str, grants: Sequence[Grant], part: str
 ) -> list[dict[str, Any]]:
     prefix = "" if namespace else "Cluster"
     account = installation.account(access)
     metadata = _metadata(access, installation, namespace)
-    metadata["name"] = f"{account}-{extra}" if extra else account
+    metadata["name"] = f"{account}-{part}" if part else account
     role = {
         "apiVersion": f"{RBAC}/v1",
         "kind": f"{prefix}Role",

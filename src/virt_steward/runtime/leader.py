@@ -136,7 +136,11 @@ class Elector:
 
     async def campaign(self) -> None:
         """Wait until this candidate leads."""
+        shown = ""
         while not await self._try_to_lead():
+            if self.holder not in (shown, ""):
+                shown = self.holder
+                log.info("waiting for the lease", lease=str(self.candidacy.lease), holder=shown)
             await self._pause()
         log.info("leading", lease=str(self.candidacy.lease), identity=self.candidacy.identity)
 

@@ -77,6 +77,19 @@ async def test_explain_idle_autopilot(rig: AutopilotRig) -> None:
         await explained(rig, ASSET)
 
 
+async def test_explain_names_what_asset_brings_along(rig: AutopilotRig) -> None:
+    found = await explained(rig, ASSET)
+    assert ("psi-enable (nodes reboot)" in map(str, found.selects), found.reboots) == (True, False)
+    text = " ".join(" ".join(asset_lines(found)).split())
+    assert "its name in the allow-list also selects: psi-enable (nodes reboot)" in text
+    assert f"'virt-steward diff --scope {ASSET}' shows which" in text
+    brought = await explained(rig, "psi-enable")
+    assert (brought.group, brought.reboots, brought.selects) == (ASSET, True, ())
+    assert f"group: {ASSET}; this name in the allow-list selects it" in " ".join(asset_lines(brought))
+    alone = " ".join(asset_lines(await explained(rig, "metallb-operator")))
+    assert "reboot" not in alone
+
+
 async def test_explain_shows_every_check(rig: AutopilotRig) -> None:
     await rig.activate(f"{ASSET},metallb-operator,hco-golden-config")
     left = await explained(rig, "metallb-operator")

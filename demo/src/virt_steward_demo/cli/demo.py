@@ -40,6 +40,7 @@ Running on this machine, on loopback only:
   member clusters {members}
   controllers     {controllers}, each with only the rights that 'virt-steward rbac' prints
   console         {console}
+  warnings        {log}
 
 Three things to try, in another terminal:
   export KUBECONFIG={kubeconfig}
@@ -72,22 +73,27 @@ def demo(
     address = parse_address(ADDRESS, console)
     served_at = loopback_only(address) if address else None  # sign-in links are only for loopback
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C: everything that was started is stopped
-    logs.configure("auto", "error" if tour else "warning")
+    logs.configure("auto", "error")
     progress = ProgressPrinter()
     binaries = find_or_build(os.environ, progress)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="virt-steward-demo-")))
+        log = folder / "log"
+        if not tour:  # a person reads the terminal: the link to the console stays its last line
+            logs.configure("console", "warning", stack.enter_context(log.open("w")))
         progress.say("starting the control planes")
         fleet = stack.enter_context(DemoFleet(binaries, folder))
         control_plane = stack.enter_context(ControlPlane(binaries, folder / "main"))
         if tour:
             asyncio.run(_tour(control_plane, fleet))
         else:
-            asyncio.run(_run(control_plane, fleet, PlatformShape(pace=pace), served_at))
+            asyncio.run(_run(control_plane, fleet, PlatformShape(pace=pace), served_at, log))
     progress.say("stopped; nothing is left behind")
 
 
-async def _run(control_plane: ControlPlane, fleet: DemoFleet, shape: PlatformShape, console: Address | None) -> None:
+async def _run(
+    control_plane: ControlPlane, fleet: DemoFleet, shape: PlatformShape, console: Address | None, log: Path
+) -> None:
     links: asyncio.Queue[str] = asyncio.Queue()
     async with start_demo_cluster(control_plane, fleet, shape, console, links.put_nowait) as cluster:
         await _create_sample_objects(cluster)
@@ -97,7 +103,8 @@ async def _run(control_plane: ControlPlane, fleet: DemoFleet, shape: PlatformSha
                 server=control_plane.server,
                 members=", ".join(member.name for member in fleet.members),
                 controllers=", ".join(cluster.controllers),
-                console=(await links.get()).removeprefix("console: ") if console else "turned off",
+                console="open the link in the last line" if console else "turned off",
+                log=log,
                 kubeconfig=shlex.quote(str(control_plane.kubeconfig)),
             )
         )
@@ -108,7 +115,7 @@ async def _run(control_plane: ControlPlane, fleet: DemoFleet, shape: PlatformSha
 
 
 async def _print_links(links: asyncio.Queue[str]) -> None:
-    """A link works once. When it is used, the console makes the next one."""
+    """A link works once. When it is used, the console makes the next one. It comes after all other text."""
     while True:
         typer.echo(await links.get())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from virt_steward import app
@@ -13,10 +13,12 @@ from virt_steward.console.access import ACCESS as CONSOLE_ACCESS
 from virt_steward.controllers import NAMES, definition
 from virt_steward.controllers.options import ControllerOptions
 from virt_steward.controllers.placement.options import PlacementOptions
+from virt_steward.packaging.parts import POLICIES
 from virt_steward.runtime.access import NAMESPACE, Installation
 from virt_steward.runtime.leader import LeaseTimes
 from virt_steward.runtime.probes import Addresses
 from virt_steward.settings import ConsoleSettings, Settings
+from virt_steward.ssa import managers
 from virt_steward_demo.local import accounts
 from virt_steward_demo.simulation.install import install, make_namespace
 from virt_steward_demo.simulation.platform import PlatformShape, SimulatedPlatform
@@ -58,6 +60,8 @@ async def start_demo_cluster(
         client = await stack.enter_async_context(app.connected(str(control_plane.kubeconfig), None))
         await make_namespace(client, NAMESPACE)
         await install(client, *(crd.manifest() for crd in CRDS))
+        for policy in POLICIES:
+            await client.apply(policy, manager=managers.INSTALL.name, force=True)
         platform = await stack.enter_async_context(SimulatedPlatform(client, shape))
         await fleet.join(client)
         definitions = [definition(name, OPTIONS) for name in NAMES]
@@ -66,7 +70,6 @@ async def start_demo_cluster(
         stack.callback(stop.set)
         for one in definitions:
             settings = await _settings(control_plane, client, one.access)
-            settings = replace(settings, leader_elect=console is not None)  # so that the console shows who leads
             running.create_task(app.run(settings, (one,), stop), name=one.name)
         if console:
             settings = await _settings(control_plane, client, CONSOLE_ACCESS, console)
@@ -86,7 +89,7 @@ async def _settings(
         kubeconfig=str(kubeconfig),
         context=None,
         namespace=NAMESPACE,
-        leader_elect=False,
+        leader_elect=True,  # so that another `virt-steward run` stands by
         lease=LeaseTimes(),
         grace=1.0,
         addresses=Addresses(None, None, None),

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from virt_steward.kube.client import Client, Object, Reader
     from virt_steward.plans.preimage import PreImage
 
+AUTOPILOT_IS_ON = "the autopilot is on: if it manages this object, it then sets its own values"
+"""Fields that are rolled back are not governed any more, so the autopilot writes them again."""
+
 
 def owner_of(profile: str) -> PlanOwner:
     """The advisor as the owner of the plans of one profile."""
@@ -47,7 +50,8 @@ async def draft_plan(client: Client, profile: Profile, context: ProfileContext) 
 
 async def draft_rollback_plan(client: Client, image: PreImage, context: ProfileContext) -> Draft:
     """Draft the rollback of an executed plan, with what its reboots concern."""
-    drafted = await draft_rollback(client, owner_of(image.profile), image, context.targets)
+    note = AUTOPILOT_IS_ON if context.is_autopilot_on else ""
+    drafted = await draft_rollback(client, owner_of(image.profile), image, context.targets, note)
     if not isinstance(drafted, Drafted):
         return drafted
     return Drafted(await _with_radius(client, drafted.items, context))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.controllers.advisor.approval import ADMISSION_POLICY
 from virt_steward.controllers.advisor.observe import AdvisorClusterView, OwnWrites
-from virt_steward.controllers.advisor.profiles import profiles, schemas_of
+from virt_steward.controllers.advisor.profiles import OFF_BY_DEFAULT, profiles, schemas_of
 from virt_steward.controllers.advisor.reconcile import AdvisorController
 from virt_steward.controllers.advisor.records import name_of_record
 from virt_steward.controllers.advisor.reporter import AdvisorReporter
@@ -104,13 +104,18 @@ def _grants(profiles: Sequence[Profile], options: AdvisorOptions) -> Iterator[Gr
     yield Grant(HYPERCONVERGED, WATCH, "to derive limits from its settings", names=(hco.key.name,))
     for profile in profiles:
         for ref in profile.targets:
-            why = f"to plan and apply {profile.name}"
-            yield Grant(ref.kind, (*READ, *WATCH, *PATCH), why, names=(ref.key.name,))
+            why, names, part = f"to plan and apply {profile.name}", (ref.key.name,), _part(profile)
+            yield Grant(ref.kind, (*READ, *WATCH, *PATCH), why, names=names, part=part)
             if ref.kind != HYPERCONVERGED:  # tuning a platform neither installs nor removes it
-                yield Grant(ref.kind, ("create",), why, names=(ref.key.name,))
-                yield Grant(ref.kind, ("delete",), "to roll back what was created", names=(ref.key.name,))
-    records = tuple(name_of_record(profile.name) for profile in profiles)
-    yield Grant(CONFIG_MAP, (*READ, *APPLY), "to record the plans that it makes and starts", Reach.OWN, names=records)
+                yield Grant(ref.kind, ("create",), why, names=names, part=part)
+                yield Grant(ref.kind, ("delete",), "to roll back what was created", names=names, part=part)
+        why, names = "to record the plans that it makes and starts", (name_of_record(profile.name),)
+        yield Grant(CONFIG_MAP, (*READ, *APPLY), why, Reach.OWN, names=names, part=_part(profile))
     yield Grant(CONTROLLER_REVISION, ("create", "get", "list"), "to record what a rollback restores", Reach.OWN)
     crds = tuple(sorted({crd for profile in profiles for crd in profile.schemas}))
     yield Grant(CUSTOM_RESOURCE_DEFINITION, READ, "to know which fields the installed release has", names=crds)
+
+
+def _part(profile: Profile) -> str:
+    """A profile that a flag turns on has a role of its own."""
+    return profile.name if profile.name in OFF_BY_DEFAULT else ""

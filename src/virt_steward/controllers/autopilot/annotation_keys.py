@@ -6,13 +6,13 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from virt_steward.objects.decision_record import DecisionKeys
-from virt_steward.platform.hco import PREFIX
+from virt_steward.platform.hco import AUTOPILOT_SCOPE, PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-SCOPE = f"{PREFIX}autopilot"
+SCOPE = AUTOPILOT_SCOPE
 """On the HyperConverged: `true`, or names and groups of assets."""
 EXCLUDED = f"{PREFIX}disabled-resources"
 """On the HyperConverged: rules for objects that are neither created nor changed."""

@@ -137,7 +137,8 @@ class _SecretWatch:
         informer = self.informer
         if informer.state is InformerState.DENIED:
             command = f"virt-steward rbac --controllers placement --secret-namespaces {self._secret.namespace}"
-            return SecretUnreadable(f"forbidden (403); apply the output of '{command}'")
+            elsewhere = "with --namespace, unless it is installed in virt-steward"
+            return SecretUnreadable(f"forbidden (403); apply the output of '{command}' ({elsewhere})")
         if informer.state is InformerState.REFUSED:
             return SecretUnreadable(f"the API server refuses the request: {informer.trouble}")
         if why := informer.store.unreadable(self._secret):

@@ -11,6 +11,7 @@ from virt_steward.controllers.autopilot.annotation_keys import DECISION, DRIFT
 from virt_steward.controllers.autopilot.decide import Wanted
 from virt_steward.controllers.autopilot.overrides.scope import Idle
 from virt_steward.controllers.autopilot.reconcile import is_terminating
+from virt_steward.controllers.autopilot.rollouts.policy import REBOOTING
 from virt_steward.controllers.autopilot.verdicts import pending_claims, pending_hco
 from virt_steward.insight.activity import EventRecord, timeline
 from virt_steward.insight.assets.staged import review_staged, staged_wait
@@ -108,6 +109,17 @@ class LiveObject:
 
 
 @dataclass(frozen=True, slots=True)
+class SelectedAlong:
+    """An asset that another one brings along."""
+
+    asset: str
+    reboots: bool
+
+    def __str__(self) -> str:
+        return f"{self.asset} (nodes reboot)" if self.reboots else self.asset
+
+
+@dataclass(frozen=True, slots=True)
 class AssetExplanation:
     """The whole answer on one asset."""
 
@@ -138,6 +150,12 @@ class AssetExplanation:
     """What a staged change would change, if the user may ask the server."""
     review: StagedAsset | None = None
     """The staged change: its fields as they were compared, and which nodes reboot."""
+    reboots: bool = False
+    """Whether nodes reboot when its object is created or changed."""
+    group: str = ""
+    """By this name in the allow-list it is selected, too."""
+    selects: tuple[SelectedAlong, ...] = ()
+    """Assets that its name in the allow-list selects besides, as it is the name of their group."""
 
 
 def find_asset(catalog: Catalog, name: str) -> Asset:
@@ -172,6 +190,13 @@ def explain(survey: Survey, name: str, found: Mapping[str, Evidence]) -> AssetEx
         staged=review.id if review else None,
         diff=evidence.dry_run.diff if review and isinstance(evidence.dry_run, DryRunAccepted) else "",
         review=review,
+        reboots=asset.object.kind in REBOOTING,
+        group=asset.group,
+        selects=tuple(
+            SelectedAlong(one.name, one.object.kind in REBOOTING)
+            for one in survey.view.catalog.assets
+            if one.group == name and one is not asset
+        ),
     )
 
 

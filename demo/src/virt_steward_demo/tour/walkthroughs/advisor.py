@@ -10,6 +10,7 @@ from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.controllers.advisor.annotation_keys import APPROVAL_COMMENT, APPROVED_BY, APPROVED_PLAN
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI
 from virt_steward.kube.errors import NotFound
+from virt_steward.kube.whoami import name_of_caller
 from virt_steward.objects.identity import Key, Ref
 from virt_steward_demo.tour.sample_objects import create_descheduler
 
@@ -107,8 +108,9 @@ class _Admin:
         await self.client.merge_patch(CONFIG, {"spec": {"action": action}}, manager="admin")
 
     async def approves(self, comment: str, action: str) -> None:
-        """Approve exactly the plan that was shown, by its hash."""
-        annotations = {APPROVED_PLAN: (await self.status())["planHash"], APPROVED_BY: "demo", APPROVAL_COMMENT: comment}
+        """Approve exactly the plan that was shown, by its hash, under the caller's own name: others are refused."""
+        plan, me = (await self.status())["planHash"], await name_of_caller(self.client)
+        annotations = {APPROVED_PLAN: plan, APPROVED_BY: me, APPROVAL_COMMENT: comment}
         patch = {"metadata": {"annotations": annotations}, "spec": {"action": action}}
         await self.client.merge_patch(CONFIG, patch, manager="admin")
 

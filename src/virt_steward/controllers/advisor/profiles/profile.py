@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 from virt_steward.apis.profiles import ProfileOptions
 from virt_steward.apis.virtplatformconfig import API_VERSION, Impact, Input
 from virt_steward.objects.identity import Kind, Ref
-from virt_steward.platform.hco import LiveMigration
+from virt_steward.objects.ownership import owned_by
+from virt_steward.platform.hco import AUTOPILOT_SCOPE, LiveMigration
 from virt_steward.platform.machineconfigs import MACHINE_CONFIG
+from virt_steward.ssa.managers import AUTOPILOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -47,6 +49,13 @@ class ProfileContext:
     @property
     def live_migration(self) -> LiveMigration:
         return self.hco.live_migration if self.hco else LiveMigration()
+
+    @property
+    def is_autopilot_on(self) -> bool:
+        """Whether somebody turned the autopilot on, or it owns fields of a target."""
+        scope = self.hco.annotations.get(AUTOPILOT_SCOPE, "") if self.hco else ""
+        is_writing = any(live and owned_by(live, AUTOPILOT.name) for live in self.targets.values())
+        return scope not in ("", "false") or is_writing
 
     def selected_by(self, pool: str, *, but: str) -> tuple[MachineConfigFacts, ...]:
         """The MachineConfigs that a pool selects, except for ours, in the order in which they are merged."""
