@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.cli.commands import steward
 from virt_steward.cli.manifests import PackageFormat, files_of
 from virt_steward.controllers import NAMES
 from virt_steward.controllers.autopilot.overrides.scope import Activation
@@ -134,3 +135,15 @@ def test_bundle_grants_same_as_kustomization() -> None:
         accounts = {obj["metadata"]["name"] for obj in parts if obj["kind"] == "ServiceAccount"}
         assert {one["serviceAccountName"] for one in listed} == accounts
     assert [one["name"] for one in spec["deployments"]] == [f"virt-steward-{name}" for name in NAMES]
+
+
+@pytest.mark.parametrize("name", [*NAMES, "console"])
+async def test_arguments_of_deployments_are_accepted(name: str, tmp_path: Path) -> None:
+    """Once, `run` took some of them for flags of the Go operators, and no pod could start."""
+    [container] = the_deployment(installed(InstallOptions(console=True))[name])["spec"]["template"]["spec"][
+        "containers"
+    ]
+    command = [*container["command"], *container["args"]]
+    ended = await steward(*command[1:], kubeconfig=tmp_path / "none")
+    [line] = ended.stderr.splitlines()
+    assert line.startswith("virt-steward: no kubeconfig found"), "which is all that it misses"
