@@ -37,7 +37,7 @@ bench: setup  ## Measure latency, CPU and memory as ratios to a bare request
 	@$(BIN)/virt-steward local assets
 	@$(BIN)/python -m tests.bench $(ARGS)
 
-manifests: setup  ## Generate deploy/: kustomization, Helm chart, OLM bundle
+manifests: setup  ## Generate deploy/: kustomizations, Helm chart, OLM bundle
 	@$(BIN)/virt-steward manifests --for kustomize --into deploy/base
 	@$(BIN)/virt-steward manifests --for helm --into deploy/chart
 	@$(BIN)/virt-steward manifests --for olm --into deploy/bundle

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.assets.contexts import Cluster, an_asset, an_hco, catalog, rendered
+from tests.assets.test_observability import INSTALLED_MONITORING, INSTALLED_SERVICE
 from tests.clients import a_client
 from tests.cluster import a_control_plane
 from tests.real_crds import releases_of, served_in
@@ -17,11 +18,19 @@ from virt_steward.kube.client import Client
 from virt_steward.kube.errors import NotFound
 from virt_steward.objects.identity import ref_of
 from virt_steward.objects.paths import leaves
+from virt_steward.packaging.monitoring import MonitoringApis, MonitoringOptions, of_operators
 from virt_steward.platform.hco import HYPERCONVERGED, Hco
+from virt_steward.runtime.access import Installation
 from virt_steward.ssa.managers import AUTOPILOT
 from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.simulation.install import install, make_namespace
 from virt_steward_demo.simulation.kinds import STUBS
+from virt_steward_demo.simulation.kinds.monitoring import (
+    PERSES_DASHBOARD,
+    PERSES_DATASOURCE,
+    PROMETHEUS_RULE,
+    SERVICE_MONITOR,
+)
 
 DESCHEDULERS = "kubedeschedulers.operator.openshift.io"
 DEFINED = {stub.kind for stub in STUBS}
@@ -100,6 +109,20 @@ async def test_the_server_takes_the_golden_config_in_every_version(server: Clien
         assert isinstance(made, Rendered)
         assert made.object["apiVersion"] == hco["apiVersion"]
         await takes(server, made.object)
+
+
+async def test_the_server_takes_monitoring_of_the_installation_and_assets_beside_it(server: Client) -> None:
+    kinds = (PROMETHEUS_RULE, SERVICE_MONITOR, PERSES_DASHBOARD, PERSES_DATASOURCE)
+    versions = {f"{kind.plural}.{kind.group}": "v1alpha1" if "perses" in kind.group else "v1" for kind in kinds}
+    await install(server, *(served_in(releases_of(crd)[-1], version) for crd, version in versions.items()))
+    await make_namespace(server, "virt-steward")
+    await make_namespace(server, "openshift-cnv")
+    for topic in of_operators(Installation(), MonitoringOptions(MonitoringApis.ALL)).values():
+        for obj in topic:
+            await takes(server, obj)
+    for name in ("metrics-servicemonitor", "prometheus-alerts"):
+        for installed in ({}, INSTALLED_SERVICE, INSTALLED_MONITORING):
+            await takes(server, rendered(name, Cluster(objects=installed)))
 
 
 async def takes(server: Client, wanted: dict[str, Any]) -> None:

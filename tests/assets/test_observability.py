@@ -7,8 +7,18 @@ from typing import Any
 
 import pytest
 
-from tests.assets.contexts import Cluster, an_asset, catalog, rendered
+from tests.assets.contexts import Cluster, an_asset, catalog, is_wanted, rendered
+from virt_steward.catalog.reads import INSTALLATION_NAMESPACE
 from virt_steward.controllers.autopilot.metrics import AutopilotMetrics
+from virt_steward.packaging.monitoring import (
+    MonitoringApis,
+    MonitoringOptions,
+    metrics,
+    monitor,
+    of_operators,
+    on_every_cluster,
+)
+from virt_steward.runtime.access import Installation
 from virt_steward.runtime.metrics import Metrics
 
 ROOT = Path(__file__).parents[2]
@@ -29,6 +39,15 @@ RENAMED = {
 SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_count", "_sum")}
 DASHBOARDS = [asset.name for asset in catalog().assets if asset.object.kind.name == "PersesDashboard"]
 DATASOURCES = [asset.object for asset in catalog().assets if asset.object.kind.name == "PersesDatasource"]
+
+INSTALLED_SERVICE: dict[str, dict[str, Any]] = {
+    "virt-steward-metrics": {"metadata": {"name": "virt-steward-metrics", "namespace": "virt-steward"}}
+}
+"""What an installation without the Prometheus operator's objects has."""
+INSTALLED_MONITORING = INSTALLED_SERVICE | {
+    name: {"metadata": {"name": name}} for name in ("virt-steward", "virt-steward-autopilot")
+}
+"""What an installation has that brings its monitoring."""
 
 
 def alerts(annotations: dict[str, str] | None = None) -> dict[str, dict[str, Any]]:
@@ -51,6 +70,40 @@ def test_the_monitor_finds_the_service_of_the_metrics() -> None:
     [endpoint] = monitor["spec"]["endpoints"]
     assert endpoint["port"] in [port["name"] for port in service["spec"]["ports"]]
     assert (endpoint["path"], endpoint["interval"], endpoint["honorLabels"]) == ("/metrics", "30s", True)
+
+
+def test_no_service_is_wanted_beside_that_of_the_installation() -> None:
+    assert is_wanted("metrics-service", Cluster())
+    assert not is_wanted("metrics-service", Cluster(objects=INSTALLED_SERVICE))
+
+
+def test_the_monitor_finds_our_pods_in_the_namespace_of_the_installation() -> None:
+    spec = rendered("metrics-servicemonitor", Cluster(objects=INSTALLED_SERVICE))["spec"]
+    installation = Installation()
+    service, *_ = metrics(installation)
+    assert spec["namespaceSelector"] == {"matchNames": [installation.namespace]}
+    assert spec["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    [ours], [endpoint] = monitor(installation)["spec"]["endpoints"], spec["endpoints"]
+    assert {**endpoint, "tlsConfig": None} == {**ours, "tlsConfig": None}, "but for where the authority is"
+    assert endpoint["tlsConfig"]["serverName"] == ours["tlsConfig"]["serverName"]
+    assert endpoint["port"] in [port["name"] for port in service["spec"]["ports"]]
+
+
+def test_nothing_is_scraped_twice_and_no_alert_fires_twice() -> None:
+    beside = Cluster(objects=INSTALLED_MONITORING)
+    assert rendered("metrics-servicemonitor", beside)["spec"]["endpoints"] == []
+    assert [group["rules"] for group in rendered("prometheus-alerts", beside)["spec"]["groups"]] == [[], [], []]
+    alone = Cluster(objects=INSTALLED_SERVICE)
+    assert rendered("prometheus-alerts", alone) == rendered("prometheus-alerts", Cluster())
+
+
+def test_assets_read_the_objects_that_our_manifests_install() -> None:
+    chosen = Installation(), MonitoringOptions(MonitoringApis.PROMETHEUS)
+    topics = {**on_every_cluster(*chosen), **of_operators(*chosen)}
+    installed = {(obj["kind"], obj["metadata"]["name"]) for objects in topics.values() for obj in objects}
+    read = [one for one in catalog().needs.objects if one.namespace == INSTALLATION_NAMESPACE]
+    assert {(one.kind.name, one.name) for one in read} <= installed
+    assert len(read) == 3
 
 
 def test_an_alert_is_as_urgent_and_as_patient_as_its_table_says() -> None:
@@ -93,9 +146,9 @@ def test_a_replica_that_does_not_lead_sets_off_no(alert: str) -> None:
 
 @pytest.mark.parametrize("name", ["prometheus-alerts", "autopilot-dashboard"])
 def test_metrics_are_told_that_are_asked_for_by(name: str) -> None:
-    metrics = Metrics()
-    AutopilotMetrics(metrics.registry)
-    families = metrics.registry.collect()
+    known = Metrics()
+    AutopilotMetrics(known.registry)
+    families = known.registry.collect()
     told = {f"{one.name}{suffix}" for one in families for suffix in SUFFIXES.get(one.type, ("",))}
     asked = set(re.findall(r"\b(?:kubevirt_autopilot|leader_election)_\w+", str(rendered(name, Cluster()))))
     assert asked

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.commands import steward
-from virt_steward.cli.go_flags import PLAIN_METRICS, translated
+from virt_steward.cli.go_flags import NO_WEBHOOKS, translated
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("given", "kept", "hinted"),
     [
-        ("--metrics-secure", [], ["--metrics-secure"]),
-        ("--metrics-secure=false --grace=1", ["--grace=1"], ["--metrics-secure"]),
+        ("--metrics-secure", ["--metrics-secure"], []),
+        ("--metrics-secure=false --grace=1", ["--no-metrics-secure", "--grace=1"], []),
+        ("--metrics-cert-path=/tls --metrics-cert-key k", ["--metrics-cert-path=/tls", "--metrics-cert-key", "k"], []),
         ("--zap-log-level debug --grace 1", ["--grace", "1"], ["--zap-log-level"]),
         ("-zap-devel", [], ["--zap-devel"]),
         ("--crd-validation-timeout=10s", [], ["--crd-validation-timeout"]),
@@ -38,8 +39,8 @@ def test_translated_drops_flags_without_meaning(given: str, kept: list[str], hin
 
 
 async def test_run_hints_at_flags_of_go_operators(tmp_path: Path) -> None:
-    result = await steward("run", "--metrics-secure", "--controllers=nobody", kubeconfig=tmp_path / "none")
+    result = await steward("run", "--webhook-cert-path=/tls", "--controllers=nobody", kubeconfig=tmp_path / "none")
     assert result.stderr.splitlines() == [
-        f"virt-steward: --metrics-secure is ignored: {PLAIN_METRICS}",
+        f"virt-steward: --webhook-cert-path is ignored: {NO_WEBHOOKS}",
         "virt-steward: unknown controller 'nobody'; choose from advisor, autopilot, approver, placement, console",
     ]

@@ -126,7 +126,7 @@ class Installer:
 
 
 def rights(objects: list[dict[str, Any]]) -> set[tuple[str, ...]]:
-    """One right of each rule of each role that is bound: its last verb on its first resource and name."""
+    """One right of each rule of each bound role: its last verb on its first resource and name. Paths are left out."""
     roles = {(one["kind"], ref_of(one).key): one["rules"] for one in objects if one["kind"].endswith("Role")}
     found = set()
     for binding in (one for one in objects if one["kind"].endswith("RoleBinding")):
@@ -134,6 +134,8 @@ def rights(objects: list[dict[str, Any]]) -> set[tuple[str, ...]]:
         user = f"system:serviceaccount:{subject['namespace']}:{subject['name']}"
         key = Key(binding["metadata"].get("namespace", ""), binding["roleRef"]["name"])
         for rule in roles[binding["roleRef"]["kind"], key]:
+            if "nonResourceURLs" in rule:
+                continue
             name = rule.get("resourceNames", [""])[0]
             found.add((user, key.namespace, rule["verbs"][-1], rule["apiGroups"][0], rule["resources"][0], name))
     return found

@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.cli.commands import steward
 from virt_steward.cli.manifests import PackageFormat, files_of
 from virt_steward.controllers import NAMES
 from virt_steward.controllers.autopilot.overrides.scope import Activation
 from virt_steward.kube.client import Client
 from virt_steward.objects.identity import Key
-from virt_steward.packaging.parts import SECURE_METRICS, InstallOptions, installed, monitor
+from virt_steward.packaging.monitoring import MonitoringApis, MonitoringOptions, monitor
+from virt_steward.packaging.parts import SECURE_METRICS, InstallOptions, installed
 from virt_steward.runtime.access import Installation
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -28,7 +30,9 @@ FOLDERS = {
 def test_generated_files_are_current(package: PackageFormat) -> None:
     folder = FOLDERS[package]
     found = {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
-    assert found == files_of(package, InstallOptions()), "run 'make manifests'"
+    apis = MonitoringApis.PROMETHEUS if package is PackageFormat.OLM else MonitoringApis.NONE
+    options = InstallOptions(monitoring=MonitoringOptions(apis))
+    assert found == files_of(package, options), "run 'make manifests'"
 
 
 def test_kustomization_is_complete() -> None:
@@ -88,7 +92,7 @@ def test_metrics_service_selects_all_controllers() -> None:
 
 def test_metrics_are_served_with_the_certificate_of_the_service() -> None:
     parts = installed(InstallOptions(Installation("here"), console=True))
-    service, authority, reader = parts["metrics"]
+    service, authority, reader, *_ = parts["metrics"]
     [endpoint] = monitor(Installation("here"))["spec"]["endpoints"]
     tls = endpoint["tlsConfig"]
     assert (endpoint["scheme"], tls["serverName"]) == ("https", f"{service['metadata']['name']}.here.svc")
@@ -131,3 +135,15 @@ def test_bundle_grants_same_as_kustomization() -> None:
         accounts = {obj["metadata"]["name"] for obj in parts if obj["kind"] == "ServiceAccount"}
         assert {one["serviceAccountName"] for one in listed} == accounts
     assert [one["name"] for one in spec["deployments"]] == [f"virt-steward-{name}" for name in NAMES]
+
+
+@pytest.mark.parametrize("name", [*NAMES, "console"])
+async def test_arguments_of_deployments_are_accepted(name: str, tmp_path: Path) -> None:
+    """Once, `run` took some of them for flags of the Go operators, and no pod could start."""
+    [container] = the_deployment(installed(InstallOptions(console=True))[name])["spec"]["template"]["spec"][
+        "containers"
+    ]
+    command = [*container["command"], *container["args"]]
+    ended = await steward(*command[1:], kubeconfig=tmp_path / "none")
+    [line] = ended.stderr.splitlines()
+    assert line.startswith("virt-steward: no kubeconfig found"), "which is all that it misses"

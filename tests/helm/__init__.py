@@ -13,6 +13,8 @@ from tests.goprogram import GoProgram, usual_toolchain
 
 SOURCES = Path(__file__).parent
 MONITORS = "monitoring.coreos.com/v1/ServiceMonitor"
+RULES = "monitoring.coreos.com/v1/PrometheusRule"
+PERSES = "perses.dev/v1alpha1/PersesDashboard"
 POLICIES = "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy"
 
 

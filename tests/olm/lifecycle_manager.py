@@ -26,6 +26,7 @@ from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.local.files import cache_folder
 from virt_steward_demo.local.processes import Child
 from virt_steward_demo.local.progress import ProgressPrinter
+from virt_steward_demo.simulation.kinds.monitoring import STUBS as MONITORING
 
 GROUP = "operators.coreos.com"
 NAMESPACE = "olm"
@@ -53,7 +54,8 @@ def a_lifecycle_manager(folder: Path) -> Iterator[LifecycleManager]:
     """Build what is missing, start it and wait until OLM reads the catalog. Blocks, and is for the main thread."""
     programs = find_or_build(os.environ)
     with a_control_plane(folder / "controlplane") as control_plane:
-        asyncio.run(_define_kinds(control_plane, _definitions(programs / DEFINITIONS)))
+        monitoring = [stub.definition() for stub in MONITORING]  # as on OpenShift: our bundle brings alerts
+        asyncio.run(_define_kinds(control_plane, [*_definitions(programs / DEFINITIONS), *monitoring]))
         port = _a_free_port()
         children: list[Child] = []
         try:

@@ -8,13 +8,14 @@ import pytest
 
 from tests import helm
 from tests.clients import a_client
-from tests.helm import MONITORS, POLICIES, NotRendered, rendered
+from tests.helm import MONITORS, PERSES, POLICIES, RULES, NotRendered, rendered
 from tests.olm.catalog import STEWARD
 from tests.olm.lifecycle_manager import LifecycleManager
 from tests.olm.namespaces import OperatorNamespace
 from virt_steward.controllers import NAMES
 from virt_steward.kube.client import Client, Selection
-from virt_steward.objects.identity import Key, Kind
+from virt_steward.objects.identity import Key, Kind, ref_of
+from virt_steward.packaging.monitoring import MonitoringApis, MonitoringOptions, alerts
 from virt_steward.packaging.parts import OF_THE_PLATFORM, RESOURCES, InstallOptions, installed
 from virt_steward.runtime.access import Installation
 
@@ -141,10 +142,45 @@ def test_chart_adds_console_if_enabled(engine: Path) -> None:
     }
 
 
-def test_chart_adds_service_monitor_if_kind_is_served(engine: Path) -> None:
+def test_chart_adds_monitoring_where_its_kinds_are_served(engine: Path) -> None:
+    wanted = by_name(
+        as_chart(parts(InstallOptions(Installation("here"), monitoring=MonitoringOptions(MonitoringApis.ALL))))
+    )
+    assert by_name(rendered(engine, CHART, "here", {}, POLICIES, MONITORS, RULES, PERSES)) == wanted
     usual = by_name(rendered(engine, CHART, "here", {}))
-    more = by_name(rendered(engine, CHART, "here", {}, MONITORS))
-    assert more.keys() - usual.keys() == {("ServiceMonitor", "here", "virt-steward")}
+    assert {kind for kind, _, _ in by_name(rendered(engine, CHART, "here", {}, RULES)).keys() - usual.keys()} == {
+        "PrometheusRule"
+    }
+    assert by_name(rendered(engine, CHART, "here", {}, MONITORS)).keys() - usual.keys() == {
+        ("ServiceMonitor", "here", "virt-steward")
+    }
+
+
+def test_chart_values_change_monitoring(engine: Path) -> None:
+    values = {
+        "controllers": {"approver": {"enabled": False}},
+        "monitoring": {
+            "prometheus": {"namespace": "monitoring", "name": "prom"},
+            "labels": {"release": "kube-prometheus-stack"},
+            "runbooks": "https://docs.example/%s/",
+        },
+    }
+    found = by_name(rendered(engine, CHART, "here", values, MONITORS, RULES))
+    rules = {name: obj for (kind, _, name), obj in found.items() if kind == "PrometheusRule"}
+    assert {*rules} == {f"virt-steward-{name}" for name in (*NAMES, "processes")} - {"virt-steward-approver"}
+    wanted = alerts(Installation("here"), MonitoringOptions(runbooks="https://docs.example/%s/"))
+    assert rules["virt-steward-autopilot"]["spec"] == wanted["autopilot"]["spec"]
+    for obj in (*rules.values(), found["ServiceMonitor", "here", "virt-steward"]):
+        assert obj["metadata"]["labels"]["release"] == "kube-prometheus-stack"
+    for kind, namespace, name in (
+        ("ClusterRoleBinding", "", "virt-steward-metrics-reader"),
+        ("RoleBinding", "here", "virt-steward-metrics-discovery"),
+    ):
+        [subject] = found[kind, namespace, name]["subjects"]
+        assert (subject["namespace"], subject["name"]) == ("monitoring", "prom")
+    folder = by_name(rendered(engine, CHART, "here", {"monitoring": {"runbooks": "https://docs.example/"}}, RULES))
+    text = str(folder["PrometheusRule", "here", "virt-steward-advisor"])
+    assert "https://docs.example/AdvisorNotRunning.md" in text
 
 
 def test_chart_omits_admission_policies_if_kind_is_not_served(engine: Path) -> None:
@@ -181,8 +217,21 @@ async def test_bundle_is_installed_by_olm_with_its_rights(olm: LifecycleManager)
             f"virt-steward-{name}" for name in NAMES
         )
         roles = await client.list(Kind("rbac.authorization.k8s.io", "ClusterRole"))
+        wanted_monitoring = InstallOptions(
+            Installation(namespace.name), monitoring=MonitoringOptions(MonitoringApis.PROMETHEUS)
+        )
+        for obj in parts(wanted_monitoring):
+            if obj["kind"] in ("PrometheusRule", "ServiceMonitor"):
+                live = await client.get(ref_of(obj))
+                assert live["spec"].get("groups") == obj["spec"].get("groups")
+        bindings = await client.list(Kind("rbac.authorization.k8s.io", "RoleBinding"), Selection(namespace.name))
+    assert "virt-steward-metrics-discovery" in {one["metadata"]["name"] for one in bindings}
     granted = [role["rules"] for role in roles if role["metadata"]["name"].startswith(STEWARD.csv(STEWARD.versions[0]))]
-    wanted = [obj["rules"] for obj in parts(InstallOptions()) if obj["kind"] == "ClusterRole"]
-    assert len(wanted) == len(NAMES)
+    wanted = [
+        obj["rules"]
+        for obj in parts(InstallOptions())
+        if obj["kind"] == "ClusterRole" and "metrics-reader" not in obj["metadata"]["name"]
+    ]
+    assert len(wanted) >= len(NAMES)
     assert [rules for rules in wanted if rules not in granted] == []
     olm.check()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import msgspec
 
 from virt_steward.catalog.filters import dig
-from virt_steward.catalog.reads import KUBEVIRT_GATES, Needs
+from virt_steward.catalog.reads import KUBEVIRT_GATES, METRICS_SERVICE, Needs
 from virt_steward.objects.paths import Pointer
 from virt_steward.platform.hco import PREFIX
 from virt_steward.platform.machineconfigs import KUBELET_SETTINGS, effective_kernel_argument
@@ -247,6 +247,20 @@ class NotSetElsewhereCondition(_Condition, frozen=True, tag="not-set-elsewhere",
         return [given.by] if given and given.argument == self.kernel_argument else []
 
 
+class NoMetricsServiceCondition(_Condition, frozen=True, tag="no-metrics-service"):
+    """The installation has no Service of its own for metrics: the autopilot runs with manifests of the Go operator."""
+
+    needs: ClassVar[Needs] = Needs(objects=(METRICS_SERVICE,))
+
+    def __str__(self) -> str:
+        return f"Service {METRICS_SERVICE.name} of the installation"
+
+    def check(self, context: AssetContext) -> ConditionResult:
+        if METRICS_SERVICE.ref not in context.objects:
+            return CannotTell("it has not been read")
+        return _unmet("absent", "present") if context.objects[METRICS_SERVICE.ref] else Met()
+
+
 Condition = (
     AnnotationCondition
     | FeatureGateCondition
@@ -256,6 +270,7 @@ Condition = (
     | HcoFieldCondition
     | TopologyCondition
     | NotSetElsewhereCondition
+    | NoMetricsServiceCondition
 )
 
 

@@ -13,6 +13,7 @@ from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.errors import UserError
 from virt_steward.objects.identity import Ref, kind_of, ref_of
+from virt_steward.objects.installation import NAMESPACE
 from virt_steward.objects.schemafacts import definition_facts
 from virt_steward.platform.hco import HYPERCONVERGED, Hco
 from virt_steward.platform.machineconfigs import (
@@ -70,15 +71,15 @@ class Offline:
     served: FileServes
 
 
-def offline(text: str, catalog: Catalog, images: Mapping[str, str]) -> Offline:
+def offline(text: str, catalog: Catalog, images: Mapping[str, str], namespace: str = NAMESPACE) -> Offline:
     try:
         objects = list(_objects(text))
-        return _read(objects, catalog, images)
+        return _read(objects, catalog, images, namespace)
     except (BadYaml, msgspec.ValidationError) as error:
         raise BadFile(f"the file is invalid: {error}") from None
 
 
-def _read(objects: list[Object], catalog: Catalog, images: Mapping[str, str]) -> Offline:
+def _read(objects: list[Object], catalog: Catalog, images: Mapping[str, str], namespace: str) -> Offline:
     definitions = {obj["metadata"]["name"]: obj for obj in _of(objects, CUSTOM_RESOURCE_DEFINITION)}
     nodes = [node_facts(_json(obj)) for obj in _of(objects, NODE)]
     by_ref = {ref_of(obj): obj for obj in objects}
@@ -93,7 +94,8 @@ def _read(objects: list[Object], catalog: Catalog, images: Mapping[str, str]) ->
             _machine_configs(objects, catalog),
             images,
             objects={
-                read.ref: by_ref.get(Ref(read.kind, read.key_beside(hco.namespace))) for read in catalog.needs.objects
+                read.ref: by_ref.get(Ref(read.kind, read.key_in(hco.namespace, namespace)))
+                for read in catalog.needs.objects
             },
             schemas=_schemas(definitions, catalog),
         ),

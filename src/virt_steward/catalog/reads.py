@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 HCO_NAMESPACE = "@hco"
 """As a namespace: where the HCO is."""
+INSTALLATION_NAMESPACE = "@installation"
+"""As a namespace: where the autopilot itself is installed."""
 
 
 class _Read(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
@@ -47,9 +49,10 @@ class ObjectRead(_Read, frozen=True, kw_only=True):
     def ref(self) -> Ref:
         return Ref(self.kind, Key(self.namespace, self.name))
 
-    def key_beside(self, hco: str) -> Key:
-        """Where the object is, if the HCO is in this namespace."""
-        return Key(hco if self.namespace == HCO_NAMESPACE else self.namespace, self.name)
+    def key_in(self, hco: str, installation: str) -> Key:
+        """Where the object is, if the HCO and the autopilot are in these namespaces."""
+        places = {HCO_NAMESPACE: hco, INSTALLATION_NAMESPACE: installation}
+        return Key(places.get(self.namespace, self.namespace), self.name)
 
     def select(self, obj: Mapping[str, Any]) -> dict[str, Any]:
         """Return the object with nothing but these paths."""
@@ -71,6 +74,17 @@ KUBEVIRT_GATES = ObjectRead(
     paths=("/spec/configuration/developerConfiguration/featureGates",),
 )
 """The feature gates of the one KubeVirt that the HCO creates."""
+
+
+METRICS_SERVICE = ObjectRead(
+    api_version="v1",
+    kind_name="Service",
+    plural="services",
+    namespace=INSTALLATION_NAMESPACE,
+    name="virt-steward-metrics",
+    paths=("/metadata/namespace",),
+)
+"""The Service of the metrics that our manifests install beside the controllers."""
 
 
 class SchemaRead(_Read, frozen=True, kw_only=True):

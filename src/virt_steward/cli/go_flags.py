@@ -9,21 +9,16 @@ from virt_steward.objects.gosyntax import FLAG, TRUE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-PLAIN_METRICS = "metrics are served over plain HTTP; limit who can reach them by a NetworkPolicy"
 NO_WEBHOOKS = "there are no webhooks"
 LOGS = "use --log-level and --log-format"
 
 WITHOUT_VALUE: Mapping[str, str] = {
-    "metrics-secure": PLAIN_METRICS,
     "enable-http2": "it has no effect",
     "development": LOGS,
     "zap-devel": LOGS,
 }
 """Boolean flags: a value follows only after `=`."""
 WITH_VALUE: Mapping[str, str] = {
-    "metrics-cert-path": PLAIN_METRICS,
-    "metrics-cert-name": PLAIN_METRICS,
-    "metrics-cert-key": PLAIN_METRICS,
     "webhook-cert-path": NO_WEBHOOKS,
     "webhook-cert-name": NO_WEBHOOKS,
     "webhook-cert-key": NO_WEBHOOKS,
@@ -33,7 +28,7 @@ WITH_VALUE: Mapping[str, str] = {
     "zap-stacktrace-level": LOGS,
     "zap-time-encoding": LOGS,
 }
-SWITCHES = ("leader-elect",)
+SWITCHES = ("leader-elect", "metrics-secure")
 """Flags of both that Go also takes with a value."""
 DEBUG_SERVER = "enable-debug-server"
 

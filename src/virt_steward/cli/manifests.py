@@ -11,7 +11,7 @@ import msgspec
 import typer
 
 from virt_steward.apis import CRDS
-from virt_steward.cli import advisor_flags, approver_flags, autopilot_flags, hold_flags
+from virt_steward.cli import advisor_flags, approver_flags, autopilot_flags, hold_flags, monitoring_flags
 from virt_steward.cli.output import CommandFailed
 from virt_steward.controllers import NAMES
 from virt_steward.controllers.autopilot.options import OPT_OUT_DELETES
@@ -28,8 +28,8 @@ from virt_steward.packaging.parts import (
     documents,
     installed,
     kustomization,
-    monitoring,
 )
+from virt_steward.packaging.parts import monitoring as monitoring_files
 from virt_steward.runtime import access
 from virt_steward.runtime.access import NAMESPACE, Installation
 from virt_steward.runtime.matters import NOTIFICATION_MEMORY
@@ -166,19 +166,27 @@ def manifests(
             help="Print only these parts, such as console or crds: the others stay as they are on the cluster.",
         ),
     ] = None,
+    monitoring: monitoring_flags.ApisOption = None,
+    prometheus: monitoring_flags.PrometheusOption = monitoring_flags.PROMETHEUS,
+    runbooks: monitoring_flags.RunbooksOption = monitoring_flags.RUNBOOKS,
     into: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Write files there and print nothing.", file_okay=False)
     ] = None,
     package: Annotated[
         PackageFormat,
-        typer.Option("--for", help="With --into: a kustomization, a Helm chart, an OLM bundle, or metrics scraping."),
+        typer.Option(
+            "--for",
+            help="With --into: a kustomization, a Helm chart, an OLM bundle, or (prometheus) alerts, ServiceMonitor "
+            "and dashboards alone.",
+        ),
     ] = PackageFormat.KUSTOMIZE,
     output: FormatOption = ManifestFormat.YAML,
 ) -> None:
     """Print all manifests of an installation.
 
-    Namespace, CRDs, admission policies, and for each controller its RBAC and Deployment. What is not given gets its
-    default, also the image: to change an installation, repeat its options, or print only the part that is added.
+    Namespace, CRDs, admission policies, for each controller its RBAC and Deployment, and what monitors them. What is
+    not given gets its default, also the image: to change an installation, repeat its options, or print only the part
+    that is added.
     """
     parts_chosen = None if only is None else names_in(only)
     hco = advisor_flags.hco(hyperconverged)
@@ -193,6 +201,9 @@ def manifests(
         policies,
         gates=Path(gates).read_text(encoding="utf-8") if gates else "",
         activation=activation,
+        monitoring=monitoring_flags.monitoring_options(
+            monitoring, prometheus, runbooks, olm=package is PackageFormat.OLM
+        ),
     )
     if into is not None and parts_chosen is not None:
         raise BadSetting("--only prints parts, and --into writes all of them as files: leave one of them out")
@@ -226,7 +237,7 @@ def files_of(package: PackageFormat, options: InstallOptions) -> dict[str, str]:
         case PackageFormat.OLM:
             return bundle(options)
         case PackageFormat.PROMETHEUS:
-            return monitoring(options)
+            return monitoring_files(options)
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from virt_steward import __version__
 from virt_steward.apis import CRDS
 from virt_steward.controllers import NAMES
 from virt_steward.objects.identity import ref_of
-from virt_steward.packaging.parts import NOTICE, InstallOptions, Object, documents, installed
+from virt_steward.packaging.monitoring import of_operators, on_every_cluster
+from virt_steward.packaging.parts import NOTICE, InstallOptions, Object, documents, installed, namespace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,9 +25,10 @@ CSV = f"{PACKAGE}.v{__version__}"
 def bundle(options: InstallOptions) -> dict[str, str]:
     """The files of the bundle: text by path."""
     manifests = {f"{PACKAGE}.clusterserviceversion": cluster_service_version(options)}
-    parts = installed(options)
+    parts, chosen = installed(options), (options.installation, options.monitoring)
     manifests |= {obj["metadata"]["name"]: obj for obj in parts["crds"]}
-    manifests |= {obj["metadata"]["name"]: _without_namespace(obj) for obj in parts["metrics"]}
+    monitored = {**on_every_cluster(*chosen), **of_operators(*chosen)}
+    manifests |= {_file_name(obj): _without_namespace(obj) for objects in monitored.values() for obj in objects}
     return {
         **{f"manifests/{name}.yaml": NOTICE + documents([obj]) for name, obj in manifests.items()},
         "metadata/annotations.yaml": NOTICE + documents([{"annotations": dict(_annotations())}]),
@@ -44,6 +47,8 @@ def cluster_service_version(options: InstallOptions) -> Object:
                 "capabilities": "Auto Pilot",
                 "categories": "Cloud Provider",
                 "operatorframework.io/suggested-namespace": options.installation.namespace,
+                "operatorframework.io/suggested-namespace-template": json.dumps(namespace(options.installation)),
+                "operatorframework.io/cluster-monitoring": "true",
             },
         },
         "spec": {
@@ -104,6 +109,11 @@ def _permissions(objects: list[Object], kind: str) -> Iterator[Object]:
 
 def _deployment(obj: Object) -> Object:
     return {"name": obj["metadata"]["name"], "label": obj["metadata"]["labels"], "spec": obj["spec"]}
+
+
+def _file_name(obj: Object) -> str:
+    """Several objects of one name are of different kinds: a role and its binding."""
+    return f"{obj['metadata']['name']}.{obj['kind'].lower()}"
 
 
 def _without_namespace(obj: Object) -> Object:

@@ -16,6 +16,8 @@ from virt_steward.controllers import NAMES
 from virt_steward.controllers.autopilot.options import HCO, OPT_OUT_DELETES
 from virt_steward.controllers.autopilot.overrides.scope import Activation
 from virt_steward.objects.identity import Key
+from virt_steward.packaging.chart_monitoring import MONITORING_SCHEMA, MONITORING_VALUES, monitoring_templates
+from virt_steward.packaging.monitoring import MonitoringOptions
 from virt_steward.packaging.parts import (
     IMAGE,
     NOTICE,
@@ -27,7 +29,6 @@ from virt_steward.packaging.parts import (
     console,
     documents,
     installed,
-    monitor,
 )
 from virt_steward.runtime import access
 from virt_steward.runtime.access import Installation
@@ -50,6 +51,8 @@ _OPEN = {
     "open-hyperconverged": "{{ $.Values.hyperconverged.name }}",
     "open-activation": "{{ $.Values.activation }}",
     "open-policies": '{{ join "," $.Values.policyNamespaces }}',
+    "open-prometheus-namespace": "{{ $.Values.monitoring.prometheus.namespace }}",
+    "open-prometheus": "{{ $.Values.monitoring.prometheus.name }}",
 }
 """The placeholder in the parts, and the template expression that replaces it."""
 _ARGS_OF = "open-args-of-"
@@ -62,9 +65,6 @@ _KEPT = {"helm.sh/resource-policy": "keep"}
 _POLICIES_ARE_SERVED = (
     '.Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy"'  # since 1.30
 )
-
-
-_MONITORS_ARE_SERVED = '.Capabilities.APIVersions.Has "monitoring.coreos.com/v1/ServiceMonitor"'
 
 
 def chart() -> dict[str, str]:
@@ -98,6 +98,7 @@ def _templates() -> dict[str, str]:
         Key("open-platform-namespace", "open-hyperconverged"),
         policy_namespaces=("open-policies",),
         activation="open-activation",
+        monitoring=MonitoringOptions(prometheus=Key("open-prometheus-namespace", "open-prometheus")),
     )
     parts = installed(options)
     del parts["namespace"]  # `helm install --create-namespace` makes it
@@ -109,8 +110,9 @@ def _templates() -> dict[str, str]:
         "policies": _when(_POLICIES_ARE_SERVED, _template(policies)),
         **{name: _controller(name, options, parts.pop(name)) for name in NAMES},
         CONSOLE: _when("$.Values.console.enabled", console_text),
+        "dashboards": _template(parts.pop("dashboards")),
         **{topic: _template(objects) for topic, objects in parts.items()},
-        "monitor": _when(_MONITORS_ARE_SERVED, _template([monitor(options.installation)])),
+        **monitoring_templates(options.installation, _template),
     }
 
 
@@ -143,9 +145,7 @@ def _opened(deployment: Object, name: str) -> Object:
 
 
 def _template(objects: Iterable[Object]) -> str:
-    text = documents(objects)
-    if "{{" in text:
-        raise ValueError("a part contains '{{', which Helm would take for a template")
+    text = documents(objects).replace("{{", "{{`{{`}}")  # such as {{ $labels.name }} of an alert: not for Helm
     for placeholder, expression in _OPEN.items():
         text = text.replace(placeholder, expression)
     return "".join(_line(line) for line in text.splitlines(keepends=True))
@@ -218,7 +218,8 @@ secretNamespaces: []
 
 # Let the autopilot delete objects that it created, for platform.kubevirt.io/on-opt-out: delete.
 optOutDeletes: false
-"""
+
+{MONITORING_VALUES}"""
 
 _NOTES = """\
 virt-steward runs in namespace {{ $.Release.Namespace }}:
@@ -235,6 +236,12 @@ Nothing changes until somebody requests it. To begin:
 {{- if $.Values.console.enabled }}
   kubectl -n {{ $.Release.Namespace }} port-forward deployment/virt-steward-console 8090
                                               then open http://127.0.0.1:8090 and sign in with a token
+{{- end }}
+{{- $labels := dig "metadata" "labels" dict (lookup "v1" "Namespace" "" $.Release.Namespace) }}
+{{- if ne (get $labels "openshift.io/cluster-monitoring") "true" }}
+
+On OpenShift, let its Prometheus read metrics and alerts of this namespace:
+  kubectl label namespace {{ $.Release.Namespace }} openshift.io/cluster-monitoring=true
 {{- end }}
 """
 
@@ -259,6 +266,7 @@ def _schema() -> dict[str, Any]:
             policyNamespaces=names,
             secretNamespaces=names,
             optOutDeletes={"type": "boolean"},
+            monitoring=MONITORING_SCHEMA,
             **{"global": {"type": "object"}},  # Helm's own
         ),
     }

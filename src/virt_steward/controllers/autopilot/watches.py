@@ -121,7 +121,7 @@ class Watchlist:
         self.staging = _staging_source(hco.namespace)
         self.managed = {asset.name: _summaries(ref_of_asset(asset, hco)) for asset in catalog.assets}
         self.tombstoned = {stone.ref: _summaries(stone.ref) for stone in catalog.tombstones}
-        self.objects = {read.ref: _parts(read, read.key_beside(hco.namespace)) for read in catalog.needs.objects}
+        self.objects = {read.ref: _parts(read, read.key_in(hco.namespace, namespace)) for read in catalog.needs.objects}
         namespaces = sorted({source.selection.namespace for source in self.managed.values()} - {""})
         self.namespaces = {name: _namespace_source(name) for name in namespaces}
 

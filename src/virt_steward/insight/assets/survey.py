@@ -119,7 +119,7 @@ async def render_online(reader: Reader, catalog: Catalog, options: AutopilotOpti
 
 def render_offline(text: str, catalog: Catalog, options: AutopilotOptions, now: datetime) -> AssetRendition:
     """Report what the autopilot would apply to the cluster that a file describes. Raises BadFile."""
-    known = offline(text, catalog, options.images)
+    known = offline(text, catalog, options.images, options.namespace)
     hco = known.context.hco
     key = Key(hco.namespace, hco.name)
     namespaces = frozenset(ref_of_asset(asset, key).key.namespace for asset in catalog.assets)
