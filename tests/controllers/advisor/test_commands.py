@@ -140,9 +140,7 @@ async def test_plan_names_missing_right_for_dry_run(
     assert str(DESCHEDULER) in ended.stderr
 
 
-@pytest.mark.parametrize(
-    "command", [["plan", LOAD_AWARE], ["explain", "plan", LOAD_AWARE], ["approve", EXAMPLE], ["status"]]
-)
+@pytest.mark.parametrize("command", [["plan", LOAD_AWARE], ["explain", "plan", LOAD_AWARE], ["approve", EXAMPLE]])
 async def test_commands_report_forbidden_in_one_line(
     command: list[str], configs: Client, control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
@@ -201,8 +199,11 @@ async def test_explain_and_status_show_what_plan_waits_for(
     assert (check["title"], check["result"]) == ("Plan up to date", "fail")
     assert "may plan it differently" in check["reason"]
     told = await steward("status", "-o", "json", kubeconfig=control_plane.kubeconfig)
-    advisor = json.loads(told.stdout)["advisor"]
-    [row] = [row for row in advisor["items"] if row["profile"] == LOAD_AWARE]
+    [status] = [one for one in json.loads(told.stdout)["controllers"] if one["health"]["controller"] == "advisor"]
+    advisor = status["objects"]
+    [row] = [row for row in advisor["profiles"] if row["profile"] == LOAD_AWARE]
+    assert f"virt-steward approve {LOAD_AWARE}" in {one["command"] for one in status["waiting"]}
+    assert advisor["byState"]["ReviewRequired"] == 1
     assert (row["action"], row["phase"], row["impact"]) == ("DryRun", "ReviewRequired", "Medium")
     assert row["message"].startswith("The plan is ready for review")
     assert "1 ReviewRequired" in advisor["summary"]
