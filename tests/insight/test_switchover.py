@@ -201,7 +201,7 @@ def a_plan(*states: str) -> PlannedChanges:
         )
         for number, state in enumerate(states)
     )
-    return PlannedChanges("p", ProfileOptions(), "High", "hash", items, ())
+    return PlannedChanges("p", ProfileOptions(), "High", "hash", items, (), len(items))
 
 
 @pytest.mark.parametrize(

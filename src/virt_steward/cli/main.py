@@ -15,6 +15,7 @@ from typer.exceptions import TyperException
 from virt_steward import __version__
 from virt_steward.cli.go_flags import translated
 from virt_steward.cli.output import Output, OutputOption, answer, say
+from virt_steward.objects.document import JsonDocument
 from virt_steward.objects.errors import UserError
 
 if TYPE_CHECKING:
@@ -70,9 +71,15 @@ def options(
         raise typer.Exit
 
 
+class VersionDocument(JsonDocument, frozen=True):
+    """The answer of `virt-steward version`."""
+
+    version: str
+
+
 def version(output: OutputOption = Output.TEXT) -> None:
     """Print the version."""
-    answer(output, f"virt-steward {__version__}", {"version": __version__})
+    answer(output, f"virt-steward {__version__}", VersionDocument(__version__))
 
 
 def load(wanted: Sequence[str]) -> typer.Typer:

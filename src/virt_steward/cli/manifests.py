@@ -17,6 +17,7 @@ from virt_steward.controllers import NAMES
 from virt_steward.controllers.autopilot.options import OPT_OUT_DELETES
 from virt_steward.controllers.autopilot.overrides.scope import Activation
 from virt_steward.holds.gate_board import load_gates
+from virt_steward.objects.document import JsonDocument
 from virt_steward.packaging import parts
 from virt_steward.packaging.bundle import bundle
 from virt_steward.packaging.chart import chart
@@ -54,6 +55,14 @@ class PackageFormat(StrEnum):
     HELM = "helm"
     OLM = "olm"
     PROMETHEUS = "prometheus"
+
+
+class ManifestList(JsonDocument, frozen=True):
+    """The answer of commands that print objects of Kubernetes."""
+
+    api_version: str
+    kind: str
+    items: tuple[dict[str, Any], ...]
 
 
 FormatOption = Annotated[ManifestFormat, typer.Option("--output", "-o", help="YAML documents, or one JSON list.")]
@@ -195,7 +204,7 @@ def manifests(
 
 def printed(objects: Sequence[dict[str, Any]], output: ManifestFormat) -> str:
     if output is ManifestFormat.JSON:
-        items = {"apiVersion": "v1", "kind": "List", "items": objects}
+        items = ManifestList("v1", "List", tuple(objects))
         return msgspec.json.format(msgspec.json.encode(items), indent=2).decode() + "\n"
     return documents(objects)
 

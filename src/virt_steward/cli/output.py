@@ -43,7 +43,12 @@ OutputOption = Annotated[Output, typer.Option("--output", "-o", help="Output for
 
 
 def answer(output: Output, text: str, document: Any) -> None:
-    typer.echo(msgspec.json.encode(document).decode() if output is Output.JSON else text)
+    """Print the text, or the document: an instance of the type that `documents.py` lists for the command."""
+    typer.echo(encoded(document) if output is Output.JSON else text)
+
+
+def encoded(document: Any) -> str:
+    return msgspec.json.encode(document).decode()
 
 
 def say(line: str) -> None:

@@ -8,12 +8,11 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 
 from virt_steward.cli import advisor_flags
 from virt_steward.cli.arguments import ContextOption, KubeconfigOption, ProfileArgument, quiet_client
-from virt_steward.cli.output import show, table, wrapped
+from virt_steward.cli.output import encoded, show, table, wrapped
 from virt_steward.cli.profile_options import set_options
 from virt_steward.insight.plans import preview_plan, profile_named
 from virt_steward.kube.errors import one_line
@@ -72,7 +71,7 @@ def plan(
         case PlanFormat.DIFF:
             show(plan_lines(found))
         case PlanFormat.JSON:
-            typer.echo(msgspec.json.encode(found).decode())
+            typer.echo(encoded(found))
         case PlanFormat.MANIFESTS:
             typer.echo(desired_manifests(found), nl=False)
             return

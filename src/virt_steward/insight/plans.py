@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from virt_steward.apis.meta import Condition
 from virt_steward.apis.profiles import ProfileOptions
 from virt_steward.apis.virtplatformconfig import (
     VIRT_PLATFORM_CONFIG,
+    Action,
+    Execution,
+    Impact,
+    Input,
+    PlanApproval,
+    PlanItem,
     VirtPlatformConfigSpec,
     VirtPlatformConfigStatus,
 )
@@ -25,6 +31,9 @@ from virt_steward.controllers.advisor.watches import CONFIGS
 from virt_steward.insight.cluster_view import read_advisor_view
 from virt_steward.insight.reading import dry_run_client
 from virt_steward.kube.whoami import lacking
+from virt_steward.objects.checks import CheckResult
+from virt_steward.objects.decision_record import DecisionRecord
+from virt_steward.objects.document import JsonDocument
 from virt_steward.objects.errors import UserError
 from virt_steward.objects.identity import Key
 from virt_steward.plans.draft import Drafted, DraftRejected, TargetsMoving
@@ -34,14 +43,10 @@ from virt_steward.plans.intent import worst
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from virt_steward.apis.meta import Condition
-    from virt_steward.apis.virtplatformconfig import Action, Execution, Impact, Input, PlanApproval, PlanItem
     from virt_steward.controllers.advisor.observe import AdvisorClusterView
     from virt_steward.controllers.advisor.options import AdvisorOptions
     from virt_steward.controllers.advisor.profiles.profile import Profile
     from virt_steward.kube.client import Client, Reader
-    from virt_steward.objects.checks import CheckResult
-    from virt_steward.objects.decision_record import DecisionRecord
 
 ATTEMPTS = 3
 """Tries to draft a plan for objects that are changing."""
@@ -57,8 +62,7 @@ class ForbiddenPlan(NoPlan):
     """The user lacks the right to dry-run an item; the text says which."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedChanges:
+class PlannedChanges(JsonDocument, frozen=True):
     """What a profile would do now."""
 
     profile: str
@@ -68,14 +72,15 @@ class PlannedChanges:
     items: tuple[PlanItem, ...]
     inputs: tuple[Input, ...]
     """What else it depends on."""
+    change_count: int
+    """How many items change something."""
 
     @property
     def changes(self) -> tuple[PlanItem, ...]:
         return tuple(item for item in self.items if item.state == "Pending")
 
 
-@dataclass(frozen=True, slots=True)
-class PlanExplanation:
+class PlanExplanation(JsonDocument, frozen=True):
     """The whole answer on one profile."""
 
     profile: str
@@ -121,7 +126,8 @@ async def preview_plan(
             case Drafted(items):
                 impact = worst(item.impact_severity for item in items)
                 digest = plan_hash(name, items, executions=config.status.executions)
-                return PlannedChanges(name, config.options, impact, digest, items, seen.inputs)
+                count = sum(item.state == "Pending" for item in items)
+                return PlannedChanges(name, config.options, impact, digest, items, seen.inputs, count)
             case DraftRejected(item, why):
                 raise await _rejection(client, profile, item, why)
             case TargetsMoving(why):

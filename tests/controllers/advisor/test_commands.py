@@ -83,7 +83,8 @@ async def test_plan_equals_plan_of_advisor(rig: AdvisorRig, control_plane: Contr
     assert (foretold.code, kept.code) == (2, 2), foretold.stderr
     status = await rig.status()
     plans = [json.loads(ended.stdout) for ended in (foretold, kept)]
-    assert [plan["plan_hash"] for plan in plans] == [status.plan_hash] * 2
+    assert [plan["planHash"] for plan in plans] == [status.plan_hash] * 2
+    assert [plan["changeCount"] for plan in plans] == [1, 1]
     assert plans[0]["items"][0]["diff"] == status.items[0].diff
 
 
