@@ -14,7 +14,7 @@ import typer
 from virt_steward.apis.virtplatformconfig import BlastRadius
 from virt_steward.catalog.aliases import current_name
 from virt_steward.catalog.load import load
-from virt_steward.cli import advisor_flags, autopilot_flags
+from virt_steward.cli import advisor_flags, autopilot_flags, completion
 from virt_steward.cli.arguments import ContextOption, KubeconfigOption, quiet_client
 from virt_steward.cli.output import Output, OutputOption, encoded, say, show, wrapped
 from virt_steward.controllers.autopilot.annotation_keys import SCOPE
@@ -111,7 +111,12 @@ def diff(
     *,
     assets: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[ASSET]...", help="Assets to preview; all by default.", show_default=False),
+        typer.Argument(
+            metavar="[ASSET]...",
+            help="Assets to preview; all by default.",
+            show_default=False,
+            autocompletion=completion.assets,
+        ),
     ] = None,
     scope: Annotated[
         str | None,

@@ -11,7 +11,7 @@ import msgspec
 import typer
 
 from virt_steward.apis import CRDS
-from virt_steward.cli import advisor_flags, approver_flags, autopilot_flags, hold_flags
+from virt_steward.cli import advisor_flags, approver_flags, autopilot_flags, completion, hold_flags
 from virt_steward.cli.output import CommandFailed
 from virt_steward.controllers import NAMES
 from virt_steward.controllers.autopilot.options import OPT_OUT_DELETES
@@ -84,7 +84,12 @@ def policies(output: FormatOption = ManifestFormat.YAML) -> None:
 def rbac(
     *,
     controllers: Annotated[
-        str, typer.Option(metavar="NAME[,NAME]", help="Controllers to print ServiceAccounts and roles for, or console.")
+        str,
+        typer.Option(
+            metavar="NAME[,NAME]",
+            help="Controllers to print ServiceAccounts and roles for, or console.",
+            autocompletion=completion.controller_list,
+        ),
     ],
     namespace: Annotated[str, typer.Option(metavar="NAME", help="Namespace of the controllers.")] = NAMESPACE,
     target_namespaces: Annotated[

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from virt_steward.cli import placement_flags
+from virt_steward.cli import completion, placement_flags
 from virt_steward.cli.arguments import ContextOption, KubeconfigOption, namespaced, quiet_reader
 from virt_steward.cli.output import Output, OutputOption, answer, wrapped
 from virt_steward.controllers.placement.options import PlacementOptions
@@ -34,7 +34,9 @@ class PlacementsDocument(JsonDocument, frozen=True):
 
 def place(
     *,
-    machine: Annotated[str | None, typer.Argument(metavar="NAMESPACE/NAME", help="The Machine.")] = None,
+    machine: Annotated[
+        str | None, typer.Argument(metavar="NAMESPACE/NAME", help="The Machine.", autocompletion=completion.machines)
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help="Preview all Machines that have no cluster yet.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Required: only the controller and the annotation place a Machine.")

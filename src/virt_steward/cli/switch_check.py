@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from virt_steward.cli import advisor_flags, approver_flags, autopilot_flags, placement_flags
+from virt_steward.cli import advisor_flags, approver_flags, autopilot_flags, completion, placement_flags
 from virt_steward.cli.arguments import ContextOption, KubeconfigOption, quiet_client
 from virt_steward.cli.output import Output, OutputOption, encoded, show, wrapped
 from virt_steward.cli.plan import coloured
@@ -54,7 +54,12 @@ def switch_check(
     *,
     controllers: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[CONTROLLER]...", help="Controllers to check; all by default.", show_default=False),
+        typer.Argument(
+            metavar="[CONTROLLER]...",
+            help="Controllers to check; all by default.",
+            show_default=False,
+            autocompletion=completion.controllers,
+        ),
     ] = None,
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
     activation: autopilot_flags.ActivationOption = Activation.OPT_IN,
