@@ -1,17 +1,24 @@
 """Runs the installed `virt-steward` as a person would."""
 
 import asyncio
+import json
 import os
 import pty
 import signal
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from tests.forkserver import fork_server
+import msgspec
 
+from tests.forkserver import fork_server
+from virt_steward.cli.documents import DOCUMENTS
+from virt_steward_demo.cli.local import DOCUMENTS as LOCAL_DOCUMENTS
+
+ANSWERS = {**DOCUMENTS, **LOCAL_DOCUMENTS}
 PROGRAM = Path(sys.executable).with_name("virt-steward")
 PATIENCE = 30
 
@@ -39,7 +46,24 @@ async def steward(*arguments: str, kubeconfig: Path, stdin: str = "", **env: str
         code = await fork.communicate(within=PATIENCE)
         out.seek(0)
         err.seek(0)
-        return Ended(code, out.read().decode(), err.read().decode())
+        ended = Ended(code, out.read().decode(), err.read().decode())
+        if {"json", "--output=json"} & {*arguments} and ended.stdout:
+            check_answer(arguments, ended.stdout)
+        return ended
+
+
+def check_answer(arguments: Sequence[str], text: str) -> None:
+    """Check an answer by the type of its command: it has all of its fields, and no other."""
+    command = next(name for name in _names_of(arguments) if name in ANSWERS)
+    found = msgspec.json.decode(text, type=ANSWERS[command])
+    assert json.loads(msgspec.json.encode(found)) == json.loads(text)
+
+
+def _names_of(arguments: Sequence[str]) -> Iterator[str]:
+    """`explain plan x` is the command `explain plan`; `approve x` is short for `approve profile x`."""
+    yield " ".join(arguments[:2])
+    yield arguments[0]
+    yield f"{arguments[0]} {'installplan' if '/' in arguments[1] else 'profile'}"
 
 
 async def on_a_terminal(*arguments: str, answers: str = "", interrupt_at: str = "", **env: str) -> str:

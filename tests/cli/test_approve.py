@@ -177,8 +177,8 @@ async def test_approve_wait_succeeds_when_operator_runs(
     await admin.merge_patch(the_csv(operators, "1.0.0"), {"status": {"phase": "Succeeded"}}, subresource="status")
     ended: Ended = await waiting
     assert ended.code == 0, ended.stderr
-    [result] = json.loads(ended.stdout)
-    assert (result["decided"], result["details"]["csvs"]) == (True, [csv_of("1.0.0")])
+    [result] = json.loads(ended.stdout)["results"]
+    assert (result["decided"], result["installPlan"]["csvs"]) == (True, [csv_of("1.0.0")])
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,9 @@ async def test_approve_takes_several_plans_and_answers_for_each(
         "approve", *names, "--yes", "--comment", "CHG-7", "-o", "json", kubeconfig=control_plane.kubeconfig
     )
     assert ended.code == 1
-    approved, refused = json.loads(ended.stdout)
+    document = json.loads(ended.stdout)
+    assert (document["decidedCount"], document["refusedCount"]) == (1, 1)
+    approved, refused = document["results"]
     assert (approved["subject"], approved["decided"], approved["by"], approved["comment"]) == (
         names[0],
         True,

@@ -86,11 +86,12 @@ def test_document_is_for_programs() -> None:
     found = msgspec.json.decode(msgspec.json.encode(document(report, show_excluded=False)))
     [entry] = found["changes"]
     assert found["exitCode"] == 2
+    assert found["counts"] | {"update": 1, "skip": 1, "none": 1, "create": 0} == found["counts"]
     assert entry["fields"][0] == {"path": ".spec.a", "live": 1, "planned": 2}
     assert entry["fields"][1] == {"path": ".spec.c[0]", "planned": 1}
     assert entry["fields"][2] == {"path": ".spec.b", "live": "x" * 300}
     assert (entry["staged"], entry["stagedUntil"], entry["impact"]) == (False, "", "3 nodes reboot")
-    assert len(document(report, show_excluded=True)["changes"]) == 2
+    assert len(document(report, show_excluded=True).changes) == 2
 
 
 def test_field_change_is_shortened_and_survives_json() -> None:

@@ -106,7 +106,7 @@ async def test_explain_machine_prints_json(scene: Scene, control_plane: ControlP
     )
     found = json.loads(ended.stdout)
     assert (found["cluster"], found["recorded"], found["reason"]) == ("west", None, None)
-    assert found["assumed"]["default_config"] == "west"
+    assert found["assumed"]["defaultConfig"] == "west"
     [decided] = [one for one in found["checks"] if one["decided"]]
     assert decided == {
         "title": "Environment default",
@@ -188,16 +188,17 @@ async def test_status_has_section_per_controller_and_row_per_cluster(scene: Scen
     await scene.change("west", schedulable=False)
     text = await steward("status", kubeconfig=control_plane.kubeconfig)
     data = await steward("status", "-o", "json", kubeconfig=control_plane.kubeconfig)
-    assert (text.code, text.stderr) == (0, "")
+    assert (text.code, text.stderr) == (2, "")  # the cluster that does not answer needs a person
     lines = text.stdout.splitlines()
-    rows = lines[lines.index(next(line for line in lines if line.startswith("placement: clusters: 2;"))) + 1 :][:3]
+    rows = lines[lines.index(next(line for line in lines if line.startswith("  clusters: 2;"))) + 1 :][:3]
     assert rows == [
-        "  CLUSTER  STATE                       MACHINES  VERSION  MESSAGE",
-        "  east     Unreachable                 3         v1.36.3  cluster east does not answer",
-        "  west     not observed yet, cordoned  0         unknown",
+        "    CLUSTER  STATE                       MACHINES  VERSION  MESSAGE",
+        "    east     Unreachable                 3         v1.36.3  cluster east does not answer",
+        "    west     not observed yet, cordoned  0         unknown",
     ]
     assert any(line.startswith("approver: ") for line in lines)
-    assert [one["cluster"] for one in json.loads(data.stdout)["placement"]["items"]] == ["east", "west"]
+    clusters = json.loads(data.stdout)["controllers"][-1]["objects"]["clusters"]
+    assert [(one["cluster"], one["machines"]) for one in clusters] == [("east", 3), ("west", 0)]
 
 
 def a_silence() -> dict[str, str]:

@@ -22,7 +22,7 @@ REBOOTS = BlastRadius(
 
 
 def a_plan(*items: PlanItem) -> PlannedChanges:
-    return PlannedChanges(LOAD_AWARE, ProfileOptions(), "High", "abc", items, ())
+    return PlannedChanges(LOAD_AWARE, ProfileOptions(), "High", "abc", items, (), len(items))
 
 
 def plain(plan: PlannedChanges) -> list[str]:

@@ -26,7 +26,7 @@ async def test_reject_decides_on_each_profile(configs: Client, control_plane: Co
         "reject", "no-such", EXAMPLE, "--comment", "not now", "-o", "json", kubeconfig=control_plane.kubeconfig
     )
     assert ended.code == 1
-    assert [(one["subject"], one["decided"]) for one in json.loads(ended.stdout)] == [
+    assert [(one["subject"], one["decided"]) for one in json.loads(ended.stdout)["results"]] == [
         ("no-such", False),
         (EXAMPLE, True),
     ]
@@ -41,7 +41,7 @@ async def test_each_profile_gets_an_answer_though_the_first_is_forbidden(
     kubeconfig = account.write_kubeconfig(tmp_path / "kubeconfig", control_plane)
     ended = await steward("rollback", EXAMPLE, "other", "-o", "json", kubeconfig=kubeconfig)
     assert ended.code == 1, ended.stderr
-    found = json.loads(ended.stdout)
+    found = json.loads(ended.stdout)["results"]
     assert [(one["subject"], one["decided"]) for one in found] == [(EXAMPLE, False), ("other", False)]
     assert all("forbidden" in one["message"] for one in found)
 

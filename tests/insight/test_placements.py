@@ -18,6 +18,7 @@ from virt_steward.controllers.placement.options import PlacementOptions, Placeme
 from virt_steward.controllers.placement.rules import RULES
 from virt_steward.controllers.placement.verdicts import Chosen
 from virt_steward.insight.placements import (
+    AssumedRules,
     Candidate,
     NoMachine,
     PlacementExplanation,
@@ -128,7 +129,8 @@ async def test_explain_placement_names_assumed_settings(scene: Scene) -> None:
     await scene.machine("web")
     await scene.machine("cloud", providerConfig={"name": "aws"})
     for machine in ("web", "cloud"):
-        assert (await asked(scene, machine, strategy="weight")).assumed == PlacementRules(strategy="weight")
+        found = await asked(scene, machine, strategy="weight")
+        assert found.assumed == AssumedRules.of(PlacementRules(strategy="weight"))
 
 
 async def test_explain_placement_shows_unreachable_clusters(scene: Scene, proxy: FaultProxy) -> None:

@@ -1,6 +1,7 @@
 """What the statuses on a cluster say, one section per controller."""
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 
 import pytest
 
@@ -8,15 +9,23 @@ from tests.controllers.advisor.rig import the_config
 from tests.controllers.approver.builders import NOON
 from tests.controllers.approver.builders import an_approver as an_observed_approver
 from tests.controllers.placement.scene import Scene
+from tests.machines import the_machine
 from tests.operators import an_approver, create
-from tests.otheroperator import OtherOperator
 from virt_steward.apis.installplanapprover import InstallPlanApproverStatus, PendingPlan
 from virt_steward.apis.profiles import LOAD_AWARE
 from virt_steward.apis.virtplatformconfig import API_VERSION, VIRT_PLATFORM_CONFIG_CRD
 from virt_steward.controllers.approver.observation import Approver
 from virt_steward.controllers.autopilot.annotation_keys import SCOPE
 from virt_steward.controllers.autopilot.options import HCO, AutopilotOptions
-from virt_steward.insight.status import GO_LEASES, SECTIONS, Section, collect_sections, of_approvers
+from virt_steward.insight.status import (
+    NOT_OBSERVED,
+    SECTIONS,
+    MemberRow,
+    ProfileRow,
+    Section,
+    of_approvers,
+    read_section,
+)
 from virt_steward.kube.client import Client, Reader
 from virt_steward.objects.identity import Key, Ref, ref_of
 from virt_steward.platform.hco import HYPERCONVERGED
@@ -52,38 +61,40 @@ async def reader(admin: Client, control_plane: ControlPlane, operators: str) -> 
 
 
 async def sections(reader: Reader, hco: Key = HCO) -> dict[str, Section]:
-    return {one.controller: one for one in await collect_sections(reader, AutopilotOptions(hco))}
+    now = datetime.now(UTC)
+    return {name: await read_section(reader, name, AutopilotOptions(hco), now) for name in SECTIONS}
 
 
-async def test_sections_list_profiles_assets_pending_plans_and_clusters(reader: Reader, operators: str) -> None:
+async def test_sections_list_profiles_assets_pending_plans_clusters_and_machines(
+    reader: Reader, operators: str
+) -> None:
     found = await sections(reader)
-    assert list(found) == [section.__name__ for section in SECTIONS]
-    assert (LOAD_AWARE, "Ignore", "not observed yet", "unknown", "", "") in found["advisor"].rows
-    assert "Not there yet" in {state for _, state, _ in found["autopilot"].rows}
-    assert (f"{operators}/install-1", "NotPinned", "2030-01-01T00:00:00Z", "pin it") in found["approver"].rows
-    assert found["placement"].rows == (("east", "Ready", "4", "v1.36.3", ""),)
-    assert found["placement"].summary == "clusters: 1; machines without a cluster: 1"
+    assert ProfileRow(LOAD_AWARE, "Ignore", NOT_OBSERVED, "unknown", None, "") in found["advisor"].profiles
+    assert "Not there yet" in {one.state for one in found["autopilot"].assets}
+    assert found["autopilot"].active == 1
+    plans = {one.plan: one for one in found["approver"].install_plans}
+    assert plans[f"{operators}/install-1"].reason == "NotPinned"
+    assert found["placement"].clusters == (MemberRow("east", "Ready", True, 4, "v1.36.3", ""),)
+    assert found["placement"].counts == {"clusters": 1, "machines": 1, "unplaced": 1}
 
 
-async def test_section_says_that_its_controller_stands_by(reader: Reader, admin: Client, operators: str) -> None:
-    other = OtherOperator(admin, Key(operators, GO_LEASES["approver"]))
-    await other.renew("go-1")
-    found = await sections(reader)
-    await other.delete()
-    assert found["approver"].summary.startswith(f"standing by: go-1 holds Lease {operators}/08a05259.bapu.cloud.")
-    assert not found["autopilot"].summary.startswith("standing by")
-
-
-async def test_every_row_of_a_section_has_its_columns(reader: Reader) -> None:
-    found = (await sections(reader)).values()
-    assert all(one.rows for one in found)
-    assert all(len(row) == len(one.columns) for one in found for row in one.rows)
+async def test_placement_section_names_unplaced_machine_with_its_reason(
+    reader: Reader, admin: Client, operators: str
+) -> None:
+    (row,) = (await sections(reader))["placement"].machines
+    assert (row.machine, row.reason) == (f"{operators}/web", NOT_OBSERVED)
+    condition = {"type": "Placed", "status": "False", "reason": "AmbiguousPlacement", "message": "two clusters fit"}
+    conditions = [condition | {"lastTransitionTime": "2026-03-01T12:00:00Z"}]
+    machine = the_machine(operators, "web")
+    await admin.merge_patch(machine, {"status": {"conditions": conditions}}, subresource="status")
+    (row,) = (await sections(reader))["placement"].machines
+    assert (row.reason, row.message) == ("AmbiguousPlacement", "two clusters fit")
 
 
 async def test_autopilot_section_is_of_the_named_hyperconverged(reader: Reader) -> None:
     found = (await sections(reader, ELSEWHERE))["autopilot"]
     assert str(ELSEWHERE) in found.summary
-    assert found.rows == ()
+    assert found.assets == ()
 
 
 def test_pending_plans_are_counted_once_and_beyond_what_a_status_lists() -> None:
@@ -93,5 +104,6 @@ def test_pending_plans_are_counted_once_and_beyond_what_a_status_lists() -> None
 
     found = of_approvers([a_pending("ann", "NotPinned", 71), a_pending("bob", "AutoApproveOff", 1)])
     assert found.summary.endswith("pending: 71 (70 not listed)")
-    assert len(found.rows) == 2
+    assert len(found.install_plans) == 2
+    assert found.counts == {"approvers": 2, "approved": 0, "pending": 71, "pendingNotListed": 70}
     assert of_approvers([a_pending("ann", "NotPinned", 1)]).summary.endswith("pending: 1")

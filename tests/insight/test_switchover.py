@@ -17,6 +17,7 @@ from virt_steward.controllers.approver.options import ApproverOptions
 from virt_steward.controllers.placement.options import PlacementRules
 from virt_steward.insight.approvals import APPROVES, PendingInstallPlan
 from virt_steward.insight.assets.changes import OBSOLETE, AssetChange, ChangeAction
+from virt_steward.insight.deployments import flags_in
 from virt_steward.insight.placements import VmWhereabouts
 from virt_steward.insight.plans import PlannedChanges
 from virt_steward.insight.switchover.advisor import AdvisorSeen, ConfigSeen, advisor_findings
@@ -28,7 +29,6 @@ from virt_steward.insight.switchover.operators import (
     DeploymentSeen,
     LeaseSeen,
     OperatorSeen,
-    flags_in,
     operator_findings,
 )
 from virt_steward.insight.switchover.placement import PlacementSeen, placement_findings
@@ -201,7 +201,7 @@ def a_plan(*states: str) -> PlannedChanges:
         )
         for number, state in enumerate(states)
     )
-    return PlannedChanges("p", ProfileOptions(), "High", "hash", items, ())
+    return PlannedChanges("p", ProfileOptions(), "High", "hash", items, (), len(items))
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.cli.commands import check_answer
 from tests.cluster import PlainClient
 from tests.eventually import eventually_blocking
 from tests.local.test_processes import is_running
@@ -55,7 +56,10 @@ class User:
         return subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def runs(self, *arguments: str, **variables: str) -> CommandResult:
-        return result_of(self.start(*arguments, **variables))
+        result = result_of(self.start(*arguments, **variables))
+        if "json" in arguments and result.out:
+            check_answer(("local", *arguments), result.out)
+        return result
 
     def admin(self) -> PlainClient:
         return PlainClient.from_kubeconfig(self.home / "virt-steward" / "local" / "run" / "kubeconfig")
@@ -70,7 +74,7 @@ def result_of(process: subprocess.Popen[str]) -> CommandResult:
 def user(tmp_path: Path) -> Iterator[User]:
     user = User(tmp_path)
     yield user
-    assert user.runs("down").code == 0
+    assert user.runs("down", "-o", "json").document == {"state": "stopped"}
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +128,9 @@ def test_local_status_shows_processes_and_server(running: User) -> None:
 def test_local_kubeconfig_prints_path_or_content(running: User) -> None:
     path = Path(running.runs("kubeconfig").out.strip())
     assert running.runs("kubeconfig", "--raw").out == path.read_text()
-    assert running.runs("kubeconfig", "--raw", "-o", "json").document["kind"] == "Config"
+    assert running.runs("kubeconfig", "--raw", "-o", "json").document["content"]["kind"] == "Config"
+    assert running.runs("up", "-o", "json").document["state"] == "running"
+    assert Path(running.runs("assets", "-o", "json").document["folder"]).is_dir()
 
 
 def test_local_commands_report_stopped_control_plane(user: User) -> None:

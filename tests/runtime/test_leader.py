@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
@@ -24,7 +24,17 @@ from virt_steward.kube.errors import NotLeading
 from virt_steward.objects.identity import Key, Ref
 from virt_steward.runtime.access import Access, Installation
 from virt_steward.runtime.clock import Clock, SystemClock
-from virt_steward.runtime.leader import LEASE, Candidacy, Elector, LeasesOnly, LeaseTimes, namespace_not_found
+from virt_steward.runtime.leader import (
+    FAILING,
+    LAST_SUCCESS,
+    LEASE,
+    Candidacy,
+    Elector,
+    LeasesOnly,
+    LeaseTimes,
+    WorkReport,
+    namespace_not_found,
+)
 from virt_steward_demo.local.controlplane import ControlPlane
 
 TIMES = LeaseTimes(duration=15, retry=2.0)
@@ -163,6 +173,21 @@ async def test_elector_writes_lease_spec(ann: Candidate, bob: Candidate, admin: 
     await bob.lives(TIMES.duration + LONGEST_PAUSE)
     taken = await spec_of(admin, lease)
     assert (taken["holderIdentity"], taken["leaseTransitions"]) == ("bob", 1)
+
+
+async def test_elector_reports_its_work_in_the_lease(control_plane: ControlPlane, lease: Key, admin: Client) -> None:
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    reports = {"ann": WorkReport(noon, failing=2), "bob": WorkReport()}
+    for identity, report in reports.items():
+        async with a_client(control_plane) as client:
+            own = Client(client.connection, LeasesOnly(client.connection), Caller(identity))
+            candidacy = Candidacy(lease, identity, "tests-lease", TIMES)
+            elector = Elector(own, candidacy, ManualClock(), Random(1), lambda report=report: report)
+            await elector.campaign()
+            await elector.release()
+        written = (await admin.get(Ref(LEASE, lease)))["metadata"]["annotations"]
+        # A new leader keeps the last success of the one before it, and so does a Lease that nobody holds.
+        assert written == {LAST_SUCCESS: "2026-03-01T12:00:00Z", FAILING: str(report.failing)}
 
 
 async def test_elector_stops_at_two_thirds_of_duration(ann: Candidate) -> None:

@@ -145,6 +145,17 @@ async def test_worker_resets_backoff_on_success() -> None:
     assert bench.queue._failures == {}
 
 
+@pytest.mark.parametrize(
+    ("outcome", "succeeds"),
+    [(Done(), True), (RequeueAfter(60, why="later"), True), (Terminal("bad spec"), False), (ValueError("bug"), False)],
+)
+async def test_workers_remember_last_success(outcome: Outcome | Exception, succeeds: bool) -> None:
+    bench = Bench(ends_with(outcome))
+    await bench.work_on("a")
+    assert bench.runs == ["a"]
+    assert bench.workers.last_success == (bench.clock.utc() if succeeds else None)
+
+
 async def test_worker_survives_bad_key() -> None:
     async def reconcile(key: str) -> Outcome:
         if key == "bad":

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from tests.runtime.clocks import ManualClock, settle
 from virt_steward.runtime.clock import SystemClock
 from virt_steward.runtime.metrics import Metrics
-from virt_steward.runtime.workqueue import QueueBackoff, ShutDown, WorkQueue
+from virt_steward.runtime.workqueue import LASTING, QueueBackoff, ShutDown, WorkQueue
 
 
 class HighestDraw(Random):
@@ -180,6 +180,17 @@ async def test_forget_resets_backoff() -> None:
     assert queue.retry("a") == 2.0
     queue.forget("a")
     assert queue.retry("a") == 1.0
+
+
+async def test_failing_counts_keys_that_fail_again_and_again() -> None:
+    queue = a_queue(ManualClock())
+    for _ in range(LASTING):
+        assert queue.failing == 0
+        queue.retry("a")
+    queue.retry("b")
+    assert queue.failing == 1
+    queue.forget("a")
+    assert queue.failing == 0
 
 
 async def test_retry_adds_jitter_to_minimum() -> None:

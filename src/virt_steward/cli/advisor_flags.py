@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from virt_steward.cli import completion
 from virt_steward.controllers.advisor.options import AdvisorOptions
 from virt_steward.objects.identity import Key
 from virt_steward.settings import BadSetting
@@ -18,6 +19,7 @@ HcoOption = Annotated[
         "--hyperconverged",
         metavar="NAMESPACE/NAME",
         help="The HyperConverged object of the platform.",
+        autocompletion=completion.platforms,
     ),
 ]
 VersionOption = Annotated[

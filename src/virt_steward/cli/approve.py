@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from virt_steward.app import connected
-from virt_steward.cli import approver_flags, hold_flags
+from virt_steward.cli import approver_flags, completion, hold_flags
 from virt_steward.cli.arguments import (
     CommentOption,
     ContextOption,
@@ -176,7 +176,10 @@ def profile(
 @app.command()
 def installplan(
     *,
-    plans: Annotated[list[str], typer.Argument(metavar="NAMESPACE/NAME...", help="InstallPlans.")],
+    plans: Annotated[
+        list[str],
+        typer.Argument(metavar="NAMESPACE/NAME...", help="InstallPlans.", autocompletion=completion.install_plans),
+    ],
     comment: CommentOption = "",
     uid: Annotated[
         list[str] | None,

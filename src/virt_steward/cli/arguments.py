@@ -11,6 +11,7 @@ import typer
 
 from virt_steward import logs
 from virt_steward.app import connected
+from virt_steward.cli import completion
 from virt_steward.cli.output import CommandFailed, say
 from virt_steward.kube.client import Reader
 from virt_steward.objects.identity import Key
@@ -33,13 +34,29 @@ KubeconfigOption = Annotated[
 ContextOption = Annotated[
     str | None, typer.Option("--context", metavar="NAME", help="Context to use instead of the current one.")
 ]
-InstallPlanArgument = Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="The InstallPlan.")]
-ProfileArgument = Annotated[
-    str, typer.Argument(metavar="PROFILE", help="Name of the profile; its VirtPlatformConfig has the same name.")
+InstallPlanArgument = Annotated[
+    str, typer.Argument(metavar="NAMESPACE/NAME", help="The InstallPlan.", autocompletion=completion.install_plans)
 ]
-ProfilesArgument = Annotated[list[str], typer.Argument(metavar="PROFILE...", help="Names of profiles.")]
-AssetArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the asset; `render -o status` lists them.")]
-MachineArgument = Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="The Machine.")]
+ProfileArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="PROFILE",
+        help="Name of the profile; its VirtPlatformConfig has the same name.",
+        autocompletion=completion.profiles,
+    ),
+]
+ProfilesArgument = Annotated[
+    list[str], typer.Argument(metavar="PROFILE...", help="Names of profiles.", autocompletion=completion.configs)
+]
+AssetArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", help="Name of the asset; `render -o status` lists them.", autocompletion=completion.assets
+    ),
+]
+MachineArgument = Annotated[
+    str, typer.Argument(metavar="NAMESPACE/NAME", help="The Machine.", autocompletion=completion.machines)
+]
 CommentOption = Annotated[str, typer.Option(metavar="TEXT", help="Why; recorded with the decision.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from virt_steward.catalog.load import load
-from virt_steward.cli import advisor_flags
+from virt_steward.cli import advisor_flags, completion
 from virt_steward.cli.arguments import CommentOption, ContextOption, KubeconfigOption, ProfilesArgument, namespaced
 from virt_steward.cli.decision_results import answer_decisions, decide_all
 from virt_steward.cli.output import CommandFailed, Output, OutputOption
@@ -103,7 +103,10 @@ def replan(
 
 def resume(
     *,
-    names: Annotated[list[str], typer.Argument(metavar="ASSET...", help="Assets whose objects are paused.")],
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="ASSET...", help="Assets whose objects are paused.", autocompletion=completion.assets),
+    ],
     comment: CommentOption = "",
     uid: UidsOption = None,
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
@@ -128,8 +131,13 @@ def resume(
 
 def choose(
     *,
-    names: Annotated[list[str], typer.Argument(metavar="NAMESPACE/NAME...", help="Machines.")],
-    cluster: Annotated[str, typer.Argument(metavar="CLUSTER", help="Name of the KubevirtConfig.")],
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="NAMESPACE/NAME...", help="Machines.", autocompletion=completion.machines_and_clusters),
+    ],
+    cluster: Annotated[
+        str, typer.Argument(metavar="CLUSTER", help="Name of the KubevirtConfig.", autocompletion=completion.clusters)
+    ],
     comment: CommentOption = "",
     uid: UidsOption = None,
     kubeconfig: KubeconfigOption = None,

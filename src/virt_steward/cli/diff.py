@@ -7,16 +7,16 @@ import sys
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 
+from virt_steward.apis.virtplatformconfig import BlastRadius
 from virt_steward.catalog.aliases import current_name
 from virt_steward.catalog.load import load
-from virt_steward.cli import advisor_flags, autopilot_flags
+from virt_steward.cli import advisor_flags, autopilot_flags, completion
 from virt_steward.cli.arguments import ContextOption, KubeconfigOption, quiet_client
-from virt_steward.cli.output import Output, OutputOption, say, show, wrapped
+from virt_steward.cli.output import Output, OutputOption, encoded, say, show, wrapped
 from virt_steward.controllers.autopilot.annotation_keys import SCOPE
 from virt_steward.controllers.autopilot.overrides.scope import Activation, Idle, Only, parse
 from virt_steward.insight.assets.changes import WRITES, ChangeAction, preview_changes
@@ -24,7 +24,8 @@ from virt_steward.insight.assets.explain import find_asset
 from virt_steward.insight.assets.impact import find_impacts
 from virt_steward.insight.assets.survey import survey
 from virt_steward.insight.reading import dry_run_client
-from virt_steward.objects.field_changes import field_changes
+from virt_steward.objects.document import JsonDocument
+from virt_steward.objects.field_changes import FieldChange, field_changes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from virt_steward.controllers.autopilot.overrides.scope import Scope
     from virt_steward.insight.assets.changes import AssetChange
     from virt_steward.insight.assets.impact import RebootImpact
-    from virt_steward.objects.field_changes import FieldChange
     from virt_steward.objects.identity import Ref
 
 NOTHING, CANNOT_TELL, SOMETHING = 0, 1, 2
@@ -55,6 +55,40 @@ TEXTS = {
 LEFT_OUT = (ChangeAction.SKIP, ChangeAction.WAIT)
 MOST_FIELDS = 20
 """Fields of one object in the text: some objects are dashboards."""
+
+
+class ChangedObject(JsonDocument, frozen=True):
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+
+class DiffEntry(JsonDocument, frozen=True):
+    """What would happen to one object."""
+
+    asset: str
+    object: ChangedObject
+    action: ChangeAction
+    message: str
+    staged: bool
+    staged_until: str
+    fields: tuple[FieldChange, ...]
+    pools: tuple[str, ...]
+    impact: str
+    blast_radius: BlastRadius | None
+
+
+class DiffDocument(JsonDocument, frozen=True):
+    """The answer of `virt-steward diff`."""
+
+    exit_code: int
+    idle: str
+    """Why the autopilot changes nothing at all; empty if it is on."""
+    counts: dict[ChangeAction, int]
+    """How many objects there are of each action, also of those that are not listed."""
+    staged_count: int
+    changes: tuple[DiffEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +115,12 @@ def diff(
     *,
     assets: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[ASSET]...", help="Assets to preview; all by default.", show_default=False),
+        typer.Argument(
+            metavar="[ASSET]...",
+            help="Assets to preview; all by default.",
+            show_default=False,
+            autocompletion=completion.assets,
+        ),
     ] = None,
     scope: Annotated[
         str | None,
@@ -110,7 +149,7 @@ def diff(
     options = autopilot_flags.options(hyperconverged, activation)
     report = asyncio.run(_preview(names, scope, options, (kubeconfig, context)))
     if output is Output.JSON:
-        typer.echo(msgspec.json.encode(document(report, show_excluded=show_excluded)).decode())
+        typer.echo(encoded(document(report, show_excluded=show_excluded)))
     else:
         show(report_lines(report, show_excluded=show_excluded or bool(names)))
     raise typer.Exit(report.exit_code)
@@ -144,38 +183,36 @@ def _progress(text: str) -> None:
         say(f"{text} …")
 
 
-def document(report: ChangeReport, *, show_excluded: bool) -> dict[str, Any]:
+def document(report: ChangeReport, *, show_excluded: bool) -> DiffDocument:
     """The answer for programs."""
-    return {
-        "exitCode": report.exit_code,
-        "idle": report.idle,
-        "changes": [
+    counts = Counter(one.action for one in report.changes)
+    return DiffDocument(
+        report.exit_code,
+        report.idle,
+        {action: counts[action] for action in ChangeAction},
+        sum(bool(one.staged) for one in report.changes),
+        tuple(
             _entry(one, report.impacts.get(one.ref))
             for one in report.changes
             if one.action in MARKS or (show_excluded and one.action in LEFT_OUT)
-        ],
-    }
+        ),
+    )
 
 
-def _entry(change: AssetChange, impact: RebootImpact | None) -> dict[str, Any]:
+def _entry(change: AssetChange, impact: RebootImpact | None) -> DiffEntry:
     ref = change.ref
-    return {
-        "asset": change.asset,
-        "object": {
-            "group": ref.kind.group,
-            "kind": ref.kind.name,
-            "namespace": ref.key.namespace,
-            "name": ref.key.name,
-        },
-        "action": change.action,
-        "message": change.message,
-        "staged": bool(change.staged),
-        "stagedUntil": change.staged,
-        "fields": _fields(change),
-        "pools": [pool.name for pool in change.pools],
-        "impact": impact.message if impact else "",
-        "blastRadius": impact.radius if impact else None,
-    }
+    return DiffEntry(
+        change.asset,
+        ChangedObject(ref.kind.group, ref.kind.name, ref.key.namespace, ref.key.name),
+        change.action,
+        change.message,
+        bool(change.staged),
+        change.staged,
+        _fields(change),
+        tuple(pool.name for pool in change.pools),
+        impact.message if impact else "",
+        impact.radius if impact else None,
+    )
 
 
 def _fields(change: AssetChange) -> tuple[FieldChange, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -13,15 +12,15 @@ from virt_steward.cli import advisor_flags, approver_flags, autopilot_flags
 from virt_steward.cli.arguments import ContextOption, KubeconfigOption, quiet_reader
 from virt_steward.cli.output import Output, OutputOption, answer, say, wrapped
 from virt_steward.controllers.autopilot.overrides.scope import Activation
-from virt_steward.insight.inbox import command_for
+from virt_steward.insight.inbox import InboxLine
 from virt_steward.insight.inbox_survey import InboxOptions, read_inbox
+from virt_steward.objects.document import JsonDocument
 from virt_steward.runtime.access import NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from virt_steward.cli.arguments import ClusterChoice
-    from virt_steward.insight.inbox import InboxItem
     from virt_steward.insight.inbox_survey import WholeInbox
 
 SOMETHING_WAITS, CANNOT_TELL = 2, 1
@@ -29,20 +28,14 @@ SHOWN = 100
 """Items in the text; JSON has all."""
 
 
-@dataclass(frozen=True, slots=True)
-class InboxLine:
-    """An item of the inbox, for programs."""
+class InboxDocument(JsonDocument, frozen=True):
+    """The answer of `virt-steward inbox`."""
 
-    object: str
-    tag: str
-    message: str
-    why: str
-    command: str
-    """By which a person decides, or learns what to decide."""
-
-    @classmethod
-    def of(cls, item: InboxItem) -> InboxLine:
-        return cls(str(item.ref), item.tag, f"{item.subject} {item.says}", item.why, command_for(item))
+    count: int
+    items: tuple[InboxLine, ...]
+    """The most urgent first."""
+    unknown: tuple[str, ...]
+    """What could not be read, and why."""
 
 
 def inbox(
@@ -65,9 +58,9 @@ def inbox(
         approver_flags.options(namespace, policy_namespaces),
     )
     found = asyncio.run(_read(options, (kubeconfig, context)))
-    items = [InboxLine.of(item) for item in found.items]
+    items = tuple(InboxLine.of(item) for item in found.items)
     if items or not found.unknown or output is Output.JSON:
-        answer(output, "\n".join(_lines(items)), {"items": items, "unknown": found.unknown})
+        answer(output, "\n".join(_lines(items)), InboxDocument(len(items), items, found.unknown))
     for problem in found.unknown:
         say(f"virt-steward: cannot tell what waits for the {problem}")
     if items or found.unknown:
@@ -79,7 +72,7 @@ async def _read(options: InboxOptions, cluster: ClusterChoice) -> WholeInbox:
         return await read_inbox(reader, options, datetime.now(UTC))
 
 
-def _lines(items: list[InboxLine]) -> Iterator[str]:
+def _lines(items: tuple[InboxLine, ...]) -> Iterator[str]:
     if not items:
         yield "Nothing waits for a person"
         return

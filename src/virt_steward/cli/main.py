@@ -7,19 +7,23 @@ import os
 import sys
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer.exceptions import TyperException
 
 from virt_steward import __version__
+from virt_steward.cli.completion import typed_words
 from virt_steward.cli.go_flags import translated
 from virt_steward.cli.output import Output, OutputOption, answer, say
+from virt_steward.objects.document import JsonDocument
 from virt_steward.objects.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+PROGRAM, PLUGIN = "virt-steward", "kubectl-virt_steward"
 DEMO = "virt_steward_demo"
 OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 # Where each command is. Only the given command is imported, so that `run` does not load what only `plan` needs.
@@ -51,7 +55,7 @@ COMMANDS = {
 }
 
 app = typer.Typer(
-    name="virt-steward",
+    name=PROGRAM,
     help="Controllers around KubeVirt, and commands to preview, approve and explain what they do.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -70,9 +74,15 @@ def options(
         raise typer.Exit
 
 
+class VersionDocument(JsonDocument, frozen=True):
+    """The answer of `virt-steward version`."""
+
+    version: str
+
+
 def version(output: OutputOption = Output.TEXT) -> None:
     """Print the version."""
-    answer(output, f"virt-steward {__version__}", {"version": __version__})
+    answer(output, f"virt-steward {__version__}", VersionDocument(__version__))
 
 
 def load(wanted: Sequence[str]) -> typer.Typer:
@@ -91,13 +101,26 @@ def load(wanted: Sequence[str]) -> typer.Typer:
     return app
 
 
+def _app(program: str, given: list[str]) -> typer.Typer:
+    """The app as it is needed. To complete the name of a command, no command need be imported."""
+    typed = typed_words(program)
+    if typed is None:
+        return load(given)
+    if typed and typed[0] in COMMANDS:
+        return load(typed)
+    for name in filter(_is_installed, COMMANDS):
+        app.command(name)(lambda: None)
+    return app
+
+
 def _is_installed(command: str) -> bool:
     return not COMMANDS[command].startswith(DEMO) or find_spec(DEMO) is not None
 
 
 def main() -> None:
     try:
-        code = load(sys.argv[1:])(_arguments(sys.argv[1:]), standalone_mode=False) or 0
+        program = PLUGIN if Path(sys.argv[0]).name == PLUGIN else PROGRAM
+        code = _app(program, sys.argv[1:])(_arguments(sys.argv[1:]), standalone_mode=False, prog_name=program) or 0
         sys.stdout.flush()  # here and not when the process ends, where an error could not be reported
         sys.exit(code)
     except UserError as error:

@@ -11,12 +11,13 @@ import msgspec
 import typer
 
 from virt_steward.apis import CRDS
-from virt_steward.cli import advisor_flags, approver_flags, autopilot_flags, hold_flags, monitoring_flags
+from virt_steward.cli import advisor_flags, approver_flags, autopilot_flags, completion, hold_flags, monitoring_flags
 from virt_steward.cli.output import CommandFailed
 from virt_steward.controllers import NAMES
 from virt_steward.controllers.autopilot.options import OPT_OUT_DELETES
 from virt_steward.controllers.autopilot.overrides.scope import Activation
 from virt_steward.holds.gate_board import load_gates
+from virt_steward.objects.document import JsonDocument
 from virt_steward.packaging import parts
 from virt_steward.packaging.bundle import bundle
 from virt_steward.packaging.chart import chart
@@ -56,6 +57,14 @@ class PackageFormat(StrEnum):
     PROMETHEUS = "prometheus"
 
 
+class ManifestList(JsonDocument, frozen=True):
+    """The answer of commands that print objects of Kubernetes."""
+
+    api_version: str
+    kind: str
+    items: tuple[dict[str, Any], ...]
+
+
 FormatOption = Annotated[ManifestFormat, typer.Option("--output", "-o", help="YAML documents, or one JSON list.")]
 
 
@@ -75,7 +84,12 @@ def policies(output: FormatOption = ManifestFormat.YAML) -> None:
 def rbac(
     *,
     controllers: Annotated[
-        str, typer.Option(metavar="NAME[,NAME]", help="Controllers to print ServiceAccounts and roles for, or console.")
+        str,
+        typer.Option(
+            metavar="NAME[,NAME]",
+            help="Controllers to print ServiceAccounts and roles for, or console.",
+            autocompletion=completion.controller_list,
+        ),
     ],
     namespace: Annotated[str, typer.Option(metavar="NAME", help="Namespace of the controllers.")] = NAMESPACE,
     target_namespaces: Annotated[
@@ -219,7 +233,7 @@ def manifests(
 
 def printed(objects: Sequence[dict[str, Any]], output: ManifestFormat) -> str:
     if output is ManifestFormat.JSON:
-        items = {"apiVersion": "v1", "kind": "List", "items": objects}
+        items = ManifestList("v1", "List", tuple(objects))
         return msgspec.json.format(msgspec.json.encode(items), indent=2).decode() + "\n"
     return documents(objects)
 

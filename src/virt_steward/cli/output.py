@@ -24,6 +24,8 @@ MARKS: Mapping[Result, str] = {"pass": "✓", "fail": "✗", "not reached": "\N{
 ASCII_MARKS: Mapping[Result, str] = {"pass": "+", "fail": "x", "not reached": "-"}
 WIDTH = 80
 """Columns of a text where no terminal says how many it has."""
+NARROWEST = 30
+"""Columns that sentences need to be readable."""
 
 
 class CommandFailed(UserError):
@@ -41,7 +43,12 @@ OutputOption = Annotated[Output, typer.Option("--output", "-o", help="Output for
 
 
 def answer(output: Output, text: str, document: Any) -> None:
-    typer.echo(msgspec.json.encode(document).decode() if output is Output.JSON else text)
+    """Print the text, or the document: an instance of the type that `documents.py` lists for the command."""
+    typer.echo(encoded(document) if output is Output.JSON else text)
+
+
+def encoded(document: Any) -> str:
+    return msgspec.json.encode(document).decode()
 
 
 def say(line: str) -> None:
@@ -60,6 +67,23 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def wrapped_table(head: Sequence[str], rows: Iterable[Sequence[str]], indent: str) -> Iterator[str]:
+    """A table whose last column holds sentences: wrapped beside the others, or below them where there is no room."""
+    cells = [[name.upper() for name in head], *map(list, rows)]
+    widths = [max(map(len, column)) for column in list(zip(*cells, strict=True))[:-1]]
+    begin = len(indent) + sum(widths) + 2 * len(widths)
+    is_beside = begin + NARROWEST <= shutil.get_terminal_size((WIDTH, 24)).columns
+    for number, (*front, last) in enumerate(cells):
+        start = indent + "  ".join(cell.ljust(width) for cell, width in zip(front, widths, strict=True))
+        if is_beside:
+            lines = wrapped(last, " " * begin)
+            yield (f"{start}  {lines[0].lstrip()}" if lines else start).rstrip()
+            yield from lines[1:]
+        else:
+            yield start.rstrip()
+            yield from wrapped(last, f"{indent}  ") if number else ()
 
 
 def wrapped(text: str, indent: str = "", hanging: str | None = None) -> list[str]:

@@ -7,24 +7,36 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from virt_steward.cli import placement_flags
+from virt_steward.cli import completion, placement_flags
 from virt_steward.cli.arguments import ContextOption, KubeconfigOption, namespaced, quiet_reader
 from virt_steward.cli.output import Output, OutputOption, answer, wrapped
 from virt_steward.controllers.placement.options import PlacementOptions
-from virt_steward.insight.placements import explain_placement, preview_placements
+from virt_steward.insight.placements import PlacementExplanation, explain_placement, preview_placements
+from virt_steward.objects.document import JsonDocument
 from virt_steward.settings import BadSetting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from virt_steward.controllers.placement.options import PlacementRules
-    from virt_steward.insight.placements import PlacementExplanation
+    from virt_steward.insight.placements import AssumedRules
     from virt_steward.objects.identity import Key
+
+
+class PlacementsDocument(JsonDocument, frozen=True):
+    """The answer of `virt-steward place`."""
+
+    count: int
+    placed: int
+    """How many of them would get a cluster."""
+    machines: tuple[PlacementExplanation, ...]
 
 
 def place(
     *,
-    machine: Annotated[str | None, typer.Argument(metavar="NAMESPACE/NAME", help="The Machine.")] = None,
+    machine: Annotated[
+        str | None, typer.Argument(metavar="NAMESPACE/NAME", help="The Machine.", autocompletion=completion.machines)
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help="Preview all Machines that have no cluster yet.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Required: only the controller and the annotation place a Machine.")
@@ -45,7 +57,8 @@ def place(
         raise BadSetting("place needs one Machine, as NAMESPACE/NAME, or --all")
     rules = placement_flags.rules(default_kubevirt_config, placement_strategy, search, vm_name, spread_label)
     found = asyncio.run(_preview(namespaced(machine) if machine else None, rules, kubeconfig, context))
-    answer(output, "\n".join(_lines(found)) or "Nothing to place: every Machine has a cluster", found)
+    document = PlacementsDocument(len(found), sum(one.cluster is not None for one in found), found)
+    answer(output, "\n".join(_lines(found)) or "Nothing to place: every Machine has a cluster", document)
 
 
 async def _preview(
@@ -77,7 +90,7 @@ def headline(found: PlacementExplanation) -> list[str]:
     return wrapped(text, hanging="  ")
 
 
-def assumptions(rules: PlacementRules) -> list[str]:
+def assumptions(rules: AssumedRules) -> list[str]:
     """Name the settings of the preview, because the controller's settings cannot be read from the cluster."""
     over = f" over {rules.spread_label}" if rules.strategy == "spread" else ""
     search = "strict" if rules.strict_search else "found"

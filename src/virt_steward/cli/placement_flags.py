@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from virt_steward.cli import completion
 from virt_steward.cli.seconds import seconds_option
 from virt_steward.controllers.placement.options import FleetTimeouts, PlacementRules, SearchTimeouts
 from virt_steward.controllers.placement.strategies import STRATEGY_HELP, STRATEGY_NAMES
@@ -29,6 +30,7 @@ DefaultConfigOption = Annotated[
     typer.Option(
         metavar="NAME",
         help="KubevirtConfig of Machines that name none.",
+        autocompletion=completion.clusters,
         envvar="DEFAULT_KUBEVIRT_CONFIG",
     ),
 ]
@@ -37,6 +39,7 @@ StrategyOption = Annotated[
     typer.Option(
         metavar="NAME",
         help=f"How to choose if several clusters are suitable. {STRATEGY_HELP}.",
+        autocompletion=completion.strategies,
         envvar="PLACEMENT_STRATEGY",
     ),
 ]

@@ -8,16 +8,18 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 
 from virt_steward.cli import advisor_flags
 from virt_steward.cli.arguments import ContextOption, KubeconfigOption, ProfileArgument, quiet_client
-from virt_steward.cli.output import show, table, wrapped
+from virt_steward.cli.output import CommandFailed, encoded, show, table, wrapped
 from virt_steward.cli.profile_options import set_options
 from virt_steward.insight.plans import preview_plan, profile_named
+from virt_steward.kube.client import Selection
 from virt_steward.kube.errors import one_line
+from virt_steward.objects.meta import Existing
 from virt_steward.objects.yamltext import yaml_text
+from virt_steward.platform.hco import HYPERCONVERGED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from virt_steward.apis.virtplatformconfig import PlanItem
     from virt_steward.controllers.advisor.options import AdvisorOptions
     from virt_steward.insight.plans import PlannedChanges, PlanRequest
+    from virt_steward.kube.client import Reader
+    from virt_steward.objects.identity import Key
 
 CHANGES = 2
 """Exit code if the plan changes something."""
@@ -72,7 +76,7 @@ def plan(
         case PlanFormat.DIFF:
             show(plan_lines(found))
         case PlanFormat.JSON:
-            typer.echo(msgspec.json.encode(found).decode())
+            typer.echo(encoded(found))
         case PlanFormat.MANIFESTS:
             typer.echo(desired_manifests(found), nl=False)
             return
@@ -84,7 +88,17 @@ async def _preview(
     profile: str, change: PlanRequest, options: AdvisorOptions, cluster: tuple[str | None, str | None]
 ) -> PlannedChanges:
     async with quiet_client(*cluster) as client:
+        if str(options.hco) != advisor_flags.HCO:
+            await _require_platform(client, options.hco)
         return await preview_plan(client, profile, change, options, datetime.now(UTC))
+
+
+async def _require_platform(reader: Reader, hco: Key) -> None:
+    """A HyperConverged that somebody names has to exist: a plan from defaults is not what they asked for."""
+    found = await reader.list(HYPERCONVERGED, Selection(metadata_only=True), Existing)
+    names = sorted(str(one.metadata.key) for one in found)
+    if str(hco) not in names:
+        raise CommandFailed(f"HyperConverged {hco} not found; existing: {', '.join(names) or 'none'}")
 
 
 def plan_lines(plan: PlannedChanges) -> Iterator[str]:
@@ -92,11 +106,18 @@ def plan_lines(plan: PlannedChanges) -> Iterator[str]:
         yield f"{plan.profile}: nothing to change"
         for item in plan.items:
             yield from wrapped(f"{item.name}: {item.message}", "  ", "    ")
+        yield from _notes(plan)
         return
     yield from item_lines(plan.items)
     count = len(plan.changes)
     yield f"{plan.profile}: {count} change{'s' if count > 1 else ''}, impact {plan.impact}. Nothing was changed yet"
     yield f"plan {plan.plan_hash}"
+    yield from _notes(plan)
+
+
+def _notes(plan: PlannedChanges) -> Iterator[str]:
+    for note in plan.notes:
+        yield from wrapped(f"Note: {note}", "", "  ")
 
 
 def item_lines(items: Sequence[PlanItem]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from virt_steward.catalog.load import load
-from virt_steward.cli import advisor_flags, approver_flags, autopilot_flags, hold_flags
+from virt_steward.cli import advisor_flags, approver_flags, autopilot_flags, completion, hold_flags
 from virt_steward.cli.arguments import (
     CommentOption,
     ContextOption,
@@ -42,7 +42,10 @@ if TYPE_CHECKING:
 
 def release(
     *,
-    assets: Annotated[list[str], typer.Argument(metavar="ASSET...", help="Assets with staged changes.")],
+    assets: Annotated[
+        list[str],
+        typer.Argument(metavar="ASSET...", help="Assets with staged changes.", autocompletion=completion.assets),
+    ],
     comment: CommentOption = "",
     ids: Annotated[
         list[str] | None,

@@ -15,7 +15,7 @@ import typer
 from virt_steward.catalog.aliases import current_name
 from virt_steward.catalog.load import Catalog, load
 from virt_steward.catalog.offline import BadFile
-from virt_steward.cli import advisor_flags, autopilot_flags
+from virt_steward.cli import advisor_flags, autopilot_flags, completion
 from virt_steward.cli.arguments import ContextOption, KubeconfigOption, quiet_reader
 from virt_steward.cli.output import CommandFailed, table
 from virt_steward.controllers.autopilot.asset_report import AssetStatus, as_json, as_yaml
@@ -55,7 +55,9 @@ def render(
     context: ContextOption = None,
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
     activation: autopilot_flags.ActivationOption = Activation.OPT_IN,
-    asset: Annotated[str | None, typer.Option(metavar="NAME", help="Only this asset.")] = None,
+    asset: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only this asset.", autocompletion=completion.assets)
+    ] = None,
     show_excluded: Annotated[
         bool, typer.Option("--show-excluded", help="Also list excluded assets, and why they are.")
     ] = False,

@@ -9,7 +9,15 @@ from typing import Annotated
 import typer
 
 from virt_steward import app, logs
-from virt_steward.cli import advisor_flags, approver_flags, autopilot_flags, hold_flags, metrics_flags, placement_flags
+from virt_steward.cli import (
+    advisor_flags,
+    approver_flags,
+    autopilot_flags,
+    completion,
+    hold_flags,
+    metrics_flags,
+    placement_flags,
+)
 from virt_steward.cli.seconds import seconds_option, whole_seconds_option
 from virt_steward.controllers import NAMES, definition
 from virt_steward.controllers.autopilot.overrides.scope import Activation
@@ -44,6 +52,7 @@ def run(
             "--controllers",
             metavar="NAME[,NAME]",
             help="Controllers to run, or console for the web console.",
+            autocompletion=completion.controller_list,
             envvar="VIRT_STEWARD_CONTROLLERS",
         ),
     ] = ALL,

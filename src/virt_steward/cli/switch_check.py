@@ -5,29 +5,29 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 
-from virt_steward.cli import advisor_flags, approver_flags, autopilot_flags, placement_flags
+from virt_steward.cli import advisor_flags, approver_flags, autopilot_flags, completion, placement_flags
 from virt_steward.cli.arguments import ContextOption, KubeconfigOption, quiet_client
-from virt_steward.cli.output import Output, OutputOption, show, wrapped
+from virt_steward.cli.output import Output, OutputOption, encoded, show, wrapped
 from virt_steward.cli.plan import coloured
 from virt_steward.controllers import NAMES
 from virt_steward.controllers.autopilot.overrides.scope import Activation
 from virt_steward.controllers.options import ControllerOptions
 from virt_steward.controllers.placement.options import PlacementOptions
 from virt_steward.insight.switchover.check import check_switch
-from virt_steward.insight.switchover.findings import Effect, SwitchVerdict, verdict_on
+from virt_steward.insight.switchover.findings import Effect, SwitchReport, SwitchVerdict, verdict_on
 from virt_steward.insight.switchover.operators import OPERATORS
+from virt_steward.objects.document import JsonDocument
 from virt_steward.runtime.access import NAMESPACE
 from virt_steward.settings import chosen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from virt_steward.insight.switchover.findings import SwitchFinding, SwitchReport
+    from virt_steward.insight.switchover.findings import SwitchFinding
 
 EXIT_CODES = {SwitchVerdict.SAME: 0, SwitchVerdict.CHANGES: 2, SwitchVerdict.UNKNOWN: 1}
 MARKS = {Effect.CHANGE: "~", Effect.NOTE: "-", Effect.UNKNOWN: "?"}
@@ -41,11 +41,25 @@ LONGEST_DIFF = 30
 LEGEND = "~ would change   - good to know   ? cannot tell"
 
 
+class SwitchDocument(JsonDocument, frozen=True):
+    """The answer of `virt-steward switch-check`."""
+
+    verdict: SwitchVerdict
+    counts: dict[Effect, int]
+    """How many findings there are of each effect."""
+    controllers: tuple[SwitchReport, ...]
+
+
 def switch_check(
     *,
     controllers: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[CONTROLLER]...", help="Controllers to check; all by default.", show_default=False),
+        typer.Argument(
+            metavar="[CONTROLLER]...",
+            help="Controllers to check; all by default.",
+            show_default=False,
+            autocompletion=completion.controllers,
+        ),
     ] = None,
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
     activation: autopilot_flags.ActivationOption = Activation.OPT_IN,
@@ -74,7 +88,7 @@ def switch_check(
     reports = asyncio.run(_check(selected, options, (kubeconfig, context)))
     verdict = verdict_on(reports)
     if output is Output.JSON:
-        typer.echo(msgspec.json.encode(_document(reports, verdict)).decode())
+        typer.echo(encoded(document(reports, verdict)))
     else:
         show(report_lines(reports, verdict))
     raise typer.Exit(EXIT_CODES[verdict])
@@ -87,8 +101,10 @@ async def _check(
         return await check_switch(client, selected, options, datetime.now(UTC))
 
 
-def _document(reports: Sequence[SwitchReport], verdict: SwitchVerdict) -> dict[str, Any]:
-    return {"verdict": verdict, "controllers": reports}
+def document(reports: Sequence[SwitchReport], verdict: SwitchVerdict) -> SwitchDocument:
+    """The answer for programs."""
+    counts = Counter(finding.effect for report in reports for finding in report.findings)
+    return SwitchDocument(verdict, {effect: counts[effect] for effect in Effect}, tuple(reports))
 
 
 def report_lines(reports: Sequence[SwitchReport], verdict: SwitchVerdict) -> Iterator[str]:

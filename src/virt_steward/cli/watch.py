@@ -10,6 +10,7 @@ import typer
 from virt_steward.cli.arguments import ContextOption, KubeconfigOption, ProfileArgument, quiet_reader
 from virt_steward.cli.output import CommandFailed, Output, OutputOption, answer, say
 from virt_steward.controllers.advisor.follow import PlanFailed, follow, progress_of_any
+from virt_steward.objects.document import JsonDocument
 from virt_steward.objects.durations import BadDuration, parse_duration
 from virt_steward.settings import BadSetting
 
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
     from virt_steward.controllers.advisor.follow import Progress
     from virt_steward.controllers.advisor.observation import VirtPlatformConfig
     from virt_steward.kube.client import Reader
+
+
+class WatchDocument(JsonDocument, frozen=True):
+    """The answer of `virt-steward watch`."""
+
+    profile: str
+    phase: str
 
 
 def watch(
@@ -39,7 +47,7 @@ def watch(
     """
     limit = duration(timeout) if timeout else None
     asyncio.run(_watch(profile, limit, kubeconfig, context))
-    answer(output, "Plan completed", {"profile": profile, "phase": "Completed"})
+    answer(output, "Plan completed", WatchDocument(profile, "Completed"))
 
 
 async def _watch(profile: str, limit: timedelta | None, kubeconfig: str | None, context: str | None) -> None:

@@ -22,6 +22,7 @@ from virt_steward.decisions.outcomes import NotApproved
 from virt_steward.decisions.signatures import sign
 from virt_steward.holds.freezes import Frozen
 from virt_steward.objects.approvals import PersonalApproval, add_approval, already_approved, count_approvals
+from virt_steward.objects.document import JsonDocument
 from virt_steward.objects.identity import Ref
 from virt_steward.objects.wallclock import rfc3339
 from virt_steward.ssa import managers
@@ -37,8 +38,7 @@ if TYPE_CHECKING:
 OVERRIDE = OverrideKeys(OVERRIDE_FREEZE, OVERRIDE_FREEZE_BY, OVERRIDE_FREEZE_COMMENT)
 
 
-@dataclass(frozen=True, slots=True)
-class InstallPlanApproved:
+class InstallPlanApproved(JsonDocument, frozen=True):
     """An InstallPlan that a person has approved."""
 
     plan: str

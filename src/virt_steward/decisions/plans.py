@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from virt_steward.apis.virtplatformconfig import Action
 from virt_steward.controllers.advisor.annotation_keys import (
     APPROVAL_COMMENT,
     APPROVALS,
@@ -40,6 +40,7 @@ from virt_steward.decisions.signatures import sign
 from virt_steward.holds.freezes import Frozen
 from virt_steward.kube.errors import Conflict
 from virt_steward.objects.approvals import PersonalApproval, add_approval, already_approved, count_approvals
+from virt_steward.objects.document import JsonDocument
 from virt_steward.objects.wallclock import rfc3339
 from virt_steward.objects.windows import Closed
 from virt_steward.ssa import managers
@@ -48,14 +49,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from virt_steward.apis.virtplatformconfig import Action
     from virt_steward.controllers.advisor.observation import VirtPlatformConfig
     from virt_steward.decisions.signatures import Signature
     from virt_steward.kube.client import Client
 
 
-@dataclass(frozen=True, slots=True)
-class PlanApproved:
+class PlanApproved(JsonDocument, frozen=True):
     """A plan that a person has approved."""
 
     profile: str

@@ -14,6 +14,8 @@ from virt_steward.controllers.approver.watches import APPROVERS, CSVS, NAMESPACE
 from virt_steward.insight.freeze import read_freeze
 from virt_steward.insight.reading import listed, listed_if_served
 from virt_steward.kube.client import Selection
+from virt_steward.objects.checks import CheckResult
+from virt_steward.objects.document import JsonDocument
 from virt_steward.objects.errors import UserError
 from virt_steward.objects.identity import Key
 from virt_steward.objects.wallclock import rfc3339
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from virt_steward.controllers.approver.olm import InstallPlan
     from virt_steward.controllers.approver.options import ApproverOptions
     from virt_steward.kube.client import Reader
-    from virt_steward.objects.checks import CheckResult
 
 UNCOVERED = "NoApprover"
 APPROVES = "Approves"
@@ -39,8 +40,7 @@ class NoAnswer(UserError):
     """The InstallPlan does not exist or cannot be read; the text says which."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(JsonDocument, frozen=True):
     """What one approver makes of the plan."""
 
     approver: str
@@ -53,8 +53,7 @@ class Chain:
     checks: tuple[CheckResult, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Csv:
+class Csv(JsonDocument, frozen=True):
     """One operator version that the plan installs."""
 
     name: str
@@ -64,8 +63,7 @@ class Csv:
     is_new_dependency: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Approved:
+class Approved(JsonDocument, frozen=True):
     """Who approved the plan."""
 
     by: str
@@ -74,8 +72,7 @@ class Approved:
     """The approver's reason, or the comment of the user."""
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalExplanation:
+class ApprovalExplanation(JsonDocument, frozen=True):
     """The whole answer."""
 
     plan: str

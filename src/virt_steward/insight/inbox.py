@@ -12,6 +12,7 @@ from virt_steward.controllers.advisor.conditions import FREEZE, GATES
 from virt_steward.controllers.approver.olm import INSTALL_PLAN
 from virt_steward.controllers.placement.observation import MACHINE
 from virt_steward.controllers.placement.report import placed_condition
+from virt_steward.objects.document import JsonDocument
 from virt_steward.objects.identity import Key, Ref
 from virt_steward.plans.intent import worst
 
@@ -67,6 +68,21 @@ class InboxItem:
 def inbox(*items: Iterable[InboxItem]) -> tuple[InboxItem, ...]:
     """All items, the most urgent first."""
     return tuple(sorted((one for some in items for one in some), key=lambda one: (one.urgency, one.ref)))
+
+
+class InboxLine(JsonDocument, frozen=True):
+    """An item of the inbox, for programs."""
+
+    object: str
+    tag: str
+    message: str
+    why: str
+    command: str
+    """By which a person decides, or learns what to decide."""
+
+    @classmethod
+    def of(cls, item: InboxItem) -> InboxLine:
+        return cls(str(item.ref), item.tag, f"{item.subject} {item.says}", item.why, command_for(item))
 
 
 def command_for(item: InboxItem) -> str:

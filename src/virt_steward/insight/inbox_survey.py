@@ -47,22 +47,24 @@ class WholeInbox:
     items: tuple[InboxItem, ...]
     """The most urgent first."""
     unknown: tuple[str, ...]
-    """Which controllers' objects could not be read, and why."""
+    """What could not be read, and why."""
 
 
 async def read_inbox(reader: Reader, options: InboxOptions, now: datetime) -> WholeInbox:
     """Ask for the objects of each controller. One that the user may not read does not hide the others."""
-    found: list[Iterable[InboxItem]] = []
-    unknown: list[str] = []
-    for controller, read in READERS.items():
-        try:
-            found.append(await read(reader, options, now))
-        except Forbidden as error:
-            unknown.append(f"{controller}: {error}")
-        except _PartlyForbidden as partly:
-            found.append(partly.items)
-            unknown.append(f"{controller}: {partly.problem}")
-    return WholeInbox(inbox(*found), tuple(unknown))
+    found = {controller: await read_inbox_of(reader, controller, options, now) for controller in READERS}
+    unknown = tuple(f"{controller}: {problem}" for controller, one in found.items() for problem in one.unknown)
+    return WholeInbox(inbox(*(one.items for one in found.values())), unknown)
+
+
+async def read_inbox_of(reader: Reader, controller: str, options: InboxOptions, now: datetime) -> WholeInbox:
+    """Ask for the objects of one controller."""
+    try:
+        return WholeInbox(inbox(await READERS[controller](reader, options, now)), ())
+    except Forbidden as error:
+        return WholeInbox((), (str(error),))
+    except _PartlyForbidden as partly:
+        return WholeInbox(inbox(partly.items), (str(partly.problem),))
 
 
 class _PartlyForbidden(Exception):

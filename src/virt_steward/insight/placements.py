@@ -23,6 +23,9 @@ from virt_steward.controllers.placement.verdicts import Blocked, Chosen
 from virt_steward.controllers.placement.watches import CONFIGS, MACHINES
 from virt_steward.insight.freeze import read_freeze
 from virt_steward.insight.reading import listed, listed_if_served
+from virt_steward.objects.checks import CheckResult
+from virt_steward.objects.decision_record import DecisionRecord
+from virt_steward.objects.document import JsonDocument
 from virt_steward.objects.errors import UserError
 from virt_steward.runtime.clock import SystemClock
 
@@ -34,8 +37,6 @@ if TYPE_CHECKING:
     from virt_steward.controllers.placement.observe import KubevirtConfig
     from virt_steward.controllers.placement.options import PlacementOptions, PlacementRules
     from virt_steward.kube.client import Reader
-    from virt_steward.objects.checks import CheckResult
-    from virt_steward.objects.decision_record import DecisionRecord
     from virt_steward.objects.identity import Key
     from virt_steward.runtime.store import Store
 
@@ -46,16 +47,14 @@ class NoMachine(UserError):
     """The Machine does not exist or cannot be read; the text says which."""
 
 
-@dataclass(frozen=True, slots=True)
-class CandidateScore:
+class CandidateScore(JsonDocument, frozen=True):
     """What speaks for a cluster, where several were compared."""
 
     cluster: str
     words: str
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(JsonDocument, frozen=True):
     """A cluster as the placement sees it now."""
 
     name: str
@@ -67,8 +66,21 @@ class Candidate:
     """None: it was not asked."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlacementExplanation:
+class AssumedRules(JsonDocument, frozen=True):
+    """The settings that an answer assumes: those of the controller cannot be read from the cluster."""
+
+    default_config: str
+    strategy: str
+    strict_search: bool
+    spread_label: str
+    vm_names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, rules: PlacementRules) -> AssumedRules:
+        return cls(rules.default_config, rules.strategy, rules.strict_search, rules.spread_label, rules.vm_names)
+
+
+class PlacementExplanation(JsonDocument, frozen=True):
     """The whole answer on one machine."""
 
     machine: str
@@ -83,8 +95,7 @@ class PlacementExplanation:
     because: str
     decision: DecisionRecord | None
     """The person who chose the recorded cluster; None if nobody did, or has signed it."""
-    assumed: PlacementRules
-    """The settings that this answer assumes: those of the controller cannot be read from the cluster."""
+    assumed: AssumedRules
     checks: tuple[CheckResult, ...] = ()
     """The whole chain of rules, with those that were not reached."""
     scores: tuple[CandidateScore, ...] = ()
@@ -233,7 +244,7 @@ def _left_alone(machine: Machine, rules: PlacementRules) -> PlacementExplanation
         reason="LeftAlone",
         because=because,
         decision=machine.request.last_decision,
-        assumed=rules,
+        assumed=AssumedRules.of(rules),
     )
 
 
@@ -250,7 +261,7 @@ def _explained(judgement: Evaluation) -> PlacementExplanation:
         reason=str(outcome.reason) if isinstance(outcome, Blocked) else None,
         because=next(one.reason for one in checks if one.decided),
         decision=seen.machine.request.last_decision,
-        assumed=seen.rules,
+        assumed=AssumedRules.of(seen.rules),
         checks=checks,
         scores=tuple(CandidateScore(one.cluster, one.words) for one in chosen.scores) if chosen else (),
         clusters=tuple(_candidate(one, seen.findings.get(one.name)) for one in seen.clusters),

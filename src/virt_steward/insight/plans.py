@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from virt_steward.apis.meta import Condition
 from virt_steward.apis.profiles import ProfileOptions
 from virt_steward.apis.virtplatformconfig import (
     VIRT_PLATFORM_CONFIG,
+    Action,
+    Execution,
+    Impact,
+    Input,
+    PlanApproval,
+    PlanItem,
     VirtPlatformConfigSpec,
     VirtPlatformConfigStatus,
 )
@@ -25,23 +31,24 @@ from virt_steward.controllers.advisor.watches import CONFIGS
 from virt_steward.insight.cluster_view import read_advisor_view
 from virt_steward.insight.reading import dry_run_client
 from virt_steward.kube.whoami import lacking
+from virt_steward.objects.checks import CheckResult
+from virt_steward.objects.decision_record import DecisionRecord
+from virt_steward.objects.document import JsonDocument
 from virt_steward.objects.errors import UserError
 from virt_steward.objects.identity import Key
 from virt_steward.plans.draft import Drafted, DraftRejected, TargetsMoving
 from virt_steward.plans.fingerprint import plan_hash
 from virt_steward.plans.intent import worst
+from virt_steward.platform.hco import HYPERCONVERGED
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
 
-    from virt_steward.apis.meta import Condition
-    from virt_steward.apis.virtplatformconfig import Action, Execution, Impact, Input, PlanApproval, PlanItem
     from virt_steward.controllers.advisor.observe import AdvisorClusterView
     from virt_steward.controllers.advisor.options import AdvisorOptions
-    from virt_steward.controllers.advisor.profiles.profile import Profile
+    from virt_steward.controllers.advisor.profiles.profile import Profile, ProfileContext
     from virt_steward.kube.client import Client, Reader
-    from virt_steward.objects.checks import CheckResult
-    from virt_steward.objects.decision_record import DecisionRecord
 
 ATTEMPTS = 3
 """Tries to draft a plan for objects that are changing."""
@@ -57,8 +64,7 @@ class ForbiddenPlan(NoPlan):
     """The user lacks the right to dry-run an item; the text says which."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedChanges:
+class PlannedChanges(JsonDocument, frozen=True):
     """What a profile would do now."""
 
     profile: str
@@ -68,14 +74,17 @@ class PlannedChanges:
     items: tuple[PlanItem, ...]
     inputs: tuple[Input, ...]
     """What else it depends on."""
+    change_count: int
+    """How many items change something."""
+    notes: tuple[str, ...] = ()
+    """What was assumed, because it could not be found."""
 
     @property
     def changes(self) -> tuple[PlanItem, ...]:
         return tuple(item for item in self.items if item.state == "Pending")
 
 
-@dataclass(frozen=True, slots=True)
-class PlanExplanation:
+class PlanExplanation(JsonDocument, frozen=True):
     """The whole answer on one profile."""
 
     profile: str
@@ -117,11 +126,14 @@ async def preview_plan(
                 raise NoPlan(f"Cannot plan {name}: {why}")
             case LackPrerequisites(missing):
                 raise NoPlan(f"Cannot plan {name}: prerequisites are missing: {'; '.join(missing)}")
-        match await draft_plan(dry_runs, profile, view.context(config, profile)):
+        context = view.context(config, profile)
+        match await draft_plan(dry_runs, profile, context):
             case Drafted(items):
                 impact = worst(item.impact_severity for item in items)
                 digest = plan_hash(name, items, executions=config.status.executions)
-                return PlannedChanges(name, config.options, impact, digest, items, seen.inputs)
+                count = sum(item.state == "Pending" for item in items)
+                notes = tuple(_assumptions(profile, context, options.hco))
+                return PlannedChanges(name, config.options, impact, digest, items, seen.inputs, count, notes)
             case DraftRejected(item, why):
                 raise await _rejection(client, profile, item, why)
             case TargetsMoving(why):
@@ -165,6 +177,16 @@ def profile_named(name: str, options: AdvisorOptions) -> Profile:
     if name not in known:
         raise NoPlan(f"Profile {name!r} not found; known profiles: {', '.join(known)}")
     return known[name]
+
+
+def _assumptions(profile: Profile, context: ProfileContext, hco: Key) -> Iterator[str]:
+    """Say that the HyperConverged is missing, if the profile reads it: its defaults may not be those of the cluster."""
+    if context.hco is None and any(one.kind == HYPERCONVERGED for one in profile.prerequisites(context.options)):
+        limits = context.live_migration
+        yield (
+            f"HyperConverged {hco} not found, so the plan assumes its defaults: {limits.per_cluster} migrations at "
+            f"once in the cluster, {limits.per_node} per node; name that of the platform by --hyperconverged"
+        )
 
 
 def waits_for(config: VirtPlatformConfig) -> str | None:  # noqa: PLR0911 - a table by phase

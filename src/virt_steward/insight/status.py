@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import datetime
 from heapq import nlargest
 from typing import TYPE_CHECKING
+
+from msgspec import field
+from msgspec.structs import replace as replace_struct
 
 from virt_steward.catalog.load import load
 from virt_steward.controllers.advisor.definition import GO_LEASE as ADVISOR_LEASE
@@ -26,8 +29,7 @@ from virt_steward.insight.reading import listed_if_served
 from virt_steward.kube.client import Selection
 from virt_steward.kube.errors import Forbidden, one_line
 from virt_steward.objects.decision_record import read_decision
-from virt_steward.objects.wallclock import rfc3339
-from virt_steward.runtime.standby import other_leases, standing_by
+from virt_steward.objects.document import JsonDocument
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from virt_steward.controllers.advisor.observation import VirtPlatformConfig as ProfileConfig
     from virt_steward.controllers.approver.observation import Approver
     from virt_steward.controllers.autopilot.options import AutopilotOptions
+    from virt_steward.controllers.placement.observation import Machine
     from virt_steward.controllers.placement.observe import KubevirtConfig
     from virt_steward.insight.assets.survey import Survey
     from virt_steward.kube.client import Reader
@@ -45,86 +48,147 @@ GO_LEASES = {"advisor": ADVISOR_LEASE, "autopilot": AUTOPILOT_LEASE, "approver":
 SIGNED_PLANS = replace(PLANS, selection=Selection(metadata_only=True), may_be_denied=True)
 """InstallPlans without their content, which may be hundreds of kilobytes each."""
 DECISIONS_SHOWN = 5
+NOT_OBSERVED = "not observed yet"
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
-    """The state of one controller's objects: a summary and a table."""
+class ProfileRow(JsonDocument, frozen=True):
+    profile: str
+    action: str
+    phase: str
+    impact: str
+    since: datetime | None
+    message: str
+
+
+class AssetRow(JsonDocument, frozen=True):
+    """An asset that is not in place."""
+
+    asset: str
+    state: str
+    why: str
+
+
+class PendingPlanRow(JsonDocument, frozen=True):
+    """An InstallPlan that an approver reports as pending."""
+
+    plan: str
+    reason: str
+    since: datetime
+    message: str
+
+
+class MemberRow(JsonDocument, frozen=True):
+    cluster: str
+    state: str
+    schedulable: bool
+    machines: int
+    version: str
+    message: str
+
+
+class UnplacedRow(JsonDocument, frozen=True):
+    """A Machine without a cluster."""
+
+    machine: str
+    reason: str
+    message: str
+
+
+class DecisionRow(JsonDocument, frozen=True):
+    """A decision of a person about one object."""
+
+    object: str
+    verb: str
+    subject: str
+    by: str
+    at: datetime
+    comment: str
+    sentence: str
+
+
+class Section(JsonDocument, frozen=True, kw_only=True):
+    """The state of one controller's objects: a summary, the counts in it, and the rows of its tables."""
 
     controller: str
     summary: str
-    columns: tuple[str, ...] = ()
-    rows: tuple[tuple[str, ...], ...] = ()
-    decisions: tuple[tuple[str, DecisionRecord], ...] = ()
-    """The last decisions of people about these objects, each with its object; the newest first."""
+    counts: dict[str, int] = field(default_factory=dict)
+    by_state: dict[str, int] = field(default_factory=dict)
+    """How many objects are in each phase or state, or wait for each reason."""
+    active: int = 0
+    """Objects that ask the controller to act."""
+    frozen: str = ""
+    """Why nothing begins; empty if there is no freeze."""
+    profiles: tuple[ProfileRow, ...] = ()
+    assets: tuple[AssetRow, ...] = ()
+    install_plans: tuple[PendingPlanRow, ...] = ()
+    clusters: tuple[MemberRow, ...] = ()
+    machines: tuple[UnplacedRow, ...] = ()
+    decisions: tuple[DecisionRow, ...] = ()
+    """The last decisions of people about these objects; the newest first."""
+    unread: tuple[str, ...] = ()
+    """What this person may not read, and why."""
 
 
-async def collect_sections(reader: Reader, options: AutopilotOptions) -> tuple[Section, ...]:
-    """Read the statuses of one cluster; the options name its platform."""
-    found = [await _with_standby(reader, await section(reader, options)) for section in SECTIONS]
-    return tuple([await _with_freeze(reader, options.namespace, section) for section in found])
+async def read_section(reader: Reader, controller: str, options: AutopilotOptions, now: datetime) -> Section:
+    """Read the objects of a controller. What this person may not read is said, and hides nothing else."""
+    try:
+        section = await SECTIONS[controller](reader, options, now)
+    except Forbidden as error:
+        section = Section(controller=controller, summary="", unread=(f"its objects: {error}",))
+    freeze = await freeze_now(reader, options.namespace, controller, now)
+    return replace_struct(section, frozen=freeze.message) if isinstance(freeze, Frozen) else section
 
 
-async def _with_freeze(reader: Reader, namespace: str, section: Section) -> Section:
-    """Say so where the installation is frozen: then nothing begins, whatever else the section says."""
-    freeze = await freeze_now(reader, namespace, section.controller, datetime.now(UTC))
-    if not isinstance(freeze, Frozen):
-        return section
-    return replace(section, summary=f"{freeze.message}; {section.summary}")
-
-
-async def _with_standby(reader: Reader, section: Section) -> Section:
-    """Say so where the controller stands by, since then the rest of the section is another operator's work."""
-    if section.controller not in GO_LEASES:
-        return section
-    leases = await listed_if_served(reader, other_leases(GO_LEASES[section.controller]))
-    now = datetime.now(UTC)
-    found = sorted(
-        (one.metadata.key, one.holder) for one in leases if one.is_renewed(now, timedelta(seconds=one.duration))
-    )
-    if not found:
-        return section
-    return replace(section, summary=f"{standing_by(*found[0])}; {section.summary}")
-
-
-async def advisor(reader: Reader, _options: AutopilotOptions) -> Section:
+async def advisor(reader: Reader, _options: AutopilotOptions, _now: datetime) -> Section:
     """One row per profile."""
     configs = sorted(await listed_if_served(reader, PROFILE_CONFIGS), key=lambda one: one.metadata.name)
-    phases = Counter(one.status.phase or "not observed yet" for one in configs)
+    phases = Counter(one.status.phase or NOT_OBSERVED for one in configs)
     counted = ", ".join(f"{count} {phase}" for phase, count in sorted(phases.items()))
-    summary = f"profiles: {len(configs)}" + (f" ({counted})" if counted else "")
-    columns = ("profile", "action", "phase", "impact", "since", "message")
-    decisions = _newest((one.metadata.name, one.last_decision) for one in configs)
-    return Section("advisor", summary, columns, tuple(_profile(one) for one in configs), decisions)
+    return Section(
+        controller="advisor",
+        summary=f"profiles: {len(configs)}" + (f" ({counted})" if counted else ""),
+        counts={"profiles": len(configs)},
+        by_state=dict(phases),
+        active=sum(one.spec.action != "Ignore" for one in configs),
+        profiles=tuple(_profile(one) for one in configs),
+        decisions=_newest((one.metadata.name, one.last_decision) for one in configs),
+    )
 
 
-def _profile(config: ProfileConfig) -> tuple[str, ...]:
+def _profile(config: ProfileConfig) -> ProfileRow:
     status = config.status
     condition = next((one for one in status.conditions if one.type == status.phase), None)
     moving = next((item for item in status.items if item.state == "InProgress"), None)
-    return (
+    return ProfileRow(
         config.metadata.name,
         config.spec.action,
-        status.phase or "not observed yet",
+        status.phase or NOT_OBSERVED,
         status.impact_severity or "unknown",
-        rfc3339(condition.last_transition_time) if condition else "",
+        condition.last_transition_time if condition else None,
         one_line(f"{moving.name}: {moving.message}" if moving else condition.message if condition else ""),
     )
 
 
-async def autopilot(reader: Reader, options: AutopilotOptions) -> Section:
+async def autopilot(reader: Reader, options: AutopilotOptions, now: datetime) -> Section:
     """One row per asset that is not in place."""
     try:
-        found = await survey(reader, load(), options, datetime.now(UTC))
-    except (NoPlatform, Forbidden) as error:
-        return Section("autopilot", str(error))
+        found = await survey(reader, load(), options, now)
+    except NoPlatform as error:
+        return Section(controller="autopilot", summary=str(error))
     if isinstance(found.seen.scope, Idle):
-        return Section("autopilot", f"idle: {found.seen.scope.why}")
+        return Section(controller="autopilot", summary=f"idle: {found.seen.scope.why}")
     assets = tuple(states(found))
     counts = Counter(state for _, state, _ in assets)
     summary = "; ".join(f"{state.lower()}: {count}" for state, count in counts.most_common())
-    rows = tuple((asset.name, state, one_line(why)) for asset, state, why in assets if state != IN_PLACE)
-    return Section("autopilot", f"assets {summary}", ("asset", "state", "why"), rows, _newest(_about_assets(found)))
+    return Section(
+        controller="autopilot",
+        summary=f"assets {summary}",
+        counts={"assets": len(assets)},
+        by_state=dict(counts),
+        active=1,
+        assets=tuple(AssetRow(one.name, state, one_line(why)) for one, state, why in assets if state != IN_PLACE),
+        decisions=_newest(_about_assets(found)),
+    )
 
 
 def _about_assets(found: Survey) -> Iterator[tuple[str, DecisionRecord | None]]:
@@ -136,54 +200,84 @@ def _about_assets(found: Survey) -> Iterator[tuple[str, DecisionRecord | None]]:
             yield ref, read_decision(live.annotations, DECISION)
 
 
-async def approver(reader: Reader, _options: AutopilotOptions) -> Section:
+async def approver(reader: Reader, _options: AutopilotOptions, _now: datetime) -> Section:
     plans = await listed_if_served(reader, SIGNED_PLANS)
     signed = ((f"InstallPlan {one.metadata.key}", one.signature.record(one.csvs)) for one in plans)
-    return replace(of_approvers(tuple(await listed_if_served(reader, APPROVERS))), decisions=_newest(signed))
+    section = of_approvers(tuple(await listed_if_served(reader, APPROVERS)))
+    unread = ("the decisions on InstallPlans: you are forbidden (403) to list them",) if plans.denied else ()
+    return replace_struct(section, decisions=_newest(signed), unread=unread)
 
 
 def of_approvers(approvers: Collection[Approver]) -> Section:
     """One row per pending InstallPlan that a status lists."""
     listed = {(plan.plan, plan.reason): plan for one in approvers for plan in one.status.pending}
-    rows = tuple((plan.plan, plan.reason, rfc3339(plan.since), plan.message) for _, plan in sorted(listed.items()))
     approved = sum(one.status.approved_count for one in approvers)
     unlisted = sum(max(one.status.pending_count - len(one.status.pending), 0) for one in approvers)
-    pending = f"{len({plan for plan, _ in listed}) + unlisted}" + (f" ({unlisted} not listed)" if unlisted else "")
-    summary = f"InstallPlanApprovers: {len(approvers)}; plans approved: {approved}; pending: {pending}"
-    return Section("approver", summary, ("plan", "reason", "since", "message"), rows)
+    pending = len({plan for plan, _ in listed}) + unlisted
+    shown = f"{pending}" + (f" ({unlisted} not listed)" if unlisted else "")
+    return Section(
+        controller="approver",
+        summary=f"InstallPlanApprovers: {len(approvers)}; plans approved: {approved}; pending: {shown}",
+        counts={"approvers": len(approvers), "approved": approved, "pending": pending, "pendingNotListed": unlisted},
+        active=len(approvers),
+        install_plans=tuple(
+            PendingPlanRow(plan.plan, plan.reason, plan.since, one_line(plan.message))
+            for _, plan in sorted(listed.items())
+        ),
+    )
 
 
-async def placement(reader: Reader, _options: AutopilotOptions) -> Section:
-    """One row per cluster."""
+async def placement(reader: Reader, _options: AutopilotOptions, _now: datetime) -> Section:
+    """One row per cluster, and one per Machine that has none."""
     configs = await listed_if_served(reader, CONFIGS)
     machines = await listed_if_served(reader, MACHINES)
-    unplaced = [one for one in machines.by("config", NOWHERE) if not one.is_deleting]
-    reasons = Counter(
-        condition.reason for one in unplaced if (condition := placed_condition(one)) and condition.status == "False"
-    )
-    rows = tuple(_cluster(one) for one in sorted(configs, key=lambda one: one.metadata.name))
+    unplaced = tuple(_unplaced(one) for one in machines.by("config", NOWHERE) if one.is_ours and not one.is_deleting)
+    reasons = Counter(one.reason for one in unplaced)
     why = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
-    summary = f"clusters: {len(configs)}; machines without a cluster: {len(unplaced)}" + (f" ({why})" if why else "")
-    decisions = _newest((f"Machine {one.metadata.key}", one.request.last_decision) for one in machines)
-    return Section("placement", summary, ("cluster", "state", "machines", "version", "message"), rows, decisions)
+    return Section(
+        controller="placement",
+        summary=f"clusters: {len(configs)}; machines without a cluster: {len(unplaced)}" + (f" ({why})" if why else ""),
+        counts={"clusters": len(configs), "machines": len(machines), "unplaced": len(unplaced)},
+        by_state=dict(reasons),
+        active=len(unplaced),
+        clusters=tuple(_cluster(one) for one in sorted(configs, key=lambda one: one.metadata.name)),
+        machines=unplaced,
+        decisions=_newest((f"Machine {one.metadata.key}", one.request.last_decision) for one in machines),
+    )
 
 
-def _newest(found: Iterable[tuple[str, DecisionRecord | None]]) -> tuple[tuple[str, DecisionRecord], ...]:
+def _unplaced(machine: Machine) -> UnplacedRow:
+    condition = placed_condition(machine)
+    if condition is None or condition.status != "False":
+        return UnplacedRow(str(machine.metadata.key), NOT_OBSERVED, "no decision yet; is the placement running?")
+    return UnplacedRow(str(machine.metadata.key), condition.reason or "Unplaced", one_line(condition.message))
+
+
+def _newest(found: Iterable[tuple[str, DecisionRecord | None]]) -> tuple[DecisionRow, ...]:
     known = ((name, record) for name, record in found if record)
-    return tuple(nlargest(DECISIONS_SHOWN, known, key=lambda one: (one[1].at, one[0])))
+    newest = nlargest(DECISIONS_SHOWN, known, key=lambda one: (one[1].at, one[0]))
+    return tuple(
+        DecisionRow(name, record.verb, record.subject, record.by, record.at, record.comment, str(record))
+        for name, record in newest
+    )
 
 
-def _cluster(config: KubevirtConfig) -> tuple[str, ...]:
+def _cluster(config: KubevirtConfig) -> MemberRow:
     status = config.status
-    state = status.phase or "not observed yet"
     message = next((one.message for one in status.conditions if one.status == "False"), "")
-    state += "" if config.is_schedulable else ", cordoned"
-    return config.metadata.name, state, str(status.machines), one_line(status.version) or "unknown", one_line(message)
+    return MemberRow(
+        config.metadata.name,
+        status.phase or NOT_OBSERVED,
+        config.is_schedulable,
+        status.machines,
+        one_line(status.version) or "unknown",
+        one_line(message),
+    )
 
 
-SECTIONS: tuple[Callable[[Reader, AutopilotOptions], Awaitable[Section]], ...] = (
-    advisor,
-    autopilot,
-    approver,
-    placement,
-)
+SECTIONS: dict[str, Callable[[Reader, AutopilotOptions, datetime], Awaitable[Section]]] = {
+    "advisor": advisor,
+    "autopilot": autopilot,
+    "approver": approver,
+    "placement": placement,
+}

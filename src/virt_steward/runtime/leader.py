@@ -29,10 +29,12 @@ import structlog
 from virt_steward.kube.discovery import Discovery, Resource
 from virt_steward.kube.errors import Conflict, KubeError, NotFound, NotLeading
 from virt_steward.objects.identity import Key, Kind, Ref
-from virt_steward.objects.wallclock import rfc3339_micro
+from virt_steward.objects.wallclock import rfc3339, rfc3339_micro
 from virt_steward.runtime.access import LEASE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
     from random import Random
 
     from virt_steward.kube.client import Client, Object
@@ -42,6 +44,29 @@ log = structlog.get_logger()
 
 ONLY_IF_ABSENT = "1"
 """As a resourceVersion it makes an apply create or fail: no object ever has it."""
+LAST_SUCCESS = "steward.kubevirt.io/last-success"
+"""Annotation of the Lease: when a reconcile last succeeded. It is written with a renewal, so it costs no request."""
+FAILING = "steward.kubevirt.io/failing"
+"""Annotation of the Lease: how many keys fail again and again."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkReport:
+    """What a leader says about its work, for those who cannot read its metrics."""
+
+    last_success: datetime | None = None
+    """None: nothing was reconciled yet."""
+    failing: int = 0
+
+    def annotations(self, before: Mapping[str, str]) -> dict[str, str]:
+        """As annotations of the Lease. A new leader keeps the last success of the one before until it has its own."""
+        known = rfc3339(self.last_success) if self.last_success else before.get(LAST_SUCCESS)
+        return {FAILING: str(self.failing)} | ({LAST_SUCCESS: known} if known else {})
+
+
+def no_report() -> WorkReport:
+    """The report of a candidate that does nothing but lead."""
+    return WorkReport()
 
 
 def namespace_not_found(namespace: str) -> str:
@@ -73,6 +98,7 @@ class LeaseSpec(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
 class _LeaseMetadata(msgspec.Struct, frozen=True, rename="camel"):
     uid: str
     resource_version: str
+    annotations: dict[str, str] = {}
 
 
 class _Lease(msgspec.Struct, frozen=True):
@@ -102,8 +128,16 @@ class LeasesOnly(Discovery):
 class Elector:
     """A candidate for one Lease, and the permit of all writes that only its holder may make."""
 
-    def __init__(self, client: Client, candidacy: Candidacy, clock: Clock, rng: Random) -> None:
+    def __init__(
+        self,
+        client: Client,
+        candidacy: Candidacy,
+        clock: Clock,
+        rng: Random,
+        report: Callable[[], WorkReport] = no_report,
+    ) -> None:
         self.candidacy = candidacy
+        self._report = report
         self.trouble = f"lease {candidacy.lease} not read yet"
         """Why this candidate cannot lead now; empty if it can, or does."""
         self._client = client
@@ -248,6 +282,7 @@ class Elector:
         if self._lease:
             read = self._lease.metadata
             metadata |= {"uid": read.uid, "resourceVersion": read.resource_version}
+        metadata["annotations"] = self._report().annotations(self._lease.metadata.annotations if self._lease else {})
         intent = {"apiVersion": "coordination.k8s.io/v1", "kind": LEASE.name, "metadata": metadata, "spec": spec}
         applied = await self._client.apply(intent, manager=self.candidacy.manager, force=True)
         self._lease = msgspec.convert(applied.object, _Lease)

@@ -17,7 +17,7 @@ from virt_steward.runtime.controller import Toolbox
 from virt_steward.runtime.debug import DebugReply
 from virt_steward.runtime.informers import Informers, InformerView
 from virt_steward.runtime.kinds import DEFINITIONS, Kinds
-from virt_steward.runtime.leader import Candidacy, Elector, LeasesOnly, LeaseTimes, Unopposed
+from virt_steward.runtime.leader import Candidacy, Elector, LeasesOnly, LeaseTimes, Unopposed, WorkReport
 from virt_steward.runtime.matters import ConfigMapMemory, MatterNotifications, MatterSettings, memory_name
 from virt_steward.runtime.standby import StandBy, other_leases
 from virt_steward.runtime.throttle import KeyedBuckets, Rate, TokenTaken
@@ -258,7 +258,10 @@ class ControllerRunner:
         candidacy = Candidacy(lease, election.identity, election.manager, election.times)
         caller = Caller(agent, timeout=election.times.usable / 2, pool=ConnectionPool.LEASE)
         client = Client(around.connection, LeasesOnly(around.connection), caller)
-        return Elector(client, candidacy, around.clock, Random())  # noqa: S311 - jitter
+        return Elector(client, candidacy, around.clock, Random(), self._report)  # noqa: S311 - jitter
+
+    def _report(self) -> WorkReport:
+        return WorkReport(self._workers.last_success, self.queue.failing)
 
 
 class Manager:

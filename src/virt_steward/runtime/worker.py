@@ -17,6 +17,8 @@ from virt_steward.runtime.supervision import essential, failure_of
 from virt_steward.runtime.workqueue import ShutDown, WorkQueue
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from virt_steward.runtime.clock import Clock
     from virt_steward.runtime.metrics import Metrics, Result
 
@@ -24,6 +26,8 @@ K = TypeVar("K", bound=Hashable)
 Reconcile = Callable[[K], Awaitable[Outcome]]
 
 log = structlog.get_logger()
+
+SUCCESSES: tuple[Result, ...] = ("success", "requeue_after")
 
 
 class Interrupted(Exception):
@@ -38,6 +42,8 @@ class Workers(Generic[K]):
     ) -> None:
         self.name = queue.name
         self.concurrency = concurrency
+        self.last_success: datetime | None = None
+        """When a reconcile last succeeded; None if none has."""
         self._queue = queue
         self._reconcile = reconcile
         self._clock = clock
@@ -103,6 +109,8 @@ class Workers(Generic[K]):
         started = self._clock.now()
         ended = await self._attempt(key)
         result = self._follow_up(key, ended)
+        if result in SUCCESSES:
+            self.last_success = self._clock.utc()
         if result:
             self._metrics.reconciled(result, self._clock.now() - started)
 

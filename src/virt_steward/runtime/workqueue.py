@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 K = TypeVar("K", bound=Hashable)
 
+LASTING = 5
+"""Failures in a row after which a key counts as failing. Fewer are usual, such as conflicts."""
 _SLACK = 64  # stale entries in the heap of delayed keys before it is rebuilt
 
 
@@ -74,6 +76,11 @@ class WorkQueue(Generic[K]):
     def delayed(self) -> int:
         """Keys that are delayed."""
         return len(self._due)
+
+    @property
+    def failing(self) -> int:
+        """Keys that fail again and again."""
+        return sum(failures >= LASTING for failures in self._failures.values())
 
     @property
     def oldest_wait(self) -> float:

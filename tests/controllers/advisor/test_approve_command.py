@@ -38,11 +38,11 @@ async def test_approve_watch_follows_plan_to_completion(
         )
         assert ended.code == 0, ended.stderr
         status = await rig.status()
-    [result] = json.loads(ended.stdout)
+    [result] = json.loads(ended.stdout)["results"]
     assert (result["subject"], result["message"]) == (LOAD_AWARE, "Plan completed")
-    assert result["details"] == {
+    assert result["plan"] == {
         "profile": LOAD_AWARE,
-        "plan_hash": plan,
+        "planHash": plan,
         "action": "Apply",
         "user": "admin",
         "comment": "agreed",
@@ -152,7 +152,7 @@ async def test_approve_says_when_it_begins(
 async def test_watch_follows_a_plan_from_review_to_completion(configs: Client, control_plane: ControlPlane) -> None:
     rig = await config_in_review(configs)
     pending = (await rig.status()).plan_hash
-    watching = asyncio.create_task(steward("watch", EXAMPLE, kubeconfig=control_plane.kubeconfig))
+    watching = asyncio.create_task(steward("watch", EXAMPLE, "-o", "json", kubeconfig=control_plane.kubeconfig))
     approved = await steward("approve", EXAMPLE, "--plan", pending, kubeconfig=control_plane.kubeconfig)
     assert approved.code == 0
     again = await steward("watch", EXAMPLE, "--timeout", "1s", kubeconfig=control_plane.kubeconfig)
@@ -163,7 +163,8 @@ async def test_watch_follows_a_plan_from_review_to_completion(configs: Client, c
     ]
     await write_status(rig, phase="Completed")
     ended = await watching
-    assert (ended.code, ended.stdout) == (0, "Plan completed\n")
+    assert ended.code == 0
+    assert json.loads(ended.stdout) == {"profile": EXAMPLE, "phase": "Completed"}
 
 
 @pytest.mark.parametrize(

@@ -18,11 +18,13 @@ from virt_steward.apis.profiles import EXAMPLE, HIGHER_DENSITY, LOAD_AWARE
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, VIRT_PLATFORM_CONFIG_CRD
 from virt_steward.controllers.advisor.approval import PLAN_READY
 from virt_steward.controllers.advisor.definition import definition
+from virt_steward.controllers.advisor.options import THE_HCO as HCO
 from virt_steward.controllers.advisor.options import AdvisorOptions
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI
 from virt_steward.kube.client import Client
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.objects.identity import Ref, key_of
+from virt_steward.platform.hco import HYPERCONVERGED
 from virt_steward.runtime.access import Access, Grant, Installation
 from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.simulation.platform import SimulatedPlatform
@@ -83,8 +85,23 @@ async def test_plan_equals_plan_of_advisor(rig: AdvisorRig, control_plane: Contr
     assert (foretold.code, kept.code) == (2, 2), foretold.stderr
     status = await rig.status()
     plans = [json.loads(ended.stdout) for ended in (foretold, kept)]
-    assert [plan["plan_hash"] for plan in plans] == [status.plan_hash] * 2
+    assert [plan["planHash"] for plan in plans] == [status.plan_hash] * 2
+    assert [plan["changeCount"] for plan in plans] == [1, 1]
     assert plans[0]["items"][0]["diff"] == status.items[0].diff
+
+
+async def test_plan_says_that_hyperconverged_is_missing(rig: AdvisorRig, control_plane: ControlPlane) -> None:
+    asking = ("plan", LOAD_AWARE, "--set", "enablePSIMetrics=false")
+    named = await steward(*asking, "--hyperconverged", "elsewhere/another", kubeconfig=control_plane.kubeconfig)
+    assert (named.code, named.stdout) == (1, "")
+    assert named.stderr == f"virt-steward: HyperConverged elsewhere/another not found; existing: {HCO}\n"
+    assert "Note:" not in (await steward(*asking, kubeconfig=control_plane.kubeconfig)).stdout
+    await rig.client.delete(Ref(HYPERCONVERGED, HCO))
+    assumed = await steward(*asking, kubeconfig=control_plane.kubeconfig)
+    assert assumed.code == 2, assumed.stderr
+    assert f"Note: HyperConverged {HCO} not found, so the plan assumes its defaults: 5 migrations" in assumed.stdout
+    limited = ("--set", "evictionLimitTotal=3", "--set", "evictionLimitNode=1")
+    assert "Note:" not in (await steward(*asking, *limited, kubeconfig=control_plane.kubeconfig)).stdout
 
 
 async def test_plan_manifests_leave_nothing_to_do_once_applied(rig: AdvisorRig, control_plane: ControlPlane) -> None:
@@ -140,9 +157,7 @@ async def test_plan_names_missing_right_for_dry_run(
     assert str(DESCHEDULER) in ended.stderr
 
 
-@pytest.mark.parametrize(
-    "command", [["plan", LOAD_AWARE], ["explain", "plan", LOAD_AWARE], ["approve", EXAMPLE], ["status"]]
-)
+@pytest.mark.parametrize("command", [["plan", LOAD_AWARE], ["explain", "plan", LOAD_AWARE], ["approve", EXAMPLE]])
 async def test_commands_report_forbidden_in_one_line(
     command: list[str], configs: Client, control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
@@ -201,8 +216,11 @@ async def test_explain_and_status_show_what_plan_waits_for(
     assert (check["title"], check["result"]) == ("Plan up to date", "fail")
     assert "may plan it differently" in check["reason"]
     told = await steward("status", "-o", "json", kubeconfig=control_plane.kubeconfig)
-    advisor = json.loads(told.stdout)["advisor"]
-    [row] = [row for row in advisor["items"] if row["profile"] == LOAD_AWARE]
+    [status] = [one for one in json.loads(told.stdout)["controllers"] if one["health"]["controller"] == "advisor"]
+    advisor = status["objects"]
+    [row] = [row for row in advisor["profiles"] if row["profile"] == LOAD_AWARE]
+    assert f"virt-steward approve {LOAD_AWARE}" in {one["command"] for one in status["waiting"]}
+    assert advisor["byState"]["ReviewRequired"] == 1
     assert (row["action"], row["phase"], row["impact"]) == ("DryRun", "ReviewRequired", "Medium")
     assert row["message"].startswith("The plan is ready for review")
     assert "1 ReviewRequired" in advisor["summary"]

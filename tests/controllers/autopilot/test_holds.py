@@ -23,7 +23,11 @@ from virt_steward.decisions.outcomes import Decided, NotDecided
 from virt_steward.decisions.rollouts import release
 from virt_steward.decisions.signatures import sign
 from virt_steward.holds.freezes import Frozen
-from virt_steward.insight.status import collect_sections
+from virt_steward.insight.status import Section, read_section
+
+
+async def section_of(rig: AutopilotRig, controller: str) -> Section:
+    return await read_section(rig.client, controller, rig.options, datetime.now(UTC))
 
 
 async def test_freeze_stages_what_reboots_nodes_and_still_corrects_drift(running_rig: AutopilotRig) -> None:
@@ -34,12 +38,12 @@ async def test_freeze_stages_what_reboots_nodes_and_still_corrects_drift(running
         assert await eventually(partial(is_staged, running_rig, KUBELET))
         await has_passed(running_rig)  # by a correction of drift
         assert not await has_pods(running_rig, 321)
-        sections = {one.controller: one for one in await collect_sections(running_rig.client, running_rig.options)}
         words = "frozen by ConfigMap openshift-cnv/virt-steward-freeze until it is removed (holidays)"
-        assert sections["autopilot"].summary.startswith(words)
-        [why] = [row[2] for row in sections["autopilot"].rows if row[0] == KUBELET]
+        section = await section_of(running_rig, "autopilot")
+        assert section.frozen.startswith(words)
+        [why] = [row.why for row in section.assets if row.asset == KUBELET]
         assert words in why
-        assert not sections["placement"].summary.startswith("frozen")
+        assert not (await section_of(running_rig, "placement")).frozen
         ids = [(await staged(running_rig))[KUBELET].id]
         silent, signature = [await sign(running_rig.client, text, datetime.now(UTC)) for text in ("", "incident 7")]
         later = await release(running_rig.client, HCO, ids, silent, FreezeTerms(Frozen("spec.freeze")))
@@ -79,10 +83,7 @@ async def test_closed_gate_holds_staged_change_and_says_so(running_rig: Autopilo
     await want_pods(running_rig, 321)
     assert await eventually(partial(is_staged, running_rig, KUBELET))
     assert "gate polls is closed: it is not defined" in (await staged(running_rig))[KUBELET].closed_gates
-    [section] = [
-        one for one in await collect_sections(running_rig.client, running_rig.options) if one.controller == "autopilot"
-    ]
-    [why] = [row[2] for row in section.rows if row[0] == KUBELET]
+    [why] = [row.why for row in (await section_of(running_rig, "autopilot")).assets if row.asset == KUBELET]
     assert "gate polls is closed: it is not defined" in why
     await running_rig.activate(SCOPE, rollout_gates="pools")
     assert await eventually(partial(has_pods, running_rig, 321))

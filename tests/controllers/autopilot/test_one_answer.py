@@ -161,7 +161,7 @@ async def test_patch_shows_in_debug_page_and_cli(rig: AutopilotRig, debug: Debug
     assert why["overrides"]["platform.kubevirt.io/patch"] == json.dumps([operation])
     assert why["remarks"] == ["PatchApplied: 1 operation(s) of platform.kubevirt.io/patch applied"]
     assert {check["result"] for check in why["checks"]} == {"pass"}
-    assert why["live"]["made_by_us"] is True
+    assert why["live"]["madeByUs"] is True
     assert why["live"]["others"] == ["admin"]
 
 

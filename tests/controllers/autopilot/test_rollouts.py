@@ -1,5 +1,6 @@
 """Changes that reboot nodes are staged and released: on the API server, with simulated pools."""
 
+import json
 from functools import partial
 
 import pytest
@@ -144,12 +145,13 @@ async def test_release_command_releases_what_it_shows(running_rig: AutopilotRig,
     assert other.code == 1
     assert f"is now {change.id}; review it first" in other.stderr
     released = await steward(
-        "release", KUBELET, "--id", change.id, "--comment", "CHG-7", kubeconfig=control_plane.kubeconfig
+        *("release", KUBELET, "--id", change.id, "--comment", "CHG-7", "-o", "json"),
+        kubeconfig=control_plane.kubeconfig,
     )
     assert released.code == 0, released.stderr
     assert ".spec.config.storage.files" in released.stderr
     assert "3 nodes reboot (worker: 3 in 3 rounds)" in released.stderr
-    assert change.id in released.stdout
+    assert json.loads(released.stdout)["results"][0]["released"]["id"] == change.id
     assert await eventually(partial(has_pods, running_rig, 321))
     hco, decision = Ref(HYPERCONVERGED, HCO), f"admin released {change.id}: CHG-7"
     assert await eventually(partial(has_event, running_rig.client, hco, decision))

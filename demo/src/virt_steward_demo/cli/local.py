@@ -3,12 +3,13 @@
 import os
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import typer
 
 from virt_steward.cli.output import Output, OutputOption, answer
+from virt_steward.objects.document import JsonDocument
 from virt_steward_demo.local import LocalError
 from virt_steward_demo.local.binaries import find_or_build
 from virt_steward_demo.local.files import state_folder
@@ -18,6 +19,30 @@ from virt_steward_demo.local.session import ClusterRunning, LocalSession, Starti
 app = typer.Typer(
     name="local", help="A real control plane on this machine, for tests and trials.", no_args_is_help=True
 )
+
+
+class KubeconfigDocument(JsonDocument, frozen=True):
+    """The answer of `virt-steward local kubeconfig`."""
+
+    path: str
+    content: dict[str, Any] | None
+    """Only with --raw."""
+
+
+class BinariesDocument(JsonDocument, frozen=True):
+    """The answer of `virt-steward local assets`."""
+
+    folder: str
+
+
+DOCUMENTS: dict[str, Any] = {
+    "local up": ClusterRunning,
+    "local down": Stopped,
+    "local status": Status,
+    "local kubeconfig": KubeconfigDocument,
+    "local assets": BinariesDocument,
+}
+"""The type of the answer of each command with -o json."""
 
 
 @app.command()
@@ -83,7 +108,7 @@ def kubeconfig(
     match _session().status():
         case ClusterRunning(kubeconfig=path):
             content = Path(path).read_text()
-            document = msgspec.yaml.decode(content) if raw else {"path": path}
+            document = KubeconfigDocument(path, msgspec.yaml.decode(content) if raw else None)
             answer(output, content.rstrip() if raw else path, document)
         case Starting() | Stopped():
             raise LocalError("no control plane is running: start one with 'virt-steward local up'")
@@ -96,7 +121,7 @@ def assets(output: OutputOption = Output.TEXT) -> None:
     They are etcd, kube-apiserver and kube-controller-manager, and are built first if needed.
     """
     folder = find_or_build(os.environ, ProgressPrinter()).folder
-    answer(output, str(folder), {"folder": str(folder)})
+    answer(output, str(folder), BinariesDocument(str(folder)))
 
 
 def _session() -> LocalSession:

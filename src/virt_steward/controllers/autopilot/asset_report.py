@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import field
 
 from virt_steward.controllers.autopilot.decide import Wanted, decide
 from virt_steward.controllers.autopilot.verdicts import (
@@ -16,6 +18,7 @@ from virt_steward.controllers.autopilot.verdicts import (
     FailureReason,
     SkipReason,
 )
+from virt_steward.objects.document import JsonDocument
 from virt_steward.objects.yamltext import yaml_text
 
 if TYPE_CHECKING:
@@ -54,6 +57,19 @@ _SUMMARIES = {
 _ONLY_WATCHED = "Not written: paused, or differences are only reported"
 
 
+class RenderedAsset(JsonDocument, frozen=True, omit_defaults=True):
+    """One asset as programs read it, in the form of the Go autopilot: what is empty is omitted."""
+
+    asset: str
+    path: str
+    component: str
+    status: AssetStatus
+    reason: str = ""
+    conditions: tuple[dict[str, Any], ...] = ()
+    details: dict[str, str] = field(default_factory=dict)
+    object: dict[str, Any] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class AssetReport:
     """One asset of the report."""
@@ -61,23 +77,22 @@ class AssetReport:
     asset: Asset
     status: AssetStatus
     reason: str = ""
-    details: Mapping[str, str] = field(default_factory=dict)
+    details: Mapping[str, str] = dataclass_field(default_factory=dict)
     object: dict[str, Any] | None = None
     skipped: SkipReason | None = None
 
-    def document(self) -> dict[str, Any]:
-        """As programs read it: what is empty is omitted."""
-        known = {
-            "asset": self.asset.name,
-            "path": self.asset.path,
-            "component": self.asset.object.kind.name,
-            "status": self.status.value,
-            "reason": self.reason,
-            "conditions": msgspec.to_builtins(self.asset.conditions),
-            "details": dict(self.details),
-            "object": self.object,
-        }
-        return {name: value for name, value in known.items() if value}
+    def document(self) -> RenderedAsset:
+        """As programs read it."""
+        return RenderedAsset(
+            self.asset.name,
+            self.asset.path,
+            self.asset.object.kind.name,
+            self.status,
+            self.reason,
+            tuple(msgspec.to_builtins(self.asset.conditions)),
+            dict(self.details),
+            self.object,
+        )
 
 
 def report_all(

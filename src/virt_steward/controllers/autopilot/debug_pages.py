@@ -170,7 +170,8 @@ def _exclusion(report: AssetReport) -> dict[str, Any]:
 
 
 def _identity(report: AssetReport) -> dict[str, Any]:
-    return {name: value for name, value in report.document().items() if name in ("asset", "path", "component")}
+    asset = report.asset
+    return {"asset": asset.name, "path": asset.path, "component": asset.object.kind.name}
 
 
 def _tombstone(stone: Tombstone) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from virt_steward.controllers.autopilot.reconcile import is_terminating
 from virt_steward.controllers.autopilot.rollouts.policy import REBOOTING
 from virt_steward.controllers.autopilot.verdicts import pending_claims, pending_hco
 from virt_steward.insight.activity import EventRecord, timeline
-from virt_steward.insight.assets.staged import review_staged, staged_wait
+from virt_steward.insight.assets.staged import StagedAsset, review_staged, staged_wait
 from virt_steward.insight.assets.state import decisions_about, explain_pause, state_of
 from virt_steward.insight.assets.survey import target_state
 from virt_steward.insight.reading import dry_run_client
@@ -23,7 +24,9 @@ from virt_steward.kube.errors import Forbidden, Refused, ServerError
 from virt_steward.kube.events import EVENT
 from virt_steward.kube.whoami import lacking as lacking_rights
 from virt_steward.objects.checks import CheckResult
+from virt_steward.objects.decision_record import DecisionRecord
 from virt_steward.objects.diff import unified
+from virt_steward.objects.document import JsonDocument
 from virt_steward.objects.errors import UserError
 from virt_steward.objects.wallclock import rfc3339
 from virt_steward.plans.blast_radius import take_census
@@ -33,16 +36,14 @@ from virt_steward.ssa.preview import Unchanged, preview
 from virt_steward.ssa.refusals import RefusedIntent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from virt_steward.catalog.asset import Asset
     from virt_steward.catalog.load import Catalog
     from virt_steward.controllers.autopilot.live_summary import LiveSummary
-    from virt_steward.insight.assets.staged import StagedAsset
     from virt_steward.insight.assets.state import AssetState
     from virt_steward.insight.assets.survey import Survey
     from virt_steward.kube.client import Client, Reader
-    from virt_steward.objects.decision_record import DecisionRecord
     from virt_steward.objects.identity import Ref
     from virt_steward.plans.blast_radius import Census
 
@@ -97,8 +98,7 @@ class NoAsset(UserError):
     """The catalog has no asset of this name."""
 
 
-@dataclass(frozen=True, slots=True)
-class LiveObject:
+class LiveObject(JsonDocument, frozen=True):
     """The live object."""
 
     uid: str
@@ -108,8 +108,7 @@ class LiveObject:
     paused_at: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class SelectedAlong:
+class SelectedAlong(JsonDocument, frozen=True):
     """An asset that another one brings along."""
 
     asset: str
@@ -119,8 +118,7 @@ class SelectedAlong:
         return f"{self.asset} (nodes reboot)" if self.reboots else self.asset
 
 
-@dataclass(frozen=True, slots=True)
-class AssetExplanation:
+class AssetExplanation(JsonDocument, frozen=True):
     """The whole answer on one asset."""
 
     asset: str

@@ -12,6 +12,8 @@ from virt_steward.controllers.autopilot.rollouts.staging import StageChange
 from virt_steward.holds.gates import NotEvaluated
 from virt_steward.insight.assets.changes import PreviewRecords
 from virt_steward.insight.assets.impact import impact_on
+from virt_steward.objects.document import JsonDocument
+from virt_steward.objects.field_changes import FieldChange
 from virt_steward.objects.wallclock import rfc3339
 
 if TYPE_CHECKING:
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from virt_steward.controllers.autopilot.decide import AssetDecision
     from virt_steward.controllers.autopilot.observe import AutopilotClusterView
     from virt_steward.controllers.autopilot.rollouts.staged import StagedChange
-    from virt_steward.objects.field_changes import FieldChange
     from virt_steward.objects.identity import Ref
     from virt_steward.plans.blast_radius import Census
 
@@ -29,8 +30,7 @@ NO_REBOOT = "no node reboots"
 UNKNOWN = "which nodes reboot is unknown: nodes or MachineConfigPools cannot be read"
 
 
-@dataclass(frozen=True, slots=True)
-class StagedAsset:
+class StagedAsset(JsonDocument, frozen=True):
     """A staged change, for a person who decides about it: what `explain`, `release` and the console show."""
 
     asset: str

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from virt_steward.kube.errors import one_line
+from virt_steward.objects.document import JsonDocument
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,8 +21,7 @@ class Effect(StrEnum):
     """It is unknown, because something could not be read or tried."""
 
 
-@dataclass(frozen=True, slots=True)
-class SwitchFinding:
+class SwitchFinding(JsonDocument, frozen=True):
     effect: Effect
     subject: str
     """The object or setting."""
@@ -34,8 +33,7 @@ class SwitchFinding:
     """Which nodes would reboot, and which VMs would migrate or stop."""
 
 
-@dataclass(frozen=True, slots=True)
-class SwitchReport:
+class SwitchReport(JsonDocument, frozen=True):
     """The findings on one controller."""
 
     controller: str

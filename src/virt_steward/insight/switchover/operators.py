@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from virt_steward.controllers.advisor.definition import GO_LEASE as ADVISOR_LEASE
 from virt_steward.controllers.approver.definition import GO_LEASE as APPROVER_LEASE
 from virt_steward.controllers.autopilot.access import GO_LEASE as AUTOPILOT_LEASE
+from virt_steward.insight.deployments import DEPLOYMENT, Deployment
 from virt_steward.insight.reading import listed
 from virt_steward.insight.switchover.findings import Effect, SwitchFinding, unknown
 from virt_steward.kube.errors import Forbidden, NotFound
-from virt_steward.objects.gosyntax import FLAG
-from virt_steward.objects.identity import Key, Kind, Ref
+from virt_steward.objects.identity import Key, Ref
 from virt_steward.runtime.standby import other_leases
 
 if TYPE_CHECKING:
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from virt_steward.kube.client import Reader
     from virt_steward.runtime.standby import OtherLease
 
-DEPLOYMENT = Kind("apps", "Deployment", "deployments")
 METRICS, PROBES = "metrics-bind-address", "health-probe-bind-address"
 OUR_PORTS = {METRICS: ":8080", PROBES: ":8082"}
 OFF = "0"
@@ -84,27 +81,6 @@ class OperatorSeen:
         return any(lease.is_renewed for lease in self.leases)
 
 
-class _Container(msgspec.Struct, frozen=True):
-    args: tuple[str, ...] = ()
-    command: tuple[str, ...] = ()
-
-
-class _PodSpec(msgspec.Struct, frozen=True):
-    containers: tuple[_Container, ...] = ()
-
-
-class _Template(msgspec.Struct, frozen=True):
-    spec: _PodSpec = _PodSpec()
-
-
-class _DeploymentSpec(msgspec.Struct, frozen=True):
-    template: _Template = _Template()
-
-
-class DeploymentFacts(msgspec.Struct, frozen=True):
-    spec: _DeploymentSpec = _DeploymentSpec()
-
-
 async def observe_operator(reader: Reader, operator: GoOperator, now: datetime) -> OperatorSeen:
     """Find its Leases in all namespaces, and the Deployments of their holders as far as they can be read."""
     source = other_leases(operator.lease)
@@ -127,21 +103,10 @@ async def _deployment(reader: Reader, lease: LeaseSeen) -> DeploymentSeen | None
         return None
     key = Key(lease.key.namespace, pod[1])
     try:
-        facts = await reader.get(Ref(DEPLOYMENT, key), DeploymentFacts)
+        found = await reader.get(Ref(DEPLOYMENT, key), Deployment)
     except (Forbidden, NotFound):
         return None
-    words = [word for one in facts.spec.template.spec.containers for word in (*one.command, *one.args)]
-    return DeploymentSeen(key, flags_in(words))
-
-
-def flags_in(words: list[str]) -> dict[str, str]:
-    """Read `--name=value` and `--name value`."""
-    found: dict[str, str] = {}
-    for word, following in zip(words, [*words[1:], ""], strict=True):
-        if flag := FLAG.fullmatch(word):
-            value = flag[2] if flag[2] is not None else "" if following.startswith("-") else following
-            found[flag[1]] = value
-    return found
+    return DeploymentSeen(key, found.flags)
 
 
 def operator_findings(seen: OperatorSeen) -> Iterator[SwitchFinding]:
