@@ -55,8 +55,8 @@ PATH = re.compile(r"`((?:[\w.-]+/)+[\w.-]*)`")
 LINK = re.compile(r"\]\(([^)#:]+)\)")
 ANCHOR = re.compile(r"\]\(([^)#:]*)#([^)]+)\)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
-NOT_A_FILE = re.compile(r"[a-z0-9.-]+\.(io|cloud|com)/|[A-Z]+/[A-Z]+|[a-z]+/status$")
-"""Keys of annotations and labels, placeholders and subresources are written as paths, too."""
+NOT_A_FILE = re.compile(r"[a-z0-9.-]+\.(io|cloud|com)/|[A-Z]+/[A-Z]+|[a-z]+/status$|openshift-cnv/")
+"""Keys of annotations and labels, placeholders, subresources and names of objects are written as paths, too."""
 MADE_BY_THE_READER = {"scheduling/virt-priority/asset.yaml", "scheduling/virt-priority/object.yaml.j2"}
 """Files that a how-to tells its reader to create."""
 
