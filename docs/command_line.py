@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -57,6 +58,7 @@ def exit_codes() -> str:
     return f"{NOTICE}{EXIT_CODES}{table(('command', 'meaning'), rows)}"
 
 
+@cache
 def _root() -> Any:
     return typer.main.get_command(load(()))
 

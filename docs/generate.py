@@ -47,7 +47,7 @@ def _pages() -> Mapping[str, Callable[[], str]]:
         "assets.md": assets,
         "annotations.md": lambda: annotations(trees),
         "conditions.md": lambda: conditions(trees, source),
-        "events.md": lambda: events(trees, source, found),
+        "events.md": lambda: events(source, found),
         "metrics.md": lambda: metrics(trees),
         "alerts.md": alerts,
         "messages.md": lambda: _messages(found),

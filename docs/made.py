@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -69,10 +70,12 @@ class Source:
     imports: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
     """By module and name: the module and the name there."""
     modules: dict[ast.AST, str] = field(default_factory=dict)
-    """The module of each function."""
+    """The module of each scope: functions, and modules themselves."""
+    owners: dict[ast.AST, str] = field(default_factory=dict)
+    """The class of each method."""
     functions: dict[str, list[Function]] = field(default_factory=lambda: defaultdict(list))
     errors: set[str] = field(default_factory=set)
-    methods: dict[str, ast.FunctionDef] = field(default_factory=dict)
+    methods: dict[str, Function] = field(default_factory=dict)
     """As `Class.name`."""
     forwarders: dict[tuple[str, str], Forwarder] = field(default_factory=dict)
     """By module and name; the module is empty for names that other modules import."""
@@ -106,7 +109,7 @@ def collect(trees: dict[str, ast.Module]) -> Source:
     while more := {name for name, bases in source.bases.items() if bases & source.errors} - source.errors:
         source.errors |= more
     for _ in range(DEEPEST):
-        _collect_forwarders(trees, source)
+        _collect_forwarders(source)
     return source
 
 
@@ -132,20 +135,22 @@ def documented(tree: ast.Module) -> Iterator[tuple[str, str]]:
                 yield from ((name, "") for name in names)
 
 
-def _collect_forwarders(trees: dict[str, ast.Module], source: Source) -> None:
-    for module, tree in trees.items():
-        for function in (node for node in ast.walk(tree) if isinstance(node, Function)):
-            names = [one.arg for one in (*function.args.posonlyargs, *function.args.args) if one.arg != "self"]
-            for made in made_in(module, function, source):
-                shown = (made.values.get(one) for one in (REASON, *TEXT_FIELDS))
-                passed = {one.node.id for one in shown if one and isinstance(one.node, ast.Name)}
-                if REASON in made.values and passed & set(names):
-                    owner = module if function.name.startswith("_") else ""
-                    source.forwarders[owner, function.name] = Forwarder(made, names)
+def _collect_forwarders(source: Source) -> None:
+    for function, module in source.modules.items():
+        if not isinstance(function, Function):
+            continue
+        names = [one.arg for one in (*function.args.posonlyargs, *function.args.args) if one.arg != "self"]
+        for made in made_in(function, source):
+            shown = (made.values.get(one) for one in (REASON, *TEXT_FIELDS))
+            passed = {one.node.id for one in shown if one and isinstance(one.node, ast.Name)}
+            if REASON in made.values and passed & set(names):
+                owner = module if function.name.startswith("_") else ""
+                source.forwarders[owner, function.name] = Forwarder(made, names)
 
 
-def made_in(module: str, scope: ast.AST, source: Source, inside: str = "") -> Iterator[Made]:
+def made_in(scope: ast.AST, source: Source) -> Iterator[Made]:
     """The objects that hold text which a function or module makes, also by way of other functions."""
+    module, inside = source.modules[scope], source.owners.get(scope, "")
     for call in calls_in(scope):
         name = last_name(call.func)
         if known := source.fields.get(name):
@@ -195,7 +200,8 @@ def _collect_class(node: ast.ClassDef, source: Source) -> None:
         and "ClassVar" not in ast.dump(one.annotation)
     ]
     for one in node.body:
-        if isinstance(one, ast.FunctionDef):
+        if isinstance(one, Function):
+            source.owners[one] = node.name
             source.methods[f"{node.name}.{one.name}"] = one
         if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name):
             name = f"{node.name}.{one.targets[0].id}"
@@ -205,14 +211,18 @@ def _collect_class(node: ast.ClassDef, source: Source) -> None:
                 source.attributes[name] = one.value
 
 
-def calls_in(scope: ast.AST) -> Iterator[ast.Call]:
+@cache
+def calls_in(scope: ast.AST) -> tuple[ast.Call, ...]:
     """The calls in a module or function, without those in functions inside of it, which are scopes of their own."""
-    for node in ast.iter_child_nodes(scope):
-        if isinstance(node, Function):
-            continue
+    found: list[ast.Call] = []
+    waiting = [*ast.iter_child_nodes(scope)]
+    while waiting:
+        node = waiting.pop()
         if isinstance(node, ast.Call):
-            yield node
-        yield from calls_in(node)
+            found.append(node)
+        if not isinstance(node, Function):
+            waiting.extend(ast.iter_child_nodes(node))
+    return tuple(sorted(found, key=lambda call: (call.lineno, call.col_offset)))
 
 
 def texts(node: ast.expr | None, scope: ast.AST, source: Source, depth: int) -> list[str]:  # noqa: PLR0911 - a table by kind

@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from made import REASON, TEXT_FIELDS, Function, calls_in, last_name, made_in, returned, texts, texts_of
+from made import REASON, TEXT_FIELDS, calls_in, last_name, made_in, returned, texts, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -51,25 +51,31 @@ class Message:
 
 def messages(trees: Mapping[str, ast.Module], source: Source) -> list[Message]:
     """All messages of these modules, by group, module and text."""
-    found = {message for module, tree in trees.items() for message in _of_module(module, tree, source)}
+    found = {message for scope in source.modules for message in _of_scope(scope, source)}
+    found |= {message for module, tree in trees.items() for message in _of_module(module, tree, source)}
     order = list(GROUPS)
     return sorted(found, key=lambda one: (order.index(one.group), one.module, one.text, one.reason))
 
 
-def _of_module(module: str, tree: ast.Module, source: Source) -> Iterator[Message]:
+def _of_scope(scope: ast.AST, source: Source) -> Iterator[Message]:
+    module = source.modules[scope]
     group = _group(module)
-    for scope in (tree, *(node for node in ast.walk(tree) if isinstance(node, Function))):
-        for text in _of_errors(scope, source):
-            yield Message(group, "", text, module)
-        for made in made_in(module, scope, source):
-            place = RBAC if made.maker == "Grant" else group
-            for reason, text in _of_made(made, source):
-                yield Message(place, reason, text, module, made.maker)
-    if module.rpartition(".")[2] == "messages":
-        for node in tree.body:
-            value = node.value if isinstance(node, ast.Assign) else None
-            found = texts(value, tree, source, 0) if value else returned([node], source, 0)
-            yield from (Message(group, "", text, module) for text in found if _is_sentence(text))
+    for text in _of_errors(scope, source):
+        yield Message(group, "", text, module)
+    for made in made_in(scope, source):
+        place = RBAC if made.maker == "Grant" else group
+        for reason, text in _of_made(made, source):
+            yield Message(place, reason, text, module, made.maker)
+
+
+def _of_module(module: str, tree: ast.Module, source: Source) -> Iterator[Message]:
+    """The constants and functions of a module named `messages`."""
+    if module.rpartition(".")[2] != "messages":
+        return
+    for node in tree.body:
+        value = node.value if isinstance(node, ast.Assign) else None
+        found = texts(value, tree, source, 0) if value else returned([node], source, 0)
+        yield from (Message(_group(module), "", text, module) for text in found if _is_sentence(text))
 
 
 def _group(module: str) -> str:

@@ -93,6 +93,9 @@ def metrics_in(trees: Mapping[str, ast.Module]) -> list[Metric]:
     found = [
         metric
         for module, tree in trees.items()
+        if any(
+            isinstance(node, ast.ImportFrom) and str(node.module).startswith("prometheus_client") for node in tree.body
+        )
         for function in ast.walk(tree)
         if isinstance(function, ast.FunctionDef)
         for metric in _Scope(module, tree, function).metrics()

@@ -101,8 +101,8 @@ COMPUTED = {
 """How many calls have a reason that the source does not spell out. One more means that `SECTIONS` may lack a reason."""
 
 
-def events(trees: Mapping[str, ast.Module], source: Source, messages: list[Message]) -> str:
-    made = [one for one in _made(trees, source) if one.maker in EVENT_MAKERS and one.module != ONLY_NOTIFIED]
+def events(source: Source, messages: list[Message]) -> str:
+    made = [one for one in _made(source) if one.maker in EVENT_MAKERS and one.module != ONLY_NOTIFIED]
     _check_computed(made, source)
     sections = []
     for prefix, section in SECTIONS.items():
@@ -142,7 +142,7 @@ def _kind(made: Made, reason: str, source: Source) -> str:
 
 
 def conditions(trees: Mapping[str, ast.Module], source: Source) -> str:
-    made = list(_made(trees, source))
+    made = _made(source)
     advisor = _of_facts(made, "controllers.advisor", "Fact", source)
     for hold, reason in HOLDS.items():
         advisor[hold] |= {reason, *_hold_reasons(hold, made, trees, source)}
@@ -236,13 +236,8 @@ def _of_placement(tree: ast.Module) -> dict[str, set[str]]:
     return found
 
 
-def _made(trees: Mapping[str, ast.Module], source: Source) -> Iterator[Made]:
-    for module, tree in trees.items():
-        owners = {
-            method: node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for method in ast.walk(node)
-        }
-        for scope in (tree, *(node for node in ast.walk(tree) if isinstance(node, Function))):
-            yield from made_in(module, scope, source, owners.get(scope, ""))
+def _made(source: Source) -> list[Made]:
+    return [made for scope in source.modules for made in made_in(scope, source)]
 
 
 def _reasons(made: Made, source: Source) -> list[str]:
