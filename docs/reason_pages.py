@@ -35,8 +35,8 @@ Types and reasons that programs can rely on. Messages may change; they say what 
 EVENTS = f"""# Events
 
 Each occurrence is recorded once, also across restarts; repetitions are counted on the same event. The console shows
-them under **Activity**. `kubectl get events.events.k8s.io -A` has a column REPORTINGCONTROLLER, and
-`--field-selector reportingController=NAME` finds those of one controller: {codes(REPORTERS.values())}.
+them under **Activity**. `kubectl get events.events.k8s.io -A --field-selector reportingController=NAME` finds those of
+one controller: {codes(REPORTERS.values())}.
 """
 DECISIONS = """
 ## Decisions of people

@@ -55,6 +55,7 @@ VERBS = {
     "get": {"-A", "-o", "-l", "-w", "--field-selector", "--show-managed-fields"},
     "apply": {"-f", "-k", "--server-side", "--force-conflicts"},
     "annotate": {"--overwrite"},
+    "label": {"--overwrite"},
     "patch": {"--type", "-p"},
     "delete": {"--ignore-not-found", "-l", "-f"},
     "port-forward": set(),
@@ -72,7 +73,7 @@ VERBS = {
 }
 BUILT_IN = {
     *("pods", "leases", "lease", "configmap", "configmaps", "secret", "events", "crd", "storageclass", "deployments"),
-    *("controllerrevisions", "validatingadmissionpolicies", "events.events.k8s.io", "KIND"),
+    *("controllerrevisions", "validatingadmissionpolicies", "events.events.k8s.io", "KIND", "service"),
 }
 PRINTS_MANIFESTS = ("crds", "rbac", "policies", "manifests")
 
@@ -242,7 +243,7 @@ def _kubectl(command: list[str]) -> None:
             next(following)
     verb, *rest = words
     assert flags <= VERBS[verb] | {"-n"}, f"kubectl {verb} has no {flags - VERBS[verb]}"
-    if verb in ("get", "annotate", "patch", "delete"):
+    if verb in ("get", "annotate", "label", "patch", "delete"):
         assert set(rest[0].split(",")) <= _kinds(), f"kubectl does not know {rest[0]}"
 
 
@@ -251,4 +252,5 @@ def _kinds() -> frozenset[str]:
     definitions = [crd.manifest() for crd in CRDS] + [definition(name) for name in STUBS]
     names = [one["spec"]["names"] for one in definitions]
     ours = {name for one in names for name in (one["plural"], one["singular"], *one.get("shortNames", ()))}
-    return frozenset(ours | BUILT_IN)
+    groups = {f"{one['spec']['names']['plural']}.{one['spec']['group']}" for one in definitions}
+    return frozenset(ours | groups | BUILT_IN)
