@@ -1,10 +1,11 @@
-# virt-steward. `make help` lists the targets; they write to .venv/ and the user's cache only.
+# virt-steward. `make help` lists the targets; they write to .venv/, site/ and the user's cache only.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
           --only-binary :all: --no-header --no-strip-extras
-LOCKS  := requirements/uv.txt requirements/run.txt requirements/dev.txt controlplane/toolchain.txt
+LOCKS  := requirements/uv.txt requirements/run.txt requirements/dev.txt requirements/docs.txt controlplane/toolchain.txt
+SITE   := $(VENV)/site-builder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test stress check bench manifests docs lock
@@ -43,13 +44,15 @@ manifests: setup  ## Generate deploy/: kustomizations, Helm chart, OLM bundle
 	@$(BIN)/virt-steward manifests --for olm --into deploy/bundle
 	@$(BIN)/virt-steward manifests --for prometheus --into deploy/monitoring
 
-docs: setup  ## Generate docs/reference
+docs: setup $(SITE)/.ready  ## Generate docs/reference, and build the documentation as a site in site/
 	@$(BIN)/python docs/generate.py
+	@NO_MKDOCS_2_WARNING=1 PYTHONPATH=$(SITE) $(BIN)/python -m mkdocs build --quiet --strict
 
 lock: setup  ## Pin the newest versions of all dependencies, with hashes, and check that wheels exist
 	@cd requirements && ../$(LOCK) --upgrade uv.in -o uv.txt
 	@$(LOCK) --upgrade pyproject.toml -o requirements/run.txt
 	@$(LOCK) --upgrade pyproject.toml --group dev -o requirements/dev.txt
+	@$(LOCK) --upgrade --group docs -o requirements/docs.txt
 	@$(LOCK) controlplane/toolchain.in -o controlplane/toolchain.txt
 	@set -e; for python in 3.11 3.12 3.13 3.14; do for machine in x86_64 aarch64; do for lock in $(LOCKS); do \
 	  $(BIN)/uv pip install --quiet --dry-run --target .venv/none --python-version $$python \
@@ -66,4 +69,9 @@ $(VENV)/.ready: pyproject.toml demo/pyproject.toml requirements/uv.txt requireme
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements/uv.txt
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --only-binary :all: -r requirements/dev.txt
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable . --editable demo
+	@touch $@
+
+$(SITE)/.ready: requirements/docs.txt $(VENV)/.ready
+	@rm -rf $(SITE)
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --target $(SITE) --require-hashes --only-binary :all: -r requirements/docs.txt
 	@touch $@

@@ -26,6 +26,7 @@ MANIFEST = "asset.yaml"
 TEMPLATE = "object.yaml.j2"
 TOMBSTONES = "tombstones"
 MANAGED_BY = "platform.kubevirt.io/managed-by"
+"""Label on a managed object: the field manager of the autopilot. An object without it is never deleted."""
 MANAGER = AUTOPILOT.name
 PLURAL = "platform.kubevirt.io/plural"
 """On a tombstone: the plural of its kind, if no asset has that kind any more."""

@@ -67,7 +67,10 @@ def run(
         str | None, typer.Option(metavar="NAME", help="Context to use instead of the current one.")
     ] = None,
     namespace: Annotated[
-        str, typer.Option(metavar="NAME", help="Namespace of the leader election leases.", envvar="POD_NAMESPACE")
+        str,
+        typer.Option(
+            metavar="NAME", help="Namespace of our own objects: leases, plan records, freezes.", envvar="POD_NAMESPACE"
+        ),
     ] = NAMESPACE,
     watch_namespaces: Annotated[
         str | None,

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 CONTROLLER_REVISION = Kind("apps", "ControllerRevision", "controllerrevisions")
 PROFILE = "advisor.kubevirt.io/profile"
+"""Label on a ControllerRevision: the profile whose plan it is a record of."""
 
 
 class TargetPreImage(msgspec.Struct, frozen=True, rename="camel"):

@@ -15,7 +15,7 @@ HYPERCONVERGED = Kind("hco.kubevirt.io", "HyperConverged", "hyperconvergeds")
 PREFIX = "platform.kubevirt.io/"
 """The prefix of every annotation by which users steer the autopilot."""
 AUTOPILOT_SCOPE = f"{PREFIX}autopilot"
-"""Turns it on, for all assets or for those that are listed."""
+"""On the HyperConverged: `true`, or the names and groups of the assets to manage."""
 
 SECTIONS = frozenset(
     ("deployment", "networking", "observability", "security", "storage", "virtualization", "workloadSources")

@@ -5,23 +5,32 @@ from __future__ import annotations
 from virt_steward.objects.decision_record import DecisionKeys
 
 APPROVED_PLAN = "advisor.kubevirt.io/approved-plan"
+"""On a VirtPlatformConfig: the hash of the plan that a person has approved."""
 APPROVED_BY = "advisor.kubevirt.io/approved-by"
+"""On a VirtPlatformConfig: who approved it; an admission policy holds it to the caller."""
 APPROVAL_COMMENT = "advisor.kubevirt.io/approval-comment"
+"""On a VirtPlatformConfig: why it was approved."""
 REJECTED_PLAN = "advisor.kubevirt.io/rejected-plan"
+"""On a VirtPlatformConfig: the hash of the plan that a person has rejected."""
 REJECTED_BY = "advisor.kubevirt.io/rejected-by"
+"""On a VirtPlatformConfig: who rejected it."""
 REJECTION_COMMENT = "advisor.kubevirt.io/rejection-comment"
+"""On a VirtPlatformConfig: why it was rejected."""
 REJECTED_GENERATION = "advisor.kubevirt.io/rejected-generation"
+"""On a VirtPlatformConfig: the generation that was rejected; a later one is planned again."""
 DECISION = DecisionKeys.under("advisor.kubevirt.io/")
-"""The last decision of a person, whatever it was."""
+"""On a VirtPlatformConfig: the last decision of a person, whatever it was."""
 APPROVALS = "advisor.kubevirt.io/approvals"
-"""Where spec.approvals requires them: one line for each person (`objects/approvals.py`)."""
+"""On a VirtPlatformConfig: the approvals of people, one line each, where spec.approvals requires them."""
 REQUESTED_BY = "advisor.kubevirt.io/requested-by"
-"""Who asked for the plan."""
+"""On a VirtPlatformConfig: who asked for the plan."""
 
 OVERRIDE_FREEZE = "advisor.kubevirt.io/override-freeze"
-"""The hash of a plan that goes on in spite of a freeze."""
+"""On a VirtPlatformConfig: the hash of a plan that goes on in spite of a freeze."""
 OVERRIDE_FREEZE_BY = "advisor.kubevirt.io/override-freeze-by"
+"""On a VirtPlatformConfig: who has overridden the freeze."""
 OVERRIDE_FREEZE_COMMENT = "advisor.kubevirt.io/override-freeze-comment"
+"""On a VirtPlatformConfig: why it was overridden."""
 
 UNAPPROVED = dict.fromkeys(
     (

@@ -17,15 +17,25 @@ if TYPE_CHECKING:
     from virt_steward.controllers.advisor.observation import AdvisorObservation
 
 INPUT_DRIFT = "InputDependencyDrift"
+"""True: what the plan was made from has changed since it was executed, so there is a new plan to review."""
 UPGRADE = "UpgradeAvailable"
+"""True: this version plans it differently than the version that applied it."""
 PREREQUISITES = "PrerequisitesMet"
+"""False: a kind or an object that the profile needs is missing; the message names it."""
 STALE = "PlanStale"
+"""True: a target has changed since the plan was made."""
 ACTIVE = "ProfileActive"
+"""True: the cluster has what the profile wants."""
 WINDOW = "WaitingForWindow"
+"""True: the next item starts when spec.window opens; the message says when."""
 FREEZE = "Frozen"
+"""True: a freeze keeps the next item from starting."""
 GATES = "WaitingForGates"
+"""True: the next item starts when the gates are open; the message names those that are closed."""
 ADOPTED = "Adopted"
+"""True: another advisor has completed it, and nothing of it was changed."""
 NOTIFYING = "Notifying"
+"""False: spec.notify names an endpoint that is not configured."""
 
 LONGEST_MESSAGE = 32768
 HOLDS = {FREEZE: "NotFrozen", WINDOW: "NotWaiting", GATES: "NotWaiting"}

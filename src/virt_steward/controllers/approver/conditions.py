@@ -36,7 +36,18 @@ class ApproverEnvironment:
     """Namespaces, or an empty name for all, of which its cache may be older than the status of the approver."""
 
 
+POLICY_VALID = "PolicyValid"
+"""False: spec.policy cannot be understood; nothing is approved until it is corrected."""
+WINDOWS_CAN_OPEN = "WindowsCanOpen"
+"""False: a schedule in spec.policy.windows matches no day."""
 SCOPE_LIMITED = "ScopeLimited"
+"""True: it asks for more namespaces than its own, and is not in a policy namespace."""
+NOTIFYING = "Notifying"
+"""False: spec.notify names an endpoint that is not configured."""
+NAMESPACES_READABLE = "NamespacesReadable"
+"""False: plans of some namespaces cannot be read, so nothing is approved there."""
+COUNT_EXACT = "CountExact"
+"""False: status.approvedCount may be wrong, because too many plans exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +91,18 @@ def how_to_allow(namespaces: Collection[str]) -> str:
 
 def _policy(approver: Approver, now: datetime) -> _ConditionFact:
     if fault := policy_fault(approver.spec.policy, now):
-        return _ConditionFact("PolicyValid", "BadPolicy", f"{fault}; nothing is approved until it is corrected")
-    return _ConditionFact("PolicyValid", "Understood")
+        return _ConditionFact(POLICY_VALID, "BadPolicy", f"{fault}; nothing is approved until it is corrected")
+    return _ConditionFact(POLICY_VALID, "Understood")
 
 
 def _windows_can_open(approver: Approver, now: datetime) -> _ConditionFact | None:
     windows = approver.spec.policy.windows if approver.spec.policy else ()
     never = [one.schedule for one in windows if WINDOWS.never_opens(one, now)]
     if not never:
-        return _recovered(approver, "WindowsCanOpen", "EachHasADay")
+        return _recovered(approver, WINDOWS_CAN_OPEN, "EachHasADay")
     result = "nothing is ever approved" if len(never) == len(windows) else "these windows never open"
     fault = f"policy.windows: no day matches {', '.join(map(repr, never))}, so {result}: correct the schedule"
-    return _ConditionFact("WindowsCanOpen", "NeverOpens", fault)
+    return _ConditionFact(WINDOWS_CAN_OPEN, "NeverOpens", fault)
 
 
 def _scope_limited(approver: Approver, environment: ApproverEnvironment) -> _ConditionFact | None:
@@ -113,8 +124,8 @@ def _notifying(approver: Approver, environment: ApproverEnvironment) -> _Conditi
     if name not in environment.endpoints:
         known = ", ".join(sorted(environment.endpoints)) or "none"
         fault = f"endpoint {name} not found, so no notifications are sent; the controller's settings have: {known}"
-        return _ConditionFact("Notifying", "UnknownEndpoint", fault)
-    return _ConditionFact("Notifying", "EndpointKnown")
+        return _ConditionFact(NOTIFYING, "UnknownEndpoint", fault)
+    return _ConditionFact(NOTIFYING, "EndpointKnown")
 
 
 def _readable(approver: Approver, environment: ApproverEnvironment) -> _ConditionFact | None:
@@ -123,27 +134,27 @@ def _readable(approver: Approver, environment: ApproverEnvironment) -> _Conditio
     if denied:
         names = "all namespaces" if "" in denied else ", ".join(denied)
         fault = f"forbidden (403) to read {names}, so nothing is approved there: "
-        return _ConditionFact("NamespacesReadable", "Forbidden", fault + how_to_allow(denied))
+        return _ConditionFact(NAMESPACES_READABLE, "Forbidden", fault + how_to_allow(denied))
     covered = (name for name in targets if reaches(approver, name, policies))
     if left_out := sorted(name for name in covered if environment.watched and name not in environment.watched):
         names = ", ".join(left_out)
         fault = f"the controller does not watch {names}: add it to --watch-namespaces"
-        return _ConditionFact("NamespacesReadable", "NotWatched", fault)
-    return _recovered(approver, "NamespacesReadable", "Allowed")
+        return _ConditionFact(NAMESPACES_READABLE, "NotWatched", fault)
+    return _recovered(approver, NAMESPACES_READABLE, "Allowed")
 
 
 def _count_exact(approver: Approver, environment: ApproverEnvironment, counted: int) -> _ConditionFact | None:
     if counted < COUNTED_PLANS_KEPT:
-        return _recovered(approver, "CountExact", "AllRemembered")
+        return _recovered(approver, COUNT_EXACT, "AllRemembered")
     full = f"status.countedPlans is full ({counted} plans)"
     if environment.watched:
         fault = (
             f"{full}: the oldest plans of namespaces that are not watched are dropped, and are counted again if these "
             "are watched again; run the controller once without --watch-namespaces, to drop those that are deleted"
         )
-        return _ConditionFact("CountExact", "OldestForgotten", fault)
+        return _ConditionFact(COUNT_EXACT, "OldestForgotten", fault)
     fault = f"{full}: further approvals are neither counted nor reported; delete InstallPlans that are complete"
-    return _ConditionFact("CountExact", "TooManyPlans", fault)
+    return _ConditionFact(COUNT_EXACT, "TooManyPlans", fault)
 
 
 def _recovered(approver: Approver, type_: str, reason: str, *, type_of_fault: bool = False) -> _ConditionFact | None:

@@ -14,13 +14,18 @@ if TYPE_CHECKING:
     from virt_steward.objects.decision_record import DecisionRecord
 
 APPROVED_AT = "operators.bapu.cloud/approved-at"
+"""On an InstallPlan: when a person approved it."""
 APPROVED_BY_USER = "operators.bapu.cloud/approved-by-user"
+"""On an InstallPlan: the person who approved it; an admission policy holds it to the caller."""
 APPROVAL_COMMENT = "operators.bapu.cloud/approval-comment"
+"""On an InstallPlan: why a person approved it."""
 _KEYS = DecisionKeys("", APPROVED_BY_USER, APPROVED_AT, APPROVAL_COMMENT)
 OVERRIDE_FREEZE = "operators.bapu.cloud/override-freeze"
-"""The uid of an InstallPlan that somebody has approved in spite of a freeze."""
+"""On an InstallPlan: its uid, if a person has approved it in spite of a freeze."""
 OVERRIDE_FREEZE_BY = "operators.bapu.cloud/override-freeze-by"
+"""On an InstallPlan: who has overridden the freeze."""
 OVERRIDE_FREEZE_COMMENT = "operators.bapu.cloud/override-freeze-comment"
+"""On an InstallPlan: why it was overridden."""
 
 
 class ManualApproval(msgspec.Struct, frozen=True, gc=False):

@@ -32,13 +32,17 @@ SUBSCRIPTION = Kind("operators.coreos.com", "Subscription", "subscriptions")
 CLUSTER_SERVICE_VERSION = Kind("operators.coreos.com", "ClusterServiceVersion", "clusterserviceversions")
 
 APPROVED_BY = "operators.bapu.cloud/approved-by"
+"""On an InstallPlan: the InstallPlanApprover that approved it.
+
+It is in the write that approves, so that no approval is lost or counted twice.
+"""
 APPROVED_BECAUSE = "operators.bapu.cloud/approved-because"
-"""Stamped on a plan in the same write that approves it, so that no approval is lost or counted twice."""
+"""On an InstallPlan: why the approver approved it."""
 
 APPROVALS = "operators.bapu.cloud/approvals"
-"""The approvals of people, where a policy requires them (`objects/approvals.py`)."""
+"""On an InstallPlan: the approvals of people, one line each, where a policy requires them (`objects/approvals.py`)."""
 REQUIRED_APPROVALS = "operators.bapu.cloud/required-approvals"
-"""How many the policy requires. With it, people cannot approve the plan but by their approvals."""
+"""On an InstallPlan: how many the policy requires. With it, people approve the plan by their approvals alone."""
 
 _COUNT = re.compile("[1-9][0-9]?")
 

@@ -24,11 +24,16 @@ MACHINE = Kind("vitistack.io", "Machine", "machines")
 MACHINE_VERSION = "v1alpha1"
 MACHINE_API = f"{MACHINE.group}/{MACHINE_VERSION}"
 CONFIG_ANNOTATION = "vitistack.io/kubevirt-config"
+"""On a Machine: the KubevirtConfig of its cluster. Set it to choose a cluster; else the placement sets it."""
 BECAUSE_ANNOTATION = "vitistack.io/kubevirt-config-because"
+"""On a Machine: the cluster that the placement chose, and why."""
 SELECTOR_ANNOTATION = "vitistack.io/cluster-selector"
+"""On a Machine: a label selector; only KubevirtConfigs that match it are considered."""
 STRATEGY_ANNOTATION = "vitistack.io/placement-strategy"
+"""On a Machine: the strategy that ranks clusters for it."""
 PROVIDER = "kubevirt"
 DECISION = DecisionKeys.under("vitistack.io/")
+"""On a Machine: the last decision of a person, such as the choice of a cluster."""
 """On a Machine: who chose its cluster."""
 
 

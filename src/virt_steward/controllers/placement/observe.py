@@ -27,8 +27,11 @@ if TYPE_CHECKING:
     from virt_steward.runtime.store import Store
 
 DEFAULT_NOTE = "vitistack.io/default"
+"""On a KubevirtConfig: `true` has the same meaning as spec.default."""
 SCHEDULABLE_NOTE = "vitistack.io/schedulable"
+"""On a KubevirtConfig: `false` cordons the cluster, as spec.schedulable does."""
 WEIGHT_NOTE = "vitistack.io/weight"
+"""On a KubevirtConfig: the same as spec.weight, for the strategy `weight`."""
 
 _WEIGHT = re.compile("[0-9]{1,3}|1000")
 

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 Answer = ClusterReached | Unreachable | UnusableCluster
 
 PLACED = "Placed"
+"""On a Machine. False: it has no cluster; the message says what to do. Written only once placing it has failed."""
+REACHABLE = "Reachable"
+"""On a KubevirtConfig. True: its API server answers."""
+CREDENTIALS_VALID = "CredentialsValid"
+"""On a KubevirtConfig. True: its API server accepts the kubeconfig of the Secret."""
 LONGEST_MESSAGE = 1024
 STEP = 5
 """Percent: a smaller change of the free capacity is not reported."""
@@ -119,7 +124,7 @@ def config_status(
                 last_transition_time=now,
                 observed_generation=config.metadata.generation,
             ).carrying_on(config.status.conditions)
-            for type_, (status, reason, message) in zip(("Reachable", "CredentialsValid"), conditions, strict=True)
+            for type_, (status, reason, message) in zip((REACHABLE, CREDENTIALS_VALID), conditions, strict=True)
         ),
     )
 

@@ -27,7 +27,19 @@ Object = dict[str, Any]
 
 PREFIX = "advisor.kubevirt.io"
 AUTO_CREATED = f"{PREFIX}/auto-created"
-
+"""On a VirtPlatformConfig: `true` if the advisor created it to offer the profile."""
+DESCRIPTION = f"{PREFIX}/description"
+"""On a VirtPlatformConfig: what the profile does."""
+IMPACT_SUMMARY = f"{PREFIX}/impact-summary"
+"""On a VirtPlatformConfig: what it may cost."""
+DOCUMENTATION_URL = f"{PREFIX}/documentation-url"
+"""On a VirtPlatformConfig: its page below `--profile-docs-url`, if that is set."""
+PREREQUISITES = f"{PREFIX}/prerequisites"
+"""On a VirtPlatformConfig: what must be installed."""
+OPTIONS = f"{PREFIX}/options"
+"""On a VirtPlatformConfig: the options that it takes."""
+CATEGORY = f"{PREFIX}/category"
+"""Label on a VirtPlatformConfig: the kind of profile, such as `scheduling`."""
 
 DEFAULTS = ProfileOptions()
 
@@ -128,11 +140,11 @@ class Profile:
         """The object that offers this profile on the cluster, inactive (action Ignore) until somebody activates it."""
         needed = "; ".join(str(one) for one in self.prerequisites(ProfileOptions()))
         annotations = {
-            f"{PREFIX}/description": self.about.description,
-            f"{PREFIX}/impact-summary": self.about.impact_summary,
-            **({f"{PREFIX}/documentation-url": f"{docs_url}/{self.name}"} if docs_url else {}),
-            f"{PREFIX}/prerequisites": needed,
-            f"{PREFIX}/options": self.about.options,
+            DESCRIPTION: self.about.description,
+            IMPACT_SUMMARY: self.about.impact_summary,
+            **({DOCUMENTATION_URL: f"{docs_url}/{self.name}"} if docs_url else {}),
+            PREREQUISITES: needed,
+            OPTIONS: self.about.options,
             AUTO_CREATED: "true",
         }
         return {
@@ -141,7 +153,7 @@ class Profile:
             "metadata": {
                 "name": self.name,
                 "annotations": annotations,
-                "labels": {f"{PREFIX}/category": self.about.category},
+                "labels": {CATEGORY: self.about.category},
             },
             "spec": {"profile": self.name, "action": "Ignore"},
         }

@@ -1,0 +1,1 @@
+"""The documentation: that it is complete, and that its examples work."""
