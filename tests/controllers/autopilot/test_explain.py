@@ -22,7 +22,7 @@ from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.controllers.autopilot.verdicts import pending_claims
 from virt_steward.insight.assets.explain import AssetExplanation, NoAsset, explain
 from virt_steward.insight.assets.survey import NoPlatform, Survey, render_online
-from virt_steward.insight.status import Section, autopilot
+from virt_steward.insight.status import AssetRow, Section, autopilot
 from virt_steward.kube.client import Reader
 from virt_steward.kube.errors import NotFound, Refused
 from virt_steward.objects.corekinds import NAMESPACE
@@ -47,7 +47,7 @@ def failed(found: AssetExplanation) -> list[str]:
 
 
 async def status(rig: AutopilotRig) -> Section:
-    return await autopilot(reader(rig), rig.options)
+    return await autopilot(reader(rig), rig.options, datetime.now(UTC))
 
 
 async def made_with(rig: AutopilotRig, **spec: Any) -> None:
@@ -117,8 +117,8 @@ async def test_explain_shows_every_check(rig: AutopilotRig) -> None:
     difference = f"{INTERVAL} is 7200, should be 60 (managedFields names no other manager)"
     assert f"✗ Live object in sync: {difference}" in text_of(differs)
     told = await status(rig)
-    assert (ASSET, "Differs", difference) in told.rows
-    assert ("swap-enable", "Left alone", "Not in the allow-list") in told.rows
+    assert AssetRow(ASSET, "Differs", difference) in told.assets
+    assert AssetRow("swap-enable", "Left alone", "Not in the allow-list") in told.assets
     assert told.summary.startswith("assets left alone: ")
 
     await rig.annotate(ASSET, ignore_fields=INTERVAL, override_until="2999-01-01T00:00:00Z")
@@ -126,7 +126,7 @@ async def test_explain_shows_every_check(rig: AutopilotRig) -> None:
     assert (masked.state, masked.until) == ("In place", "2999-01-01T00:00:00Z")
     assert masked.overrides["platform.kubevirt.io/ignore-fields"] == INTERVAL
     assert any(INTERVAL in check.reason for check in masked.checks)
-    assert ASSET not in [row[0] for row in (await status(rig)).rows]
+    assert ASSET not in [row.asset for row in (await status(rig)).assets]
 
     await rig.annotate(ASSET, reconcile_paused="true")
     paused = await explained(rig, ASSET)

@@ -22,7 +22,7 @@ from virt_steward.controllers.autopilot.annotation_keys import CREATED
 from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.insight.assets.explain import explain
 from virt_steward.insight.assets.survey import survey
-from virt_steward.insight.status import autopilot
+from virt_steward.insight.status import AssetRow, autopilot
 from virt_steward.kube.client import Reader, Selection
 from virt_steward.kube.errors import Forbidden, KubeError, NotFound
 from virt_steward.objects.corekinds import NODE
@@ -195,11 +195,11 @@ async def test_explain_without_right_to_list_storage(rig: AutopilotRig, control_
         async with a_client(control_plane, rig.account.token) as person:
             reader = Reader(person.connection, person.discovery)
             found = await survey(reader, rig.catalog, rig.options, datetime.now(UTC))
-            told = await autopilot(reader, rig.options)
+            told = await autopilot(reader, rig.options, datetime.now(UTC))
     assert explain(found, ASSET, {}).state == "Not there yet"
     unknown = "Inputs not known (storage: not known here)"
     assert (explain(found, STORAGE, {}).state, explain(found, STORAGE, {}).because) == ("Left alone", unknown)
-    assert (STORAGE, "Left alone", unknown) in told.rows
+    assert AssetRow(STORAGE, "Left alone", unknown) in told.assets
 
 
 async def test_explain_does_not_take_forbidden_for_absent(rig: AutopilotRig, control_plane: ControlPlane) -> None:
