@@ -7,6 +7,7 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -32,10 +33,29 @@ PROGRAMS = {"etcd": 3, "kube-apiserver": 3, "kube-controller-manager": 1}
 """One cluster for all, and two small ones for machines."""
 
 
+class SharedDemo:
+    """One demo for all tests, and another one after the test that ends it."""
+
+    def __init__(self, stack: ExitStack, tmp_path_factory: pytest.TempPathFactory) -> None:
+        self._stack = stack
+        self._folders = tmp_path_factory
+        self._running: Child | None = None
+
+    def running(self) -> Child:
+        if self._running is None or not self._running.alive:
+            self._running = self._stack.enter_context(a_demo(self._folders.mktemp("demo") / "shared"))
+        return self._running
+
+
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
-    with a_demo(tmp_path_factory.mktemp("demo") / "shared") as started:
-        yield started
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedDemo]:
+    with ExitStack() as stack:
+        yield SharedDemo(stack, tmp_path_factory)
+
+
+@pytest.fixture
+def demo(shared: SharedDemo) -> Child:
+    return shared.running()
 
 
 async def test_each_link_opens_the_console_once_and_the_next_one_is_printed(demo: Child) -> None:
@@ -145,7 +165,6 @@ def _is_there(_: Object) -> bool:
 
 
 def test_ctrl_c_stops_the_demo_and_leaves_nothing_behind(demo: Child) -> None:
-    """The last test of the module: it ends the demo that all of them share."""
     programs = _children(demo.pid)
     assert Counter(programs.values()) == PROGRAMS
     os.kill(demo.pid, signal.SIGINT)
