@@ -14,7 +14,7 @@ INTRODUCTION = """# JSON
 `-o json` prints one document, as the schema of the command says ([JSON Schema](https://json-schema.org) 2020-12).
 Names are in camelCase, numbers are numbers, times are RFC 3339 in UTC. Fields may be added in any release; none is
 renamed or removed without a line in the [list of changes](../../CHANGELOG.md). Errors are a line on stderr, also with
-`-o json`; the exit code says what happened.
+`-o json`; the [exit code](exit-codes.md) says what happened.
 
 Parts that are those of an object of ours, such as the items of a plan, omit what is empty, as the API server does.
 

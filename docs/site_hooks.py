@@ -16,6 +16,8 @@ from site_structure import DOCS, ROOT, TOP, navigation, place_in_site
 if TYPE_CHECKING:
     Config = Files = Page = Any
 
+NOTICE = re.compile(r"\A<!--.*-->\n")
+"""That a page is generated. In front of the title, mkdocs would not find that."""
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 
 
@@ -42,4 +44,4 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
             return text  # a file of the source, which is not part of the site
         return f"{picture}[{text}]({relpath(place, dirname(here) or '.')}{anchor})"
 
-    return LINK.sub(moved, markdown)
+    return LINK.sub(moved, NOTICE.sub("", markdown))
