@@ -1,5 +1,6 @@
 """The admission policy: an approval names who really gives it."""
 
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -9,6 +10,7 @@ from tests.clients import a_client
 from tests.controllers.advisor.rig import the_config
 from tests.eventually import eventually
 from tests.grants import Account, an_account
+from tests.howtos import FOLDER
 from virt_steward.apis.profiles import EXAMPLE, LOAD_AWARE
 from virt_steward.apis.virtplatformconfig import API_VERSION, VIRT_PLATFORM_CONFIG
 from virt_steward.controllers.advisor.admission import POLICIES
@@ -17,6 +19,7 @@ from virt_steward.controllers.advisor.annotation_keys import (
     APPROVALS,
     APPROVED_BY,
     APPROVED_PLAN,
+    DECISION,
     OVERRIDE_FREEZE,
     OVERRIDE_FREEZE_BY,
     OVERRIDE_FREEZE_COMMENT,
@@ -124,6 +127,25 @@ async def test_policy_refuses_rejection_in_another_name(
         )  # the other signature is another matter
         await annotated(client, **{REJECTED_BY: editor.user, REJECTED_PLAN: NEW})
     assert (await notes(guarded))[REJECTED_BY] == editor.user
+
+
+async def test_backup_can_be_restored_without_the_annotations_that_the_howto_removes(
+    editor: Account, control_plane: ControlPlane
+) -> None:
+    page = (FOLDER / "back-up-and-restore.md").read_text()
+    removed = set(re.findall(r"(advisor\.kubevirt\.io/[a-z-]+)-(?= )", page))
+    approved = {APPROVED_BY: "alice", APPROVED_PLAN: OLD, APPROVAL_COMMENT: "agreed", REQUESTED_BY: "alice"}
+    rejected = {REJECTED_BY: "alice", REJECTED_PLAN: OLD, REJECTION_COMMENT: "no", REJECTED_GENERATION: "7"}
+    overridden = {OVERRIDE_FREEZE: OLD, OVERRIDE_FREEZE_BY: "alice", OVERRIDE_FREEZE_COMMENT: "incident 7"}
+    decided = dict(zip(DECISION, ("approve x", "alice", "2026-01-01T00:00:00Z", "agreed"), strict=True))
+    backup = {**approved, **rejected, **overridden, **decided, APPROVALS: f"{OLD} 2026-01-01T00:00:00Z - alice"}
+    async with a_client(control_plane, editor.token) as client:
+        for records in (approved, rejected, overridden, decided, {APPROVALS: backup[APPROVALS]}):
+            with pytest.raises(Forbidden):
+                await client.create(a_config(**records), dry_run=True)
+        restored = {key: value for key, value in backup.items() if key not in removed}
+        await client.create(a_config(**restored, colour="red"), dry_run=True)
+    assert not restored
 
 
 async def test_policy_lets_only_those_with_the_right_override_a_freeze(
