@@ -46,7 +46,7 @@ manifests: setup  ## Generate deploy/: kustomizations, Helm chart, OLM bundle
 
 docs: setup $(SITE)/.ready  ## Generate docs/reference, and build the documentation as a site in site/
 	@$(BIN)/python docs/generate.py
-	@NO_MKDOCS_2_WARNING=1 PYTHONPATH=$(SITE) $(BIN)/python -m mkdocs build --quiet --strict
+	@NO_MKDOCS_2_WARNING=1 PYTHONPATH=$(SITE) $(BIN)/python -m mkdocs build --strict
 
 lock: setup  ## Pin the newest versions of all dependencies, with hashes, and check that wheels exist
 	@cd requirements && ../$(LOCK) --upgrade uv.in -o uv.txt

@@ -39,7 +39,10 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
     def moved(link: re.Match[str]) -> str:
         picture, text, target, anchor = link[1], link[2], link[3], link[4] or ""
-        place = place_in_site((source.parent / target).resolve())
+        there = (source.parent / target).resolve()
+        if not there.exists():
+            return link[0]  # so that mkdocs reports it
+        place = place_in_site(there)
         if not place:
             return text  # a file of the source, which is not part of the site
         return f"{picture}[{text}]({relpath(place, dirname(here) or '.')}{anchor})"

