@@ -8,16 +8,18 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
 from made import calls_in, last_name
 from tables import NOTICE, codes, escaped, table
 
 from virt_steward.catalog.load import load
 from virt_steward.catalog.offline import offline
 from virt_steward.catalog.render import Rendered, Renderer
+from virt_steward.packaging.monitoring import MonitoringOptions
+from virt_steward.packaging.monitoring import alerts as installed_alerts
+from virt_steward.runtime.access import Installation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 ROOT = Path(__file__).parents[1]
 RUNBOOKS = ROOT / "docs" / "runbooks"
@@ -223,9 +225,8 @@ def alert_rules() -> tuple[dict[str, Any], ...]:
     return tuple(found[name] for name in sorted(found))
 
 
-def _installed() -> Iterator[dict[str, Any]]:
-    for path in sorted((ROOT / "deploy" / "alerts").glob("*.yaml")):
-        yield from filter(None, yaml.safe_load_all(path.read_text()))
+def _installed() -> Iterable[dict[str, Any]]:
+    return installed_alerts(Installation(), MonitoringOptions()).values()
 
 
 def _rendered() -> Iterator[dict[str, Any]]:

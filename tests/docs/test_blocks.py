@@ -145,9 +145,9 @@ def test_block_can_be_executed(block: Block) -> None:
 
 
 async def test_commands_of_blocks_run(served: Client, control_plane: ControlPlane, tmp_path: Path) -> None:
-    commands = [(block, line) for block in executed() if block.language != "yaml" for line in block.commands]
+    commands = {line: block for block in executed() if block.language != "yaml" for line in block.commands}
     assert commands
-    for block, line in commands:
+    for line, block in commands.items():
         parts = _split(shlex.split(line))
         if parts[0][0] != "virt-steward":
             continue

@@ -2,10 +2,13 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from virt_steward.controllers.autopilot.metrics import AutopilotMetrics
+from virt_steward.packaging.monitoring import MonitoringOptions, alerts
+from virt_steward.runtime.access import Installation
 from virt_steward.runtime.metrics import Metrics
 
 ROOT = Path(__file__).parents[2]
@@ -40,11 +43,23 @@ def test_metrics_of_page_are_in_reference(page: Path) -> None:
 
 
 def test_metrics_of_alerts_are_in_reference() -> None:
-    files = [*(ROOT / "deploy" / "alerts").glob("*.yaml")]
-    files.append(ROOT / "src/virt_steward/assets/observability/prometheus-alerts/asset.yaml")
-    named = {name for path in files for name in METRIC.findall(path.read_text())}
+    named = {name for rule in installed_rules() for name in METRIC.findall(rule["expr"])}
     assert named
     assert named <= codes_in("metrics")
+
+
+def test_every_alert_has_a_runbook_and_every_runbook_an_alert() -> None:
+    linked = set(
+        re.findall(r"^\| \[(\w+)\]\(\.\./runbooks/\1\.md\)", (REFERENCE / "alerts.md").read_text(), re.MULTILINE)
+    )
+    assert linked == {page.stem for page in (ROOT / "docs" / "runbooks").glob("*.md")}
+    assert {rule["alert"] for rule in installed_rules()} <= linked
+
+
+def installed_rules() -> list[dict[str, Any]]:
+    manifests = alerts(Installation(), MonitoringOptions()).values()
+    groups = (group for manifest in manifests for group in manifest["spec"]["groups"])
+    return [rule for group in groups for rule in group["rules"] if "alert" in rule]
 
 
 def test_metrics_of_process_are_in_reference() -> None:
