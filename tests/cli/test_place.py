@@ -46,7 +46,7 @@ async def test_explain_machine_shows_checks_scores_and_clusters(scene: Scene, co
     assert ended.stdout.splitlines() == [
         f"Machine {scene.namespace}/web goes to west: round-robin: number 1 in turn",
         "  \N{EN DASH} Cluster named by annotation: No vitistack.io/kubevirt-config annotation",
-        "  \N{EN DASH} No freeze: No freeze holds the placement",
+        "  \N{CHECK MARK} No freeze: No freeze holds the placement",
         "  \N{EN DASH} Cluster selector: No cluster-selector annotation",
         "  \N{EN DASH} Environment default: DEFAULT_KUBEVIRT_CONFIG is not set",
         "  \N{EN DASH} Default KubevirtConfig: No KubevirtConfig has spec.default: true",

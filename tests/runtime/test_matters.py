@@ -79,10 +79,17 @@ class Outbox:
 
     def __init__(self) -> None:
         self.sent: list[Notification] = []
+        self.takes = asyncio.Event()
+        """Whether the receiver answers."""
+        self.takes.set()
 
     def send(self, endpoint: str, notice: Notification) -> None:
         assert endpoint == "team"
         self.sent.append(notice)
+
+    async def delivered(self, endpoint: str) -> None:
+        assert endpoint == "team"
+        await self.takes.wait()
 
     @property
     def told(self) -> list[str]:
@@ -160,6 +167,45 @@ async def test_matters_are_the_same_whenever_the_process_restarts(heard: int) ->
         async with a_process(memory, clock) as process:
             told += await process.hears(*part)
     assert told == ["open Ambiguous shop/db", "open Silent shop/db", "resolved Placed shop/db"]
+    assert memory.states == {}
+
+
+@pytest.mark.parametrize(
+    ("before", "lost", "told"),
+    [
+        pytest.param((), AMBIGUOUS, "open Ambiguous shop/db", id="beginning"),
+        pytest.param((AMBIGUOUS,), PLACED, "resolved Placed shop/db", id="end"),
+    ],
+)
+async def test_what_was_not_delivered_is_notified_by_next_process(
+    before: tuple[Occurrence, ...], lost: Occurrence, told: str
+) -> None:
+    """The first process ends while the receiver does not answer: its queue is lost."""
+    memory = Remembered()
+    async with a_process(memory) as process:
+        await process.hears(*before)
+        process.outbox.takes.clear()
+        await process.hears(lost, lost)
+    async with a_process(memory) as successor:
+        assert await successor.hears(lost, lost) == [told]
+        await successor.matters.flush(5)
+    async with a_process(memory) as last:
+        assert await last.hears(lost) == []
+
+
+async def test_what_is_not_delivered_yet_is_known_after_reload() -> None:
+    memory = Remembered()
+    async with a_process(memory) as process:
+        await process.hears(AMBIGUOUS)
+        process.outbox.takes.clear()
+        await process.hears(SILENT)
+        process.matters.reload()
+        assert await process.hears(SILENT) == ["open Ambiguous shop/db", "open Silent shop/db"]
+        await process.hears(PLACED)
+        process.matters.reload()
+        assert (await process.hears(PLACED))[2:] == ["resolved Placed shop/db"]
+        process.outbox.takes.set()
+        await process.matters.flush(5)
     assert memory.states == {}
 
 

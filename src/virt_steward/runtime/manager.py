@@ -193,6 +193,8 @@ class ControllerRunner:
             abandoned = await self._workers.stop(self._around.grace if may_write else 0.0)
             if self.elector.leads:
                 await self.recorder.flush(FLUSH)
+                if self._matters:
+                    await self._matters.flush(FLUSH)
         except BaseException:  # cancelled, or the lease is lost: no worker may go on
             await self._workers.stop(0.0)
             raise

@@ -9,12 +9,15 @@ matter, and which close one. For example, for the placement:
     Placed              closes it                           notified as resolved; the next one of the above is new
 
 What was notified is remembered in a ConfigMap beside the Leases, so that the next process does not repeat it. It is
-written after a notification was queued: after a kill in between, that is sent twice.
+written after a notification was delivered: after a kill in between, that is sent twice, and none is lost. For example,
+the end of a matter is queued while the chat is down, and the process is killed. The ConfigMap still has the matter, so
+the next process finds the Machine placed and notifies its end.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -181,6 +184,8 @@ class MatterNotifications:
         self._clock = clock
         self._known: OrderedDict[str, float] | None = None  # when each state was last seen; None: not read yet
         self._unsaved: dict[str, str | None] = {}
+        self._changed, self._all_saved = asyncio.Event(), asyncio.Event()
+        self._all_saved.set()
         self._queue: asyncio.Queue[Occurrence] = asyncio.Queue(QUEUE_SIZE)
         self._problem = ""
 
@@ -198,7 +203,19 @@ class MatterNotifications:
         self._known = None
 
     async def run(self) -> None:
-        """Handle what is queued; ends only by cancellation."""
+        """Handle what is queued, and remember what was delivered; ends only by cancellation."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._handle_queued())
+            group.create_task(self._remember_delivered())
+
+    async def flush(self, grace: float) -> None:
+        """Wait until all is delivered and remembered, at most `grace` seconds."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(grace):
+                await self._queue.join()
+                await self._all_saved.wait()
+
+    async def _handle_queued(self) -> None:
         while True:
             occurrences = [await self._queue.get()]
             while not self._queue.empty() and len(occurrences) < BATCH:
@@ -206,6 +223,16 @@ class MatterNotifications:
             await self._load()
             for occurrence in occurrences:
                 self._notify(occurrence)
+            if self._unsaved:
+                self._all_saved.clear()
+                self._changed.set()
+            for _ in occurrences:
+                self._queue.task_done()
+
+    async def _remember_delivered(self) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
             await self._save()
 
     def _is_news(self, occurrence: Occurrence) -> bool:
@@ -237,7 +264,9 @@ class MatterNotifications:
         except KubeError as error:
             self._note_problem(error)
             found = ()
-        self._known = OrderedDict.fromkeys(found, self._clock.now())
+        opened = [key for key, value in self._unsaved.items() if value is not None]
+        kept = (key for key in (*found, *opened) if self._unsaved.get(key, "") is not None)
+        self._known = OrderedDict.fromkeys(kept, self._clock.now())
 
     def _notify(self, occurrence: Occurrence) -> None:
         """Decide again: an earlier one of the same batch may have been about the same."""
@@ -291,15 +320,18 @@ class MatterNotifications:
         )
 
     async def _save(self) -> None:
-        if not self._unsaved:
-            return
+        """Write what has changed until now, once the notifications of it are delivered."""
+        changes = dict(self._unsaved)
+        await self._sender.delivered(self._endpoint)
         try:
-            await self._memory.write(self._unsaved)
+            await self._memory.write(changes)
         except KubeError as error:  # they stay unsaved, and are written with the next change
             self._note_problem(error)
-        else:
-            self._unsaved = {}
-            self._problem = ""
+            return
+        self._problem = ""
+        self._unsaved = {key: one for key, one in self._unsaved.items() if key not in changes or changes[key] != one}
+        if not self._unsaved:
+            self._all_saved.set()
 
     def _note_problem(self, error: KubeError) -> None:
         if str(error) != self._problem:

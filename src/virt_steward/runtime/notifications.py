@@ -90,3 +90,6 @@ class NotificationSender(Protocol):
 
     def send(self, endpoint: str, notice: Notification) -> None:
         """Queue a notification for one of them and return at once."""
+
+    async def delivered(self, endpoint: str) -> None:
+        """Wait until nothing is queued for it: the receiver has taken or refused it."""

@@ -97,6 +97,13 @@ class Notifier:
             self._windows.add(window)
             window.add_done_callback(self._windows.discard)
 
+    async def delivered(self, endpoint: str) -> None:
+        line = self._queues[endpoint]
+        while line.window.counted or line.unsent():
+            if self._windows:  # what a digest counts is queued when its window closes
+                await asyncio.wait(self._windows)
+            await line.queue.join()
+
     async def _close_window(self, endpoint: str, seconds: float) -> None:
         await self._clock.sleep(seconds)
         self._send_digest(endpoint)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from virt_steward.controllers.placement.candidates import PlacementCase
 from virt_steward.controllers.placement.rules import RULES
-from virt_steward.controllers.placement.verdicts import Abstain, Ask, Blocked, Chosen, Narrowed
+from virt_steward.controllers.placement.verdicts import Abstain, Ask, Blocked, Chosen, Narrowed, Permitted
 from virt_steward.objects.checks import CheckResult
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def decide(observation: PlacementObservation) -> PlacementDecision:
                 return PlacementDecision(verdict, tuple(steps))
             case Narrowed(names):
                 case = replace(case, candidates=tuple(one for one in case.candidates if one.name in names))
-            case Abstain():
+            case Abstain() | Permitted():
                 continue
     raise AssertionError  # the last rule never abstains
 
@@ -60,7 +60,7 @@ def trace(decision: PlacementDecision) -> tuple[CheckResult, ...]:
 
 def _check(step: RuleResult, *, decided: bool) -> CheckResult:
     match step.verdict:
-        case Chosen(reason=reason) | Narrowed(reason=reason):
+        case Chosen(reason=reason) | Narrowed(reason=reason) | Permitted(reason):
             return CheckResult(step.rule.title, "pass", reason, decided)
         case Abstain(reason):
             return CheckResult(step.rule.title, "not reached", reason, decided)

@@ -63,6 +63,13 @@ class Abstain:
 
 
 @dataclass(frozen=True, slots=True)
+class Permitted:
+    """The rule could block the placement, and does not."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Blocked:
     """No cluster can be chosen until somebody acts."""
 
@@ -77,4 +84,4 @@ class Ask:
     clusters: tuple[str, ...]
 
 
-Verdict = Chosen | Narrowed | Abstain | Blocked | Ask
+Verdict = Chosen | Narrowed | Abstain | Permitted | Blocked | Ask

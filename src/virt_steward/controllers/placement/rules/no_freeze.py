@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from virt_steward.controllers.placement.verdicts import Abstain, Blocked, PlacementReason
+from virt_steward.controllers.placement.verdicts import Blocked, Permitted, PlacementReason
 from virt_steward.holds.freezes import Frozen
 
 if TYPE_CHECKING:
@@ -16,4 +16,4 @@ def no_freeze(case: PlacementCase) -> Verdict:
     freeze = case.observation.freeze
     if isinstance(freeze, Frozen):
         return Blocked(PlacementReason.FROZEN, f"no cluster is chosen: {freeze.message}")
-    return Abstain("No freeze holds the placement")
+    return Permitted("No freeze holds the placement")
