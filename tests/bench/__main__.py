@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.audit import AuditLog
-from tests.bench import cpu, drift, latency, memory, silence
+from tests.bench import cpu, drift, latency, memory, silence, startup
 from tests.bench.bare import Bare
 from tests.bench.compare import Performance, compare
 from tests.bench.curves import CURVES, Row
@@ -45,11 +45,13 @@ async def measure(control_plane: ControlPlane, progress: ProgressPrinter, folder
         looks = await silence.measure(client, audit_log)
         progress.say("measuring drift")
         reverts = await drift.measure(client, control_plane, bare, folder)
+        progress.say("measuring starts")
+        starts = await startup.measure(control_plane, folder)
         progress.say("measuring memory")
         space = await memory.measure(client, control_plane.kubeconfig)
         progress.say("measuring CPU")
         effort = await cpu.measure(client, bare, control_plane.kubeconfig)
-    return Report((*times.figures, reverts, effort, space), (*times.counts, looks))
+    return Report((*times.figures, reverts, effort, *starts, space), (*times.counts, looks))
 
 
 def table_of(report: Report) -> Table:

@@ -56,7 +56,7 @@ def test_report_lines_show_fields_staging_and_impact(monkeypatch: pytest.MonkeyP
     text = " ".join(" ".join(lines).split())
     assert max(map(len, lines)) <= 80
     assert "~ MachineConfig 90-worker-swap (swap-enable): would be updated, but is staged first: nodes of" in text
-    assert "impact: 3 nodes reboot .spec.a: 1 -> 2 .spec.c[0]: 1 (added) .spec.b: xxx" in text
+    assert "impact: 3 nodes reboot /spec/a: 1 -> 2 /spec/c/0: 1 (added) /spec/b: xxx" in text
     assert "? MachineConfig 90-worker-swap (psi-enable): cannot tell: forbidden (403) to patch it" in text
     assert "metallb-operator is left out: Conditions not met" in text
     assert "1 to update, 1 of them staged first, 1 unknown; 0 in sync, 1 left out. Nothing was changed" in text
@@ -87,9 +87,9 @@ def test_document_is_for_programs() -> None:
     [entry] = found["changes"]
     assert found["exitCode"] == 2
     assert found["counts"] | {"update": 1, "skip": 1, "none": 1, "create": 0} == found["counts"]
-    assert entry["fields"][0] == {"path": ".spec.a", "live": 1, "planned": 2}
-    assert entry["fields"][1] == {"path": ".spec.c[0]", "planned": 1}
-    assert entry["fields"][2] == {"path": ".spec.b", "live": "x" * 300}
+    assert entry["fields"][0] == {"path": "/spec/a", "live": 1, "planned": 2}
+    assert entry["fields"][1] == {"path": "/spec/c/0", "planned": 1}
+    assert entry["fields"][2] == {"path": "/spec/b", "live": "x" * 300}
     assert (entry["staged"], entry["stagedUntil"], entry["impact"]) == (False, "", "3 nodes reboot")
     assert len(document(report, show_excluded=True).changes) == 2
 
@@ -97,6 +97,6 @@ def test_document_is_for_programs() -> None:
 def test_field_change_is_shortened_and_survives_json() -> None:
     *_, long = field_changes(a_change(ChangeAction.UPDATE).live, a_change(ChangeAction.UPDATE).planned)
     short = shortened(long, 50)
-    assert short == FieldChange(".spec.b", "x" * 49 + "…")
+    assert short == FieldChange("/spec/b", "x" * 49 + "…")
     assert msgspec.json.decode(msgspec.json.encode(short), type=FieldChange) == short
     assert shortened(FieldChange("a", None, 3), 50) == FieldChange("a", None, 3)

@@ -52,6 +52,16 @@ async def test_render_honours_allow_list(tmp_path: Path) -> None:
     assert "Summary: 1 included, 0 excluded, " in ended.stdout
 
 
+async def test_render_names_opt_in_keys_under_an_allow_list(tmp_path: Path) -> None:
+    ended = await rendered(tmp_path, "--show-excluded", "--output=json", autopilot="psi-enable")
+    records = {one["asset"]: one for one in json.loads(ended.stdout)}
+    assert records["metallb-operator"]["reason"] == "Not in the allow-list"
+    assert records["metallb-operator"]["details"] == {"opt-in": "platform.kubevirt.io/enable-metallb=true"}
+    assert "details" not in records["hco-golden-config"]  # it is always on
+    text = (await rendered(tmp_path, "--show-excluded", autopilot="psi-enable")).stdout
+    assert "# opt-in: platform.kubevirt.io/enable-metallb=true\n" in text
+
+
 async def test_render_leaves_nothing_out_of_a_pipe(tmp_path: Path) -> None:
     ended = await rendered(tmp_path, "--output=status", disabled_resources="- {kind: MachineConfig, name: '*psi*'}")
     assert "Root exclusion (disabled-resources annotation)\n" in ended.stdout

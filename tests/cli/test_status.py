@@ -24,7 +24,7 @@ from virt_steward.controllers import NAMES
 from virt_steward.insight.health import HealthObservation, Verdict, judge
 from virt_steward.insight.health_survey import ControllerStatus, InstallationStatus
 from virt_steward.insight.inbox import InboxLine
-from virt_steward.insight.status import GO_LEASES, AssetRow, Section, UnplacedRow
+from virt_steward.insight.status import GO_LEASES, AssetRow, ProfileRow, Section, UnplacedRow
 from virt_steward.kube.client import Client
 from virt_steward.objects.identity import Key, Ref, ref_of
 from virt_steward.runtime.access import LEASE, Access, Installation
@@ -176,6 +176,16 @@ def test_status_names_what_waits_and_unplaced_machines_within_80_columns(monkeyp
     assert "    and 2 more" in text
     assert sum("shop/web-" in line and "AmbiguousPlacement" in line for line in text) == 20
     assert "    and 3 more; -o json lists all" in text
+
+
+def test_status_says_that_impact_of_inactive_profile_is_the_usual_one() -> None:
+    rows = (
+        ProfileRow("a", "Ignore", "Ignored", "Medium", NOW, ""),
+        ProfileRow("b", "Apply", "Failed", "High", NOW, ""),
+    )
+    text = "\n".join(status_lines(a_status(Verdict.WELL, profiles=rows)))
+    assert "a        Ignore  Ignored  usually Medium\n" in text
+    assert "b        Apply   Failed   High\n" in text
 
 
 def test_status_counts_assets_that_are_left_alone_and_lists_the_others() -> None:

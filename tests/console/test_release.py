@@ -28,7 +28,7 @@ HCO_REF = Ref(HYPERCONVERGED, HCO)
 
 def a_change(desired: str) -> StagedChange:
     staged_at = datetime(2026, 3, 1, 12, tzinfo=UTC)
-    fields = (FieldChange(".spec.kernelArguments[0]", "<old>", "psi=1"), FieldChange(".spec.fips", planned=True))
+    fields = (FieldChange("/spec/kernelArguments/0", "<old>", "psi=1"), FieldChange("/spec/fips", planned=True))
     recorded = StagedChange(staged_at, desired, ("worker",), asset=ASSET, occasion=Occasion.UPDATE, live_hash="live")
     return msgspec.structs.replace(recorded, fields=fields, more_fields=7)
 
@@ -66,13 +66,12 @@ async def test_release_is_of_the_change_that_was_shown(client: Client, browser: 
     inbox = await shown(browser, "/", "Review and release")
     assert "has a change that waits, for nodes reboot when it is written" in inbox.text
     assert (
-        "It changes .spec.kernelArguments[0]: &lt;old&gt; -&gt; psi=1; .spec.fips: true (added) and 7 more"
-        in inbox.text
+        "It changes /spec/kernelArguments/0: &lt;old&gt; -&gt; psi=1; /spec/fips: true (added) and 7 more" in inbox.text
     )
     page = await shown(browser, PAGE, "1 nodes reboot (worker: 1 in 1 rounds); 0 VMs must migrate")
-    assert '<span class="removed">-.spec.kernelArguments[0]: &lt;old&gt;' in page.text
-    assert '<span class="added">+.spec.kernelArguments[0]: psi=1' in page.text
-    assert '<span class="added">+.spec.fips: true' in page.text
+    assert '<span class="removed">-/spec/kernelArguments/0: &lt;old&gt;' in page.text
+    assert '<span class="added">+/spec/kernelArguments/0: psi=1' in page.text
+    assert '<span class="added">+/spec/fips: true' in page.text
     assert "7 more fields" in page.text
     form = page.form(f"{PAGE}/release")
     await stage(client, hco, a_change("2"))

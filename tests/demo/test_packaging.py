@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from zipfile import ZipFile
@@ -53,6 +54,46 @@ def test_main_wheel_contains_no_demo(tmp_path: Path) -> None:
     names = build_wheel(ROOT, tmp_path)
     assert "virt_steward/cli/main.py" in names
     assert parts(names).isdisjoint(DEMO_ONLY)
+
+
+def test_main_distribution_needs_no_development_packages(tmp_path: Path) -> None:
+    build_wheel(ROOT, tmp_path)
+    (wheel,) = tmp_path.glob("*.whl")
+    with ZipFile(wheel) as archive:
+        (metadata,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+        needed = {name_in(line) for line in requirements_in(archive.read(metadata).decode())}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    development = {name_in(one) for one in project["dependency-groups"]["dev"]}
+    assert {"aiohttp", "msgspec", "typer"} <= needed
+    assert needed.isdisjoint({*development, "rich"})
+    locked = set(re.findall(r"^([a-z0-9-]+)==", (ROOT / "requirements/run.txt").read_text(), re.MULTILINE))
+    assert needed <= locked
+    assert locked.isdisjoint(development)
+
+
+def requirements_in(metadata: str) -> list[str]:
+    """Those that are always installed: extras have a marker."""
+    return re.findall(r"^Requires-Dist: ([^;\n]+)$", metadata, re.MULTILINE)
+
+
+def name_in(requirement: str) -> str:
+    found = re.match(r"[A-Za-z0-9-]+", requirement)
+    assert found
+    return found[0].lower()
+
+
+def test_controller_starts_without_libraries_that_it_does_not_use() -> None:
+    """Each of these takes megabytes of every controller."""
+    code = (
+        "import sys; from virt_steward.cli.main import load; load(['run']);"
+        "from virt_steward.controllers import definition;"
+        "from virt_steward.controllers.options import ControllerOptions;"
+        "definition('approver', ControllerOptions()); print(*{name.split('.')[0] for name in sys.modules})"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(ended.stdout.split())
+    assert {"aiohttp", "structlog"} <= loaded
+    assert loaded.isdisjoint({"rich", "pygments", "greenlet", "yaml", "jinja2", "cryptography", "virt_steward_demo"})
 
 
 def test_demo_wheel_contains_control_plane_sources(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def test_new_object_is_shown_by_its_content() -> None:
     source = a_file(gzip.compress(b"a: 1\nb: 2\n"))
     planned = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one", "namespace": "two"}, "data": {}}
     found = field_changes(None, planned | {"data": {"source": source, "size": 2}})
-    assert [one.assignment for one in found] == [".data.source: a: 1\nb: 2", ".data.size: 2"]
+    assert [one.assignment for one in found] == ["/data/source: a: 1\nb: 2", "/data/size: 2"]
 
 
 def test_lines_of_a_long_file_are_compared_quickly() -> None:
@@ -53,4 +53,15 @@ def changed(live: Any, planned: Any) -> tuple[FieldChange, ...]:
     ],
 )
 def test_embedded_file_is_shown_by_its_lines(live: Any, planned: Any, shown: tuple[Any, Any]) -> None:
-    assert changed(live, planned) == (FieldChange(".data.source", *shown),)
+    assert changed(live, planned) == (FieldChange("/data/source", *shown),)
+
+
+def test_path_is_a_pointer_into_the_live_list() -> None:
+    live = {"spec": {"files": [{"name": "x", "mode": 1}, {"name": "a/b", "mode": 1}], "labels": {"a/b": 1}}}
+    planned = {"spec": {"files": [{"name": "a/b", "mode": 2}, {"name": "new", "mode": 3}], "labels": {"a/b": 2}}}
+    head = {"apiVersion": "v1", "kind": "Widget", "metadata": {"name": "one"}}
+    found = {one.path: one for one in field_changes(head | live, head | planned)}
+    assert found["/spec/files/1/mode"].planned == 2
+    assert found["/spec/labels/a~1b"].live == 1
+    removed, added = found["/spec/files/0/mode"], found["/spec/files/2/name"]
+    assert (removed.live, removed.planned, added.planned) == (1, msgspec.UNSET, "new")

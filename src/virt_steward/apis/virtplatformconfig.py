@@ -273,7 +273,11 @@ class VirtPlatformConfigStatus(ApiStruct, frozen=True):
 
     phase: Annotated[Phase | None, Meta(description="The state in one word; the conditions say more.")] = None
     impact_severity: Annotated[
-        Impact | None, Meta(description="The worst of the items; while ignored, that of the profile.")
+        Impact | None,
+        Meta(
+            description="The worst of the items; while ignored, what the profile usually has: a plan may"
+            " have a higher or a lower one."
+        ),
     ] = None
     observed_generation: Annotated[
         int, Meta(description="The generation of the spec that this status is about.", ge=0)
@@ -339,6 +343,7 @@ class VirtPlatformConfigStatus(ApiStruct, frozen=True):
     ] = ()
 
 
+IMPACT_COLUMN = "How disruptive the plan is; while the action is Ignore, what the profile usually is."
 VIRT_PLATFORM_CONFIG = Kind("advisor.kubevirt.io", "VirtPlatformConfig", "virtplatformconfigs")
 API_VERSION = f"{VIRT_PLATFORM_CONFIG.group}/v1alpha1"
 
@@ -354,7 +359,7 @@ VIRT_PLATFORM_CONFIG_CRD = Crd(
             status=VirtPlatformConfigStatus,
             columns=(
                 Column("Action", "string", ".spec.action", "The requested action."),
-                Column("Impact", "string", ".status.impactSeverity", "How disruptive it is."),
+                Column("Impact", "string", ".status.impactSeverity", IMPACT_COLUMN),
                 Column("Phase", "string", ".status.phase", "Its progress."),
                 AGE,
             ),

@@ -10,7 +10,6 @@ import io
 import os
 from contextlib import suppress
 from importlib import import_module
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -48,6 +47,8 @@ def profiles(incomplete: str) -> list[str]:
 
 def assets(incomplete: str) -> list[str]:
     """The folders of assets: to load the catalog would take too long."""
+    from importlib.resources import files  # noqa: PLC0415 - only for this answer
+
     topics = (topic for topic in files("virt_steward.assets").iterdir() if topic.is_dir())
     found = (asset.name for topic in topics for asset in topic.iterdir() if (asset / "asset.yaml").is_file())
     return _beginning(incomplete, sorted(found))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from virt_steward.cli.arguments import ClusterChoice
     from virt_steward.insight.health import Leading
     from virt_steward.insight.health_survey import ControllerStatus, InstallationStatus
-    from virt_steward.insight.status import Section
+    from virt_steward.insight.status import ProfileRow, Section
 
 EXIT_CODES = {Verdict.WELL: 0, Verdict.NEEDS_PERSON: 2, Verdict.CANNOT_TELL: 1}
 WAITING_SHOWN = 5
@@ -144,12 +144,17 @@ def _object_lines(section: Section) -> Iterator[str]:
         yield from wrapped(f"{rfc3339(one.at)} {one.object}: {one.sentence}", "    ", "      ")
 
 
+def _impact(row: ProfileRow) -> str:
+    """An inactive profile has no plan, so nothing is known of its impact on this cluster."""
+    return f"usually {row.impact}" if row.phase == "Ignored" else row.impact
+
+
 def _tables(section: Section) -> Iterator[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
     """Each with its columns; the last one holds sentences."""
     if section.profiles:
         yield (
             ("profile", "action", "phase", "impact", "message"),
-            [(one.profile, one.action, one.phase, one.impact, one.message) for one in section.profiles],
+            [(one.profile, one.action, one.phase, _impact(one), one.message) for one in section.profiles],
         )
     if any(one.state != LEFT_ALONE for one in section.assets):
         assets = [one for one in section.assets if one.state != LEFT_ALONE]

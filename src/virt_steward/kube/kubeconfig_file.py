@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
-import yaml
 
 from virt_steward.kube.credentials import read_file
 from virt_steward.kube.errors import unusable
@@ -141,6 +140,8 @@ def read(path: Path) -> tuple[FileOrigin, Document]:
 
 
 def parse(text: bytes, origin: FileOrigin) -> Document:
+    import yaml  # noqa: PLC0415 - a pod has no kubeconfig, and does without it
+
     try:
         _refuse_traps(text, origin)
         content = yaml.load(text, yaml.CSafeLoader)
@@ -156,6 +157,8 @@ def parse(text: bytes, origin: FileOrigin) -> Document:
 
 def _refuse_traps(text: bytes, origin: FileOrigin) -> None:
     """Refuse what could crash this process: libyaml recurses in C, and a few aliases can expand to gigabytes."""
+    import yaml  # noqa: PLC0415 - see above
+
     depth = 0
     for number, event in enumerate(yaml.parse(text, yaml.CSafeLoader)):
         if number > MOST_VALUES and not origin.trusted:

@@ -15,6 +15,7 @@ from virt_steward.objects.fieldpaths import Field, FieldPath, Indexed, Keyed, ke
 from virt_steward.objects.identity import ref_of
 from virt_steward.objects.masks import masked, masked_change
 from virt_steward.objects.normalize import sanitized
+from virt_steward.objects.paths import Pointer
 from virt_steward.objects.yamltext import yaml_text
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ class Change:
     path: FieldPath
     before: Any
     after: Any
+    pointer: Pointer
+    """As ignore-fields takes it: an item of a list by its index in the live list, a new one after its end."""
 
     def __str__(self) -> str:
         return readable(self.path)
@@ -62,7 +65,7 @@ def unified(live: Mapping[str, Any] | None, planned: Mapping[str, Any] | None) -
 def changes(live: Mapping[str, Any] | None, planned: Mapping[str, Any] | None) -> tuple[Change, ...]:
     """List the values that differ, in the order of the planned object; empty if and only if nothing shown differs."""
     old, new = _shown(live, planned)
-    return tuple(_changes((), old, new))
+    return tuple(_changes((), Pointer(), old, new))
 
 
 def _shown(live: Mapping[str, Any] | None, planned: Mapping[str, Any] | None) -> tuple[Any, Any]:
@@ -79,36 +82,38 @@ def _lines(obj: Any) -> list[str]:
     return [] if obj is ABSENT else yaml_text(obj).rstrip("\n").split("\n")  # splitlines() hides exotic separators
 
 
-def _changes(path: FieldPath, before: Any, after: Any) -> Iterator[Change]:
+def _changes(path: FieldPath, pointer: Pointer, before: Any, after: Any) -> Iterator[Change]:
     match before, after:
         case (dict(), dict()):
-            yield from _map_changes(path, before, after)
+            yield from _map_changes(path, pointer, before, after)
         case (list(), list()):
-            yield from _list_changes(path, before, after)
+            yield from _list_changes(path, pointer, before, after)
         case (_Absent(), dict() | list()) if after:
-            yield from _changes(path, type(after)(), after)
+            yield from _changes(path, pointer, type(after)(), after)
         case (dict() | list(), _Absent()) if before:
-            yield from _changes(path, before, type(before)())
+            yield from _changes(path, pointer, before, type(before)())
         case (_Absent(), _Absent()):
             return
         case _ if before is ABSENT or after is ABSENT or not same(before, after):
-            yield Change(path, before, after)
+            yield Change(path, before, after, pointer)
 
 
-def _map_changes(path: FieldPath, before: dict[str, Any], after: dict[str, Any]) -> Iterator[Change]:
+def _map_changes(path: FieldPath, pointer: Pointer, before: dict[str, Any], after: dict[str, Any]) -> Iterator[Change]:
     for name in {**after, **before}:
-        yield from _changes((*path, Field(name)), before.get(name, ABSENT), after.get(name, ABSENT))
+        old, new = before.get(name, ABSENT), after.get(name, ABSENT)
+        yield from _changes((*path, Field(name)), pointer / name, old, new)
 
 
-def _list_changes(path: FieldPath, before: list[Any], after: list[Any]) -> Iterator[Change]:
+def _list_changes(path: FieldPath, pointer: Pointer, before: list[Any], after: list[Any]) -> Iterator[Change]:
     old, new = _by_position(before), _by_position(after)
     for name in _KEY_NAMES:
         old_by_key, new_by_key = _by_key(before, name), _by_key(after, name)
         if old_by_key is not None and new_by_key is not None and _same_order(old_by_key, new_by_key):
             old, new = old_by_key, new_by_key
             break
+    index_of = {step: index for index, step in enumerate({**old, **new})}  # new items come after those that are there
     for step in {**new, **old}:
-        yield from _changes((*path, step), old.get(step, ABSENT), new.get(step, ABSENT))
+        yield from _changes((*path, step), pointer / index_of[step], old.get(step, ABSENT), new.get(step, ABSENT))
 
 
 def _by_position(items: list[Any]) -> dict[Keyed | Indexed, Any]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SHOWN = 60
 """Characters of a value in a line of text."""
-IDENTITY = frozenset((".apiVersion", ".kind", ".metadata.name", ".metadata.namespace"))
+IDENTITY = frozenset(("/apiVersion", "/kind", "/metadata/name", "/metadata/namespace"))
 LARGEST_FILE = 1 << 20
 """Bytes of an embedded file that are decompressed at most; a larger one is not shown by its lines."""
 _GZIP = b"\x1f\x8b"
@@ -26,6 +26,7 @@ class FieldChange(msgspec.Struct, frozen=True, omit_defaults=True):
     """One field: its live and its planned value, each left out if there is none. Secrets are masked."""
 
     path: str
+    """As a JSON pointer, which ignore-fields takes."""
     live: Any = msgspec.UNSET
     planned: Any = msgspec.UNSET
 
@@ -48,8 +49,8 @@ def field_changes(live: Mapping[str, Any] | None, planned: Mapping[str, Any] | N
     Of a file that is embedded as a data URL, the lines that differ: nobody can review base64. What identifies an object
     is no change of it.
     """
-    found = (one for one in changes(live, planned) if str(one) not in IDENTITY)
-    return tuple(_change(str(one), _value(one.before), _value(one.after)) for one in found)
+    found = (one for one in changes(live, planned) if str(one.pointer) not in IDENTITY)
+    return tuple(_change(str(one.pointer), _value(one.before), _value(one.after)) for one in found)
 
 
 def _change(path: str, live: Any, planned: Any) -> FieldChange:

@@ -25,7 +25,7 @@ OTHER = "metrics-service"
 SCOPE = f"{KUBELET},{OTHER}"
 AUTOPILOT = "virt-platform-autopilot"
 Object = dict[str, Any]
-FILE = ".spec.config.storage.files[0].contents.source"
+FILE = "/spec/config/storage/files/0/contents/source"
 """The field that changes with the number of pods."""
 
 

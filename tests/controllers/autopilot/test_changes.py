@@ -63,7 +63,7 @@ async def test_diff_lists_changes_without_a_write(
     found = {one["asset"]: one for one in json.loads(ended.stdout)["changes"]}
     assert (found[ASSET]["action"], found[KUBELET]["action"], found[OTHER]["action"]) == ("update", "create", "create")
     [field] = found[ASSET]["fields"]
-    assert (field["path"], field["live"]) == (".spec.deschedulingIntervalSeconds", 1234)
+    assert (field["path"], field["live"]) == ("/spec/deschedulingIntervalSeconds", 1234)
     assert field["planned"] != 1234
     assert found[KUBELET]["staged"] is True, "another instance was here, and nobody has reviewed what is new"
     assert found[KUBELET]["impact"].startswith("3 nodes reboot (worker: 3 in 3 rounds)")

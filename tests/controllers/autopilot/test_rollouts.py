@@ -139,7 +139,7 @@ async def test_release_command_releases_what_it_shows(running_rig: AutopilotRig,
     assert "Staged" in row
     explained = await steward("explain", "asset", KUBELET, kubeconfig=control_plane.kubeconfig)
     assert f"Staged change {change.id}" in explained.stdout
-    assert ".spec.config.storage.files" in explained.stdout
+    assert "/spec/config/storage/files" in explained.stdout
     assert "impact: 3 nodes reboot (worker: 3 in 3 rounds)" in explained.stdout
     other = await steward("release", KUBELET, "--id", f"{KUBELET}@other", kubeconfig=control_plane.kubeconfig)
     assert other.code == 1
@@ -149,7 +149,7 @@ async def test_release_command_releases_what_it_shows(running_rig: AutopilotRig,
         kubeconfig=control_plane.kubeconfig,
     )
     assert released.code == 0, released.stderr
-    assert ".spec.config.storage.files" in released.stderr
+    assert "/spec/config/storage/files" in released.stderr
     assert "3 nodes reboot (worker: 3 in 3 rounds)" in released.stderr
     assert json.loads(released.stdout)["results"][0]["released"]["id"] == change.id
     assert await eventually(partial(has_pods, running_rig, 321))

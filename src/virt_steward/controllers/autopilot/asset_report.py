@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import field
 
+from virt_steward.catalog.asset import Install
 from virt_steward.controllers.autopilot.decide import Wanted, decide
 from virt_steward.controllers.autopilot.verdicts import (
     AssetFailed,
@@ -108,6 +109,8 @@ def report_of(asset: Asset, decision: AssetDecision) -> AssetReport:
         case Wanted(intent) as wanted:
             reason = _ONLY_WATCHED if wanted.is_only_watched else ""
             return AssetReport(asset, AssetStatus.INCLUDED, reason, object=intent)
+        case AssetSkipped(SkipReason.OUT_OF_SCOPE as reason, _, _):
+            return AssetReport(asset, *_SUMMARIES[reason], _opt_in_keys(asset), skipped=reason)
         case AssetSkipped(reason, _, details):
             return AssetReport(asset, *_SUMMARIES[reason], details, skipped=reason)
         case AssetPending(pending, message):
@@ -116,6 +119,12 @@ def report_of(asset: Asset, decision: AssetDecision) -> AssetReport:
             return AssetReport(asset, AssetStatus.ERROR, f"Render error: {message}")
         case AssetFailed(_, message):
             return AssetReport(asset, AssetStatus.ERROR, message)
+
+
+def _opt_in_keys(asset: Asset) -> dict[str, str]:
+    """What has to be set besides, once the asset is listed."""
+    keys = [one.opt_in_key for one in asset.conditions if one.opt_in_key] if asset.install is Install.OPT_IN else []
+    return {"opt-in": ", ".join(keys)} if keys else {}
 
 
 def as_yaml(reports: Iterable[AssetReport]) -> str:

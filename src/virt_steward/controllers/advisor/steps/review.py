@@ -41,7 +41,9 @@ class Ignore(StatusStep):
 
     def phase_reason(self, status: VirtPlatformConfigStatus) -> PhaseReason:
         return PhaseReason(
-            "Ignored", "action is Ignore: nothing is planned, watched or changed; applied objects stay as they are"
+            "Ignored",
+            "action is Ignore: nothing is planned, watched or changed; applied objects stay as they are. The impact is"
+            " the usual one of the profile; action DryRun plans it for this cluster",
         )
 
     def changes(self, observation: AdvisorObservation, status: VirtPlatformConfigStatus, now: datetime) -> Changes:

@@ -1,0 +1,70 @@
+"""Measures the start of a single controller until it is ready, and its memory at rest, beside a bare Python."""
+
+import asyncio
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+from time import perf_counter
+
+from tests.bench.figures import Figure, Round
+from tests.controllers.approver.process import a_process, an_installation, home_of
+from tests.eventually import eventually
+from virt_steward_demo.local.controlplane import ControlPlane, ReservedPort
+
+ROUNDS = 7
+POLL = 0.005
+BARE_START, BARE_MEMORY = "start of a bare Python", "a bare Python"
+_RSS = "print(next(line for line in open('/proc/self/status') if line.startswith('VmRSS:')).split()[1])"
+
+
+async def measure(control_plane: ControlPlane, folder: Path) -> tuple[Figure, Figure]:
+    """The approver, with its own rights, its servers and its Lease, as a pod runs it."""
+    account = await an_installation(control_plane)
+    kubeconfig = account.write_kubeconfig(folder / "startup", control_plane)
+    starts, memories = [], []
+    for _ in range(ROUNDS):
+        bare = _bare_start()
+        seconds, rss = await _start(kubeconfig, home_of(account))
+        starts.append(Round((seconds,), (bare,)))
+        memories.append(Round((rss,), (_bare_memory(),)))
+    return (
+        Figure("start to ready", "s", BARE_START, tuple(starts)),
+        Figure("memory of a single controller", "MiB", BARE_MEMORY, tuple(memories)),
+    )
+
+
+async def _start(kubeconfig: Path, namespace: str) -> tuple[float, float]:
+    """Seconds from the start of the process until /readyz says so, and MiB of memory after that."""
+    port = ReservedPort()
+    port.release()
+    address = f"127.0.0.1:{port.number}"
+    options = (f"--health-probe-bind-address={address}", "--metrics-bind-address=127.0.0.1:0", "--lease-duration=15")
+    started = perf_counter()
+    with a_process(kubeconfig, namespace, *options, measured=True) as process:
+        while not await asyncio.to_thread(_is_ready, f"http://{address}/readyz"):  # noqa: ASYNC110 - of another process
+            await asyncio.sleep(POLL)
+        seconds = perf_counter() - started
+        assert await eventually(lambda: process.said("leading"), within=60)
+        await asyncio.sleep(1)  # what the first reconciles need is released by then
+        return seconds, process.rss
+
+
+def _is_ready(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=1) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def _bare_start() -> float:
+    started = perf_counter()
+    subprocess.run([sys.executable, "-c", ""], check=True)
+    return perf_counter() - started
+
+
+def _bare_memory() -> float:
+    found = subprocess.run([sys.executable, "-c", _RSS], check=True, capture_output=True, text=True)
+    return int(found.stdout) / 1024
