@@ -21,6 +21,7 @@ from tests.controllers.approver.process import a_process
 from tests.controllers.autopilot.staging_rig import workers_are_settled
 from tests.controllers.placement.scene import Scene
 from tests.eventually import eventually
+from tests.howtos import Follower
 from tests.widgets import install_crd
 from virt_steward.controllers.autopilot.annotation_keys import SCOPE
 from virt_steward.controllers.autopilot.options import HCO
@@ -128,11 +129,12 @@ async def test_uninstall_leaves_what_it_said_and_reboots_nothing(
     for one in await cluster.list(DEPLOYMENT):
         await cluster.merge_patch(Ref(DEPLOYMENT, Key(HOME, one["metadata"]["name"])), {"spec": {"replicas": 0}})
 
-    planned = await uninstall(control_plane, "--dry-run", "-o", "json")
+    howto = Follower("remove", cluster, control_plane.kubeconfig)
+    planned = await howto.steward("uninstall --dry-run", "-o", "json")
     assert planned.code == 2, planned.stderr
     steps = msgspec.json.decode(planned.stdout)["steps"]
     assert writes(control_plane, mark) == []
-    asked = await uninstall(control_plane)
+    asked = await howto.steward("uninstall")
     assert (asked.code, "Add --yes" in asked.stderr) == (1, True)
     before = {ref: await cluster.get(ref) for ref in refs(steps, "release")}
     for point in KILLS:
