@@ -263,7 +263,7 @@ async def removed_from_olm(olm: LifecycleManager, namespace: OperatorNamespace) 
     names = {"virt-steward": namespace.name, "SUBSCRIPTION": "virt-steward", "NAME": csv}
     [subscription] = (await howto.kubectl("-n virt-steward get subscriptions", **names))["items"]
     assert subscription["status"]["installedCSV"] == csv
-    for what in ("subscription SUBSCRIPTION", "csv NAME"):
+    for what in ("subscription SUBSCRIPTION", "clusterserviceversion NAME"):
         deleted = await howto.kubectl(f"-n virt-steward delete {what} --ignore-not-found", **names)
         assert len(deleted["deleted"]) == 1
 

@@ -14,7 +14,7 @@ import typer
 
 from virt_steward.cli import advisor_flags
 from virt_steward.cli.arguments import ContextOption, KubeconfigOption, YesOption, quiet_client, require_consent
-from virt_steward.cli.output import CommandFailed, Output, OutputOption, show, wrapped
+from virt_steward.cli.output import CommandFailed, Output, OutputOption, encoded, show, wrapped
 from virt_steward.kube import faults
 from virt_steward.removal.act import take_step
 from virt_steward.removal.decide import RemovalAction, decide_removal, refusal
@@ -113,7 +113,7 @@ def uninstall(
     request = _RemovalRequest(namespace, advisor_flags.hco(hyperconverged), dry_run, delete_crds, yes)
     report = asyncio.run(_uninstall(request, (kubeconfig, context)))
     if output is Output.JSON:
-        typer.echo(msgspec.json.encode(report).decode())
+        typer.echo(encoded(report))
     else:
         show(report_lines(report))
     raise typer.Exit(EXIT_CODES[report.result])

@@ -26,7 +26,8 @@ from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.kube.errors import Forbidden, NotFound
 from virt_steward.objects.corekinds import CONFIG_MAP, NAMESPACE
 from virt_steward.objects.identity import Key, Kind, Ref, key_of, kind_of, ref_of
-from virt_steward.packaging.parts import POLICIES, InstallOptions, installed, monitor
+from virt_steward.packaging.monitoring import MonitoringApis, MonitoringOptions
+from virt_steward.packaging.parts import POLICIES, InstallOptions, installed
 from virt_steward.plans.preimage import CONTROLLER_REVISION, PROFILE
 from virt_steward.platform.hco import HYPERCONVERGED
 from virt_steward.removal.found import FoundObject, InstallationSeen, Part, found_object
@@ -150,8 +151,9 @@ class _RemovalSurvey:
 
 def _installed_kinds(namespace: str) -> list[Kind]:
     """The kinds of which an installation consists, but for those that are found by their names."""
-    options = InstallOptions(Installation(namespace), console=True)
-    objects = [obj for part in installed(options).values() for obj in part] + [monitor(options.installation)]
+    everything = MonitoringOptions(MonitoringApis.ALL)
+    options = InstallOptions(Installation(namespace), console=True, monitoring=everything)
+    objects = [obj for part in installed(options).values() for obj in part]
     named = {NAMESPACE, CUSTOM_RESOURCE_DEFINITION, *map(kind_of, POLICIES)}
     return sorted({kind_of(obj) for obj in objects} - named)
 
