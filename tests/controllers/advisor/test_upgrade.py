@@ -113,7 +113,7 @@ async def test_upgrade_keeps_phase_and_history(upgrade: Upgrade, state: str, pha
     async with upgrade.advising():
         assert await upgrade.is_recorded()
         assert await upgrade.rig.reaches(phase, reason=reason)
-        config = await upgrade.rig.config()
+    config = await upgrade.rig.config()  # after the end, since the record is saved before the status is written
     assert [name for name in KEPT if config["status"].get(name) != before.get(name)] == []
     assert msgspec.convert(config, VirtPlatformConfig).is_rejected == (state == "rejected")
     assert upgrade.written == []
