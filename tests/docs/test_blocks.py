@@ -81,6 +81,7 @@ BUILT_IN = {
         "service",
         "rolebinding",
         "clusterrolebinding",
+        "clusterserviceversion",
     ),
 }
 PRINTS_MANIFESTS = ("crds", "rbac", "policies", "manifests")

@@ -4,20 +4,29 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests import helm
+from tests.cli.commands import steward
 from tests.clients import a_client
+from tests.cluster import a_control_plane
+from tests.eventually import eventually
 from tests.helm import MONITORS, PERSES, POLICIES, RULES, NotRendered, rendered
+from tests.howtos import Follower
 from tests.olm.catalog import STEWARD
 from tests.olm.lifecycle_manager import LifecycleManager
 from tests.olm.namespaces import OperatorNamespace
+from virt_steward.apis import CRDS
 from virt_steward.controllers import NAMES
 from virt_steward.kube.client import Client, Selection
 from virt_steward.objects.identity import Key, Kind, ref_of
 from virt_steward.packaging.monitoring import MonitoringApis, MonitoringOptions, alerts
 from virt_steward.packaging.parts import OF_THE_PLATFORM, RESOURCES, InstallOptions, installed
+from virt_steward.removal.found import HELM as MANAGED_BY
 from virt_steward.runtime.access import Installation
+from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.simulation.install import make_namespace
 
 CHART = Path(__file__).parents[2] / "deploy" / "chart"
 
@@ -235,3 +244,78 @@ async def test_bundle_is_installed_by_olm_with_its_rights(olm: LifecycleManager)
     assert len(wanted) >= len(NAMES)
     assert [rules for rules in wanted if rules not in granted] == []
     olm.check()
+    async with a_client(olm.control_plane) as client:
+        await removed_from_olm(olm, OperatorNamespace(client, namespace.name))
+
+
+async def removed_from_olm(olm: LifecycleManager, namespace: OperatorNamespace) -> None:
+    """As the page on removal says: OLM deletes what it installed; CRDs and their objects stay."""
+    howto = Follower("remove", namespace.client, olm.control_plane.kubeconfig)
+    config = {
+        "apiVersion": "advisor.kubevirt.io/v1alpha1",
+        "kind": "VirtPlatformConfig",
+        "metadata": {"name": "virt-higher-density"},
+        "spec": {"profile": "virt-higher-density", "action": "Ignore"},
+    }
+    await namespace.client.create(config)
+    assert {one["action"] for one in await planned(olm, namespace.name) if one["kind"] == "Deployment"} == {"keep"}
+    csv = STEWARD.csv(STEWARD.versions[0])
+    names = {"virt-steward": namespace.name, "SUBSCRIPTION": "virt-steward", "NAME": csv}
+    [subscription] = (await howto.kubectl("-n virt-steward get subscriptions", **names))["items"]
+    assert subscription["status"]["installedCSV"] == csv
+    for what in ("subscription SUBSCRIPTION", "clusterserviceversion NAME"):
+        deleted = await howto.kubectl(f"-n virt-steward delete {what} --ignore-not-found", **names)
+        assert len(deleted["deleted"]) == 1
+
+    async def is_gone() -> bool:
+        deployments = await namespace.client.list(Kind("apps", "Deployment"), Selection(namespace.name))
+        roles = await namespace.client.list(Kind("rbac.authorization.k8s.io", "ClusterRole"))
+        return not deployments and not [one for one in roles if one["metadata"]["name"].startswith(csv)]
+
+    assert await eventually(is_gone, within=60)
+    left = [one for one in await planned(olm, namespace.name) if one["part"] == "CRD"]
+    assert [(one["action"], one["name"]) for one in left] == [
+        ("keep", f"{crd.kind.plural}.{crd.kind.group}") for crd in sorted(CRDS, key=lambda crd: crd.kind.plural)
+    ]
+    assert await namespace.client.get(ref_of(config))
+    await namespace.client.delete(ref_of(config))
+
+
+async def planned(olm: LifecycleManager, namespace: str) -> list[Object]:
+    arguments = ("uninstall", "--dry-run", "-o", "json", "--namespace", namespace)
+    ended = await steward(*arguments, kubeconfig=olm.control_plane.kubeconfig)
+    steps: list[Object] = msgspec.json.decode(ended.stdout)["steps"]
+    return [one for one in steps if one["namespace"] in ("", namespace)]
+
+
+async def test_chart_is_uninstalled_as_helm_does(engine: Path, tmp_path: Path) -> None:
+    """Helm deletes the objects of a release, except those that its annotation keeps; `uninstall` removes the rest."""
+    release = {"annotations": {"meta.helm.sh/release-name": "virt-steward"}, "labels": {MANAGED_BY: "Helm"}}
+    with a_control_plane(tmp_path) as control_plane:
+        async with a_client(control_plane) as client:
+            await make_namespace(client, "virt-steward")
+            objects = rendered(engine, CHART, "virt-steward", {"replicas": 0}, POLICIES)
+            for obj in objects:
+                for part, values in release.items():
+                    obj["metadata"][part] = obj["metadata"].get(part, {}) | values
+                await client.create(obj)
+            found = await helm_rows(control_plane)
+            assert {(one["action"], one["part"]) for one in found} == {
+                ("keep", part) for part in ("installation", "admission policy", "CRD", "namespace")
+            }
+            for obj in reversed(objects):
+                if obj["metadata"]["annotations"].get("helm.sh/resource-policy") != "keep":
+                    await client.delete(ref_of(obj))
+            assert {one["part"] for one in await helm_rows(control_plane)} == {"CRD", "namespace"}
+            arguments = ("uninstall", "--yes", "--delete-crds")
+            ended = await steward(*arguments, kubeconfig=control_plane.kubeconfig)
+            assert ended.code == 0, ended.stderr
+            found = await helm_rows(control_plane)
+            assert [one["name"] for one in found] == ["kubevirtconfigs.vitistack.io", "virt-steward"]
+
+
+async def helm_rows(control_plane: ControlPlane) -> list[Object]:
+    ended = await steward("uninstall", "--dry-run", "-o", "json", kubeconfig=control_plane.kubeconfig)
+    assert ended.code == 0, ended.stderr
+    steps: list[Object] = msgspec.json.decode(ended.stdout)["steps"]
+    return steps

@@ -11,6 +11,7 @@ from virt_steward.cli.main import VersionDocument
 from virt_steward.cli.manifests import ManifestList
 from virt_steward.cli.place import PlacementsDocument
 from virt_steward.cli.switch_check import SwitchDocument
+from virt_steward.cli.uninstall import RemovalReport
 from virt_steward.cli.watch import WatchDocument
 from virt_steward.controllers.autopilot.asset_report import RenderedAsset
 from virt_steward.insight.approvals import ApprovalExplanation
@@ -44,6 +45,7 @@ DOCUMENTS: dict[str, Any] = {
     "rbac": ManifestList,
     "policies": ManifestList,
     "manifests": ManifestList,
+    "uninstall": RemovalReport,
     "version": VersionDocument,
 }
 """By command."""

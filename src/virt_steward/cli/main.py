@@ -50,6 +50,7 @@ COMMANDS = {
     "rbac": "virt_steward.cli.manifests:rbac",
     "policies": "virt_steward.cli.manifests:policies",
     "manifests": "virt_steward.cli.manifests:manifests",
+    "uninstall": "virt_steward.cli.uninstall:uninstall",
     "local": f"{DEMO}.cli.local:app",
     "version": "virt_steward.cli.main:version",
 }

@@ -81,7 +81,7 @@ PAUSE = FieldManager(
 )
 CREATION = FieldManager(
     name="virt-steward-creation",
-    writes=_annotations("platform.kubevirt.io/created-uid"),
+    writes=_annotations("platform.kubevirt.io/created-uid", "platform.kubevirt.io/created-by"),
     force=Force.ALWAYS,
     why="marks the objects that the autopilot created: the uid is known only after the create",
 )

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from virt_steward.ssa.locks import Object
     from virt_steward.ssa.managers import FieldManager
 
+PLACEHOLDER_FIELDS: dict[str, Any] = {"f:metadata": {"f:name": {}}}
+"""What the entry that replaces the last one owns: no value that anybody would apply."""
 _ENTRIES = "/metadata/managedFields"
 ATTEMPTS = 3
 
@@ -51,7 +53,7 @@ async def disclaim(client: Client, live: Object) -> None:
         if current is None or not ours:
             return
         with suppress(Conflict, NotFound):
-            await client.json_patch(ref_of(current), [_lock(current), *ours], manager=RELEASE.name)
+            await client.json_patch(ref_of(current), [lock_operation(current), *ours], manager=RELEASE.name)
             return
         current = await fetch(client, ref_of(current))
 
@@ -65,23 +67,29 @@ def _claimed(live: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         {"op": "replace", "path": f"{_ENTRIES}/{index}", "value": _placeholder(live)}
         for index, entry in enumerate(live["metadata"].get("managedFields") or [])
-        if entry.get("manager") == RELEASE.name and entry["fieldsV1"] != _placeholder(live)["fieldsV1"]
+        if entry.get("manager") == RELEASE.name and entry["fieldsV1"] != PLACEHOLDER_FIELDS
     ]
 
 
 def release_operations(live: Object, manager: FieldManager) -> list[dict[str, Any]]:
     """The JSON patch that removes the manager's entries of managedFields; empty if there are none."""
     entries = live["metadata"].get("managedFields") or []
-    ours = [index for index, entry in enumerate(entries) if _is_ours(entry, manager)]
+    removals = removed_entries(live, [index for index, entry in enumerate(entries) if _is_ours(entry, manager)])
+    return [lock_operation(live), *removals] if removals else []
+
+
+def removed_entries(live: Object, ours: list[int]) -> list[dict[str, Any]]:
+    """The operations that remove these entries of managedFields, and leave a placeholder instead of all of them."""
+    entries = live["metadata"].get("managedFields") or []
     if not ours:
         return []
     removals: list[dict[str, Any]] = [{"op": "remove", "path": f"{_ENTRIES}/{index}"} for index in reversed(ours)]
     if len(ours) == len(entries):
         removals[-1] = {"op": "replace", "path": f"{_ENTRIES}/0", "value": _placeholder(live)}
-    return [_lock(live), *removals]
+    return removals
 
 
-def _lock(live: Object) -> dict[str, Any]:
+def lock_operation(live: Object) -> dict[str, Any]:
     """The precondition. A changed resourceVersion is a 409; a failed `test` operation would be a 422."""
     return {"op": "replace", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]}
 
@@ -102,5 +110,5 @@ def _placeholder(live: Mapping[str, Any]) -> Object:
         "operation": "Update",
         "apiVersion": live["apiVersion"],
         "fieldsType": "FieldsV1",
-        "fieldsV1": {"f:metadata": {"f:name": {}}},
+        "fieldsV1": PLACEHOLDER_FIELDS,
     }

@@ -8,7 +8,14 @@ import pytest
 
 from tests.controllers.advisor.builders import BEFORE, NOON, PLAN, a_config, a_status, an_item, an_observation, done
 from virt_steward.apis.meta import Condition
-from virt_steward.apis.virtplatformconfig import Execution, Input, PlanApproval, TakenField, VirtPlatformConfigStatus
+from virt_steward.apis.virtplatformconfig import (
+    Execution,
+    Input,
+    PlanApproval,
+    PlanItem,
+    TakenField,
+    VirtPlatformConfigStatus,
+)
 from virt_steward.controllers.advisor.decide import decide
 from virt_steward.controllers.advisor.integrity import (
     FIELDS_NAMED,
@@ -20,6 +27,7 @@ from virt_steward.controllers.advisor.integrity import (
     Unrecorded,
     authenticated,
     is_same_execution,
+    may_stand,
     next_record,
 )
 from virt_steward.controllers.advisor.observation import VirtPlatformConfig
@@ -123,16 +131,21 @@ def test_record_of_another_config_keeps_only_its_count() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "executions"),
+    ("status", "notes", "executions"),
     [
-        pytest.param(None, 0, id="none"),
-        pytest.param(a_status(), 1, id="of-version-0.1"),
-        pytest.param(a_status(executions=3), 3, id="whose-record-was-deleted"),
+        pytest.param(None, {}, 0, id="none"),
+        pytest.param(a_status(), {}, 0, id="drafted by version 0.1"),
+        pytest.param(a_status(), {"approved-plan": PLAN}, 1, id="approved under version 0.1"),
+        pytest.param(a_status(pre_image="p-1"), {}, 1, id="after an execution by version 0.1"),
+        pytest.param(a_status("Failed"), {}, 1, id="failed under version 0.1"),
+        pytest.param(a_status(executions=3), {}, 3, id="whose record was deleted"),
     ],
 )
-def test_unrecorded_plan_is_not_the_first(status: VirtPlatformConfigStatus | None, executions: int) -> None:
-    """So that no approval of an earlier plan starts it."""
-    assert authenticated(a_config(status), None).config.status.executions == executions
+def test_unrecorded_plan_is_not_the_first(
+    status: VirtPlatformConfigStatus | None, notes: dict[str, str], executions: int
+) -> None:
+    """So that no approval of an earlier plan starts it. A rejection of a plan that was only drafted still counts."""
+    assert authenticated(a_config(status, notes=notes), None).config.status.executions == executions
 
 
 TAMPERED = Altered(("items",), is_started=False)
@@ -242,3 +255,19 @@ class TestSameExecution:
         unapproved, approved = (a_config(status, action="Rollback", notes=notes) for notes in ({}, APPROVED))
         assert not is_same_execution(unapproved, status.items)
         assert is_same_execution(approved, status.items)
+
+
+@pytest.mark.parametrize(
+    ("phase", "drafted", "expected"),
+    [
+        ("Completed", an_item("a", "Completed", hash="sha256:3"), True),
+        ("Drifted", an_item("a"), True),
+        ("CompletedWithErrors", an_item("a"), True),
+        ("Completed", an_item("a", desired_state={"spec": {}}), False),
+        ("ReviewRequired", an_item("a"), False),
+    ],
+)
+def test_settled_status_of_earlier_version_stands_if_planned_equally(
+    phase: Any, drafted: PlanItem, expected: bool
+) -> None:
+    assert may_stand(a_config(a_status(phase, an_item("a", "Completed"))), (drafted,)) is expected

@@ -91,7 +91,7 @@ class Switch:
             return False
         known = {one["name"] for one in rendered["source"]} & {PSI.key.name, SWAP.key.name}
         is_updated = status["updatedMachineCount"] == status["machineCount"]
-        return known == wanted and status["configuration"]["name"] == rendered["name"] and is_updated
+        return known == wanted and status["configuration"].get("name") == rendered["name"] and is_updated
 
     def advising(self) -> AbstractAsyncContextManager[Advisor]:
         return advising(self.control_plane, self.account, version="v0.2.0")

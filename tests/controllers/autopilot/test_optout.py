@@ -45,7 +45,7 @@ def an_entry(manager: str, subresource: str = "", **fields: Any) -> dict[str, An
 def a_sighting(
     *entries: Mapping[str, Any], annotations: Mapping[str, str] | None = None, ours: bool = True, **metadata: Any
 ) -> LiveSummary:
-    noted = {annotation_keys.CREATED: "1"} if ours else {}
+    noted = {annotation_keys.CREATED: "1", annotation_keys.CREATED_BY: annotation_keys.SIGNER} if ours else {}
     return live_summary(
         {
             "metadata": {

@@ -16,7 +16,7 @@ from tests.controllers.autopilot.test_staging import (
     is_written,
 )
 from virt_steward.catalog.load import load
-from virt_steward.controllers.autopilot.annotation_keys import CREATED, UID_PENDING
+from virt_steward.controllers.autopilot.annotation_keys import CREATED, CREATED_BY, SIGNER, UID_PENDING
 from virt_steward.controllers.autopilot.rollouts.policy import Takeover
 from virt_steward.controllers.autopilot.rollouts.staged import Occasion, data_key
 from virt_steward.controllers.autopilot.rollouts.stager import occasion_of
@@ -39,9 +39,9 @@ def test_what_reboots_no_node_waits_for_the_review_of_a_takeover_alone(
     assert is_written(still) is is_written(a_case(occasion, policy, pools)), "what reboots nodes waits as before"
 
 
-def a_live(kind: str, created: str = "") -> dict[str, Any]:
+def a_live(kind: str, created: str = "", *, signer: str = SIGNER) -> dict[str, Any]:
     group = "machineconfiguration.openshift.io" if kind == "MachineConfig" else "monitoring.coreos.com"
-    metadata = {"name": "one", "uid": "u-1", "annotations": {CREATED: created} if created else {}}
+    metadata = {"name": "one", "uid": "u-1", "annotations": {CREATED: created, CREATED_BY: signer} if created else {}}
     return {"apiVersion": f"{group}/v1", "kind": kind, "metadata": metadata}
 
 
@@ -59,6 +59,10 @@ def test_first_contact_is_with_what_is_not_signed(kind: str, created: str, expec
     live = a_live(kind, created)
     assert occasion_of(live, (), is_first_contact=True) is expected
     assert occasion_of(live, (), is_first_contact=False) is UPDATE
+
+
+def test_first_contact_is_with_what_version_0_1_signed() -> None:
+    assert occasion_of(a_live("PrometheusRule", "u-1", signer=""), (), is_first_contact=True) is FIRST
 
 
 def test_entries_have_keys_of_their_own_that_a_config_map_takes() -> None:

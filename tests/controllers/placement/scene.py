@@ -98,6 +98,12 @@ class Scene:
     async def cluster_of(self, name: str) -> str:
         return await cluster_of(self.client, self.namespace, name)
 
+    async def annotations(self, name: str) -> dict[str, str]:
+        annotations: dict[str, str] = (await self.client.get(the_machine(self.namespace, name)))["metadata"].get(
+            "annotations", {}
+        )
+        return annotations
+
     async def exists(self, name: str) -> bool:
         return bool(await self.client.list(MACHINE, Selection.one(Key(self.namespace, name))))
 

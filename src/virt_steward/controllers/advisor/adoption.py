@@ -110,13 +110,6 @@ def has_offer(status: VirtPlatformConfigStatus) -> bool:
     return status.phase in SETTLED and any(item.state == "Pending" for item in status.items)
 
 
-def keeps_completed(observation: AdvisorObservation) -> bool:
-    """Whether a new plan is only offered, since another version has completed its own."""
-    status = observation.config.status
-    is_completed = status.phase in ("Completed", "CompletedWithUpgrade", "Drifted")
-    return is_completed and (isinstance(observation.integrity, Adopted) or has_offer(status))
-
-
 def changed_since_adoption(status: VirtPlatformConfigStatus, targets: Targets) -> tuple[str, ...]:
     """Governed targets that are no longer as they were applied, in words."""
     return tuple(

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from virt_steward.apis.meta import MOST_APPROVERS
 from virt_steward.apis.profiles import ProfileOptions
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, PlanApproval, PlanApprover, PlanItem
-from virt_steward.controllers.advisor.adoption import Adopted, keeps_completed
+from virt_steward.controllers.advisor.adoption import Adopted, has_offer
 from virt_steward.controllers.advisor.annotation_keys import APPROVAL_COMMENT, APPROVED_BY
 from virt_steward.controllers.advisor.conditions import ADOPTED
+from virt_steward.controllers.advisor.integrity import Unrecorded
 from virt_steward.controllers.advisor.steps import AwaitReview, Begin, MarkDrifted, NothingToDo, OfferPlan
 
 if TYPE_CHECKING:
@@ -46,7 +47,14 @@ def step_for_new_plan(
         return NothingToDo()
     step = review(observation, plan_hash, observation.config.metadata.generation, now)
     is_requested = isinstance(step, Begin) or observation.config.spec.action != "Apply"
-    return step if is_requested or not keeps_completed(observation) else offer(observation, items) or step
+    return step if is_requested or not _keeps_completed(observation) else offer(observation, items) or step
+
+
+def _keeps_completed(observation: AdvisorObservation) -> bool:
+    """Whether a new plan is only offered, since another version has completed its own."""
+    status = observation.config.status
+    is_completed = status.phase in ("Completed", "CompletedWithUpgrade", "Drifted")
+    return is_completed and (isinstance(observation.integrity, Adopted | Unrecorded) or has_offer(status))
 
 
 def offer(observation: AdvisorObservation, items: Sequence[PlanItem]) -> MarkDrifted | OfferPlan | None:

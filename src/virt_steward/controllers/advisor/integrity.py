@@ -15,7 +15,7 @@ import msgspec
 
 from virt_steward.apis.virtplatformconfig import VirtPlatformConfigStatus
 from virt_steward.controllers.advisor.adoption import Adopted, adopted_status, is_of_another_advisor
-from virt_steward.controllers.advisor.phases import STARTING
+from virt_steward.controllers.advisor.phases import IN_REVIEW, SETTLED, STARTING
 from virt_steward.objects.canonical import same
 from virt_steward.plans.fingerprint import sha256
 
@@ -98,7 +98,7 @@ def authenticated(
         if is_of_another_advisor(read.status):
             history = record.status.history if record and record.uid == read.metadata.uid else ()
             return AuthenticConfig(_with(read, adopted_status(read, known, history)), Adopted(read.status))
-        return AuthenticConfig(_with(read, _unrecorded(read.status, known)), Unrecorded())
+        return AuthenticConfig(_with(read, _unrecorded(read, known)), Unrecorded())
     live, recorded = essence(read.status), essence(record.status)
     if same(live, recorded):
         return AuthenticConfig(read, INTACT)
@@ -134,6 +134,17 @@ def essence(status: VirtPlatformConfigStatus) -> dict[str, Any]:
     return _without(content, _SHOWN_ONLY) | ({"items": items} if items else {})
 
 
+def may_stand(config: VirtPlatformConfig, drafted: tuple[PlanItem, ...]) -> bool:
+    """Whether an unrecorded status is kept, so that an upgrade from version 0.1 loses neither phase nor progress.
+
+    An execution goes on only under the conditions below. After one, it is enough that this version plans the same:
+    whatever is written later, to correct drift for example, is then what this version would write.
+    """
+    if config.status.phase == "InProgress":
+        return is_same_execution(config, drafted)
+    return config.status.phase in SETTLED and _wants_the_same(config.status.items, drafted)
+
+
 def is_same_execution(config: VirtPlatformConfig, drafted: tuple[PlanItem, ...]) -> bool:
     """Whether an unrecorded execution may go on: it has what this version plans, and somebody has asked for it.
 
@@ -145,13 +156,12 @@ def is_same_execution(config: VirtPlatformConfig, drafted: tuple[PlanItem, ...])
     is_wanted = approved == status.plan_hash if approved or config.spec.action == "Rollback" else True
     if count := config.approval_count(status.plan_hash):
         is_wanted = count.is_complete
-    names = [item.name for item in status.items]
-    return (
-        is_wanted
-        and config.spec.action == status.plan_action
-        and names == [item.name for item in drafted]
-        and all(_is_same(item, other) for item, other in zip(status.items, drafted, strict=True))
-    )
+    return is_wanted and config.spec.action == status.plan_action and _wants_the_same(status.items, drafted)
+
+
+def _wants_the_same(items: tuple[PlanItem, ...], drafted: tuple[PlanItem, ...]) -> bool:
+    names = [item.name for item in items]
+    return names == [item.name for item in drafted] and all(map(_is_same, items, drafted))
 
 
 def _is_same(item: PlanItem, drafted: PlanItem) -> bool:
@@ -167,9 +177,14 @@ def _is_outlived(record: PlanRecord, status: VirtPlatformConfigStatus, other_ran
     return is_of_another_advisor(status) and not same(essence(status), essence(record.status))
 
 
-def _unrecorded(status: VirtPlatformConfigStatus, known: int) -> VirtPlatformConfigStatus:
-    """The count of executions never goes back, or an approval that was used would count again."""
-    by_earlier_version = 1 if status.plan_hash else 0
+def _unrecorded(config: VirtPlatformConfig, known: int) -> VirtPlatformConfigStatus:
+    """The count of executions never goes back, or an approval that was used would count again.
+
+    A plan that version 0.1 only drafted keeps its hash, and with it a rejection that names it.
+    """
+    status = config.status
+    is_started = bool(status.history or status.pre_image or status.approval or config.approved_plan)
+    by_earlier_version = 1 if status.plan_hash and (is_started or status.phase not in IN_REVIEW) else 0
     return msgspec.structs.replace(status, executions=max(status.executions, known, by_earlier_version))
 
 

@@ -24,7 +24,7 @@ from virt_steward.controllers.advisor.integrity import (
     Altered,
     Unrecorded,
     authenticated,
-    is_same_execution,
+    may_stand,
     next_record,
 )
 from virt_steward.controllers.advisor.phases import STARTING
@@ -212,7 +212,7 @@ class AdvisorController:
                 items = tuple(self._judged(item, context, rollback=is_rollback) for item in drafted)
                 observation = with_adoption(observation, items, context.targets)
                 status = observation.config.status
-                if _is_unrecorded_execution(observation) and is_same_execution(observation.config, items):
+                if isinstance(observation.integrity, Unrecorded) and may_stand(observation.config, items):
                     return StepResult(status, RestoreStatus("the plan of version 0.1 is what this version plans"))
                 digest = plan_hash(profile.name, items, back=is_rollback, executions=status.executions)
                 return StepResult(
@@ -335,7 +335,3 @@ def _keeps_phase(observation: AdvisorObservation, step: Settle | RedraftLater) -
     if isinstance(observation.integrity, Adopted) or has_offer(status):
         return True
     return isinstance(step, Settle) and status.phase not in STARTING
-
-
-def _is_unrecorded_execution(observation: AdvisorObservation) -> bool:
-    return isinstance(observation.integrity, Unrecorded) and observation.config.status.phase == "InProgress"

@@ -9,9 +9,11 @@ import msgspec
 
 from virt_steward.controllers.autopilot.annotation_keys import (
     CREATED,
+    CREATED_BY,
     GOVERNED_BY,
     PAUSE_REASON,
     PAUSED,
+    SIGNER,
     UID_PENDING,
     select_steering,
 )
@@ -67,6 +69,11 @@ class LiveSummary:
     def is_created_by_us(self) -> bool:
         return self.annotations.get(CREATED) in (self.metadata.uid, UID_PENDING)
 
+    @property
+    def is_signed(self) -> bool:
+        """Whether a release of ours after 0.1 created it. What 0.1 created is ours to delete, but not to rewrite."""
+        return _is_signed(self.annotations, self.metadata.uid)
+
     def is_same(self, other: LiveSummary) -> bool:
         """Whether nothing of substance differs: a status does not count."""
         return (self.sighting, self.paused_at) == (other.sighting, other.paused_at)
@@ -92,17 +99,22 @@ def live_summary(obj: Mapping[str, Any]) -> LiveSummary:
 
 
 def is_signed(obj: Mapping[str, Any]) -> bool:
-    """Whether the object carries the record that we created it."""
+    """Whether the object carries the record that a release of ours after 0.1 created it."""
     metadata = obj["metadata"]
-    return (metadata.get("annotations") or {}).get(CREATED) in (metadata["uid"], UID_PENDING)
+    return _is_signed(metadata.get("annotations") or {}, metadata["uid"])
+
+
+def _is_signed(annotations: Mapping[str, str], uid: str) -> bool:
+    created = annotations.get(CREATED)
+    return created == UID_PENDING or (created == uid and annotations.get(CREATED_BY) == SIGNER)
 
 
 def sighting_of_object(obj: Mapping[str, Any]) -> LiveDigest:
-    """Return the uid and the digest, without our own annotation that we created it."""
+    """Return the uid and the digest, without our own annotations that we created it."""
     metadata = obj["metadata"]
     annotations = metadata.get("annotations") or {}
     if CREATED in annotations:
-        left = {name: value for name, value in annotations.items() if name != CREATED}
+        left = {name: value for name, value in annotations.items() if name not in (CREATED, CREATED_BY)}
         rest = {name: value for name, value in metadata.items() if name != "annotations"}
         obj = {**obj, "metadata": rest | ({"annotations": left} if left else {})}
     return LiveDigest(metadata["uid"], content_digest(obj))

@@ -232,7 +232,7 @@ class AutopilotClusterView:
         """Whether a change of the object may have to wait: it reboots nodes, or the object is of another instance."""
         if kind in REBOOTING:
             return True
-        is_ours = live is not None and live.is_created_by_us
+        is_ours = live is not None and live.is_signed
         is_staged = policy.takeover is Takeover.REVIEW and policy.mode is not RolloutMode.IMMEDIATE
         return not is_ours and is_staged and self.has_predecessor()
 

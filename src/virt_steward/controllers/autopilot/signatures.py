@@ -3,6 +3,9 @@
 The field manager does not tell that: another implementation of the autopilot applies as the same one. The uid is known
 only after the creation, so the request that creates an object says that it is to come. The record is completed at once,
 or by the next process if this one ends in between: the object never counts as another instance's.
+
+Version 0.1 recorded the uid alone. Its objects count as ours when it comes to deleting them, and as those of another
+instance when it comes to changing them: an upgrade writes nothing before somebody has reviewed it.
 """
 
 from __future__ import annotations
@@ -12,7 +15,13 @@ from typing import TYPE_CHECKING
 import structlog
 
 from virt_steward.catalog.load import MANAGED_BY, MANAGER
-from virt_steward.controllers.autopilot.annotation_keys import CREATED, UID_PENDING, annotation_intent
+from virt_steward.controllers.autopilot.annotation_keys import (
+    CREATED,
+    CREATED_BY,
+    SIGNER,
+    UID_PENDING,
+    annotation_intent,
+)
 from virt_steward.controllers.autopilot.optout import NEVER_DELETED
 from virt_steward.kube.client import ApplyResult
 from virt_steward.kube.errors import KubeError, NotLeading
@@ -53,7 +62,7 @@ async def sign(client: Client, live: Object) -> bool:
         return True
     reach("autopilot.sign.before")
     try:
-        intent = annotation_intent(live, {CREATED: live["metadata"]["uid"]})
+        intent = annotation_intent(live, {CREATED: live["metadata"]["uid"], CREATED_BY: SIGNER})
         answer = await writing.apply(client, intent, CREATION, lock_on(live))
     except NotLeading:
         raise
@@ -64,6 +73,9 @@ async def sign(client: Client, live: Object) -> bool:
 
 
 def is_of_another_instance(ref: Ref, live: LiveSummary) -> bool:
-    """Whether another instance of the autopilot created the object. Of kinds that are never signed, nobody knows."""
+    """Whether another instance of the autopilot, or version 0.1, created the object.
+
+    Of kinds that are never signed, nobody knows.
+    """
     is_managed = live.labels.get(MANAGED_BY) == MANAGER and not live.others
-    return is_managed and not live.is_created_by_us and ref.kind not in NEVER_DELETED
+    return is_managed and not live.is_signed and ref.kind not in NEVER_DELETED

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 EXISTS, GONE, FAILED, NOT_OURS = 1, 0, -1, -2
 NOT_REVIEWED = (
-    "another instance of the autopilot has created it; it is deleted once a person sets "
+    "another instance or an earlier release of the autopilot has created it; it is deleted once a person sets "
     f"{annotation_keys.TAKEOVER}: {Takeover.ACCEPT.value} on the HyperConverged"
 )
 

@@ -116,7 +116,9 @@ def reviewed_at_takeover(case: RolloutCase) -> StagingVerdict | None:
         return None
     if case.occasion.wants_review and case.policy.takeover is Takeover.REVIEW:
         how = f"until a person releases it, or sets {TAKEOVER}: {Takeover.ACCEPT.value} on the HyperConverged"
-        return StageChange(f"another instance of the autopilot has managed this cluster, so it waits {how}")
+        return StageChange(
+            f"another instance or an earlier release of the autopilot has managed this cluster, so it waits {how}"
+        )
     return WriteNow("no node reboots")
 
 
