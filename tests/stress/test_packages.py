@@ -85,7 +85,9 @@ def test_chart_values_change_installation(engine: Path) -> None:
         parts(InstallOptions(Installation("here"), "mirror/virt-steward:9", Key("virtualization", "mine")))
     )
     gone = {key for key in wanted if key not in found}
-    assert {name for _, _, name in gone} == {"virt-steward-approver", "virt-steward-approver-metrics-token"}
+    assert {name for _, _, name in gone} == {
+        f"virt-steward-approver{suffix}" for suffix in ("", "-metrics-token", "-targets")
+    }
     assert {key for key in found if found[key]["kind"].endswith("Role")} == {
         key for key in wanted if wanted[key]["kind"].endswith("Role") and key not in gone
     }
@@ -139,6 +141,7 @@ def test_chart_adds_console_if_enabled(engine: Path) -> None:
     assert {name for _, _, name in more.keys() - usual.keys()} == {
         "virt-steward-console",
         "virt-steward-console-metrics-token",
+        "virt-steward-console-targets",
     }
 
 
