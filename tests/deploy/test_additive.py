@@ -58,7 +58,7 @@ def printed_commands() -> list[str]:
     for path in sorted((ROOT / "src").rglob("*.py")):
         text = re.sub(r'"\n\s*f?"', "", path.read_text())  # a text in several literals
         found += [re.sub(r"\{[a-z_.]*\}", "", one.partition('"')[0]) for one in re.findall(PRINTED, text)]
-    return list(dict.fromkeys(one.strip() for one in found))
+    return list(dict.fromkeys(one.strip() for one in found if "--into" not in one))  # which writes files
 
 
 def words_of(command: str, folder: Path) -> list[str]:

@@ -27,7 +27,16 @@ from virt_steward_demo.simulation.install import definition, install
 
 Object = dict[str, Any]
 
-STUBS = ("HyperConverged", "KubeDescheduler", "Subscription", "InstallPlan", "Machine", "MachineConfigPool")
+STUBS = (
+    "HyperConverged",
+    "KubeDescheduler",
+    "Subscription",
+    "InstallPlan",
+    "Machine",
+    "MachineConfigPool",
+    "PrometheusRule",
+    "ServiceMonitor",
+)
 PLACES = ("virt-steward", "cert-manager", "kubevirt-secrets", "openshift-cnv", "shop", "kube-system")
 """Namespaces of manifests: a dry run does not create them."""
 WORDS = {

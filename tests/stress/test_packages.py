@@ -94,7 +94,9 @@ def test_chart_values_change_installation(engine: Path) -> None:
         parts(InstallOptions(Installation("here"), "mirror/virt-steward:9", Key("virtualization", "mine")))
     )
     gone = {key for key in wanted if key not in found}
-    assert {name for _, _, name in gone} == {"virt-steward-approver", "virt-steward-approver-metrics-token"}
+    assert {name for _, _, name in gone} == {
+        f"virt-steward-approver{suffix}" for suffix in ("", "-metrics-token", "-targets")
+    }
     assert {key for key in found if found[key]["kind"].endswith("Role")} == {
         key for key in wanted if wanted[key]["kind"].endswith("Role") and key not in gone
     }
@@ -148,6 +150,7 @@ def test_chart_adds_console_if_enabled(engine: Path) -> None:
     assert {name for _, _, name in more.keys() - usual.keys()} == {
         "virt-steward-console",
         "virt-steward-console-metrics-token",
+        "virt-steward-console-targets",
     }
 
 
@@ -182,8 +185,8 @@ def test_chart_values_change_monitoring(engine: Path) -> None:
     for obj in (*rules.values(), found["ServiceMonitor", "here", "virt-steward"]):
         assert obj["metadata"]["labels"]["release"] == "kube-prometheus-stack"
     for kind, namespace, name in (
-        ("ClusterRoleBinding", "", "virt-steward-metrics-reader"),
-        ("RoleBinding", "here", "virt-steward-metrics-discovery"),
+        ("ClusterRoleBinding", "", "virt-steward-metrics-reader-monitoring-prom"),
+        ("RoleBinding", "here", "virt-steward-metrics-discovery-monitoring-prom"),
     ):
         [subject] = found[kind, namespace, name]["subjects"]
         assert (subject["namespace"], subject["name"]) == ("monitoring", "prom")
@@ -234,7 +237,9 @@ async def test_bundle_is_installed_by_olm_with_its_rights(olm: LifecycleManager)
                 live = await client.get(ref_of(obj))
                 assert live["spec"].get("groups") == obj["spec"].get("groups")
         bindings = await client.list(Kind("rbac.authorization.k8s.io", "RoleBinding"), Selection(namespace.name))
-    assert "virt-steward-metrics-discovery" in {one["metadata"]["name"] for one in bindings}
+    assert "virt-steward-metrics-discovery-openshift-monitoring-prometheus-k8s" in {
+        one["metadata"]["name"] for one in bindings
+    }
     granted = [role["rules"] for role in roles if role["metadata"]["name"].startswith(STEWARD.csv(STEWARD.versions[0]))]
     wanted = [
         obj["rules"]

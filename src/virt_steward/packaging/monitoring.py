@@ -135,13 +135,16 @@ def metrics(installation: Installation) -> list[Object]:
 
 
 def prometheus_rights(installation: Installation, account: Key) -> list[Object]:
-    """The rights to read metrics, and to discover the pods behind our Service, both for this ServiceAccount."""
+    """The rights to read metrics, and to discover the pods behind our Service, both for this ServiceAccount.
+
+    Bindings have the name of the account, so that another one adds to them and takes nothing away.
+    """
     reader, finder = f"{installation.prefix}-metrics-reader", f"{installation.prefix}-metrics-discovery"
     subjects = [{"kind": "ServiceAccount", "name": account.name, "namespace": account.namespace}]
-    watch = ["get", "list", "watch"]
+    whose, watch = f"{account.namespace}-{account.name}", ["get", "list", "watch"]
     return [
         _rbac("ClusterRole", reader, rules=[{"nonResourceURLs": [PATH], "verbs": ["get"]}]),
-        _rbac("ClusterRoleBinding", reader, roleRef=_role("ClusterRole", reader), subjects=subjects),
+        _rbac("ClusterRoleBinding", f"{reader}-{whose}", roleRef=_role("ClusterRole", reader), subjects=subjects),
         _rbac(
             "Role",
             finder,
@@ -151,7 +154,13 @@ def prometheus_rights(installation: Installation, account: Key) -> list[Object]:
                 {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": watch},
             ],
         ),
-        _rbac("RoleBinding", finder, installation.namespace, roleRef=_role("Role", finder), subjects=subjects),
+        _rbac(
+            "RoleBinding",
+            f"{finder}-{whose}",
+            installation.namespace,
+            roleRef=_role("Role", finder),
+            subjects=subjects,
+        ),
     ]
 
 
