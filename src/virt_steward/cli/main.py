@@ -49,6 +49,7 @@ COMMANDS = {
     "crds": "virt_steward.cli.manifests:crds",
     "rbac": "virt_steward.cli.manifests:rbac",
     "policies": "virt_steward.cli.manifests:policies",
+    "roles": "virt_steward.cli.manifests:roles",
     "manifests": "virt_steward.cli.manifests:manifests",
     "local": f"{DEMO}.cli.local:app",
     "version": "virt_steward.cli.main:version",

@@ -31,6 +31,7 @@ from virt_steward.packaging.parts import (
     kustomization,
 )
 from virt_steward.packaging.parts import monitoring as monitoring_files
+from virt_steward.packaging.roles import aggregated, people
 from virt_steward.runtime import access
 from virt_steward.runtime.access import NAMESPACE, Installation
 from virt_steward.runtime.matters import NOTIFICATION_MEMORY
@@ -79,6 +80,17 @@ def policies(output: FormatOption = ManifestFormat.YAML) -> None:
     They are ValidatingAdmissionPolicies: the API server enforces them without a webhook.
     """
     typer.echo(printed(POLICIES, output), nl=False)
+
+
+def roles(output: FormatOption = ManifestFormat.YAML) -> None:
+    """Print the roles of people.
+
+    Viewer, requester, approver and administrator, from the least to the most.
+
+    They are ClusterRoles. Bind them to users and groups; what they grant on our own kinds is also added to the roles
+    view, edit and admin of Kubernetes.
+    """
+    typer.echo(printed([*people(Installation()), *aggregated(Installation())], output), nl=False)
 
 
 def rbac(

@@ -28,7 +28,9 @@ def bundle(options: InstallOptions) -> dict[str, str]:
     parts, chosen = installed(options), (options.installation, options.monitoring)
     manifests |= {obj["metadata"]["name"]: obj for obj in parts["crds"]}
     monitored = {**on_every_cluster(*chosen), **of_operators(*chosen)}
-    manifests |= {_file_name(obj): _without_namespace(obj) for objects in monitored.values() for obj in objects}
+    besides = [obj for topic in ("roles", "aggregated-roles") for obj in parts[topic]]
+    besides += [obj for objects in monitored.values() for obj in objects]
+    manifests |= {_file_name(obj): _without_namespace(obj) for obj in besides}
     return {
         **{f"manifests/{name}.yaml": NOTICE + documents([obj]) for name, obj in manifests.items()},
         "metadata/annotations.yaml": NOTICE + documents([{"annotations": dict(_annotations())}]),

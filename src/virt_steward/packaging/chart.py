@@ -103,11 +103,12 @@ def _templates() -> dict[str, str]:
     parts = installed(options)
     del parts["namespace"]  # `helm install --create-namespace` makes it
     kept = [_annotated(crd, _KEPT) for crd in parts.pop("crds")]
-    policies = parts.pop("policies")
+    policies, aggregated = parts.pop("policies"), parts.pop("aggregated-roles")
     console_text = _template(_opened(obj, CONSOLE) if obj["kind"] == "Deployment" else obj for obj in console(options))
     return {
         "crds": _when("$.Values.crds", _template(kept)),
         "policies": _when(_POLICIES_ARE_SERVED, _template(policies)),
+        "aggregated-roles": _when("$.Values.aggregateRoles", _template(aggregated)),
         **{name: _controller(name, options, parts.pop(name)) for name in NAMES},
         CONSOLE: _when("$.Values.console.enabled", console_text),
         "dashboards": _template(parts.pop("dashboards")),
@@ -216,6 +217,10 @@ policyNamespaces: []
 # The namespaces of the Secrets with the clusters' kubeconfigs. The placement may read Secrets there, and nowhere else.
 secretNamespaces: []
 
+# Add what the roles of viewers, requesters and approvers grant on our own kinds to the roles view, edit and admin of
+# Kubernetes: see docs/reference/roles.md.
+aggregateRoles: true
+
 # Let the autopilot delete objects that it created, for platform.kubevirt.io/on-opt-out: delete.
 optOutDeletes: false
 
@@ -265,6 +270,7 @@ def _schema() -> dict[str, Any]:
             console=controller,
             policyNamespaces=names,
             secretNamespaces=names,
+            aggregateRoles={"type": "boolean"},
             optOutDeletes={"type": "boolean"},
             monitoring=MONITORING_SCHEMA,
             **{"global": {"type": "object"}},  # Helm's own

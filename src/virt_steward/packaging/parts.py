@@ -22,6 +22,7 @@ from virt_steward.controllers.options import ControllerOptions
 from virt_steward.controllers.placement.admission import POLICIES as MACHINE_POLICIES
 from virt_steward.holds.gate_settings import READY_MADE_ONLY, decode_gates
 from virt_steward.objects.yamltext import yaml_text
+from virt_steward.packaging import roles
 from virt_steward.packaging.monitoring import (
     CLUSTER_MONITORING,
     METRICS,
@@ -129,6 +130,8 @@ def installed(options: InstallOptions) -> dict[str, list[Object]]:
         "namespace": [namespace(options.installation)],
         "crds": [crd.manifest() for crd in CRDS],
         "policies": list(POLICIES),
+        "roles": roles.people(options.installation),
+        "aggregated-roles": roles.aggregated(options.installation),
         **({"gates": [_gates_file(options)]} if options.gates else {}),
         **{name: _controller(name, options) for name in NAMES},
         **({CONSOLE: console(options)} if options.console else {}),
