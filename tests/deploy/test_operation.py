@@ -1,7 +1,7 @@
 """How pods are run: priority, spread, disruption, network, one Deployment for all, and the image."""
 
 import os
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,13 @@ VARIANTS = pytest.mark.parametrize("options", [ALL, together(ALL)], ids=["one fo
 DIGEST = f"registry.example:5000/virt-steward@sha256:{'0a' * 32}"
 
 
+@cache
+def all_parts(options: InstallOptions) -> dict[str, list[Object]]:
+    return installed(options)
+
+
 def every(options: InstallOptions, kind: str = "") -> list[Object]:
-    return [obj for objects in installed(options).values() for obj in objects if kind in ("", obj["kind"])]
+    return [obj for objects in all_parts(options).values() for obj in objects if kind in ("", obj["kind"])]
 
 
 def selected(selector: Object, options: InstallOptions) -> list[str]:
