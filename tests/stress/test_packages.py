@@ -88,7 +88,9 @@ def test_chart_values_change_installation(engine: Path) -> None:
         parts(InstallOptions(Installation("here"), "mirror/virt-steward:9", Key("virtualization", "mine")))
     )
     gone = {key for key in wanted if key not in found}
-    assert {name for _, _, name in gone} == {"virt-steward-approver", "virt-steward-approver-metrics-token"}
+    assert {name for _, _, name in gone} == {
+        f"virt-steward-approver{part}" for part in ("", "-targets", "-metrics-token")
+    }
     assert {key for key in found if found[key]["kind"].endswith("Role")} == {
         key for key in wanted if wanted[key]["kind"].endswith("Role") and key not in gone
     }
@@ -141,6 +143,7 @@ def test_chart_adds_console_if_enabled(engine: Path) -> None:
     assert more == wanted
     assert {name for _, _, name in more.keys() - usual.keys()} == {
         "virt-steward-console",
+        "virt-steward-console-targets",
         "virt-steward-console-metrics-token",
     }
 
