@@ -40,6 +40,7 @@ bench: setup  ## Measure latency, CPU and memory as ratios to a bare request
 
 manifests: setup  ## Generate deploy/: kustomizations, Helm chart, OLM bundle
 	@$(BIN)/virt-steward manifests --for kustomize --into deploy/base
+	@$(BIN)/virt-steward manifests --for all-in-one --into deploy/all-in-one
 	@$(BIN)/virt-steward manifests --for helm --into deploy/chart
 	@$(BIN)/virt-steward manifests --for olm --into deploy/bundle
 	@$(BIN)/virt-steward manifests --for prometheus --into deploy/monitoring

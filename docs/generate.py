@@ -13,6 +13,7 @@ from made import collect, parsed
 from messages import GROUPS, Message, messages
 from monitoring_pages import alerts, metrics
 from reason_pages import conditions, events
+from roles_page import roles
 from tables import NOTICE, escaped, table
 
 import virt_steward
@@ -46,6 +47,7 @@ def _pages() -> Mapping[str, Callable[[], str]]:
         "exit-codes.md": exit_codes,
         "json.md": json_page,
         "kinds.md": kinds,
+        "roles.md": roles,
         "assets.md": assets,
         "annotations.md": lambda: annotations(trees),
         "conditions.md": lambda: conditions(trees, source),

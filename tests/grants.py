@@ -1,12 +1,14 @@
 """Runs a controller with exactly the rights that it declares, and checks them with the audit log."""
 
+import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.audit import Request
 from virt_steward.kube.client import Client
-from virt_steward.runtime.access import Access, Installation
+from virt_steward.objects.identity import Kind
+from virt_steward.runtime.access import RBAC, Access, Installation
 from virt_steward_demo.local.accounts import token_of
 from virt_steward_demo.local.controlplane import ControlPlane
 
@@ -56,3 +58,14 @@ def _uses(request: Request) -> tuple[str, ...]:
     resource = f"{request.resource}/{request.subresource}" if request.subresource else request.resource
     what = f"{request.verb} {resource}"
     return (what, f"create {resource}") if request.code == 201 else (what,)  # an apply may create
+
+
+async def grant_verbs(client: Client, user: str, kind: Kind, *verbs: str) -> None:
+    """Let a user do what controllers are never granted, such as to approve."""
+    name = f"tests-{uuid.uuid4().hex[:8]}"
+    head = {"apiVersion": f"{RBAC}/v1", "metadata": {"name": name}}
+    rule = {"apiGroups": [kind.group], "resources": [kind.plural], "verbs": list(verbs)}
+    await client.create({**head, "kind": "ClusterRole", "rules": [rule]})
+    role = {"apiGroup": RBAC, "kind": "ClusterRole", "name": name}
+    subject = {"apiGroup": RBAC, "kind": "User", "name": user}
+    await client.create({**head, "kind": "ClusterRoleBinding", "roleRef": role, "subjects": [subject]})

@@ -1,5 +1,7 @@
 """Actions of viewers: with their own credentials, and only on what they were shown."""
 
+import re
+
 import pytest
 from aiohttp import web
 
@@ -20,6 +22,9 @@ from virt_steward.controllers.approver.olm import INSTALL_PLAN
 from virt_steward.controllers.placement.observation import CONFIG_ANNOTATION
 from virt_steward.kube.client import Client
 from virt_steward.objects.identity import Key, Ref
+from virt_steward.packaging.roles import UserRole
+from virt_steward.packaging.roles import people as roles
+from virt_steward.runtime.access import Installation
 from virt_steward_demo.local.controlplane import ControlPlane
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -44,6 +49,27 @@ async def test_approve_records_plan_and_user_in_one_write(
     assert notes[f"{NOTES}/approval-comment"] == "in the window"
     writes = [one for one in audit_log.since(mark) if one.is_write and one.resource == "virtplatformconfigs"]
     assert [(one.user, one.verb) for one in writes] == [(user_of(token), "patch")]
+
+
+@pytest.mark.parametrize(
+    ("role", "buttons"),
+    [
+        pytest.param(UserRole.VIEWER, [], id="viewer"),
+        pytest.param(UserRole.REQUESTER, ["Stop managing…"], id="requester"),
+        pytest.param(UserRole.APPROVER, ["Reject", "Stop managing…", "Approve this plan"], id="approver"),
+    ],
+)
+async def test_plan_page_offers_roles_what_they_may_do(
+    client: Client, served: Served, people: People, role: UserRole, buttons: list[str]
+) -> None:
+    await put_config(client, {**a_review(), "appliedInputs": [{"name": "a", "value": "1"}]})
+    [rules] = [one["rules"] for one in roles(Installation()) if one["metadata"]["name"].endswith(role)]
+    async with served.browser() as browser:
+        await browser.sign_in(await people.somebody(*rules))
+        page = await shown(browser, PAGE, PLAN)
+    offered = re.findall(r"<button[^>]*formaction[^>]*>([^<]*)</button>", page.text)
+    assert offered == buttons
+    assert ("Your account may not approve" in page.text) == (role is not UserRole.APPROVER)
 
 
 async def test_approve_adds_one_of_several_approvals(browser: Browser, client: Client) -> None:

@@ -1,5 +1,6 @@
 """What is installed follows from the code, and an API server takes it."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from virt_steward.controllers.autopilot.overrides.scope import Activation
 from virt_steward.kube.client import Client
 from virt_steward.objects.identity import Key
 from virt_steward.packaging.monitoring import MonitoringApis, MonitoringOptions, monitor
-from virt_steward.packaging.parts import SECURE_METRICS, InstallOptions, installed
+from virt_steward.packaging.parts import SECURE_METRICS, InstallOptions, installed, together
 from virt_steward.runtime.access import Installation
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -22,6 +23,7 @@ FOLDERS = {
     PackageFormat.KUSTOMIZE: BASE,
     PackageFormat.HELM: DEPLOY / "chart",
     PackageFormat.OLM: DEPLOY / "bundle",
+    PackageFormat.ALL_IN_ONE: DEPLOY / "all-in-one",
     PackageFormat.PROMETHEUS: DEPLOY / "monitoring",
 }
 
@@ -118,9 +120,13 @@ def the_deployment(objects: list[dict[str, Any]]) -> dict[str, Any]:
     return deployment
 
 
-@pytest.mark.parametrize("topic", [*installed(InstallOptions(console=True))])
+ALL = InstallOptions(console=True)
+
+
+@pytest.mark.parametrize("topic", [*installed(ALL) | installed(together(ALL))])
 async def test_api_server_accepts_manifests(admin: Client, namespace: str, topic: str) -> None:
-    for obj in installed(InstallOptions(Installation(namespace), console=True))[topic]:
+    options = replace(ALL, installation=Installation(namespace))
+    for obj in (installed(options) | installed(together(options)))[topic]:
         answer = await admin.apply(obj, manager="installer", dry_run=True)
         assert answer.object["metadata"]["uid"]
 

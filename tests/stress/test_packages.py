@@ -22,7 +22,8 @@ from virt_steward.controllers import NAMES
 from virt_steward.kube.client import Client, Selection
 from virt_steward.objects.identity import Key, Kind, ref_of
 from virt_steward.packaging.monitoring import MonitoringApis, MonitoringOptions, alerts
-from virt_steward.packaging.parts import OF_THE_PLATFORM, RESOURCES, InstallOptions, installed
+from virt_steward.packaging.operation import ALL_IN_ONE, OperationOptions, resources_of
+from virt_steward.packaging.parts import OF_THE_PLATFORM, InstallOptions, installed, together
 from virt_steward.removal.found import HELM as MANAGED_BY
 from virt_steward.runtime.access import Installation
 from virt_steward_demo.local.controlplane import ControlPlane
@@ -31,6 +32,8 @@ from virt_steward_demo.simulation.install import make_namespace
 CHART = Path(__file__).parents[2] / "deploy" / "chart"
 
 Object = dict[str, Any]
+PEOPLE = ("roles", "aggregated-roles")
+DIGEST = f"registry.example:5000/virt-steward@sha256:{'0a' * 32}"
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +57,7 @@ def as_chart(objects: list[Object]) -> list[Object]:
         if obj["kind"] == "Deployment":
             container = obj["spec"]["template"]["spec"]["containers"][0]
             is_named = any(one.startswith("--hyperconverged=") for one in container["args"])
-            if container["name"] in OF_THE_PLATFORM and not is_named:
+            if container["name"] in (*OF_THE_PLATFORM, ALL_IN_ONE) and not is_named:
                 container["args"].insert(1, "--hyperconverged=openshift-cnv/kubevirt-hyperconverged")
         if obj["kind"] == "CustomResourceDefinition":
             obj["metadata"].setdefault("annotations", {})["helm.sh/resource-policy"] = "keep"
@@ -95,7 +98,7 @@ def test_chart_values_change_installation(engine: Path) -> None:
     )
     gone = {key for key in wanted if key not in found}
     assert {name for _, _, name in gone} == {
-        f"virt-steward-approver{suffix}" for suffix in ("", "-metrics-token", "-targets")
+        f"virt-steward-approver{part}" for part in ("", "-targets", "-metrics-token")
     }
     assert {key for key in found if found[key]["kind"].endswith("Role")} == {
         key for key in wanted if wanted[key]["kind"].endswith("Role") and key not in gone
@@ -109,7 +112,7 @@ def test_chart_values_change_installation(engine: Path) -> None:
     [usual] = wanted["Deployment", "here", "virt-steward-placement"]["spec"]["template"]["spec"]["containers"]
     assert container["args"] == sorted([*usual["args"], "--placement-strategy=weight", "--x=a b"])
     assert container["image"] == "mirror/virt-steward:9"
-    assert container["resources"] == RESOURCES | {"limits": {"memory": "1Gi"}}
+    assert container["resources"] == resources_of("placement") | {"limits": {"memory": "1Gi"}}
 
 
 def test_chart_passes_policy_namespaces(engine: Path) -> None:
@@ -149,9 +152,54 @@ def test_chart_adds_console_if_enabled(engine: Path) -> None:
     assert more == wanted
     assert {name for _, _, name in more.keys() - usual.keys()} == {
         "virt-steward-console",
-        "virt-steward-console-metrics-token",
         "virt-steward-console-targets",
+        "virt-steward-console-metrics-token",
     }
+
+
+def test_chart_runs_all_controllers_in_one_deployment(engine: Path) -> None:
+    values = {"allInOne": True, "console": {"enabled": True}, "image": DIGEST}
+    found = by_name(rendered(engine, CHART, "here", values, POLICIES))
+    assert found == by_name(as_chart(parts(together(InstallOptions(Installation("here"), DIGEST, console=True)))))
+
+
+def test_chart_runs_some_controllers_in_one_deployment(engine: Path) -> None:
+    controllers = {"approver": {"enabled": False, "args": ["--none"]}, "placement": {"args": ["--x=a b"]}}
+    values = {"allInOne": True, "controllers": controllers, "secretNamespaces": ["fleet"], "optOutDeletes": True}
+    found = by_name(rendered(engine, CHART, "here", values, POLICIES))
+    [container] = found["Deployment", "here", "virt-steward-all-in-one"]["spec"]["template"]["spec"]["containers"]
+    assert {"--controllers=advisor,autopilot,placement", "--x=a b"} <= set(container["args"])
+    assert "--none" not in container["args"]
+    ours = {"advisor", "autopilot", "approver", "placement"}
+    bindings = [
+        obj
+        for obj in found.values()
+        if obj["kind"].endswith("Binding")
+        and obj["metadata"].get("labels", {}).get("app.kubernetes.io/component") in ours
+    ]
+    assert {obj["metadata"]["labels"]["app.kubernetes.io/component"] for obj in bindings} == ours - {"approver"}
+    assert {subject["name"] for obj in bindings for subject in obj["subjects"]} == {"virt-steward-all-in-one"}
+    assert [name for kind, _, name in found if kind == "ServiceAccount"] == ["virt-steward-all-in-one"]
+
+
+def test_chart_values_change_operation(engine: Path) -> None:
+    values = {
+        "console": {"enabled": True},
+        "priorityClassName": "system-cluster-critical",
+        "networkPolicy": {"egressPorts": [443, 16443]},
+        "image": DIGEST,
+    }
+    options = OperationOptions(priority_class="system-cluster-critical", egress_ports=(443, 16443))
+    wanted = InstallOptions(Installation("here"), DIGEST, console=True, operation=options)
+    assert by_name(rendered(engine, CHART, "here", values, POLICIES)) == by_name(as_chart(parts(wanted)))
+    without = by_name(rendered(engine, CHART, "here", {"networkPolicy": {"enabled": False}, "aggregateRoles": False}))
+    assert not {name for kind, _, name in without if kind == "NetworkPolicy" or "aggregate-to" in name}
+    [limits] = [
+        obj
+        for obj in rendered(engine, CHART, "here", {"networkPolicy": {"egressPorts": []}})
+        if obj["kind"] == "NetworkPolicy"
+    ]
+    assert limits["spec"]["egress"][-1] == {"ports": []}
 
 
 def test_chart_adds_monitoring_where_its_kinds_are_served(engine: Path) -> None:
@@ -207,6 +255,8 @@ def test_chart_omits_admission_policies_if_kind_is_not_served(engine: Path) -> N
         pytest.param({"controllers": {"adviser": {"enabled": False}}}, id="unknown controller"),
         pytest.param({"replicas": "two"}, id="not a number"),
         pytest.param({"image": ""}, id="no image"),
+        pytest.param({"image": "virt-steward@sha256:12"}, id="short digest"),
+        pytest.param({"networkPolicy": {"egressPorts": ["https"]}}, id="port by name"),
     ],
 )
 def test_chart_refuses_invalid_values(engine: Path, values: Object) -> None:
@@ -237,17 +287,19 @@ async def test_bundle_is_installed_by_olm_with_its_rights(olm: LifecycleManager)
                 live = await client.get(ref_of(obj))
                 assert live["spec"].get("groups") == obj["spec"].get("groups")
         bindings = await client.list(Kind("rbac.authorization.k8s.io", "RoleBinding"), Selection(namespace.name))
+        budgets = await client.list(Kind("policy", "PodDisruptionBudget"), Selection(namespace.name))
+        classes = await client.list(Kind("scheduling.k8s.io", "PriorityClass"))
     assert "virt-steward-metrics-discovery-openshift-monitoring-prometheus-k8s" in {
         one["metadata"]["name"] for one in bindings
     }
     granted = [role["rules"] for role in roles if role["metadata"]["name"].startswith(STEWARD.csv(STEWARD.versions[0]))]
-    wanted = [
-        obj["rules"]
-        for obj in parts(InstallOptions())
-        if obj["kind"] == "ClusterRole" and "metrics-reader" not in obj["metadata"]["name"]
-    ]
-    assert len(wanted) >= len(NAMES)
+    shipped = installed(InstallOptions())
+    wanted = [obj["rules"] for name in NAMES for obj in shipped[name] if obj["kind"] == "ClusterRole"]
     assert [rules for rules in wanted if rules not in granted] == []
+    people = {obj["metadata"]["name"]: obj["rules"] for topic in PEOPLE for obj in shipped[topic]}
+    assert people.items() <= {role["metadata"]["name"]: role.get("rules") for role in roles}.items()
+    assert {one["metadata"]["name"] for one in budgets} == {f"virt-steward-{name}" for name in NAMES}
+    assert "virt-steward" in {one["metadata"]["name"] for one in classes}
     olm.check()
     async with a_client(olm.control_plane) as client:
         await removed_from_olm(olm, OperatorNamespace(client, namespace.name))

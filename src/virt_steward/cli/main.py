@@ -49,6 +49,7 @@ COMMANDS = {
     "crds": "virt_steward.cli.manifests:crds",
     "rbac": "virt_steward.cli.manifests:rbac",
     "policies": "virt_steward.cli.manifests:policies",
+    "roles": "virt_steward.cli.manifests:roles",
     "manifests": "virt_steward.cli.manifests:manifests",
     "uninstall": "virt_steward.cli.uninstall:uninstall",
     "local": f"{DEMO}.cli.local:app",

@@ -11,7 +11,15 @@ import msgspec
 import typer
 
 from virt_steward.apis import CRDS
-from virt_steward.cli import advisor_flags, approver_flags, autopilot_flags, completion, hold_flags, monitoring_flags
+from virt_steward.cli import (
+    advisor_flags,
+    approver_flags,
+    autopilot_flags,
+    completion,
+    hold_flags,
+    monitoring_flags,
+    operation_flags,
+)
 from virt_steward.cli.output import CommandFailed
 from virt_steward.controllers import NAMES
 from virt_steward.controllers.autopilot.options import OPT_OUT_DELETES
@@ -21,6 +29,8 @@ from virt_steward.objects.document import JsonDocument
 from virt_steward.packaging import parts
 from virt_steward.packaging.bundle import bundle
 from virt_steward.packaging.chart import chart
+from virt_steward.packaging.operation import PRIORITY_CLASS
+from virt_steward.packaging.overlay import all_in_one_overlay
 from virt_steward.packaging.parts import (
     IMAGE,
     POLICIES,
@@ -31,6 +41,7 @@ from virt_steward.packaging.parts import (
     kustomization,
 )
 from virt_steward.packaging.parts import monitoring as monitoring_files
+from virt_steward.packaging.roles import aggregated, people
 from virt_steward.runtime import access
 from virt_steward.runtime.access import NAMESPACE, Installation
 from virt_steward.runtime.matters import NOTIFICATION_MEMORY
@@ -54,6 +65,7 @@ class PackageFormat(StrEnum):
     KUSTOMIZE = "kustomize"
     HELM = "helm"
     OLM = "olm"
+    ALL_IN_ONE = "all-in-one"
     PROMETHEUS = "prometheus"
 
 
@@ -79,6 +91,17 @@ def policies(output: FormatOption = ManifestFormat.YAML) -> None:
     They are ValidatingAdmissionPolicies: the API server enforces them without a webhook.
     """
     typer.echo(printed(POLICIES, output), nl=False)
+
+
+def roles(output: FormatOption = ManifestFormat.YAML) -> None:
+    """Print the roles of people.
+
+    Viewer, requester, approver and administrator, from the least to the most.
+
+    They are ClusterRoles. Bind them to users and groups; what they grant on our own kinds is also added to the roles
+    view, edit and admin of Kubernetes.
+    """
+    typer.echo(printed([*people(Installation()), *aggregated(Installation())], output), nl=False)
 
 
 def rbac(
@@ -166,13 +189,17 @@ def _namespace(installation: Installation) -> dict[str, Any]:
 def manifests(
     *,
     namespace: Annotated[str, typer.Option(metavar="NAME", help="Namespace of the controllers.")] = NAMESPACE,
-    image: Annotated[str, typer.Option(metavar="IMAGE", help="Container image of the controllers.")] = IMAGE,
+    image: operation_flags.ImageOption = IMAGE,
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
     activation: autopilot_flags.ActivationOption = Activation.OPT_IN,
     example_profile: advisor_flags.ExampleOption = False,
     policy_namespaces: approver_flags.PolicyNamespacesOption = None,
     gates: hold_flags.GatesOption = None,
     console: Annotated[bool, typer.Option("--console", help="Include the console, as its own Deployment.")] = False,
+    all_in_one: operation_flags.AllInOneOption = False,
+    priority_class: operation_flags.PriorityOption = PRIORITY_CLASS,
+    network_policies: operation_flags.NetworkOption = True,
+    egress_ports: operation_flags.PortsOption = operation_flags.PORTS,
     only: Annotated[
         str | None,
         typer.Option(
@@ -190,8 +217,8 @@ def manifests(
         PackageFormat,
         typer.Option(
             "--for",
-            help="With --into: a kustomization, a Helm chart, an OLM bundle, or (prometheus) alerts, ServiceMonitor "
-            "and dashboards alone.",
+            help="With --into: a kustomization, a Helm chart, an OLM bundle, an overlay of ../base with one Deployment,"
+            " or (prometheus) alerts, ServiceMonitor and dashboards alone.",
         ),
     ] = PackageFormat.KUSTOMIZE,
     output: FormatOption = ManifestFormat.YAML,
@@ -208,7 +235,7 @@ def manifests(
     load_gates(gates)  # a mistake in it is reported before anything is printed
     options = InstallOptions(
         Installation(namespace),
-        image,
+        operation_flags.checked_image(image),
         hco,
         console or CONSOLE in (parts_chosen or ()),
         example_profile,
@@ -217,6 +244,9 @@ def manifests(
         activation=activation,
         monitoring=monitoring_flags.monitoring_options(
             monitoring, prometheus, runbooks, olm=package is PackageFormat.OLM
+        ),
+        operation=operation_flags.operation_options(
+            priority_class, egress_ports, all_in_one=all_in_one, network_policies=network_policies
         ),
     )
     if into is not None and parts_chosen is not None:
@@ -250,6 +280,8 @@ def files_of(package: PackageFormat, options: InstallOptions) -> dict[str, str]:
             return chart()
         case PackageFormat.OLM:
             return bundle(options)
+        case PackageFormat.ALL_IN_ONE:
+            return all_in_one_overlay(options)
         case PackageFormat.PROMETHEUS:
             return monitoring_files(options)
 

@@ -19,6 +19,7 @@ from virt_steward.objects.corekinds import NODE
 from virt_steward.platform.hco import HYPERCONVERGED
 from virt_steward.platform.machineconfigs import MACHINE_CONFIG_POOL
 from virt_steward.runtime.access import LEASE
+from virt_steward.runtime.admission import APPROVE_VERB
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -87,6 +88,13 @@ class PageContext:
 
     async def may(self, verb: str, kind: Kind, namespace: str = "") -> bool:
         return await self.rights.allow(verb, kind, namespace)
+
+    async def may_approve(self) -> bool:
+        """Whether the viewer may decide about plans, as the admission policy of VirtPlatformConfigs checks it."""
+        if not await self.may("patch", VIRT_PLATFORM_CONFIG):
+            return False
+        verbs = (APPROVE_VERB, "update")
+        return any([await self.may(verb, VIRT_PLATFORM_CONFIG) for verb in verbs])
 
     async def running_vms(self) -> tuple[VmiFacts, ...] | None:
         """None: the viewer may not list them."""

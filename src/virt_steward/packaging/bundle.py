@@ -10,6 +10,7 @@ from virt_steward.apis import CRDS
 from virt_steward.controllers import NAMES
 from virt_steward.objects.identity import ref_of
 from virt_steward.packaging.monitoring import of_operators, on_every_cluster
+from virt_steward.packaging.operation import ALL_IN_ONE
 from virt_steward.packaging.parts import NOTICE, InstallOptions, Object, documents, installed, namespace
 
 if TYPE_CHECKING:
@@ -28,7 +29,10 @@ def bundle(options: InstallOptions) -> dict[str, str]:
     parts, chosen = installed(options), (options.installation, options.monitoring)
     manifests |= {obj["metadata"]["name"]: obj for obj in parts["crds"]}
     monitored = {**on_every_cluster(*chosen), **of_operators(*chosen)}
-    manifests |= {_file_name(obj): _without_namespace(obj) for objects in monitored.values() for obj in objects}
+    besides = [obj for topic in ("roles", "aggregated-roles", "operation") for obj in parts[topic]]
+    besides += [obj for obj in _of_controllers(options) if obj["kind"] == "PodDisruptionBudget"]
+    besides += [obj for objects in monitored.values() for obj in objects]
+    manifests |= {_file_name(obj): _without_namespace(obj) for obj in besides}
     return {
         **{f"manifests/{name}.yaml": NOTICE + documents([obj]) for name, obj in manifests.items()},
         "metadata/annotations.yaml": NOTICE + documents([{"annotations": dict(_annotations())}]),
@@ -36,8 +40,7 @@ def bundle(options: InstallOptions) -> dict[str, str]:
 
 
 def cluster_service_version(options: InstallOptions) -> Object:
-    parts = installed(options)
-    objects = [obj for name in NAMES for obj in parts[name]]
+    objects = _of_controllers(options)
     return {
         "apiVersion": "operators.coreos.com/v1alpha1",
         "kind": "ClusterServiceVersion",
@@ -63,6 +66,7 @@ def cluster_service_version(options: InstallOptions) -> Object:
                 {"type": mode, "supported": mode == "AllNamespaces"}
                 for mode in ("OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces")
             ],
+            "relatedImages": [{"name": PACKAGE, "image": options.image}],
             "customresourcedefinitions": {"owned": [_owned(crd) for crd in CRDS]},
             "install": {
                 "strategy": "deployment",
@@ -83,7 +87,13 @@ The placement chooses the cluster that runs a Machine. Nothing changes until som
 has a reason.
 
 OLM installs no admission policies: `virt-steward policies | kubectl apply -f -` adds those that check who decides.
+NetworkPolicies are not in the bundle either, since older releases of OLM refuse a bundle that has some.
 """
+
+
+def _of_controllers(options: InstallOptions) -> list[Object]:
+    parts = installed(options)
+    return [obj for name in (*NAMES, ALL_IN_ONE) for obj in parts.get(name, ())]
 
 
 def _owned(crd: Crd) -> Object:

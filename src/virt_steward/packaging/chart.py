@@ -16,19 +16,31 @@ from virt_steward.controllers import NAMES
 from virt_steward.controllers.autopilot.options import HCO, OPT_OUT_DELETES
 from virt_steward.controllers.autopilot.overrides.scope import Activation
 from virt_steward.objects.identity import Key
+from virt_steward.packaging import operation
 from virt_steward.packaging.chart_monitoring import MONITORING_SCHEMA, MONITORING_VALUES, monitoring_templates
-from virt_steward.packaging.monitoring import MonitoringOptions
+from virt_steward.packaging.monitoring import METRICS, MonitoringOptions
+from virt_steward.packaging.operation import (
+    ALL_IN_ONE,
+    EGRESS_PORTS,
+    IMAGE_PATTERN,
+    PRIORITY_CLASS,
+    OperationOptions,
+    resources_of,
+)
+from virt_steward.packaging.overlay import OF_ONE_CONTROLLER
 from virt_steward.packaging.parts import (
     IMAGE,
     NOTICE,
+    PAGES,
     REPLICAS,
-    RESOURCES,
     InstallOptions,
     Object,
     access_of,
+    bound_to,
     console,
     documents,
     installed,
+    together,
 )
 from virt_steward.runtime import access
 from virt_steward.runtime.access import Installation
@@ -46,10 +58,12 @@ _OPEN = {
     "open-secrets-namespace": "{{ . }}",
     "open-image": "{{ $.Values.image | quote }}",
     "open-replicas": "{{ $.Values.replicas }}",
-    "open-resources": "{{ toJson $.Values.resources }}",
     "open-platform-namespace": "{{ $.Values.hyperconverged.namespace }}",
     "open-hyperconverged": "{{ $.Values.hyperconverged.name }}",
     "open-activation": "{{ $.Values.activation }}",
+    "open-priority": "{{ $.Values.priorityClassName | quote }}",
+    "open-egress-ports": '{{ include "virt-steward.egressPorts" $ }}',
+    "open-controllers": '{{ include "virt-steward.controllers" $ }}',
     "open-policies": '{{ join "," $.Values.policyNamespaces }}',
     "open-prometheus-namespace": "{{ $.Values.monitoring.prometheus.namespace }}",
     "open-prometheus": "{{ $.Values.monitoring.prometheus.name }}",
@@ -61,6 +75,28 @@ _OPTIONAL = {
     "--activation=": f'ne $.Values.activation "{Activation.OPT_IN}"',
 }
 """Arguments that are left out with the default values, and the condition under which they are not."""
+_RESOURCES_OF = "open-resources-of-"
+_ACCOUNT_OF = "open-account-of-"
+_LIST_OF_NAMES = f"list {' '.join(json.dumps(name) for name in NAMES)}"
+_HELPERS = f"""\
+{{{{- /* The controllers that run, with commas between them. */ -}}}}
+{{{{- define "virt-steward.controllers" -}}}}
+{{{{- $found := list }}}}
+{{{{- range {_LIST_OF_NAMES} }}}}
+{{{{- if (index $.Values.controllers .).enabled }}}}{{{{ $found = append $found . }}}}{{{{ end }}}}
+{{{{- end }}}}
+{{{{- join "," $found }}}}
+{{{{- end }}}}
+
+{{{{- /* The ports that pods may connect to, as a NetworkPolicy names them. */ -}}}}
+{{{{- define "virt-steward.egressPorts" -}}}}
+{{{{- $found := list }}}}
+{{{{- range $.Values.networkPolicy.egressPorts }}}}
+{{{{- $found = append $found (dict "port" (int .) "protocol" "TCP") }}}}
+{{{{- end }}}}
+{{{{- toJson $found }}}}
+{{{{- end }}}}
+"""
 _KEPT = {"helm.sh/resource-policy": "keep"}
 _POLICIES_ARE_SERVED = (
     '.Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy"'  # since 1.30
@@ -74,6 +110,7 @@ def chart() -> dict[str, str]:
         "values.yaml": _VALUES,
         "values.schema.json": json.dumps(_schema(), indent=2) + "\n",
         "templates/NOTES.txt": _NOTES,
+        "templates/_helpers.tpl": _HELPERS,
         **{f"templates/{topic}.yaml": NOTICE + text for topic, text in _templates().items()},
     }
 
@@ -99,34 +136,62 @@ def _templates() -> dict[str, str]:
         policy_namespaces=("open-policies",),
         activation="open-activation",
         monitoring=MonitoringOptions(prometheus=Key("open-prometheus-namespace", "open-prometheus")),
+        operation=OperationOptions(priority_class="open-priority", network_policies=False),
     )
     parts = installed(options)
     del parts["namespace"]  # `helm install --create-namespace` makes it
     kept = [_annotated(crd, _KEPT) for crd in parts.pop("crds")]
-    policies = parts.pop("policies")
-    console_text = _template(_opened(obj, CONSOLE) if obj["kind"] == "Deployment" else obj for obj in console(options))
+    policies, aggregated = parts.pop("policies"), parts.pop("aggregated-roles")
+    del parts["operation"]  # it depends on a value, as the policies of the network do
+    network = operation.network_policy(options.installation, METRICS, "open-egress-ports")
+    pages = operation.console_policy(options.installation, CONSOLE, PAGES)
+    console_text = _template(_opened(obj, CONSOLE) for obj in console(options))
     return {
         "crds": _when("$.Values.crds", _template(kept)),
         "policies": _when(_POLICIES_ARE_SERVED, _template(policies)),
+        "aggregated-roles": _when("$.Values.aggregateRoles", _template(aggregated)),
         **{name: _controller(name, options, parts.pop(name)) for name in NAMES},
+        ALL_IN_ONE: _when("$.Values.allInOne", _all_in_one(options)),
         CONSOLE: _when("$.Values.console.enabled", console_text),
         "dashboards": _template(parts.pop("dashboards")),
+        "operation": _when(
+            f'eq $.Values.priorityClassName "{PRIORITY_CLASS}"', _template(operation.priority_class(OperationOptions()))
+        ),
+        "network": _when(
+            "$.Values.networkPolicy.enabled",
+            _template([network]) + _when("$.Values.console.enabled", "---\n" + _template([pages])),
+        ),
         **{topic: _template(objects) for topic, objects in parts.items()},
         **monitoring_templates(options.installation, _template),
     }
 
 
 def _controller(name: str, options: InstallOptions, objects: list[Object]) -> str:
-    text = _template(_opened(obj, name) if obj["kind"] == "Deployment" else obj for obj in objects)
     more, rights = "", access_of(name, options.hco)
     usual = options.installation_of(rights)
     if name == "placement":
         secrets = replace(usual, secret_namespaces=("open-secrets-namespace",))
-        more = _repeated("$.Values.secretNamespaces", _template(_besides(rights, secrets, objects)))
+        added = _with_account(name, _besides(rights, secrets, objects))
+        more = _repeated("$.Values.secretNamespaces", _template(added))
     if name == "autopilot":
         deletes = replace(usual, extras=(*usual.extras, OPT_OUT_DELETES))
-        more = _when("$.Values.optOutDeletes", "---\n" + _template(_besides(rights, deletes, objects)))
+        added = _with_account(name, _besides(rights, deletes, objects))
+        more = _when("$.Values.optOutDeletes", "---\n" + _template(added))
+    own = [_opened(obj, name) for obj in objects if obj["kind"] in OF_ONE_CONTROLLER]
+    shared = [obj for obj in objects if obj["kind"] not in OF_ONE_CONTROLLER]
+    text = _template(_with_account(name, shared)) + _when("not $.Values.allInOne", "---\n" + _template(own))
     return _when(f"$.Values.controllers.{name}.enabled", text + more)
+
+
+def _all_in_one(options: InstallOptions) -> str:
+    objects = installed(together(options))[ALL_IN_ONE]
+    text = _template(_opened(obj, ALL_IN_ONE) for obj in objects if obj["kind"] in OF_ONE_CONTROLLER)
+    return text.replace(f"--controllers={','.join(NAMES)}", f"--controllers={_OPEN['open-controllers']}")
+
+
+def _with_account(name: str, objects: Iterable[Object]) -> list[Object]:
+    """Bind roles to the account that the values choose: that of the controller, or that of all of them."""
+    return [bound_to(f"{_ACCOUNT_OF}{name}", obj) for obj in objects]
 
 
 def _besides(rights: Access, wider: Installation, objects: list[Object]) -> list[Object]:
@@ -135,11 +200,13 @@ def _besides(rights: Access, wider: Installation, objects: list[Object]) -> list
 
 
 def _opened(deployment: Object, name: str) -> Object:
-    """Put placeholders where values set the replicas, the resources and further arguments."""
+    """Put placeholders where values set the replicas, the resources and further arguments of a Deployment."""
+    if deployment["kind"] != "Deployment":
+        return deployment
     pod = deployment["spec"]["template"]
     [container] = pod["spec"]["containers"]
     args = [*container["args"], f"{_ARGS_OF}{name}"]
-    containers = [{**container, "args": args, "resources": "open-resources"}]
+    containers = [{**container, "args": args, "resources": f"{_RESOURCES_OF}{name}"}]
     spec = {**deployment["spec"], "template": {**pod, "spec": {**pod["spec"], "containers": containers}}}
     return {**deployment, "spec": spec | ({} if name == CONSOLE else {"replicas": "open-replicas"})}
 
@@ -148,6 +215,12 @@ def _template(objects: Iterable[Object]) -> str:
     text = documents(objects).replace("{{", "{{`{{`}}")  # such as {{ $labels.name }} of an alert: not for Helm
     for placeholder, expression in _OPEN.items():
         text = text.replace(placeholder, expression)
+    for name in NAMES:
+        account = f'{{{{ ternary "{NAME}-{ALL_IN_ONE}" "{NAME}-{name}" $.Values.allInOne }}}}'
+        text = text.replace(f"{_ACCOUNT_OF}{name}", account)
+    for name in (*NAMES, CONSOLE, ALL_IN_ONE):
+        usual = f"{{{{ toJson (mergeOverwrite (fromJson `{json.dumps(resources_of(name))}`) $.Values.resources) }}}}"
+        text = text.replace(f"{_RESOURCES_OF}{name}", usual)
     return "".join(_line(line) for line in text.splitlines(keepends=True))
 
 
@@ -162,6 +235,10 @@ def _line(line: str) -> str:
         return line
     values = name if name == CONSOLE else f"controllers.{name}"
     begin, each, end = f"{{{{- range $.Values.{values}.args }}}}", "- {{ . | quote }}", "{{- end }}"
+    if name == ALL_IN_ONE:
+        begin = f"{{{{- range {_LIST_OF_NAMES} }}}}{{{{- with index $.Values.controllers . }}}}"
+        begin += "{{- if .enabled }}{{- range .args }}"
+        end = "{{- end }}" * 4
     return f"{indent}{begin}\n{indent}{each}\n{indent}{end}\n"
 
 
@@ -181,13 +258,25 @@ def _annotated(obj: Object, notes: dict[str, str]) -> Object:
 _CONTROLLERS = "\n".join(f"  {name}: {{enabled: true, args: []}}" for name in NAMES)
 _VALUES = f"""\
 {NOTICE}
-# The image of all controllers.
+# The image of all controllers, by tag or by digest: registry.example/virt-steward@sha256:...
 image: {IMAGE}
 
 # Replicas of each controller: one leads, the others stand by.
 replicas: {REPLICAS}
 
-resources: {json.dumps(RESOURCES)}
+# What differs from the resources of the pods: {json.dumps(resources_of(NAMES[0]))},
+# and more memory for the console and for allInOne.
+resources: {{}}
+
+# One Deployment with all controllers, and one account with the rights of all, instead of one for each.
+allInOne: false
+
+# The PriorityClass of all pods. {PRIORITY_CLASS} is installed with them; it is above usual pods, and evicts none.
+priorityClassName: {PRIORITY_CLASS}
+
+# Only metrics and the console can be reached, and pods reach only DNS and these TCP ports, at any address: API servers
+# of this cluster and of members, endpoints of notifications, the Prometheus of gates. [] means all ports.
+networkPolicy: {{enabled: true, egressPorts: {list(EGRESS_PORTS)}}}
 
 # Install our CRDs. They stay when the release is uninstalled, and so do all their objects.
 crds: true
@@ -215,6 +304,10 @@ policyNamespaces: []
 
 # The namespaces of the Secrets with the clusters' kubeconfigs. The placement may read Secrets there, and nowhere else.
 secretNamespaces: []
+
+# Add what the roles of viewers, requesters and approvers grant on our own kinds to the roles view, edit and admin of
+# Kubernetes: see docs/reference/roles.md.
+aggregateRoles: true
 
 # Let the autopilot delete objects that it created, for platform.kubevirt.io/on-opt-out: delete.
 optOutDeletes: false
@@ -255,9 +348,15 @@ def _schema() -> dict[str, Any]:
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         **_record(
-            image=text,
+            image={"type": "string", "pattern": IMAGE_PATTERN},
             replicas={"type": "integer", "minimum": 0},
             resources={"type": "object"},
+            allInOne={"type": "boolean"},
+            priorityClassName={"type": "string"},
+            networkPolicy=_record(
+                enabled={"type": "boolean"},
+                egressPorts={"type": "array", "items": {"type": "integer", "minimum": 1, "maximum": 65535}},
+            ),
             crds={"type": "boolean"},
             hyperconverged=_record(namespace=text, name=text),
             activation={"enum": [*Activation]},
@@ -265,6 +364,7 @@ def _schema() -> dict[str, Any]:
             console=controller,
             policyNamespaces=names,
             secretNamespaces=names,
+            aggregateRoles={"type": "boolean"},
             optOutDeletes={"type": "boolean"},
             monitoring=MONITORING_SCHEMA,
             **{"global": {"type": "object"}},  # Helm's own

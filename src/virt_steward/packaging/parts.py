@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from yarl import URL
+
 from virt_steward import __version__
 from virt_steward.apis import CRDS
 from virt_steward.controllers import NAMES, definition
@@ -22,6 +24,7 @@ from virt_steward.controllers.options import ControllerOptions
 from virt_steward.controllers.placement.admission import POLICIES as MACHINE_POLICIES
 from virt_steward.holds.gate_settings import READY_MADE_ONLY, decode_gates
 from virt_steward.objects.yamltext import yaml_text
+from virt_steward.packaging import operation, roles
 from virt_steward.packaging.monitoring import (
     CLUSTER_MONITORING,
     METRICS,
@@ -32,6 +35,7 @@ from virt_steward.packaging.monitoring import (
 )
 from virt_steward.packaging.monitoring import certificate as _certificate
 from virt_steward.packaging.monitoring import labels as _labels
+from virt_steward.packaging.operation import ALL_IN_ONE, OperationOptions, resources_of
 from virt_steward.runtime import access
 from virt_steward.runtime.access import Installation
 from virt_steward.runtime.matters import NOTIFICATION_MEMORY
@@ -62,7 +66,6 @@ SECURE_METRICS = (
     f"--metrics-auth={MetricsAuth.TOKEN}",
 )
 REPLICAS = 2
-RESOURCES: Object = {"requests": {"cpu": "20m", "memory": "80Mi"}, "limits": {"memory": "256Mi"}}
 OF_THE_PLATFORM = ("advisor", "autopilot", CONSOLE)
 """The components that take --hyperconverged."""
 OF_THE_AUTOPILOT = ("autopilot", CONSOLE)
@@ -72,7 +75,8 @@ OF_APPROVALS = ("approver", CONSOLE)
 OF_GATES = ("advisor", "approver", "autopilot", CONSOLE)
 """The components that take --gates."""
 GATES_FOLDER, GATES_FILE = "/etc/virt-steward/gates", "gates.yaml"
-EXTRA_LABELS = {"autopilot": {"app": "virt-platform-autopilot", "control-plane": "controller-manager"}}
+_OF_ITS_SERVICE = {"app": "virt-platform-autopilot", "control-plane": "controller-manager"}
+EXTRA_LABELS = {"autopilot": _OF_ITS_SERVICE, ALL_IN_ONE: _OF_ITS_SERVICE}
 """The autopilot's own metrics Service, one of its assets, selects its pods by these labels."""
 
 
@@ -94,6 +98,7 @@ class InstallOptions:
     activation: str = Activation.OPT_IN
     """Whether the autopilot is on where the HyperConverged does not say so."""
     monitoring: MonitoringOptions = field(default_factory=MonitoringOptions)
+    operation: OperationOptions = field(default_factory=OperationOptions)
 
     def installation_of(self, rights: Access) -> Installation:
         """The installation with the optional grants that every installation of this controller has."""
@@ -129,12 +134,55 @@ def installed(options: InstallOptions) -> dict[str, list[Object]]:
         "namespace": [namespace(options.installation)],
         "crds": [crd.manifest() for crd in CRDS],
         "policies": list(POLICIES),
+        "roles": roles.people(options.installation),
+        "aggregated-roles": roles.aggregated(options.installation),
         **({"gates": [_gates_file(options)]} if options.gates else {}),
-        **{name: _controller(name, options) for name in NAMES},
+        "operation": operation.priority_class(options.operation),
+        **_controllers(options),
         **({CONSOLE: console(options)} if options.console else {}),
+        **_network(options),
         **on_every_cluster(options.installation, options.monitoring),
         **of_operators(options.installation, options.monitoring),
     }
+
+
+def _controllers(options: InstallOptions) -> dict[str, list[Object]]:
+    if options.operation.all_in_one:
+        return {ALL_IN_ONE: _all_in_one(options)}
+    return {name: [*_rbac(name, options), *_workload(name, options)] for name in NAMES}
+
+
+def _all_in_one(options: InstallOptions) -> list[Object]:
+    """All controllers in one Deployment. Its account has the roles of each."""
+    account = f"{options.installation.prefix}-{ALL_IN_ONE}"
+    metadata = {"name": account, "namespace": options.installation.namespace, "labels": _labels(ALL_IN_ONE)}
+    rbac = [obj for name in NAMES for obj in _rbac(name, options) if obj["kind"] != "ServiceAccount"]
+    return [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata},
+        *(bound_to(account, obj) for obj in rbac),
+        *_workload(ALL_IN_ONE, options),
+    ]
+
+
+def together(options: InstallOptions) -> InstallOptions:
+    """The same installation with one Deployment for all controllers."""
+    return replace(options, operation=replace(options.operation, all_in_one=True))
+
+
+def bound_to(account: str, obj: Object) -> Object:
+    """The same, but if it is a binding, for this account."""
+    return {**obj, "subjects": [{**one, "name": account} for one in obj["subjects"]]} if "subjects" in obj else obj
+
+
+def _network(options: InstallOptions) -> dict[str, list[Object]]:
+    """The NetworkPolicies. The port of the Prometheus that gates ask is known, so it is open as well."""
+    if not options.operation.network_policies:
+        return {}
+    ports, prometheus = options.operation.egress_ports, _gates(options).prometheus
+    if ports and prometheus and (port := URL(prometheus.url).port) and port not in ports:
+        ports = (*ports, port)
+    console_too = [operation.console_policy(options.installation, CONSOLE, PAGES)] if options.console else []
+    return {"network": [operation.network_policy(options.installation, METRICS, ports), *console_too]}
 
 
 def kustomization(options: InstallOptions) -> dict[str, str]:
@@ -172,16 +220,29 @@ def namespace(installation: Installation) -> Object:
 
 def console(options: InstallOptions) -> list[Object]:
     """RBAC, Deployment and Service of the console. It has one replica, since its memory holds the sessions."""
-    [*rbac, deployment] = _controller(CONSOLE, options)
+    deployment, budget = _workload(CONSOLE, options)
     single = {**deployment, "spec": {**deployment["spec"], "replicas": 1}}
     selector = {"app.kubernetes.io/component": CONSOLE}
-    return [*rbac, single, _service(options.installation, CONSOLE, PAGES, selector)]
+    return [*_rbac(CONSOLE, options), single, budget, _service(options.installation, CONSOLE, PAGES, selector)]
 
 
-def _controller(name: str, options: InstallOptions) -> list[Object]:
-    gates = decode_gates(options.gates.encode()) if options.gates else READY_MADE_ONLY
-    rights = access_of(name, options.hco, gates, example_profile=options.example_profile)
-    return [*access.manifests(rights, options.installation_of(rights)), _deployment(name, options)]
+def _gates(options: InstallOptions) -> GateSettings:
+    return decode_gates(options.gates.encode()) if options.gates else READY_MADE_ONLY
+
+
+def _rbac(name: str, options: InstallOptions) -> list[Object]:
+    rights = access_of(name, options.hco, _gates(options), example_profile=options.example_profile)
+    return access.manifests(rights, options.installation_of(rights))
+
+
+def _workload(name: str, options: InstallOptions) -> list[Object]:
+    deployment = _deployment(name, options)
+    return [deployment, operation.budget(deployment)]
+
+
+def _takes(name: str, takers: Iterable[str]) -> bool:
+    """Whether a flag of these controllers is for this component."""
+    return any(one in takers for one in (NAMES if name == ALL_IN_ONE else (name,)))
 
 
 def _service(installation: Installation, topic: str, port: int, selector: dict[str, str]) -> Object:
@@ -202,6 +263,13 @@ def _service(installation: Installation, topic: str, port: int, selector: dict[s
 def _deployment(name: str, options: InstallOptions) -> Object:
     labels = _labels(name)
     account = f"{options.installation.prefix}-{name}"
+    secret = {"secretName": _certificate(options.installation), "optional": True}  # it works without its metrics, too
+    pod = {
+        "serviceAccountName": account,
+        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [_container(name, options)],
+        "volumes": [{"name": "metrics-tls", "secret": secret}, *_gates_volume(name, options)],
+    }
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -211,19 +279,7 @@ def _deployment(name: str, options: InstallOptions) -> Object:
             "selector": {"matchLabels": labels},
             "template": {
                 "metadata": {"labels": labels | EXTRA_LABELS.get(name, {})},
-                "spec": {
-                    "serviceAccountName": account,
-                    "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
-                    "containers": [_container(name, options)],
-                    "volumes": [
-                        # optional, so that a controller works before its metrics can be read
-                        {
-                            "name": "metrics-tls",
-                            "secret": {"secretName": _certificate(options.installation), "optional": True},
-                        },
-                        *_gates_volume(name, options),
-                    ],
-                },
+                "spec": operation.placed(pod, labels, options.operation),
             },
         },
     }
@@ -240,23 +296,23 @@ def _gates_file(options: InstallOptions) -> Object:
 
 
 def _gates_volume(name: str, options: InstallOptions) -> list[Object]:
-    if name not in OF_GATES or not options.gates:
+    if not _takes(name, OF_GATES) or not options.gates:
         return []
     return [{"name": "gates", "configMap": {"name": f"{options.installation.prefix}-gates"}}]
 
 
 def _container(name: str, options: InstallOptions) -> Object:
-    args = [f"--controllers={name}", *SECURE_METRICS]
-    if name in OF_THE_PLATFORM and options.hco != THE_HCO:
+    args = [f"--controllers={','.join(NAMES) if name == ALL_IN_ONE else name}", *SECURE_METRICS]
+    if _takes(name, OF_THE_PLATFORM) and options.hco != THE_HCO:
         args.append(f"--hyperconverged={options.hco}")
-    if name in OF_THE_AUTOPILOT and options.activation != Activation.OPT_IN:
+    if _takes(name, OF_THE_AUTOPILOT) and options.activation != Activation.OPT_IN:
         args.append(f"--activation={options.activation}")
-    if name == "advisor" and options.example_profile:
+    if _takes(name, ("advisor",)) and options.example_profile:
         args.append("--example-profile")
-    if name in OF_APPROVALS and options.policy_namespaces:
+    if _takes(name, OF_APPROVALS) and options.policy_namespaces:
         args.append(f"--policy-namespaces={','.join(options.policy_namespaces)}")
     mounts = [{"name": "metrics-tls", "mountPath": CERTIFICATE, "readOnly": True}]
-    if name in OF_GATES and options.gates:
+    if _takes(name, OF_GATES) and options.gates:
         args.append(f"--gates={GATES_FOLDER}/{GATES_FILE}")
         mounts.append({"name": "gates", "mountPath": GATES_FOLDER, "readOnly": True})
     return {
@@ -269,7 +325,7 @@ def _container(name: str, options: InstallOptions) -> Object:
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "health"}},
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": "health"}},
         "volumeMounts": mounts,
-        "resources": RESOURCES,
+        "resources": resources_of(name),
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"]},

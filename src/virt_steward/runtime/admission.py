@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 OVERRIDE_FREEZE_VERB = "override-freeze"
 """The verb that lets a person override a freeze."""
+APPROVE_VERB = "approve"
+"""The verb that lets a person decide: approve, reject, roll back, release, choose a cluster."""
 _API = "admissionregistration.k8s.io/v1"
 _ANNOTATIONS = "{0}.metadata.?annotations.orValue({{}})"
 _SAME = "variables.now[?'{0}'] == variables.before[?'{0}']"
@@ -57,16 +59,57 @@ def names_caller(key: str) -> str:
     return f"variables.now[?'{key}'].orValue('') == request.userInfo.username"
 
 
+def may(verb: str, kind: Kind) -> str:
+    """The CEL expression for a caller who has this verb on the object."""
+    return (
+        f"authorizer.group('{kind.group}').resource('{kind.plural}').namespace(object.metadata.?namespace.orValue(''))"
+        f".name(object.metadata.name).check('{verb}').allowed()"
+    )
+
+
+def added(*keys: str) -> str:
+    """The CEL expression for a request that sets one of these annotations, or changes it. Removing it is neither."""
+    return " || ".join(f"('{key}' in variables.now && !({unchanged(key)}))" for key in keys)
+
+
+def only_decides(kind: Kind, *keys: str, field: str = "") -> dict[str, Any]:
+    """Who may approve objects of another project's kind, but not update them, changes nothing but these annotations.
+
+    RBAC knows no annotations: the role of an approver needs `patch` on the whole object. This takes back what that
+    grants besides. `field` is a field of the spec that belongs to the decision. Others are not concerned: they lack
+    the verb approve, which only we define, or they have update as well.
+    """
+    decided = f"['{field}']" if field else "[]"
+    spec = "{0}.?spec.orValue({{}})"
+    new, old = spec.format("object"), spec.format("oldObject")
+    expressions = (
+        f"variables.now.all(key, key in {list(keys)} || variables.before[?key] == optional.of(variables.now[key]))",
+        f"variables.before.all(key, key in {list(keys)} || key in variables.now)",
+        f"{new}.all(key, key in {decided} || {old}[?key] == optional.of({new}[key]))",
+        f"{old}.all(key, key in {decided} || key in {new})",
+        *(
+            f"object.metadata.?{part} == oldObject.metadata.?{part}"
+            for part in ("labels", "finalizers", "ownerReferences")
+        ),
+    )
+    is_decision = " && ".join(expressions)
+    may_write = f"!{may(APPROVE_VERB, kind)} || {may('update', kind)}"
+    resource = f"{kind.plural}.{kind.group}"
+    return {
+        "expression": f"oldObject == null || ({is_decision}) || {may_write}",
+        "message": f"with {APPROVE_VERB} on {resource} and without update you may only decide,"
+        f" which changes {', '.join((*([f'spec.{field}'] if field else []), *keys))}",
+        "reason": "Forbidden",
+    }
+
+
 def freeze_override(kind: Kind, override: str, by: str, comment: str) -> tuple[dict[str, Any], ...]:
     """Validations for the annotations by which a person overrides a freeze: a right, their own name, and a comment.
 
     A request that leaves the override as it is, or removes it, needs none of them.
     """
     untouched = f"({unchanged(override, by, comment)}) || !('{override}' in variables.now)"
-    right = (
-        f"authorizer.group('{kind.group}').resource('{kind.plural}').namespace(object.metadata.?namespace.orValue(''))"
-        f".name(object.metadata.name).check('{OVERRIDE_FREEZE_VERB}').allowed()"
-    )
+    right = may(OVERRIDE_FREEZE_VERB, kind)
     return (
         {
             "expression": f"{untouched} || {right}",

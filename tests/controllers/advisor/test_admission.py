@@ -9,7 +9,7 @@ import pytest
 from tests.clients import a_client
 from tests.controllers.advisor.rig import the_config
 from tests.eventually import eventually
-from tests.grants import Account, an_account
+from tests.grants import Account, an_account, grant_verbs
 from tests.howtos import FOLDER
 from virt_steward.apis.profiles import EXAMPLE, LOAD_AWARE
 from virt_steward.apis.virtplatformconfig import API_VERSION, VIRT_PLATFORM_CONFIG
@@ -78,8 +78,13 @@ async def _is_accepted(client: Client) -> bool:
 
 
 @pytest.fixture
-async def editor(guarded: Client, namespace: str) -> Account:
-    return await an_account(guarded, EDITOR, Installation(namespace))
+async def editor(guarded: Client, namespace: str, control_plane: ControlPlane) -> Account:
+    """Somebody who may approve plans."""
+    account = await an_account(guarded, EDITOR, Installation(namespace))
+    await grant_verbs(guarded, account.user, VIRT_PLATFORM_CONFIG, "approve")
+    async with a_client(control_plane, account.token) as client:
+        assert await eventually(lambda: _may_approve(client))
+    return account
 
 
 async def test_policy_refuses_name_of_another_user(
@@ -149,14 +154,14 @@ async def test_backup_can_be_restored_without_the_annotations_that_the_howto_rem
 
 
 async def test_policy_lets_only_those_with_the_right_override_a_freeze(
-    guarded: Client, editor: Account, control_plane: ControlPlane, namespace: str
+    guarded: Client, editor: Account, control_plane: ControlPlane
 ) -> None:
     await guarded.create(a_config())
     override = {OVERRIDE_FREEZE: NEW, OVERRIDE_FREEZE_BY: editor.user, OVERRIDE_FREEZE_COMMENT: "incident 7"}
     async with a_client(control_plane, editor.token) as client:
         with pytest.raises(Forbidden, match="you need the verb override-freeze on virtplatformconfigs"):
             await annotated(client, **override)
-        await _grant_override(guarded, editor, namespace)
+        await grant_verbs(guarded, editor.user, VIRT_PLATFORM_CONFIG, "override-freeze")
         assert await eventually(lambda: _may_annotate(client, override))
         with pytest.raises(Forbidden, match=f"{OVERRIDE_FREEZE_BY} must be your own name: {editor.user}"):
             await annotated(client, **override | {OVERRIDE_FREEZE_BY: "admin"})
@@ -170,18 +175,15 @@ async def test_policy_lets_only_those_with_the_right_override_a_freeze(
     assert await notes(guarded) == {}
 
 
-async def _grant_override(admin: Client, editor: Account, namespace: str) -> None:
-    api, name = "rbac.authorization.k8s.io/v1", f"override-{namespace}"
-    rule = {
-        "apiGroups": [VIRT_PLATFORM_CONFIG.group],
-        "resources": ["virtplatformconfigs"],
-        "verbs": ["override-freeze"],
-    }
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
-    subject = {"kind": "User", "name": editor.user, "apiGroup": "rbac.authorization.k8s.io"}
-    await admin.create({"apiVersion": api, "kind": "ClusterRole", "metadata": {"name": name}, "rules": [rule]})
-    binding = {"kind": "ClusterRoleBinding", "metadata": {"name": name}, "roleRef": role, "subjects": [subject]}
-    await admin.create({"apiVersion": api, **binding})
+async def _may_approve(client: Client) -> bool:
+    """A role counts a moment after it is written."""
+    config = a_config()
+    config["spec"]["action"] = "Apply"
+    try:
+        await client.create(config, dry_run=True)
+    except Forbidden:
+        return False
+    return True
 
 
 async def _may_annotate(client: Client, override: dict[str, str]) -> bool:

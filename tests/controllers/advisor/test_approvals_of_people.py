@@ -12,7 +12,7 @@ import pytest
 from tests.clients import a_client
 from tests.controllers.advisor.rig import AdvisorRig, advising, no_reboots, the_config
 from tests.eventually import eventually
-from tests.grants import Account, an_account
+from tests.grants import Account, an_account, grant_verbs
 from virt_steward.apis.profiles import LOAD_AWARE
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.controllers.advisor.admission import POLICIES
@@ -52,6 +52,7 @@ async def people(rig: AdvisorRig, namespace: str, control_plane: ControlPlane) -
         found = {}
         for name in ("alice", "bob", "carol"):
             account = await an_account(rig.client, Access(name, RIGHTS), Installation(namespace, prefix=namespace))
+            await grant_verbs(rig.client, account.user, VIRT_PLATFORM_CONFIG, "approve")
             client = await stack.enter_async_context(a_client(control_plane, account.token))
             found[name] = Person(client, account.user)
         yield found

@@ -166,6 +166,7 @@ async def plan(context: PageContext) -> PageContent:
         and bool(status.pre_image)
         and config.spec.action != "Rollback",
         "may_change": await context.may("patch", VIRT_PLATFORM_CONFIG),
+        "may_approve": await context.may_approve(),
         "events": context.events_about(str(Ref(VIRT_PLATFORM_CONFIG, Key("", name))))[:20],
     }
     return PageContent("plan.html", name, values, TOPICS, kinds=(MACHINE_CONFIG_POOL, NODE) if has_begun else ())

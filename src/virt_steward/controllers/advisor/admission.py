@@ -1,4 +1,8 @@
-"""An admission policy for decisions on plans: users can only sign them with their own name."""
+"""An admission policy for decisions on plans: who may make them, and that users sign them with their own name.
+
+A request that can start a change of the platform needs the verb `approve`. `update` suffices as well: who has full
+rights to write VirtPlatformConfigs could always set action Apply. The role of a requester has `patch` alone.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +26,19 @@ from virt_steward.controllers.advisor.annotation_keys import (
 )
 from virt_steward.controllers.advisor.approval import ADMISSION_POLICY
 from virt_steward.runtime.admission import (
+    APPROVE_VERB,
+    added,
     annotation_policy,
     approvals_of_caller,
     decided_by_caller,
     freeze_override,
+    may,
     names_caller,
     unchanged,
 )
 
+RELAX_APPROVALS_VERB = "relax-approvals"
+"""The verb that lets a person lower spec.approvals."""
 _LINES = f"variables.{{0}}[?'{APPROVALS}'].orValue('').split('\\n')"
 _OLD_APPROVALS = "oldObject.spec.?approvals"
 _NEW_APPROVALS = "object.spec.?approvals"
@@ -46,10 +55,13 @@ _ASKS = (
     f" || {_NEW_APPROVALS}.excludeRequester.orValue(false) != {_OLD_APPROVALS}.excludeRequester.orValue(false))"
 )
 """The request may lead to a plan. Approving one sets the action to Apply, too, and does not."""
-_MAY_RELAX = (
-    f"authorizer.group('{VIRT_PLATFORM_CONFIG.group}').resource('{VIRT_PLATFORM_CONFIG.plural}')"
-    ".name(object.metadata.name).check('relax-approvals').allowed()"
+_MAY_RELAX = may(RELAX_APPROVALS_VERB, VIRT_PLATFORM_CONFIG)
+_MAY_APPROVE = f"{may(APPROVE_VERB, VIRT_PLATFORM_CONFIG)} || {may('update', VIRT_PLATFORM_CONFIG)}"
+_STARTS = (
+    "object.spec.?action.orValue('') in ['Apply', 'Rollback'] && (oldObject == null || object.spec != oldObject.spec)"
 )
+"""Under these actions any field counts: other options approve their plan, and a freeze that is removed starts it."""
+_DECIDES = added(APPROVED_PLAN, APPROVED_BY, APPROVALS, REJECTED_PLAN, REJECTED_BY, REJECTED_GENERATION)
 
 
 _IS_REQUESTER = names_caller(REQUESTED_BY)
@@ -95,6 +107,12 @@ POLICIES = annotation_policy(
         f" || !{_OLD_APPROVALS}.excludeRequester.orValue(false))) || {_MAY_RELAX}",
         "message": "spec.approvals can be lowered or removed only with the right to relax-approvals on"
         " virtplatformconfigs.advisor.kubevirt.io",
+        "reason": "Forbidden",
+    },
+    {
+        "expression": f"!({_STARTS}) && !({_DECIDES}) || {_MAY_APPROVE}",
+        "message": "to approve, reject or roll back a plan, you need the verb approve on"
+        " virtplatformconfigs.advisor.kubevirt.io; without it you may set action DryRun or Ignore",
         "reason": "Forbidden",
     },
     *freeze_override(VIRT_PLATFORM_CONFIG, OVERRIDE_FREEZE, OVERRIDE_FREEZE_BY, OVERRIDE_FREEZE_COMMENT),

@@ -24,6 +24,7 @@ from virt_steward.runtime.admission import (
     approvals_of_caller,
     freeze_override,
     names_caller,
+    only_decides,
     unchanged,
 )
 
@@ -67,4 +68,15 @@ POLICIES = annotation_policy(
         "reason": "Forbidden",
     },
     *freeze_override(INSTALL_PLAN, OVERRIDE_FREEZE, OVERRIDE_FREEZE_BY, OVERRIDE_FREEZE_COMMENT),
+    only_decides(
+        INSTALL_PLAN,
+        APPROVED_BY_USER,
+        APPROVED_AT,
+        APPROVAL_COMMENT,
+        APPROVALS,
+        OVERRIDE_FREEZE,
+        OVERRIDE_FREEZE_BY,
+        OVERRIDE_FREEZE_COMMENT,
+        field="approved",
+    ),
 )
