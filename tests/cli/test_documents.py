@@ -52,7 +52,9 @@ def calls(namespace: str, hco: Path) -> dict[str, tuple[str, ...]]:
         "crds": (),
         "rbac": ("--controllers", "advisor"),
         "policies": (),
+        "roles": (),
         "manifests": (),
+        "uninstall": ("--dry-run",),
         "version": (),
     }
 

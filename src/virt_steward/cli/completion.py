@@ -75,6 +75,9 @@ def objects(*kinds: str) -> Callable[[typer.Context, str], list[str]]:
 
     def offered(context: typer.Context, incomplete: str) -> list[str]:
         named = context.params
+        from virt_steward import logs  # noqa: PLC0415 - only for this answer
+
+        logs.configure("json", "error", io.StringIO())  # nothing may be printed
         with suppress(Exception):  # whatever it is, the command itself reports it
             return _beginning(incomplete, asyncio.run(_names(kinds, named.get("kubeconfig"), named.get("context"))))
         return []
@@ -91,11 +94,9 @@ platforms = objects(HYPERCONVERGED)
 
 
 async def _names(kinds: Iterable[str], kubeconfig: str | None, context: str | None) -> list[str]:
-    from virt_steward import logs  # noqa: PLC0415 - only for this answer
-    from virt_steward.app import connected  # noqa: PLC0415
+    from virt_steward.app import connected  # noqa: PLC0415 - only for this answer
     from virt_steward.kube.client import Selection  # noqa: PLC0415
 
-    logs.configure("json", "error", io.StringIO())  # nothing may be printed
     found: list[str] = []
     async with asyncio.timeout(PATIENCE), connected(kubeconfig, context) as client:
         for place in kinds:

@@ -44,6 +44,7 @@ DOCUMENTS: dict[str, Any] = {
     "crds": ManifestList,
     "rbac": ManifestList,
     "policies": ManifestList,
+    "roles": ManifestList,
     "manifests": ManifestList,
     "uninstall": RemovalReport,
     "version": VersionDocument,

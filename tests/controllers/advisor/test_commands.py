@@ -129,7 +129,9 @@ async def test_plan_manifests_leave_nothing_to_do_once_applied(rig: AdvisorRig, 
         ),
         pytest.param([LOAD_AWARE, "-o", "xml"], "'xml' is not one of", id="a bad form"),
         pytest.param(
-            [HIGHER_DENSITY, "--hyperconverged", "nowhere/none"], "create the HyperConverged object", id="no platform"
+            [HIGHER_DENSITY, "--hyperconverged", "nowhere/none"],
+            "HyperConverged nowhere/none not found",
+            id="no platform",
         ),
     ],
 )

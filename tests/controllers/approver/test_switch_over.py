@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 
 import msgspec
 
@@ -86,7 +87,7 @@ async def test_switch_over_by_the_howto_and_back(olm: Lifecycle, start: Start, c
             scale = f"-n {THEIRS[0]} scale deployment {THEIRS[1]}"
             assert (await howto.kubectl(f"{scale} --replicas=0"))["spec"]["replicas"] == 0
         assert await eventually(lambda: is_judged(olm), within=20), "the Lease has expired"
-        assert "standing by" not in (await howto.steward("status")).stdout
+        assert await eventually(partial(is_no_longer_standing_by, howto), within=20)
         held = '-n NAMESPACE patch ipa NAME --type merge -p \'{"spec":{"autoApprove":false}}\''
         patched = await howto.kubectl(held, NAMESPACE=olm.namespace, NAME="all")
         assert patched["spec"]["autoApprove"] is False
@@ -98,6 +99,10 @@ async def test_switch_over_by_the_howto_and_back(olm: Lifecycle, start: Start, c
     await go_approver.delete()
     for place in DEPLOYMENTS:
         await olm.client.delete(ref_of(a_deployment(*place)))
+
+
+async def is_no_longer_standing_by(howto: Follower) -> bool:
+    return "standing by" not in (await howto.steward("status")).stdout
 
 
 async def is_judged(olm: Lifecycle) -> bool:

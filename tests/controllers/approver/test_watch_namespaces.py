@@ -31,6 +31,11 @@ from virt_steward_demo.local.controlplane import ControlPlane, ReservedPort
 ROLE_BINDING = Kind("rbac.authorization.k8s.io", "RoleBinding")
 
 
+def targets_of(account: Account) -> str:
+    """The name of its Role and RoleBinding in each namespace."""
+    return f"{account.user.rpartition(':')[2]}-targets"
+
+
 @pytest.fixture
 async def two(admin: Client, namespace: str) -> tuple[str, str]:
     """Two namespaces, each with a pinned plan; an approver in the first looks after both."""
@@ -128,7 +133,7 @@ async def test_an_approval_is_not_counted_again_after_its_namespace_was_denied_f
     here, there = two
     account = await an_account_for(admin, here, here, there)
     kubeconfig = account.write_kubeconfig(tmp_path / "config", control_plane)
-    binding = Ref(ROLE_BINDING, Key(there, account.user.rpartition(":")[2]))
+    binding = Ref(ROLE_BINDING, Key(there, targets_of(account)))
 
     async def has_counted(number: int, condition: str) -> bool:
         status = (await admin.get(Ref(INSTALL_PLAN_APPROVER, Key(here, "approver")))).get("status", {})
@@ -193,7 +198,7 @@ async def test_a_namespace_of_which_one_kind_is_denied_is_not_guessed_at(
 ) -> None:
     here, there = two
     account = await an_account_for(admin, here, here, there)
-    role = Ref(Kind("rbac.authorization.k8s.io", "Role"), Key(there, account.user.rpartition(":")[2]))
+    role = Ref(Kind("rbac.authorization.k8s.io", "Role"), Key(there, targets_of(account)))
     rules = [
         rule | {"resources": [one for one in rule["resources"] if one != "clusterserviceversions"]}
         for rule in (await admin.get(role))["rules"]

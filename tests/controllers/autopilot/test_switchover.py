@@ -214,6 +214,9 @@ async def test_takeover_by_the_howto_creates_nothing_until_somebody_acts(
         assert all(entries[rig.ref(asset).key.name].matching_pools == ["worker"] for asset in rebooting)
         assert (await howto.steward("release ASSET", "--yes", ASSET=KUBELET)).code == 0
         assert await eventually(partial(is_staged, rig, *waiting), within=60), "the others of the pool go along"
+        assert (await howto.steward("release prometheus-alerts", "--yes")).code == 0
+        others = [asset for asset in waiting if asset != "prometheus-alerts"]
+        assert await eventually(partial(is_staged, rig, *others), within=60)
         accepted = await howto.kubectl(f"annotate hyperconverged {HCO.name} -n {HCO.namespace} {TAKEOVER}=accept")
         assert accepted["metadata"]["annotations"][TAKEOVER] == "accept"
         assert await eventually(partial(is_staged, rig), within=60)
