@@ -34,6 +34,8 @@ ROOT = Path(__file__).parents[1]
 MAX_REQUEST = 200_000
 """Bytes of arguments and environment, in one packet."""
 MAX_NUMBER = 64
+HOOK = "FORK_HOOK"
+"""The name of a variable: MODULE:FUNCTION is called in the fork first."""
 
 
 class Start(msgspec.Struct):
@@ -174,9 +176,16 @@ def _become(start: Start, files: list[int]) -> Start:
     return start
 
 
+def prepare(env: Mapping[str, str]) -> None:
+    """Call the function that HOOK names, such as one that plants a bug, before the program runs."""
+    if hook := env.get(HOOK):
+        module, _, function = hook.partition(":")
+        getattr(import_module(module), function)()
+
+
 if __name__ == "__main__":
     import_everything()
-    serve(sys.argv[1])
+    prepare(serve(sys.argv[1]).env)
     from virt_steward.cli.main import main
 
     main()

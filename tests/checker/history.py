@@ -5,6 +5,7 @@ log cannot show is a write whose answer never came, because the API server was k
 The next version of such an object is `uncertain`: what it changed cannot be attributed to its author alone.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -187,18 +188,36 @@ def read(entries: Iterable[Object], outages: Sequence[Interval] = ()) -> History
     return history
 
 
-def read_files(folder: Path, since: datetime, outages: Sequence[Interval] = ()) -> History:
-    """From the log and the files that its rotation left."""
-    files = [*sorted(folder.glob("audit-*.log")), folder / "audit.log"]
-    lines = (line for path in files if path.exists() for line in path.read_bytes().split(b"\n") if line)
-    entries = (entry for line in lines if (entry := _decoded(line)) and _time(entry, "requestReceived") >= since)
-    return read(entries, outages)
+class AuditReader:
+    """Reads an audit log from its present end on, each entry once, also across rotations of the file."""
+
+    def __init__(self, path: Path) -> None:
+        self.entries: list[Object] = []
+        self._path = path
+        self._file = path.open("rb")
+        self._file.seek(0, os.SEEK_END)
+        self._rest = b""
+
+    def history(self, outages: Sequence[Interval] = ()) -> History:
+        self._read()
+        if self._path.exists() and os.fstat(self._file.fileno()).st_ino != self._path.stat().st_ino:
+            self.close()
+            self._file = self._path.open("rb")
+            self._read()
+        return read(self.entries, outages)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _read(self) -> None:
+        *lines, self._rest = (self._rest + self._file.read()).split(b"\n")
+        self.entries += (entry for line in lines if (entry := _decoded(line)))
 
 
 def _decoded(line: bytes) -> Object | None:
     try:
         entry: Object = msgspec.json.decode(line)
-    except msgspec.DecodeError:  # incomplete: it is being written, or the server was killed meanwhile
+    except msgspec.DecodeError:  # incomplete: the server was killed meanwhile
         return None
     return entry if entry["stage"] in ("ResponseComplete", "Panic") else None
 

@@ -1,15 +1,13 @@
 """The placement chooses once, never against a VM that exists, and never without hearing from every cluster."""
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from tests.checker.facts import Facts, MemberAnswer, Violation
 from tests.checker.history import History, Version, value_at
 
 MACHINES = "machines.vitistack.io"
 CLUSTER = "vitistack.io/kubevirt-config"
-REUSED = 1.5
-"""Seconds: one list per cluster and second, so an answer may be this much older than the Machine."""
 
 
 def cluster_of(obj: object) -> str:
@@ -40,8 +38,7 @@ def machines_are_placed_knowingly(history: History, facts: Facts) -> Iterator[Vi
             continue
         if cluster_of(version.earlier) or not (chosen := cluster_of(version.obj)):
             continue
-        since = _created(version) - timedelta(seconds=REUSED)
-        heard = {one: list(_answers(facts, one, version, since)) for one in facts.members}
+        heard = {one: list(_answers(facts, one, version, _created(version))) for one in facts.members}
         vm = f"vm-{version.ref.name}"
         holders = {one for one, answers in heard.items() if any(vm in (answer.vms or ()) for answer in answers)}
         silent = sorted(one for one, answers in heard.items() if all(answer.vms is None for answer in answers))
@@ -52,6 +49,7 @@ def machines_are_placed_knowingly(history: History, facts: Facts) -> Iterator[Vi
 
 
 def _created(version: Version) -> datetime:
+    """Up to a second early: the server cuts it to whole seconds."""
     return datetime.fromisoformat(version.get("metadata", "creationTimestamp"))
 
 

@@ -1,0 +1,120 @@
+"""One short seed on a control plane of its own, and the parts of chaos that need none."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.faults import (
+    CRDS,
+    LASTS,
+    MEMBERS,
+    ON_MEMBERS,
+    ON_REPLICAS,
+    ON_THE_CLUSTER,
+    Fault,
+    FaultList,
+    faults_of,
+    matches,
+)
+from tests.chaos.gateway import _last_states
+from tests.chaos.injection import Injector
+from tests.chaos.mutations import MUTATIONS
+from tests.chaos.run import run_seed
+from tests.chaos.shrink import shortened
+from tests.chaos.site import a_judged_control_plane, a_site
+from tests.chaos.workload import OFTEN, Workload, steps_of
+from virt_steward_demo.local.controlplane import ControlPlane
+
+README = Path(__file__).with_name("README.md")
+SHORT = FaultList(
+    1,
+    (
+        Fault(0.4, "lost-answers", "*-*", amount=1),
+        Fault(0.8, "stalled", "*-*", 1.0),
+        Fault(1.0, "kill", "a-*", 0.2),
+        Fault(1.5, "silent", "east", 1.5),
+    ),
+)
+
+
+def test_seed_gives_the_same_faults_and_work() -> None:
+    assert faults_of(7) == faults_of(7) != faults_of(8)
+    assert steps_of(7) == steps_of(7) != steps_of(8)
+
+
+def test_many_seeds_have_every_fault_and_every_step() -> None:
+    kinds = {fault.kind for seed in range(200) for fault in faults_of(seed)}
+    assert kinds == {*ON_REPLICAS, *ON_MEMBERS, *ON_THE_CLUSTER}
+    assert {step.action for seed in range(200) for step in steps_of(seed)} >= {*OFTEN}
+
+
+def test_every_fault_and_step_can_be_done() -> None:
+    names = {kind.replace("-", "_") for kind in (*ON_REPLICAS, *ON_THE_CLUSTER)}
+    assert {name for name in names if not hasattr(Injector, f"_{name}")} == set()
+    assert {name for name in OFTEN if not hasattr(Workload, f"_{name.replace('-', '_')}")} == set()
+    targets = {fault.target for seed in range(200) for fault in faults_of(seed) if fault.kind in ON_MEMBERS}
+    assert targets == {*MEMBERS}
+    assert all(fault.at <= LASTS for seed in range(200) for fault in faults_of(seed))
+    assert len(CRDS) == len({*CRDS})
+
+
+def test_target_means_accounts() -> None:
+    accounts = ("a-advisor", "b-advisor", "a-approver")
+    assert [matches("*-advisor", one) for one in accounts] == [True, True, False]
+    assert [matches("a-*", one) for one in accounts] == [True, False, True]
+
+
+def test_fault_list_survives_a_file(tmp_path: Path) -> None:
+    assert FaultList.load(SHORT.save(tmp_path / "seed.json")) == SHORT
+
+
+@pytest.mark.parametrize("needed", [(3,), (0, 7), (2, 4, 5)])
+async def test_faults_are_shortened_to_those_that_matter(needed: tuple[int, ...]) -> None:
+    async def fails(items: tuple[int, ...]) -> bool:
+        return {*needed} <= {*items}
+
+    assert await shortened(tuple(range(8)), fails, most_tries=100) == needed
+
+
+async def test_shortening_ends_after_the_tries_that_it_has() -> None:
+    tries = []
+
+    async def fails(items: tuple[int, ...]) -> bool:
+        tries.append(items)
+        return False
+
+    assert await shortened(tuple(range(8)), fails, most_tries=3) == tuple(range(8))
+    assert len(tries) == 3
+
+
+def test_hidden_states_are_all_but_the_last_of_each_object() -> None:
+    def event(uid: str, version: int) -> bytes:
+        return b'{"type":"MODIFIED","object":{"metadata":{"uid":"%s","resourceVersion":"%d"}}}\n' % (
+            uid.encode(),
+            version,
+        )
+
+    bookmark = b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}\n'
+    batch = [event("a", 1), event("b", 2), event("a", 3), bookmark, b""]
+    assert _last_states(batch) == [event("b", 2), event("a", 3), bookmark, b""]
+
+
+def test_planted_bugs_fit_the_code_and_are_listed() -> None:
+    for mutation in MUTATIONS.values():
+        assert all(patch.source() for patch in mutation.patches)
+    listed = {line.split("`")[1] for line in README.read_text().splitlines() if line.startswith("| `")}
+    assert listed == {*MUTATIONS}
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    with a_judged_control_plane(tmp_path_factory.mktemp("judged")) as started:
+        yield started
+
+
+async def test_short_seed_is_green(judged: ControlPlane, tmp_path: Path) -> None:
+    async with a_site(judged, tmp_path) as site:
+        outcome = await run_seed(site, SHORT, tmp_path / "seed")
+    assert [str(one) for one in outcome.verdict.violations] == []
+    assert outcome.verdict.writes > 20, "too little happened to prove anything"
