@@ -54,6 +54,7 @@ ON_REPLICAS = {
     "stalled": (0.5, LONGEST_STALL),  # watches deliver nothing, and then everything
     "unobserved": (0.5, LONGEST_STALL),  # watches deliver nothing, and then only the last state of each object
     "stale": (0.5, LONGEST_STALL),  # a restart, and lists as they were `amount` writes ago; watches stall meanwhile
+    "unleased": (5.0, 8.0),  # it reaches everything but its Lease
     "kill": (0.2, 3.0),  # SIGKILL, and another start
     "stop": (0.5, 6.0),  # SIGSTOP, also for longer than a lease
     "clock": (0.5, 4.0),  # the wall clock is off by `amount` seconds

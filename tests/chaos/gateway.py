@@ -15,6 +15,7 @@ from virt_steward.kube.tls import Trust, ssl_context
 from virt_steward_demo.local.controlplane import ControlPlane
 
 CONFLICT = 409
+LEASES = "/apis/coordination.k8s.io/"
 REASONS = {CONFLICT: "Conflict", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable"}
 NOT_FORWARDED = ("Host", "Accept-Encoding")
 
@@ -62,6 +63,7 @@ class Treatment:
     flowing: asyncio.Event = field(default_factory=asyncio.Event)
     """Whether watches deliver."""
     open: set[Any] = field(default_factory=set)
+    unleased: bool = False
     trap: Trap | None = None
 
     def __post_init__(self) -> None:
@@ -108,6 +110,8 @@ class ChaosGateway:
     async def _treated(self, request: web.BaseRequest, treatment: Treatment) -> web.StreamResponse:
         if "watch" in request.query:
             return _refusal_of_watch(request, treatment) or await self._watch(request, treatment)
+        if treatment.unleased and request.path.startswith(LEASES):
+            return a_status(503, REASONS[503])
         is_write = request.method != "GET"
         if treatment.errors and (is_write or treatment.errors[-1] != CONFLICT):
             code = treatment.errors.pop()

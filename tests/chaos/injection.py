@@ -81,6 +81,10 @@ class Injector:
         async with self._treated(fault, latency=fault.amount / 1000):
             pass
 
+    async def _unleased(self, fault: Fault) -> None:
+        async with self._treated(fault, unleased=True):
+            pass
+
     async def _duplicated(self, fault: Fault) -> None:
         async with self._treated(fault, duplicated=True):
             pass

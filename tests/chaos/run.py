@@ -82,7 +82,7 @@ async def run_work(
         try:
             await workload.prepare()
             site.start_all(folder, mutation)
-            assert await eventually(lambda: _have_leaders(site), within=STARTS), "not every controller has a leader"
+            assert await eventually(lambda: have_leaders(site), within=STARTS), "not every controller has a leader"
             arm(site)
             await _disturb(workload, injector, steps, wanted.faults)
             _heal(site)
@@ -97,7 +97,7 @@ async def run_work(
     return Outcome(wanted, check(history, facts), history, time.monotonic() - began)
 
 
-async def _have_leaders(site: Site) -> bool:
+async def have_leaders(site: Site) -> bool:
     try:
         leases = await site.client.list(LEASE, Selection(NAMESPACE))
     except KubeError:

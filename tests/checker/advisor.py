@@ -11,7 +11,8 @@ OWN = (CONFIGS, f"{CONFIGS}/status", "leases.coordination.k8s.io", "events", "ev
 OWN_AT_HOME = ("configmaps", "controllerrevisions.apps")
 APPROVED_PLAN = "advisor.kubevirt.io/approved-plan"
 EXECUTES = ("Apply", "Rollback")
-OURS = ("virt-advisor-operator", "virt-steward-")
+OURS = ("virt-advisor-operator", "virt-platform-autopilot", "virt-steward-")
+"""How the names of our field managers begin."""
 
 
 def is_target(version: Version) -> bool:

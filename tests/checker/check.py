@@ -8,6 +8,7 @@ from tests.checker.history import History
 from tests.checker.placement import machines_are_placed_knowingly, machines_stay_where_they_are
 from tests.checker.writes import (
     configs_converge,
+    fields_of_others_remain,
     freezes_hold,
     is_effective,
     leaders_write_alone,
@@ -25,6 +26,7 @@ ALWAYS: tuple[Invariant, ...] = (
     machines_are_placed_knowingly,
     leaders_write_alone,
     nothing_is_applied_twice,
+    fields_of_others_remain,
     freezes_hold,
 )
 """Hold at any time."""

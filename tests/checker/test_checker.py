@@ -252,6 +252,21 @@ def test_correction_is_applied_once() -> None:
     assert found(log) == ["twice"]
 
 
+def test_fields_of_others_are_taken_or_stay() -> None:
+    log = Log()
+    log.put(0, ADMIN, "Service", "ops/metrics", {"spec": {"type": "A"}, "metadata": owned(type="kubectl", port="helm")})
+    taken = {"spec": {"type": "B"}, "metadata": owned(type="virt-platform-autopilot", port="helm")}
+    log.put(1, AUTOPILOT, "Service", "ops/metrics", taken)
+    assert found(log) == []
+    log.put(
+        2, AUTOPILOT, "Service", "ops/metrics", {"metadata": owned(type="virt-platform-autopilot"), "spec": {"x": 1}}
+    )
+    assert found(log) == ["foreign"]
+    log.put(3, ADMIN, "Service", "ops/other", {"metadata": owned(type="kubectl")})
+    log.delete(4, AUTOPILOT, "Service", "ops/other")
+    assert found(log) == ["foreign", "foreign"]
+
+
 @pytest.mark.parametrize(("seconds", "broken"), [(1, []), (5, ["freeze"]), (12, [])])
 def test_nothing_begins_in_a_freeze(seconds: float, broken: list[str]) -> None:
     log = an_offered_plan()

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
-from tests.checker.advisor import CONFIGS, is_target
+from tests.checker.advisor import CONFIGS, OURS, is_target, owners
 from tests.checker.approver import approvals
 from tests.checker.facts import HOME, Facts, Replica, Violation
 from tests.checker.history import History, Interval, Object, Ref, Version, Write, value_at
@@ -83,6 +83,21 @@ def _approved_per_plan(history: History, facts: Facts) -> dict[str, int]:
         if not version.uncertain:
             counts[version.uid] = counts.get(version.uid, 0) + 1
     return counts
+
+
+def fields_of_others_remain(history: History, facts: Facts) -> Iterator[Violation]:
+    """No write of ours removes a field that somebody else owns, unless it becomes ours; nor an object of theirs.
+
+    Whose a field is, the server says in managedFields. To take a field with another value is a matter of other rules.
+    """
+    for version in facts.by(history):
+        if version.before is None or version.uncertain or version.write.subresource:
+            continue
+        before, after = owners(version.earlier), owners(version.obj)
+        kept = frozenset().union(*after.values())
+        for manager, fields in before.items():
+            if not manager.startswith(OURS) and (lost := fields - kept):
+                yield Violation("foreign", f"removed {', '.join(sorted(lost)[:3])} of {manager}", version)
 
 
 def freezes_hold(history: History, facts: Facts) -> Iterator[Violation]:

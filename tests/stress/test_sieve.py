@@ -172,6 +172,7 @@ async def test_no_write_is_a_bad_moment_to_stop_or_to_look_away(site: Site) -> N
             outcome, sprung = await run(site, number, mode, *(one for one in group if one))
             disturbed += [(mode, one) for one in sprung]
             red += [f"{mode} {group}: {one}" for one in outcome.verdict.violations]
+            print(f"{mode}: {len(sprung)} writes perturbed; {outcome.report()}")
     print(f"writes perturbed: {len(disturbed)} of {3 * len(kinds)}")
     missed = {(mode, one) for mode in ("intermediate", "stale", "unobserved") for one in kinds} - {*disturbed}
     assert red == []
