@@ -90,11 +90,10 @@ class ChaosGateway:
         self.treatments[name] = Treatment()
 
     def heal(self) -> None:
-        """End all faults."""
+        """End all faults; traps stay."""
         for name, treatment in self.treatments.items():
             treatment.flowing.set()
-            fresh = Treatment(open=treatment.open)
-            self.treatments[name] = fresh
+            self.treatments[name] = Treatment(open=treatment.open, trap=treatment.trap)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         treatment = self.treatments[self._names[request.headers.get("Authorization", "")]]

@@ -61,10 +61,6 @@ async def run_seed(site: Site, wanted: FaultList, folder: Path, mutation: str = 
     return await run_work(site, wanted, steps_of(wanted.seed), folder, mutation=mutation)
 
 
-def _unarmed(_: Site) -> None:
-    """For work that is disturbed by its faults alone."""
-
-
 async def run_work(
     site: Site,
     wanted: FaultList,
@@ -72,9 +68,8 @@ async def run_work(
     folder: Path,
     *,
     mutation: str = "",
-    arm: Callable[[Site], None] = _unarmed,
 ) -> Outcome:
-    """Do some work beside some faults; `arm` is called when every controller has a leader."""
+    """Do some work beside some faults."""
     began, log = time.monotonic(), AuditReader(site.control_plane.audit_log)
     site.journal.clear()
     injector, workload = Injector(site), Workload(site.client, wanted.seed, site.members)
@@ -83,7 +78,6 @@ async def run_work(
             await workload.prepare()
             site.start_all(folder, mutation)
             assert await eventually(lambda: have_leaders(site), within=STARTS), "not every controller has a leader"
-            arm(site)
             await _disturb(workload, injector, steps, wanted.faults)
             _heal(site)
             await workload.run(Step(0.0, "settle"))

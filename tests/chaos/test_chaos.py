@@ -17,12 +17,13 @@ from tests.chaos.faults import (
     faults_of,
     matches,
 )
-from tests.chaos.gateway import _last_states
+from tests.chaos.gateway import _last_states, resource_of
 from tests.chaos.injection import Injector
 from tests.chaos.mutations import MUTATIONS
 from tests.chaos.run import run_seed
 from tests.chaos.shrink import shortened
 from tests.chaos.site import a_judged_control_plane, a_site
+from tests.chaos.walk import Change, changes_of
 from tests.chaos.workload import OFTEN, Workload, steps_of
 from virt_steward_demo.local.controlplane import ControlPlane
 
@@ -98,6 +99,36 @@ def test_hidden_states_are_all_but_the_last_of_each_object() -> None:
     bookmark = b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}\n'
     batch = [event("a", 1), event("b", 2), event("a", 3), bookmark, b""]
     assert _last_states(batch) == [event("b", 2), event("a", 3), bookmark, b""]
+
+
+def test_walk_changes_every_field_within_and_beyond_its_limits() -> None:
+    number = {"type": "integer", "minimum": 1, "maximum": 9}
+    schema = {
+        "type": "object",
+        "properties": {"mode": {"enum": ["On", "Off"]}, "deep": {"type": "object", "properties": {"number": number}}},
+    }
+    changes = changes_of(schema, 1)
+    given = {path: [one.value for one in changes if one.path == path] for path in {one.path for one in changes}}
+    assert sorted(given) == [("deep",), ("deep", "number"), ("mode",)]
+    assert {*given["mode",]} == {"On", "Off", "no-such-value", None}
+    assert {*given["deep", "number"]} == {0, 1, 5, 9, None}
+    assert {"number": 1} in given["deep",]
+    assert Change(("deep", "number"), 0).patch() == {"deep": {"number": 0}}
+    assert changes_of(schema, 1) == changes != changes_of(schema, 2)
+    assert {one.path for one in changes_of(schema, 1, fixed=("mode",))} == {("deep",), ("deep", "number")}
+
+
+@pytest.mark.parametrize(
+    ("path", "resource"),
+    [
+        ("/api/v1/namespaces/ops/services/metrics", "services"),
+        ("/api/v1/namespaces/ops", "namespaces"),
+        ("/apis/vitistack.io/v1alpha1/namespaces/team/machines/web/status", "machines.vitistack.io/status"),
+        ("/apis/advisor.kubevirt.io/v1alpha1/virtplatformconfigs/one", "virtplatformconfigs.advisor.kubevirt.io"),
+    ],
+)
+def test_trap_knows_resources_by_their_paths(path: str, resource: str) -> None:
+    assert resource_of(path) == resource
 
 
 def test_planted_bugs_fit_the_code_and_are_listed() -> None:
