@@ -62,6 +62,9 @@ async def hunt(options: argparse.Namespace, folder: Path, site: Site) -> list[Ou
             outcome = await run_seed(site, one, folder / f"{name}-{one.seed}", name)
             if not outcome.is_green:
                 print(f"{name}: caught by seed {one.seed}: {outcome.verdict.violations[0]}", flush=True)
+                if options.seed:  # somebody looks at this one
+                    explain(outcome)
+                    await shrink(outcome, folder, site, 0 if options.no_shrink else MOST_TRIES, name)
                 break
         else:
             print(f"{name}: NOT CAUGHT", flush=True)
@@ -82,7 +85,7 @@ def explain(outcome: Outcome) -> None:
     print("  the last writes:", *(f"    {one}" for one in writes[-SHOWN:]), sep="\n", flush=True)
 
 
-async def shrink(outcome: Outcome, folder: Path, site: Site, most_tries: int) -> None:
+async def shrink(outcome: Outcome, folder: Path, site: Site, most_tries: int, mutation: str = "") -> None:
     """Print the shortened list, and keep both where `--replay` finds them."""
     seed = outcome.faults.seed
     kept = outcome.faults.save(Path(tempfile.gettempdir()) / f"chaos-seed-{seed}.json")
@@ -93,7 +96,7 @@ async def shrink(outcome: Outcome, folder: Path, site: Site, most_tries: int) ->
     async def fails(faults: tuple[Fault, ...]) -> bool:
         nonlocal tries
         tries += 1
-        again = await run_seed(site, FaultList(seed, faults), folder / f"seed-{seed}-try-{tries}")
+        again = await run_seed(site, FaultList(seed, faults), folder / f"seed-{seed}-try-{tries}", mutation)
         return bool(broken & {one.invariant for one in again.verdict.violations})
 
     short = FaultList(seed, await shortened(outcome.faults.faults, fails, most_tries=most_tries))

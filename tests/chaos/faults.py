@@ -11,7 +11,6 @@ MEMBERS = ("east", "west")
 LASTS = 8.0
 """Seconds in which work is given and faults happen."""
 LONGEST_STALL = 2.5
-"""Seconds for which a view may be held back."""
 
 
 class Fault(msgspec.Struct, frozen=True, order=True):
@@ -80,6 +79,9 @@ AMOUNTS = {
 }
 CRDS = ("kubedeschedulers.operator.openshift.io", "prometheusrules.monitoring.coreos.com")
 EVERYBODY = "*"
+DELAYS = ("stalled", "unobserved", "stale", "stop", "apiserver-stop", "apiserver-kill", "etcd-stop", "etcd-kill")
+RECONNECT = 1.0
+"""Seconds in which a watch is open again."""
 
 
 def faults_of(seed: int) -> tuple[Fault, ...]:
@@ -103,6 +105,11 @@ def _target(rng: random.Random, kind: str, group: dict[str, tuple[float, float]]
     controller = rng.choice((*CONTROLLERS, EVERYBODY))
     replica = rng.choice((*REPLICAS, EVERYBODY))
     return f"{replica}-{controller}"
+
+
+def staleness(faults: tuple[Fault, ...]) -> float:
+    """By how many seconds these faults may delay what a controller sees, before it writes."""
+    return max((fault.seconds if fault.kind in DELAYS else RECONNECT for fault in faults), default=0.0)
 
 
 def matches(target: str, account: str) -> bool:

@@ -4,13 +4,13 @@ import asyncio
 import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from tests.chaos.faults import CONTROLLERS, LONGEST_STALL, Fault, FaultList
+from tests.chaos.faults import CONTROLLERS, Fault, FaultList, staleness
 from tests.chaos.injection import Injector
 from tests.chaos.members import HONEST
 from tests.chaos.site import UNNEEDED, Site
@@ -31,6 +31,8 @@ SILENT = 3.0
 UNTIL_SILENT = 90.0
 STARTS = 60.0
 POLL = 0.5
+IN_PEACE = 99
+"""A change that reboots nodes, when nothing else goes on: it has to wait for a person."""
 HEARTBEAT, STALL = 0.1, 0.4
 VIEW = 2.0
 """Seconds by which a view may be old without any fault, on a busy machine."""
@@ -70,10 +72,13 @@ async def run_work(
     mutation: str = "",
 ) -> Outcome:
     """Do some work beside some faults."""
-    began, log = time.monotonic(), AuditReader(site.control_plane.audit_log)
+    began = time.monotonic()
     site.journal.clear()
     injector, workload = Injector(site), Workload(site.client, wanted.seed, site.members)
-    async with noting_stalls(injector.late), SimulatedPlatform(site.client, SHAPE):
+    async with AsyncExitStack() as stack:
+        log = stack.enter_context(closing(AuditReader(site.control_plane.audit_log)))
+        await stack.enter_async_context(noting_stalls(injector.late))
+        await stack.enter_async_context(SimulatedPlatform(site.client, SHAPE))
         try:
             await workload.prepare()
             site.start_all(folder, mutation)
@@ -81,12 +86,13 @@ async def run_work(
             await _disturb(workload, injector, steps, wanted.faults)
             _heal(site)
             await workload.run(Step(0.0, "settle"))
-            facts = await _settled(site, log, workload, injector)
+            await _settled(site, log, workload, injector, wanted.faults)
+            await workload.run(Step(0.0, "pods", IN_PEACE))
+            facts = await _settled(site, log, workload, injector, wanted.faults)
             history = log.history(injector.lost)
         finally:
             _heal(site)
             site.kill_all()
-            log.close()
             await workload.clear()
     return Outcome(wanted, check(history, facts), history, time.monotonic() - began)
 
@@ -125,11 +131,13 @@ def _heal(site: Site) -> None:
             process.start()
 
 
-async def _settled(site: Site, log: AuditReader, workload: Workload, injector: Injector) -> Facts:
+async def _settled(
+    site: Site, log: AuditReader, workload: Workload, injector: Injector, faults: tuple[Fault, ...]
+) -> Facts:
     """Wait until everything is as wanted and silent, for UNTIL_SILENT at most; what is there then is judged."""
     facts = Facts(
         replicas=site.replicas,
-        tolerance=VIEW + LONGEST_STALL,
+        tolerance=VIEW + staleness(faults),
         members=tuple(site.members),
         wanted=tuple(workload.wanted.values()),
     )

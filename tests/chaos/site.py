@@ -189,5 +189,5 @@ async def _accounts(client: Client) -> dict[str, Account]:
 
 async def _join(client: Client, control_plane: ControlPlane, member: ChaosMember) -> None:
     kubeconfig = control_plane.kubeconfig.read_text().replace(control_plane.server, member.server)
-    await client.create(a_secret(NAMESPACE, member.name, kubeconfig))
-    await client.create(a_config(member.name, Key(NAMESPACE, member.name)))
+    for manifest in (a_secret(NAMESPACE, member.name, kubeconfig), a_config(member.name, Key(NAMESPACE, member.name))):
+        await client.apply(manifest, manager="fleet", force=True)  # it has another port in each site of a control plane

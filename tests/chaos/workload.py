@@ -89,11 +89,12 @@ def steps_of(seed: int) -> tuple[Step, ...]:
     rng = random.Random(f"workload {seed}")
     steps = [*BEGINNING]
     for number in range(1, rng.randint(12, 18)):
-        at = round(rng.uniform(0.3, LASTS), 2)
         action = rng.choice(OFTEN)
+        at = round(rng.uniform(0.3, LASTS if action != "freeze" else LASTS / 3), 2)
         steps.append(Step(at, action, number, rng.choice((*MEMBERS, "")) if action == "machine" else ""))
-        if action == "freeze":
-            steps.append(Step(round(rng.uniform(at, LASTS + 1), 2), "thaw", number))
+        if action == "freeze":  # with work that it holds back
+            thaw = round(rng.uniform(at + LASTS / 2, LASTS + 1), 2)
+            steps += [Step(round(rng.uniform(at + 2, thaw), 2), "subscribe", 100 + number), Step(thaw, "thaw", number)]
     return tuple(sorted(steps))
 
 
@@ -248,7 +249,7 @@ class Workload:
 
     async def _move_pin(self, _: Step) -> None:
         """Once the first version is there: OLM goes by it to the next, and a pin beyond it would wait for a person."""
-        number = max(self._pins)
+        number = max(self._pins, default=0)
         found = await self.client.get(self._operator(number))
         if found.get("status", {}).get("installedCSV") != VERSIONS[0]:
             return

@@ -1,5 +1,6 @@
 """The autopilot holds changes back that reboot nodes, and leaves ignored fields alone."""
 
+import hashlib
 import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -49,26 +50,28 @@ def _seen(history: History, facts: Facts, resource: str, version: Version) -> It
 
 
 def _is_released(history: History, facts: Facts, version: Version) -> bool:
-    """The HyperConverged names the asset of a staged entry of this object, with an id that nobody can guess."""
+    """The HyperConverged names the id of a change of this object that was staged before."""
     released = {
         one.strip()
         for seen in _seen(history, facts, HCO, version)
         for one in _annotation(seen, "rollout-release").split(",")
     }
-    key = version.ref.name
     kind = value_at(version.obj or version.earlier, ("kind",), "")
-    keys = (key, f"{kind.lower()}.{key}")
-    assets = {
-        json.loads(text).get("asset", "")
-        for ref in history.refs("configmaps")
-        if ref.name == STAGING
-        for one in history.in_force(
-            ref, datetime.min.replace(tzinfo=version.write.received.tzinfo), version.write.answered
-        )
+    keys = (version.ref.name, f"{kind.lower()}.{version.ref.name}")
+    staged = (one for ref in history.refs("configmaps") if ref.name == STAGING for one in history.of(ref))
+    return any(
+        name in keys and release_id(json.loads(text)) in released
+        for one in staged
+        if one.number < version.number
         for name, text in one.get("data", default={}).items()
-        if name in keys
-    }
-    return any(one.partition("@")[0] in assets and "@" in one for one in released)
+    )
+
+
+def release_id(entry: Object) -> str:
+    """`asset@hash`: of the asset, what is wanted, the live object, and when it was staged."""
+    at = datetime.fromisoformat(entry["stagedAt"]).isoformat()
+    parts = (entry["asset"], entry["desiredHash"], entry.get("liveHash", ""), at)
+    return f"{entry['asset']}@{hashlib.sha256(' '.join(parts).encode()).hexdigest()[:12]}"
 
 
 def _is_rolling(history: History, facts: Facts, version: Version) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.checker.autopilot import release_id
 from tests.checker.builders import (
     ADMIN,
     Log,
@@ -31,6 +32,7 @@ FORCED = "fieldManager=virt-advisor-operator&force=true"
 RELEASE = "platform.kubevirt.io/rollout-release"
 IGNORED = "platform.kubevirt.io/ignore-fields"
 CLUSTER = "vitistack.io/kubevirt-config"
+STAGED = {"asset": "swap-enable", "stagedAt": "2026-03-01T12:00:09Z", "desiredHash": "sha256:2", "liveHash": "sha256:1"}
 
 
 def found(log: Log, facts: Facts | None = None, *outages: Interval) -> list[str]:
@@ -98,7 +100,7 @@ def a_staged_change() -> Log:
     log.put(0, ADMIN, "MachineConfigPool", "worker", a_pool("rendered-1", "rendered-1"))
     log.put(1, AUTOPILOT, "MachineConfig", "swap", a_machine_config("a"))
     log.put(2, ADMIN, "MachineConfigPool", "worker", a_pool("rendered-2", "rendered-2"))
-    data = {"swap": json.dumps({"asset": "swap-enable"})}
+    data = {"swap": json.dumps(STAGED)}
     log.put(9, AUTOPILOT, "ConfigMap", "openshift-cnv/virt-platform-autopilot-mc-staging", {"data": data})
     return log
 
@@ -110,12 +112,13 @@ def test_autopilot_creates_what_reboots_and_holds_changes_back() -> None:
     assert found(log) == ["rollout"]
 
 
-@pytest.mark.parametrize("asset", ["swap-enable", "another"])
-def test_autopilot_writes_what_was_released(asset: str) -> None:
+@pytest.mark.parametrize("wanted", ["sha256:2", "sha256:3"])
+def test_autopilot_writes_what_was_released(wanted: str) -> None:
     log = a_staged_change()
-    log.put(15, ADMIN, "HyperConverged", PLATFORM, {"metadata": {"annotations": {RELEASE: f"{asset}@12ab"}}})
+    released = release_id({**STAGED, "desiredHash": wanted})
+    log.put(15, ADMIN, "HyperConverged", PLATFORM, {"metadata": {"annotations": {RELEASE: f"other@1, {released}"}}})
     log.put(20, AUTOPILOT, "MachineConfig", "swap", a_machine_config("b"))
-    assert found(log) == ([] if asset == "swap-enable" else ["rollout"])
+    assert found(log) == ([] if wanted == STAGED["desiredHash"] else ["rollout"])
 
 
 @pytest.mark.parametrize("policy", ["coalesce", "approve", "immediate"])

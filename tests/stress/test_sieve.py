@@ -39,12 +39,14 @@ STEPS = (
     Step(5.5, "options", 7),
     Step(6.0, "drift-alerts", 8),
 )
-FAULTS = (Fault(2.6, "silent", "west", 2.0),)
-"""So that a Machine has to wait, and says so."""
-METHODS = {"create": "POST", "patch": "PATCH", "delete": "DELETE"}
-MODES = ("intermediate", "stale", "unobserved")
 HELD_BACK = 2.0
 """Seconds for which states stay hidden, or old."""
+FAULTS = (Fault(2.5, "silent", "west", 5.0), Fault(0.0, "stalled", "z-nobody", HELD_BACK))
+"""A Machine has to wait, and says so. The second disturbs nobody: it says how old a view may be."""
+METHODS = {"create": "POST", "patch": "PATCH", "delete": "DELETE"}
+MODES = ("intermediate", "stale", "unobserved")
+TRIES = 3
+"""Runs for a kind of write that did not occur."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -163,15 +165,16 @@ async def test_no_write_is_a_bad_moment_to_stop_or_to_look_away(site: Site) -> N
     print(
         f"\n{len(kinds)} kinds of writes: {', '.join(f'{one.controller} {one.verb} {one.resource}' for one in kinds)}"
     )
-    disturbed: list[tuple[str, WriteKind]] = []
+    left = [(mode, group) for mode in MODES for group in zip_longest(*by_controller)]
+    disturbed: set[tuple[str, WriteKind]] = set()
     red: list[str] = []
-    for mode in MODES:
-        for number, group in enumerate(zip_longest(*by_controller), start=1001):
+    for attempt in range(TRIES):
+        for number, (mode, group) in enumerate(left, start=1001 + 100 * attempt):
             outcome, sprung = await run(site, number, mode, *(one for one in group if one))
-            disturbed += [(mode, one) for one in sprung]
+            disturbed |= {(mode, one) for one in sprung}
             red += [f"{mode} {group}: {one}" for one in outcome.verdict.violations]
             print(f"{mode}: {len(sprung)} writes perturbed; {outcome.report()}")
+        left = [(mode, (one,)) for mode in MODES for one in kinds if (mode, one) not in disturbed]
     print(f"writes perturbed: {len(disturbed)} of {3 * len(kinds)}")
     assert red == []
-    missed = [f"{mode}: {one}" for mode in MODES for one in kinds if (mode, one) not in disturbed]
-    assert missed == []
+    assert left == []

@@ -8,7 +8,7 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
+from contextlib import asynccontextmanager, closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -123,22 +123,31 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 
 @pytest.fixture
 async def walker(judged: ControlPlane, tmp_path: Path) -> AsyncIterator[Walker]:
-    log = AuditReader(judged.audit_log)
-    async with a_site(judged, tmp_path) as site, SimulatedPlatform(site.client, SHAPE):
-        work = Workload(site.client, 0, site.members)
-        site.start_all(tmp_path / "processes")
-        try:
-            assert await eventually(lambda: have_leaders(site), within=60)
-            found = Walker(site, log)
-            yield found
-            facts = Facts(site.replicas, members=tuple(site.members), answers=tuple(site.journal))
-            assert [str(one) for one in check(log.history(), facts, ALWAYS).violations] == []
-            print(f"\nchanges: {found.accepted} accepted, {found.refused} refused")
-            assert found.accepted > 10
-        finally:
-            site.kill_all()
-            log.close()
-            await work.clear()
+    with closing(AuditReader(judged.audit_log)) as log:
+        async with (
+            a_site(judged, tmp_path) as site,
+            SimulatedPlatform(site.client, SHAPE),
+            _walking(site, log, tmp_path) as walker,
+        ):
+            yield walker
+
+
+@asynccontextmanager
+async def _walking(site: Site, log: AuditReader, folder: Path) -> AsyncIterator[Walker]:
+    """All controllers run; at the end, the checker has its say."""
+    work = Workload(site.client, 0, site.members)
+    site.start_all(folder / "processes")
+    try:
+        assert await eventually(lambda: have_leaders(site), within=60)
+        walker = Walker(site, log)
+        yield walker
+        facts = Facts(site.replicas, members=tuple(site.members), answers=tuple(site.journal))
+        assert [str(one) for one in check(log.history(), facts, ALWAYS).violations] == []
+        print(f"\nchanges: {walker.accepted} accepted, {walker.refused} refused")
+        assert walker.accepted > 10
+    finally:
+        site.kill_all()
+        await work.clear()
 
 
 async def test_cluster_does_not_remember_its_former_specs(walker: Walker) -> None:
@@ -149,6 +158,7 @@ async def test_cluster_does_not_remember_its_former_specs(walker: Walker) -> Non
     walked = await walker.status(ref)
     await walker.recreated(ref)
     assert await walker.status(ref) == walked
+    await walker.delete(ref)
 
 
 async def test_approver_does_not_remember_its_former_specs(walker: Walker) -> None:

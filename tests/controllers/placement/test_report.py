@@ -77,7 +77,9 @@ def test_a_cluster_that_falls_silent_keeps_its_version_and_says_since_when() -> 
 def test_a_cluster_without_a_kubeconfig_has_no_version_and_no_capacity() -> None:
     known = config_status(EAST, ClusterReached("v1.36.3"), 7, CapacityFree(0.6, 0.4), NOW)
     config = msgspec.structs.replace(EAST, status=known)
-    gone = config_status(config, UnusableCluster(PlacementReason.SECRET_NOT_FOUND, "Secret a/b not found"), 7, None, NOW)
+    gone = config_status(
+        config, UnusableCluster(PlacementReason.SECRET_NOT_FOUND, "Secret a/b not found"), 7, None, NOW
+    )
     assert (gone.version, gone.free) == ("", None)
 
 
