@@ -119,9 +119,6 @@ MUTATIONS = {
         "if case.occasion is Occasion.CREATE and",
         "if",
     ),
-    "move-placed-machines": _bug(
-        f"{CONTROLLERS}.placement.rules.explicit_annotation", "explicit_annotation", "if not name:", "if True:"
-    ),
     "approve-unpinned": _bug(
         f"{CONTROLLERS}.approver.checks",
         "every_csv_is_wanted",

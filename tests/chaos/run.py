@@ -31,8 +31,6 @@ SILENT = 3.0
 UNTIL_SILENT = 90.0
 STARTS = 60.0
 POLL = 0.5
-IN_PEACE = 99
-"""A change that reboots nodes, when nothing else goes on: it has to wait for a person."""
 HEARTBEAT, STALL = 0.1, 0.4
 VIEW = 2.0
 """Seconds by which a view may be old without any fault, on a busy machine."""
@@ -87,7 +85,7 @@ async def run_work(
             _heal(site)
             await workload.run(Step(0.0, "settle"))
             await _settled(site, log, workload, injector, wanted.faults)
-            await workload.run(Step(0.0, "pods", IN_PEACE))
+            await workload.run(Step(0.0, "ask-in-vain"))
             facts = await _settled(site, log, workload, injector, wanted.faults)
             history = log.history(injector.lost)
         finally:

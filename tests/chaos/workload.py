@@ -9,6 +9,7 @@ import msgspec
 
 from tests.chaos.faults import LASTS, MEMBERS
 from tests.chaos.members import ChaosMember
+from tests.checker.advisor import CONFIGS
 from tests.checker.approver import PLANS, SUBSCRIPTIONS
 from tests.checker.facts import Wanted
 from tests.checker.history import Ref as Judged
@@ -46,6 +47,8 @@ UNTIL_DONE = 30.0
 APP = "virt-platform-autopilot"
 """The label of the Service that the asset wants."""
 FINAL_INTERVAL = 600
+UNRELEASED = 99
+CONFIG = Judged(CONFIGS, "", the_config().key.name)
 
 
 class Step(msgspec.Struct, frozen=True, order=True):
@@ -145,12 +148,17 @@ class Workload:
         for plan in self._slow:
             await self._set_status(plan, {"phase": "RequiresApproval"})
         await self._configure("Apply", FINAL_INTERVAL)
-        config = Judged("virtplatformconfigs.advisor.kubevirt.io", "", "load-aware-rebalancing")
-        self.want(config, ("status", "phase"), "Completed")
+        self.want(CONFIG, ("status", "phase"), "Completed")
         descheduler = Judged("kubedeschedulers.operator.openshift.io", DESCHEDULER.key.namespace, DESCHEDULER.key.name)
         self.want(descheduler, ("spec", "deschedulingIntervalSeconds"), FINAL_INTERVAL)
         if not self._is_ignored:
             self.want(_judged(ASSETS[SERVICE], "services"), ("metadata", "labels", "app"), APP)
+
+    async def _ask_in_vain(self, _: Step) -> None:
+        """When nothing else goes on: a change that reboots nodes, and an approval of a plan that nobody has seen."""
+        await self._pods(Step(0.0, "", UNRELEASED))
+        await self._configure("Apply", FINAL_INTERVAL + 1, WRONG_HASH)
+        self.want(CONFIG, ("status", "phase"), "ReviewRequired")
 
     # The autopilot.
 
