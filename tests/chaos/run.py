@@ -68,8 +68,9 @@ async def run_work(
     folder: Path,
     *,
     mutation: str = "",
+    silent: float = SILENT,
 ) -> Outcome:
-    """Do some work beside some faults."""
+    """Do some work beside some faults, until nothing was written for some seconds."""
     began = time.monotonic()
     site.journal.clear()
     injector, workload = Injector(site), Workload(site.client, wanted.seed, site.members)
@@ -84,9 +85,10 @@ async def run_work(
             await _disturb(workload, injector, steps, wanted.faults)
             _heal(site)
             await workload.run(Step(0.0, "settle"))
-            await _settled(site, log, workload, injector, wanted.faults)
+            settled = partial(_settled, site, log, workload, injector, faults=wanted.faults, silent=silent)
+            await settled()
             await workload.run(Step(0.0, "ask-in-vain"))
-            facts = await _settled(site, log, workload, injector, wanted.faults)
+            facts = await settled()
             history = log.history(injector.lost)
         finally:
             _heal(site)
@@ -130,7 +132,7 @@ def _heal(site: Site) -> None:
 
 
 async def _settled(
-    site: Site, log: AuditReader, workload: Workload, injector: Injector, faults: tuple[Fault, ...]
+    site: Site, log: AuditReader, workload: Workload, injector: Injector, *, faults: tuple[Fault, ...], silent: float
 ) -> Facts:
     """Wait until everything is as wanted and silent, for UNTIL_SILENT at most; what is there then is judged."""
     facts = Facts(
@@ -149,11 +151,11 @@ async def _settled(
             break
         ours = (one for one in history.writes if one.user in facts.replicas and one.ref.resource != LEASES)
         last = max((one.answered for one in ours), default=healed)
-        is_silent = datetime.now(UTC) - max(last, healed) > timedelta(seconds=SILENT)
+        is_silent = datetime.now(UTC) - max(last, healed) > timedelta(seconds=silent)
         if is_silent and not any(configs_converge(history, facts)):
             break
     now = datetime.now(UTC)
-    return replace(facts, quiet=Interval(now - timedelta(seconds=SILENT), now))
+    return replace(facts, quiet=Interval(now - timedelta(seconds=silent), now))
 
 
 @asynccontextmanager

@@ -20,11 +20,11 @@ from tests.chaos.faults import (
 from tests.chaos.gateway import _last_states, resource_of
 from tests.chaos.injection import Injector
 from tests.chaos.mutations import MUTATIONS
-from tests.chaos.run import run_seed
+from tests.chaos.run import run_work
 from tests.chaos.shrink import shortened
 from tests.chaos.site import a_judged_control_plane, a_site
 from tests.chaos.walk import Change, changes_of
-from tests.chaos.workload import OFTEN, Workload, steps_of
+from tests.chaos.workload import OFTEN, Step, Workload, steps_of
 from virt_steward_demo.local.controlplane import ControlPlane
 
 README = Path(__file__).with_name("README.md")
@@ -32,10 +32,20 @@ SHORT = FaultList(
     1,
     (
         Fault(0.4, "lost-answers", "*-*", amount=1),
-        Fault(0.8, "stalled", "*-*", 1.0),
-        Fault(1.0, "kill", "a-*", 0.2),
-        Fault(1.5, "silent", "east", 1.5),
+        Fault(0.8, "stalled", "*-*", 0.5),
+        Fault(1.2, "resets", "*-placement"),
+        Fault(1.3, "silent", "east", 0.5),
     ),
+)
+STEPS = (
+    Step(0.0, "activate"),
+    Step(0.0, "subscribe"),
+    Step(0.1, "plan"),
+    Step(0.2, "machine", 1, "west"),
+    Step(0.9, "approve"),
+    Step(1.2, "ignore-service", 2),
+    Step(1.4, "machine", 3),
+    Step(1.5, "slow-plan", 4),
 )
 
 
@@ -147,6 +157,6 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 
 async def test_short_seed_is_green(judged: ControlPlane, tmp_path: Path) -> None:
     async with a_site(judged, tmp_path) as site:
-        outcome = await run_seed(site, SHORT, tmp_path / "seed")
+        outcome = await run_work(site, SHORT, STEPS, tmp_path / "seed", silent=1.5)
     assert [str(one) for one in outcome.verdict.violations] == []
     assert outcome.verdict.writes > 20, "too little happened to prove anything"
