@@ -55,9 +55,15 @@ class Fork:
 
     @property
     def alive(self) -> bool:
-        if self._exit_code is None and select.select([self._connection], [], [], 0)[0]:
+        if self._exit_code is None and self._has_news():
             self._note(self._connection.recv(MAX_NUMBER))
         return self._exit_code is None
+
+    def _has_news(self) -> bool:
+        """By poll, since select knows no descriptor above 1023."""
+        poll = select.poll()
+        poll.register(self._connection, select.POLLIN)
+        return bool(poll.poll(0))
 
     @property
     def exit_code(self) -> int:

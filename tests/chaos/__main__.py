@@ -88,7 +88,7 @@ def explain(outcome: Outcome) -> None:
 async def shrink(outcome: Outcome, folder: Path, site: Site, most_tries: int, mutation: str = "") -> None:
     """Print the shortened list, and keep both where `--replay` finds them."""
     seed = outcome.faults.seed
-    kept = outcome.faults.save(Path(tempfile.gettempdir()) / f"chaos-seed-{seed}.json")
+    kept = outcome.faults.save(Path(tempfile.mkdtemp(prefix="chaos-")) / f"seed-{seed}.json")
     print(f"  repeat it with --replay {kept}")
     broken = {one.invariant for one in outcome.verdict.violations}
     tries = 0
@@ -100,7 +100,7 @@ async def shrink(outcome: Outcome, folder: Path, site: Site, most_tries: int, mu
         return bool(broken & {one.invariant for one in again.verdict.violations})
 
     short = FaultList(seed, await shortened(outcome.faults.faults, fails, most_tries=most_tries))
-    path = short.save(kept.with_name(f"chaos-seed-{seed}-short.json"))
+    path = short.save(kept.with_name(f"seed-{seed}-short.json"))
     print(f"  shortened in {tries} runs to {len(short.faults)} faults, --replay {path}:")
     print(*(f"    {one}" for one in short.faults), sep="\n", flush=True)
 

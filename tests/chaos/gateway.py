@@ -228,7 +228,8 @@ async def a_chaos_gateway(control_plane: ControlPlane) -> AsyncIterator[ChaosGat
         connector=aiohttp.TCPConnector(ssl=trust, limit=0), timeout=aiohttp.ClientTimeout(total=None)
     ) as upstream:
         gateway = ChaosGateway(control_plane.server, upstream)
-        runner = web.ServerRunner(web.Server(gateway.handle), handler_cancellation=True, shutdown_timeout=0.05)
+        server = web.Server(gateway.handle, handler_cancellation=True)  # else watches outlive those who opened them
+        runner = web.ServerRunner(server, shutdown_timeout=0.05)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=certified(control_plane)).start()
         gateway.server = f"https://127.0.0.1:{runner.addresses[0][1]}"

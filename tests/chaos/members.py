@@ -72,7 +72,7 @@ class ChaosMember:
 @asynccontextmanager
 async def some_members(control_plane: ControlPlane, *members: ChaosMember) -> AsyncIterator[None]:
     runners = [
-        web.ServerRunner(web.Server(one.handle), handler_cancellation=True, shutdown_timeout=0.05) for one in members
+        web.ServerRunner(web.Server(one.handle, handler_cancellation=True), shutdown_timeout=0.05) for one in members
     ]
     try:
         for member, runner in zip(members, runners, strict=True):
