@@ -34,6 +34,8 @@ ROOT = Path(__file__).parents[1]
 MAX_REQUEST = 200_000
 """Bytes of arguments and environment, in one packet."""
 MAX_NUMBER = 64
+HOOK = "FORK_HOOK"
+"""The name of a variable: MODULE:FUNCTION is called in the fork first."""
 
 
 class Start(msgspec.Struct):
@@ -53,9 +55,15 @@ class Fork:
 
     @property
     def alive(self) -> bool:
-        if self._exit_code is None and select.select([self._connection], [], [], 0)[0]:
+        if self._exit_code is None and self._has_news():
             self._note(self._connection.recv(MAX_NUMBER))
         return self._exit_code is None
+
+    def _has_news(self) -> bool:
+        """By poll, since select knows no descriptor above 1023."""
+        poll = select.poll()
+        poll.register(self._connection, select.POLLIN)
+        return bool(poll.poll(0))
 
     @property
     def exit_code(self) -> int:
@@ -174,9 +182,16 @@ def _become(start: Start, files: list[int]) -> Start:
     return start
 
 
+def prepare(env: Mapping[str, str]) -> None:
+    """Call the function that HOOK names, such as one that plants a bug, before the program runs."""
+    if hook := env.get(HOOK):
+        module, _, function = hook.partition(":")
+        getattr(import_module(module), function)()
+
+
 if __name__ == "__main__":
     import_everything()
-    serve(sys.argv[1])
+    prepare(serve(sys.argv[1]).env)
     from virt_steward.cli.main import main
 
     main()

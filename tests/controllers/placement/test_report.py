@@ -74,6 +74,15 @@ def test_a_cluster_that_falls_silent_keeps_its_version_and_says_since_when() -> 
     assert {one.last_transition_time for one in silent.conditions} == {later}
 
 
+def test_a_cluster_without_a_kubeconfig_has_no_version_and_no_capacity() -> None:
+    known = config_status(EAST, ClusterReached("v1.36.3"), 7, CapacityFree(0.6, 0.4), NOW)
+    config = msgspec.structs.replace(EAST, status=known)
+    gone = config_status(
+        config, UnusableCluster(PlacementReason.SECRET_NOT_FOUND, "Secret a/b not found"), 7, None, NOW
+    )
+    assert (gone.version, gone.free) == ("", None)
+
+
 def test_a_long_story_is_cut() -> None:
     told = config_status(EAST, Unreachable("x" * 5000), 0, None, NOW)
     assert max(len(one.message) for one in told.conditions) == 1024

@@ -120,7 +120,7 @@ class ControlPlane:
 
     def launch(self) -> None:
         """Start etcd and the API server only, and do not wait for them."""
-        self._spawn("etcd", programs.etcd(self._layout, self.etcd_port))
+        self.start_etcd()
         self.start_apiserver()
 
     def stop(self) -> None:
@@ -146,6 +146,13 @@ class ControlPlane:
     def start_apiserver(self) -> None:
         """Start the API server, also after a kill, on the same address and with the same credentials; do not wait."""
         self._spawn("kube-apiserver", programs.kube_apiserver(self._layout, self.port, self.etcd_port))
+
+    def kill_etcd(self) -> None:
+        self._children["etcd"].kill()
+
+    def start_etcd(self) -> None:
+        """Start etcd, also after a kill, on the same address and with the same data; do not wait."""
+        self._spawn("etcd", programs.etcd(self._layout, self.etcd_port))
 
     def wait_until_ready(self) -> None:
         self._wait_for(READY)

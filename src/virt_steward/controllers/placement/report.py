@@ -108,12 +108,14 @@ def _in_steps(part: float) -> int:
 def config_status(
     config: KubevirtConfig, answer: Answer, machines: int, free: CapacityFree | None, now: datetime
 ) -> KubevirtConfigReport:
+    """What is known of a silent cluster stays. Without a usable kubeconfig nobody can tell which cluster it was of."""
     conditions = (_reachable(answer), _credentials(answer))
+    known = KubevirtConfigReport() if isinstance(answer, UnusableCluster) else config.status
     return KubevirtConfigReport(
         phase=_phase(answer),
-        version=answer.version if isinstance(answer, ClusterReached) else config.status.version,
+        version=answer.version if isinstance(answer, ClusterReached) else known.version,
         machines=machines,
-        free=reported_capacity(config.status.free, free, now),
+        free=reported_capacity(known.free, free, now),
         observed_generation=config.metadata.generation,
         conditions=tuple(
             Condition(
