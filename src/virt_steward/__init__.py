@@ -1,3 +1,3 @@
 """Governs everything around KubeVirt on a cluster, as controllers on one engine. See ARCHITECTURE.md."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

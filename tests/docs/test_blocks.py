@@ -44,7 +44,7 @@ WORDS = {
     "ASSET": "swap-enable",
     "NAMESPACE": "default",
     "KIND": "configmap",
-    "$IMAGE": "registry.example/virt-steward:0.1.0",
+    "$IMAGE": "registry.example/virt-steward:0.2.0",
     "GROUP": "example",
 }
 """What a reader puts in the place of these words."""
