@@ -21,6 +21,7 @@ from virt_steward.controllers.advisor.records import name_of_record
 from virt_steward.kube.client import Object
 from virt_steward.objects.corekinds import CONFIG_MAP
 from virt_steward.objects.identity import Key, Ref
+from virt_steward.plans.fingerprint import fields_hash
 from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.simulation.faults import pause_pool, resume_pool
 from virt_steward_demo.simulation.kinds import NAMES
@@ -40,6 +41,16 @@ def shape() -> PlatformShape:
     return PlatformShape(workers=1, pace=0.01, machines_per_worker=0, without=others)
 
 
+def apply_interval(objects: list[Object], interval: int) -> None:
+    """As if version 0.1 had planned and applied another interval than this version plans."""
+    [status] = [one["status"] for one in objects if one["kind"] == "VirtPlatformConfig"]
+    [target] = [one for one in objects if one["kind"] == "KubeDescheduler"]
+    item, governed = status["items"][1], status["governed"][1]
+    for obj in (item["desiredState"], target):
+        obj["spec"]["deschedulingIntervalSeconds"] = interval
+    item["plannedHash"] = governed["hash"] = fields_hash(target, item["managedFields"])
+
+
 @dataclass(slots=True)
 class Upgrade:
     """An admin who replaces version 0.1."""
@@ -57,11 +68,8 @@ class Upgrade:
     async def restore(self, state: str, *, interval: int = 0) -> Object:
         """Restore a recorded state, or one with another interval; the answer is the status that version 0.1 wrote."""
         objects = recording(f"advisor-{state}", folder=V01)
-        for obj in objects if interval else ():
-            if obj["kind"] == "VirtPlatformConfig":
-                obj["status"]["items"][1]["desiredState"]["spec"]["deschedulingIntervalSeconds"] = interval
-            if obj["kind"] == "KubeDescheduler":
-                obj["spec"]["deschedulingIntervalSeconds"] = interval
+        if interval:
+            apply_interval(objects, interval)
         for obj in objects:
             if obj["metadata"].get("namespace") == HOME:
                 obj["metadata"]["namespace"] = self.home
@@ -121,8 +129,17 @@ async def test_upgrade_keeps_phase_and_history(upgrade: Upgrade, state: str, pha
 
 async def test_upgrade_offers_what_it_plans_differently(upgrade: Upgrade) -> None:
     before = await upgrade.restore("completed", interval=90)
-    async with upgrade.advising():
+    async with upgrade.advising() as advisor:
+
+        def looks() -> float:
+            return advisor.sample("controller_runtime_reconcile_total", controller="advisor", result="success") or 0.0
+
         assert await upgrade.rig.reaches("CompletedWithUpgrade", reason="LogicChanged")
+        for touch in ("once", "twice"):
+            done = looks()
+            await upgrade.rig.client.merge_patch(DESCHEDULER, {"metadata": {"labels": {"touched": touch}}})
+            assert await eventually(lambda done=done: looks() > done)
+        assert (await upgrade.rig.status()).phase == "CompletedWithUpgrade"
     after = (await upgrade.rig.config())["status"]
     assert [after[name] for name in ("history", "preImage", "governed")] == [
         before[name] for name in ("history", "preImage", "governed")
