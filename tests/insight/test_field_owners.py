@@ -93,9 +93,12 @@ def test_owners_survive_deep_nesting() -> None:
 def test_owners_are_bounded() -> None:
     names = {f"f:{number:05}": {} for number in range(2_000)}
     many = [an_entry(f"manager-{number:03}", names) for number in range(200)]
-    began = time.thread_time()
-    found = owners(*many)
-    assert time.thread_time() - began < 0.2
+    took = []
+    for _ in range(3):  # the garbage of other tests may be collected in any of them
+        began = time.thread_time()
+        found = owners(*many)
+        took.append(time.thread_time() - began)
+    assert min(took) < 0.2
     assert (len(found.owners), found.more) == (module.OWNERS_SHOWN, module.MOST_ENTRIES - module.OWNERS_SHOWN)
     assert all(len(one.fields) <= module.FIELDS_SHOWN for one in found.owners)
     assert any(not one.is_complete for one in found.owners)
