@@ -58,7 +58,7 @@ def table_of(report: Report) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
     table.add_column("", no_wrap=True)
     for heading in ("median", "ratio", "by round", "p90"):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("ratio to")
     for figure in report.figures:
         table.add_row(*_cells(figure))

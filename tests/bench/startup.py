@@ -15,7 +15,7 @@ from virt_steward_demo.local.controlplane import ControlPlane, ReservedPort
 
 ROUNDS = 7
 POLL = 0.005
-BARE_START, BARE_MEMORY = "start of a bare Python", "a bare Python"
+BARE = "bare Python"
 _RSS = "print(next(line for line in open('/proc/self/status') if line.startswith('VmRSS:')).split()[1])"
 
 
@@ -30,8 +30,8 @@ async def measure(control_plane: ControlPlane, folder: Path) -> tuple[Figure, Fi
         starts.append(Round((seconds,), (bare,)))
         memories.append(Round((rss,), (_bare_memory(),)))
     return (
-        Figure("start to ready", "s", BARE_START, tuple(starts)),
-        Figure("memory of a single controller", "MiB", BARE_MEMORY, tuple(memories)),
+        Figure("start to ready", "s", BARE, tuple(starts)),
+        Figure("memory of a controller", "MiB", BARE, tuple(memories)),
     )
 
 
