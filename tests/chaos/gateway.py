@@ -197,7 +197,7 @@ def _last_states(batch: Iterable[bytes]) -> list[bytes]:
     """Only the last event of each object, as somebody sees it who lists instead. Bookmarks stay where they are."""
     kept: dict[str, bytes] = {}
     for number, line in enumerate(batch):
-        metadata = json.loads(line)["object"].get("metadata", {}) if line else {}
+        metadata = json.loads(line).get("object", {}).get("metadata", {}) if line else {}
         key = metadata.get("uid") or f"event {number}"
         kept.pop(key, None)
         kept[key] = line
