@@ -32,7 +32,7 @@ from virt_steward.kube.whoami import REVIEW
 from virt_steward.objects.document import JsonDocument
 from virt_steward.objects.identity import Key, Ref
 from virt_steward.objects.wallclock import parse_rfc3339
-from virt_steward.runtime.access import LEASE, Access, Reach
+from virt_steward.runtime.access import APP_SELECTOR, LEASE, Access, Reach
 from virt_steward.runtime.leader import FAILING, LAST_SUCCESS
 from virt_steward.runtime.standby import DEFAULT_DURATION, LONGEST_HOLDER, other_leases
 from virt_steward.settings import names_in
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 ALL = "all"
-OURS = "app.kubernetes.io/name=virt-steward"
 CRD_OF = {"advisor": "VirtPlatformConfig", "approver": "InstallPlanApprover", "placement": "KubevirtConfig"}
 """The kind of ours that each controller reconciles."""
 READS = ("watch", "list", "get")
@@ -122,7 +121,7 @@ async def read_status(client: Client, options: StatusOptions) -> InstallationSta
     await client.discovery.refresh()
     now = await server_time(client)
     deployments = await _unless_forbidden(
-        client.list(DEPLOYMENT, Selection(options.namespace, labels=OURS), Deployment)
+        client.list(DEPLOYMENT, Selection(options.namespace, labels=APP_SELECTOR), Deployment)
     )
     found = [await _controller(client, name, options, deployments, now) for name in NAMES]
     return InstallationStatus(judge_all([one.health for one in found]), now, options.namespace, tuple(found))

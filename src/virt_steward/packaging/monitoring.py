@@ -21,6 +21,7 @@ from virt_steward.objects.identity import Key
 from virt_steward.packaging.dashboards import grafana_files, perses_dashboards
 from virt_steward.platform.hco import PREFIX, Hco
 from virt_steward.runtime import access
+from virt_steward.runtime.access import APP, component_labels
 from virt_steward.runtime.metrics_auth import PATH
 
 if TYPE_CHECKING:
@@ -70,10 +71,6 @@ class MonitoringOptions:
         return place.replace("%s", alert)
 
 
-def labels(component: str) -> dict[str, str]:
-    return {"app.kubernetes.io/name": "virt-steward", "app.kubernetes.io/component": component}
-
-
 def certificate(installation: Installation) -> str:
     """The name of the Secret with the certificate of the metrics."""
     return f"{installation.prefix}-metrics-tls"
@@ -113,7 +110,7 @@ def metrics(installation: Installation) -> list[Object]:
 
     The Service is headless and selects the pods of all controllers: Prometheus scrapes each pod behind it.
     """
-    metadata = {"namespace": installation.namespace, "labels": labels("metrics")}
+    metadata = {"namespace": installation.namespace, "labels": component_labels("metrics")}
     name, secret = _metrics(installation), certificate(installation)
     return [
         {
@@ -122,7 +119,7 @@ def metrics(installation: Installation) -> list[Object]:
             "metadata": {"name": name, **metadata, "annotations": {SERVING_CERTIFICATE: secret}},
             "spec": {
                 "clusterIP": "None",
-                "selector": {"app.kubernetes.io/name": "virt-steward"},
+                "selector": APP,
                 "ports": [{"name": "metrics", "port": METRICS, "targetPort": METRICS}],
             },
         },
@@ -166,7 +163,7 @@ def prometheus_rights(installation: Installation, account: Key) -> list[Object]:
 
 def _rbac(kind: str, name: str, namespace: str = "", **content: Any) -> Object:
     where = {"namespace": namespace} if namespace else {}
-    metadata = {"name": name, **where, "labels": labels("metrics")}
+    metadata = {"name": name, **where, "labels": component_labels("metrics")}
     return {"apiVersion": f"{access.RBAC}/v1", "kind": kind, "metadata": metadata, **content}
 
 
@@ -197,9 +194,9 @@ def monitor(installation: Installation) -> Object:
         "metadata": {
             "name": installation.prefix,
             "namespace": installation.namespace,
-            "labels": labels("metrics"),
+            "labels": component_labels("metrics"),
         },
-        "spec": {"selector": {"matchLabels": labels("metrics")}, "endpoints": [endpoint]},
+        "spec": {"selector": {"matchLabels": component_labels("metrics")}, "endpoints": [endpoint]},
     }
 
 
@@ -212,7 +209,7 @@ def alerts(installation: Installation, options: MonitoringOptions) -> dict[str, 
             "metadata": {
                 "name": f"{installation.prefix}-{component}",
                 "namespace": installation.namespace,
-                "labels": labels(component) | {"prometheus": "k8s", "role": "alert-rules"},
+                "labels": component_labels(component) | {"prometheus": "k8s", "role": "alert-rules"},
             },
             "spec": {"groups": _groups(component, options)},
         }
@@ -254,7 +251,7 @@ def grafana(installation: Installation) -> Object:
         "metadata": {
             "name": f"{installation.prefix}-dashboards",
             "namespace": installation.namespace,
-            "labels": labels("dashboards") | {GRAFANA_DASHBOARD: "1"},
+            "labels": component_labels("dashboards") | {GRAFANA_DASHBOARD: "1"},
         },
         "data": grafana_files(),
     }
@@ -262,7 +259,7 @@ def grafana(installation: Installation) -> Object:
 
 def perses(installation: Installation) -> list[Object]:
     """The dashboards for Perses, and the datasource that they name: OpenShift's metrics of the whole cluster."""
-    metadata = {"namespace": installation.namespace, "labels": labels("dashboards")}
+    metadata = {"namespace": installation.namespace, "labels": component_labels("dashboards")}
     address = "https://thanos-querier.openshift-monitoring.svc.cluster.local:9091"
     proxy = {"kind": "HTTPProxy", "spec": {"url": address, "secret": f"{DATASOURCE}-secret"}}
     datasource = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from virt_steward.runtime.access import APP, component_labels
 from virt_steward.settings import CONSOLE
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ IMAGE_PATTERN = r"^[^\s@]+(@sha256:[0-9a-f]{64})?$"
 """A name with a tag or a digest."""
 DNS_PORTS = (53, 5353)
 """Policies see the port of the DNS pod, which on OpenShift is 5353."""
-APP = {"app.kubernetes.io/name": "virt-steward"}
 """A label that all of our pods have, and no others."""
 
 
@@ -57,7 +57,7 @@ def priority_class(options: OperationOptions) -> list[Object]:
         {
             "apiVersion": "scheduling.k8s.io/v1",
             "kind": "PriorityClass",
-            "metadata": {"name": PRIORITY_CLASS, "labels": _labels("operation")},
+            "metadata": {"name": PRIORITY_CLASS, "labels": component_labels("operation")},
             "value": 1_000_000,
             "preemptionPolicy": "Never",
             "description": "Controllers of virt-steward: before usual pods in the queue of the scheduler, and evicted"
@@ -122,7 +122,7 @@ def network_policy(installation: Installation, metrics: int, ports: Iterable[int
 
 def console_policy(installation: Installation, component: str, port: int) -> Object:
     """The pages of the console can be reached, too: by a proxy in front of it, if it listens for one."""
-    selector = {**APP, "app.kubernetes.io/component": component}
+    selector = component_labels(component)
     spec = {
         "podSelector": {"matchLabels": selector},
         "policyTypes": ["Ingress"],
@@ -132,13 +132,9 @@ def console_policy(installation: Installation, component: str, port: int) -> Obj
 
 
 def _policy(installation: Installation, name: str, component: str, spec: Object) -> Object:
-    metadata = {"name": name, "namespace": installation.namespace, "labels": _labels(component)}
+    metadata = {"name": name, "namespace": installation.namespace, "labels": component_labels(component)}
     return {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": metadata, "spec": spec}
 
 
 def _ports(protocol: str, *ports: int) -> list[Object]:
     return [{"port": port, "protocol": protocol} for port in ports]
-
-
-def _labels(component: str) -> dict[str, str]:
-    return {**APP, "app.kubernetes.io/component": component}

@@ -34,10 +34,9 @@ from virt_steward.packaging.monitoring import (
     on_every_cluster,
 )
 from virt_steward.packaging.monitoring import certificate as _certificate
-from virt_steward.packaging.monitoring import labels as _labels
 from virt_steward.packaging.operation import ALL_IN_ONE, OperationOptions, resources_of
 from virt_steward.runtime import access
-from virt_steward.runtime.access import Installation
+from virt_steward.runtime.access import APP, Installation, component_labels
 from virt_steward.runtime.matters import NOTIFICATION_MEMORY
 from virt_steward.runtime.metrics_auth import GRANTS, MetricsAuth, optional_grants
 from virt_steward.settings import CONSOLE
@@ -155,7 +154,7 @@ def _controllers(options: InstallOptions) -> dict[str, list[Object]]:
 def _all_in_one(options: InstallOptions) -> list[Object]:
     """All controllers in one Deployment. Its account has the roles of each."""
     account = f"{options.installation.prefix}-{ALL_IN_ONE}"
-    metadata = {"name": account, "namespace": options.installation.namespace, "labels": _labels(ALL_IN_ONE)}
+    metadata = {"name": account, "namespace": options.installation.namespace, "labels": component_labels(ALL_IN_ONE)}
     rbac = [obj for name in NAMES for obj in _rbac(name, options) if obj["kind"] != "ServiceAccount"]
     return [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata},
@@ -251,17 +250,17 @@ def _service(installation: Installation, topic: str, port: int, selector: dict[s
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {"name": name, "namespace": installation.namespace, "labels": _labels(topic)},
+        "metadata": {"name": name, "namespace": installation.namespace, "labels": component_labels(topic)},
         "spec": {
             "clusterIP": "None",
-            "selector": {"app.kubernetes.io/name": "virt-steward", **selector},
+            "selector": {**APP, **selector},
             "ports": [{"name": topic, "port": port, "targetPort": port}],
         },
     }
 
 
 def _deployment(name: str, options: InstallOptions) -> Object:
-    labels = _labels(name)
+    labels = component_labels(name)
     account = f"{options.installation.prefix}-{name}"
     secret = {"secretName": _certificate(options.installation), "optional": True}  # it works without its metrics, too
     pod = {
@@ -290,7 +289,7 @@ def _gates_file(options: InstallOptions) -> Object:
     metadata = {
         "name": f"{options.installation.prefix}-gates",
         "namespace": options.installation.namespace,
-        "labels": _labels("gates"),
+        "labels": component_labels("gates"),
     }
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {GATES_FILE: options.gates}}
 

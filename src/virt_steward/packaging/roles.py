@@ -24,7 +24,7 @@ from virt_steward.kube.events import EVENT
 from virt_steward.objects.corekinds import CONFIG_MAP, NODE
 from virt_steward.platform.hco import HYPERCONVERGED
 from virt_steward.platform.machineconfigs import MACHINE_CONFIG_POOL
-from virt_steward.runtime.access import DESCRIPTION, RBAC
+from virt_steward.runtime.access import DESCRIPTION, RBAC, component_labels
 from virt_steward.runtime.admission import APPROVE_VERB, OVERRIDE_FREEZE_VERB
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def _rules(grants: Iterable[UserGrant]) -> list[dict[str, Any]]:
 
 
 def _cluster_role(name: str, description: str, rules: list[dict[str, Any]]) -> dict[str, Any]:
-    labels = {"app.kubernetes.io/name": "virt-steward", "app.kubernetes.io/component": "roles"}
+    labels = component_labels("roles")
     return {
         "apiVersion": f"{RBAC}/v1",
         "kind": "ClusterRole",

@@ -21,6 +21,7 @@ from virt_steward.controllers.approver.olm import INSTALL_PLAN
 from virt_steward.controllers.autopilot.rollouts.staged import ref_of_staging
 from virt_steward.controllers.placement.observation import MACHINE
 from virt_steward.holds.freezes import CONFIG_MAP_NAME as FREEZE
+from virt_steward.insight.deployments import DEPLOYMENT, Deployment
 from virt_steward.kube.client import EVERYTHING, Selection
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.kube.errors import Forbidden, NotFound
@@ -31,7 +32,7 @@ from virt_steward.packaging.parts import POLICIES, InstallOptions, installed
 from virt_steward.plans.preimage import CONTROLLER_REVISION, PROFILE
 from virt_steward.platform.hco import HYPERCONVERGED
 from virt_steward.removal.found import FoundObject, InstallationSeen, Part, found_object
-from virt_steward.runtime.access import LEASE, Installation
+from virt_steward.runtime.access import APP_SELECTOR, LEASE, Installation, lease_of
 from virt_steward.runtime.matters import memory_name
 from virt_steward.runtime.standby import OtherLease
 
@@ -39,18 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
     from virt_steward.kube.client import Reader
-
-LABELLED = "app.kubernetes.io/name=virt-steward"
-DEPLOYMENT = Kind("apps", "Deployment", "deployments")
-
-
-class _ReplicaCount(msgspec.Struct, frozen=True):
-    replicas: int = 1
-
-
-class _ScaledDeployment(msgspec.Struct, frozen=True):
-    metadata: dict[str, Any]
-    spec: _ReplicaCount = _ReplicaCount()
 
 
 async def observe_installation(reader: Reader, namespace: str, hco: Key) -> InstallationSeen:
@@ -61,7 +50,7 @@ async def observe_installation(reader: Reader, namespace: str, hco: Key) -> Inst
     await survey.find_crds()
     await survey.find_records(ref_of_staging(hco.namespace))
     for kind in _installed_kinds(namespace):
-        await survey.find(Part.INSTALLATION, kind, Selection(labels=LABELLED, metadata_only=True))
+        await survey.find(Part.INSTALLATION, kind, Selection(labels=APP_SELECTOR, metadata_only=True))
     await survey.find_named(Part.NAMESPACE, [Ref(NAMESPACE, Key("", namespace))])
     for kind in _target_kinds():
         await survey.find(Part.TARGET, kind, Selection(metadata_only=True))
@@ -82,7 +71,7 @@ class _RemovalSurvey:
     async def find_running(self) -> None:
         now = datetime.now(UTC)
         for name in NAMES:
-            lease = Ref(LEASE, Key(self._namespace, f"virt-steward-{name}"))
+            lease = Ref(LEASE, Key(self._namespace, lease_of(name)))
             try:
                 found = await self._reader.get(lease, OtherLease)
             except NotFound:
@@ -92,8 +81,8 @@ class _RemovalSurvey:
                 continue
             if found.is_renewed(now, timedelta(seconds=found.duration)):
                 self.running.append(f"{found.holder} renews {lease}")
-        async for one in self._listed(DEPLOYMENT, Selection(labels=LABELLED)):
-            deployment = msgspec.convert(one, _ScaledDeployment)
+        async for one in self._listed(DEPLOYMENT, Selection(labels=APP_SELECTOR)):
+            deployment = msgspec.convert(one, Deployment)
             if deployment.spec.replicas:
                 self.running.append(f"Deployment {key_of(one)} has {deployment.spec.replicas} replicas")
 
@@ -119,9 +108,7 @@ class _RemovalSurvey:
     async def find_records(self, staging: Ref) -> None:
         home = self._namespace
         memories = tuple(memory_name(name) for name in NAMES)
-        await self.find_named(
-            Part.RECORD, [staging, *(Ref(LEASE, Key(home, f"virt-steward-{name}")) for name in NAMES)]
-        )
+        await self.find_named(Part.RECORD, [staging, *(Ref(LEASE, Key(home, lease_of(name))) for name in NAMES)])
         await self.find_named(Part.FREEZE, [Ref(CONFIG_MAP, Key(home, FREEZE))])
         async for one in self._listed(CONFIG_MAP, Selection(home, metadata_only=True)):
             if (name := key_of(one).name).startswith(name_of_record("")) or name in memories:

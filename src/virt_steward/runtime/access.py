@@ -29,6 +29,9 @@ LEASE = Kind("coordination.k8s.io", "Lease", "leases")
 SECRET = Kind("", "Secret", "secrets")
 
 NAMESPACE = installation.NAMESPACE
+APP = {"app.kubernetes.io/name": "virt-steward"}
+"""The label of everything that an installation consists of."""
+APP_SELECTOR = ",".join(f"{name}={value}" for name, value in APP.items())
 RBAC = "rbac.authorization.k8s.io"
 DESCRIPTION = "kubernetes.io/description"
 
@@ -96,6 +99,10 @@ class Grant:
         return self.part or (PARTS.get(self.where, "") if isinstance(self.where, Reach) else "")
 
 
+def lease_of(controller: str) -> str:
+    return f"virt-steward-{controller}"
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """All grants of one controller."""
@@ -112,7 +119,7 @@ class Access:
     @property
     def lease(self) -> str:
         """The name of the Lease by which its replicas elect a leader."""
-        return f"virt-steward-{self.controller}"
+        return lease_of(self.controller)
 
     @property
     def all_grants(self) -> tuple[Grant, ...]:
@@ -249,10 +256,14 @@ def _role_and_binding(
     return [role, binding]
 
 
+def component_labels(component: str) -> dict[str, str]:
+    """The labels of an object of an installation."""
+    return {**APP, "app.kubernetes.io/component": component}
+
+
 def _metadata(access: Access, installation: Installation, namespace: str) -> dict[str, Any]:
-    labels = {"app.kubernetes.io/name": "virt-steward", "app.kubernetes.io/component": access.controller}
     place = {"namespace": namespace} if namespace else {}
-    return {"name": installation.account(access)} | place | {"labels": labels}
+    return {"name": installation.account(access)} | place | {"labels": component_labels(access.controller)}
 
 
 def _reasons(grants: Iterable[Grant]) -> str:
