@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.cli.commands import steward
 from tests.console.objects import define_all, put
-from tests.controllers.advisor.reviews import config_in_review
+from tests.controllers.advisor.reviews import config_in_review, write_status
 from tests.grants import an_account
 from tests.machines import a_config, a_machine, cluster_of, the_config
 from virt_steward.apis.profiles import EXAMPLE
@@ -48,6 +48,10 @@ async def test_each_profile_gets_an_answer_though_the_first_is_forbidden(
 
 async def test_rollback_is_requested_and_cancelled(configs: Client, control_plane: ControlPlane) -> None:
     rig = await config_in_review(configs, action="Apply")
+    refused = await steward("rollback", EXAMPLE, kubeconfig=control_plane.kubeconfig)
+    assert (refused.code, refused.stdout) == (1, "")
+    assert f"There is no executed plan of {EXAMPLE} to roll back" in refused.stderr
+    await write_status(rig, phase="Completed", pre_image="a-record")
     for options, code, action in (((), 0, "Rollback"), (("--cancel",), 0, "DryRun"), (("--cancel",), 1, "DryRun")):
         ended = await steward("rollback", EXAMPLE, *options, kubeconfig=control_plane.kubeconfig)
         assert ended.code == code, ended.stdout
