@@ -13,7 +13,8 @@ from virt_steward.controllers.advisor.annotation_keys import REJECTED_BY, REJECT
 from virt_steward.controllers.autopilot.annotation_keys import PAUSE_REASON, PAUSED
 from virt_steward.kube.client import Client
 from virt_steward.objects.identity import Key, ref_of
-from virt_steward.runtime.access import Access, Installation
+from virt_steward.platform.machineconfigs import MACHINE_CONFIG
+from virt_steward.runtime.access import Access, Grant, Installation
 from virt_steward_demo.local.controlplane import ControlPlane
 
 
@@ -68,8 +69,15 @@ async def test_replan_asks_for_a_plan(configs: Client, control_plane: ControlPla
     assert (await rig.config())["spec"]["action"] == "DryRun"
 
 
-async def test_resume_takes_only_what_is_paused(admin: Client, control_plane: ControlPlane) -> None:
+async def test_resume_takes_only_what_is_paused(
+    admin: Client, control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    """By somebody who has no other right than the page on roles names: get and patch on this object."""
     await define_all(admin)
+    grant = Grant(MACHINE_CONFIG, ("get", "patch"), "to resume it", names=("90-worker-swap-online",))
+    access = Access("resumer", (grant,), only_looks=True)
+    account = await an_account(admin, access, Installation(namespace, prefix=namespace))
+    kubeconfig = account.write_kubeconfig(tmp_path / "kubeconfig", control_plane)
     machine_config = {
         "apiVersion": "machineconfiguration.openshift.io/v1",
         "kind": "MachineConfig",
@@ -78,7 +86,7 @@ async def test_resume_takes_only_what_is_paused(admin: Client, control_plane: Co
     }
     await put(admin, machine_config)
     for code, answer in ((0, "manages "), (1, "is not paused. Nothing was changed.")):
-        ended = await steward("resume", "swap-enable", kubeconfig=control_plane.kubeconfig)
+        ended = await steward("resume", "swap-enable", kubeconfig=kubeconfig)
         assert ended.code == code
         assert answer in ended.stdout + ended.stderr
     resumed = await admin.get(ref_of(machine_config))
