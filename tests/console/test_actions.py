@@ -137,6 +137,8 @@ async def test_roll_back_and_stop_managing_set_the_action(browser: Browser, clie
     await put_config(client, {**done, "conditions": [a_condition("Completed"), a_condition("Adopted")]})
     page = await shown(browser, PAGE, "Left by another advisor")
     assert "Roll back…" not in page.text, "nothing is known of what was there before"
+    refused = await browser.post(f"{PAGE}/rollback", page.form_with("plan"))
+    assert (refused.status, "There is no executed plan" in refused.text) == (409, True)
     await put_config(client, {**done, "preImage": "a-record"})
     page = await shown(browser, PAGE, "Roll back…")
     await browser.post(f"{PAGE}/rollback", page.form(f"{PAGE}/rollback"))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.cli.commands import steward
 from tests.console.objects import define_all, put
-from tests.controllers.advisor.reviews import config_in_review
+from tests.controllers.advisor.reviews import config_in_review, write_status
 from tests.grants import an_account
 from tests.machines import a_config, a_machine, cluster_of, the_config
 from virt_steward.apis.profiles import EXAMPLE
@@ -13,7 +13,8 @@ from virt_steward.controllers.advisor.annotation_keys import REJECTED_BY, REJECT
 from virt_steward.controllers.autopilot.annotation_keys import PAUSE_REASON, PAUSED
 from virt_steward.kube.client import Client
 from virt_steward.objects.identity import Key, ref_of
-from virt_steward.runtime.access import Access, Installation
+from virt_steward.platform.machineconfigs import MACHINE_CONFIG
+from virt_steward.runtime.access import Access, Grant, Installation
 from virt_steward_demo.local.controlplane import ControlPlane
 
 
@@ -48,6 +49,10 @@ async def test_each_profile_gets_an_answer_though_the_first_is_forbidden(
 
 async def test_rollback_is_requested_and_cancelled(configs: Client, control_plane: ControlPlane) -> None:
     rig = await config_in_review(configs, action="Apply")
+    refused = await steward("rollback", EXAMPLE, kubeconfig=control_plane.kubeconfig)
+    assert (refused.code, refused.stdout) == (1, "")
+    assert f"There is no executed plan of {EXAMPLE} to roll back" in refused.stderr
+    await write_status(rig, phase="Completed", pre_image="a-record")
     for options, code, action in (((), 0, "Rollback"), (("--cancel",), 0, "DryRun"), (("--cancel",), 1, "DryRun")):
         ended = await steward("rollback", EXAMPLE, *options, kubeconfig=control_plane.kubeconfig)
         assert ended.code == code, ended.stdout
@@ -64,8 +69,15 @@ async def test_replan_asks_for_a_plan(configs: Client, control_plane: ControlPla
     assert (await rig.config())["spec"]["action"] == "DryRun"
 
 
-async def test_resume_takes_only_what_is_paused(admin: Client, control_plane: ControlPlane) -> None:
+async def test_resume_takes_only_what_is_paused(
+    admin: Client, control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    """By somebody who has no other right than the page on roles names: get and patch on this object."""
     await define_all(admin)
+    grant = Grant(MACHINE_CONFIG, ("get", "patch"), "to resume it", names=("90-worker-swap-online",))
+    access = Access("resumer", (grant,), only_looks=True)
+    account = await an_account(admin, access, Installation(namespace, prefix=namespace))
+    kubeconfig = account.write_kubeconfig(tmp_path / "kubeconfig", control_plane)
     machine_config = {
         "apiVersion": "machineconfiguration.openshift.io/v1",
         "kind": "MachineConfig",
@@ -74,7 +86,7 @@ async def test_resume_takes_only_what_is_paused(admin: Client, control_plane: Co
     }
     await put(admin, machine_config)
     for code, answer in ((0, "manages "), (1, "is not paused. Nothing was changed.")):
-        ended = await steward("resume", "swap-enable", kubeconfig=control_plane.kubeconfig)
+        ended = await steward("resume", "swap-enable", kubeconfig=kubeconfig)
         assert ended.code == code
         assert answer in ended.stdout + ended.stderr
     resumed = await admin.get(ref_of(machine_config))

@@ -85,10 +85,20 @@ async def test_reject_refuses_another_plan(configs: Client) -> None:
 
 async def test_roll_back_asks_for_a_plan_that_needs_an_approval(configs: Client) -> None:
     rig = await config_in_review(configs, action="Apply")
+    await write_status(rig, phase="Completed", pre_image="a-record")
     await rig.annotate(approved_plan=PLAN)
-    await roll_back(configs, EXAMPLE, BY_ADMIN)
+    assert isinstance(await roll_back(configs, EXAMPLE, BY_ADMIN), Decided)
     assert await action_of(rig) == "Rollback"
     assert APPROVED_PLAN not in (await rig.config())["metadata"].get("annotations", {})
+
+
+async def test_roll_back_needs_an_executed_plan(configs: Client) -> None:
+    rig = await config_in_review(configs, action="Apply")
+    before = await rig.config()
+    refused = await roll_back(configs, EXAMPLE, BY_ADMIN)
+    assert isinstance(refused, NotDecided)
+    assert f"There is no executed plan of {EXAMPLE} to roll back" in refused.reason
+    assert await rig.config() == before
 
 
 async def test_cancel_rollback_manages_the_profile_again(configs: Client) -> None:

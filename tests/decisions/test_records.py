@@ -13,7 +13,7 @@ from tests.cli.commands import steward
 from tests.clients import a_client
 from tests.console.objects import define_all, no_approved_plans, put
 from tests.controllers.advisor.builders import PLAN
-from tests.controllers.advisor.reviews import config_in_review
+from tests.controllers.advisor.reviews import config_in_review, write_status
 from tests.eventually import eventually
 from tests.grants import an_account
 from tests.machines import a_config, a_machine, the_config, the_machine
@@ -117,7 +117,8 @@ async def undecided(client: Client, namespace: str) -> None:
     for ref in (Ref(VIRT_PLATFORM_CONFIG, Key("", EXAMPLE)), REFS[ASSET], the_machine(namespace, "web")):
         with suppress(NotFound):
             await client.delete(ref)
-    await config_in_review(client)
+    rig = await config_in_review(client)
+    await write_status(rig, phase="ReviewRequired", pre_image="a-record")  # of a plan before
     await client.create(MACHINE_CONFIG_OF_ASSET)
     await client.create(a_machine(namespace, "web"))
 

@@ -21,6 +21,7 @@ from virt_steward.controllers import NAMES
 from virt_steward.kube.client import Client
 from virt_steward.kube.errors import NotFound
 from virt_steward.objects.identity import Key, Kind, Ref, ref_of
+from virt_steward.packaging.operation import ALL_IN_ONE
 from virt_steward_demo.local.controlplane import ControlPlane
 
 ROOT = Path(__file__).parents[2]
@@ -31,13 +32,12 @@ IMAGE = "registry.example/virt-steward:tested"
 GATES = """\
 gates:
   no-migrations:
-    objects: {apiVersion: kubevirt.io/v1, kind: VirtualMachineInstanceMigration, namespace: additive-shop, absent: true}
+    objects: {apiVersion: kubevirt.io/v1, kind: VirtualMachineInstanceMigration, namespace: shop, absent: true}
 readyMade: [cluster-operators]
 """
 DEPLOYMENT = Kind("apps", "Deployment", "deployments")
-OWN = "additive-virt-steward"
-NAMESPACES = (OWN, "additive-shop", "additive-kubevirt-secrets", "additive-cert-manager", "additive-elsewhere")
-"""Those of the commands, under names that no other test uses."""
+NAMESPACES = ("virt-steward", "shop", "kubevirt-secrets", "cert-manager", "elsewhere")
+"""Those of the commands. Each test has its own, with a prefix: namespaces are deleted slowly."""
 EARLIER = (
     'manifests --image "$IMAGE"',
     "rbac --controllers placement --secret-namespaces virt-steward",
@@ -61,10 +61,10 @@ def printed_commands() -> list[str]:
     return list(dict.fromkeys(one.strip() for one in found if "--into" not in one))  # which writes files
 
 
-def words_of(command: str, folder: Path) -> list[str]:
+def words_of(command: str, folder: Path, prefix: str) -> list[str]:
     """The words of a command, with values for its placeholders."""
     gates = folder / "gates.yaml"
-    gates.write_text(GATES)
+    gates.write_text(GATES.replace("namespace: ", f"namespace: {prefix}"))
     values = {
         "$IMAGE": IMAGE,
         "NAME": "advisor",
@@ -77,8 +77,8 @@ def words_of(command: str, folder: Path) -> list[str]:
     words += ["elsewhere"] if words[-1].endswith("-namespaces") else []
     for number, word in enumerate(words[:-1], start=1):
         if word.endswith("-namespaces"):
-            words[number] = ",".join(f"additive-{name}" for name in words[number].split(","))
-    return [*words, "--namespace", OWN]
+            words[number] = ",".join(f"{prefix}{name}" for name in words[number].split(","))
+    return [*words, "--namespace", f"{prefix}virt-steward"]
 
 
 @dataclass(slots=True)
@@ -87,6 +87,7 @@ class Installer:
 
     client: Client
     folder: Path
+    prefix: str
     given: set[tuple[str, ...]] = field(default_factory=set)
     """All rights that a command has given."""
     printed: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -94,7 +95,9 @@ class Installer:
 
     async def apply(self, command: str) -> None:
         if command not in self.printed:
-            result = await asyncio.to_thread(CliRunner().invoke, app, [*words_of(command, self.folder), "-o", "json"])
+            result = await asyncio.to_thread(
+                CliRunner().invoke, app, [*words_of(command, self.folder, self.prefix), "-o", "json"]
+            )
             assert result.exit_code == 0, f"{command}: {result.output} {result.exception}"
             self.printed[command] = [one for one in json.loads(result.stdout)["items"] if one["kind"] in OURS]
         objects = self.printed[command]
@@ -142,17 +145,17 @@ def rights(objects: list[dict[str, Any]]) -> set[tuple[str, ...]]:
 
 
 @pytest.fixture
-async def installer(control_plane: ControlPlane, tmp_path: Path) -> AsyncIterator[Installer]:
+async def installer(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> AsyncIterator[Installer]:
     async with a_client(control_plane) as client:
-        for name in NAMESPACES:
+        prefix = f"{namespace}-"
+        for name in (f"{prefix}{one}" for one in NAMESPACES):
             await client.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}, manager="tests")
-        installer = Installer(client, tmp_path)
-        yield installer
+        yield Installer(client, tmp_path, prefix)
         for kind in ("ClusterRole", "ClusterRoleBinding"):
             for one in await client.list(Kind("rbac.authorization.k8s.io", kind, f"{kind.lower()}s")):
                 if one["metadata"]["name"].startswith("virt-steward-"):
                     await client.delete(ref_of({**one, "apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind}))
-        for name in NAMESPACES:
+        for name in (f"{prefix}{one}" for one in NAMESPACES):
             with suppress(NotFound):
                 await client.delete(Ref(Kind("", "Namespace", "namespaces"), Key("", name)))
 
@@ -174,11 +177,40 @@ async def test_no_printed_command_takes_rights_or_images_away(installer: Install
     await nothing_is_lost(installer)
 
 
-async def nothing_is_lost(installer: Installer) -> None:
+APART, TOGETHER = 'manifests --image "$IMAGE"', 'manifests --image "$IMAGE" --all-in-one'
+LATER = "rbac --controllers placement,console --secret-namespaces shop --all-in-one"
+
+
+@pytest.mark.parametrize("order", [(APART, TOGETHER), (TOGETHER, APART)], ids=["apart-first", "together-first"])
+async def test_all_in_one_and_separate_deployments_take_nothing_from_each_other(
+    installer: Installer, order: tuple[str, str]
+) -> None:
+    for command in (*order, LATER):
+        await installer.apply(command)
+    assert {f"virt-steward-{name}" for name in (*NAMES, ALL_IN_ONE)} <= accounts(installer.given)
+    assert accounts(rights(installer.printed[LATER])) == {f"virt-steward-{ALL_IN_ONE}", "virt-steward-console"}
+    await no_right_is_lost(installer)
+    former, latter = ({ref_of(one): one for one in installer.printed[command]} for command in order)
+    shared = former.keys() & latter.keys()
+    assert {"Role", "ClusterRole"} <= {ref.kind.name for ref in shared}
+    assert [ref for ref in shared if former[ref] != latter[ref]] == []
+
+
+def accounts(given: set[tuple[str, ...]]) -> set[str]:
+    return {right[0].rpartition(":")[2] for right in given}
+
+
+async def no_right_is_lost(installer: Installer) -> None:
     async def all_rights_stand() -> bool:  # the authorizer reads roles from a cache
         return not await installer.lost()
 
     assert await eventually(all_rights_stand, within=5), await installer.lost()
+
+
+async def nothing_is_lost(installer: Installer) -> None:
+    await no_right_is_lost(installer)
     for name in (*NAMES, "console"):
-        deployment = await installer.client.get(Ref(DEPLOYMENT, Key(OWN, f"virt-steward-{name}")))
+        deployment = await installer.client.get(
+            Ref(DEPLOYMENT, Key(f"{installer.prefix}virt-steward", f"virt-steward-{name}"))
+        )
         assert [one["image"] for one in deployment["spec"]["template"]["spec"]["containers"]] == [IMAGE], name

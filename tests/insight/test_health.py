@@ -113,7 +113,7 @@ ABSENT = an_observation(deployments=(), lease=None)
             id="a right is missing",
         ),
         pytest.param(
-            an_observation(lease=replace(HELD, failing=1)), "needs a person", "leading", "1 key fails", id="failing"
+            an_observation(lease=replace(HELD, failing=1)), "needs a person", "leading", "1 object fails", id="failing"
         ),
         pytest.param(an_observation(waiting=1), "needs a person", "leading", "", id="something waits"),
         pytest.param(an_observation(lease=FORBIDDEN), "cannot tell", "unknown", "who leads: forbidden", id="no Lease"),

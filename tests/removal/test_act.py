@@ -1,25 +1,29 @@
 """Single steps of a removal on a real API server, and what the command says without rights."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from aiohttp import web
 
 from tests.audit import AuditLog
 from tests.cli.commands import steward
 from tests.clients import a_client
 from tests.controllers.approver.process import home_of
+from tests.gateway import Gateway
 from tests.grants import Account, an_account
 from virt_steward.controllers.autopilot.annotation_keys import CREATED, PAUSED
 from virt_steward.kube.client import Client
 from virt_steward.kube.errors import NotFound
 from virt_steward.objects.corekinds import CONFIG_MAP
 from virt_steward.objects.identity import Key, Ref
+from virt_steward.objects.wallclock import rfc3339
 from virt_steward.removal.act import StepFailed, take_step
 from virt_steward.removal.decide import RemovalAction, RemovalStep, decide_removal
 from virt_steward.removal.found import InstallationSeen, Part, found_object
-from virt_steward.runtime.access import READ, WATCH, Access, Grant, Installation, Reach
+from virt_steward.runtime.access import LEASE, READ, WATCH, Access, Grant, Installation, Reach
 from virt_steward.ssa.managers import AUTOPILOT, CREATION
 from virt_steward_demo.local.controlplane import ControlPlane
 
@@ -105,3 +109,30 @@ async def test_dry_run_says_what_it_may_not_read(
         [f"field manager {AUTOPILOT.name}", f"field manager {CREATION.name}", f"annotation {CREATED}"],
     )
     assert [one.uri for one in audit_log.since(mark) if one.user == reader.user and one.is_write] == []
+
+
+async def test_lease_is_judged_by_the_clock_of_the_api_server(
+    admin: Client, control_plane: ControlPlane, gateway: Gateway, namespace: str, tmp_path: Path
+) -> None:
+    """The clock of this machine is a day ahead of the cluster, where a controller has just renewed its Lease."""
+    there = datetime.now(UTC) - timedelta(days=1)
+
+    async def a_day_ago(request: web.BaseRequest) -> web.StreamResponse | None:
+        if not request.path.endswith("/selfsubjectreviews"):
+            return None
+        return web.json_response({"metadata": {"creationTimestamp": rfc3339(there)}, "status": {}}, status=201)
+
+    spec = {
+        "holderIdentity": "pod-1",
+        "leaseDurationSeconds": 15,
+        "renewTime": there.isoformat(timespec="microseconds"),
+    }
+    metadata = {"name": "virt-steward-advisor", "namespace": namespace}
+    await admin.create({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec})
+    gateway.intercept = a_day_ago
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(control_plane.kubeconfig.read_text().replace(control_plane.server, gateway.secure_server))
+    arguments = ("uninstall", "--dry-run", "--namespace", namespace, "-o", "json")
+    ended = await steward(*arguments, kubeconfig=kubeconfig)
+    held = Ref(LEASE, Key(namespace, "virt-steward-advisor"))
+    assert f"pod-1 renews {held}" in msgspec.json.decode(ended.stdout)["running"], ended.stderr

@@ -170,16 +170,17 @@ def test_chart_runs_some_controllers_in_one_deployment(engine: Path) -> None:
     [container] = found["Deployment", "here", "virt-steward-all-in-one"]["spec"]["template"]["spec"]["containers"]
     assert {"--controllers=advisor,autopilot,placement", "--x=a b"} <= set(container["args"])
     assert "--none" not in container["args"]
-    ours = {"advisor", "autopilot", "approver", "placement"}
-    bindings = [
-        obj
-        for obj in found.values()
-        if obj["kind"].endswith("Binding")
-        and obj["metadata"].get("labels", {}).get("app.kubernetes.io/component") in ours
-    ]
-    assert {obj["metadata"]["labels"]["app.kubernetes.io/component"] for obj in bindings} == ours - {"approver"}
-    assert {subject["name"] for obj in bindings for subject in obj["subjects"]} == {"virt-steward-all-in-one"}
+    bindings = [obj for obj in found.values() if component_of(obj) in (*NAMES, ALL_IN_ONE) and "subjects" in obj]
+    bound = {(obj["roleRef"]["name"], subject["name"]) for obj in bindings for subject in obj["subjects"]}
+    roles = {name for (kind, _, name), obj in found.items() if kind.endswith("Role") and component_of(obj) in NAMES}
+    assert {"virt-steward-placement-secrets", "virt-steward-autopilot-opt-out-deletes"} <= roles
+    assert not {name for name in roles if "approver" in name}
+    assert bound == {(role, "virt-steward-all-in-one") for role in roles}
     assert [name for kind, _, name in found if kind == "ServiceAccount"] == ["virt-steward-all-in-one"]
+
+
+def component_of(obj: Object) -> str:
+    return str(obj["metadata"].get("labels", {}).get("app.kubernetes.io/component", ""))
 
 
 def test_chart_values_change_operation(engine: Path) -> None:
@@ -289,6 +290,7 @@ async def test_bundle_is_installed_by_olm_with_its_rights(olm: LifecycleManager)
         bindings = await client.list(Kind("rbac.authorization.k8s.io", "RoleBinding"), Selection(namespace.name))
         budgets = await client.list(Kind("policy", "PodDisruptionBudget"), Selection(namespace.name))
         classes = await client.list(Kind("scheduling.k8s.io", "PriorityClass"))
+        [network] = await client.list(Kind("networking.k8s.io", "NetworkPolicy"), Selection(namespace.name))
     assert "virt-steward-metrics-discovery-openshift-monitoring-prometheus-k8s" in {
         one["metadata"]["name"] for one in bindings
     }
@@ -300,6 +302,8 @@ async def test_bundle_is_installed_by_olm_with_its_rights(olm: LifecycleManager)
     assert people.items() <= {role["metadata"]["name"]: role.get("rules") for role in roles}.items()
     assert {one["metadata"]["name"] for one in budgets} == {f"virt-steward-{name}" for name in NAMES}
     assert "virt-steward" in {one["metadata"]["name"] for one in classes}
+    [limits] = shipped["network"]
+    assert (network["metadata"]["name"], network["spec"]) == (limits["metadata"]["name"], limits["spec"])
     olm.check()
     async with a_client(olm.control_plane) as client:
         await removed_from_olm(olm, OperatorNamespace(client, namespace.name))
@@ -326,8 +330,9 @@ async def removed_from_olm(olm: LifecycleManager, namespace: OperatorNamespace) 
 
     async def is_gone() -> bool:
         deployments = await namespace.client.list(Kind("apps", "Deployment"), Selection(namespace.name))
+        network = await namespace.client.list(Kind("networking.k8s.io", "NetworkPolicy"), Selection(namespace.name))
         roles = await namespace.client.list(Kind("rbac.authorization.k8s.io", "ClusterRole"))
-        return not deployments and not [one for one in roles if one["metadata"]["name"].startswith(csv)]
+        return not deployments and not network and not [one for one in roles if one["metadata"]["name"].startswith(csv)]
 
     assert await eventually(is_gone, within=60)
     left = [one for one in await planned(olm, namespace.name) if one["part"] == "CRD"]

@@ -28,8 +28,8 @@ from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.kube.client import EVERYTHING, Client, Object
 from virt_steward.kube.errors import NotFound
 from virt_steward.kube.faults import VARIABLE
-from virt_steward.objects.identity import Key, Kind, Ref
-from virt_steward.packaging.parts import InstallOptions, installed
+from virt_steward.objects.identity import Key, Kind, Ref, ref_of
+from virt_steward.packaging.parts import InstallOptions, installed, together
 from virt_steward.platform.hco import HYPERCONVERGED
 from virt_steward.platform.machineconfigs import MACHINE_CONFIG
 from virt_steward.removal.decide import RECORDED
@@ -60,12 +60,13 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
 
 @pytest.fixture
 async def cluster(control_plane: ControlPlane) -> AsyncIterator[Client]:
-    """The installation on a platform, with its Deployments."""
+    """The installation on a platform, with its Deployments: one for each controller, and one for all of them."""
     shape = PlatformShape(workers=1, machines_per_worker=0, pace=0.02)
     async with a_client(control_plane) as client, SimulatedPlatform(client, shape):
-        for objects in installed(InstallOptions(console=True)).values():
-            for obj in objects:
-                await (install_crd(client, obj) if obj["kind"].startswith("Custom") else client.create(obj))
+        apart = InstallOptions(console=True)
+        both = [obj for one in (apart, together(apart)) for objects in installed(one).values() for obj in objects]
+        for obj in {ref_of(obj): obj for obj in both}.values():
+            await (install_crd(client, obj) if obj["kind"].startswith("Custom") else client.create(obj))
         yield client
 
 

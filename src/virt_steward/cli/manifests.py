@@ -147,6 +147,10 @@ def rbac(
     hyperconverged: advisor_flags.HcoOption = advisor_flags.HCO,
     example_profile: advisor_flags.ExampleOption = False,
     gates: hold_flags.GatesOption = None,
+    all_in_one: Annotated[
+        bool,
+        typer.Option("--all-in-one", help="For an installation with one Deployment: bind the roles to its account."),
+    ] = False,
     output: FormatOption = ManifestFormat.YAML,
 ) -> None:
     """Print the least-privilege RBAC of controllers.
@@ -162,13 +166,15 @@ def rbac(
     hco = advisor_flags.hco(hyperconverged)
     names = chosen((*NAMES, CONSOLE), names_in(controllers))
     known_gates = load_gates(gates)
-    declared = [access_of(name, hco, known_gates, example_profile=example_profile) for name in names]
-    found = [
-        manifest
-        for one in declared
-        for manifest in access.manifests(one, _remembering(installation, one, notify=notify))
-    ]
-    typer.echo(printed([_namespace(installation), *found], output), nl=False)
+    declared = {name: access_of(name, hco, known_gates, example_profile=example_profile) for name in names}
+    rights = {
+        name: access.manifests(one, _remembering(installation, one, notify=notify)) for name, one in declared.items()
+    }
+    console_too = rights.pop(CONSOLE, [])  # it has an account of its own in every installation
+    found = [obj for objects in rights.values() for obj in objects]
+    if all_in_one and found:
+        found = parts.rbac_of_all_in_one(found, installation)
+    typer.echo(printed([_namespace(installation), *found, *console_too], output), nl=False)
 
 
 def _remembering(installation: Installation, rights: access.Access, *, notify: bool) -> Installation:

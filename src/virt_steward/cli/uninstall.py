@@ -16,6 +16,7 @@ from virt_steward.cli import advisor_flags
 from virt_steward.cli.arguments import ContextOption, KubeconfigOption, YesOption, quiet_client, require_consent
 from virt_steward.cli.output import CommandFailed, Output, OutputOption, encoded, show, wrapped
 from virt_steward.kube import faults
+from virt_steward.kube.whoami import server_time
 from virt_steward.removal.act import take_step
 from virt_steward.removal.decide import RemovalAction, decide_removal, refusal
 from virt_steward.removal.found import Part
@@ -130,7 +131,7 @@ class _RemovalRequest:
 
 async def _uninstall(request: _RemovalRequest, cluster: ClusterChoice) -> RemovalReport:
     async with quiet_client(*cluster) as client:
-        seen = await observe_installation(client, request.namespace, request.hco)
+        seen = await observe_installation(client, request.namespace, request.hco, await server_time(client))
         steps = decide_removal(seen, delete_crds=request.delete_crds)
         planned = removal_report(seen, steps, dry_run=request.dry_run)
         if request.dry_run or all(step.action is RemovalAction.KEEP for step in steps):

@@ -59,11 +59,23 @@ async def roll_back(
         config = await read_config(client, profile)
         if is_another_plan(config, shown):
             return NotDecided("Not rolled back", _unchanged(config))
+        if not has_executed_plan(config):
+            reason = (
+                f"There is no executed plan of {profile} to roll back: nothing was applied, or it is rolled back"
+                " already. Nothing was changed. To keep a plan from being executed, reject it, or set spec.action to"
+                " Ignore."
+            )
+            return NotDecided("Not rolled back", reason)
         annotations = {APPROVED_PLAN: None, **_request(signature, "rollback")}
         await patch_config(client, config, annotations, {"action": "Rollback"})
         return Decided(f"The rollback plan of {profile} is being drafted. Nothing changes until you approve it.")
 
     return await retry_on_conflict(attempt)
+
+
+def has_executed_plan(config: VirtPlatformConfig) -> bool:
+    """Whether a rollback plan can be drafted: what was there before is recorded when a plan applies its first item."""
+    return bool(config.status.pre_image)
 
 
 def _request(signature: Signature, verb: Verb) -> dict[str, str | None]:

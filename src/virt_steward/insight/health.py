@@ -70,7 +70,7 @@ class LeaseState:
     last_success: datetime | None = None
     """When the leader last reconciled something with success, as it says itself."""
     failing: int = 0
-    """Keys that fail again and again, as it says itself."""
+    """Objects whose reconciles fail again and again, as it says itself."""
 
     def is_current(self, now: datetime) -> bool:
         return bool(self.holder) and self.renewed is not None and now - self.renewed <= self.duration
@@ -125,6 +125,7 @@ class ControllerHealth(JsonDocument, frozen=True):
     leading: Leading
     last_success: datetime | None
     failing: int
+    """Objects that fail again and again."""
     waiting_count: int
     problems: tuple[str, ...]
     """What a person has to do, besides what waits."""
@@ -212,7 +213,7 @@ def _problems(seen: HealthObservation, leading: Leading, lease: LeaseState | Non
         more = f", and {len(seen.lacking) - NAMED} more" if len(seen.lacking) > NAMED else ""
         yield f"its account is forbidden to {named}{more}; apply its roles again: virt-steward rbac"
     if lease and lease.failing:
-        fails = _counted(lease.failing, "key fails", "keys fail")
+        fails = _counted(lease.failing, "object fails", "objects fail")
         yield f"{fails} again and again; its log says why: {_logs(seen)}"
 
 

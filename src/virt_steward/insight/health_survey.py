@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
@@ -28,7 +28,7 @@ from virt_steward.insight.reading import listed_if_served
 from virt_steward.insight.status import GO_LEASES, Section, read_section
 from virt_steward.kube.client import Selection
 from virt_steward.kube.errors import Forbidden, NotFound, one_line
-from virt_steward.kube.whoami import REVIEW
+from virt_steward.kube.whoami import server_time
 from virt_steward.objects.document import JsonDocument
 from virt_steward.objects.identity import Key, Ref
 from virt_steward.objects.wallclock import parse_rfc3339
@@ -125,12 +125,6 @@ async def read_status(client: Client, options: StatusOptions) -> InstallationSta
     )
     found = [await _controller(client, name, options, deployments, now) for name in NAMES]
     return InstallationStatus(judge_all([one.health for one in found]), now, options.namespace, tuple(found))
-
-
-async def server_time(client: Client) -> datetime:
-    """The time of the API server, which everybody may ask for: the clock of this machine may be wrong."""
-    answer = await client.create(REVIEW)
-    return parse_rfc3339(answer["metadata"].get("creationTimestamp") or "") or datetime.now(UTC)
 
 
 async def _controller(

@@ -1,8 +1,11 @@
-"""The caller's name and rights, as the API server reviews them."""
+"""The caller's name and rights, as the API server reviews them, and the time at which it does."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+
+from virt_steward.objects.wallclock import parse_rfc3339
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,6 +21,12 @@ async def name_of_caller(client: Client) -> str:
     """The username of the client's credentials."""
     answer = await client.create(REVIEW)
     return str(answer["status"]["userInfo"]["username"])
+
+
+async def server_time(client: Client) -> datetime:
+    """The time of the API server, which everybody may ask for: the clock of this machine may be wrong."""
+    answer = await client.create(REVIEW)
+    return parse_rfc3339(answer["metadata"].get("creationTimestamp") or "") or datetime.now(UTC)
 
 
 async def lacking(client: Client, verb: str, refs: Iterable[Ref]) -> tuple[Ref, ...]:

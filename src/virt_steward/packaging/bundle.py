@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from virt_steward import __version__
 from virt_steward.apis import CRDS
 from virt_steward.controllers import NAMES
-from virt_steward.objects.identity import ref_of
+from virt_steward.objects.identity import Key, ref_of
 from virt_steward.packaging.monitoring import of_operators, on_every_cluster
 from virt_steward.packaging.operation import ALL_IN_ONE
 from virt_steward.packaging.parts import NOTICE, InstallOptions, Object, documents, installed, namespace
@@ -26,10 +27,11 @@ CSV = f"{PACKAGE}.v{__version__}"
 def bundle(options: InstallOptions) -> dict[str, str]:
     """The files of the bundle: text by path."""
     manifests = {f"{PACKAGE}.clusterserviceversion": cluster_service_version(options)}
-    parts, chosen = installed(options), (options.installation, options.monitoring)
+    parts, chosen = installed(replace(options, console=False)), (options.installation, options.monitoring)
     manifests |= {obj["metadata"]["name"]: obj for obj in parts["crds"]}
     monitored = {**on_every_cluster(*chosen), **of_operators(*chosen)}
-    besides = [obj for topic in ("roles", "aggregated-roles", "operation") for obj in parts[topic]]
+    topics = ("roles", "aggregated-roles", "operation", "network")
+    besides = [obj for topic in topics for obj in parts.get(topic, ())]
     besides += [obj for obj in _of_controllers(options) if obj["kind"] == "PodDisruptionBudget"]
     besides += [obj for objects in monitored.values() for obj in objects]
     manifests |= {_file_name(obj): _without_namespace(obj) for obj in besides}
@@ -87,7 +89,6 @@ The placement chooses the cluster that runs a Machine. Nothing changes until som
 has a reason.
 
 OLM installs no admission policies: `virt-steward policies | kubectl apply -f -` adds those that check who decides.
-NetworkPolicies are not in the bundle either, since older releases of OLM refuse a bundle that has some.
 """
 
 
@@ -113,8 +114,9 @@ def _permissions(objects: list[Object], kind: str) -> Iterator[Object]:
     roles = {(obj["kind"], ref_of(obj).key): obj["rules"] for obj in objects if obj["kind"] == kind}
     for obj in objects:
         if obj["kind"] == f"{kind}Binding":
-            [subject] = obj["subjects"]  # a binding has the name and the namespace of its role
-            yield {"serviceAccountName": subject["name"], "rules": roles[kind, ref_of(obj).key]}
+            [subject] = obj["subjects"]
+            role = Key(ref_of(obj).key.namespace, obj["roleRef"]["name"])
+            yield {"serviceAccountName": subject["name"], "rules": roles[kind, role]}
 
 
 def _deployment(obj: Object) -> Object:

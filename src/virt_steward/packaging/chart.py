@@ -36,10 +36,10 @@ from virt_steward.packaging.parts import (
     InstallOptions,
     Object,
     access_of,
-    bound_to,
     console,
     documents,
     installed,
+    rbac_of_all_in_one,
     together,
 )
 from virt_steward.runtime import access
@@ -76,7 +76,6 @@ _OPTIONAL = {
 }
 """Arguments that are left out with the default values, and the condition under which they are not."""
 _RESOURCES_OF = "open-resources-of-"
-_ACCOUNT_OF = "open-account-of-"
 _LIST_OF_NAMES = f"list {' '.join(json.dumps(name) for name in NAMES)}"
 _HELPERS = f"""\
 {{{{- /* The controllers that run, with commas between them. */ -}}}}
@@ -171,27 +170,27 @@ def _controller(name: str, options: InstallOptions, objects: list[Object]) -> st
     usual = options.installation_of(rights)
     if name == "placement":
         secrets = replace(usual, secret_namespaces=("open-secrets-namespace",))
-        added = _with_account(name, _besides(rights, secrets, objects))
-        more = _repeated("$.Values.secretNamespaces", _template(added))
+        more = _repeated("$.Values.secretNamespaces", _by_variant(name, _besides(rights, secrets, objects)))
     if name == "autopilot":
         deletes = replace(usual, extras=(*usual.extras, OPT_OUT_DELETES))
-        added = _with_account(name, _besides(rights, deletes, objects))
-        more = _when("$.Values.optOutDeletes", "---\n" + _template(added))
-    own = [_opened(obj, name) for obj in objects if obj["kind"] in OF_ONE_CONTROLLER]
+        more = _when("$.Values.optOutDeletes", "---\n" + _by_variant(name, _besides(rights, deletes, objects)))
+    return _when(f"$.Values.controllers.{name}.enabled", _by_variant(name, objects) + more)
+
+
+def _by_variant(name: str, objects: list[Object]) -> str:
+    """The roles, then what the controller has for itself or, with one Deployment for all, the bindings for that."""
     shared = [obj for obj in objects if obj["kind"] not in OF_ONE_CONTROLLER]
-    text = _template(_with_account(name, shared)) + _when("not $.Values.allInOne", "---\n" + _template(own))
-    return _when(f"$.Values.controllers.{name}.enabled", text + more)
+    own = [_opened(obj, name) for obj in objects if obj["kind"] in OF_ONE_CONTROLLER]
+    _account, *bindings = rbac_of_all_in_one([obj for obj in own if "subjects" in obj], Installation())
+    by_variant = f"{{{{- if $.Values.allInOne }}}}\n---\n{_template(bindings)}{{{{- else }}}}\n---\n{_template(own)}"
+    return _template(shared) + by_variant + "{{- end }}\n"
 
 
 def _all_in_one(options: InstallOptions) -> str:
     objects = installed(together(options))[ALL_IN_ONE]
-    text = _template(_opened(obj, ALL_IN_ONE) for obj in objects if obj["kind"] in OF_ONE_CONTROLLER)
+    own = [obj for obj in objects if obj["kind"] in OF_ONE_CONTROLLER and "subjects" not in obj]
+    text = _template(_opened(obj, ALL_IN_ONE) for obj in own)
     return text.replace(f"--controllers={','.join(NAMES)}", f"--controllers={_OPEN['open-controllers']}")
-
-
-def _with_account(name: str, objects: Iterable[Object]) -> list[Object]:
-    """Bind roles to the account that the values choose: that of the controller, or that of all of them."""
-    return [bound_to(f"{_ACCOUNT_OF}{name}", obj) for obj in objects]
 
 
 def _besides(rights: Access, wider: Installation, objects: list[Object]) -> list[Object]:
@@ -215,9 +214,6 @@ def _template(objects: Iterable[Object]) -> str:
     text = documents(objects).replace("{{", "{{`{{`}}")  # such as {{ $labels.name }} of an alert: not for Helm
     for placeholder, expression in _OPEN.items():
         text = text.replace(placeholder, expression)
-    for name in NAMES:
-        account = f'{{{{ ternary "{NAME}-{ALL_IN_ONE}" "{NAME}-{name}" $.Values.allInOne }}}}'
-        text = text.replace(f"{_ACCOUNT_OF}{name}", account)
     for name in (*NAMES, CONSOLE, ALL_IN_ONE):
         usual = f"{{{{ toJson (mergeOverwrite (fromJson `{json.dumps(resources_of(name))}`) $.Values.resources) }}}}"
         text = text.replace(f"{_RESOURCES_OF}{name}", usual)

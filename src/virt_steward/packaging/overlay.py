@@ -8,6 +8,7 @@ from virt_steward.controllers import NAMES
 from virt_steward.objects.yamltext import yaml_text
 from virt_steward.packaging.operation import ALL_IN_ONE
 from virt_steward.packaging.parts import NOTICE, Object, documents, installed, together
+from virt_steward.runtime.access import RBAC
 
 if TYPE_CHECKING:
     from virt_steward.packaging.parts import InstallOptions
@@ -16,36 +17,26 @@ OF_ONE_CONTROLLER = {
     "ServiceAccount": "v1",
     "Deployment": "apps/v1",
     "PodDisruptionBudget": "policy/v1",
+    "ClusterRoleBinding": f"{RBAC}/v1",
+    "RoleBinding": f"{RBAC}/v1",
 }
 """The kinds that each controller has for itself, unless one Deployment runs all of them, with their versions."""
-BINDINGS = ("ClusterRoleBinding", "RoleBinding")
 
 
 def all_in_one_overlay(options: InstallOptions) -> dict[str, str]:
     """The files of the overlay: text by name."""
     objects = [obj for obj in installed(together(options))[ALL_IN_ONE] if obj["kind"] in OF_ONE_CONTROLLER]
-    [account] = [obj["metadata"]["name"] for obj in objects if obj["kind"] == "ServiceAccount"]
     listing = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
         "resources": ["../base", f"{ALL_IN_ONE}.yaml"],
-        "patches": [
-            *(_patch(kind, _deletion(kind, version)) for kind, version in OF_ONE_CONTROLLER.items()),
-            *(_patch(kind, [_replacement(account)]) for kind in BINDINGS),
-        ],
+        "patches": [_deletion(kind, version) for kind, version in OF_ONE_CONTROLLER.items()],
     }
     return {"kustomization.yaml": NOTICE + documents([listing]), f"{ALL_IN_ONE}.yaml": NOTICE + documents(objects)}
 
 
-def _patch(kind: str, patch: Object | list[Object]) -> Object:
-    """A patch of all objects of this kind that belong to a controller."""
-    selector = f"app.kubernetes.io/component in ({','.join(NAMES)})"
-    return {"target": {"kind": kind, "labelSelector": selector}, "patch": yaml_text(patch)}
-
-
 def _deletion(kind: str, version: str) -> Object:
-    return {"$patch": "delete", "apiVersion": version, "kind": kind, "metadata": {"name": "any"}}
-
-
-def _replacement(account: str) -> Object:
-    return {"op": "replace", "path": "/subjects/0/name", "value": account}
+    """A patch that deletes all objects of this kind that belong to a controller."""
+    selector = f"app.kubernetes.io/component in ({','.join(NAMES)})"
+    patch = {"$patch": "delete", "apiVersion": version, "kind": kind, "metadata": {"name": "any"}}
+    return {"target": {"kind": kind, "labelSelector": selector}, "patch": yaml_text(patch)}

@@ -153,24 +153,38 @@ def _controllers(options: InstallOptions) -> dict[str, list[Object]]:
 
 def _all_in_one(options: InstallOptions) -> list[Object]:
     """All controllers in one Deployment. Its account has the roles of each."""
-    account = f"{options.installation.prefix}-{ALL_IN_ONE}"
-    metadata = {"name": account, "namespace": options.installation.namespace, "labels": component_labels(ALL_IN_ONE)}
-    rbac = [obj for name in NAMES for obj in _rbac(name, options) if obj["kind"] != "ServiceAccount"]
+    rbac = [obj for name in NAMES for obj in _rbac(name, options)]
+    return [*rbac_of_all_in_one(rbac, options.installation), *_workload(ALL_IN_ONE, options)]
+
+
+def rbac_of_all_in_one(rbac: list[Object], installation: Installation) -> list[Object]:
+    """The RBAC of controllers for the one account that runs all of them, in place of theirs."""
+    account = f"{installation.prefix}-{ALL_IN_ONE}"
+    metadata = {"name": account, "namespace": installation.namespace, "labels": component_labels(ALL_IN_ONE)}
+    roles_and_bindings = (obj for obj in rbac if obj["kind"] != "ServiceAccount")
     return [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata},
-        *(bound_to(account, obj) for obj in rbac),
-        *_workload(ALL_IN_ONE, options),
+        *(_bound_to(account, obj) if "subjects" in obj else obj for obj in roles_and_bindings),
     ]
+
+
+def _bound_to(account: str, binding: Object) -> Object:
+    """The binding for the account that runs all controllers.
+
+    It has a name of its own. Under the name of the other it would replace it, and whichever of the two variants is
+    applied last would take the rights of the first away. The roles are the same in both.
+    """
+    name = f"{binding['metadata']['name']}-{ALL_IN_ONE}"
+    return {
+        **binding,
+        "metadata": {**binding["metadata"], "name": name, "labels": component_labels(ALL_IN_ONE)},
+        "subjects": [{**one, "name": account} for one in binding["subjects"]],
+    }
 
 
 def together(options: InstallOptions) -> InstallOptions:
     """The same installation with one Deployment for all controllers."""
     return replace(options, operation=replace(options.operation, all_in_one=True))
-
-
-def bound_to(account: str, obj: Object) -> Object:
-    """The same, but if it is a binding, for this account."""
-    return {**obj, "subjects": [{**one, "name": account} for one in obj["subjects"]]} if "subjects" in obj else obj
 
 
 def _network(options: InstallOptions) -> dict[str, list[Object]]:

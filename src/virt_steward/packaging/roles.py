@@ -153,7 +153,9 @@ ABILITIES: tuple[Ability, ...] = (
         ),
     ),
     Ability("Turn the autopilot on and off, steer its rollouts", None, needs="update on the HyperConverged"),
-    Ability("Resume an object that the autopilot has paused, override what it sets", None, needs="patch on the object"),
+    Ability(
+        "Resume an object that the autopilot has paused, override what it sets", None, needs="get, patch on the object"
+    ),
 )
 
 

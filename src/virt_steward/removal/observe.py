@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -38,14 +38,19 @@ from virt_steward.runtime.standby import OtherLease
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
+    from datetime import datetime
 
     from virt_steward.kube.client import Reader
 
 
-async def observe_installation(reader: Reader, namespace: str, hco: Key) -> InstallationSeen:
-    """Find all that an installation in this namespace left, and whether its controllers run."""
+async def observe_installation(reader: Reader, namespace: str, hco: Key, now: datetime) -> InstallationSeen:
+    """Find all that an installation in this namespace left, and whether its controllers run.
+
+    `now` is the time of the API server: by a clock that is ahead, each Lease would be expired, and a controller that
+    runs would be taken for stopped.
+    """
     survey = _RemovalSurvey(reader, namespace)
-    await survey.find_running()
+    await survey.find_running(now)
     await survey.find_named(Part.POLICY, map(ref_of, POLICIES))
     await survey.find_crds()
     await survey.find_records(ref_of_staging(hco.namespace))
@@ -68,8 +73,7 @@ class _RemovalSurvey:
         self._reader = reader
         self._namespace = namespace
 
-    async def find_running(self) -> None:
-        now = datetime.now(UTC)
+    async def find_running(self, now: datetime) -> None:
         for name in NAMES:
             lease = Ref(LEASE, Key(self._namespace, lease_of(name)))
             try:

@@ -47,7 +47,7 @@ ONLY_IF_ABSENT = "1"
 LAST_SUCCESS = "steward.kubevirt.io/last-success"
 """Annotation of the Lease: when a reconcile last succeeded. It is written with a renewal, so it costs no request."""
 FAILING = "steward.kubevirt.io/failing"
-"""Annotation of the Lease: how many keys fail again and again."""
+"""Annotation of the Lease: how many objects fail again and again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from virt_steward.controllers.advisor.conditions import ADOPTED, FREEZE, GATES, 
 from virt_steward.controllers.advisor.decide import trace
 from virt_steward.controllers.advisor.phases import SETTLED
 from virt_steward.decisions.plans import action_after_rejection
-from virt_steward.decisions.profiles import is_rolling_back
+from virt_steward.decisions.profiles import has_executed_plan, is_rolling_back
 from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Key, Ref
 from virt_steward.platform.machineconfigs import MACHINE_CONFIG_POOL
@@ -163,7 +163,7 @@ async def plan(context: PageContext) -> PageContent:
         "stays_active": action_after_rejection(config) != "Ignore",
         "can_replan": _can_replan(config),
         "can_roll_back": status.phase in (*SETTLED, "Ignored")
-        and bool(status.pre_image)
+        and has_executed_plan(config)
         and config.spec.action != "Rollback",
         "may_change": await context.may("patch", VIRT_PLATFORM_CONFIG),
         "may_approve": await context.may_approve(),

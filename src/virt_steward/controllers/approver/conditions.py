@@ -85,7 +85,7 @@ def how_to_allow(namespaces: Collection[str]) -> str:
     targets = "" if "" in namespaces else f" --target-namespaces {','.join(sorted(namespaces))}"
     return (
         f"apply the output of 'virt-steward rbac --controllers approver{targets}' "
-        "(with --namespace, unless it is installed in virt-steward)"
+        "(with --namespace, unless it is installed in virt-steward, and with --all-in-one, if it is installed so)"
     )
 
 

@@ -137,7 +137,9 @@ class _SecretWatch:
         informer = self.informer
         if informer.state is InformerState.DENIED:
             command = f"virt-steward rbac --controllers placement --secret-namespaces {self._secret.namespace}"
-            elsewhere = "with --namespace, unless it is installed in virt-steward"
+            elsewhere = (
+                "with --namespace, unless it is installed in virt-steward, and with --all-in-one, if it is installed so"
+            )
             return SecretUnreadable(f"forbidden (403); apply the output of '{command}' ({elsewhere})")
         if informer.state is InformerState.REFUSED:
             return SecretUnreadable(f"the API server refuses the request: {informer.trouble}")
