@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from tests.chaos.faults import EVERYBODY, LASTS, ON_MEMBERS, REPLICAS, Fault, FaultList, faults_of
-from tests.chaos.run import STARTS, have_leaders, run_round
+from tests.chaos.run import SILENT, STARTS, have_leaders, run_round
 from tests.chaos.site import LEASE_SECONDS, NEEDED, Site
 from tests.chaos.workload import ASSETS, Step, steps_of
 from tests.checker.history import AuditReader
@@ -42,8 +42,6 @@ MILD = (
     "unleased",
 )
 """Faults that a process survives: what leaks, leaks where connections break and leaders change."""
-SILENT = 1.0
-"""Seconds without a write after which a round ends: work goes on soon."""
 SEEDS = 10_000
 """Seeds of a part. Each round has another one, so that no name of an object occurs twice."""
 EDITS = ("drift-service", "drift-alerts", "drift-kubelet")
