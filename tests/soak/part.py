@@ -16,7 +16,7 @@ from tests.chaos.site import LEASE_SECONDS, NEEDED, Site
 from tests.chaos.workload import ASSETS, Step, steps_of
 from tests.checker.history import AuditReader
 from tests.eventually import eventually
-from tests.soak.sampling import ALLOWED, Ports, Restarted, Sampler
+from tests.soak.sampling import ALLOWED, SERIES, Ports, Restarted, Sampler
 from tests.soak.slope import Allowance, Sample, Trend, trend_of
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
@@ -48,6 +48,7 @@ EDITS = ("drift-service", "drift-alerts", "drift-kubelet")
 BETWEEN_EDITS = 400.0
 """Seconds between two edits of the same field: ten in an hour are an edit war, and pause the object."""
 KEPT_LEASES = 100
+NEWEST = 10
 CLUSTER, OBJECTS = "cluster", "objects"
 LOAD = Allowance(per_hour=60.0, noise=10.0)
 """Of objects in the cluster: growth there would be of the load, and not of the controllers."""
@@ -114,13 +115,22 @@ class Part:
                     task.cancel()
         except* Restarted as ended:
             self.problems += map(str, ended.exceptions)
-        return self.result()
+        result = self._result()
+        self._explain(result)
+        return result
+
+    def _explain(self, result: PartResult) -> None:
+        """Name the series that came last, if they grow."""
+        for one in result.judgements:
+            if one.quantity == SERIES and one.trend.verdict == "GROWS":
+                newest = self.sampler.newest_series(one.who, NEWEST)
+                self.say("\n  ".join((f"the last new series of {one.who}:", *newest)))
 
     @property
     def elapsed(self) -> float:
         return time.monotonic() - self.sampler.began
 
-    def result(self) -> PartResult:
+    def _result(self) -> PartResult:
         judgements = [
             Judgement(who, quantity, trend_of(samples, ALLOWED.get(quantity, LOAD)), samples)
             for (who, quantity), samples in self.sampler.samples.items()

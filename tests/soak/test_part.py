@@ -4,6 +4,7 @@ import pytest
 
 from tests.chaos.faults import ON_MEMBERS, ON_REPLICAS
 from tests.soak.part import MILD, SEEDS, Judgement, PartResult, mild_faults
+from tests.soak.sampling import series_of
 from tests.soak.slope import Trend, Verdict
 
 
@@ -17,6 +18,16 @@ def test_rounds_have_all_faults_that_a_process_survives_and_no_other() -> None:
     assert found == {*MILD}
     assert {*ON_REPLICAS, *ON_MEMBERS} - found == {"kill", "stop", "stale", "clock"}
     assert mild_faults(7, 2) == mild_faults(7, 3)
+
+
+def test_series_are_counted_without_buckets_and_comments() -> None:
+    metrics = """\
+# TYPE work_seconds histogram
+work_seconds_bucket{name="a b",le="0.1"} 1.0
+work_seconds_count{name="a b"} 1.0
+up 1.0
+"""
+    assert series_of(metrics) == ['work_seconds_count{name="a b"}', "up"]
 
 
 @pytest.mark.parametrize(
