@@ -16,12 +16,12 @@ from tests.chaos.site import LEASE_SECONDS, NEEDED, Site
 from tests.chaos.workload import ASSETS, Step, steps_of
 from tests.checker.history import AuditReader
 from tests.eventually import eventually
-from tests.soak.sampling import ALLOWED, SERIES, Ports, Restarted, Sampler
+from tests.soak.sampling import ALLOWED, SERIES, Ports, ProcessFailed, Sampler
 from tests.soak.slope import Allowance, Sample, Trend, trend_of
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.kube.client import Client
-from virt_steward.kube.errors import NotFound
+from virt_steward.kube.errors import KubeError, NotFound
 from virt_steward.objects.corekinds import CONFIG_MAP, NODE
 from virt_steward.objects.corekinds import NAMESPACE as NAMESPACE_KIND
 from virt_steward.objects.identity import Key, Ref
@@ -49,6 +49,7 @@ BETWEEN_EDITS = 400.0
 """Seconds between two edits of the same field: ten in an hour are an edit war, and pause the object."""
 KEPT_LEASES = 100
 NEWEST = 10
+UNTIL_GONE = 300.0
 CLUSTER, OBJECTS = "cluster", "objects"
 LOAD = Allowance(per_hour=60.0, noise=10.0)
 """Of objects in the cluster: growth there would be of the load, and not of the controllers."""
@@ -84,7 +85,7 @@ class PartResult(msgspec.Struct, frozen=True):
     rounds: int
     writes: int
     problems: list[str]
-    """What the checker found, and processes that ended."""
+    """What the checker found, processes that ended, and what was waited for in vain."""
     judgements: list[Judgement]
 
     @property
@@ -113,8 +114,9 @@ class Part:
                     await self._round(self.number * SEEDS + self.rounds)
                 for task in beside:
                     task.cancel()
-        except* Restarted as ended:
-            self.problems += map(str, ended.exceptions)
+        except* (ProcessFailed, AssertionError, KubeError, TimeoutError) as failed:  # the next part may be better
+            self.problems += [f"{type(one).__name__}: {one}" for one in failed.exceptions]
+            self.say("\n".join(self.problems[-len(failed.exceptions) :]))
         result = self._result()
         self._explain(result)
         return result
@@ -213,7 +215,7 @@ async def _delete_namespaces(client: Client, seed: int) -> None:
     async def are_gone() -> bool:
         return not {one["metadata"]["name"] for one in await client.list(NAMESPACE_KIND)} & {*ours}
 
-    assert await eventually(are_gone, within=STARTS), f"these namespaces are still there: {', '.join(ours)}"
+    assert await eventually(are_gone, within=UNTIL_GONE), f"these namespaces are still there: {', '.join(ours)}"
 
 
 async def _count(client: Client) -> int:

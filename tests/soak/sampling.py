@@ -28,8 +28,8 @@ ALLOWED = {
 """Of both replicas together. Series have some noise, since one begins with the first answer of its kind."""
 
 
-class Restarted(Exception):
-    """A process ended during a part, although nobody stopped it."""
+class ProcessFailed(Exception):
+    """A process ended or does not answer, although nobody stopped it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +86,14 @@ class Sampler:
     async def _held(self, session: aiohttp.ClientSession, process: Process) -> dict[str, float]:
         pid, ports = self.pids[process.name], self.ports[process.name]
         if not process.alive or process.pid != pid:
-            raise Restarted(f"{process.name} ended; the end of its log:\n{_tail(process.log)}")
-        async with session.get(f"http://127.0.0.1:{ports.metrics}/metrics") as answer:
-            series = series_of(await answer.text())
-        async with session.get(f"http://127.0.0.1:{ports.debug}/debug/tasks") as answer:
-            tasks = msgspec.json.decode(await answer.read())
+            raise ProcessFailed(f"{process.name} ended; the end of its log:\n{_tail(process.log)}")
+        try:
+            async with session.get(f"http://127.0.0.1:{ports.metrics}/metrics") as answer:
+                series = series_of(await answer.text())
+            async with session.get(f"http://127.0.0.1:{ports.debug}/debug/tasks") as answer:
+                tasks = msgspec.json.decode(await answer.read())
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise ProcessFailed(f"{process.name} does not answer: {error!r}; its log:\n{_tail(process.log)}") from error
         for one in series:
             self.series[process.name].setdefault(one, time.monotonic() - self.began)
         return {
