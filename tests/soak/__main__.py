@@ -69,7 +69,7 @@ def main() -> int:
         state = "green" if result.is_green else "RED"
         say(
             f"part {number}: {state}, {result.minutes:g} minutes, {result.rounds} rounds, {result.writes} writes,"
-            f" {len(result.problems)} problems"
+            f" {len(result.problems)} problems, at most {result.longest_gap:.0f} s between samples"
         )
         say(table(result))
         if options.json:

@@ -5,18 +5,18 @@ import pytest
 from tests.chaos.faults import ON_MEMBERS, ON_REPLICAS
 from tests.soak.part import MILD, SEEDS, Judgement, PartResult, mild_faults
 from tests.soak.sampling import series_of
-from tests.soak.slope import Trend, Verdict
+from tests.soak.slope import Sample, Trend, Verdict
 
 
-def test_first_rounds_take_the_leases_of_one_replica_after_the_other() -> None:
-    faults = [mild_faults(SEEDS, number) for number in range(2)]
-    assert [(one.kind, one.target) for [one] in faults] == [("unleased", "a-*"), ("unleased", "b-*")]
+def test_first_rounds_of_ten_take_the_leases_of_one_replica_after_the_other() -> None:
+    faults = [mild_faults(SEEDS, number) for number in (0, 1, 10, 11)]
+    assert [(one.kind, one.target) for [one] in faults] == [("unleased", "a-*"), ("unleased", "b-*")] * 2
 
 
 def test_rounds_have_all_faults_that_a_process_survives_and_no_other() -> None:
     found = {fault.kind for seed in range(200) for fault in mild_faults(seed, 2)}
     assert found == {*MILD}
-    assert {*ON_REPLICAS, *ON_MEMBERS} - found == {"kill", "stop", "stale", "clock"}
+    assert {*ON_REPLICAS, *ON_MEMBERS} - found == {"kill", "stop", "stale", "clock", "unleased"}
     assert mild_faults(7, 2) == mild_faults(7, 3)
 
 
@@ -42,5 +42,7 @@ up 1.0
 def test_part_is_green_if_nothing_grows_and_the_checker_is_content(
     verdict: Verdict, problems: list[str], is_green: bool
 ) -> None:
-    judgement = Judgement("advisor", "tasks", Trend(1.0, 1.0, 0.0, 4.0, verdict), [])
-    assert PartResult(1, 30.0, 90, 4000, problems, [judgement]).is_green == is_green
+    judgement = Judgement("advisor", "tasks", Trend(1.0, 1.0, 0.0, 4.0, verdict), [Sample(0, 1), Sample(7, 1)])
+    result = PartResult(1, 30.0, 90, 4000, problems, [judgement])
+    assert result.is_green == is_green
+    assert result.longest_gap == 7
