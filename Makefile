@@ -8,7 +8,7 @@ LOCKS  := requirements/uv.txt requirements/run.txt requirements/dev.txt requirem
 SITE   := $(VENV)/site-builder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test stress chaos check bench manifests docs lock
+.PHONY: help setup demo test stress chaos soak check bench manifests docs lock
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,10 @@ stress: setup  ## Run the long tests: many kills and freezes, thousands of objec
 chaos: setup  ## Run seeded faults beside seeded work on all controllers, judged by the audit log
 	@$(BIN)/virt-steward local assets
 	@$(BIN)/python -m tests.chaos $(ARGS)
+
+soak: setup  ## Run the work of chaos for two hours: memory, descriptors, tasks and metric series stay flat
+	@$(BIN)/virt-steward local assets
+	@$(BIN)/python -m tests.soak $(ARGS)
 
 check: setup  ## Check formatting, lint, types and import layers
 	@$(BIN)/ruff format --quiet --check . || { echo "run '$(BIN)/ruff format .'"; exit 1; }

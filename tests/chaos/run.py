@@ -4,7 +4,7 @@ import asyncio
 import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -70,31 +70,53 @@ async def run_work(
     mutation: str = "",
     silent: float = SILENT,
 ) -> Outcome:
+    """Do some work beside some faults, with processes of its own."""
+    with closing(AuditReader(site.control_plane.audit_log)) as log:
+        return await run_round(
+            site, log, wanted, steps, processes=_new_processes(site, folder, mutation), silent=silent
+        )
+
+
+async def run_round(
+    site: Site,
+    log: AuditReader,
+    wanted: FaultList,
+    steps: tuple[Step, ...],
+    *,
+    processes: AbstractAsyncContextManager[None],
+    silent: float,
+) -> Outcome:
     """Do some work beside some faults, until nothing was written for some seconds."""
     began = time.monotonic()
     site.journal.clear()
     injector, workload = Injector(site), Workload(site.client, wanted.seed, site.members)
-    async with AsyncExitStack() as stack:
-        log = stack.enter_context(closing(AuditReader(site.control_plane.audit_log)))
-        await stack.enter_async_context(noting_stalls(injector.late))
-        await stack.enter_async_context(SimulatedPlatform(site.client, SHAPE))
-        try:
+    try:
+        async with noting_stalls(injector.late), SimulatedPlatform(site.client, SHAPE):
             await workload.prepare()
-            site.start_all(folder, mutation)
-            assert await eventually(lambda: have_leaders(site), within=STARTS), "not every controller has a leader"
-            await _disturb(workload, injector, steps, wanted.faults)
-            _heal(site)
-            await workload.run(Step(0.0, "settle"))
-            settled = partial(_settled, site, log, workload, injector, faults=wanted.faults, silent=silent)
-            await settled()
-            await workload.run(Step(0.0, "ask-in-vain"))
-            facts = await settled()
-            history = log.history(injector.lost)
-        finally:
-            _heal(site)
-            site.kill_all()
-            await workload.clear()
+            async with processes:
+                await _disturb(workload, injector, steps, wanted.faults)
+                _heal(site)
+                await workload.run(Step(0.0, "settle"))
+                settled = partial(_settled, site, log, workload, injector, faults=wanted.faults, silent=silent)
+                await settled()
+                await workload.run(Step(0.0, "ask-in-vain"))
+                facts = await settled()
+                history = log.history(injector.lost)
+    finally:
+        await workload.clear()  # after the platform: an autopilot that still runs would create its assets again
     return Outcome(wanted, check(history, facts), history, time.monotonic() - began)
+
+
+@asynccontextmanager
+async def _new_processes(site: Site, folder: Path, mutation: str) -> AsyncIterator[None]:
+    site.start_all(folder, mutation)
+    try:
+        assert await eventually(lambda: have_leaders(site), within=STARTS), "not every controller has a leader"
+        yield
+    finally:
+        _heal(site)
+        site.kill_all()
+        await site.clear_leases()
 
 
 async def have_leaders(site: Site) -> bool:

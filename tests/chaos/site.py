@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,9 +21,9 @@ from tests.machines import a_config
 from virt_steward.apis import CRDS
 from virt_steward.controllers import definition
 from virt_steward.controllers.options import ControllerOptions
-from virt_steward.kube.client import Client
-from virt_steward.objects.identity import Key
-from virt_steward.runtime.access import NAMESPACE, Installation
+from virt_steward.kube.client import Client, Selection
+from virt_steward.objects.identity import Key, Ref
+from virt_steward.runtime.access import LEASE, NAMESPACE, Installation
 from virt_steward_demo.local.binaries import find_or_build
 from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.local.files import open_log
@@ -72,6 +72,8 @@ class Process:
     folder: Path
     kubeconfig: Path
     mutation: str = ""
+    options: tuple[str, ...] = ()
+    """Besides OPTIONS, or instead of those with the same name."""
     _fork: Fork | None = None
 
     @property
@@ -83,7 +85,8 @@ class Process:
         return self.folder / f"{self.name}.log"
 
     def start(self) -> None:
-        argv = ["run", f"--controllers={self.name.partition('-')[2]}", f"--kubeconfig={self.kubeconfig}", *OPTIONS]
+        controller = self.name.partition("-")[2]
+        argv = ["run", f"--controllers={controller}", f"--kubeconfig={self.kubeconfig}", *OPTIONS, *self.options]
         env = {**os.environ, HOOK: "tests.chaos.hook:prepare", CLOCK: str(self.clock), MUTATION: self.mutation}
         self.set_clock(0)
         with Path(os.devnull).open("rb") as nothing, open_log(self.log) as output:
@@ -93,6 +96,10 @@ class Process:
         draft = self.clock.with_suffix(".new")
         draft.write_text(str(seconds))
         draft.replace(self.clock)
+
+    @property
+    def pid(self) -> int | None:
+        return self._fork.pid if self._fork is not None else None
 
     @property
     def alive(self) -> bool:
@@ -134,12 +141,14 @@ class Site:
     def matching(self, target: str) -> list[Process]:
         return [one for name, one in self.processes.items() if matches(target, name)]
 
-    def start_all(self, folder: Path, mutation: str = "") -> None:
+    def start_all(
+        self, folder: Path, mutation: str = "", options: Callable[[str], tuple[str, ...]] = lambda _: ()
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for name, account in self.accounts.items():
             path = folder / f"{name}.kubeconfig"
             account.write_kubeconfig(path, self.control_plane, self.gateway.server)
-            self.processes[name] = Process(name, folder, path, mutation)
+            self.processes[name] = Process(name, folder, path, mutation, options(name))
             self.processes[name].start()
 
     def kill_all(self) -> None:
@@ -147,6 +156,11 @@ class Site:
             process.signal(signal.SIGCONT)
             process.kill()
         self.processes.clear()
+
+    async def clear_leases(self) -> None:
+        """Delete those of processes that were killed, so that the next need not wait."""
+        for lease in await self.client.list(LEASE, Selection(NAMESPACE)):
+            await self.client.delete(Ref(LEASE, Key(NAMESPACE, lease["metadata"]["name"])))
 
 
 @contextmanager

@@ -30,8 +30,9 @@ from virt_steward.kube.client import Client, Object, Selection
 from virt_steward.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, KubeError, NotFound, NotServed
 from virt_steward.objects.corekinds import CONFIG_MAP
 from virt_steward.objects.identity import Key, Ref
+from virt_steward.plans.preimage import CONTROLLER_REVISION
 from virt_steward.platform.machineconfigs import MACHINE_CONFIG
-from virt_steward.runtime.access import LEASE, NAMESPACE
+from virt_steward.runtime.access import NAMESPACE
 from virt_steward_demo.simulation.install import make_namespace
 from virt_steward_demo.simulation.installplans import a_subscription, csv_step
 
@@ -339,13 +340,12 @@ class Workload:
             CLUSTER_SERVICE_VERSION,
             INSTALL_PLAN_APPROVER,
             VIRT_PLATFORM_CONFIG,
+            CONTROLLER_REVISION,
         ):
             for one in await self.client.list(kind):
                 await self._delete(Ref(kind, Key(one["metadata"].get("namespace", ""), one["metadata"]["name"])))
         for ref in (ref_of_staging(HCO.key.namespace), *ASSETS.values()):
             await self._delete(ref)
-        for lease in await self.client.list(LEASE, Selection(NAMESPACE)):  # of processes that were killed
-            await self._delete(Ref(LEASE, Key(NAMESPACE, lease["metadata"]["name"])))
         for member in self.members.values():
             member.vms.clear()
 

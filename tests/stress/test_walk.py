@@ -147,6 +147,7 @@ async def _walking(site: Site, log: AuditReader, folder: Path) -> AsyncIterator[
         assert walker.accepted > 10
     finally:
         site.kill_all()
+        await site.clear_leases()
         await work.clear()
 
 
